@@ -1,5 +1,5 @@
-//! Late messages. Each message is copied on arrival. It is handed out when it is due and all earlier messages of the same peer
-//! have been handed out.
+//! Late messages. Each message is copied on arrival. A message is handed out when it is due and all earlier messages of the
+//! same peer have been handed out.
 
 use crate::faulty::FaultyFabric;
 use std::cell::{Cell, RefCell};

@@ -19,8 +19,8 @@ pub struct FaultPlan {
     pub message_delay: f64,
     /// Probability that a completion is held for some polls.
     pub completion_delay: f64,
-    /// Probability that the program's memory cannot be registered (the limit on locked memory). Then it cannot be exposed, and
-    /// cannot be read into, unless it is so short that the data could go through a buffer.
+    /// Probability that the program's memory cannot be registered (the limit on locked memory). Such memory cannot be exposed,
+    /// and cannot be read into, unless it is so short that the data could go through a buffer.
     pub registration_failure: f64,
     /// Probability that the fabric has no memory for a region.
     pub memory_failure: f64,

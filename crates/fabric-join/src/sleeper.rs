@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use weft_fabric::wait::{Sleep, Token};
 
-/// The sleep of a joined fabric. It is the sleep of the far fabric, which also watches the descriptor that the near fabric's
-/// ring makes readable. Both are armed, so that near peers ring and the network raises events.
+/// The sleep of a joined fabric. The sleep itself is that of the far fabric, which also watches the descriptor that the near
+/// fabric's ring makes readable. Both fabrics are armed, so that near peers ring and the network raises events.
 pub struct JoinedSleep {
     near: Arc<dyn Sleep>,
     far: Arc<dyn Sleep>,

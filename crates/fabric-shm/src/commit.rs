@@ -1,6 +1,7 @@
-//! Commitment of the arenas' memory. Memory is committed, not filled: a page exists from its first touch on. To make sure that
-//! it can, all ranks of the node count in the segment what they have committed. They commit no more than what the machine, its
-//! control groups and the file system have left, minus what was committed and not touched yet.
+//! Commitment of the arenas' memory. Memory is committed, not filled: a page comes into existence at its first touch. To make
+//! sure that the first touch succeeds, all ranks of the node count in the segment the bytes that they have committed. They
+//! commit at most what the machine, its control groups and the file system have left, minus the bytes that were committed and
+//! not touched yet.
 //!
 //! Nobody sees what other jobs have committed, and a program's own memory is not committed at all. If the system turns out to
 //! have less memory, its OOM killer acts, or a touch ends with SIGBUS. If the system counts committed memory itself

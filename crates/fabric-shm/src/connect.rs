@@ -117,8 +117,8 @@ pub const FENCES: usize = 2;
 /// Key under which the lowest rank publishes: `+` and the name of the socket, or `-` and a reason.
 const KEY: &str = "shm";
 
-/// Creates or receives the segment and maps it. The lowest rank begins to measure the costs of copies. That takes little
-/// longer, if at all, than the other ranks take to connect.
+/// Creates or receives the segment and maps it. The lowest rank begins to measure the costs of copies. The measurement takes
+/// little longer, if at all, than the other ranks take to connect.
 pub fn segment(
     bootstrap: &mut dyn Bootstrap,
     options: &ShmOptions,

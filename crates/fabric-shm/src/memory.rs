@@ -206,8 +206,8 @@ impl Shm {
             return Err(Fault::unsupported(peer, what));
         }
         match self.place(peer, at, 8 * count)? {
-            // SAFETY: `place` checked that the words lie inside the mapping, which lives as long as `self`. They are aligned,
-            // and consist of atomics.
+            // SAFETY: `place` checked that the words lie inside the mapping, which lives as long as `self`. The words are
+            // aligned, and consist of atomics.
             Location::Here(at) => Ok(unsafe { std::slice::from_raw_parts(at.cast(), count) }),
             Location::There(_) => Err(Fault::corrupt(peer, "address of a word")),
         }

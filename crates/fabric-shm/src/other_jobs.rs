@@ -103,8 +103,8 @@ impl Shm {
             linking::known_to_both(members, place, views).map_err(ShmConnectError::Lowest)?;
         let (segment, homes) = fetched?;
         let count = both.iter().filter(|known| known.is_none()).count();
-        // A member that does not know this process is a new peer, even if this process knows it. Its old number stays with its
-        // old link.
+        // A member that does not know this process is a new peer, even if this process knows the member. The old number of the
+        // member stays with the old link.
         let numbers = self.peers.reserve(count);
         let mut free = numbers.iter().flat_map(|reserved| reserved.numbers()).copied();
         let peers: Vec<usize> =
@@ -253,7 +253,8 @@ impl Shm {
         Ok((segment, homes))
     }
 
-    /// Declares that this process no longer needs the other members of `link`. They may still read what it has sent.
+    /// Declares that this process no longer needs the other members of `link`. Those members may still read what this process
+    /// has sent.
     pub fn say_left(&self, link: &ShmJobConnection) {
         link.segment.control(link.place).facts.0.left.store(1, Ordering::Release);
         for &peer in link.peers.iter().filter(|&&peer| self.peers.has(peer)) {

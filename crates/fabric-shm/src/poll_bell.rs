@@ -2,8 +2,8 @@
 //! abstract socket of the rank, in addition to the futex. The rank has two such sockets, for the program's threads and for the
 //! helper.
 //!
-//! Contract. The owner binds its sockets and says so in its control block before the closing fence of the connection. It arms
-//! its [`Doorbell`] before a sleep. A ring that sees the announcement makes the socket readable. The socket stays readable
+//! Contract. The owner binds its sockets and says so in its control block before the closing fence of the connection. The owner
+//! arms its [`Doorbell`] before a sleep. A ring that sees the announcement makes the socket readable. The socket stays readable
 //! until the owner has emptied it, after the sleep. So no ring is lost, and a ring that came too late ends the next sleep
 //! early. Datagrams from strangers have no other effect.
 //!

@@ -3,13 +3,13 @@
 //! An arena is as large as the machine's memory. If a process had all arenas open, tools and the system would see many times
 //! that memory: a leak check reads all memory that is open, and mlockall(2) fills it.
 //!
-//! Contract. The owner reserves addresses for its whole arena when it connects, and for no other arena. It opens the arena from
-//! the start on, before it hands out memory there, and then stores in its control block how much is open (release). That number
-//! only grows, and the memory keeps the addresses that peers are told. A peer learns an address after that store, in whatever
-//! way. If the peer has not mapped and opened enough of the owner's arena, it reads the owner's number (acquire), opens exactly
-//! that much, and refuses addresses beyond it. Opened memory stays at its place, and open, until the segment is unmapped. A
-//! [`MappedArena`](crate::view::MappedArena) belongs to one `Shm`, which only one thread uses at a time. A signal handler never
-//! opens anything ([`Shm::is_open`]). If all is open, no system call is made.
+//! Contract. The owner reserves addresses for its whole arena when it connects, and for no other arena. The owner opens the
+//! arena from the start on, before it hands out memory there, and then stores in its control block the number of open bytes
+//! (release). That number only grows, and the memory keeps the addresses that peers are told. A peer learns an address after
+//! that store, in whatever way. If the peer has not mapped and opened enough of the owner's arena, it reads the owner's number
+//! (acquire), opens exactly that many bytes, and refuses addresses beyond them. Opened memory stays at its place, and open,
+//! until the segment is unmapped. A [`MappedArena`](crate::view::MappedArena) belongs to one `Shm`, which only one thread uses
+//! at a time. A signal handler never opens anything ([`Shm::is_open`]). If all is open, no system call is made.
 
 use crate::layout::STEP;
 use crate::shm::Shm;

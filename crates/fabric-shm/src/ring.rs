@@ -123,8 +123,8 @@ impl Heap {
     pub unsafe fn ring(&self) -> MessageRing {
         let lines = (self.lines.as_ptr(), self.lines.len());
         let bytes = (self.chunks.as_ptr(), self.chunks.len() * 64);
-        // SAFETY: the arrays belong to this heap, which outlives the ring: the caller promised it, and that each end has only
-        // one user. They start as zeros.
+        // SAFETY: the arrays belong to this heap and start as zeros. The caller promised that the heap outlives the ring, and
+        // that each end has only one user.
         unsafe { MessageRing::new(&self.taken, lines, bytes) }
     }
 }
@@ -200,8 +200,8 @@ impl MessageRing {
         // has released these bytes: only the producer touches them now.
         let to = unsafe { Sge::new(self.chunk(at).cast_mut().cast::<u8>(), payload.len()) };
         to.want_lines(copies);
-        // SAFETY: `to` is writable for the length of the payload (see its construction); the caller of `Sge::new` promised that
-        // the payload is readable. They do not overlap, because a payload this long does not lie in a box.
+        // SAFETY: `to` is writable for the length of the payload (see its construction). The payload is readable: the caller of
+        // `Sge::new` promised it. The two do not overlap, because a payload this long does not lie in a box.
         unsafe { std::ptr::copy_nonoverlapping(payload.ptr(), to.ptr(), payload.len()) }
         to
     }

@@ -177,9 +177,9 @@ impl Segment {
         Ok(Segment { base: mapping.base, total, shape, files, arenas: Mutex::default() })
     }
 
-    /// Reserves addresses for `len` bytes of the arena of `rank`, from its start on. No process may touch them before
-    /// [`Segment::open`]. They stay reserved as long as `self`. Each process has them at a multiple of [`Region::ALIGN_SEEN`],
-    /// so that an address that is aligned in one process is aligned in all.
+    /// Reserves addresses for `len` bytes of the arena of `rank`, from its start on. No process may touch the bytes before
+    /// [`Segment::open`]. The addresses stay reserved as long as `self`. Each process has the arena at a multiple of
+    /// [`Region::ALIGN_SEEN`], so that an address that is aligned in one process is aligned in all.
     pub fn reserve(&self, rank: usize, len: u64) -> io::Result<NonNull<u8>> {
         let offset = self.shape.arena_of(rank);
         let mapping = Mapping::aligned(&self.files.arenas, offset, len)?;
@@ -236,7 +236,7 @@ impl Segment {
     }
 
     pub fn header(&self) -> &SegmentHeader {
-        // SAFETY: the header lies at the start of the mapping, which is page-aligned. It consists of atomics, so other
+        // SAFETY: the header lies at the start of the mapping, which is page-aligned. The header consists of atomics, so other
         // processes may write it.
         unsafe { self.base.cast().as_ref() }
     }
@@ -245,8 +245,8 @@ impl Segment {
     #[inline]
     pub fn control(&self, rank: usize) -> &RankControl {
         assert!(rank < self.shape.ranks);
-        // SAFETY: the block lies inside the mapping and is aligned (tested in `layout`). It consists of atomics, so other
-        // processes may write it.
+        // SAFETY: the block lies inside the mapping and is aligned (tested in `layout`). The block consists of atomics, so
+        // other processes may write it.
         unsafe { self.at(self.shape.control(rank) as u64).cast().as_ref() }
     }
 
@@ -254,7 +254,7 @@ impl Segment {
     pub fn slots(&self, rank: usize) -> &[MulticastSlot] {
         assert!(rank < self.shape.ranks);
         let first = self.at(self.shape.slots(rank) as u64).cast::<MulticastSlot>();
-        // SAFETY: the slots lie inside the mapping and are aligned (tested in `layout`). They consist of atomics, so other
+        // SAFETY: the slots lie inside the mapping and are aligned (tested in `layout`). The slots consist of atomics, so other
         // processes may write them.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), SLOTS) }
     }

@@ -191,8 +191,9 @@ impl Shm {
         (processors as usize).min(cgroup::quota().unwrap_or(usize::MAX)).max(1)
     }
 
-    /// Returns the descriptor that becomes readable when a sleeper of this process is rung for, with [`ShmOptions::polls`]. It
-    /// does not block, and the thread that sleeps on it empties it. The doorbell of [`Fabric::sleeper`] must be armed.
+    /// Returns the descriptor that becomes readable when a sleeper of this process is rung for, with [`ShmOptions::polls`]. The
+    /// descriptor does not block, and the thread that sleeps on it empties it. The doorbell of [`Fabric::sleeper`] must be
+    /// armed.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.bell.get()?.as_ref()?.descriptor(SleepingPart::Main)
     }

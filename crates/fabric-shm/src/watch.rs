@@ -1,7 +1,8 @@
 //! A thread that finds out whether processes of other jobs are still alive. It sleeps until one of them ends.
 //!
-//! Contract. The thread touches what it was given under the lock, and of the segments only atomics. It reports a loss first by
-//! `lost`, then by this rank's count of immediates, which [`crate::Shm`] reads in each round, and then by the doorbell.
+//! Contract. The thread touches its list of processes under the lock, and in the segments only atomics. The thread reports a
+//! loss first by `lost`, then by this rank's count of immediates, which [`crate::Shm`] reads in each round, and then by the
+//! doorbell.
 
 use crate::bell::RankBell;
 use crate::connect::ShmConnectError;

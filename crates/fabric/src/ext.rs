@@ -121,8 +121,8 @@ pub trait FabricExt: Fabric {
         self.facets().mapped_memory?.mapped(peer, at, len)
     }
 
-    /// As [`FabricExt::mapped`], for a program that must see the memory itself. Works also on a wrapper that hides memory from
-    /// the layers above.
+    /// Returns bytes as [`FabricExt::mapped`] does, for a program that must see the memory itself. Works also on a wrapper that
+    /// hides memory from the layers above.
     #[inline]
     fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
         self.facets().mapped_memory?.shown(peer, at, len)

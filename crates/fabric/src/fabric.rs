@@ -132,6 +132,6 @@ pub trait Fabric: 'static {
     /// Returns true if nothing is kept back: all that was posted has left this process.
     fn idle(&self) -> bool;
 
-    /// Returns the handle to sleep on. It may be used without the lock on the fabric.
+    /// Returns the handle to sleep on. The handle may be used without the lock on the fabric.
     fn sleeper(&self) -> Arc<dyn Sleep>;
 }

@@ -5,8 +5,8 @@
 //!   FabricExt                                                                          what callers call: the part, or what
 //!                                                                                      holds where it is not there
 //! ```
-//! No method of a part has a default, and [`Facets`] names every part: a fabric that wraps another one is not compiled until
-//! it says something to each of them. What holds where a part is missing stands once, in [`crate::FabricExt`].
+//! No method of a part has a default, and [`Facets`] names every part. So a fabric that wraps another fabric is not compiled
+//! until it answers for each part. The behaviour without a part is defined only once, in [`crate::FabricExt`].
 
 use crate::{
     ArrivedMessage, Completion, Counter, Datagram, Fault, GroupId, Head, Peek, PeerWords,
@@ -57,30 +57,30 @@ impl Facets<'_> {
 /// Memory that several processes of a node see. Without this part all memory is of one kind, and no process sees another's
 /// memory.
 pub trait MappedMemory {
-    /// As [`crate::Fabric::allocate`], only for peers on this node. This is cheaper where a network joins the nodes, because
-    /// processors carry out the atomics of such peers.
+    /// Allocates as [`crate::Fabric::allocate`] does, only for peers on this node. Such memory is cheaper where a network joins
+    /// the nodes, because processors carry out the atomics of these peers.
     fn allocate_on_node(&self, len: usize) -> Result<Region, Fault>;
 
-    /// As [`MappedMemory::allocate_on_node`], for memory that the process can do without. Refused if the node has little memory
-    /// left, because other processes may need it more.
+    /// Allocates as [`MappedMemory::allocate_on_node`] does, for memory that the process can do without. Refused if the node
+    /// has little memory left, because other processes may need the memory more.
     fn allocate_spare(&self, len: usize) -> Result<Region, Fault>;
 
-    /// Returns true if this fabric allocated `memory` in this process, whoever exposed it. Then peers on this node see it
-    /// ([`MappedMemory::mapped`]).
+    /// Returns true if this fabric allocated `memory` in this process, even if the program exposed it. Then peers on this node
+    /// see the memory ([`MappedMemory::mapped`]).
     fn lies_within(&self, memory: Sge) -> bool;
 
-    /// Returns `len` bytes of `peer`'s memory as this process sees them, if it does. They can be read in place for as long as
-    /// the peer keeps them. Both processes see memory that the fabric allocated at the same address modulo
-    /// [`Region::ALIGN_SEEN`].
+    /// Returns `len` bytes of `peer`'s memory as this process sees them; `None` if it does not see them. The bytes can be read
+    /// in place for as long as the peer keeps them. If the fabric allocated the memory, its addresses in both processes are
+    /// equal modulo [`Region::ALIGN_SEEN`].
     fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
 
-    /// As [`MappedMemory::mapped`], for a program that needs to see the memory itself. A wrapper that hides memory from
-    /// `mapped` still shows it here.
+    /// Returns bytes as [`MappedMemory::mapped`] does, for a program that needs to see the memory itself. A wrapper that hides
+    /// memory from `mapped` still shows it here.
     fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
 
     /// Returns `count` aligned words of `peer`, if this process sees them and processors carry out the fabric's atomics on
-    /// them. Then this process may do its own atomics at once. They wake nobody. They are in one order with the atomics of
-    /// other processes if both are `SeqCst`.
+    /// them. Then this process may do its own atomics on the words at once. These atomics wake nobody. They are in one order
+    /// with the atomics of other processes if both are `SeqCst`.
     fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<PeerWords>;
 }
 
@@ -100,7 +100,7 @@ pub trait Registration {
 /// Several paths (adapters, ports) to a peer, [`crate::Capabilities::rails`] of them. Without this part there is a single path,
 /// which works.
 pub trait Rails {
-    /// As [`crate::Fabric::write`], over path `rail` to `peer`. If that path does not work, another path is taken.
+    /// Writes as [`crate::Fabric::write`] does, over path `rail` to `peer`. If that path does not work, another path is taken.
     fn write_over(
         &self,
         rail: usize,
@@ -110,7 +110,7 @@ pub trait Rails {
         done: Completion,
     ) -> Result<(), Fault>;
 
-    /// As [`crate::Fabric::read`], over path `rail`.
+    /// Reads as [`crate::Fabric::read`] does, over path `rail`.
     fn read_over(
         &self,
         rail: usize,
@@ -155,30 +155,32 @@ pub trait Immediates {
     fn immediate(&self, immediate: u32) -> Counter;
 }
 
-/// The calls that a signal handler may make after it has interrupted the program outside of the library. They allocate nothing,
-/// take no lock that the program may hold, and make progress only on what they name. Without this part a handler can do
-/// nothing.
+/// The calls that a signal handler may make after it has interrupted the program outside of the library. These calls allocate
+/// nothing, take no lock that the program may hold, and make progress only on the named operation. Without this part a handler
+/// can do nothing.
 pub trait SignalSafe {
     /// Shows `look` the messages that have arrived, those of a peer in their order. A message that `look` has
     /// [taken](Peek::Taken) is released; the rest stays for [`crate::Fabric::receive`]. Returns true if further messages could
     /// not be shown, because a message that was [left](Peek::Left) hides them or for want of room.
     fn peek(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool;
 
-    /// As [`crate::Fabric::read`] into memory that was [prepared](Registration::prepare). Returns false if the read cannot be
-    /// posted at once; nothing was done then.
+    /// Reads as [`crate::Fabric::read`] does, into memory that was [prepared](Registration::prepare). Returns false if the read
+    /// cannot be posted at once; nothing was done then.
     fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool;
 
-    /// As [`crate::Fabric::write`] from memory that was prepared. Returns false if the write cannot be posted at once.
+    /// Writes as [`crate::Fabric::write`] does, from memory that was prepared. Returns false if the write cannot be posted at
+    /// once.
     fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool;
 
-    /// As [`crate::Fabric::send`] of a head only. Returns false if the head cannot leave at once; nothing was done then.
+    /// Sends as [`crate::Fabric::send`] does, a head only. Returns false if the head cannot leave at once; nothing was done
+    /// then.
     fn try_send(&self, peer: usize, head: Head) -> bool;
 }
 
 /// A helper thread's own place to sleep, so that fewer events wake it. Without this part it sleeps where all threads sleep.
 pub trait Helper {
-    /// As [`crate::Fabric::send`], for a message that the peer's library should act on even while its program computes: the
-    /// message wakes the peer's helper, too.
+    /// Sends as [`crate::Fabric::send`] does, a message that the peer's library should act on even while its program computes.
+    /// The message wakes the peer's helper, too.
     fn send_solicited(
         &self,
         peer: usize,
@@ -187,9 +189,9 @@ pub trait Helper {
         done: Completion,
     ) -> PostOutcome;
 
-    /// Returns the place where the helper thread of this process sleeps, if there is such a thread. It may be used without the
-    /// lock on the fabric. It is rung by solicited messages, by the completion of reads and writes that were posted with a
-    /// completion, and when there is room for what is kept back.
+    /// Returns the place where the helper thread of this process sleeps, if there is such a thread. The place may be used
+    /// without the lock on the fabric. Solicited messages ring there. So do completions of reads and writes that were posted
+    /// with a completion, and room for what is kept back.
     fn helper(&self) -> Arc<dyn Sleep>;
 
     /// Sets whether the completion of reads and writes that were posted with a completion wakes the helper. The default is
@@ -229,7 +231,7 @@ pub trait Nodes {
 
 /// Simulated time. Without this part the system's time holds.
 pub trait Simulated {
-    /// As [`crate::FabricExt::poll_any`].
+    /// Polls as [`crate::FabricExt::poll_any`] does.
     fn poll_any(
         &self,
         waits: &[(Counter, u64)],

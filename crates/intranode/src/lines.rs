@@ -20,8 +20,8 @@ pub trait Lines: Copy {
     fn copy_for_others(self, source: Sge, past: bool, copies: &Copies);
 
     /// Takes the cache lines of memory that was read here to this processor only, without changing the memory. For memory that
-    /// another processor wrote and will write again, and that nobody else uses now. That processor then gets each line by a
-    /// single transfer. Otherwise it would first have to take the line away from the processors that only read it, which is 4
+    /// another processor wrote and will write again, and that nobody else uses now. The writer then gets each line by a single
+    /// transfer. Otherwise the writer would first have to take the line away from the processors that only read it, which is 4
     /// to 10 times as slow.
     fn take_lines(self);
 
@@ -30,9 +30,9 @@ pub trait Lines: Copy {
     /// before they are written.
     fn want_lines(self, copies: &Copies);
 
-    /// Demotes the cache lines of memory that was written here, after another processor was told of it. That processor finds
-    /// them in the cache behind both, and need not request each line. Only for caches that are far from each other, and for few
-    /// lines: with many lines the reader is quicker without it.
+    /// Demotes the cache lines of memory that was written here, after another processor was told of it. The reader finds the
+    /// lines in the cache behind both processors, and need not request each line. Only for caches that are far from each other,
+    /// and for few lines: with many lines the reader is quicker without it.
     fn hand_over_lines(self);
 
     /// Reads a byte of each cache line.

@@ -27,12 +27,12 @@ pub const USUAL: usize = 5 << 20;
 /// of the caches.
 const STEP: usize = 256;
 
-/// Size of the ring for short payloads, in bytes, in a pool that has enough memory for both rings. It is a part of a
-/// processor's private cache.
+/// Size of the ring for short payloads, in bytes, in a pool that has enough memory for both rings. The ring fits into a part of
+/// a processor's private cache.
 const NARROW: usize = 256 << 10;
 
-/// Number of payloads for which the wide ring is used between far caches, and where ranks share processors. It is more than one
-/// for each rank, because ranks go ahead of each other.
+/// Number of payloads for which the wide ring is used between far caches, and where ranks share processors. There is more than
+/// one payload for each rank, because ranks go ahead of each other.
 const FEW: usize = 12;
 
 /// Maximum number of payloads in a ring at the same time.

@@ -122,8 +122,8 @@ impl CopyModel {
         usual.min(self.past * len as f64)
     }
 
-    /// Returns the nanoseconds of [`CopyModel::rewrite`] if only that processor has read the bytes. It may have given the lines
-    /// back.
+    /// Returns the nanoseconds of [`CopyModel::rewrite`] if the processor at `distance` is the only reader of the bytes, and
+    /// may have given their lines back.
     pub fn rewrite_for_one(&self, len: usize, distance: CacheDistance) -> f64 {
         let usual = self.copy(len) + self.rewrite_one(distance) * len.div_ceil(LINE) as f64;
         usual.min(self.past * len as f64)

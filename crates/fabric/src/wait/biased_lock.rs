@@ -2,8 +2,8 @@
 //! until another thread comes.
 //!
 //! Contract: a thread that enters by [`BiasedLock::try_enter`], or takes the lock and then calls [`BiasedLock::revoke`], is the
-//! only thread inside. It stays inside until it calls [`BiasedLock::leave`] and, if that returns true, gives the lock up. A
-//! thread that is inside by the lock may call [`BiasedLock::favour`], and then gives the lock up.
+//! only thread inside. The thread stays inside until it calls [`BiasedLock::leave`] and, if that returns true, gives the lock
+//! up. A thread that is inside by the lock may call [`BiasedLock::favour`], and then gives the lock up.
 //!
 //! ```text
 //!   favoured: try_enter               another, with the lock: revoke

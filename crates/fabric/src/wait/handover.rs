@@ -10,9 +10,8 @@
 //!   light fence                       heavy fence
 //!   helping ? wait for its end        inside ? helping = 0, nothing to do : work, then helping = 0
 //! ```
-//! Dekker's exclusion. The heavy fence makes every processor that runs a thread of this process pass
-//! a fence (membarrier(2)), so the light one need only stop the compiler. Where the system has no
-//! membarrier, both are full fences.
+//! Dekker's exclusion. The heavy fence makes every processor that runs a thread of this process pass a fence (membarrier(2)),
+//! so the light fence need only stop the compiler. Where the system has no membarrier, both are full fences.
 
 #[cfg(loom)]
 use loom::{
@@ -79,7 +78,8 @@ impl Handover {
         }
     }
 
-    /// As `go_in`, but returns false while the helper is inside. Then nothing may be touched until `go_out`.
+    /// Enters as `go_in` does, but does not wait. Returns false while the helper is inside. Then nothing may be touched until
+    /// `go_out`.
     pub(super) fn try_to_go_in(&self) -> bool {
         self.inside.store(true, Ordering::Relaxed);
         self.light_fence();

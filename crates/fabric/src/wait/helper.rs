@@ -1,8 +1,8 @@
-//! A helper thread. It is asleep in the kernel, woken by solicited messages, and works while the main thread is outside the
-//! library and something is outstanding.
+//! A helper thread. The thread is asleep in the kernel, woken by solicited messages, and works while the main thread is outside
+//! the library and something is outstanding.
 //!
 //! Contract. The helper sleeps at a place of its own, [`crate::FabricExt::helper`]. Peers ring there only while the helper is
-//! announced ([`Sleep::arm`]). It works only by the [`Handover`], and only if the main thread has left with something
+//! announced ([`Sleep::arm`]). The helper works only by the [`Handover`], and only if the main thread has left with something
 //! outstanding. Messages that are solicited while the main thread is inside are left to the main thread until it leaves:
 //!
 //! ```text
@@ -140,8 +140,8 @@ impl HelperHandle {
         }
     }
 
-    /// Withdraws the announcement, as the main thread, which is inside and about to wait. It moves everything itself, so peers
-    /// need not ring.
+    /// Withdraws the announcement. The main thread calls this inside the library, before it waits: the main thread itself makes
+    /// all progress then, so peers need not ring.
     #[inline]
     pub fn stand_down(&self, place: &dyn Sleep) {
         if self.announced.load(Ordering::Relaxed) {
@@ -173,8 +173,8 @@ impl HelperHandle {
 
     // ---- the helper ---------------------------------------------------------------------------
 
-    /// Runs the helper at `place` until [`HelperHandle::stop`]. `work` moves what it can and returns true if anything moved.
-    /// Then it is called again before the helper sleeps.
+    /// Runs the helper at `place` until [`HelperHandle::stop`]. `work` makes progress and returns true if anything moved. Then
+    /// `work` is called again before the helper sleeps.
     pub fn run(&self, place: &dyn Sleep, work: impl FnMut() -> bool) {
         self.run_by(place, || HelperTurn::Work, work, || ());
     }
@@ -267,8 +267,8 @@ impl HelperHandle {
             let token = self.arm(place);
             let mut then = Then::Ends;
             alone(&mut || {
-                // The thread that ends the helper may hold the lock while the helper waits for it. Its ring may have come
-                // before `token`, and there is no further ring.
+                // The thread that ends the helper may hold the lock while the helper waits for it. The ring of that thread may
+                // have come before `token`, and there is no further ring.
                 if self.over.load(Ordering::Acquire) {
                     return;
                 }
@@ -306,7 +306,7 @@ impl HelperHandle {
         place.ring();
     }
 
-    /// Returns the counts so far. They are read without a lock, so they may be of different moments.
+    /// Returns the counts so far. The counts are read without a lock, so they may be of different moments.
     pub fn counts(&self) -> HelperCounts {
         HelperCounts {
             rounds: self.rounds.load(Ordering::Relaxed),

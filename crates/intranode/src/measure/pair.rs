@@ -203,9 +203,8 @@ impl Meeting {
         ask_for_lines(unsafe { Sge::new(first, size_of_val(&*self.lines)) });
     }
 
-    /// Measures the nanoseconds for each byte that the system reads of what the partner has written. It is the time of the
-    /// first read beyond the time of a second read from the own caches, plus `cached`. The cost of the pages is in both times,
-    /// so it cancels.
+    /// Measures the nanoseconds for each byte that the system reads of what the partner has written: the time of the first read
+    /// beyond the time of a second read from the own caches, plus `cached`. The cost of the pages is in both times and cancels.
     fn cma_fetch(&self, to: &mut [u8], cached: f64) -> Outcome {
         if !cma_reads(to, &self.bytes.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Outcome::Absent;
