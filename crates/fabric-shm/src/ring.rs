@@ -11,20 +11,19 @@
 //! takes 0.16 us instead of 0.20).
 //!
 //! Contract. Positions count up for ever; line `p` lies in slot `p mod lines`.
-//! - The producer alone writes lines and bytes; it writes those at positions below
+//! - Only the producer writes lines and bytes. It writes the lines and bytes at positions below
 //!   `taken + capacity` that it has not published yet. It publishes line `p` by storing the stamp
 //!   `(p + 1) << 32 | length` with release, after the bytes that belong to the line.
-//! - The consumer alone writes `taken`. It reads line `p` and its bytes from when it has seen that
-//!   stamp (acquire) until it stores a `taken` past it (release); after that the producer (acquire)
-//!   may overwrite them.
-//! - A long payload is contiguous: if it does not fit before the end of the bytes, they are skipped,
-//!   and both sides compute the same skip from the length.
+//! - Only the consumer writes `taken`. It reads line `p` and its bytes from when it has seen that
+//!   stamp (acquire) until it stores a `taken` past the line (release). After that the producer (acquire)
+//!   may overwrite the line and its bytes.
+//! - A long payload is contiguous. If it does not fit before the end of the bytes, the rest of the bytes is skipped.
+//!   Both sides compute the same skip from the length.
 //!
-//! No deadlock: the consumer publishes `taken` once a quarter of either ring has been consumed since
-//! the last time. A producer that found no room had more than a quarter outstanding beyond the
-//! `taken` that it read (a payload and its skip take less than half of the bytes), so consuming
-//! those makes the consumer publish again, and then ring. When all is consumed, less than a quarter
-//! is unpublished, and any payload fits into the other three.
+//! No deadlock: the consumer publishes `taken` once a quarter of either ring has been consumed since the last time. A producer
+//! that found no room had more than a quarter outstanding beyond the `taken` that it read (a payload and its skip take less
+//! than half of the bytes). Consuming this quarter makes the consumer publish again, and then ring. When all is consumed, less
+//! than a quarter is unpublished, and any payload fits into the other three quarters.
 
 use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 use std::cell::Cell;
@@ -144,9 +143,8 @@ impl MessageRing {
     /// Creates the description of a box of `lines` lines and `bytes` bytes (powers of two, `bytes` at least 256).
     ///
     /// # Safety
-    /// The three arrays must stay mapped for as long as a [`Producer`] or [`Consumer`] made from
-    /// this is used, and be zero or have been used as a box before; at most one producer and one
-    /// consumer may exist on them at a time.
+    /// The three arrays must stay mapped for as long as a [`Producer`] or [`Consumer`] made from this value is used. They must
+    /// be zero or have been used as a box before. At most one producer and one consumer may exist on them at a time.
     pub unsafe fn new(
         taken: *const Taken,
         lines: (*const RingLine, usize),

@@ -114,7 +114,7 @@ impl Copies {
         &self.model
     }
 
-    // ---- what is said ---------------------------------------------------------------------------
+    // ---- settings -------------------------------------------------------------------------------
 
     /// Sets which copies go past the caches from now on. The default is [`PastCaches::Never`].
     pub fn past_caches(&self, which: PastCaches) {
@@ -134,7 +134,7 @@ impl Copies {
         self.past.get() == PastCaches::AsFound
     }
 
-    // ---- how far others are ---------------------------------------------------------------------
+    // ---- distance -------------------------------------------------------------------------------
 
     /// Returns the distance to the caches of other ranks, as far as it is known.
     #[inline]
@@ -185,7 +185,7 @@ impl Copies {
         }
     }
 
-    // ---- which way ------------------------------------------------------------------------------
+    // ---- choices --------------------------------------------------------------------------------
 
     /// Returns the ways to copy that pay at the known distance.
     #[inline]
@@ -266,7 +266,7 @@ impl Copies {
         self.count_past.get()
     }
 
-    // ---- what is seen ---------------------------------------------------------------------------
+    // ---- observations ---------------------------------------------------------------------------
 
     /// Returns true if a copy of what another rank has just written is to be timed ([`Copies::note_copy`]). Every 16th copy is
     /// timed.

@@ -25,7 +25,7 @@ pub trait Fabric: 'static {
     /// Returns the optional parts of this fabric. Cheap.
     fn facets(&self) -> Facets<'_>;
 
-    // ---- who ----------------------------------------------------------------------------------
+    // ---- identity -----------------------------------------------------------------------------
 
     /// Returns the rank of this process, in `0..size`.
     fn rank(&self) -> usize;

@@ -33,9 +33,9 @@ pub struct Facets<'f> {
     pub helper: Option<&'f dyn Helper>,
     /// Unreliable datagrams to a group.
     pub multicast: Option<&'f dyn Multicast>,
-    /// Which processes share a node, and whether their arithmetic agrees.
+    /// The nodes of the processes, and the agreement of their arithmetic.
     pub nodes: Option<&'f dyn Nodes>,
-    /// A clock of the fabric's own; there only in simulations.
+    /// A clock of the fabric's own. Only simulations have it.
     pub simulated: Option<&'f dyn Simulated>,
 }
 

@@ -27,7 +27,7 @@ pub struct ArrivedMessage {
     /// The payload, readable until release. A correct sender does not touch it any more, but a faulty sender may still change
     /// it: copy before checking.
     pub payload: Sge,
-    /// The fabric's own note of where to release.
+    /// The fabric's own note of the place to release.
     pub token: u64,
 }
 

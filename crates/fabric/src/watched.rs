@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_request_without_a_tool_changes_nothing() {
         let mut memory = [7u8; 100];
-        // SAFETY: the array is still alive.
+        // SAFETY: `memory` is writable for its length and outlives the call.
         filled_by_peers(unsafe { Sge::new(memory.as_mut_ptr(), memory.len()) });
         filled_by_peers(Sge::EMPTY);
         assert_eq!(memory, [7; 100]);

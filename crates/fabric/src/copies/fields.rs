@@ -44,7 +44,7 @@ impl Unit {
     }
 }
 
-/// One number of a model.
+/// A number of a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
     /// The name in files, such as `line.shared`.

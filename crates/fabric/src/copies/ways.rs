@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use crate::copies::ByDistance;
 
-    /// A processor that gains by asking for many lines and pages at once when they are far.
+    /// A processor that gains by requesting many lines and pages together when they are far.
     const ASKING: CopyModel = CopyModel {
         rewrite: ByDistance { shared: 7.0, apart: 27.0 },
         rewrite_asked: ByDistance { shared: 5.0, apart: 15.0 },
