@@ -200,8 +200,8 @@ impl Copies {
     }
 
     /// Returns true if lines that were written for another rank are to be demoted (CLDEMOTE) after that rank was signalled. The
-    /// reader then finds them in a cache level behind both processors. Requires a processor that has the instruction, and a
-    /// model by which the lines are requested together before they are written again.
+    /// reader then finds them in a cache level behind both processors. Requires a processor for each rank, far caches, the
+    /// instruction, and a model by which the lines are requested together before they are written again.
     #[inline]
     pub fn hands_over(&self) -> bool {
         self.alone.get()
@@ -242,8 +242,9 @@ impl Copies {
         self.is_told_past(len) || self.count_past(asked())
     }
 
-    /// Answers as [`Copies::is_past`] for one reader, which gives lines back that came through the caches. The first page is an
-    /// exception: it always goes through the caches, so that the reader learns its distance from it.
+    /// Returns true if, by the model, a copy of `len` bytes for one reader goes past the caches. The reader gives lines back
+    /// that came through the caches. The first page always goes through the caches, so that the reader learns its distance from
+    /// it. The setting [`PastCaches::From`] is not considered, and the copy is not counted.
     #[inline]
     pub fn is_past_for_one(&self, len: usize) -> bool {
         len >= 2 * PAGE
