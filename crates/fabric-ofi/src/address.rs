@@ -1,4 +1,5 @@
-//! How a [`RemoteAddr`] names memory: enough to post at once, and to find a wrong address before the provider does.
+//! Layout of a [`RemoteAddr`]. It names memory with enough detail to post at once, and to find a wrong address before the provider
+//! does.
 //!
 //! ```text
 //!   addr     virtual address at the owner
@@ -6,15 +7,16 @@
 //!            free    program   zero       check      length of the registration
 //!   key 1    the provider's key                      key 2: first byte of the registration, as an address at the owner
 //! ```
-//! `check` is a digest of all the rest: it catches mistakes. Malice finds no key: where the provider lets us choose, keys are 64
-//! random bits. The two free bits are zero, for a fabric that has this one in it.
+//! `check` is a digest of all the other bits and catches mistakes. It does not have to stop an attacker, who cannot guess a key: if
+//! the provider lets this library choose keys, they are 64 random bits. The two free bits are zero, for a fabric that contains this
+//! one.
 
 use weft_fabric::{Fault, Key, RemoteAddr};
 
-/// The program's memory: no flags and no atomics.
+/// Mark of the program's memory, which has no flags and no atomics.
 const PROGRAM: u64 = 1 << 61;
 
-/// Lengths and addresses end here.
+/// Upper bound of lengths and addresses (exclusive), in bytes.
 const TOP: u64 = 1 << 48;
 
 /// A registration as peers know it.
@@ -37,7 +39,7 @@ pub struct OfiTarget {
 }
 
 impl OfiTarget {
-    /// The place `bytes` further on.
+    /// Returns the target `bytes` further on.
     pub fn further(self, bytes: usize) -> OfiTarget {
         OfiTarget { at: self.at + bytes as u64, offset: self.offset + bytes as u64, ..self }
     }
@@ -50,7 +52,7 @@ impl Named {
         1 + (mixed >> 32) % 1023
     }
 
-    /// The name of the byte at address `at`.
+    /// Returns the name of the byte at address `at`.
     pub fn encode(&self, at: u64) -> RemoteAddr {
         debug_assert!(self.len < TOP && self.start < TOP);
         let kind = if self.program { PROGRAM } else { 0 };
@@ -58,7 +60,7 @@ impl Named {
         RemoteAddr { addr: at, key: Key([first, self.key, self.start]) }
     }
 
-    /// The registration of an address, if such a one can be.
+    /// Returns the registration of an address, or `None` if the address is malformed.
     pub fn of(at: RemoteAddr) -> Option<Named> {
         let Key([first, key, start]) = at.key;
         let (program, len) = (first & PROGRAM != 0, first & (TOP - 1));
@@ -68,12 +70,12 @@ impl Named {
     }
 }
 
-/// Whether memory up to `end` can be named.
+/// Returns true if memory up to `end` can be named.
 pub fn can_name(end: usize) -> bool {
     (end as u64) < TOP
 }
 
-/// Checks that `len` bytes at `at` of process `rank` can exist.
+/// Checks that `len` bytes at `at` of process `rank` lie in a registration that can exist.
 pub fn decode(rank: usize, at: RemoteAddr, len: usize) -> Result<OfiTarget, Fault> {
     let named = Named::of(at).ok_or_else(|| Fault::corrupt(rank, "memory key"))?;
     let end = named.start + named.len;
@@ -84,7 +86,7 @@ pub fn decode(rank: usize, at: RemoteAddr, len: usize) -> Result<OfiTarget, Faul
     Ok(OfiTarget { key: named.key, at: at.addr, offset: at.addr - named.start })
 }
 
-/// Checks the address of an aligned word that a fabric allocated.
+/// Checks the address of an aligned word in memory that a fabric allocated.
 pub fn decode_word(rank: usize, at: RemoteAddr) -> Result<OfiTarget, Fault> {
     let target = decode(rank, at, 8)?;
     if !target.at.is_multiple_of(8) {

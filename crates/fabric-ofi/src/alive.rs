@@ -1,7 +1,8 @@
-//! Whether peers are still there, asked by who waits and hears nothing.
+//! Detection of lost peers by a process that waits and hears nothing from them.
 //!
-//! A peer may compute for hours and answer nothing, so silence alone proves nothing. Where the provider speaks TCP the kernels of
-//! both hosts know more: connections are told to probe, and to end when nothing is acknowledged for so long ([`crate::sockets`]).
+//! A peer may compute for hours and answer nothing, so silence alone proves nothing. If the provider uses TCP, the kernels of both
+//! hosts know more: each connection is told to send probes, and to end when nothing is acknowledged for a given time
+//! ([`crate::sockets`]).
 //!
 //! ```text
 //!   silent for `keepalive` ──► ask once (a message that wants an answer) ──► silent again: look at the connection
@@ -9,7 +10,7 @@
 //!        being made            for longer than `patience`: lost
 //!        gone, at two looks    the kernel has given it up: lost
 //! ```
-//! Other providers report what they have given up by themselves.
+//! Other providers report the peers that they have given up.
 
 use crate::connection_state::ConnectionState;
 use crate::sockets::Sockets;
@@ -18,17 +19,17 @@ use crate::wire::OfiMessageKind;
 use crate::work::OfiWork;
 use std::time::{Duration, Instant};
 
-/// What is known of a peer's life.
+/// Signs of life of a peer.
 pub struct Signs {
-    /// Something came since the last look.
+    /// True if something came since the last look.
     pub heard: bool,
-    /// Something has ever come.
+    /// True if something has ever come.
     ever: bool,
-    /// It was asked, and nothing came since.
+    /// True if the peer was asked and nothing came since.
     asked: bool,
-    /// Looks in a row that found no connection.
+    /// Number of looks in a row that found no connection.
     gone: u8,
-    /// When it was last heard, or first spoken to.
+    /// Time at which the peer was last heard, or first spoken to.
     since: Instant,
 }
 
@@ -45,23 +46,24 @@ impl Signs {
         }
     }
 
-    /// How long nothing has come, to the precision of looks.
+    /// Returns the time for which nothing has come, to the precision of looks.
     pub fn silent(&self) -> Duration {
         self.since.elapsed()
     }
 }
 
-/// Looks without a connection after which a peer is lost: one may fall between the end of a connection and the start of the next.
+/// Number of looks without a connection after which a peer is lost. A single look may fall between the end of a connection and the
+/// start of the next.
 pub const GONE: u8 = 2;
 
-/// What to do about a silent peer.
+/// Action to take for a silent peer.
 enum Step {
     Ask,
     Lose(&'static str),
 }
 
 impl OfiState {
-    /// Looks at all peers if it is time. Whoever waits comes here when nothing has moved for a while.
+    /// Looks at all peers if it is time. A process that waits calls this when nothing has moved for a while.
     #[cold]
     pub fn look_at_peers(&mut self, core: &OfiCore) {
         let now = Instant::now();

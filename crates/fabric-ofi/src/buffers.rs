@@ -1,4 +1,4 @@
-//! Buffers of one size, for what is sent and for what arrives, registered where the provider wants that.
+//! Buffers of one size for sent and arriving messages. They are registered if the provider needs that.
 
 use crate::ffi::{FI_MR_LOCAL, FI_RECV, FI_TRANSMIT};
 use crate::object::{MemoryRegistration, Objects};
@@ -8,7 +8,7 @@ use std::ptr;
 use weft_fabric::block::OwnedBlock;
 use weft_fabric::{Fault, Sge};
 
-/// Buffers that are made at a time.
+/// Number of buffers that are allocated at a time.
 const CHUNK: usize = 16;
 
 struct Chunk {
@@ -17,19 +17,19 @@ struct Chunk {
 }
 
 pub struct MessageBuffers {
-    /// Bytes of each.
+    /// Size of each buffer, in bytes.
     size: usize,
     chunks: Vec<Chunk>,
     free: Vec<u32>,
 }
 
 impl MessageBuffers {
-    /// None yet, of `size` bytes each.
+    /// Returns an empty pool of buffers of `size` bytes each.
     pub fn new(size: usize) -> MessageBuffers {
         MessageBuffers { size, chunks: Vec::new(), free: Vec::new() }
     }
 
-    /// A free buffer; more are made when none is left.
+    /// Takes a free buffer. Allocates more if none is left.
     pub fn take(&mut self, objects: &Objects) -> Result<u32, Fault> {
         if self.free.is_empty() {
             self.grow(objects)?;
@@ -41,7 +41,7 @@ impl MessageBuffers {
         self.free.push(buffer);
     }
 
-    /// Bytes of all of them.
+    /// Returns the total size of all buffers, in bytes.
     pub fn bytes(&self) -> usize {
         self.chunks.len() * CHUNK * self.size
     }
@@ -49,7 +49,8 @@ impl MessageBuffers {
     fn grow(&mut self, objects: &Objects) -> Result<(), Fault> {
         let memory = OwnedBlock::new(vec![0u8; CHUNK * self.size]);
         let registration = match objects.facts.has(FI_MR_LOCAL) {
-            // SAFETY: the chunk lives until its registration is closed: see `drop`.
+            // SAFETY: `register` needs memory that stays mapped until the registration is closed. `Chunk::drop` closes the
+            // registration before it frees the memory.
             true => Some(unsafe {
                 let (at, len) = (memory.first().as_ptr(), CHUNK * self.size);
                 objects.register(at, len, FI_TRANSMIT | FI_RECV, random() >> 1)
@@ -62,17 +63,17 @@ impl MessageBuffers {
         Ok(())
     }
 
-    /// The memory of a buffer.
+    /// Returns the memory of a buffer.
     pub fn memory(&self, buffer: u32) -> Sge {
         let chunk = &self.chunks[buffer as usize / CHUNK];
-        // SAFETY: inside the chunk, which lives as long as this; who takes the buffer has it alone.
+        // SAFETY: the buffer lies inside its chunk, which lives as long as the pool. Only the taker of the buffer touches it.
         unsafe {
             let at = chunk.memory.first().add(buffer as usize % CHUNK * self.size);
             Sge::new(at.as_ptr(), self.size)
         }
     }
 
-    /// What the provider knows its memory by.
+    /// Returns the descriptor by which the provider knows the memory of a buffer.
     pub fn descriptor(&self, buffer: u32) -> *mut c_void {
         let chunk = &self.chunks[buffer as usize / CHUNK];
         chunk.registration.as_ref().map_or(ptr::null_mut(), MemoryRegistration::descriptor)
@@ -81,7 +82,7 @@ impl MessageBuffers {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // Before the memory goes.
+        // The registration is closed before its memory is freed.
         self.registration = None;
     }
 }

@@ -1,5 +1,5 @@
-//! Any network that libfabric reaches: Ethernet over TCP on every machine, and by the same code AWS EFA, HPE Slingshot, Omni-Path
-//! and verbs.
+//! The fabric for every network that libfabric supports: Ethernet over TCP on every machine and, with the same code, AWS EFA, HPE
+//! Slingshot, Omni-Path and verbs.
 //!
 //! ```text
 //!   send ────────────────▶ a message of the provider, in a buffer of ours, within the peer's credits
@@ -9,15 +9,15 @@
 //!   fetch-add, swap ─────▶ a message, and the answer of the target's process
 //!   write, read on a rail ▶ the same of another interface: `rails.rs`
 //! ```
-//! So of a provider nothing is needed but ordered messages and plain reads and writes. What costs a round trip elsewhere (a flag
-//! behind data, where the provider keeps no such order) costs one here, too, and nothing where it does.
+//! A provider needs only ordered messages and plain reads and writes. A flag behind data costs a round trip if the provider does
+//! not keep messages behind writes, and nothing if it does.
 //!
-//! The library is the machine's, loaded at run time: it has the vendor's providers. For TCP none is needed: `tcp.rs` is a provider
-//! of our own, with fewer system calls and copies. See `choose.rs` for which is taken.
+//! The library is the machine's own, loaded at run time, because it has the vendor's providers. TCP needs no library: `tcp.rs` is a
+//! built-in provider with fewer system calls and copies. `choose.rs` decides which provider is used.
 //!
-//! Security: a message counts only with a proof that its sender knows the secret of the job (the built-in TCP asks for a proof
-//! before the first message), and remote memory access needs a key of 64 random bits. The launcher's means carry the secret and
-//! the keys between the processes. Messages are neither encrypted nor signed.
+//! Security: a message is accepted only with a proof that its sender knows the secret of the job (the built-in TCP asks for a proof
+//! before the first message). Remote memory access needs a key of 64 random bits. The launcher's services carry the secret and the
+//! keys between the processes. Messages are neither encrypted nor signed.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! What a process has open on one interface: an endpoint of libfabric, or one of the built-in TCP.
+//! Objects that a process has open on one interface: an endpoint of libfabric, or an endpoint of the built-in TCP.
 
 use crate::OfiConnectError;
 use crate::choose::{Offers, ProviderSource};
@@ -14,7 +14,7 @@ use std::ptr;
 use std::sync::Arc;
 use weft_fabric::{Fault, Sge};
 
-/// An open endpoint, and all that belongs to it. All threads of the process may call it.
+/// An open endpoint with all objects that belong to it. All threads of the process may call it.
 pub struct Objects {
     pub facts: ProviderFacts,
     kind: Kind,
@@ -25,25 +25,25 @@ enum Kind {
     Tcp(Arc<Tcp>),
 }
 
-/// How an endpoint takes messages.
+/// Ways in which an endpoint takes messages.
 pub enum MessageSupport<'o> {
     /// As one piece, in a buffer.
     Pieces(&'o Libfabric),
-    /// In parts, which are copied at once.
+    /// In parts, which are copied during the call.
     Parts(&'o Tcp),
 }
 
-/// What a look has found.
+/// Result of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PollOutcome {
-    /// So many operations are over.
+    /// Number of operations that are complete.
     Over(usize),
-    /// None is, but bytes have moved.
+    /// No operation is complete, but bytes have moved.
     Moved,
     Nothing,
-    /// An operation has failed: [`Objects::take_failed`].
+    /// An operation has failed. [`Objects::take_failed`] returns it.
     Failed,
-    /// The look itself has, with this error.
+    /// The poll itself has failed with this error.
     Broken(isize),
 }
 
@@ -109,7 +109,7 @@ impl Objects {
         }
     }
 
-    /// The library's version; `None`: it is not used.
+    /// Returns the library's version, or `None` if the library is not used.
     pub fn version(&self) -> Option<String> {
         match &self.kind {
             Kind::Libfabric(open) => Some(open.library.version()),
@@ -117,19 +117,20 @@ impl Objects {
         }
     }
 
-    /// Lets in who knows the secret of the job, where strangers are kept out before they can send anything.
+    /// Lets processes connect that know the secret of the job. Has an effect only if the provider keeps strangers out before they
+    /// can send anything.
     pub fn let_in(&self, secret: u64) {
         if let Kind::Tcp(tcp) = &self.kind {
             tcp.let_in(secret);
         }
     }
 
-    /// Whether the end of a peer's connection is seen when it comes.
+    /// Returns true if the end of a peer's connection is seen at once.
     pub fn sees_ends(&self) -> bool {
         matches!(self.kind, Kind::Tcp(_))
     }
 
-    /// Where to poll for completions; `None`: the provider has no such thing.
+    /// Returns the descriptor to poll for completions, or `None` if the provider has none.
     pub fn wait(&self) -> Option<RawFd> {
         match &self.kind {
             Kind::Libfabric(open) => open.wait,
@@ -137,7 +138,7 @@ impl Objects {
         }
     }
 
-    /// What must be polled beside it.
+    /// Returns the descriptor that must be polled in addition to [`Objects::wait`], if there is one.
     pub fn signal(&self) -> Option<RawFd> {
         match &self.kind {
             Kind::Libfabric(open) => open.signal,
@@ -145,7 +146,7 @@ impl Objects {
         }
     }
 
-    /// Closes the endpoint: buffers that were posted, and the contexts of what was under way, belong to their owner again.
+    /// Closes the endpoint. Posted buffers and the contexts of operations under way belong to their owner again.
     pub fn shut(&self) {
         match &self.kind {
             Kind::Libfabric(open) => open.shut(),
@@ -153,7 +154,7 @@ impl Objects {
         }
     }
 
-    /// The address of this process's endpoint.
+    /// Returns the address of this process's endpoint.
     pub fn name(&self) -> Result<Vec<u8>, OfiConnectError> {
         match &self.kind {
             Kind::Libfabric(open) => open.name(),
@@ -161,8 +162,8 @@ impl Objects {
         }
     }
 
-    /// Makes the address of a process known, and returns its number here. `secret`: what the two alone know, of those that are
-    /// not of the job.
+    /// Makes the address of a process known and returns its number on this endpoint. `secret` is for processes of other jobs: only
+    /// this process and the other one know it.
     pub fn insert(&self, name: &[u8], secret: Option<u64>) -> Result<u64, OfiConnectError> {
         match &self.kind {
             Kind::Libfabric(open) => open.insert(name),
@@ -177,14 +178,14 @@ impl Objects {
         }
     }
 
-    /// Forgets a process: what was under way has failed. Libfabric keeps the address, which costs it little.
+    /// Forgets a process. Operations under way have failed. Libfabric keeps the address, which costs it little.
     pub fn remove(&self, number: u64) {
         if let Kind::Tcp(tcp) = &self.kind {
             tcp.remove(number);
         }
     }
 
-    /// An address for people.
+    /// Returns an address in readable form.
     pub fn show(&self, name: &[u8]) -> String {
         match &self.kind {
             Kind::Libfabric(open) => open.show(name),
@@ -194,7 +195,7 @@ impl Objects {
         }
     }
 
-    /// Registers memory for what `access` says, under `key` where keys are chosen here.
+    /// Registers memory for the operations in `access`. `key` counts only if this process chooses the keys.
     ///
     /// # Safety
     /// The memory stays mapped until the registration is closed.
@@ -221,19 +222,21 @@ impl Objects {
         }
     }
 
-    /// Whether peers' memory is named by its address there, else by the distance from the start of its registration.
+    /// Returns true if this provider names peers' memory by virtual address. Otherwise it uses the offset from the start of the
+    /// registration.
     #[inline]
     pub fn names_by_address(&self) -> bool {
         self.facts.has(FI_MR_VIRT_ADDR)
     }
 
-    /// Whether transfers need their memory of this process registered.
+    /// Returns true if transfers need registered local memory.
     #[inline]
     pub fn registers_local(&self) -> bool {
         self.facts.has(FI_MR_LOCAL)
     }
 
-    /// Whether it is right to sleep on the descriptor now: nothing has come, and what comes will show there.
+    /// Returns true if a sleep on the descriptor is safe now: nothing has come, and whatever comes will make the descriptor
+    /// readable.
     pub fn may_sleep(&self) -> bool {
         match &self.kind {
             Kind::Libfabric(open) => open.may_sleep(),
@@ -241,14 +244,14 @@ impl Objects {
         }
     }
 
-    /// Says whether the program computes, or looks by itself.
+    /// Tells the provider whether the program computes (`true`) or polls by itself.
     pub fn leave_unattended(&self, unattended: bool) {
         if let Kind::Tcp(tcp) = &self.kind {
             tcp.leave_unattended(unattended);
         }
     }
 
-    /// Whether all that was sent has reached the peers' hosts, as far as that is known.
+    /// Returns true if all sent bytes have reached the peers' hosts, as far as this is known.
     pub fn has_arrived(&self) -> bool {
         match &self.kind {
             Kind::Libfabric(_) => true,
@@ -256,7 +259,7 @@ impl Objects {
         }
     }
 
-    /// Whether something is kept here that only a look sends.
+    /// Returns true if the provider keeps something that only a poll sends.
     #[inline]
     pub fn has_unsent(&self) -> bool {
         match &self.kind {
@@ -265,7 +268,7 @@ impl Objects {
         }
     }
 
-    /// How messages are posted.
+    /// Returns the way in which messages are posted.
     #[inline]
     pub fn messages(&self) -> MessageSupport<'_> {
         match &self.kind {
@@ -274,10 +277,10 @@ impl Objects {
         }
     }
 
-    /// Posts a buffer for the next message: 0, or an error below 0.
+    /// Posts a buffer for the next message. Returns 0, or an error below 0.
     ///
     /// # Safety
-    /// It is not touched until the operation with `context` is over, and `descriptor` is of it.
+    /// The buffer is not touched until the operation with `context` is over, and `descriptor` belongs to its registration.
     pub unsafe fn post(&self, buffer: Sge, descriptor: *mut c_void, context: *mut c_void) -> isize {
         match &self.kind {
             // SAFETY: `Libfabric::post` has the same contract: the buffer is not touched until the operation is over.
@@ -290,11 +293,11 @@ impl Objects {
         }
     }
 
-    /// Posts a write or a read of `local` at `at` under the key of the peer: 0, or an error below 0.
+    /// Posts a write or a read of `local` at the address and key `remote` of the peer. Returns 0, or an error below 0.
     ///
     /// # Safety
-    /// The memory lives until the operation with `context` is over, and `descriptor` is of its registration, where the provider
-    /// wants one.
+    /// The local memory lives until the operation with `context` is over. If the provider needs a descriptor, `descriptor` belongs
+    /// to the registration of that memory.
     pub unsafe fn transfer(
         &self,
         to: u64,
@@ -313,7 +316,7 @@ impl Objects {
         }
     }
 
-    /// Takes operations that are over.
+    /// Takes completed operations.
     #[inline]
     pub fn take(&self, entries: &mut [fi_cq_msg_entry]) -> PollOutcome {
         match &self.kind {
@@ -333,7 +336,7 @@ impl Objects {
         }
     }
 
-    /// Takes an operation that has failed, and why.
+    /// Takes a failed operation and the reason.
     pub fn take_failed(&self) -> Option<(*mut c_void, String)> {
         match &self.kind {
             Kind::Libfabric(open) => open.take_failed(),
@@ -341,7 +344,7 @@ impl Objects {
         }
     }
 
-    /// Takes a peer that has ended its connection, and why, where that is seen at once.
+    /// Takes a peer that has ended its connection, and the reason, if the provider sees such ends at once.
     pub fn take_gone(&self) -> Option<(u64, String)> {
         match &self.kind {
             Kind::Libfabric(_) => None,
@@ -365,7 +368,7 @@ impl Objects {
         }
     }
 
-    /// Why something was not posted.
+    /// Explains the error that a posting call returned.
     pub fn why(&self, posted: isize) -> String {
         match &self.kind {
             Kind::Libfabric(open) => open.library.explain(posted),
@@ -377,12 +380,12 @@ impl Objects {
 /// Registered memory.
 pub enum MemoryRegistration {
     Libfabric(Registered),
-    /// Its key there.
+    /// Built-in TCP, and the key of the memory there.
     Tcp(Arc<Tcp>, u64),
 }
 
 impl MemoryRegistration {
-    /// What local operations name it by.
+    /// Returns the descriptor by which local operations name the memory.
     pub fn descriptor(&self) -> *mut c_void {
         match self {
             MemoryRegistration::Libfabric(made) => made.descriptor(),
@@ -390,7 +393,7 @@ impl MemoryRegistration {
         }
     }
 
-    /// What peers name it by.
+    /// Returns the key by which peers name the memory.
     pub fn key(&self) -> u64 {
         match self {
             MemoryRegistration::Libfabric(made) => made.key(),

@@ -1,4 +1,4 @@
-//! The fabric.
+//! [`Ofi`], the fabric on top of a provider.
 
 use crate::OfiConnectError;
 use crate::address;
@@ -29,32 +29,32 @@ mod ending;
 mod facets;
 mod other_jobs;
 
-/// What one process's end has taken.
+/// Resources that the endpoint of one process uses, and counts of its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// Processes with which something was exchanged: connections, where the provider makes some.
+    /// Number of processes with which something was exchanged. If the provider makes connections, this is their number.
     pub peers: usize,
-    /// Bytes of its own buffers.
+    /// Size of the endpoint's own buffers, in bytes.
     pub buffers: usize,
-    /// Bytes that are registered with the provider, buffers among them.
+    /// Number of bytes registered with the provider, including the buffers.
     pub registered: usize,
-    /// Pieces of memory that are.
+    /// Number of registered pieces of memory.
     pub registrations: usize,
-    /// Pieces that were registered so far.
+    /// Number of pieces of memory registered so far.
     pub registrations_made: u64,
-    /// Uses of memory that found it registered.
+    /// Number of uses of memory that found it registered.
     pub registrations_found: u64,
-    /// Messages that did not belong to the job, dropped.
+    /// Number of messages that were dropped because they did not belong to the job.
     pub strangers: u64,
-    /// By rail: bytes of writes and reads that are over.
+    /// Number of bytes of completed writes and reads, by rail.
     pub carried: [u64; RAILS_MAX],
-    /// Writes and reads that were repeated, because their rail had failed.
+    /// Number of writes and reads that were repeated because their rail had failed.
     pub repeated: u64,
     /// Number of peers that were reached by another way than the agreed one.
     pub detours: u64,
 }
 
-/// One process's end of a network of libfabric.
+/// Endpoint of one process in a network of libfabric.
 pub struct Ofi {
     core: OfiCore,
     copies: Copies,
@@ -63,7 +63,7 @@ pub struct Ofi {
 }
 
 impl Ofi {
-    /// Connects the processes of a job, which all call this, with options of their own.
+    /// Connects the processes of a job. All of them call this, each with its own options.
     pub fn connect(
         bootstrap: &mut dyn Bootstrap,
         options: OfiOptions,
@@ -71,7 +71,7 @@ impl Ofi {
         Ofi::connect_counting(bootstrap, options, Rc::new(Counters::new()))
     }
 
-    /// As [`Ofi::connect`], with counters that another fabric of this process counts in, too.
+    /// Connects like [`Ofi::connect`] and counts in `counters`, which another fabric of this process uses, too.
     pub fn connect_counting(
         bootstrap: &mut dyn Bootstrap,
         options: OfiOptions,
@@ -82,27 +82,27 @@ impl Ofi {
         Ok(Ofi { core, copies, state: RefCell::new(state), leave: options.leave })
     }
 
-    /// Ends sleeps when `other` is readable, too: what another fabric of this process is rung by.
+    /// Ends sleeps also when `other` becomes readable, which is the descriptor that rings another fabric of this process.
     pub fn watch(&self, other: OwnedFd) {
         self.core.sleeper.watch(other);
     }
 
-    /// The same for sleeps of the helper thread.
+    /// Ends sleeps of the helper thread also when `other` becomes readable, as [`Ofi::watch`] does for the program's threads.
     pub fn watch_for_helper(&self, other: OwnedFd) {
         self.core.helper.watch(other);
     }
 
-    /// Why the fabric reports a fault, with host, address and interface; `None` while there is none.
+    /// Returns the reason for the reported fault, with host, address and interface, or `None` if there is no fault.
     pub fn trouble(&self) -> Option<String> {
         self.state.borrow().trouble.clone()
     }
 
-    /// Whether it is the TCP that needs no library.
+    /// Returns true if the provider is the built-in TCP, which needs no library.
     pub fn is_built_in(&self) -> bool {
         self.core.objects.version().is_none()
     }
 
-    /// What is used and why, in lines for the user.
+    /// Returns lines for the user about what is used and why.
     pub fn describe(&self) -> Vec<String> {
         let core = &self.core;
         let facts = &core.objects.facts;
@@ -153,7 +153,7 @@ impl Ofi {
         lines
     }
 
-    /// What it has taken until now.
+    /// Returns the resources used until now.
     pub fn usage(&self) -> Usage {
         let state = self.state.borrow();
         let (registrations, registered) = state.memory.totals();
@@ -176,7 +176,7 @@ impl Ofi {
         post(&mut self.state.borrow_mut(), &self.core)
     }
 
-    /// A write and what comes behind it, in this process.
+    /// Writes data and the tail behind it within this process.
     fn write_here(
         &self,
         src: Sge,
@@ -216,7 +216,7 @@ impl Ofi {
             check(peer, tail)?;
         }
         let target = match (src.is_empty(), tail) {
-            // A flag alone names no other place; an immediate does, and it must be right.
+            // A flag without data needs no other address. An immediate without data has an address, which must be valid.
             (true, Some(TransferTail::Flag(..)) | None) => None,
             _ => Some(address::decode(peer, dst, src.len())?),
         };
@@ -251,7 +251,7 @@ impl Ofi {
         self.transfer(peer, RemoteTransfer::write(src, target, tail, done), None)
     }
 
-    /// Posts a transfer in parts that the provider takes, over a rail if one is meant.
+    /// Posts a transfer in parts that the provider takes, over `rail` if a rail is given.
     fn transfer(
         &self,
         peer: usize,
@@ -321,7 +321,7 @@ impl Fabric for Ofi {
             multicast_max: 0,
             direct: true,
             in_order_placement: false,
-            // The target's processor does them.
+            // The target's processor does the atomics.
             shares_memory: false,
             coherent_atomics: true,
             atomics: true,
@@ -333,7 +333,7 @@ impl Fabric for Ofi {
             } else {
                 self.core.rails()
             },
-            // A flag is a message, and whoever sleeps hears of messages.
+            // A flag is a message, and messages wake sleepers.
             flags_wake: true,
         }
     }
@@ -365,7 +365,7 @@ impl Fabric for Ofi {
     fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
         let word = region.local.part(offset, 8).ptr().cast();
         let word = NonNull::new(word).expect("memory");
-        // SAFETY: allocated memory stays mapped as long as this fabric.
+        // SAFETY: `adopt` needs a word that stays mapped: allocated memory is not unmapped before this fabric is dropped.
         let local = unsafe { self.core.counters.adopt(word) };
         Flag { local, remote: RemoteFlag { at: region.at(offset), waking } }
     }

@@ -1,21 +1,21 @@
-//! Messages longer than what the provider takes as one piece: parts in their order, and the message with the last of them.
+//! Messages longer than the provider takes as one piece: they travel as parts in order, and the last part is the message itself.
 //!
 //! ```text
 //!   part (length, 0)       ──▶ copied to a place of the whole length, and its credit goes back
 //!   part (length, 16 KiB)  ──▶ behind it
 //!   message (head)         ──▶ behind them: it has arrived
 //! ```
-//! A copy more at the receiver, and no question: where a question and its answer take longer than the copies.
+//! This costs the receiver one more copy but saves a rendezvous. It is used where a rendezvous takes longer than the copies.
 
 use crate::facts::ProviderFacts;
 use crate::state::{OfiCore, OfiState};
 use crate::wire::{HEADER, OfiHeader, OfiMessageKind};
 use weft_fabric::{Fault, Head, Sge};
 
-/// Buffers of whole messages have numbers of their own.
+/// Bit in the number of a buffer for a whole message, which sets such numbers apart from those of receive buffers.
 const WHOLE: u32 = 1 << 31;
 
-/// What has come of a message in parts.
+/// The part of a message that has arrived so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Assembly {
     buffer: u32,
@@ -24,8 +24,8 @@ pub struct Assembly {
 }
 
 impl OfiState {
-    /// Posts a message within the peer's credits, or as many parts of it as there is room for; false: the same must be posted
-    /// again, before all others.
+    /// Posts a message within the peer's credits, or as many parts of it as there is room for. Returns false if the caller must
+    /// post the same message again before any other.
     #[inline]
     pub fn post_message(&mut self, core: &OfiCore, peer: usize, head: Head, payload: Sge) -> bool {
         if payload.len() > core.objects.facts.part_max() && !self.post_parts(core, peer, payload) {
@@ -46,7 +46,7 @@ impl OfiState {
         posted
     }
 
-    /// Posts all but the last part of a long message; false: there is no room for all.
+    /// Posts all parts of a long message except the last. Returns false if there is no room for all of them.
     fn post_parts(&mut self, core: &OfiCore, peer: usize, payload: Sge) -> bool {
         let most = core.objects.facts.part_max();
         loop {
@@ -67,7 +67,7 @@ impl OfiState {
         }
     }
 
-    /// Keeps a part of a message until the rest of it comes.
+    /// Keeps a part of a message until the rest comes.
     pub fn keep_part(
         &mut self,
         core: &OfiCore,
@@ -100,7 +100,7 @@ impl OfiState {
         Ok(())
     }
 
-    /// The buffer and the length of a message whose last part, or all of it, lies in `buffer`.
+    /// Returns the buffer and the length of a message. `buffer` holds its last part, or all of it.
     pub fn whole_message(
         &mut self,
         core: &OfiCore,
@@ -116,11 +116,11 @@ impl OfiState {
         to.part(0, HEADER).copy_from(from.part(0, HEADER));
         to.part(HEADER + it.filled, len).copy_from(from.part(HEADER, len));
         self.receiving.give_back(buffer);
-        // Its credit goes back with the message.
+        // The credit of the last part goes back when the message is released.
         Ok((it.buffer | WHOLE, it.total))
     }
 
-    /// The memory of a message's buffer, whichever it is.
+    /// Returns the memory of a message's buffer, which may be a receive buffer or a buffer for a whole message.
     #[inline]
     pub fn arrived_in(&self, buffer: u32) -> Sge {
         match buffer & WHOLE {
@@ -129,7 +129,7 @@ impl OfiState {
         }
     }
 
-    /// A buffer for a message of this process to itself.
+    /// Takes a buffer for a message of this process to itself.
     pub fn take_for(&mut self, core: &OfiCore, len: usize) -> Result<u32, Fault> {
         match len > core.objects.facts.part_max() {
             true => Ok(self.whole.take(&core.objects)? | WHOLE),

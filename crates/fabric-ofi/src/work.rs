@@ -1,4 +1,5 @@
-//! What is posted, and what is kept because there is no room: messages of a peer in their order, all else in its own.
+//! Posting of operations, and queues for operations that found no room: a peer's messages wait in one queue, everything else in
+//! another.
 
 use crate::address;
 use crate::ffi::*;
@@ -10,29 +11,31 @@ use crate::wire::{ADDRESS, HEADER, OfiHeader, OfiMessageKind, encode_address};
 use std::ptr;
 use weft_fabric::{Completion, Fault, Head, PostOutcome, RemoteAddr, Sge};
 
-/// Longest payload of a message that is copied when it has to be kept, in bytes.
+/// Maximum payload of a message that is copied when the message has to be kept, in bytes.
 pub const INLINE_MAX: usize = 256;
 
-/// Longest write that goes as one message with its tail, in bytes: what the target's processor copies a second time.
+/// Maximum length of a write that goes as one message with its tail, in bytes. The target's processor copies these bytes a second
+/// time.
 pub const PLACE_MAX: usize = (8 << 10) - HEADER - 2 * ADDRESS;
 
-/// Operations under way at most: the provider takes memory for each, several KiB with some. The end of one makes room.
+/// Maximum number of operations under way. The provider takes memory for each, several KiB with some providers. A completed
+/// operation makes room.
 const OPEN_MOST: usize = 256;
 
 /// The payload of a kept message.
 pub enum KeptPayload {
     Copied(Box<[u8]>),
-    /// The caller's, until the counter advances.
+    /// Bytes of the caller, which stay until the counter advances.
     Lent(Sge, Completion),
 }
 
-/// One thing to post.
+/// An operation to post.
 pub enum OfiWork {
     Message {
         head: Head,
         payload: KeptPayload,
     },
-    /// A short write and its tail; without an address, the tail alone.
+    /// A short write and its tail. Without an address, only the tail.
     Place {
         src: Box<[u8]>,
         dst: Option<RemoteAddr>,
@@ -54,15 +57,15 @@ pub enum OfiWork {
 }
 
 impl OfiWork {
-    /// Whether a peer lacks something while this stays here. Credits and questions for a sign of life are of no use to one that
-    /// sends nothing more, and cannot be posted to one that has ended.
+    /// Returns true if a peer lacks something while this operation is kept. Credits and requests for a sign of life are of no use
+    /// to a peer that sends nothing more, and cannot be posted to a peer that has ended.
     fn must_leave(&self) -> bool {
         !matches!(self, OfiWork::Tell { kind: OfiMessageKind::Credits | OfiMessageKind::Ask, .. })
     }
 }
 
 impl OfiState {
-    /// Whether something is kept that a peer waits for.
+    /// Returns true if something is kept that a peer waits for.
     pub fn must_leave(&self) -> bool {
         let waiting = self.waiting.iter().flat_map(|&rank| &self.peers[rank as usize]);
         let mut staying = waiting.filter(|peer| !peer.left);
@@ -71,7 +74,7 @@ impl OfiState {
         })
     }
 
-    /// Posts a message of the provider: true if it is on its way, or if the peer is lost.
+    /// Posts a message of the provider. Returns true if it is on its way or the peer is lost, and false if there is no room.
     pub fn post(
         &mut self,
         core: &OfiCore,
@@ -98,7 +101,7 @@ impl OfiState {
         }
     }
 
-    /// Posts a header and what comes behind it to a peer, which the provider calls `to`: 0, or an error below 0.
+    /// Posts a header and the body behind it to a peer, which the provider calls `to`. Returns 0, or an error below 0.
     fn post_bytes(
         &mut self,
         core: &OfiCore,
@@ -113,7 +116,8 @@ impl OfiState {
         let library = match objects.messages() {
             MessageSupport::Pieces(library) => library,
             MessageSupport::Parts(tcp) => {
-                // SAFETY: the header is here, and whoever made the rest promised that it may be read now.
+                // SAFETY: `Tcp::inject` reads the bytes before it returns. The header lives here, and the maker of each other `Sge`
+                // promised (`Sge::new`) that it is readable until the operation is over.
                 return unsafe { tcp.inject(to, &parts[..1 + body.len()]) };
             }
         };
@@ -126,17 +130,19 @@ impl OfiState {
             len += part.len();
         }
         let message = memory.part(0, len);
-        // The last message has an end that can be waited for, and with it all before it: a provider may keep what is injected
-        // while a connection is being made, and what it keeps ends with the process.
+        // `Leave`, the last message, is sent with a completion that can be waited for, which covers all messages before it. A
+        // provider may keep injected messages while a connection is being made, and loses them when the process ends.
         let injected = len <= objects.facts.inject_max && kind != OfiMessageKind::Leave;
         let posted = if injected {
-            // SAFETY: the buffer is ours until the call returns.
+            // SAFETY: `Libfabric::inject` reads the bytes before it returns. The buffer was taken from the pool and is used only
+            // here.
             unsafe { library.inject(to, message) }
         } else {
             let number = self.requests.add(peer, OfiRequest::Send(buffer));
             let context = self.requests.context(number);
             let descriptor = self.sending.descriptor(buffer);
-            // SAFETY: the buffer is the provider's until the request ends.
+            // SAFETY: `Libfabric::send` needs memory that stays as it is until the operation is over: the buffer goes back to the
+            // pool only then. `descriptor` is that of the buffer.
             let posted = unsafe { library.send(to, message, descriptor, context) };
             if posted != 0 {
                 self.requests.take(number);
@@ -174,7 +180,7 @@ impl OfiState {
         {
             return PostOutcome::Done;
         }
-        // Who only sends may not come to `progress`: what is kept must not grow for that.
+        // A process that only sends may not call `progress`. Without this poll, its queue of kept messages would grow.
         self.poll(core);
         self.drain(core, to);
         if self.peer(core, to).kept_messages.is_empty()
@@ -194,7 +200,7 @@ impl OfiState {
         posted
     }
 
-    /// Why nothing can be posted to a peer, if nothing can.
+    /// Returns the reason why nothing can be posted to a peer, or `None` if something can.
     pub fn refuses(&mut self, core: &OfiCore, rank: usize) -> Option<Fault> {
         let peer = self.peer(core, rank);
         if peer.left && !peer.lost {
@@ -205,7 +211,7 @@ impl OfiState {
         peer.lost.then(|| Fault::lost(rank))
     }
 
-    /// Posts, or keeps.
+    /// Posts an operation, or keeps it if there is no room.
     pub fn submit(&mut self, core: &OfiCore, peer: usize, work: OfiWork) {
         if self.peer(core, peer).lost {
             return;
@@ -219,7 +225,7 @@ impl OfiState {
         }
     }
 
-    /// As [`OfiState::submit`], for what the program asks for: refused when the peer is gone.
+    /// Submits an operation of the program, as [`OfiState::submit`] does. Refuses it if the peer is gone.
     pub fn ask(&mut self, core: &OfiCore, peer: usize, work: OfiWork) -> Result<(), Fault> {
         match self.refuses(core, peer) {
             Some(fault) => Err(fault),
@@ -236,7 +242,7 @@ impl OfiState {
         }
     }
 
-    /// Posts one thing; false: there is no room.
+    /// Posts an operation. Returns false if there is no room.
     fn add(&mut self, core: &OfiCore, peer: usize, work: &OfiWork) -> bool {
         match *work {
             OfiWork::Message { head, ref payload } => match *payload {
@@ -290,7 +296,7 @@ impl OfiState {
         posted
     }
 
-    /// Registers local memory for one transfer, where the provider wants that and it is not registered.
+    /// Registers local memory for one transfer if the provider needs that and the memory is not registered.
     fn register(&mut self, objects: &Objects, memory: Sge) -> Result<Held, Fault> {
         if !objects.registers_local() {
             return Ok(Held::Nothing);
@@ -299,19 +305,20 @@ impl OfiState {
             return Ok(Held::Shared(id));
         }
         let access = FI_READ | FI_WRITE;
-        // SAFETY: whoever made the `Sge` promised that the memory outlives the operation.
+        // SAFETY: `register` needs memory that stays mapped until the registration is closed. The maker of the `Sge` promised that
+        // until the operation is over (`Sge::new`), and the registration is closed then.
         let made = unsafe { objects.register(memory.ptr(), memory.len(), access, random() >> 1) };
         made.map(Held::Own)
     }
 
-    /// A transfer does not need its registration any more.
+    /// Releases the registration of a transfer that does not need it any more.
     pub fn let_go(&mut self, held: Held) {
         if let Held::Shared(id) = held {
             self.memory.transferred(id);
         }
     }
 
-    /// The objects of a rail, and the number there of a peer's address.
+    /// Returns the objects of a rail, and the number that a peer's address has there.
     #[inline]
     pub fn on<'c>(&mut self, core: &'c OfiCore, rail: usize, peer: usize) -> (&'c Objects, u64) {
         match rail {
@@ -320,7 +327,7 @@ impl OfiState {
         }
     }
 
-    /// Posts a write with what comes behind it, or a read, on a rail; false: there is no room.
+    /// Posts a write with its tail, or a read, on a rail. Returns false if there is no room.
     pub fn transfer(
         &mut self,
         core: &OfiCore,
@@ -348,7 +355,7 @@ impl OfiState {
         };
         let facts = &objects.facts;
         let at = if objects.names_by_address() { remote.at } else { remote.offset };
-        // Where messages follow writes, the tail goes at once, and its answer ends the operation.
+        // If messages follow writes, the tail goes at once, and its answer ends the operation.
         let now = whole.tail.filter(|_| facts.sends_follow_writes);
         let rest = match now {
             Some(_) => RemoteTransfer { tail: None, done: None, ..whole },
@@ -356,7 +363,8 @@ impl OfiState {
         };
         let number = self.requests.add(peer, OfiRequest::Transfer(rail as u8, rest, held));
         let context = self.requests.context(number);
-        // SAFETY: whoever made the `Sge` promised that the memory outlives the operation, and the descriptor is of it.
+        // SAFETY: `transfer` needs local memory that lives until the operation is over: the maker of the `Sge` promised it
+        // (`Sge::new`). The descriptor is that of the memory's registration.
         let posted = unsafe {
             let remote = (at, remote.key);
             objects.transfer(to, (local, descriptor), remote, write, context)
@@ -372,7 +380,7 @@ impl OfiState {
                     self.peer(core, peer).over[rail - 1].under_way += 1;
                 }
                 if let Some(tail) = now {
-                    // In its order behind the write, whatever else is kept.
+                    // The tail must be the next operation behind the write, before all other kept operations.
                     let work = OfiWork::Place { src: Box::default(), dst: None, tail, done };
                     if !self.add(core, peer, &work) {
                         self.peer(core, peer).kept_work.push_front(work);
@@ -385,7 +393,7 @@ impl OfiState {
             posted => {
                 let reason = objects.why(posted);
                 if rail > 0 {
-                    // Nothing of it is under way.
+                    // Nothing of this transfer is under way.
                     self.rail_failed(core, peer, rail, &reason);
                     self.submit(core, peer, OfiWork::Transfer(whole));
                 } else {
@@ -396,7 +404,7 @@ impl OfiState {
         }
     }
 
-    /// Moves on what is kept for `rank`; true if anything moved.
+    /// Posts operations that are kept for `rank`. Returns true if anything moved.
     pub fn drain(&mut self, core: &OfiCore, rank: usize) -> bool {
         let mut moved = false;
         while let Some(work) = self.peer(core, rank).kept_messages.pop_front() {
@@ -407,7 +415,8 @@ impl OfiState {
             moved = true;
         }
         while let Some(work) = self.peer(core, rank).kept_work.pop_front() {
-            // A tail that finds no room is put to the front by its write, which is gone then.
+            // If a tail finds no room, its write puts it at the front of the queue. The write itself is posted and has left the
+            // queue then.
             if !self.add(core, rank, &work) {
                 self.peer(core, rank).kept_work.push_front(work);
                 break;
@@ -417,7 +426,7 @@ impl OfiState {
         moved | self.drain_rails(core, rank)
     }
 
-    /// Moves on what is kept for anybody.
+    /// Posts operations that are kept for any peer. Returns true if anything moved.
     pub fn drain_all(&mut self, core: &OfiCore) -> bool {
         let mut moved = false;
         for i in (0..self.waiting.len()).rev() {
@@ -430,21 +439,22 @@ impl OfiState {
                 self.waiting.swap_remove(i);
             }
         }
-        // The end of an operation is heard, room at the provider is not.
+        // A sleeper notices the end of an operation, but not that the provider has room again.
         let no_room = !self.waiting.is_empty() && self.requests.open() < OPEN_MOST;
-        // Nor is the end of a connection.
+        // Nor does it notice the end of a connection.
         core.sleeper.set_naps(no_room || !self.asking.is_empty() || self.is_shutting());
         moved
     }
 }
 
-/// Bytes that are copied before the call returns.
+/// Names bytes that are copied before the call returns.
 fn named(bytes: &[u8]) -> Sge {
-    // SAFETY: only read, while they are borrowed.
+    // SAFETY: `Sge::new` needs memory that stays readable until the operation is over. The bytes are borrowed, and are only read
+    // before the posting call returns.
     unsafe { Sge::new(bytes.as_ptr().cast_mut(), bytes.len()) }
 }
 
-/// Checks the address of what a tail sets.
+/// Checks the address of the word that a tail sets.
 pub fn check(rank: usize, tail: TransferTail) -> Result<(), Fault> {
     match tail {
         TransferTail::Flag(at, _) => address::decode_word(rank, at).map(|_| ()),
