@@ -1,4 +1,4 @@
-//! Which provider and which interface: what the library offers here, in the order in which it is tried.
+//! Choice of provider and interface: the offers of this machine, in the order in which they are tried.
 
 use crate::OfiConnectError;
 use crate::facts::BUILT_IN;
@@ -10,23 +10,23 @@ use std::ffi::{CStr, CString, c_char};
 use std::net::IpAddr;
 use std::ptr;
 
-/// Providers that are chosen without being asked for, best first: those of special networks, then TCP, which every machine has, by
-/// our own means: libfabric's copies once more at each end below ofi_rxm, and takes 93 MB a process there.
-/// `net` is what `tcp` became in 1.18, without a layer between; 1.16 and 1.17 have both (`descriptor.rs`). It is quicker, and left to
-/// those who name it: where hundreds of ranks connect to each other at once, first messages get lost in it.
+/// Providers that are chosen unless the user names one, best first: those of special networks, then TCP, which every machine has.
+/// The built-in TCP comes before libfabric's `tcp`, which below ofi_rxm makes one more copy at each end and takes 93 MB per
+/// process. `net` is the provider that became `tcp` in 1.18, without a layer between; 1.16 and 1.17 have both (`descriptor.rs`). It
+/// is faster, but used only if the user names it: where hundreds of ranks connect to each other at once, it loses first messages.
 pub const PROVIDERS: [&str; 7] = ["cxi", "efa", "opx", "psm2", "verbs;ofi_rxm", BUILT_IN, "tcp"];
 
-/// Interfaces that lead to no other host: bridges and ends of cables to containers and virtual machines.
+/// Prefixes of interfaces that lead to no other host: bridges, and ends of cables to containers and virtual machines.
 const VIRTUAL: [&str; 8] = ["docker", "br-", "virbr", "veth", "cni", "flannel", "tailscale", "wg"];
 
 /// The loopback interface.
 const LOOPBACK: &str = "lo";
 
-/// What may be sent and received, by messages and by remote memory access.
+/// Capabilities that are asked for: messages and remote memory access, in both directions.
 const CAPS: u64 =
     FI_MSG | FI_RMA | FI_READ | FI_WRITE | FI_RECV | FI_TRANSMIT | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
-/// Rules of registration that this crate can follow.
+/// Registration modes that this crate supports.
 pub const MR_MODES: i32 =
     FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
 
@@ -38,49 +38,49 @@ pub struct Infos {
 
 impl Drop for Infos {
     fn drop(&mut self) {
-        // SAFETY: made by the library, and nobody has it any more.
+        // SAFETY: `fi_freeinfo` needs a list that the library made and that is freed once. `Infos` owns the list.
         unsafe { (self.library.freeinfo)(self.first) };
     }
 }
 
-/// One way to the network.
+/// One combination of provider and interface.
 pub struct NetworkOffer {
-    /// As libfabric names it.
+    /// Provider, as libfabric names it.
     pub provider: String,
-    /// The interface, or the adapter.
+    /// Interface or adapter.
     pub domain: String,
-    /// What those who reach each other without a router have in common: of IP, the network.
+    /// Name that is the same for processes that reach each other without a router. For IP, the network.
     pub network: String,
     pub how: ProviderSource,
 }
 
-/// Who provides it.
+/// Source of a provider.
 pub enum ProviderSource {
-    /// The library, by this element of its list.
+    /// libfabric, by this element of its list.
     Library(*mut fi_info),
     /// This crate, on this interface.
     BuiltIn(Interface),
 }
 
-/// What this machine offers.
+/// The offers of this machine.
 pub struct Offers {
-    /// `None`: it is not there, or nobody needs it.
+    /// The library, or `None` if it is not there or not needed.
     pub library: Option<OfiLibrary>,
     pub list: Vec<NetworkOffer>,
-    /// Keeps what [`ProviderSource::Library`] points to.
+    /// Owner of the lists that [`ProviderSource::Library`] points to.
     _infos: Option<Infos>,
 }
 
-/// A text of the library's, empty for none.
+/// Returns a text of the library, or an empty one for null.
 fn text(from: *const c_char) -> String {
     if from.is_null() {
         return String::new();
     }
-    // SAFETY: the library's texts end with a zero.
+    // SAFETY: `from` is not null (checked above), and libfabric's texts end with a zero byte and live as long as their list.
     unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned()
 }
 
-/// Whether `name` is the provider `wanted`, alone or below a layer of libfabric's own.
+/// Returns true if `name` is the provider `wanted`, alone or below a layer of libfabric's own.
 fn is(name: &str, wanted: &str) -> bool {
     name == wanted || name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(';'))
 }
@@ -91,9 +91,9 @@ fn place(provider: &str) -> Option<usize> {
 
 impl NetworkOffer {
     /// # Safety
-    /// `info` is of a list that the library gave and that lives.
+    /// `info` belongs to a live list that the library gave.
     unsafe fn of(info: *mut fi_info) -> NetworkOffer {
-        // SAFETY: the library fills the attributes of all that it offers.
+        // SAFETY: `info` belongs to a live list (the caller promises it), and libfabric fills the attributes of each element.
         let (fabric, domain) = unsafe { (&*(*info).fabric_attr, &*(*info).domain_attr) };
         NetworkOffer {
             provider: text(fabric.prov_name),
@@ -103,22 +103,22 @@ impl NetworkOffer {
         }
     }
 
-    /// Whether it leads to other hosts, as far as its name tells.
+    /// Returns true if the offer leads to other hosts, as far as its name shows.
     pub fn leads_out(&self) -> bool {
         let within =
             self.domain == LOOPBACK || VIRTUAL.iter().any(|prefix| self.domain.starts_with(prefix));
         !within && !self.network.starts_with("fe80:")
     }
 
-    /// Whether keys of memory are chosen here, so that one key may serve several rails.
+    /// Returns true if this process chooses the keys of memory, so that one key may serve several rails.
     pub fn keys_are_free(&self) -> bool {
         let ProviderSource::Library(info) = self.how else { return true };
-        // SAFETY: of a list that lives; the library fills the attributes of all that it offers.
+        // SAFETY: the element belongs to a list that `Offers` keeps alive, and libfabric fills the attributes of each element.
         let modes = unsafe { (*(*info).domain_attr).mr_mode };
         modes & FI_MR_PROV_KEY == 0
     }
 
-    /// Whether it leads nowhere but to this host, which is enough for a job on one.
+    /// Returns true if the offer leads only to this host, which is enough for a job on one host.
     pub fn is_loopback(&self) -> bool {
         self.domain == LOOPBACK && self.network.starts_with("127.")
     }
@@ -137,15 +137,15 @@ impl NetworkOffer {
     }
 }
 
-/// What is asked for; with `order`, sends after writes in their order, too.
+/// Asks the library for offers. Messages must keep the orders in `order`.
 fn ask(library: OfiLibrary, provider: Option<&str>, order: u64) -> Result<Infos, isize> {
-    // SAFETY: of null it makes an empty one, with all attributes, or null.
+    // SAFETY: `fi_dupinfo` accepts null. It returns an empty list element with all attributes, or null.
     let hints = unsafe { (library.dupinfo)(ptr::null()) };
     if hints.is_null() {
         return Err(libc::ENOMEM as isize);
     }
     let hints = Infos { library, first: hints };
-    // SAFETY: just made, and nobody else has it.
+    // SAFETY: the element and its attributes were just made by `fi_dupinfo`, are not null, and nobody else has them.
     unsafe {
         let info = &mut *hints.first;
         info.caps = CAPS;
@@ -157,21 +157,23 @@ fn ask(library: OfiLibrary, provider: Option<&str>, order: u64) -> Result<Infos,
         (domain.mr_mode, domain.threading) = (MR_MODES, FI_THREAD_SAFE);
         (domain.resource_mgmt, domain.av_type) = (FI_RM_ENABLED, FI_AV_TABLE);
         if let Some(name) = provider.and_then(|name| CString::new(name).ok()) {
-            // The library frees it with the rest.
+            // The library frees this string with the rest.
             (*info.fabric_attr).prov_name = libc::strdup(name.as_ptr());
         }
     }
     let mut first = ptr::null_mut();
-    // SAFETY: the hints are whole; the result is ours to free.
+    // SAFETY: the hints are complete, and `fi_getinfo` accepts null for node and service. It writes a list to `first`, which
+    // `Infos` frees.
     let error =
         unsafe { (library.getinfo)(API, ptr::null(), ptr::null(), 0, hints.first, &mut first) };
     if error == 0 && !first.is_null() { Ok(Infos { library, first }) } else { Err(error as isize) }
 }
 
-/// Where the kernel lists adapters that only the library speaks to.
+/// Folders in which the kernel lists adapters that only the library supports.
 const ADAPTERS: [&str; 2] = ["/sys/class/infiniband", "/sys/class/cxi"];
 
-/// Whether the library is asked: by name, or because there is an adapter for it. It takes 0.2 s to say what it has.
+/// Returns true if the library is asked for offers: the user names it, or there is an adapter for it. The library takes 0.2 s to
+/// answer.
 fn asks_library(options: &OfiOptions) -> bool {
     let has_any =
         |folder: &&str| std::fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
@@ -181,7 +183,7 @@ fn asks_library(options: &OfiOptions) -> bool {
     }
 }
 
-/// What the built-in TCP offers: each interface with an address.
+/// Returns the offers of the built-in TCP: one for each interface with an address.
 fn built_in() -> Vec<NetworkOffer> {
     let offer = |interface: Interface| NetworkOffer {
         provider: BUILT_IN.to_owned(),
@@ -192,7 +194,7 @@ fn built_in() -> Vec<NetworkOffer> {
     interfaces().into_iter().map(offer).collect()
 }
 
-/// What the library offers of what is wanted.
+/// Returns the offers of the library that match the options.
 fn of_library(
     library: OfiLibrary,
     options: &OfiOptions,
@@ -208,7 +210,7 @@ fn of_library(
     let mut list: Vec<NetworkOffer> = Vec::new();
     let mut at = infos.first;
     while !at.is_null() {
-        // SAFETY: an element of the list, which `infos` keeps.
+        // SAFETY: `at` is an element of the list that `infos` keeps alive.
         let offer = unsafe { NetworkOffer::of(at) };
         // SAFETY: `at` is an element of the list that `infos` keeps alive.
         at = unsafe { (*at).next };
@@ -227,7 +229,7 @@ fn of_library(
     }
 }
 
-/// All that is offered of what is wanted, in the order of preference.
+/// Returns all offers that match the options, in the order of preference.
 pub fn offers(options: &OfiOptions) -> Result<Offers, OfiConnectError> {
     let mut list = match options.provider.as_deref() {
         None | Some(BUILT_IN) => built_in(),
@@ -242,7 +244,7 @@ pub fn offers(options: &OfiOptions) -> Result<Offers, OfiConnectError> {
                 (library, infos) = (Some(found), Some(kept));
                 list.extend(offered);
             }
-            // Nobody has asked for it, and there is another way.
+            // The user has not asked for the library, and there is another offer.
             Err(_) if !list.is_empty() && options.library.is_none() => {}
             Err(error) => return Err(error),
         }
@@ -270,7 +272,7 @@ pub fn offers(options: &OfiOptions) -> Result<Offers, OfiConnectError> {
     Ok(Offers { library, list, _infos: infos })
 }
 
-/// What there is on this machine, best first, in lines for the user. Errors: no library, or nothing that fits.
+/// Returns the offers of this machine, best first, as lines for the user. Errors: no library, or no offer that fits.
 pub fn survey(options: &OfiOptions) -> Result<Vec<String>, OfiConnectError> {
     let Offers { library, list, .. } = offers(options)?;
     let line = |offer: &NetworkOffer| {
@@ -281,10 +283,10 @@ pub fn survey(options: &OfiOptions) -> Result<Vec<String>, OfiConnectError> {
     Ok(version.into_iter().chain(list.iter().map(line)).collect())
 }
 
-/// The names of all that the library has, whether it fits or not.
+/// Returns the names of all providers that the library has, whether they fit or not.
 fn everything(library: OfiLibrary) -> Vec<String> {
     let mut first = ptr::null_mut();
-    // SAFETY: no hints; the result is ours to free.
+    // SAFETY: `fi_getinfo` accepts null hints. It writes a list to `first`, which `Infos` frees.
     let error =
         unsafe { (library.getinfo)(API, ptr::null(), ptr::null(), 0, ptr::null(), &mut first) };
     if error != 0 || first.is_null() {
@@ -294,7 +296,7 @@ fn everything(library: OfiLibrary) -> Vec<String> {
     let mut names = Vec::new();
     let mut at = infos.first;
     while !at.is_null() {
-        // SAFETY: an element of the list, which `infos` keeps.
+        // SAFETY: `at` is an element of the list that `infos` keeps alive, and libfabric fills its attributes.
         unsafe {
             names.push(text((*(*at).fabric_attr).prov_name));
             at = (*at).next;

@@ -1,7 +1,8 @@
-//! How the processes of a job come to know each other's endpoints.
+//! Exchange of endpoint addresses among the processes of a job.
 //!
-//! Each says what it has and all agree ([`crate::agree`]); each opens an endpoint and publishes its address, or why it could not;
-//! after the fence all read all. The library makes connections when something is first sent.
+//! Each process publishes its offers and all agree on one ([`crate::agree`]). Each process then opens an endpoint and publishes its
+//! address, or the reason why it could not. After the fence all processes read what all have published. The library makes a
+//! connection when something is first sent.
 
 use crate::OfiConnectError;
 use crate::agree::{self, Agreed, host};
@@ -24,15 +25,16 @@ use weft_bootstrap::{Bootstrap, BootstrapError};
 use weft_fabric::linking::{Roster, add_part, part};
 use weft_fabric::{Counters, Fault, Region};
 
-/// Key under which each process publishes: `+`, its share of the job's secret (8 bytes), the length of its host's name (1 byte),
-/// the name, the address of its memory for probes (empty with one rail), and for each rail its endpoint's address, each after its
-/// length (2 bytes); or `-` and its host, a line's end and a reason; or nothing, where only others lack something.
+/// Key under which each process publishes one of three values. On success: `+`, its share of the job's secret (8 bytes), the length
+/// of its host's name (1 byte), the name, the address of its memory for probes (empty with one rail), and for each rail the address
+/// of its endpoint. Each address follows its length (2 bytes). On failure: `-`, its host, a line feed and a reason. If only other
+/// processes lack something: nothing.
 const KEY: &str = "ofi";
 
-/// Bytes of a share.
+/// Size of a share, in bytes.
 const SHARE: usize = 8;
 
-/// Looks at the options before anything else does.
+/// Checks the options before anything else uses them.
 fn check(options: &OfiOptions) -> Result<(), OfiConnectError> {
     let bounds = [
         ("credits", options.credits, 4..=16384),
@@ -48,12 +50,12 @@ fn check(options: &OfiOptions) -> Result<(), OfiConnectError> {
     }
 }
 
-/// What one process has published.
+/// The values that one process has published.
 struct Published {
     share: u64,
     place: String,
     probe: Vec<u8>,
-    /// By rail.
+    /// Addresses of its endpoints, by rail.
     names: Vec<Vec<u8>>,
 }
 
@@ -89,16 +91,16 @@ fn decode(rank: usize, value: &[u8]) -> Result<Published, OfiConnectError> {
     Ok(Published { share: u64::from_le_bytes(*share), place, probe, names })
 }
 
-/// What a process has opened.
+/// The objects that a process has opened.
 struct Opened {
-    /// By rail.
+    /// Endpoints, by rail.
     objects: Vec<Arc<Objects>>,
     memory: ProcessMemory,
     /// Memory for probes, if there are several rails.
     probe: Option<Region>,
 }
 
-/// Opens what was agreed on; without an agreement some process has nothing, and says so itself.
+/// Opens the agreed offers. Without an agreement some process has nothing to use, and reports this itself.
 fn open(
     offers: Offers,
     agreed: Option<&Agreed>,
@@ -119,7 +121,7 @@ fn open(
     Ok(Opened { objects, memory, probe })
 }
 
-/// A further rail, by what all have published.
+/// Makes a further rail from the addresses that all have published.
 fn rail(
     number: usize,
     objects: Arc<Objects>,
@@ -137,7 +139,7 @@ fn rail(
     Ok(ExtraRail { objects, numbers, addresses, ips })
 }
 
-/// Agrees with the others, opens an endpoint and learns the addresses of all.
+/// Agrees with the other processes, opens an endpoint and learns the addresses of all.
 pub fn connect(
     bootstrap: &mut dyn Bootstrap,
     options: &OfiOptions,
@@ -168,7 +170,8 @@ pub fn connect(
     let all: Vec<_> = (0..size)
         .map(|peer| Ok::<_, BootstrapError>(decode(peer, &bootstrap.get(peer, KEY)?)))
         .collect::<Result<_, _>>()?;
-    // Who has nothing himself is not the one to hear of first.
+    // A process that has nothing reports the reason of a peer first, because its own error says only that another process lacks
+    // something.
     let own = match (own, agreed) {
         (Ok(opened), Some(agreed)) => (opened, agreed),
         (Err(OfiConnectError::Bootstrap(_)), _) => {
@@ -185,7 +188,7 @@ pub fn connect(
     meet(rank, options, counters, (opened, agreed), &all)
 }
 
-/// Makes all known that the processes have published.
+/// Builds the state of a process from the values that all have published.
 fn meet(
     rank: usize,
     options: &OfiOptions,
@@ -206,11 +209,11 @@ fn meet(
     let members = places.zip(numbers.into_iter().zip(ips));
     let member = |(place, (number, ip))| OfiProcess { number, place, ip };
     let roster = Roster::new(members.map(member).collect());
-    // An address that cannot be is found when it is first used.
+    // A malformed address becomes an empty one. It is refused when it is first used.
     let word = |told: &Published| told.probe[..].try_into().map(address_of).unwrap_or_default();
     let words = all.iter().map(word);
     let probes = probe.map(|own| Probes { own, words: words.collect() });
-    // All shares, so that it is as good as the best of them.
+    // The secret is made of all shares, so it is as hard to guess as the best of them.
     let mix = |secret: u64, told: &Published| {
         (secret.rotate_left(1) ^ told.share).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     };

@@ -1,9 +1,9 @@
-//! The part of libfabric's binary interface that is used here, in its own names (fabric.h, fi_domain.h, fi_eq.h,
+//! The part of libfabric's binary interface that this crate uses, with libfabric's names (fabric.h, fi_domain.h, fi_eq.h,
 //! fi_endpoint.h, fi_rma.h, fi_cm.h; API 1.9 and later).
 //!
-//! Structures are only ever read through pointers that the library gave, or have not changed since 1.9: later versions append
-//! fields to the first kind. What this crate does not call is an [`Unused`] pointer. A test compares sizes and offsets with
-//! the headers of the machine.
+//! Each structure is read only through pointers that the library gave, or has not changed since 1.9. Later versions append fields
+//! only to structures of the first kind. A function that this crate does not call is an [`Unused`] pointer. A test compares sizes
+//! and offsets with the headers of the machine.
 #![allow(non_camel_case_types)]
 
 use std::ffi::{c_char, c_int, c_void};
@@ -11,7 +11,7 @@ use std::ffi::{c_char, c_int, c_void};
 /// A function that is not called from here.
 pub type Unused = *const c_void;
 
-/// The oldest interface that has all that is used: `FI_VERSION(1, 9)`.
+/// Oldest API version that has everything this crate uses: `FI_VERSION(1, 9)`.
 pub const API: u32 = 1 << 16 | 9;
 
 pub const FI_MSG: u64 = 1 << 1;
@@ -47,7 +47,7 @@ pub const FI_WAIT_FD: c_int = 3;
 pub const FI_GETWAIT: c_int = 5;
 pub const FI_ENABLE: c_int = 6;
 
-/// Errors are the system's numbers, and beyond them these.
+/// Error codes: those of the system, and these beyond them.
 pub const FI_EAGAIN: isize = libc::EAGAIN as isize;
 pub const FI_EAVAIL: isize = 259;
 
@@ -272,7 +272,7 @@ pub struct fi_cq_err_entry {
     pub prov_errno: c_int,
     pub err_data: *mut c_void,
     pub err_data_size: usize,
-    /// Appended by later versions.
+    /// Field that later versions append.
     pub src_addr: u64,
 }
 
@@ -319,7 +319,7 @@ pub struct fi_ops_cm {
 #[repr(C)]
 pub struct fi_ops_msg {
     pub size: usize,
-    /// Endpoint, buffer, length, descriptor, from whom, context.
+    /// Endpoint, buffer, length, descriptor, source, context.
     pub recv: unsafe extern "C" fn(
         *mut fid_ep,
         *mut c_void,
@@ -330,7 +330,7 @@ pub struct fi_ops_msg {
     ) -> isize,
     pub recvv: Unused,
     pub recvmsg: Unused,
-    /// Endpoint, buffer, length, descriptor, to whom, context.
+    /// Endpoint, buffer, length, descriptor, destination, context.
     pub send: unsafe extern "C" fn(
         *mut fid_ep,
         *const c_void,
@@ -341,7 +341,7 @@ pub struct fi_ops_msg {
     ) -> isize,
     pub sendv: Unused,
     pub sendmsg: Unused,
-    /// Endpoint, buffer, length, to whom.
+    /// Endpoint, buffer, length, destination.
     pub inject: unsafe extern "C" fn(*mut fid_ep, *const c_void, usize, u64) -> isize,
 }
 
@@ -394,7 +394,7 @@ mod tests {
     use std::mem::offset_of;
     use std::process::Command;
 
-    /// Offsets as the compiler of this file sees them, with the same in C.
+    /// Lists offsets as Rust sees them, each with the expression for the same offset in C.
     macro_rules! offsets {
         ($($type:ident.$field:ident $(= $c:ident)?),* $(,)?) => {
             [$((
@@ -411,7 +411,7 @@ mod tests {
         };
     }
 
-    /// Each structure's last field that is used has the place that the machine's headers give it.
+    /// Checks that each structure's last used field has the offset that the machine's headers give it.
     #[test]
     fn fields_are_where_the_headers_have_them() {
         let all = offsets![

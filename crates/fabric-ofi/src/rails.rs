@@ -1,14 +1,15 @@
-//! Several rails to a peer: an endpoint for each interface that all hosts have, or for each path of one.
+//! Several rails to a peer: an endpoint for each interface that all hosts have, or for each path of an interface.
 //!
 //! ```text
 //!   the first rail      messages, flags, atomics; whatever another one does not take
 //!   the further rails   `write_over`, `read_over`, each remembered until it is over
 //! ```
-//! A further rail is tried when it is first asked for, by a read of a word there, and used once that has come back: an interface may
-//! lead nowhere. Memory has the same key on all rails, so only providers that let us choose keys have several.
+//! A further rail is tried when it is first asked for, by a read of a word of the peer. It is used once the read is complete,
+//! because an interface may lead nowhere. Memory has the same key on all rails, so there are several rails only if the provider
+//! lets this library choose keys.
 //!
-//! One that fails is not used again, and what was not over there is repeated over the first, once nothing of it can have an effect
-//! any more:
+//! A rail that fails is not used again. Its incomplete transfers are repeated over the first rail once nothing of them can have an
+//! effect any more:
 //!
 //! ```text
 //!   A: a transfer fails, A ends its connections with B on the rail,
@@ -16,8 +17,8 @@
 //!   A: all its transfers there are over or failed  <─── shut (rail) ────
 //!   A: repeats those that failed
 //! ```
-//! Without B's word, what lies in a buffer of B's kernel could be placed after the repetition, over what came later. Where the
-//! connections cannot be seen nobody can say so: then the peer is lost.
+//! Without B's message, data in a buffer of B's kernel could be placed after the repetition, over later data. If the connections
+//! cannot be seen, nobody can give that message, and the peer is lost.
 
 use crate::address;
 use crate::alive::GONE;
@@ -34,34 +35,34 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weft_fabric::{Fault, Key, Region, RemoteAddr};
 
-/// Most rails of a process.
+/// Maximum number of rails of a process.
 pub const RAILS_MAX: usize = 4;
 
-/// A rail that has not connected to a peer for so long counts as one that does not lead there.
+/// Time after which a rail that has not connected to a peer counts as one that does not lead there.
 const TRIAL: Duration = Duration::from_secs(4);
 
 /// Time between two looks at connections that are being shut.
 const SCAN: Duration = Duration::from_millis(2);
 
-/// Looks at the first rail for one at the others, while nothing that is known here is under way.
+/// Number of polls of the first rail per poll of the other rails, while no transfer that this process knows of is under way.
 const REST: u32 = 8;
 
-/// Bytes of memory for probes: a word that peers read, and the place for what is read of theirs.
+/// Size of the memory for probes, in bytes: a word that peers read, and the place for the word that is read from a peer.
 pub const PROBE: usize = 16;
 
-/// A rail beside the first.
+/// A rail other than the first.
 pub struct ExtraRail {
     pub objects: Arc<Objects>,
-    /// By rank: the provider's number of its address, the address for people, and as TCP has it.
+    /// By rank: the provider's number for the address, the address in readable form, and the address of TCP.
     pub numbers: Vec<u64>,
     pub addresses: Vec<String>,
     pub ips: Vec<Option<SocketAddr>>,
 }
 
-/// What rails are tried by.
+/// Memory by which rails are tried.
 pub struct Probes {
     pub own: Region,
-    /// By rank.
+    /// Words to read, by rank.
     pub words: Vec<RemoteAddr>,
 }
 
@@ -69,7 +70,7 @@ pub struct Probes {
 enum Phase {
     #[default]
     New,
-    /// Tried since then; the probe has not been posted.
+    /// Tried since this time. The probe has not been posted.
     Connecting(Instant),
     /// The probe is under way.
     Asked,
@@ -81,28 +82,28 @@ enum Phase {
 #[derive(Default)]
 pub struct Over {
     phase: Phase,
-    /// Transfers that the provider has.
+    /// Number of transfers that the provider has.
     pub under_way: usize,
     /// Transfers that found no room.
     pub kept: VecDeque<RemoteTransfer>,
     /// Transfers that failed.
     repeat: Vec<RemoteTransfer>,
-    /// This end's connections are gone, and the peer knows it.
+    /// True if this end's connections are gone and the peer has been told.
     told: bool,
-    /// The peer's are.
+    /// True if the peer's connections are gone.
     heard: bool,
-    /// Looks in a row that found no connection.
+    /// Number of looks in a row that found no connection.
     gone: u8,
 }
 
 impl Over {
-    /// The peer is lost.
+    /// Drops all transfers, since the peer is lost.
     pub fn forget(&mut self) {
         self.kept.clear();
         self.repeat.clear();
     }
 
-    /// Whether the provider has left transfers behind: their connection is gone, and nothing was heard of them.
+    /// Returns true if the provider has lost transfers: their connection is gone, and nothing was heard of them.
     pub fn is_stuck(&mut self, link: impl FnOnce() -> ConnectionState) -> bool {
         if self.under_way == 0 || link() != ConnectionState::Gone {
             self.gone = 0;
@@ -114,12 +115,12 @@ impl Over {
 }
 
 impl OfiState {
-    /// The rail that takes a transfer for `rail`.
+    /// Returns the rail that takes a transfer that is meant for `rail`.
     fn way(&mut self, core: &OfiCore, rail: usize, peer: usize) -> usize {
         if rail == 0 {
             return 0;
         }
-        // Processes of other jobs have the first rail alone.
+        // Processes of other jobs have only the first rail.
         let Some(over) = self.peer(core, peer).over.get_mut(rail - 1) else { return 0 };
         match over.phase {
             Phase::Open => return rail,
@@ -133,14 +134,14 @@ impl OfiState {
         0
     }
 
-    /// Whether `rail` carries something to `peer`, or may do so when it is asked to.
+    /// Returns true if `rail` carries something to `peer`, or may do so when it is asked to.
     pub fn rail_works(&self, rail: usize, peer: usize) -> bool {
         let Some(it) = &self.peers[peer] else { return true };
         let works = |over: &Over| matches!(over.phase, Phase::New | Phase::Open);
         !it.lost && (rail == 0 || it.over.get(rail - 1).is_some_and(works))
     }
 
-    /// Posts or keeps what the program asks for over a rail.
+    /// Posts or keeps a transfer that the program asks for over a rail.
     pub fn ask_over(
         &mut self,
         core: &OfiCore,
@@ -169,13 +170,13 @@ impl OfiState {
         Ok(())
     }
 
-    /// Whether a flag over the first rail comes after what was written over `rail` before.
+    /// Returns true if a flag over the first rail arrives after everything that was written over `rail` before.
     pub fn is_behind(&self, rail: usize, peer: usize) -> bool {
         let written = |written: &[u32; RAILS_MAX]| written.get(rail).is_some_and(|&n| n == 0);
         self.peers[peer].as_ref().is_none_or(|it| written(&it.written))
     }
 
-    /// A transfer has ended well.
+    /// Counts a transfer that has ended well.
     pub fn is_over(&mut self, core: &OfiCore, peer: usize, rail: u8, transfer: &RemoteTransfer) {
         self.carried[usize::from(rail)] += transfer.local.len() as u64;
         if rail == 0 && transfer.counts.is_none() {
@@ -190,7 +191,7 @@ impl OfiState {
         }
     }
 
-    /// Moves on what is kept for the further rails to `rank`; true if anything moved.
+    /// Posts transfers that are kept for the further rails to `rank`. Returns true if anything moved.
     pub fn drain_rails(&mut self, core: &OfiCore, rank: usize) -> bool {
         let mut moved = false;
         for rail in 1..=self.peer(core, rank).over.len() {
@@ -205,7 +206,8 @@ impl OfiState {
         moved
     }
 
-    /// Takes what is over on the further rails, `must` or at every so many looks; true if anything moved.
+    /// Takes completed operations of the further rails, at once if `must` is set and at every few polls otherwise. Returns true if
+    /// anything moved.
     #[inline]
     pub fn poll_others(&mut self, core: &OfiCore, must: bool) -> bool {
         !core.others.is_empty() && self.look_over(core, must)
@@ -213,7 +215,7 @@ impl OfiState {
 
     fn look_over(&mut self, core: &OfiCore, must: bool) -> bool {
         let changes = !self.closing.is_empty() || !self.asking.is_empty();
-        // Peers that reach memory here need this process's looks, too.
+        // Peers that reach memory here need polls of this process, too.
         let busy = changes || self.memory.exposed > 0 || self.requests.open() > 0;
         let rest = self.others_rest.get();
         if !must && !busy && rest > 0 {
@@ -223,7 +225,7 @@ impl OfiState {
         let mut moved = false;
         for rail in &core.others {
             moved |= self.poll_queue(core, &rail.objects);
-            // What was under way there has failed, and says so itself.
+            // The transfers under way on that connection fail and are reported by themselves.
             while rail.objects.take_gone().is_some() {}
         }
         self.others_rest.set(if moved { 0 } else { REST });
@@ -234,7 +236,7 @@ impl OfiState {
         moved
     }
 
-    /// Whether something waits to be repeated.
+    /// Returns true if a transfer waits to be repeated.
     pub fn repeats(&self) -> bool {
         let waits = |&(peer, rail): &(u32, u8)| {
             let peer = self.peers[peer as usize].as_ref();
@@ -243,7 +245,7 @@ impl OfiState {
         self.closing.iter().any(waits)
     }
 
-    /// Posts the probes of rails that are still to connect: the provider takes none before.
+    /// Posts the probes of rails that are still to connect. The provider takes no probe before the rail is connected.
     #[cold]
     fn ask_again(&mut self, core: &OfiCore) {
         for i in (0..self.asking.len()).rev() {
@@ -271,7 +273,7 @@ impl OfiState {
         }
     }
 
-    /// Posts a probe; false: not yet.
+    /// Posts a probe. Returns false if the provider does not take it yet.
     fn probe(&mut self, core: &OfiCore, peer: usize, rail: usize) -> Result<bool, String> {
         let probes = core.probes.as_ref().ok_or("there are no probes")?;
         let target = address::decode(peer, probes.words[peer], 8).map_err(|e| e.to_string())?;
@@ -282,7 +284,8 @@ impl OfiState {
         let request = self.requests.add(peer, OfiRequest::Probe(rail as u8));
         let context = self.requests.context(request);
         let remote = (at, target.key);
-        // SAFETY: the memory is allocated and stays; the descriptor is of its registration.
+        // SAFETY: `transfer` needs local memory that lives until the operation is over: allocated memory stays mapped as long as
+        // the fabric. The descriptor is that of its registration.
         let posted =
             unsafe { objects.transfer(number, (local, descriptor), remote, false, context) };
         if posted != 0 {
@@ -295,18 +298,18 @@ impl OfiState {
         }
     }
 
-    /// A probe has come back.
+    /// Opens a rail whose probe has come back.
     #[cold]
     pub fn rail_opens(&mut self, core: &OfiCore, peer: usize, rail: usize) {
         let over = &mut self.peer(core, peer).over[rail - 1];
         if over.phase == Phase::Asked {
             over.phase = Phase::Open;
-            // Tells the connection when to give up.
+            // This sets the times after which the kernel gives up the new connection.
             Sockets::own(core);
         }
     }
 
-    /// Transfer on a further rail has failed.
+    /// Handles a failed transfer on a further rail.
     #[cold]
     pub fn rail_lost(
         &mut self,
@@ -325,7 +328,7 @@ impl OfiState {
         self.rail_failed(core, peer, rail, reason);
     }
 
-    /// A further rail does not work towards a peer: it is shut, and not used any more.
+    /// Shuts a further rail that does not work towards a peer. The rail is not used any more.
     #[cold]
     pub fn rail_failed(&mut self, core: &OfiCore, peer: usize, rail: usize, why: &str) {
         let it = self.peer(core, peer);
@@ -343,13 +346,14 @@ impl OfiState {
             "{} carries nothing to process {peer} on {}, at {address}: {why}; other rails do",
             facts.domain, place.host
         ));
-        // The provider has seen nothing of these.
+        // The provider has seen nothing of these transfers.
         for transfer in kept {
             self.submit(core, peer, OfiWork::Transfer(transfer));
         }
     }
 
-    /// A peer's end of a rail is shut. `words`: the rail, and whether it is certain that nothing comes by it any more.
+    /// Handles the message that a peer's end of a rail is shut. `words`: the rail, and 1 if it is certain that nothing comes over
+    /// the rail any more.
     #[cold]
     pub fn hear_shut(&mut self, core: &OfiCore, peer: usize, words: [u64; 3]) -> Result<(), Fault> {
         let [rail, certain, _] = words;
@@ -367,7 +371,7 @@ impl OfiState {
         Ok(())
     }
 
-    /// Moves on rails that are being shut; true if anything moved.
+    /// Advances the rails that are being shut. Returns true if anything moved.
     #[cold]
     pub fn tend(&mut self, core: &OfiCore) -> bool {
         let (mut moved, now) = (false, Instant::now());
@@ -411,7 +415,7 @@ impl OfiState {
         moved
     }
 
-    /// Whether some connection is still to be read to its end, which nothing tells.
+    /// Returns true if some connection is still to be read to its end. No event reports that end.
     pub fn is_shutting(&self) -> bool {
         let untold = |&(peer, rail): &(u32, u8)| {
             let peer = self.peers[peer as usize].as_ref();
@@ -426,7 +430,7 @@ impl OfiState {
         self.submit(core, peer, OfiWork::Tell { kind: OfiMessageKind::Shut, words });
     }
 
-    /// The connections of a rail cannot be seen.
+    /// Shuts a rail whose connections cannot be seen.
     fn shut_blindly(&mut self, core: &OfiCore, peer: usize, rail: usize) {
         let over = &self.peer(core, peer).over[rail - 1];
         if over.under_way > 0 || !over.repeat.is_empty() {
@@ -437,5 +441,5 @@ impl OfiState {
     }
 }
 
-/// Why a peer is lost with one of its rails.
+/// Reason for the loss of a peer whose rail failed.
 const BLIND: &str = "a rail has failed, and its connections cannot be seen, so nothing can be repeated over another";

@@ -1,4 +1,5 @@
-//! What has been posted and is not over: by the pointer that the provider hands back, or by the number that a peer does.
+//! Table of requests that are not complete. A request is found by the pointer that the provider hands back, or by the number that a
+//! peer sends back.
 
 use crate::address::OfiTarget;
 use crate::object::MemoryRegistration;
@@ -8,15 +9,15 @@ use std::ptr::NonNull;
 use weft_fabric::block::OwnedBlock;
 use weft_fabric::{Completion, RemoteAddr, Sge};
 
-/// Requests that are made at a time.
+/// Number of requests that are allocated at a time.
 const CHUNK: usize = 64;
 
-/// What comes behind a write.
+/// Action that follows a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransferTail {
-    /// A flag there takes this value.
+    /// The peer's flag at this address takes this value.
     Flag(RemoteAddr, u64),
-    /// An immediate is counted there.
+    /// This immediate is counted at the peer.
     Immediate(u32),
 }
 
@@ -26,10 +27,10 @@ pub struct RemoteTransfer {
     pub write: bool,
     pub local: Sge,
     pub remote: OfiTarget,
-    /// What comes behind a write.
+    /// Action that follows the write.
     pub tail: Option<TransferTail>,
     pub done: Completion,
-    /// The rail of which it counts as a write, by whatever way it goes.
+    /// Rail on which the transfer counts as a write, whichever rail carries it.
     pub counts: Option<u8>,
 }
 
@@ -47,7 +48,7 @@ impl RemoteTransfer {
         RemoteTransfer { write: false, local: dst, remote: src, tail: None, done, counts: None }
     }
 
-    /// Its parts of at most `most` bytes; the last one has what comes behind all.
+    /// Splits the transfer into parts of at most `most` bytes. The last part has the tail and the completion.
     pub fn parts(self, most: usize) -> impl Iterator<Item = RemoteTransfer> {
         let whole = self.local.len();
         (0..whole).step_by(most).map(move |offset| {
@@ -60,35 +61,35 @@ impl RemoteTransfer {
     }
 }
 
-/// The registration of a transfer's memory of this process, where the provider wants one.
+/// Registration of a transfer's local memory, if the provider needs it.
 pub enum Held {
     Nothing,
-    /// One that others use, too.
+    /// A registration that other transfers or regions use, too.
     Shared(RegistrationId),
-    /// Of this transfer alone.
+    /// A registration of this transfer only.
     Own(MemoryRegistration),
 }
 
 pub enum OfiRequest {
     Free,
-    /// A buffer for what arrives.
+    /// A posted receive buffer.
     Receive(u32),
-    /// A message of ours in a buffer.
+    /// A message of this process in a buffer.
     Send(u32),
-    /// A transfer on a rail. Behind a write, where the provider keeps no order, comes its tail.
+    /// A transfer on a rail. If it is a write and the provider keeps no order, its tail is posted after it is complete.
     Transfer(u8, RemoteTransfer, Held),
-    /// A read that shows that a rail leads to the peer. Not counted: it may never be answered.
+    /// A read that shows that a rail leads to the peer. It is not counted, because it may never be answered.
     Probe(u8),
-    /// An answer of the peer is awaited: where its value goes (8 bytes), if anywhere.
+    /// An awaited answer of the peer, with the place for its value (8 bytes) if there is one.
     Reply(Option<Sge>, Completion),
 }
 
-/// The provider writes to the first field as long as the operation is under way.
+/// Entry of the table. The provider writes to the first field while the operation is under way.
 #[repr(C)]
 struct Slot {
     context: [u64; 8],
     number: u32,
-    /// How often the slot was used, so that an old number finds nothing.
+    /// Number of uses of the slot, so that an old ticket finds nothing.
     turn: u32,
     peer: u32,
     request: OfiRequest,
@@ -98,7 +99,7 @@ struct Slot {
 pub struct RequestTable {
     chunks: Vec<OwnedBlock<Slot>>,
     free: Vec<u32>,
-    /// Those under way that are neither free, nor receives, nor probes.
+    /// Number of requests under way, without receives and probes.
     open: usize,
 }
 
@@ -111,11 +112,11 @@ impl OfiRequest {
 impl RequestTable {
     fn slot(&self, number: u32) -> NonNull<Slot> {
         let chunk = &self.chunks[number as usize / CHUNK];
-        // SAFETY: inside the chunk.
+        // SAFETY: `add` needs an element inside the block: a chunk has `CHUNK` slots.
         unsafe { chunk.first().add(number as usize % CHUNK) }
     }
 
-    /// Notes a request towards `peer`, and returns its number.
+    /// Adds a request towards `peer` and returns its number.
     pub fn add(&mut self, peer: usize, request: OfiRequest) -> u32 {
         if self.free.is_empty() {
             let first = (self.chunks.len() * CHUNK) as u32;
@@ -131,47 +132,48 @@ impl RequestTable {
         }
         let number = self.free.pop().expect("has just grown");
         self.open += usize::from(request.is_counted());
-        // SAFETY: a free slot, which nobody else has a pointer to.
+        // SAFETY: the slot was free, so neither the provider nor another reference uses it. Slots stay allocated as long as the
+        // table.
         let slot = unsafe { self.slot(number).as_mut() };
         slot.turn = slot.turn.wrapping_add(1).max(1);
         (slot.peer, slot.request) = (peer as u32, request);
         number
     }
 
-    /// What the provider is given.
+    /// Returns the context that the provider gets for a request.
     pub fn context(&self, number: u32) -> *mut c_void {
         self.slot(number).as_ptr().cast()
     }
 
-    /// The number of what the provider hands back; `None` for null.
+    /// Returns the number of the request whose context the provider hands back, or `None` for null.
     pub fn number(&self, context: *mut c_void) -> Option<u32> {
         let slot = NonNull::new(context.cast::<Slot>())?;
-        // SAFETY: the provider hands back what it was given; slots stay.
+        // SAFETY: the provider hands back only pointers that `context` returned, and slots stay allocated.
         Some(unsafe { (*slot.as_ptr()).number })
     }
 
-    /// What a peer is told to answer with; never zero.
+    /// Returns the ticket that a peer sends back with its answer. Never zero.
     pub fn ticket(&self, number: u32) -> u64 {
-        // SAFETY: slots stay; this is the one thread that reads and writes these fields.
+        // SAFETY: slots stay allocated, and only this thread reads and writes these fields.
         let turn = unsafe { (*self.slot(number).as_ptr()).turn };
         u64::from(turn) << 32 | u64::from(number)
     }
 
-    /// The request that `peer` answers with `ticket`, if there is such a one.
+    /// Returns the request that `peer` answers with `ticket`, if there is one.
     pub fn answered(&mut self, peer: usize, ticket: u64) -> Option<OfiRequest> {
         let number = ticket as u32;
         if number as usize >= self.chunks.len() * CHUNK {
             return None;
         }
-        // SAFETY: slots stay, only this thread reads and writes them, and `number` was checked above.
+        // SAFETY: slots stay allocated, only this thread reads and writes them, and `number` was checked above.
         let slot = unsafe { self.slot(number).as_ref() };
         let meant = slot.turn == (ticket >> 32) as u32 && slot.peer as usize == peer;
         (meant && matches!(slot.request, OfiRequest::Reply(..))).then(|| self.take(number).1)
     }
 
-    /// Ends a request: its peer, and what it was.
+    /// Ends a request. Returns its peer and the request.
     pub fn take(&mut self, number: u32) -> (usize, OfiRequest) {
-        // SAFETY: slots stay, and only this thread reads and writes them.
+        // SAFETY: slots stay allocated, and only this thread reads and writes them.
         let slot = unsafe { self.slot(number).as_mut() };
         let request = std::mem::replace(&mut slot.request, OfiRequest::Free);
         self.open -= usize::from(request.is_counted());
@@ -179,7 +181,7 @@ impl RequestTable {
         (slot.peer as usize, request)
     }
 
-    /// How many are under way, not counting buffers for what arrives.
+    /// Returns the number of requests under way, without receives and probes.
     pub fn open(&self) -> usize {
         self.open
     }

@@ -1,4 +1,4 @@
-//! What one process knows of its peers, and what it does when nobody looks: completions, arrivals, what was kept.
+//! State of one process: what it knows of its peers, and its work in each poll (completions, arrivals, kept operations).
 
 use crate::alive::Signs;
 use crate::buffers::MessageBuffers;
@@ -23,77 +23,77 @@ use std::time::{Duration, Instant};
 use weft_fabric::linking::{JobConnections, Roster};
 use weft_fabric::{Completion, Counters, Fault, Head, Sge, repeated};
 
-/// Buffers that wait for what arrives, of all peers together.
+/// Number of receive buffers that are posted, for all peers together.
 const POSTED: usize = 64;
 
-/// Completions that are taken at a time.
+/// Maximum number of completions taken at a time.
 const BATCH: usize = 16;
 
-/// Looks that are left out, at most, while nothing comes: each is a system call or two with some providers, and who waits for
-/// a rank of the own node looks millions of times a second.
+/// Maximum number of polls that are skipped in a row while nothing comes. With some providers a poll is one or two system calls,
+/// and a process that waits for a rank of its own node polls millions of times a second.
 const REST_MOST: u32 = 16;
 
-/// Looks in vain for one that is left out. What comes is found late by a small part of the time that it took: a look that is
-/// left out may take as long as one, where the processor is offered to others in between.
+/// Number of polls without a result after which one more poll is skipped. Skipping delays an arrival only by a small part of the
+/// time that it took: a skipped poll may take as long as a real one, if the processor is offered to other threads in between.
 const LOOKS_PER_REST: u32 = 16;
 
-/// Where a peer is, for people.
+/// Host and address of a peer, in readable form.
 #[derive(Debug, Clone)]
 pub struct Where {
     pub host: String,
     pub address: String,
-    /// The process is on this machine, but in another network namespace.
+    /// True if the process is on this machine, but in another network namespace.
     pub is_apart: bool,
 }
 
-/// One process.
+/// A process that can be reached.
 pub struct OfiProcess {
-    /// The provider's number of its address.
+    /// The provider's number for its address.
     pub number: u64,
     pub place: Where,
-    /// The address of its endpoint, of providers that speak TCP.
+    /// Address of its endpoint, if the provider uses TCP.
     pub ip: Option<SocketAddr>,
 }
 
-/// What does not change.
+/// The part of the state that does not change.
 pub struct OfiCore {
     pub objects: Arc<Objects>,
     pub sleeper: Arc<OfiSleeper>,
     pub helper: Arc<HelperPlace>,
     pub counters: Rc<Counters>,
     pub rank: usize,
-    /// The job's.
+    /// Secret of the job.
     pub secret: u64,
-    /// Processes of the job.
+    /// Number of processes of the job.
     pub size: usize,
-    /// All that can be reached, on the first rail.
+    /// All processes that can be reached, on the first rail.
     pub roster: RefCell<Roster<OfiProcess>>,
-    /// A link with another job has something to say: that a process is lost, or that all have left.
+    /// Set if a link with another job has news: a process is lost, or all have left.
     pub alarm: Arc<AtomicBool>,
-    /// The rails beside the first, between the processes of the job.
+    /// The further rails, between the processes of the job.
     pub others: Vec<ExtraRail>,
-    /// There if there are further rails.
+    /// Memory for probes, if there are further rails.
     pub probes: Option<Probes>,
-    /// How long a peer may be silent before who waits asks for a sign of life; zero: it never does.
+    /// Time for which a peer may be silent before a waiting process asks it for a sign of life. Zero: it is never asked.
     pub keepalive: Duration,
-    /// How long a peer's host may leave something unacknowledged.
+    /// Time for which a peer's host may leave something unacknowledged.
     pub patience: Duration,
-    /// Messages that a peer may have sent and not had back.
+    /// Number of messages that a peer may have sent without having their credits back.
     pub credits: usize,
     pub same_arithmetic: bool,
-    /// Why this provider and this interface.
+    /// Reason for this provider and this interface.
     pub why: String,
     /// Function that prints a line for the user.
     pub say: fn(&str),
 }
 
 impl OfiCore {
-    /// How many rails there are.
+    /// Returns the number of rails.
     pub fn rails(&self) -> usize {
         1 + self.others.len()
     }
 
-    /// The address of an endpoint on a rail, of providers that speak TCP.
+    /// Returns the address of an endpoint on a rail, if the provider uses TCP.
     pub fn ip(&self, rail: usize, rank: usize) -> Option<SocketAddr> {
         match rail {
             0 => self.roster.borrow().member(rank).ip,
@@ -101,7 +101,7 @@ impl OfiCore {
         }
     }
 
-    /// Whether some process has its endpoint of a rail there.
+    /// Returns true if some process has its endpoint of the rail at `there`.
     pub fn is_an_endpoint(&self, rail: usize, there: SocketAddr) -> bool {
         match rail {
             0 => self.roster.borrow().iter().any(|(_, member)| member.ip == Some(there)),
@@ -124,12 +124,12 @@ impl OfiCore {
         }
     }
 
-    /// Host and address, for people.
+    /// Returns host and address, in readable form.
     pub fn place(&self, rank: usize) -> Where {
         self.roster.borrow().member(rank).place.clone()
     }
 
-    /// What a message from `rank` must begin with; `None`: there is nobody.
+    /// Returns the proof with which a message from `rank` must begin, or `None` if there is no such process.
     pub fn proof_of(&self, rank: usize) -> Option<u64> {
         if rank < self.size {
             return Some(proof(self.secret, rank as u32, self.rank as u32));
@@ -138,7 +138,7 @@ impl OfiCore {
         Some(proof(foreign.secret, rank as u32, FOREIGN))
     }
 
-    /// Whether the provider keeps something that only a look sends.
+    /// Returns true if the provider keeps something that only a poll sends.
     #[inline]
     pub fn has_unsent(&self) -> bool {
         self.objects.has_unsent() || self.others.iter().any(|rail| rail.objects.has_unsent())
@@ -152,88 +152,88 @@ impl OfiCore {
     }
 }
 
-/// What is kept of a peer with which something was exchanged.
+/// State of a peer with which something was exchanged.
 pub struct OfiPeer {
-    /// The provider's number of its address on the first rail.
+    /// The provider's number for its address on the first rail.
     pub number: u64,
     /// The first words of messages to the peer: a proof, and the peer's number for this process.
     pub says: u64,
     pub me: u32,
     /// The proof at the beginning of the peer's messages. `None` means that the peer sends none.
     pub expects: Option<u64>,
-    /// Messages that may still be sent.
+    /// Credits: number of messages that may still be sent to the peer.
     pub credits: usize,
-    /// Credits that it will be given with what is sent next.
+    /// Credits that the peer gets with the next message to it.
     pub owed: u16,
-    /// Bytes of the message that is next which were posted in parts.
+    /// Bytes of the next message that are posted as parts.
     pub posted: usize,
-    /// What has come of a message in parts.
+    /// The part of a long message that has arrived so far.
     pub assembly: Option<Assembly>,
-    /// Buffers of messages that have arrived.
+    /// Buffers and lengths of messages that have arrived.
     pub inbox: VecDeque<(u32, usize)>,
-    /// It stands among those that have messages.
+    /// True if the peer is in the queue of peers with messages.
     pub listed: bool,
-    /// Messages that found no room, and all else.
+    /// Messages that found no room, and all other operations that found none.
     pub kept_messages: VecDeque<OfiWork>,
     pub kept_work: VecDeque<OfiWork>,
-    /// It stands among those for whom something is kept.
+    /// True if the peer is in the list of peers with kept operations.
     pub waiting: bool,
-    /// The further rails to it.
+    /// The further rails to the peer.
     pub over: Box<[Over]>,
-    /// By rail: writes that were asked for there and are not over.
+    /// By rail: number of writes that were asked for on the rail and are not complete.
     pub written: [u32; RAILS_MAX],
-    /// It has said that nothing more will come.
+    /// True if the peer has announced that nothing more will come.
     pub left: bool,
-    /// This process needs it no more: its end is no loss.
+    /// True if this process does not need the peer any more. Its end is no loss then.
     pub unmissed: bool,
-    /// It is lost: nothing is posted to it.
+    /// True if the peer is lost. Nothing is posted to it.
     pub lost: bool,
     pub signs: Signs,
 }
 
-/// What changes.
+/// The part of the state that changes.
 pub struct OfiState {
     pub peers: Vec<Option<Box<OfiPeer>>>,
     pub memory: ProcessMemory,
     pub requests: RequestTable,
     pub sending: MessageBuffers,
     pub receiving: MessageBuffers,
-    /// For messages that come in parts.
+    /// Buffers for messages that come in parts.
     pub whole: MessageBuffers,
-    /// Buffers that the provider has for what arrives.
+    /// Number of receive buffers that the provider has.
     pub posted: usize,
     /// Peers with messages, in the order of their turns.
     pub arrived: VecDeque<u32>,
     pub links: JobConnections,
-    /// Peers for whom something is kept.
+    /// Peers for which something is kept.
     pub waiting: Vec<u32>,
-    /// Peers and rails that are being tried, and those that are being shut.
+    /// Peers and rails that are being tried, then those that are being shut.
     pub asking: Vec<(u32, u8)>,
     pub closing: Vec<(u32, u8)>,
-    /// When connections that are being shut are looked at next.
+    /// Time of the next look at connections that are being shut.
     pub next_scan: Instant,
-    /// By rail: bytes of transfers that are over.
+    /// By rail: bytes of completed transfers.
     pub carried: [u64; RAILS_MAX],
-    /// Transfers that were repeated over the first rail.
+    /// Number of transfers that were repeated over the first rail.
     pub repeated: u64,
     /// Notes for the user about rails and connections.
     pub notes: Vec<String>,
     /// Number of peers that were reached by another way than the agreed one.
     pub detours: u64,
-    /// Looks until the further rails are looked at, while nothing is under way.
+    /// Number of polls until the further rails are polled, while nothing is under way.
     pub others_rest: Cell<u32>,
-    /// Messages to ourselves.
+    /// Messages of this process to itself.
     pub loopback: VecDeque<(Head, Box<[u8]>)>,
     pub fault: Option<Fault>,
     /// The fault in words, with host and address.
     pub trouble: Option<String>,
-    /// When peers are looked at next.
+    /// Time of the next look at peers.
     pub next_look: Instant,
-    /// Since when this process ends: nobody is missed any more.
+    /// Time since which this process ends. From then on no peer is missed.
     pub ending: Option<Instant>,
-    /// What came without the secret of the job.
+    /// Number of messages that came without the secret of the job.
     pub strangers: u64,
-    /// Looks that are left out before the next, and how many were after the last one.
+    /// Number of polls to skip before the next one, and number of polls in a row without a result.
     rest: Cell<u32>,
     vain: Cell<u32>,
 }
@@ -270,7 +270,7 @@ impl OfiState {
         }
     }
 
-    /// The peer, from now on known.
+    /// Returns the peer. Creates its state at the first use.
     #[inline]
     pub fn peer(&mut self, core: &OfiCore, rank: usize) -> &mut OfiPeer {
         self.peers[rank].get_or_insert_with(|| {
@@ -308,7 +308,7 @@ impl OfiState {
         })
     }
 
-    /// The job cannot go on: the first reason counts.
+    /// Records that the job cannot go on. Only the first fault and reason are kept.
     #[cold]
     pub fn fail(&mut self, fault: Fault, why: String) {
         debug_assert_eq!(repeated(&fault.because(&why)), None);
@@ -317,7 +317,7 @@ impl OfiState {
         }
     }
 
-    /// Gives the provider buffers for what arrives.
+    /// Gives the provider buffers for messages to come.
     pub fn repost(&mut self, core: &OfiCore) -> Result<(), Fault> {
         while self.posted < POSTED {
             let buffer = self.receiving.take(&core.objects)?;
@@ -325,12 +325,13 @@ impl OfiState {
             let memory = self.receiving.memory(buffer);
             let context = self.requests.context(number);
             let descriptor = self.receiving.descriptor(buffer);
-            // SAFETY: the buffer is the provider's until the request ends.
+            // SAFETY: `Objects::post` needs a buffer that is not touched until the operation is over: it goes back to the pool only
+            // then. The descriptor is that of the buffer.
             let posted = unsafe { core.objects.post(memory, descriptor, context) };
             if posted != 0 {
                 self.requests.take(number);
                 self.receiving.give_back(buffer);
-                // There is no room now; those that are posted are enough to go on.
+                // The provider has no room now. The posted buffers are enough to go on.
                 return if posted == -FI_EAGAIN && self.posted > 0 {
                     Ok(())
                 } else {
@@ -342,7 +343,7 @@ impl OfiState {
         Ok(())
     }
 
-    /// A look that costs next to nothing when nothing has come for a while.
+    /// Polls, or skips the poll, at almost no cost, if nothing has come for a while.
     #[inline]
     pub fn look(&mut self, core: &OfiCore) -> bool {
         let rest = self.rest.get();
@@ -367,7 +368,7 @@ impl OfiState {
         moved
     }
 
-    /// Takes what is over and what has arrived.
+    /// Takes completed operations and arrived messages.
     pub fn poll(&mut self, core: &OfiCore) -> bool {
         let moved = self.poll_queue(core, &core.objects);
         if moved && let Err(fault) = self.repost(core) {
@@ -381,7 +382,7 @@ impl OfiState {
         moved
     }
 
-    /// Takes what is over on one rail.
+    /// Takes completed operations of one rail.
     pub fn poll_queue(&mut self, core: &OfiCore, objects: &Objects) -> bool {
         let mut moved = false;
         loop {
@@ -416,7 +417,7 @@ impl OfiState {
         moved
     }
 
-    /// Takes the error that stands at the head of the queue.
+    /// Takes the error at the head of the queue.
     #[cold]
     fn poll_error(&mut self, core: &OfiCore, objects: &Objects) {
         let Some((context, reason)) = objects.take_failed() else { return };
@@ -424,7 +425,7 @@ impl OfiState {
         let (peer, request) = self.requests.take(number);
         let what = match request {
             OfiRequest::Receive(buffer) => {
-                // Nobody's fault that we know of: longer than our messages, or cancelled.
+                // No peer is known to be at fault: the message was longer than this library sends, or the receive was cancelled.
                 self.posted -= 1;
                 self.receiving.give_back(buffer);
                 return;
@@ -448,7 +449,7 @@ impl OfiState {
         self.lose(core, peer, what, &reason);
     }
 
-    /// A request has ended well; `len`: bytes that arrived.
+    /// Handles a request that has ended well. `len` is the number of bytes that arrived.
     fn over(&mut self, core: &OfiCore, number: u32, len: usize) {
         let (peer, request) = self.requests.take(number);
         if let (OfiRequest::Transfer(0, ..), Some(peer)) = (&request, &mut self.peers[peer]) {
@@ -476,7 +477,7 @@ impl OfiState {
         }
     }
 
-    /// Tells a peer how many messages it may send if it has been waiting for half of them.
+    /// Tells a peer how many messages it may send, if it is owed at least half of its credits.
     pub fn settle(&mut self, core: &OfiCore, rank: usize) {
         let half = (core.credits / 2).max(1);
         if usize::from(self.peer(core, rank).owed) >= half {
@@ -484,7 +485,7 @@ impl OfiState {
         }
     }
 
-    /// The payload of a buffer.
+    /// Returns the payload in a buffer.
     pub fn payload(&self, buffer: u32, len: usize) -> Sge {
         self.arrived_in(buffer).part(crate::wire::HEADER, len)
     }
