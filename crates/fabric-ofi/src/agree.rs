@@ -1,6 +1,6 @@
-//! All processes use one provider, on interfaces of one network where there is such a network.
+//! Agreement of all processes on one provider, on interfaces of one network if there is such a network.
 //!
-//! Each tells the others what it has, best first. All go through the same lists, so all come to the same.
+//! Each process publishes its offers, best first. All processes evaluate the same lists, so all come to the same result.
 
 use crate::OfiConnectError;
 use crate::choose::{NetworkOffer, Offers};
@@ -9,22 +9,22 @@ use crate::options::OfiOptions;
 use weft_bootstrap::nodes::identity;
 use weft_bootstrap::{Bootstrap, BootstrapError, Fingerprint};
 
-/// Key under which each process publishes its host, what tells that from all others, its fingerprint, and what it has: provider,
-/// network and whether that leads to other hosts, a line each.
+/// Key under which each process publishes its host's name, the host's identity, its fingerprint, its limits of rails and paths, and
+/// its offers. Each offer is one line ([`Line::encode`]).
 const KEY: &str = "ofi-offers";
 
-/// What one process has told.
+/// The values that one process has published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Told {
     host: String,
-    /// Kernel, host and network name space: hosts of one name (cloned machines, containers) differ in it.
+    /// Kernel, host and network namespace. Hosts of the same name (cloned machines, containers) differ in it.
     identity: String,
     print: Fingerprint,
     most: Most,
     offers: Vec<Line>,
 }
 
-/// The most rails that a process takes, and the most connections of one interface.
+/// Maximum number of rails that a process takes, and maximum number of connections on one interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Most {
     rails: usize,
@@ -47,13 +47,13 @@ impl Most {
 struct Line {
     provider: String,
     network: String,
-    /// The interface: networks of one (IPv4, IPv6) are one rail.
+    /// Interface. Networks of one interface (IPv4, IPv6) are one rail.
     domain: String,
     leads_out: bool,
     is_loopback: bool,
-    /// Memory may have one key on all rails.
+    /// True if memory may have the same key on all rails.
     keys_are_free: bool,
-    /// Address of the interface; empty if it is not known.
+    /// Address of the interface, or empty if it is not known.
     address: String,
 }
 
@@ -71,13 +71,13 @@ impl Line {
         }
     }
 
-    /// Reports whether the line may lead to another host. The name of an interface alone does not prove that it stays within the
-    /// host.
+    /// Returns true if the line may lead to another host. The name of an interface alone does not prove that the interface stays
+    /// within the host.
     fn may_lead_out(&self) -> bool {
         self.leads_out || !(self.is_within() || self.network.starts_with("fe80:"))
     }
 
-    /// Reports whether the line belongs to the loopback interface, of IPv4 or IPv6.
+    /// Returns true if the line belongs to the loopback interface, of IPv4 or IPv6.
     fn is_within(&self) -> bool {
         self.is_loopback || self.network == "::1/128"
     }
@@ -102,25 +102,25 @@ impl Line {
     }
 }
 
-/// The name of this machine.
+/// Returns the name of this machine.
 pub fn host() -> String {
     nix::unistd::gethostname().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What all have come to.
+/// The result of the agreement.
 pub struct Agreed {
-    /// Places in the own list, of each rail.
+    /// Places in this process's list, by rail.
     pub offers: Vec<usize>,
     /// Places of further offers that may lead to a peer if the first rail does not, most likely first.
     pub also: Vec<usize>,
-    /// For each rank: the rank is on this machine, in another network namespace.
+    /// By rank: true if the rank is on this machine, in another network namespace.
     pub apart: Vec<bool>,
-    /// Why, for people.
+    /// Reason for the choice, in readable form.
     pub why: String,
     pub same_arithmetic: bool,
 }
 
-/// The place in `own` of what all `lists` have, by the order of the first list.
+/// Returns the place in `own` of an offer that all `lists` have, by the order of the first list, with the reason.
 fn common(
     lists: &[&[Line]],
     own: &[Line],
@@ -128,7 +128,7 @@ fn common(
     outward: bool,
 ) -> Option<(usize, String)> {
     let alike = |a: &Line, b: &Line| (&a.provider, &a.network) == (&b.provider, &b.network);
-    // Within a host the loopback interface does not come and go with cables.
+    // Within a host, the loopback interface is best: it does not come and go with cables.
     let within = one_host && !outward;
     let mut order: Vec<&Line> = lists[0].iter().collect();
     order.sort_by_key(|line| if within { !line.is_loopback } else { !line.leads_out });
@@ -139,7 +139,7 @@ fn common(
             return Some((place, format!("all have network {}", line.network)));
         }
     }
-    // There may be routers between.
+    // Processes without a common network may reach each other through routers.
     for line in order.iter().copied() {
         let fits = |other: &&Line| other.provider == line.provider && other.leads_out;
         if lists.iter().all(|list| list.iter().any(|other| fits(&other))) {
@@ -173,8 +173,8 @@ fn also(own: &[Line], first: usize) -> Vec<usize> {
     places
 }
 
-/// The rails: places in `own` of `first`, and of the other networks of its provider that all have, each on an interface of its own;
-/// `paths` times each.
+/// Returns the rails: the places in `own` of `first` and of the other networks of its provider that all processes have, each on an
+/// interface of its own. The list is repeated `paths` times.
 fn rails(lists: &[&[Line]], own: &[Line], first: usize, most: Most) -> Vec<usize> {
     let Most { rails, paths } = most;
     let mut places = vec![first];
@@ -187,7 +187,7 @@ fn rails(lists: &[&[Line]], own: &[Line], first: usize, most: Most) -> Vec<usize
     if !free || rails < 2 {
         return places;
     }
-    // A network that only routers lead to is taken alone.
+    // A network that only routers lead to is the only rail.
     if let Some(at) = places_of(line).filter(|_| line.leads_out) {
         let domain = |list: usize, place: usize| &lists[list][place].domain;
         let mut taken: Vec<Vec<&String>> =
@@ -215,13 +215,13 @@ impl Told {
         (words.next().unwrap_or_default(), words.next_back().unwrap_or_default())
     }
 
-    /// Reports whether `other` is on the same machine, in another network namespace.
+    /// Returns true if `other` is on the same machine, in another network namespace.
     fn is_apart_from(&self, other: &Told) -> bool {
         let (own, other) = (self.space(), other.space());
         !own.0.is_empty() && own.0 == other.0 && own.1 != other.1
     }
 
-    /// Reports whether another host has the address of `line`, too. Such an address leads to no peer: bridges to virtual machines
+    /// Returns true if another host has the address of `line`, too. Such an address leads to no peer: bridges to virtual machines
     /// and containers, and cables to telephones and boards, have the same address on every host.
     fn is_ambiguous(&self, line: &Line, all: &[Told]) -> bool {
         let has_it = |told: &Told| told.offers.iter().any(|other| other.address == line.address);
@@ -230,7 +230,7 @@ impl Told {
     }
 }
 
-/// Whether the loopback interface of one is that of all.
+/// Returns true if all processes share one loopback interface.
 fn is_one_host(all: &[Told]) -> bool {
     all.iter().all(|told| told.space() == all[0].space())
 }
@@ -285,8 +285,8 @@ fn exchange(
     (0..bootstrap.size()).map(|peer| bootstrap.get(peer, KEY).map(told)).collect()
 }
 
-/// Agrees on what is used. All call this, also those that have nothing: `Ok(None)` for them, and for all others if one has nothing;
-/// the reasons are told when addresses are exchanged.
+/// Agrees on the provider and the interfaces. All processes call this, also those that have no offer. If any process has none, all
+/// get `Ok(None)`. The reasons are told when addresses are exchanged.
 pub fn agree(
     bootstrap: &mut dyn Bootstrap,
     offers: Option<&Offers>,
@@ -339,7 +339,7 @@ mod tests {
     use super::*;
 
     fn line(text: &str) -> Line {
-        // The interface and the keys are of no interest to most.
+        // Most tests do not care about the interface and the keys.
         let whole =
             if text.split(' ').count() < 5 { format!("{text} eth f") } else { text.to_owned() };
         Line::decode(&whole.replace(' ', "\t")).unwrap()

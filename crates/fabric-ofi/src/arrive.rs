@@ -1,4 +1,4 @@
-//! What arrives: messages stand in line for the layer above, all else is done at once.
+//! Handling of arrived messages: messages for the layer above wait in queues, everything else is done at once.
 
 use crate::facts::ProviderFacts;
 use crate::requests::OfiRequest;
@@ -10,7 +10,7 @@ use weft_bootstrap::is_same_secret;
 use weft_fabric::{ArrivedMessage, Fault, Head, Sge};
 
 impl OfiState {
-    /// Something has arrived in a buffer: it must prove to be of this job before anything is done with it.
+    /// Handles an arrived buffer. The message must prove that it belongs to this job before anything is done with it.
     pub fn arrival(&mut self, core: &OfiCore, buffer: u32, len: usize) {
         let memory = self.receiving.memory(buffer);
         let mut bytes = [0; HEADER];
@@ -34,7 +34,7 @@ impl OfiState {
         let room = core.credits;
         let peer = self.peer(core, rank);
         peer.signs.heard = true;
-        // No more than were ever given out.
+        // A peer never has more credits than were given out in total.
         peer.credits = (peer.credits + usize::from(header.credits)).min(room);
         if header.kind == OfiMessageKind::Message {
             match self.whole_message(core, rank, (buffer, len - HEADER)) {
@@ -53,7 +53,7 @@ impl OfiState {
         self.receiving.give_back(buffer);
     }
 
-    /// A message stands in line.
+    /// Appends a message to the queue of its peer.
     #[inline]
     fn enlist(&mut self, core: &OfiCore, rank: usize, message: (u32, usize)) {
         let peer = self.peer(core, rank);
@@ -63,14 +63,14 @@ impl OfiState {
         }
     }
 
-    /// What a peer has sent cannot be.
+    /// Records that a peer has sent something malformed.
     #[cold]
     fn fail_for(&mut self, core: &OfiCore, rank: usize, fault: Fault) {
         let why = format!("it is on {}", core.place(rank).host);
         self.fail(fault, why);
     }
 
-    /// Does what a peer asks for.
+    /// Does the operation that a peer asks for.
     fn act(
         &mut self,
         core: &OfiCore,
@@ -127,7 +127,7 @@ impl OfiState {
         Ok(())
     }
 
-    /// Answers who waits, if anybody does.
+    /// Answers a waiting request of a peer, if there is one (`ticket` is not 0).
     fn answer(&mut self, core: &OfiCore, rank: usize, ticket: u64, value: u64) {
         if ticket != 0 {
             self.submit(
@@ -177,7 +177,7 @@ impl OfiState {
         })
     }
 
-    /// A message of our own: it lies in a buffer as all others.
+    /// Takes a message of this process to itself. It is copied to a buffer like all other messages.
     fn receive_own(&mut self, core: &OfiCore) -> Option<ArrivedMessage> {
         let (_, copy) = self.loopback.front()?;
         let len = copy.len();
@@ -198,13 +198,14 @@ impl OfiState {
     }
 }
 
-/// An aligned word in memory that peers reach.
+/// Returns an aligned word in memory that peers reach.
 pub fn word<'m>(memory: Sge) -> &'m AtomicU64 {
-    // SAFETY: it was found in allocated memory, which stays mapped, and is aligned; all touch it by atomics.
+    // SAFETY: the word was found in allocated memory (`find_word`), which is aligned and stays mapped as long as the fabric. All
+    // processes and threads access it by atomics only.
     unsafe { &*memory.ptr().cast::<AtomicU64>() }
 }
 
-/// Adds the first operand, or swaps in the second where the first is found; what was there before.
+/// Adds the first operand, or stores the second operand if the word equals the first. Returns the old value.
 pub fn atomically(word: &AtomicU64, kind: OfiMessageKind, [first, second]: [u64; 2]) -> u64 {
     if kind == OfiMessageKind::FetchAdd {
         return word.fetch_add(first, Ordering::AcqRel);

@@ -1,12 +1,14 @@
-//! Which descriptor of the provider tells that something comes.
+//! Choice of the provider's descriptor that becomes readable when something comes.
 //!
-//! That of the completion queue does with most. `net`, the TCP of libfabric 1.16 and 1.17 that became `tcp` later, keeps it readable
-//! once something was over: it holds a signal that nobody takes back, and beside it the epoll descriptor with the sockets, which tells
-//! what is asked for here. proc(5) says what an epoll descriptor holds (`tfd:` in fdinfo).
+//! With most providers that is the descriptor of the completion queue. `net`, the provider of libfabric 1.16 and 1.17 that became
+//! `tcp` later, keeps that descriptor readable once an operation was complete: it is an epoll descriptor that holds a signal which
+//! nobody takes back. It also holds the epoll descriptor of the sockets, which reports exactly what is needed here. proc(5)
+//! describes how to list what an epoll descriptor holds (`tfd:` in fdinfo).
 //!
-//! `tcp;ofi_rxm` of the same versions rings for each completion by a byte into a socket that stands beside those of the peers, and
-//! takes it back at the next look: three system calls of seven that a short message costs. So that socket is taken from where
-//! looks find it, and slept on by itself: it is rung once then, until a sleep begins, which takes the byte back (`fi_trywait`).
+//! `tcp;ofi_rxm` of the same versions signals each completion by a byte into a socket next to those of the peers, and takes the
+//! byte back at the next poll. This is three of the seven system calls of a short message. So that socket is removed from the set
+//! that polls read, and is slept on separately. It is then signalled once until a sleep begins, and `fi_trywait` takes the byte
+//! back.
 //!
 //! ```text
 //!   queue of ofi_rxm ─┬─ its signal
@@ -21,10 +23,10 @@ use std::fs;
 use std::os::fd::RawFd;
 use std::ptr;
 
-/// What an epoll descriptor is called in `/proc/self/fd`.
+/// Name of an epoll descriptor in `/proc/self/fd`.
 const EPOLL: &str = "anon_inode:[eventpoll]";
 
-/// The one to sleep on: `of_queue`, or with `net` the one with the sockets, where it can be found.
+/// Returns the descriptor to sleep on: `of_queue`, or with `net` the epoll descriptor of the sockets if it can be found.
 pub fn to_sleep_on(provider: &str, of_queue: RawFd) -> RawFd {
     match provider {
         "net" => epoll_within(of_queue).unwrap_or(of_queue),
@@ -32,8 +34,8 @@ pub fn to_sleep_on(provider: &str, of_queue: RawFd) -> RawFd {
     }
 }
 
-/// Takes the signal of the queue below out of it, before there are connections, and returns it: who sleeps on `of_queue` must
-/// sleep on it, too. `None`: there is none to take, and nothing has changed.
+/// Takes the signal of the lower queue out of that queue, before there are connections, and returns it. A thread that sleeps on
+/// `of_queue` must sleep on the signal, too. Returns `None` if there is no signal to take. Nothing has changed then.
 pub fn take_signal(provider: &str, of_queue: RawFd) -> Option<RawFd> {
     if provider != "tcp;ofi_rxm" {
         return None;
@@ -44,12 +46,12 @@ pub fn take_signal(provider: &str, of_queue: RawFd) -> Option<RawFd> {
     };
     let mut found = all_within(of_queue).into_iter().filter(is_epoll).filter_map(lone_signal);
     let (queue, signal) = found.next().filter(|_| found.next().is_none())?;
-    // SAFETY: both are open; no event is read.
+    // SAFETY: both descriptors are open, and `EPOLL_CTL_DEL` does not read its event argument, which may be null.
     let taken = unsafe { libc::epoll_ctl(queue, libc::EPOLL_CTL_DEL, signal, ptr::null_mut()) };
     (taken == 0).then_some(signal)
 }
 
-/// The epoll descriptor that the epoll descriptor `outer` holds, if it is one alone.
+/// Returns the epoll descriptor that the epoll descriptor `outer` holds, if there is exactly one.
 fn epoll_within(outer: RawFd) -> Option<RawFd> {
     let mut within = all_within(outer).into_iter().filter(is_epoll);
     within.next().filter(|_| within.next().is_none())
@@ -59,13 +61,13 @@ fn is_epoll(fd: &RawFd) -> bool {
     fs::read_link(format!("/proc/self/fd/{fd}")).is_ok_and(|what| what.as_os_str() == EPOLL)
 }
 
-/// The descriptors that an epoll descriptor holds.
+/// Returns the descriptors that an epoll descriptor holds.
 fn all_within(epoll: RawFd) -> Vec<RawFd> {
     let held = fs::read_to_string(format!("/proc/self/fdinfo/{epoll}")).unwrap_or_default();
     held.lines().filter_map(held_by).collect()
 }
 
-/// The descriptor of a line of fdinfo, if it says one.
+/// Returns the descriptor in a line of fdinfo, if the line has one.
 fn held_by(line: &str) -> Option<RawFd> {
     line.strip_prefix("tfd:")?.split_whitespace().next()?.parse().ok()
 }
@@ -112,12 +114,12 @@ mod tests {
         assert_eq!(take_signal("tcp;ofi_rxm", fd), Some(signal.as_raw_fd()));
         assert_eq!(all_within(queue.0.as_raw_fd()), []);
         assert_eq!(all_within(connections.0.as_raw_fd()).len(), 2);
-        // It is gone, and others are no signals.
+        // The signal is gone, and other descriptors are no signals.
         assert_eq!(take_signal("tcp;ofi_rxm", fd), None);
         let tcp = epoll_of(&[&listener]);
         let outer = epoll_of(&[&tcp.0]);
         assert_eq!(take_signal("tcp;ofi_rxm", outer.0.as_raw_fd()), None);
-        // Of two nobody knows which it is.
+        // With two candidates, nothing shows which of them is the signal.
         let (one, two) = (epoll_of(&[&signal]), epoll_of(&[&own]));
         let outer = epoll_of(&[&one.0, &two.0]);
         assert_eq!(take_signal("tcp;ofi_rxm", outer.0.as_raw_fd()), None);

@@ -1,35 +1,35 @@
-//! Why libfabric could not be used, with what to do about it.
+//! Reasons for which libfabric cannot be used, with advice to the user.
 
 use std::fmt;
 use weft_bootstrap::BootstrapError;
 use weft_fabric::Fault;
 
-/// Why the processes could not be connected through libfabric.
+/// Reasons for which the processes could not be connected through libfabric.
 #[derive(Debug)]
 pub enum OfiConnectError {
     /// The launcher's services failed.
     Bootstrap(BootstrapError),
-    /// The library is not there, or too old.
+    /// The library is missing or too old.
     NoLibrary {
-        /// What the loader was asked for.
+        /// Name or file that the loader was asked for.
         name: String,
-        /// What it said.
+        /// Message of the loader.
         error: String,
     },
     /// An option is out of its bounds.
     Option {
         /// The field of [`crate::OfiOptions`].
         name: &'static str,
-        /// What it was.
+        /// Its value.
         value: String,
-        /// What it may be.
+        /// Allowed values.
         allowed: String,
     },
     /// This machine offers nothing that fits.
     NoOffer {
-        /// What was asked for, in words.
+        /// Requested provider or interface, in words.
         wanted: String,
-        /// What there is, a provider and a domain each.
+        /// Available offers, each with a provider and a domain.
         found: Vec<String>,
     },
     /// The processes have no network in common. Lists the networks of each host, a line for each.
@@ -41,29 +41,29 @@ pub enum OfiConnectError {
     },
     /// Another process could not use libfabric.
     Peer {
-        /// Its rank.
+        /// Rank of the process.
         rank: usize,
-        /// Its host.
+        /// Host of the process.
         host: String,
         /// Its error.
         error: String,
     },
-    /// Bytes of another process mean something else.
+    /// Another process gives the same bytes another meaning.
     Differs {
-        /// Its rank.
+        /// Rank of the process.
         rank: usize,
-        /// Its host.
+        /// Host of the process.
         host: String,
-        /// What differs.
+        /// Description of the difference.
         what: String,
     },
     /// A call of the library failed.
     Call {
-        /// The function.
+        /// Name of the function.
         call: &'static str,
-        /// What it was for: provider and domain.
+        /// Provider and domain of the call.
         whom: String,
-        /// What the library said.
+        /// Message of the library.
         error: String,
     },
     /// There is no memory for buffers, or no registration.

@@ -1,34 +1,35 @@
-//! Facts of a provider that decide how it is used.
+//! Facts of a provider that decide its use.
 
 use crate::ffi::FI_MR_VIRT_ADDR;
 use crate::tcp::Interface;
 use crate::wire::HEADER;
 use std::ffi::c_int;
 
-/// Facts of a provider that decide how it is used.
+/// Facts of a provider that decide its use.
 #[derive(Debug, Clone)]
 pub struct ProviderFacts {
     pub provider: String,
     pub domain: String,
     pub network: String,
     pub mr_mode: c_int,
-    /// Bytes of a key.
+    /// Size of a key, in bytes.
     pub key_size: usize,
-    /// Longest message that is taken at once, in bytes.
+    /// Maximum length of an injected message, in bytes.
     pub inject_max: usize,
-    /// Bytes of a buffer, which a message fills at most.
+    /// Size of a buffer, in bytes. This bounds the length of a message.
     pub buffer: usize,
-    /// Nanoseconds of a question and its answer, roughly.
+    /// Approximate round-trip time, in nanoseconds.
     pub round_trip: u32,
-    /// Longest transfer, in bytes.
+    /// Maximum length of a transfer, in bytes.
     pub transfer_max: usize,
-    /// A send is received after the writes that were posted before it are there.
+    /// True if a send is received after the writes that were posted before it have been placed.
     pub sends_follow_writes: bool,
 }
 
-/// Streams of the kernel take any length as one piece, and of a buffer that is not filled the system gives no memory. Others
-/// take apart what is long, or ask the receiver for it first: beyond 16 KiB ofi_rxm does, and shorter messages overtake. Where
-/// it writes to streams, a question takes longer than the copies of all that it takes at once.
+/// Returns the size of a provider's buffers, in bytes. The kernel's streams take any length as one piece, and the system gives no
+/// memory for the unfilled part of a buffer. Other providers split long messages, or ask the receiver first: ofi_rxm does this
+/// beyond 16 KiB, and shorter messages overtake. If ofi_rxm writes to streams, such a rendezvous takes longer than the copies of
+/// everything that it takes at once.
 pub fn buffer(provider: &str) -> usize {
     match provider {
         BUILT_IN => HEADER + LONGEST,
@@ -38,40 +39,41 @@ pub fn buffer(provider: &str) -> usize {
     }
 }
 
-/// The name of the TCP that needs no library ([`crate::tcp`]).
+/// Name of the TCP that needs no library ([`crate::tcp`]).
 pub const BUILT_IN: &str = "weft-tcp";
 
-/// The kernel's TCP below a layer that makes datagrams of it.
+/// Name of the kernel's TCP below a layer that makes datagrams of it.
 const BELOW_RXM: &str = "tcp;ofi_rxm";
 
-/// Bytes of a message where the kernel carries it: a question would take longer than its copies.
+/// Maximum size of a message's payload if the kernel carries it, in bytes. A rendezvous would take longer than the copies.
 const LONG: usize = 64 << 10;
 
-/// The same where nothing lies between: a question, its answer and the word of its end take longer than a copy of so many bytes
-/// (256 KiB in 55 us, asked for 90).
+/// The same maximum for the built-in TCP, without a layer between, in bytes. The three messages of a rendezvous (request, answer,
+/// end) take longer than a copy of this length (256 KiB: 55 us copied, 90 us by rendezvous).
 const LONGEST: usize = 256 << 10;
 
-/// Parts of a message at most: four of them took longer than a question (64 KiB in 41 us by parts, 37 us asked for).
+/// Maximum number of parts of a message. Four parts took longer than a rendezvous (64 KiB: 41 us in parts, 37 us by rendezvous).
 const PARTS: usize = 3;
 
-/// Bytes of a buffer that all providers take as one piece.
+/// Size of a buffer that all providers take as one piece, in bytes.
 const SHORT: usize = 8 << 10;
 
-/// What ofi_rxm takes as one piece, as far as it is used: 16 KiB, unless its own setting says less.
+/// Returns the number of bytes that ofi_rxm takes as one piece, as far as this crate uses it: 16 KiB, unless the setting of ofi_rxm
+/// is less.
 fn whole_by_rxm(set: Option<&str>) -> usize {
     let set = set.and_then(|text| text.trim().parse().ok());
     set.map_or(16 << 10, |set: usize| set.clamp(SHORT, 16 << 10))
 }
 
-/// What the kernel's network code takes to each end and back, where it is what carries: tens of microseconds, whatever the
-/// machine. Adapters that programs talk to themselves need few.
+/// Returns the round-trip time of a provider, in nanoseconds. If the kernel's network code carries the bytes, it takes tens of
+/// microseconds at both ends, on every machine. Adapters that programs use directly take few.
 pub fn round_trip(provider: &str) -> u32 {
     let by_the_kernel = [BUILT_IN, "tcp", "net", "udp", "sockets"];
     if by_the_kernel.iter().any(|name| provider.starts_with(name)) { 20_000 } else { 0 }
 }
 
 impl ProviderFacts {
-    /// Those of the built-in TCP on an interface.
+    /// Returns the facts of the built-in TCP on an interface.
     pub fn built_in(interface: &Interface) -> ProviderFacts {
         ProviderFacts {
             provider: BUILT_IN.to_owned(),
@@ -79,7 +81,7 @@ impl ProviderFacts {
             network: interface.network.clone(),
             mr_mode: FI_MR_VIRT_ADDR,
             key_size: 8,
-            // All that is sent as a message is copied at once, by the kernel if there is room.
+            // Every message is copied at once, by the kernel if it has room.
             inject_max: usize::MAX,
             buffer: buffer(BUILT_IN),
             round_trip: round_trip(BUILT_IN),
@@ -88,8 +90,9 @@ impl ProviderFacts {
         }
     }
 
-    /// How many of the `room` messages that a peer may have unreceived one of `len` bytes counts for: long ones for several, so
-    /// that a flood of them takes no more memory than one of short ones, but never for more than can come back at once.
+    /// Returns the number of credits, of the `room` that a peer has, that a message of `len` bytes takes. A long message takes
+    /// several, so that a flood of long messages takes no more memory than a flood of short ones. It never takes more than can come
+    /// back at once.
     #[inline]
     pub fn credits(len: usize, room: usize) -> usize {
         (1 + len / LONG).min(room / 2).max(1)
@@ -99,12 +102,12 @@ impl ProviderFacts {
         self.mr_mode & mode != 0
     }
 
-    /// Longest payload of a message, in bytes.
+    /// Returns the maximum payload of a message, in bytes.
     pub fn send_max(&self) -> usize {
         if self.provider == BELOW_RXM { PARTS * self.part_max() } else { self.part_max() }
     }
 
-    /// Longest payload that goes as one message of the provider, in bytes.
+    /// Returns the maximum payload that goes as one message of the provider, in bytes.
     #[inline]
     pub fn part_max(&self) -> usize {
         self.buffer - HEADER
@@ -128,7 +131,7 @@ mod tests {
             [0, LONG - 1, LONG, LONGEST].map(|len| ProviderFacts::credits(len, 64)),
             [1, 1, 2, 5]
         );
-        // With half of them kept back until a word of it goes, there must be enough.
+        // A receiver keeps back up to half of the credits before it returns them. The rest must be enough.
         for room in 4..200 {
             assert!(
                 ProviderFacts::credits(LONGEST, room) <= room - ((room / 2).max(1) - 1),

@@ -1,13 +1,13 @@
-//! Where the helper thread sleeps.
+//! Sleep of the helper thread.
 //!
-//! Contract. One thread sleeps here at a time; any thread may arm for it, and ring. Nothing but rings wakes it while it is not
-//! armed for: the program's thread is inside then, and takes everything. `arm` puts the provider's descriptor into an epoll set
-//! for one event, which takes effect for a thread that is asleep already; so what is there, or comes, after `arm` ends the sleep.
-//! Where the provider has no descriptor, sleeps are naps as long as somebody has armed.
+//! Contract. One thread sleeps here at a time. Any thread may arm for it, and ring. While no thread has armed, only rings wake it:
+//! the program's thread is inside the library then and takes everything. `arm` puts the provider's descriptors into an epoll set
+//! for one event, which takes effect for a thread that sleeps already. So an event that is there, or comes, after `arm` ends the
+//! sleep. If the provider has no descriptor, sleeps are naps while a thread has armed.
 //!
-//! The provider is asked before each sleep that is announced, as the [`OfiSleeper`] asks it: that also takes back what it has signalled.
+//! The provider is asked before each armed sleep, as the [`OfiSleeper`] asks it. This also takes back the provider's signals.
 //!
-//! It cannot be told what a message is for, so all that arrives wakes it, not only what was solicited.
+//! The helper cannot know the purpose of a message before it is read, so every arrival wakes it, not only solicited ones.
 
 use crate::sleep::{NAP_MOST, OfiSleeper, any_ready, drain};
 use nix::poll::{PollFd, PollFlags};
@@ -20,13 +20,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use weft_fabric::wait::{Sleep, Token};
 
-/// The helper's place beside the [`OfiSleeper`] of the program's threads.
+/// Place where the helper thread sleeps, next to the [`OfiSleeper`] of the program's threads.
 pub struct HelperPlace {
     sleeper: Arc<OfiSleeper>,
-    /// The provider's descriptors, for one event each after each `arm`.
+    /// Epoll set of the provider's descriptors, for one event each after each `arm`.
     armed: Epoll,
     own: EventFd,
-    /// What another fabric of this process rings its helper by.
+    /// Descriptor by which another fabric of this process rings its helper.
     other: OnceLock<OwnedFd>,
     announced: AtomicU32,
     rings: AtomicU32,
@@ -43,14 +43,14 @@ impl HelperPlace {
         Ok(HelperPlace { sleeper, armed, own, other, announced, rings })
     }
 
-    /// As [`OfiSleeper::watch`].
+    /// Ends sleeps also when `other` becomes readable, as [`OfiSleeper::watch`] does.
     pub fn watch(&self, other: OwnedFd) {
         let _ = self.other.set(other);
     }
 
     fn wait_for_event(&self, fd: BorrowedFd<'_>) {
         let mut event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLONESHOT, 0);
-        // It was put in when this was made, so nothing can go wrong.
+        // The descriptor was added in `new`, so this cannot fail.
         let _ = self.armed.modify(fd, &mut event);
     }
 }
@@ -61,7 +61,7 @@ impl Sleep for HelperPlace {
             self.sleeper.leave_unattended(true);
         }
         let token = Token(self.rings.load(Ordering::SeqCst));
-        // The look that follows must be a real one.
+        // The poll that follows must not be skipped.
         self.sleeper.look_next();
         self.sleeper.provider().for_each(|fd| self.wait_for_event(fd));
         token
@@ -89,7 +89,7 @@ impl Sleep for HelperPlace {
         }
         all[1..].iter().filter(|bell| bell.any().unwrap_or(false)).for_each(drain);
         if all[0].any().unwrap_or(false) {
-            // Takes the one event.
+            // This takes the event for which the descriptor was armed.
             let mut events = [EpollEvent::empty()];
             let _ = self.armed.wait(&mut events, 0u8);
             self.sleeper.look_next();
@@ -104,7 +104,7 @@ impl Sleep for HelperPlace {
 
     fn ring(&self) {
         self.rings.fetch_add(1, Ordering::SeqCst);
-        // A full count is readable, too.
+        // A full counter is readable, too.
         let _ = self.own.write(1);
     }
 

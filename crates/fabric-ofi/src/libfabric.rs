@@ -1,4 +1,4 @@
-//! The objects of libfabric that one process has, closed in the right order, and what is asked of them.
+//! The libfabric objects of one process, closed in the right order, and the calls on them.
 //!
 //! ```text
 //!   fabric ── domain ─┬─ address vector ──┐
@@ -18,10 +18,10 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use weft_fabric::{Fault, Sge};
 
-/// Longest address of an endpoint, in bytes.
+/// Maximum length of an endpoint's address, in bytes.
 const NAME_MAX: usize = 256;
 
-/// Everything that is open. The library is used as `FI_THREAD_SAFE`, so all threads of the process may call it.
+/// All open objects of one endpoint. The library is used as `FI_THREAD_SAFE`, so all threads of the process may call it.
 pub struct Libfabric {
     pub library: OfiLibrary,
     pub facts: ProviderFacts,
@@ -30,18 +30,18 @@ pub struct Libfabric {
     av: *mut fid_av,
     cq: *mut fid_cq,
     ep: AtomicPtr<fid_ep>,
-    /// Where to poll for completions; `None`: the provider has no such thing.
+    /// Descriptor to poll for completions, or `None` if the provider has none.
     pub wait: Option<RawFd>,
-    /// What must be polled beside it.
+    /// Descriptor that must be polled in addition to `wait`, if there is one.
     pub signal: Option<RawFd>,
 }
 
-// SAFETY: the library was asked for thread safety, and got it.
+// SAFETY: the domain was opened with `FI_THREAD_SAFE`, so any thread may use and close the objects.
 unsafe impl Send for Libfabric {}
-// SAFETY: the library was asked for thread safety, so several threads may use its objects at the same time.
+// SAFETY: the domain was opened with `FI_THREAD_SAFE`, so several threads may use the objects at the same time.
 unsafe impl Sync for Libfabric {}
 
-/// What came of a call that makes an object.
+/// Turns the result of a call that makes an object into an error with its details.
 fn made(
     library: &OfiLibrary,
     facts: &ProviderFacts,
@@ -56,17 +56,17 @@ fn made(
 }
 
 impl Libfabric {
-    /// Opens what the library offers as `info`. `peers`: how many addresses will be put in.
+    /// Opens the offer `info` of the library. `peers` is the number of addresses that will be inserted.
     ///
     /// # Safety
-    /// `info` is of a list that `library` gave and that lives.
+    /// `info` belongs to a live list that `library` gave.
     pub unsafe fn open(
         library: OfiLibrary,
         offer: &NetworkOffer,
         info: *mut fi_info,
         peers: usize,
     ) -> Result<Libfabric, OfiConnectError> {
-        // SAFETY: the library fills the attributes of all that it offers.
+        // SAFETY: `info` belongs to a live list (the caller promises it), and libfabric fills the attributes of each element.
         let facts = unsafe {
             let (tx, ep, domain) = (&*(*info).tx_attr, &*(*info).ep_attr, &*(*info).domain_attr);
             ProviderFacts {
@@ -93,16 +93,17 @@ impl Libfabric {
             wait: None,
             signal: None,
         };
-        // SAFETY: by contract; what is made goes to `objects`, which closes it.
+        // SAFETY: `make` needs an `info` of a live list, which the caller promises. The objects that it makes go to `objects`,
+        // which closes them.
         unsafe { objects.make(info, peers)? };
         Ok(objects)
     }
 
     /// # Safety
-    /// `info` is of a list that the library gave and that lives.
+    /// `info` belongs to a live list that the library gave.
     unsafe fn make(&mut self, info: *mut fi_info, peers: usize) -> Result<(), OfiConnectError> {
         let (library, none) = (self.library, ptr::null_mut());
-        // SAFETY: each call is of the object that the one before it made, with attributes that live through it.
+        // SAFETY: each call gets an object that an earlier call made, with attributes that live through the call.
         unsafe {
             let error = (library.fabric)((*info).fabric_attr.cast(), &mut self.fabric, none);
             made(&library, &self.facts, "fi_fabric", error)?;
@@ -138,7 +139,7 @@ impl Libfabric {
         }
     }
 
-    /// The completion queue, with a descriptor to sleep on where the provider has one.
+    /// Opens the completion queue, with a descriptor to sleep on if the provider has one.
     ///
     /// # Safety
     /// The domain is open, and `ops` are its functions.
@@ -154,7 +155,7 @@ impl Libfabric {
                 wait_cond: 0,
                 wait_set: ptr::null_mut(),
             };
-            // SAFETY: the domain is open, and the attributes live through the call.
+            // SAFETY: `cq_open` needs an open domain, which the caller promises, and attributes that live through the call.
             error = unsafe {
                 (ops.cq_open)(self.domain, &mut attributes, &mut self.cq, ptr::null_mut())
             };
@@ -162,7 +163,7 @@ impl Libfabric {
                 continue;
             }
             let mut fd: c_int = -1;
-            // SAFETY: the queue has just been made; the command writes one `int`.
+            // SAFETY: the queue has just been made, and `FI_GETWAIT` writes one `int` to `fd`.
             let got = wait_obj == FI_WAIT_FD
                 && unsafe {
                     let own = &raw mut (*self.cq).fid;
@@ -174,24 +175,25 @@ impl Libfabric {
         made(&self.library, &self.facts, "fi_cq_open", error)
     }
 
-    /// The endpoint; it is open until [`Libfabric::shut`].
+    /// Returns the endpoint, which is open until [`Libfabric::shut`].
     #[inline]
     fn ep(&self) -> *mut fid_ep {
         self.ep.load(Ordering::Relaxed)
     }
 
-    /// Closes the endpoint: buffers that were posted, and the contexts of what was under way, belong to their owner again.
+    /// Closes the endpoint. Posted buffers and the contexts of operations under way belong to their owner again.
     pub fn shut(&self) {
         let ep = self.ep.swap(ptr::null_mut(), Ordering::Relaxed);
-        // SAFETY: closed once; the caller posts no more.
+        // SAFETY: `close` needs an open object that nobody uses any more. The swap makes this the only close, and the caller posts
+        // no more.
         unsafe { close(ep.cast()) };
     }
 
-    /// The address of this process's endpoint.
+    /// Returns the address of this process's endpoint.
     pub fn name(&self) -> Result<Vec<u8>, OfiConnectError> {
         let mut name = vec![0u8; NAME_MAX];
         let mut len = name.len();
-        // SAFETY: the endpoint is open; at most `len` bytes are written.
+        // SAFETY: the endpoint is open. `fi_getname` writes at most `len` bytes to `name`, which has that length.
         let error = unsafe {
             let own = &raw mut (*self.ep()).fid;
             ((*(*self.ep()).cm).getname)(own, name.as_mut_ptr().cast(), &mut len)
@@ -201,14 +203,15 @@ impl Libfabric {
         Ok(name)
     }
 
-    /// Makes the address of a process known, and returns its number here.
+    /// Makes the address of a process known and returns its number here.
     pub fn insert(&self, name: &[u8]) -> Result<u64, OfiConnectError> {
         let mut number = u64::MAX;
-        // A provider reads as much as its addresses have.
+        // A provider reads as many bytes as its addresses have.
         let mut whole = [0u8; NAME_MAX];
         let len = name.len().min(NAME_MAX);
         whole[..len].copy_from_slice(&name[..len]);
-        // SAFETY: the vector is open; one address is read, one number written.
+        // SAFETY: the address vector is open. `fi_av_insert` reads one address from `whole`, which has the maximum length, and
+        // writes one number.
         let count = unsafe {
             ((*(*self.av).ops).insert)(
                 self.av,
@@ -231,14 +234,14 @@ impl Libfabric {
         Ok(number)
     }
 
-    /// An address for people.
+    /// Returns an address in readable form.
     pub fn show(&self, name: &[u8]) -> String {
         let mut whole = [0u8; NAME_MAX];
         let len = name.len().min(NAME_MAX);
         whole[..len].copy_from_slice(&name[..len]);
         let mut text = [0u8; NAME_MAX];
         let mut len = text.len() - 1;
-        // SAFETY: the vector is open; at most `len` bytes are written, and one more stays zero.
+        // SAFETY: the address vector is open. `fi_av_straddr` writes at most `len` bytes to `text`, whose last byte stays zero.
         unsafe {
             ((*(*self.av).ops).straddr)(
                 self.av,
@@ -251,7 +254,7 @@ impl Libfabric {
         text.split_once("://").map_or(&*text, |(_, address)| address).to_owned()
     }
 
-    /// Registers memory for what `access` says, under `key` where keys are chosen here.
+    /// Registers memory for the operations in `access`. `key` counts only if this process chooses the keys.
     ///
     /// # Safety
     /// The memory stays mapped until the registration is closed.
@@ -263,7 +266,8 @@ impl Libfabric {
         key: u64,
     ) -> Result<Registered, Fault> {
         let mut mr = ptr::null_mut();
-        // SAFETY: the domain is open; the caller promises the memory.
+        // SAFETY: `fi_mr_reg` needs an open domain, and memory that stays mapped until the registration is closed. The caller
+        // promises the latter.
         let error = unsafe {
             let domain = self.domain;
             let own = &raw mut (*domain).fid;
@@ -274,7 +278,7 @@ impl Libfabric {
         }
         let registration = Registered { mr };
         if self.facts.has(FI_MR_ENDPOINT) {
-            // SAFETY: both are open.
+            // SAFETY: the registration was just made and the endpoint is open.
             let error = unsafe {
                 let own = &raw mut (*mr).fid;
                 let ops = &*(*own).ops;
@@ -290,30 +294,33 @@ impl Libfabric {
         Ok(registration)
     }
 
-    /// Whether it is right to sleep on the descriptor now: nothing has come, and what comes will show there.
+    /// Returns true if a sleep on the descriptor is safe now: nothing has come, and whatever comes will make the descriptor
+    /// readable.
     pub fn may_sleep(&self) -> bool {
-        // SAFETY: both are open; one object is named.
+        // SAFETY: the fabric and the queue are open, and the array has the one element that the call is told of.
         unsafe {
             let mut own = &raw mut (*self.cq).fid;
             ((*(*self.fabric).ops).trywait)(self.fabric, &mut own, 1) == 0
         }
     }
 
-    /// Posts a message whose bytes are copied; what the library returned.
+    /// Posts a message whose bytes are copied during the call. Returns the result of the library.
     ///
     /// # Safety
-    /// The bytes may be read now.
+    /// The bytes may be read during the call.
     #[inline]
     pub unsafe fn inject(&self, to: u64, message: Sge) -> isize {
         let ep = self.ep();
-        // SAFETY: the endpoint is open; the bytes are copied before the call returns.
+        // SAFETY: the endpoint is open. `fi_inject` copies the bytes before it returns, and the caller promises that they may be
+        // read.
         unsafe { ((*(*ep).msg).inject)(ep, message.ptr().cast_const().cast(), message.len(), to) }
     }
 
-    /// Posts a message.
+    /// Posts a message. Returns the result of the library.
     ///
     /// # Safety
-    /// Its memory stays as it is until the operation with `context` is over, and `descriptor` is of it.
+    /// The memory of the message stays as it is until the operation with `context` is over, and `descriptor` belongs to its
+    /// registration.
     #[inline]
     pub unsafe fn send(
         &self,
@@ -323,27 +330,29 @@ impl Libfabric {
         context: *mut c_void,
     ) -> isize {
         let (ep, at) = (self.ep(), message.ptr().cast_const().cast());
-        // SAFETY: the endpoint is open; the rest by contract.
+        // SAFETY: the endpoint is open. `fi_send` needs memory that stays as it is until the operation is over, and its descriptor:
+        // the caller promises both.
         unsafe { ((*(*ep).msg).send)(ep, at, message.len(), descriptor, to, context) }
     }
 
-    /// Posts a buffer for the next message.
+    /// Posts a buffer for the next message. Returns the result of the library.
     ///
     /// # Safety
-    /// It is not touched until the operation with `context` is over, and `descriptor` is of it.
+    /// The buffer is not touched until the operation with `context` is over, and `descriptor` belongs to its registration.
     pub unsafe fn post(&self, buffer: Sge, descriptor: *mut c_void, context: *mut c_void) -> isize {
         let (ep, any) = (self.ep(), u64::MAX);
-        // SAFETY: the endpoint is open; the rest by contract.
+        // SAFETY: the endpoint is open. `fi_recv` needs a buffer that is not touched until the operation is over, and its
+        // descriptor: the caller promises both.
         unsafe {
             ((*(*ep).msg).recv)(ep, buffer.ptr().cast(), buffer.len(), descriptor, any, context)
         }
     }
 
-    /// Posts a write or a read of `local` at `at` under the key of the peer.
+    /// Posts a write or a read of `local` at the address `at` under the key of the peer. Returns the result of the library.
     ///
     /// # Safety
-    /// The memory lives until the operation with `context` is over, and `descriptor` is of its registration, where the provider
-    /// wants one.
+    /// The local memory lives until the operation with `context` is over. If the provider needs a descriptor, `descriptor` belongs
+    /// to the registration of that memory.
     pub unsafe fn transfer(
         &self,
         to: u64,
@@ -355,7 +364,8 @@ impl Libfabric {
         let ep = self.ep();
         let (ptr, len) = (local.ptr(), local.len());
         if !write {
-            // SAFETY: the endpoint is open; the memory and the descriptor are as the caller promises.
+            // SAFETY: the endpoint is open. `fi_read` needs local memory that lives until the operation is over, and its
+            // descriptor: the caller promises both.
             return unsafe {
                 ((*(*ep).rma).read)(ep, ptr.cast(), len, descriptor, to, at, key, context)
             };
@@ -373,34 +383,35 @@ impl Libfabric {
             context,
             data: 0,
         };
-        // SAFETY: `ep` is a live endpoint. The library copies `message` during the call, and the caller keeps the buffers until the
-        // operation is over.
+        // SAFETY: the endpoint is open. `fi_writemsg` copies `message` during the call, and the caller promises that the local
+        // memory lives until the operation is over.
         unsafe { ((*(*ep).rma).writemsg)(ep, &message, FI_DELIVERY_COMPLETE) }
     }
 
-    /// Takes operations that are over; what the library returned.
+    /// Takes completed operations. Returns the result of the library.
     #[inline]
     pub fn take(&self, entries: &mut [fi_cq_msg_entry]) -> isize {
         let cq = self.cq;
-        // SAFETY: the queue is open; it writes at most so many entries of its format.
+        // SAFETY: the queue is open. `fi_cq_read` writes at most `entries.len()` entries, in the format with which the queue was
+        // opened.
         unsafe { ((*(*cq).ops).read)(cq, entries.as_mut_ptr().cast(), entries.len()) }
     }
 
-    /// Takes the error that stands at the head of the queue: what it is of, and why.
+    /// Takes the error at the head of the queue. Returns the context of the operation and the reason.
     pub fn take_failed(&self) -> Option<(*mut c_void, String)> {
-        // SAFETY: zero is a value of all fields.
+        // SAFETY: all fields are integers and raw pointers, for which zero is a valid value.
         let mut entry: fi_cq_err_entry = unsafe { std::mem::zeroed() };
         let cq = self.cq;
-        // SAFETY: the queue is open; one entry is written.
+        // SAFETY: the queue is open, and `fi_cq_readerr` writes one entry.
         let count = unsafe { ((*(*cq).ops).readerr)(cq, &mut entry, 0) };
         (count > 0).then(|| (entry.op_context, self.explain(&entry)))
     }
 
-    /// What the provider says of an error of its own.
+    /// Returns the provider's text for one of its own errors.
     fn explain(&self, entry: &fi_cq_err_entry) -> String {
         let general = self.library.explain(entry.err as isize);
         let mut text = [0u8; 256];
-        // SAFETY: the queue is open; at most `len` bytes are written, and one more stays zero.
+        // SAFETY: the queue is open. `fi_cq_strerror` writes at most `len` bytes to `text`, whose last byte stays zero.
         let own = unsafe {
             let ops = &*(*self.cq).ops;
             let (to, len) = (text.as_mut_ptr().cast(), text.len() - 1);
@@ -409,7 +420,7 @@ impl Libfabric {
         if own.is_null() {
             return general;
         }
-        // SAFETY: the library's texts end with a zero.
+        // SAFETY: `own` is not null (checked above), and libfabric's texts end with a zero byte.
         let own = unsafe { CStr::from_ptr(own) }.to_string_lossy();
         if own.is_empty() || own == general { general } else { format!("{general} ({own})") }
     }
@@ -418,10 +429,10 @@ impl Libfabric {
 /// Closes an object, if there is one.
 ///
 /// # Safety
-/// It is open, nobody uses it any more, and what was made from it is closed.
+/// The object is open, nobody uses it any more, and all objects made from it are closed. It begins with its `fid`.
 unsafe fn close(object: *mut fid) {
     if !object.is_null() {
-        // SAFETY: by the contract. What cannot be closed stays until the process ends.
+        // SAFETY: the object is open, and the caller gives it up. An object that cannot be closed stays until the process ends.
         unsafe { ((*(*object).ops).close)(object) };
     }
 }
@@ -429,7 +440,7 @@ unsafe fn close(object: *mut fid) {
 impl Drop for Libfabric {
     fn drop(&mut self) {
         self.shut();
-        // SAFETY: each is closed once, after what was made from it; the objects begin with their `fid`.
+        // SAFETY: each object is closed once, after the objects that were made from it, and begins with its `fid`.
         unsafe {
             close(self.cq.cast());
             close(self.av.cast());
@@ -445,22 +456,22 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// What local operations name it by.
+    /// Returns the descriptor by which local operations name the memory.
     pub fn descriptor(&self) -> *mut c_void {
-        // SAFETY: it is open.
+        // SAFETY: `mr` is open until this is dropped.
         unsafe { (*self.mr).mem_desc }
     }
 
-    /// What peers name it by.
+    /// Returns the key by which peers name the memory.
     pub fn key(&self) -> u64 {
-        // SAFETY: it is open.
+        // SAFETY: `mr` is open until this is dropped.
         unsafe { (*self.mr).key }
     }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        // SAFETY: closed once; whoever has it has ended what used it.
+        // SAFETY: the registration is closed once. Its owner drops it only after the operations that use it are over.
         unsafe { close(self.mr.cast()) };
     }
 }

@@ -1,18 +1,18 @@
-//! libfabric, loaded when it is asked for: the machine's own, since that has the vendor's providers.
+//! The machine's libfabric, which has the vendor's providers, loaded on demand.
 
 use crate::OfiConnectError;
 use crate::ffi::fi_info;
 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// What the dynamic linker is asked for, unless the options name a file.
+/// Name that the dynamic linker is asked for, unless the options name a file.
 pub const NAME: &str = "libfabric.so.1";
 
-/// How libfabric would watch memory for a cache of registrations of its own. There is one here already, which is told by who frees
-/// memory: theirs is off unless somebody asks for it.
+/// Setting by which libfabric watches memory for its own cache of registrations. Weft already has a cache, which is notified when
+/// memory is freed, so libfabric's is off unless the user sets this.
 const MONITOR: &str = "FI_MR_CACHE_MONITOR";
 
-/// The functions that are symbols; all others are reached through the objects that they make.
+/// The functions that are symbols of the library. All other functions are reached through the objects that these make.
 #[derive(Clone, Copy)]
 pub struct OfiLibrary {
     pub getinfo: unsafe extern "C" fn(
@@ -24,7 +24,7 @@ pub struct OfiLibrary {
         *mut *mut fi_info,
     ) -> c_int,
     pub freeinfo: unsafe extern "C" fn(*mut fi_info),
-    /// Of null: an empty one, for hints.
+    /// Copies a list element. For null it returns an empty one, for hints.
     pub dupinfo: unsafe extern "C" fn(*const fi_info) -> *mut fi_info,
     pub fabric:
         unsafe extern "C" fn(*mut c_void, *mut *mut crate::ffi::fid_fabric, *mut c_void) -> c_int,
@@ -33,7 +33,8 @@ pub struct OfiLibrary {
 }
 
 impl OfiLibrary {
-    /// Loads `file`, or the machine's libfabric. It stays loaded: its providers have threads and exit handlers of their own.
+    /// Loads `file`, or the machine's libfabric. The library stays loaded, because its providers have threads and exit handlers of
+    /// their own.
     pub fn load(file: Option<&str>) -> Result<OfiLibrary, OfiConnectError> {
         let name = file.unwrap_or(NAME);
         let missing = |error: libloading::Error| OfiConnectError::NoLibrary {
@@ -41,13 +42,14 @@ impl OfiLibrary {
             error: error.to_string(),
         };
         if std::env::var_os(MONITOR).is_none() {
-            // SAFETY: Rust's own readers are safe, and C's are not while it runs, as with any program that calls setenv: this is
-            // once, while MPI starts.
+            // SAFETY: `set_var` needs that no other thread reads or writes the environment by other means than Rust's. This runs
+            // once, while MPI starts. A thread of the program that calls C's `getenv` then would race, as with any program that
+            // calls `setenv`.
             unsafe { std::env::set_var(MONITOR, "disabled") };
         }
-        // SAFETY: its initialisers depend on nothing of ours.
+        // SAFETY: `Library::open` runs the initialisers of the library. Those of libfabric depend on nothing of this process.
         let handle = unsafe { Handle::open(Some(name), RTLD_NOW | RTLD_LOCAL) }.map_err(missing)?;
-        // SAFETY: the types are those of the headers.
+        // SAFETY: `get` needs the right type of each symbol. These types are those of libfabric's headers.
         let library = unsafe {
             OfiLibrary {
                 getinfo: *handle.get(b"fi_getinfo\0").map_err(missing)?,
@@ -62,17 +64,17 @@ impl OfiLibrary {
         Ok(library)
     }
 
-    /// What the library says of an error, given as the library does: negative or positive.
+    /// Returns the library's text for an error number, which may be negative or positive.
     pub fn explain(&self, error: isize) -> String {
         let number = c_int::try_from(error.unsigned_abs()).unwrap_or(c_int::MAX);
-        // SAFETY: it returns a text for every number, which stays.
+        // SAFETY: `fi_strerror` returns a text for every number. The text ends with a zero byte and is never freed.
         let text = unsafe { CStr::from_ptr((self.strerror)(number)) };
         text.to_string_lossy().into_owned()
     }
 
-    /// `"1.17"`.
+    /// Returns the version, as in `"1.17"`.
     pub fn version(&self) -> String {
-        // SAFETY: no arguments.
+        // SAFETY: `fi_version` takes no arguments and has no preconditions.
         let version = unsafe { (self.version)() };
         format!("{}.{}", version >> 16, version & 0xffff)
     }

@@ -1,4 +1,4 @@
-//! How losses of processes of other jobs are heard, and how links with them end.
+//! Losses of processes of other jobs, and the end of links with those jobs.
 
 use crate::state::{OfiCore, OfiState};
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ impl OfiState {
     /// Forgets a process of another job, or a number that was reserved for one.
     pub fn forget(&mut self, core: &OfiCore, peer: usize) {
         if core.roster.borrow().foreign(peer).is_some() {
-            // What ends with its connection is missed by nobody.
+            // Operations that end with this connection are no loss.
             self.peer(core, peer).unmissed = true;
             core.objects.remove(core.roster.borrow().member(peer).number);
             self.poll(core);

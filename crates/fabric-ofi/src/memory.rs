@@ -1,4 +1,4 @@
-//! Memory that peers may reach: registrations by their keys, and what is allocated.
+//! Memory that peers may reach: registrations by key, and allocations.
 
 use crate::address::{self, Named};
 use crate::ffi::*;
@@ -11,31 +11,31 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use weft_fabric::{Fault, Key, Region, RemoteAddr, Sge};
 
-/// Allocations begin at addresses that this divides.
+/// Alignment of allocations, in bytes.
 const ALIGNMENT: usize = 64;
 
-/// What peers may do with registered memory, and this process.
+/// Operations that peers and this process may do with registered memory.
 const ACCESS: u64 = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_TRANSMIT | FI_RECV;
 
-/// The memory of one process.
+/// Memory of one process that peers may reach.
 pub struct ProcessMemory {
     registrations: Registrations,
-    /// Allocations that were given back, by their length. They stay mapped, since counters lie in them.
+    /// Allocations that were given back, by length. They stay mapped, because counters lie in them.
     free: HashMap<usize, Vec<Sge>>,
-    /// Pieces of the program's memory that peers may reach.
+    /// Number of pieces of the program's memory that peers may reach.
     pub exposed: usize,
-    /// All that was ever allocated.
+    /// All allocations so far.
     allocated: Vec<(*mut u8, Layout)>,
 }
 
-/// Lengths that are alike, so that memory is found again: those with three leading bits.
+/// Rounds a length up to one with three leading bits, so that a freed allocation fits later requests of similar length.
 fn rounded(len: usize) -> usize {
     let len = len.max(ALIGNMENT);
     let step = (len.next_power_of_two() / 8).max(ALIGNMENT);
     len.next_multiple_of(step)
 }
 
-/// The name of memory that lies in a registration.
+/// Names memory that lies in a registration.
 fn region(id: RegistrationId, memory: Sge) -> Region {
     let remote = RemoteAddr { addr: memory.ptr().addr() as u64, key: Key(id) };
     Region { local: memory, remote }
@@ -46,38 +46,38 @@ fn no_memory() -> Fault {
 }
 
 impl ProcessMemory {
-    /// `objects`: those of each rail.
+    /// Returns an empty table. `objects` are the endpoints of the rails.
     pub fn new(objects: Vec<Arc<Objects>>) -> ProcessMemory {
         let (free, exposed, allocated) = Default::default();
         ProcessMemory { registrations: Registrations::new(objects), free, exposed, allocated }
     }
 
-    /// What operations on a rail name memory by that was allocated or exposed here.
+    /// Returns the descriptor by which operations on a rail name memory that was allocated or exposed here.
     pub fn descriptor(&self, rail: usize, id: RegistrationId) -> *mut c_void {
         self.registrations.descriptor(rail, id)
     }
 
-    /// A registration of the program's memory that a transfer may use from now on, until [`ProcessMemory::transferred`].
+    /// Returns a registration of the program's memory that a transfer may use from now on, until [`ProcessMemory::transferred`].
     pub fn use_for_transfer(&mut self, memory: Sge) -> Option<RegistrationId> {
         self.registrations.use_for_transfer(memory)
     }
 
-    /// A transfer from or to the memory of a registration is over.
+    /// Ends a transfer's use of a registration.
     pub fn transferred(&mut self, id: RegistrationId) {
         self.registrations.transferred(id);
     }
 
-    /// One was refused that would have used this registration.
+    /// Undoes [`ProcessMemory::use_for_transfer`] for a transfer that the provider refused.
     pub fn refused(&mut self, id: RegistrationId) {
         self.registrations.refused(id);
     }
 
-    /// How many registrations were made so far, and how often one was found.
+    /// Returns the number of registrations made so far, and the number of uses that found one.
     pub fn made_and_found(&self) -> RegistrationCounts {
         self.registrations.totals
     }
 
-    /// How many registrations there are, and of how many bytes.
+    /// Returns the number of registrations, and their total size in bytes.
     pub fn totals(&self) -> (usize, usize) {
         let all = self.registrations.all();
         (all.len(), all.map(|entry| entry.memory.len()).sum())
@@ -105,7 +105,8 @@ impl ProcessMemory {
                 break key;
             }
         };
-        // SAFETY: whoever made the `Sge` promised that the memory lives until it is withdrawn.
+        // SAFETY: `make` needs memory that stays mapped until its last user is gone. The maker of the `Sge` promised that it lives
+        // until it is withdrawn (`Sge::new`).
         let made = unsafe { self.registrations.make(memory, (program, allocated), ACCESS, wanted) };
         let id = made?;
         self.exposed += usize::from(program);
@@ -117,7 +118,7 @@ impl ProcessMemory {
         self.name(memory, true, false)
     }
 
-    /// Lets peers do all that they may do with allocated memory with this, which another fabric allocated.
+    /// Lets peers use memory that another fabric allocated as they may use allocated memory.
     pub fn adopt(&mut self, memory: Sge) -> Result<Region, Fault> {
         self.name(memory, false, false)
     }
@@ -126,19 +127,20 @@ impl ProcessMemory {
         let whole = rounded(len);
         let memory = match self.free.get_mut(&whole).and_then(Vec::pop) {
             Some(memory) => {
-                // SAFETY: ours, and nobody reaches it now.
+                // SAFETY: the memory is a whole allocation of this table. It was withdrawn, so nobody else reaches it now.
                 unsafe { std::ptr::write_bytes(memory.ptr(), 0, memory.len()) };
                 memory
             }
             None => {
                 let layout = Layout::from_size_align(whole, ALIGNMENT).map_err(|_| no_memory())?;
-                // SAFETY: the layout is not empty.
+                // SAFETY: `alloc_zeroed` needs a layout of nonzero size: `rounded` returns at least `ALIGNMENT` bytes.
                 let at = unsafe { alloc_zeroed(layout) };
                 if at.is_null() {
                     return Err(no_memory());
                 }
                 self.allocated.push((at, layout));
-                // SAFETY: that many bytes, which stay as long as this fabric.
+                // SAFETY: `Sge::new` needs memory that stays allocated: these are `whole` bytes at `at`, freed only when the table
+                // is dropped.
                 unsafe { Sge::new(at, whole) }
             }
         };
@@ -163,7 +165,8 @@ impl ProcessMemory {
         }
     }
 
-    /// `len` bytes that a peer of number `rank` names, if it may reach them: it may have sent anything.
+    /// Returns the `len` bytes that the peer numbered `rank` names, if it may reach them. The address is checked, because the peer
+    /// may have sent anything.
     pub fn find(&self, rank: usize, at: RemoteAddr, len: usize) -> Result<Sge, Fault> {
         address::decode(rank, at, len)?;
         if len == 0 {
@@ -180,7 +183,7 @@ impl ProcessMemory {
         Ok(entry.memory.part(end - len, len))
     }
 
-    /// An aligned word of allocated memory that a peer names.
+    /// Returns an aligned word of allocated memory that a peer names.
     pub fn find_word(&self, rank: usize, at: RemoteAddr) -> Result<Sge, Fault> {
         address::decode_word(rank, at)?;
         let word = self.find(rank, at, 8)?;
@@ -195,7 +198,8 @@ impl Drop for ProcessMemory {
     fn drop(&mut self) {
         self.registrations.clear();
         for &(at, layout) in &self.allocated {
-            // SAFETY: allocated with this layout, and given back once.
+            // SAFETY: `dealloc` needs memory that was allocated with this layout and not freed yet. `allocated` has each allocation
+            // once.
             unsafe { dealloc(at, layout) };
         }
     }

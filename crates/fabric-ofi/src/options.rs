@@ -1,38 +1,39 @@
-//! What may be chosen about an [`crate::Ofi`].
+//! Options of an [`crate::Ofi`].
 
 use std::time::Duration;
 use weft_bootstrap::Fingerprint;
 
-/// Choices; the defaults suit most machines.
+/// Options. The defaults suit most machines.
 #[derive(Debug, Clone)]
 pub struct OfiOptions {
-    /// Provider, as libfabric names it: `"tcp"`, `"efa"`, `"cxi"`, `"verbs;ofi_rxm"`, `"udp;ofi_rxd"`. `None`: the first that is
-    /// there in [`crate::PROVIDERS`].
+    /// Provider, as libfabric names it: `"tcp"`, `"efa"`, `"cxi"`, `"verbs;ofi_rxm"`, `"udp;ofi_rxd"`. `None`: the first in
+    /// [`crate::PROVIDERS`] that this machine has.
     pub provider: Option<String>,
-    /// Interfaces or domains to use, as libfabric names domains (`"eth0"`), best first. Empty: those on whose network the other
-    /// hosts are, too.
+    /// Interfaces or domains to use, as libfabric names domains (`"eth0"`), best first. Empty: those whose network the other hosts
+    /// have, too.
     pub interfaces: Vec<String>,
-    /// Whether processes of other hosts may become peers later, though those of this job are on one: so the loopback interface
-    /// does not do.
+    /// True if processes of other hosts may become peers later although all processes of this job are on one host. The loopback
+    /// interface is not enough then.
     pub outward: bool,
-    /// Most rails: interfaces, times their paths, 1 to [`crate::RAILS_MAX`].
+    /// Maximum number of rails: interfaces times their paths, 1 to [`crate::RAILS_MAX`].
     pub rails: usize,
-    /// Connections with a peer on one interface that count as a rail each: some networks bound what one connection carries.
+    /// Number of connections with a peer on one interface that count as a rail each. Some networks bound the rate of one
+    /// connection.
     pub paths: usize,
-    /// File of the library; `None`: the machine's `libfabric.so.1`.
+    /// File of the library, or `None` for the machine's `libfabric.so.1`.
     pub library: Option<String>,
-    /// Messages that one peer may have on their way to this process or unreceived here, 4 to 16384.
+    /// Maximum number of messages of one peer that are on their way to this process or unreceived here, 4 to 16384.
     pub credits: usize,
-    /// How long the end waits for what other processes still have to hear or say.
+    /// Maximum time that the end waits for messages that other processes still have to receive or send.
     pub leave: Duration,
-    /// How long a peer may be silent before a process that waits asks it for a sign of life; zero: it is never asked.
+    /// Time for which a peer may be silent before a waiting process asks it for a sign of life. Zero: it is never asked.
     pub keepalive: Duration,
-    /// How long the host of a peer may leave something unacknowledged, or a request for a connection unanswered, before the peer
-    /// is lost. Of providers that speak TCP; others have times of their own.
+    /// Time for which the host of a peer may leave data unacknowledged, or a connection request unanswered, before the peer is
+    /// lost. It holds for providers that use TCP. Other providers have times of their own.
     pub patience: Duration,
     /// Function that prints a line for the user while the job runs.
     pub say: fn(&str),
-    /// What this process's bytes mean; all must mean the same.
+    /// Meaning of this process's bytes, which must be the same in all processes.
     pub fingerprint: Fingerprint,
 }
 

@@ -18,7 +18,7 @@
 //!   A: repeats those that failed
 //! ```
 //! Without B's message, data in a buffer of B's kernel could be placed after the repetition, over later data. If the connections
-//! cannot be seen, nobody can give that message, and the peer is lost.
+//! cannot be seen, B cannot send that message, and the peer is lost.
 
 use crate::address;
 use crate::alive::GONE;

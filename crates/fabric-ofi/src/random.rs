@@ -1,9 +1,9 @@
-//! What nobody guesses: keys of memory, and the secret of the job.
+//! Random numbers that nobody can guess: keys of memory, and the secret of the job.
 
-/// 64 random bits.
+/// Returns 64 random bits.
 ///
 /// # Panics
-/// If the system has no randomness, which it always has.
+/// Panics if the system has no random numbers, which does not happen on Linux.
 pub fn random() -> u64 {
     u64::from_ne_bytes(bytes())
 }

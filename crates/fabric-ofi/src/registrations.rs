@@ -1,8 +1,8 @@
 //! Registrations of memory on all rails, shared as long as they are used.
 //!
-//! The rules are those of verbs: whoever names a part of registered memory of the program shares its registration, and it ends with
-//! its last user. Nobody new joins once no region of the program is left in it: then the program may have given the memory
-//! back, and other memory may lie there.
+//! The rules are those of fabric-verbs. A user that names a part of registered memory of the program shares its registration, which
+//! ends with its last user. No new user joins once no region of the program is left in it: then the program may have given the
+//! memory back, and other memory may lie there.
 
 use crate::address::Named;
 use crate::object::{MemoryRegistration, Objects};
@@ -12,28 +12,29 @@ use std::ptr;
 use std::sync::Arc;
 use weft_fabric::{Fault, Key, Sge};
 
-/// Registrations may overlap, so the nearest start need not be the right one: as many are looked at.
+/// Number of registrations that a search looks at. Registrations may overlap, so the one with the nearest start need not contain
+/// the memory.
 const NEAREST: usize = 8;
 
-/// What a registration is called here: the key of its names ([`weft_fabric::Key`]). The provider's alone is not enough: one with a
-/// cache of its own gives registrations in one page the same.
+/// Identifier of a registration: the key of its names ([`weft_fabric::Key`]). The provider's key alone is not enough: a provider
+/// with a cache of its own gives the registrations in one page the same key.
 pub type RegistrationId = [u64; 3];
 
-/// Memory that is registered.
+/// Registered memory.
 pub struct RegisteredEntry {
     pub memory: Sge,
     pub program: bool,
-    /// Goes back to the free ones when it is withdrawn.
+    /// True if the memory goes back to the free allocations when it is withdrawn.
     pub allocated: bool,
-    /// Regions in it, and transfers under way from or to it.
+    /// Number of regions in the memory, then number of transfers under way from or to it.
     pub regions: usize,
     transfers: usize,
     first: MemoryRegistration,
-    /// Of the further rails.
+    /// Registrations on the further rails.
     others: Vec<MemoryRegistration>,
 }
 
-/// How many registrations were made so far, and uses that found one to share.
+/// Number of registrations made so far, and number of uses that found one to share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RegistrationCounts {
     pub made: u64,
@@ -41,12 +42,12 @@ pub struct RegistrationCounts {
 }
 
 pub struct Registrations {
-    /// By rail. Memory has the same key on all.
+    /// Endpoints, by rail. Memory has the same key on all rails.
     objects: Vec<Arc<Objects>>,
     entries: HashMap<RegistrationId, RegisteredEntry>,
-    /// The program's, by their start.
+    /// Registrations of the program's memory, by start.
     by_start: BTreeMap<(usize, RegistrationId), ()>,
-    /// The provider's keys, each with how many registrations have it.
+    /// The provider's keys, each with the number of registrations that have it.
     keys: HashMap<u64, usize>,
     pub totals: RegistrationCounts,
 }
@@ -61,7 +62,7 @@ impl Registrations {
         self.entries.get(&id)
     }
 
-    /// Whether some registration has this key.
+    /// Returns true if some registration has this key.
     pub fn has_key(&self, key: u64) -> bool {
         self.keys.contains_key(&key)
     }
@@ -70,17 +71,18 @@ impl Registrations {
         self.entries.values()
     }
 
-    /// Ends all.
+    /// Ends all registrations.
     pub fn clear(&mut self) {
         self.entries.clear();
     }
 
-    /// Bytes of a key.
+    /// Returns the size of a key, in bytes.
     pub fn key_size(&self) -> usize {
         self.objects[0].facts.key_size
     }
 
-    /// Registers memory with one region in it, for what `access` says, under `wanted` where keys are chosen here. Returns what it is called.
+    /// Registers memory with one region in it for the operations in `access`, and returns its identifier. `wanted` counts only if
+    /// this process chooses the keys.
     ///
     /// # Safety
     /// The memory stays mapped until its last user is gone.
@@ -91,7 +93,8 @@ impl Registrations {
         access: u64,
         wanted: u64,
     ) -> Result<RegistrationId, Fault> {
-        // SAFETY: `register` needs memory that stays mapped until its last user is gone. The caller promises this.
+        // SAFETY: `register` needs memory that stays mapped until the registration is closed. The caller promises this until the
+        // last user is gone, and the registration is closed then.
         let register = |objects: &Arc<Objects>| unsafe {
             objects.register(memory.ptr(), memory.len(), access, wanted)
         };
@@ -101,7 +104,7 @@ impl Registrations {
         let named = Named { key, start: start as u64, len: memory.len() as u64, program };
         let Key(id) = named.encode(0).key;
         self.totals.made += 1;
-        // The same memory once more, by a provider that finds it: it needs no second registration.
+        // A provider with a cache has returned its existing registration of the same memory. No second entry is needed.
         if let Some(it) = self.entries.get_mut(&id) {
             it.regions += 1;
             return Ok(id);
@@ -117,7 +120,7 @@ impl Registrations {
         Ok(id)
     }
 
-    /// A registration of the program's that holds all of `memory` and may be shared.
+    /// Finds a registration of the program's memory that contains all of `memory` and may be shared.
     fn find(&self, memory: Sge) -> Option<RegistrationId> {
         let (start, end) = (memory.ptr().addr(), memory.ptr().addr() + memory.len());
         let holds = |id: &RegistrationId| {
@@ -128,7 +131,7 @@ impl Registrations {
         before.map(|(&(_, id), ())| id).find(holds)
     }
 
-    /// One more region in a registration that is there already.
+    /// Adds a region to an existing registration that contains `memory`.
     pub fn share(&mut self, memory: Sge) -> Option<RegistrationId> {
         let id = self.find(memory)?;
         self.entries.get_mut(&id)?.regions += 1;
@@ -136,7 +139,7 @@ impl Registrations {
         Some(id)
     }
 
-    /// One more transfer from or to registered memory.
+    /// Adds a transfer from or to registered memory.
     pub fn use_for_transfer(&mut self, memory: Sge) -> Option<RegistrationId> {
         let id = self.find(memory)?;
         self.entries.get_mut(&id)?.transfers += 1;
@@ -144,19 +147,20 @@ impl Registrations {
         Some(id)
     }
 
-    /// A transfer that the provider has refused for now: it looks for its registration again when it is repeated.
+    /// Undoes [`Registrations::use_for_transfer`] for a transfer that the provider refused for now. The repeated transfer looks for
+    /// its registration again.
     pub fn refused(&mut self, id: RegistrationId) {
         self.totals.found -= 1;
         self.transferred(id);
     }
 
-    /// A region less. What it was is returned if that was the last use.
+    /// Removes a region. Returns the entry if that was the last use.
     pub fn withdraw(&mut self, id: RegistrationId) -> Option<RegisteredEntry> {
         self.entries.get_mut(&id)?.regions -= 1;
         self.end_unused(id)
     }
 
-    /// A transfer less.
+    /// Removes a transfer.
     pub fn transferred(&mut self, id: RegistrationId) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.transfers -= 1;
@@ -180,7 +184,7 @@ impl Registrations {
         self.entries.remove(&id)
     }
 
-    /// What operations on a rail name the memory of a registration by.
+    /// Returns the descriptor by which operations on a rail name the memory of a registration.
     pub fn descriptor(&self, rail: usize, id: RegistrationId) -> *mut c_void {
         let registration = self.entries.get(&id).and_then(|entry| match rail {
             0 => Some(&entry.first),

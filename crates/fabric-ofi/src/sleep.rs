@@ -1,11 +1,12 @@
-//! Where a process sleeps: one `poll` over the provider's descriptor and one by which its own threads ring.
+//! Sleep of the program's threads: one `poll` over the provider's descriptor and over a descriptor that this process's threads
+//! ring.
 //!
-//! Contract. Several threads may sleep; one of them, the leader, polls, and the others wait for the doorbell, which the leader
-//! rings for whatever ends its poll. Before it polls, the leader asks the provider (`fi_trywait`) whether what has come would
-//! show: else it does not sleep, and the next look is a real one.
+//! Contract. Several threads may sleep. One of them, the leader, polls, and the other threads wait for the doorbell, which the
+//! leader rings whatever ends its poll. Before the leader polls, it asks the provider (`fi_trywait`) whether everything that has
+//! come would make the descriptor readable. If not, the leader does not sleep, and the next poll of the provider is not skipped.
 //!
-//! A provider without a descriptor is looked at every 50 us to 1 ms; so is one that has no room for what is kept, as it says
-//! nothing when there is room again.
+//! A provider without a descriptor is polled every 50 us to 1 ms. The same holds for a provider that has no room for kept
+//! operations, because no event reports that there is room again.
 
 use crate::object::Objects;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -18,34 +19,35 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use weft_fabric::wait::{Doorbell, Sleep, Token};
 
-/// First and longest nap.
+/// Duration of the first nap, and the maximum duration of a nap.
 const NAP: Duration = Duration::from_micros(50);
 pub const NAP_MOST: Duration = Duration::from_millis(1);
 
-/// Sleeps in a row that the provider's descriptor may end for nothing; then it is not waited for until something was found, and
-/// sleeps are naps: with some providers it stays readable for long, and who waits would take a whole processor.
+/// Number of sleeps in a row that the provider's descriptor may end without a result. After that the descriptor is ignored until a
+/// poll finds something, and sleeps are naps: with some providers it stays readable for long, and a waiting thread would take a
+/// whole processor.
 const USELESS_MOST: u32 = 8;
 
-/// Longer sleeps have no end of their own.
+/// Duration from which on a sleep has no time limit.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 
 pub struct OfiSleeper {
-    /// Of all rails.
+    /// Endpoints of all rails.
     objects: Vec<Arc<Objects>>,
     doorbell: Doorbell,
-    /// Rung by threads of this process; others watch it, too.
+    /// Descriptor that threads of this process ring. Other fabrics watch it, too.
     own: EventFd,
-    /// What another fabric of this process is rung by.
+    /// Descriptor that rings another fabric of this process.
     other: OnceLock<OwnedFd>,
     leader: Mutex<()>,
     sleepers: AtomicU32,
-    /// Something is kept for which the provider has no room.
+    /// True if something is kept for which the provider has no room.
     naps: AtomicBool,
-    /// Naps in a row that nothing has ended.
+    /// Number of naps in a row that nothing has ended early.
     idle: AtomicU32,
-    /// The provider has something that only a look moves on.
+    /// True if the provider has something that only a poll advances.
     must_look: AtomicBool,
-    /// Times in a row that the provider's descriptor has ended a sleep for nothing.
+    /// Number of sleeps in a row that the provider's descriptor has ended without a result.
     useless: AtomicU32,
 }
 
@@ -66,7 +68,7 @@ impl OfiSleeper {
         })
     }
 
-    /// Ends sleeps when `other` is readable, too; it is emptied then. Only the first one counts.
+    /// Ends sleeps also when `other` becomes readable, and then empties it. Only the first call counts.
     pub fn watch(&self, other: OwnedFd) {
         let _ = self.other.set(other);
     }
@@ -75,18 +77,18 @@ impl OfiSleeper {
         self.naps.store(naps, Ordering::Relaxed);
     }
 
-    /// Whether a look is due whatever else holds.
+    /// Returns true if the next poll must not be skipped, and clears that mark.
     #[inline]
     pub fn take_must_look(&self) -> bool {
         self.must_look.load(Ordering::Relaxed) && self.must_look.swap(false, Ordering::Relaxed)
     }
 
-    /// The next look is a real one.
+    /// Marks the next poll of the provider as one that must not be skipped.
     pub fn look_next(&self) {
         self.must_look.store(true, Ordering::Relaxed);
     }
 
-    /// A look has found something.
+    /// Notes that a poll has found something.
     #[inline]
     pub fn found(&self) {
         if self.useless.load(Ordering::Relaxed) != 0 {
@@ -94,35 +96,36 @@ impl OfiSleeper {
         }
     }
 
-    /// Whether the provider's descriptor tells the truth at the moment.
+    /// Returns true if the provider's descriptor is trusted at the moment.
     fn is_trusted(&self) -> bool {
         self.useless.load(Ordering::Relaxed) < USELESS_MOST
     }
 
-    /// The provider's descriptors of all rails, if it has any.
+    /// Returns the provider's descriptors of all rails, if it has any.
     pub fn provider(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let all =
             self.objects.iter().flat_map(|objects| [objects.wait(), objects.signal()]).flatten();
-        // SAFETY: the queues', which are open as long as `objects`.
+        // SAFETY: `borrow_raw` needs a descriptor that is open as long as the borrow. These belong to the completion queues of
+        // `objects`, which stay open as long as `self`.
         all.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
-    /// Says whether the program computes, or looks by itself.
+    /// Tells the provider whether the program computes (`true`) or polls by itself.
     pub fn leave_unattended(&self, unattended: bool) {
         self.objects.iter().for_each(|objects| objects.leave_unattended(unattended));
     }
 
-    /// Whether some rail has no descriptor.
+    /// Returns true if some rail has no descriptor.
     fn is_blind(&self) -> bool {
         self.objects.iter().any(|objects| objects.wait().is_none())
     }
 
-    /// Whether what comes from now on shows at the descriptor; without one, sleeps are naps.
+    /// Returns true if everything that comes from now on makes the descriptor readable. Without a descriptor, sleeps are naps.
     pub fn may_sleep(&self) -> bool {
         self.objects.iter().all(|objects| objects.wait().is_none() || objects.may_sleep())
     }
 
-    /// Whether something may come that shows at no descriptor.
+    /// Returns true if something may come that makes no descriptor readable.
     pub fn needs_naps(&self) -> bool {
         self.is_blind() || self.naps.load(Ordering::Relaxed) || !self.is_trusted()
     }
@@ -135,7 +138,7 @@ impl OfiSleeper {
         limit.min((NAP * (1 << doublings)).min(NAP_MOST))
     }
 
-    /// Polls as the leader; true if something ended it before its time.
+    /// Polls as the leader. Returns true if something ended the poll before its time.
     fn lead(&self, longest: Duration) -> bool {
         let entry = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let mut all = vec![entry(self.own.as_fd())];
@@ -156,14 +159,14 @@ impl OfiSleeper {
     }
 }
 
-/// Whether one of `all` became readable within `limit`.
+/// Returns true if a descriptor in `all` became readable within `limit`.
 pub fn any_ready(all: &mut [PollFd<'_>], limit: Duration) -> bool {
-    // The system takes no longer time than a signed number of seconds holds; nobody waits that long.
+    // `ppoll` accepts no more seconds than a signed number holds. No caller waits that long.
     let limit = (limit < FOREVER).then(|| TimeSpec::from_duration(limit));
     ppoll(all, limit, None).unwrap_or(0) > 0
 }
 
-/// Empties what somebody has rung by.
+/// Empties a descriptor that was rung.
 pub fn drain(bell: &PollFd<'_>) {
     let mut bytes = [0u8; 64];
     while nix::unistd::read(bell.as_fd(), &mut bytes).is_ok_and(|count| count > 0) {}
@@ -172,7 +175,7 @@ pub fn drain(bell: &PollFd<'_>) {
 impl Sleep for OfiSleeper {
     fn arm(&self) -> Token {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
-        // The look that follows is the last before the sleep.
+        // The poll that follows is the last before the sleep.
         self.look_next();
         self.doorbell.arm()
     }
@@ -183,7 +186,7 @@ impl Sleep for OfiSleeper {
             self.doorbell.sleep(token, longest);
             return;
         };
-        // Rings since `arm`: those of threads also wrote to the descriptor, those of an earlier leader did not.
+        // Rings since `arm`. Those of threads also wrote to the descriptor, those of an earlier leader did not.
         let now = self.doorbell.arm();
         self.doorbell.disarm();
         if now != token {
@@ -199,7 +202,7 @@ impl Sleep for OfiSleeper {
             self.idle.fetch_add(1, Ordering::Relaxed);
             self.look_next();
         }
-        // The others sleep until now; one of them leads next.
+        // The other threads have slept until now. One of them leads next.
         if self.sleepers.load(Ordering::SeqCst) > 1 {
             self.doorbell.ring();
         }
@@ -212,7 +215,7 @@ impl Sleep for OfiSleeper {
 
     fn ring(&self) {
         self.doorbell.ring();
-        // A full count is readable, too.
+        // A full counter is readable, too.
         let _ = self.own.write(1);
     }
 }

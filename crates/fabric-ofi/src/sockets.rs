@@ -1,5 +1,5 @@
-//! The TCP connections of this process's endpoints, which libfabric makes and does not show: found among the process's descriptors
-//! by their addresses, told when to give up, and looked at.
+//! TCP connections of this process's endpoints. libfabric makes them and does not show them. They are found among the process's
+//! descriptors by their addresses, told when to give up, and observed.
 
 use crate::connection_state::{ConnectionState, limit};
 use crate::facts::BUILT_IN;
@@ -11,14 +11,13 @@ use std::os::fd::{BorrowedFd, RawFd};
 
 /// The connections at one moment.
 pub struct Sockets {
-    /// Whether the provider speaks TCP, and its connections can be seen.
+    /// True if the provider uses TCP and its connections can be seen.
     tcp: bool,
     /// Descriptor, this end and the other end.
     ends: Vec<(RawFd, SocketAddr, SocketAddr)>,
-    /// This end of connections that have broken, and from which something is still to be read. The system does not say any more
-    /// who was at the other end.
+    /// This end of broken connections from which something is still to be read. The system no longer knows the other end.
     unread: Vec<SocketAddr>,
-    /// Those that have not answered.
+    /// Other ends of connections that have not been answered.
     being_made: Vec<SocketAddr>,
 }
 
@@ -27,31 +26,32 @@ fn ip(address: SockaddrStorage) -> Option<SocketAddr> {
     four.or_else(|| address.as_sockaddr_in6().map(|a| SocketAddr::from((a.ip(), a.port()))))
 }
 
-/// The same address, whatever version of IP a socket was made for.
+/// Returns the same address in its IPv4 form if it is an IPv4 address mapped to IPv6.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Both ends of a connection of this process; `None`: the descriptor is something else.
+/// Returns both ends of a connection of this process, or `None` if the descriptor is something else.
 fn ends(fd: RawFd) -> Option<(SocketAddr, SocketAddr)> {
     let own = ip(getsockname::<SockaddrStorage>(fd).ok()?)?;
     let other = ip(getpeername::<SockaddrStorage>(fd).ok()?)?;
     Some((plain(own), plain(other)))
 }
 
-/// This end of a connection that has no other any more, and from which something is still to be read.
+/// Returns this end of a connection that has no other end any more, and from which something is still to be read.
 fn broken_unread(fd: RawFd) -> Option<SocketAddr> {
     let own = ip(getsockname::<SockaddrStorage>(fd).ok()?)?;
     if getpeername::<SockaddrStorage>(fd) != Err(Errno::ENOTCONN) {
         return None;
     }
     let mut bytes: libc::c_int = 0;
-    // SAFETY: the request writes one `int`; of what is no socket with a queue it is refused.
+    // SAFETY: `FIONREAD` writes one `int`, and `bytes` is one. The kernel refuses the request for a descriptor that has no receive
+    // queue.
     let told = unsafe { libc::ioctl(fd, libc::FIONREAD, &raw mut bytes) };
     (told == 0 && bytes > 0).then(|| plain(own))
 }
 
-/// The other ends of connections in a table of the kernel (`/proc/net/tcp`) that have sent a request and heard nothing.
+/// Returns the other ends of connections in a table of the kernel (`/proc/net/tcp`) that have sent a request and got no answer.
 fn unanswered(table: &str) -> Vec<SocketAddr> {
     const SYN_SENT: &str = "02";
     let address = |text: &str| {
@@ -60,7 +60,7 @@ fn unanswered(table: &str) -> Vec<SocketAddr> {
             .step_by(8)
             .map(|at| u32::from_str_radix(ip.get(at..at + 8)?, 16).ok())
             .collect::<Option<_>>()?;
-        // In the byte order of the machine, a word at a time.
+        // The kernel prints addresses word by word, in the byte order of the machine.
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let ip = match bytes.len() {
             4 => IpAddr::from(<[u8; 4]>::try_from(&bytes[..]).ok()?),
@@ -77,14 +77,14 @@ fn unanswered(table: &str) -> Vec<SocketAddr> {
 }
 
 impl Sockets {
-    /// Finds them, and tells each when to give up.
+    /// Finds the connections and tells each when to give up.
     pub fn own(core: &OfiCore) -> Sockets {
         let (ends, unread, being_made) = (Vec::new(), Vec::new(), Vec::new());
         let mut all = Sockets { tcp: false, ends, unread, being_made };
         if core.ip(0, core.rank).is_none() {
             return all;
         }
-        // Where they cannot be seen, nothing is known: no peer is lost for that.
+        // If the connections cannot be seen, nothing is known, and no peer is lost for that.
         let Ok(descriptors) = std::fs::read_dir("/proc/self/fd") else { return all };
         all.tcp = true;
         let numbers =
@@ -94,11 +94,12 @@ impl Sockets {
                 all.unread.extend(broken_unread(fd));
                 continue;
             };
-            // Ours to a peer's endpoint, or a peer's to ours.
+            // A connection of this process to a peer's endpoint, or of a peer to this process's endpoint.
             let ours =
                 |rail| core.ip(rail, core.rank) == Some(here) || core.is_an_endpoint(rail, there);
             if (0..core.rails()).any(ours) {
-                // SAFETY: the descriptor was open a moment ago, and libfabric closes none during a call of this library.
+                // SAFETY: `borrow_raw` needs a descriptor that is open during the borrow. It was open a moment ago, and libfabric
+                // closes none during a call of this library.
                 limit(&unsafe { BorrowedFd::borrow_raw(fd) }, core.times());
                 all.ends.push((fd, here, there));
             }
@@ -109,7 +110,8 @@ impl Sockets {
         all
     }
 
-    /// The connections with a peer on a rail, and those that other ranks of its host have made: they cannot be told apart.
+    /// Returns the connections with a peer on a rail. It includes those that other ranks of the peer's host have made, because they
+    /// cannot be told apart.
     fn with(&self, core: &OfiCore, rail: usize, rank: usize) -> impl Iterator<Item = RawFd> {
         let (own, peer) = (core.ip(rail, core.rank), core.ip(rail, rank));
         let of_host = move |there: &SocketAddr| peer.is_some_and(|peer| there.ip() == peer.ip());
@@ -120,12 +122,13 @@ impl Sockets {
         all.map(|&(fd, ..)| fd)
     }
 
-    /// Ends all connections with a peer on a rail, and says how many there were: those that are read to their end are gone at a
-    /// later look. Broken ones that are not read to their end count for all who could have been there. `None`: they cannot be seen.
+    /// Ends all connections with a peer on a rail and returns how many there were. Connections that are read to their end are gone
+    /// at a later look. A broken connection that is not read to its end counts for every peer that could have been its other end.
+    /// Returns `None` if the connections cannot be seen.
     pub fn shut(&self, core: &OfiCore, rail: usize, rank: usize) -> Option<usize> {
         core.ip(rail, rank).filter(|_| self.tcp)?;
         let ended = |fd| {
-            // It may have been broken already.
+            // The connection may have been broken already.
             let _ = shutdown(fd, Shutdown::Both);
         };
         let own = core.ip(rail, core.rank).map(|own| own.ip());
@@ -152,7 +155,7 @@ impl Sockets {
     }
 }
 
-/// The address of an endpoint of a provider that speaks TCP, from what the library shows of it.
+/// Parses the address of an endpoint from the form that the library shows. Returns `None` unless the provider uses TCP.
 pub fn address(provider: &str, shown: &str) -> Option<SocketAddr> {
     let name = provider.split(';').next().unwrap_or_default();
     if ![BUILT_IN, "tcp", "net"].contains(&name) {

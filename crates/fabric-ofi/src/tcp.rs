@@ -5,11 +5,12 @@
 //!   write ──────► a frame; from memory to memory, acknowledged with whatever is sent next
 //!   read ───────► a question, and a frame of the same kind back
 //! ```
-//! One of the ways of [`crate::object`], beside libfabric's: a machine without any package crosses Ethernet by it, and a message
-//! costs one system call at each end. It goes on when it is looked at, as libfabric's own TCP does.
+//! This is one of the providers of [`crate::object`], next to libfabric's: a machine without any package can use Ethernet, and a
+//! message costs one system call at each end. Like libfabric's own TCP, it makes progress only when it is polled.
 //!
-//! Contract. All threads may call it, one at a time: there is a lock. What a peer sends is checked before anything is done with it:
-//! memory is reached by key, address and length within what was registered, and a peer that breaks the rules of frames is cut off.
+//! Contract. All threads may call it. A lock makes the calls one at a time. Everything that a peer sends is checked before anything
+//! is done with it: memory is reached by key, address and length within a registration, and a peer that breaks the rules of frames
+//! is cut off.
 
 mod arrive;
 mod connection;
@@ -44,22 +45,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tries::Tries;
 use weft_fabric::Sge;
 
-/// What a look has found.
+/// Result of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TcpPollOutcome {
-    /// So many operations are over.
+    /// Number of operations that are complete.
     Over(usize),
-    /// None is, but bytes have moved.
+    /// No operation is complete, but bytes have moved.
     Moved,
     Nothing,
 }
 
-/// One process's endpoint, at the addresses of some interfaces.
+/// Endpoint of a process, at the addresses of some interfaces.
 pub struct Tcp {
     /// The addresses at which the endpoint listens. The first address is its name.
     names: Vec<SocketAddr>,
     wait: RawFd,
-    /// Pieces that wait for room.
+    /// Number of frames that wait for room.
     unsent: Arc<AtomicUsize>,
     inner: Mutex<Inner>,
 }
@@ -112,12 +113,12 @@ impl Tcp {
         &self.names
     }
 
-    /// Readable when something has come, or there is room again.
+    /// Returns the descriptor that becomes readable when something has come or there is room again.
     pub fn wait(&self) -> RawFd {
         self.wait
     }
 
-    /// Lets those in that know the secret of the job.
+    /// Lets processes connect that know the secret of the job.
     pub fn let_in(&self, secret: u64) {
         self.inner().secret = Some(secret);
     }
@@ -142,7 +143,7 @@ impl Tcp {
         number.into()
     }
 
-    /// Forgets a peer: its connection is ended, what was under way has failed, and its number is free.
+    /// Forgets a peer: its connection ends, operations under way have failed, and its number is free.
     pub fn remove(&self, number: u64) {
         let mut inner = self.inner();
         let at = number as usize;
@@ -159,7 +160,7 @@ impl Tcp {
         inner.free.push(at as u32);
     }
 
-    /// Lets peers reach memory by `key`; false: some memory has that key.
+    /// Lets peers reach memory by `key`. Returns false if some memory has that key already.
     ///
     /// # Safety
     /// The memory stays mapped until it is withdrawn.
@@ -172,8 +173,8 @@ impl Tcp {
         free
     }
 
-    /// Peers do not reach it any more. A connection that is in the middle of it is cut: whoever withdraws memory has made sure
-    /// that nobody needs it.
+    /// Ends the peers' access to memory. A connection that is in the middle of a transfer with this memory is cut: the owner has
+    /// made sure that nobody needs the memory.
     pub fn withdraw(&self, key: u64) {
         let mut inner = self.inner();
         inner.shared.regions.remove(&key);
@@ -182,15 +183,15 @@ impl Tcp {
         using.into_iter().for_each(|at| inner.end(at as usize, libc::ECONNABORTED));
     }
 
-    /// A buffer for the next message.
+    /// Posts a buffer for the next message.
     ///
     /// # Safety
-    /// It is not touched until the operation is over.
+    /// The buffer is not touched until the operation is over.
     pub unsafe fn post(&self, buffer: Sge, context: OperationContext) {
         self.inner().shared.posted.push((buffer, context));
     }
 
-    /// Posts to a peer; what libfabric would return.
+    /// Posts to a peer. Returns the value that libfabric would return.
     fn to(
         &self,
         to: u64,
@@ -219,15 +220,15 @@ impl Tcp {
     /// Sends a message whose parts are copied.
     ///
     /// # Safety
-    /// The parts may be read now.
+    /// The parts may be read during the call.
     pub unsafe fn inject(&self, to: u64, parts: &[Sge]) -> isize {
         self.to(to, |peer, shared| peer.message(shared, parts))
     }
 
-    /// Writes or reads.
+    /// Writes or reads a peer's memory at the address and key `remote`.
     ///
     /// # Safety
-    /// `local` lives until the operation is over.
+    /// The memory of `local` lives until the operation is over.
     pub unsafe fn transfer(
         &self,
         to: u64,
@@ -239,7 +240,7 @@ impl Tcp {
         self.to(to, |peer, shared| peer.transfer(shared, local, remote, write, context))
     }
 
-    /// Takes operations that are over, after a look if none is known.
+    /// Takes completed operations. Polls first if none is known.
     pub fn take(&self, entries: &mut [fi_cq_msg_entry]) -> TcpPollOutcome {
         let mut inner = self.inner();
         let mut moved = false;
@@ -253,24 +254,24 @@ impl Tcp {
             count += 1;
         }
         match count {
-            // Who has gone is told of behind all else.
+            // A lost peer is reported after everything else.
             0 if moved || !inner.gone.is_empty() => TcpPollOutcome::Moved,
             0 => TcpPollOutcome::Nothing,
             count => TcpPollOutcome::Over(count),
         }
     }
 
-    /// Whether an operation has failed.
+    /// Returns true if an operation has failed.
     pub fn has_failed(&self) -> bool {
         !self.inner().shared.failed.is_empty()
     }
 
-    /// Takes an operation that has failed, with errno.
+    /// Takes a failed operation, with errno.
     pub fn take_failed(&self) -> Option<(OperationContext, i32)> {
         self.inner().shared.failed.pop_front()
     }
 
-    /// Takes a peer whose connection is over, with errno, when all is taken that came before.
+    /// Takes a peer whose connection has ended, with errno. Returns `None` while operations wait to be taken.
     pub fn take_gone(&self) -> Option<(u64, i32)> {
         let mut inner = self.inner();
         let ConnectionShared { done, failed, .. } = &inner.shared;
@@ -294,13 +295,13 @@ impl Tcp {
         }
     }
 
-    /// Takes the next peer that was reached by another way than the first.
+    /// Takes the next peer that was reached by another route than the first.
     pub fn take_detour(&self) -> Option<Detour> {
         self.inner().detours.pop_front()
     }
 
-    /// Says whether the program computes. Then all reads are asked for to their end: a part at a time would wake the helper for
-    /// each.
+    /// Tells the endpoint whether the program computes (`true`). If so, it asks for all bytes of all reads at once, because asking
+    /// for a part at a time would wake the helper for each part.
     pub fn leave_unattended(&self, unattended: bool) {
         let mut inner = self.inner();
         inner.shared.unattended = unattended;
@@ -319,33 +320,33 @@ impl Tcp {
         }
     }
 
-    /// Whether what comes from now on shows at the descriptor, and nothing has come.
+    /// Returns true if nothing has come, and everything that comes from now on makes the descriptor readable.
     pub fn may_sleep(&self) -> bool {
         let inner = self.inner();
         let ConnectionShared { done, failed, .. } = &inner.shared;
         done.is_empty() && failed.is_empty() && inner.gone.is_empty() && !inner.can_resume()
     }
 
-    /// Whether something waits for room that nobody sends but a look.
+    /// Returns true if a frame waits for room. Only a poll sends such frames.
     #[inline]
     pub fn has_unsent(&self) -> bool {
         self.unsent.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether the kernels of all peers have all that was sent.
+    /// Returns true if the kernels of all peers have all that was sent.
     pub fn has_arrived(&self) -> bool {
         let inner = self.inner();
         let arrived = |peer: &TcpPeer| {
             let TcpConnectionState::Open(fd) = &peer.link else { return true };
             let mut bytes: libc::c_int = 0;
-            // SAFETY: the request writes one `int`.
+            // SAFETY: `TIOCOUTQ` writes one `int`, and `bytes` is one.
             let told = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
             told != 0 || bytes == 0
         };
         !self.has_unsent() && inner.open.iter().all(|&at| arrived(&inner.peers[at as usize]))
     }
 
-    /// Closes all connections: memory that was lent belongs to its owners again.
+    /// Closes all connections. Memory that was lent to operations belongs to its owners again.
     pub fn shut(&self) {
         let mut inner = self.inner();
         for at in 0..inner.peers.len() {

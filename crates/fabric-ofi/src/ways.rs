@@ -10,7 +10,7 @@ const APART: &str = ". It is on this machine, in a network namespace of its own,
                      network (podman, docker: --net=host)";
 
 impl OfiState {
-    /// Notes that `peer` is not reached any more, for a reason that the library gave.
+    /// Handles the loss of a peer, for a reason that the library gave.
     #[cold]
     pub fn lose(&mut self, core: &OfiCore, rank: usize, what: &str, reason: &str) {
         let peer = self.peer(core, rank);

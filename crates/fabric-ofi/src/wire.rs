@@ -1,4 +1,4 @@
-//! What travels in messages of the provider.
+//! Format of the messages of the provider.
 //!
 //! ```text
 //!   0      8      12    13   14        16            40
@@ -20,17 +20,18 @@
 //! | shut | number of a rail | |
 //! | part | length of the message, where the part begins | the part |
 //!
-//! Who is asked answers by credits. Shut: nothing that came by that rail will have an effect any more. `reply` numbers who waits at the origin; 0: nobody. A place is a short write with a flag or an immediate behind it: as one
-//! message it needs no order between writes and messages, which not every provider has. The target does the atomics with its
-//! processor, so that they are atomic against all others.
+//! A peer answers `ask` with credits. After `shut`, nothing that came over that rail has an effect any more. `reply` is the number
+//! of the waiting request at the origin, or 0 if nobody waits. `place` is a short write with a flag or an immediate behind it. As
+//! one message, it needs no order between writes and messages, which not every provider keeps. The target's processor does the
+//! atomics, so they are atomic with respect to all other accesses.
 
 use weft_bootstrap::keyed_hash;
 use weft_fabric::{RemoteAddr, Sge};
 
-/// Bytes before the body.
+/// Size of the header before the body, in bytes.
 pub const HEADER: usize = 40;
 
-/// Bytes of an address in a body.
+/// Size of an address in a body, in bytes.
 pub const ADDRESS: usize = 8 * RemoteAddr::WORDS;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +63,7 @@ impl OfiMessageKind {
     ];
 
     fn code(self) -> u8 {
-        // Zero is none.
+        // Code 0 stands for no kind.
         1 + self as u8
     }
 }
@@ -125,7 +126,7 @@ pub fn encode_address(at: RemoteAddr) -> [u8; ADDRESS] {
     bytes
 }
 
-/// The address at the start of `body`, if that is long enough.
+/// Returns the address at the start of `body`, or `None` if `body` is too short.
 pub fn decode_address(body: Sge) -> Option<RemoteAddr> {
     let mut bytes = [0; ADDRESS];
     if body.len() < ADDRESS {
@@ -135,7 +136,7 @@ pub fn decode_address(body: Sge) -> Option<RemoteAddr> {
     Some(address_of(&bytes))
 }
 
-/// The address that [`encode_address`] has encoded.
+/// Decodes an address that [`encode_address`] has encoded.
 pub fn address_of(bytes: &[u8; ADDRESS]) -> RemoteAddr {
     let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[8 * i + k]));
     RemoteAddr::from_words(std::array::from_fn(word))

@@ -1,4 +1,4 @@
-//! Processes of two jobs that meet later are peers as any other, until they part; what ends without a word is missed.
+//! Processes of two jobs that meet later are peers like all others until they part. A process that ends without a word is missed.
 
 use weft_bootstrap::ThreadBootstrap;
 use weft_fabric::Fabric;

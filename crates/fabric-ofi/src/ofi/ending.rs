@@ -1,9 +1,10 @@
-//! How a process takes leave of its peers.
+//! Orderly end of a process towards its peers.
 
 use super::*;
 
 impl Ofi {
-    /// Tells all peers that nothing more will come: what is silent from now on has not been lost. Goes on until [`Ofi::has_ended`].
+    /// Tells all peers that nothing more will come. A peer that is silent from then on is not lost. The end goes on until
+    /// [`Ofi::has_ended`].
     pub fn announce_end(&self) {
         let state = &mut *self.state.borrow_mut();
         let core = &self.core;
@@ -19,7 +20,8 @@ impl Ofi {
         }
     }
 
-    /// Whether a process of the job was found lost as soon as its connection ended, which is before the launcher knows of it.
+    /// Returns true if a process of the job was found lost as soon as its connection ended, which is before the launcher learns of
+    /// it.
     pub fn lost_at_once(&self) -> bool {
         let state = self.state.borrow();
         let lost = |fault: &Fault| match *fault.cause() {
@@ -29,14 +31,14 @@ impl Ofi {
         self.core.objects.sees_ends() && state.fault.as_ref().is_some_and(lost)
     }
 
-    /// Whether all that was ever sent has left this process, or would have by now.
+    /// Returns true if everything that was sent has reached the peers' hosts, or the patience has passed since the end began.
     pub fn has_ended(&self) -> bool {
         let since = self.state.borrow().ending;
         (self.idle() && self.core.objects.has_arrived())
             || since.is_some_and(|since| since.elapsed() > self.core.patience)
     }
 
-    /// Takes what still comes, for a while.
+    /// Takes what still comes for `time`.
     fn read_what_comes(&self, time: Duration) {
         let (end, state) = (Instant::now() + time, &mut *self.state.borrow_mut());
         while Instant::now() < end {
@@ -46,8 +48,8 @@ impl Ofi {
         }
     }
 
-    /// Tells all peers that nothing more will come, and waits a little until all have said so, too: an end that closes while
-    /// something is under way might take that with it.
+    /// Tells all peers that nothing more will come, and waits up to `leave` until all have said the same. If an endpoint closed
+    /// earlier, operations under way might be lost.
     fn say_leave(&self) {
         let end = Instant::now() + self.leave;
         let state = &mut *self.state.borrow_mut();
@@ -83,8 +85,9 @@ impl Ofi {
     }
 }
 
-/// How long a process goes on reading before it closes its endpoint. Over verbs ofi_rxm (1.17) gives buffers of messages that
-/// nobody has read back to a queue that is none any more when it closes, and crashes: words of credit come after the last message.
+/// Time for which a process goes on reading before it closes its endpoint. Over verbs, ofi_rxm (1.17) crashes at its close if
+/// messages are unread: it gives their buffers back to a queue that no longer exists. Messages with credits come after the last
+/// message, so some would be unread.
 const READING: Duration = Duration::from_millis(50);
 
 impl Drop for Ofi {

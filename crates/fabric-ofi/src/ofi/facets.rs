@@ -1,4 +1,4 @@
-//! What it can do beyond the core of a fabric.
+//! The optional parts of the fabric trait that an [`Ofi`] has.
 
 use super::*;
 use weft_fabric::{Counter, Helper, Immediates, Nodes, Rails, Registration};
@@ -102,10 +102,10 @@ impl Helper for Ofi {
         self.core.helper.clone()
     }
 
-    // All that arrives wakes the helper, the ends of operations as well.
+    // Every arrival and every completion wakes the helper.
     fn notify_helper_at_ends(&self, _notify: bool) {}
 
-    // The usual providers move bytes when they are looked at, by messages of their own.
+    // The usual providers move bytes only when they are polled, with messages of their own.
     fn moves_by_progress(&self) -> bool {
         let state = self.state.borrow();
         state.memory.exposed > 0 || state.requests.open() > 0
@@ -114,7 +114,7 @@ impl Helper for Ofi {
 
 impl Nodes for Ofi {
     fn node(&self, peer: usize) -> usize {
-        // The processes of the job are told apart by whoever knows where they are.
+        // Processes of this job are told apart by the layer that knows their hosts.
         self.core.roster.borrow().foreign(peer).map_or(0, |foreign| foreign.node)
     }
 

@@ -1,4 +1,4 @@
-//! Processes of other jobs as peers: what the network keeps of them. They have the first rail alone.
+//! Processes of other jobs as peers. They have only the first rail.
 
 use super::*;
 use crate::agree::host;
@@ -8,14 +8,14 @@ use std::net::IpAddr;
 use weft_fabric::linking::{Connectable, Foreign, Introduced, JobConnections, add_part, part};
 
 impl Ofi {
-    /// Processes of this job and of linked ones.
+    /// Returns the number of processes of this job and of linked jobs.
     pub fn processes(&self) -> usize {
         self.core.roster.borrow().iter().count()
     }
 }
 
 impl Connectable for Ofi {
-    /// Where its endpoint is, of providers that speak TCP.
+    /// Returns the address of this process's endpoint, if the provider uses TCP.
     fn ip(&self) -> Option<IpAddr> {
         self.core.ip(0, self.core.rank).map(|address| address.ip())
     }

@@ -1,4 +1,4 @@
-//! What is done with what comes on a connection.
+//! Handling of the frames that arrive on a connection.
 
 use super::connection::{ConnectionShared, Lending, TcpConnectionState, TcpPeer};
 use super::frame::{FRAME, FrameKind, TcpFrame};
@@ -6,22 +6,23 @@ use super::reader::{BodyEnd, FrameBody, Landed, MemoryPieces};
 use std::os::fd::AsRawFd;
 use weft_fabric::Sge;
 
-/// Reads in a row of one connection, before others have their turn.
+/// Maximum number of reads in a row of one connection before the other connections have their turn.
 const READS: usize = 4;
 
-/// Why a connection ends whose peer breaks a rule.
+/// Errno of a connection whose peer breaks a rule of the protocol.
 const BROKEN: i32 = libc::EPROTO;
 
-/// Why one ends that the peer has ended.
+/// Errno of a connection that the peer has ended.
 const CLOSED: i32 = libc::ECONNRESET;
 
 impl TcpPeer {
-    /// Takes what has come; whether anything has. Errors: errno, why the connection is over.
+    /// Takes the bytes that have come. Returns true if there were any. Errors: errno, the reason for the end of the connection.
     pub fn read(&mut self, shared: &mut ConnectionShared) -> Result<bool, i32> {
         let mut moved = false;
         if self.reader.is_stalled() {
             let mut rest = std::mem::take(&mut self.reader.rest);
-            // SAFETY: our own, until the end of this block.
+            // SAFETY: `Sge::new` needs memory that stays until it is used. `rest` lives until the end of this block, and so does
+            // `pieces`.
             let mut pieces = MemoryPieces::of(unsafe { Sge::new(rest.as_mut_ptr(), rest.len()) });
             self.take(&mut pieces, shared)?;
             if self.reader.is_stalled() {
@@ -53,9 +54,9 @@ impl TcpPeer {
         Ok(moved)
     }
 
-    /// Where the body of the next frame goes, most likely.
+    /// Returns the likely destination of the next frame's body.
     fn guess(&self, shared: &ConnectionShared) -> Option<Sge> {
-        // The oldest read may be under way.
+        // The body under way may be that of the oldest read.
         let first =
             usize::from(self.reader.body.is_some_and(|body| matches!(body.end, BodyEnd::Read)));
         let read = self.reads.get(first).map(|&(place, _)| place);
@@ -86,7 +87,7 @@ impl TcpPeer {
         }
     }
 
-    /// A frame begins; false: there is no buffer for it.
+    /// Begins a frame. Returns false if there is no buffer for it.
     fn begin(&mut self, shared: &mut ConnectionShared) -> Result<bool, i32> {
         let frame = self.reader.frame().ok_or(BROKEN)?;
         let len = usize::try_from(frame.len).map_err(|_| BROKEN)?;
@@ -142,7 +143,7 @@ impl TcpPeer {
         Ok(true)
     }
 
-    /// All of a body is there.
+    /// Handles a body that has arrived completely.
     fn finish(&mut self, body: FrameBody, shared: &mut ConnectionShared) -> Result<(), i32> {
         match body.end {
             BodyEnd::Message(context) => shared.done.push_back((context, body.len)),

@@ -1,4 +1,4 @@
-//! A connection with one peer: frames in their order, both ways.
+//! A connection with one peer: ordered frames in both directions.
 
 use super::frame::{ANSWER, CHALLENGE, FRAME, FrameKind, GreetingWords, TcpFrame};
 use super::pace::{PART, Pace};
@@ -14,38 +14,38 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use weft_fabric::Sge;
 
-/// What names an operation of this process.
+/// Pointer that identifies an operation of this process.
 pub type OperationContext = *mut c_void;
 
-/// Bytes of messages that wait for room on a connection, at most: more are refused.
+/// Maximum number of bytes of messages that wait for room on a connection. Further messages are refused.
 const QUEUE_MOST: usize = 256 << 10;
 
-/// Pieces of what waits that go with one call.
+/// Maximum number of waiting frames that one call sends.
 const GATHER: usize = 16;
 
-/// Bytes that one read takes beyond what it knows a place for.
+/// Maximum number of bytes that one read takes beyond those with a known destination.
 const STAGING: usize = 16 << 10;
 
-/// Bytes that the kernel collects, at most.
+/// Maximum number of bytes that the kernel collects before it wakes this process.
 const COLLECTED: usize = 256 << 10;
 
-/// Pieces of one frame: the head, and the parts of its body.
+/// Maximum number of pieces of one frame: the head, and the parts of its body.
 const PARTS: usize = 6;
 
 const NOTHING: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
 
-/// What all connections of an endpoint share.
+/// State that all connections of an endpoint share.
 pub struct ConnectionShared {
-    /// Buffers for messages: the last one is used first, since it is warm.
+    /// Buffers for messages. The last buffer is used first, because it is still in the cache.
     pub posted: Vec<(Sge, OperationContext)>,
-    /// Memory that peers may reach, by its key.
+    /// Memory that peers may reach, by key.
     pub regions: HashMap<u64, Sge>,
-    /// Operations that are over, with their length, and those that failed, with errno.
+    /// Completed operations with their lengths, and failed operations with errno.
     pub done: VecDeque<(OperationContext, usize)>,
     pub failed: VecDeque<(OperationContext, i32)>,
-    /// Pieces that wait for room, on all connections.
+    /// Number of frames that wait for room, on all connections.
     pub unsent: Arc<AtomicUsize>,
-    /// The program computes: who asks for more when something has come must be woken for it.
+    /// True if the program computes. A thread that asks for more when something has come must be woken for that.
     pub unattended: bool,
     staging: Box<[u8]>,
 }
@@ -58,13 +58,14 @@ impl ConnectionShared {
         ConnectionShared { posted, regions, done, failed, unsent, unattended, staging }
     }
 
-    /// Room for what comes beyond the known places. It is used within one call of [`TcpPeer::read`].
+    /// Returns room for bytes beyond the known destinations. It is used within one call of [`TcpPeer::read`].
     pub fn staging(&self) -> Sge {
-        // SAFETY: nobody else looks into it, and it lives as long as this.
+        // SAFETY: `Sge::new` needs memory that stays until it is used. The buffer lives as long as `self`, and only `TcpPeer::read`
+        // uses it.
         unsafe { Sge::new(self.staging.as_ptr().cast_mut(), STAGING) }
     }
 
-    /// The memory that a peer names, if it may reach it.
+    /// Returns the memory that a peer names, if the peer may reach it.
     pub fn find(&self, frame: &TcpFrame) -> Option<Sge> {
         let region = self.regions.get(&frame.key)?;
         let offset = usize::try_from(frame.at).ok()?.checked_sub(region.ptr().addr())?;
@@ -73,22 +74,22 @@ impl ConnectionShared {
     }
 }
 
-/// How far the way to a peer is.
+/// State of the connection to a peer.
 pub enum TcpConnectionState {
-    /// Nothing was ever sent.
+    /// No connection was ever needed.
     None,
-    /// The system connects.
+    /// The system is connecting.
     Connecting(OwnedFd),
     /// Connected, with the given number of bytes of the challenge received.
     Connected(OwnedFd, [u8; CHALLENGE], usize),
-    /// The hello is sent.
+    /// The hello is sent, and its answer is awaited.
     Asked(OwnedFd, Box<Asked>),
     /// Connecting has failed, and is tried again after a pause.
     Paused,
-    /// The peer connects, too, and its connection is the one.
+    /// The peer connects, too, and its connection is kept.
     Awaited,
     Open(OwnedFd),
-    /// Over, for this reason.
+    /// The connection has ended, for this reason (errno).
     Ended(i32),
 }
 
@@ -99,18 +100,18 @@ pub struct Asked {
     pub have: usize,
 }
 
-/// Something that waits for room.
+/// A frame that waits for room.
 struct Waiting {
-    /// A frame, and what was copied behind it; then memory of others.
+    /// The head, and the bytes that were copied behind it. Then the memory of the sender that follows.
     own: Box<[u8]>,
     lent: Sge,
     sent: usize,
-    /// The registration that `lent` is of.
+    /// Key of the registration that contains `lent`.
     key: Option<u64>,
 }
 
 impl Waiting {
-    /// What is still to be sent.
+    /// Returns the pieces that are still to be sent.
     fn pieces(&self) -> [libc::iovec; 2] {
         let own = &self.own[self.sent.min(self.own.len())..];
         let after = self.sent.saturating_sub(self.own.len());
@@ -124,14 +125,15 @@ impl Waiting {
     }
 }
 
-/// Sends; how many bytes: 0 where there is no room. Errors: errno.
+/// Sends. Returns the number of bytes, or 0 if there is no room. Errors: errno.
 fn send(fd: &OwnedFd, pieces: &mut [libc::iovec]) -> Result<usize, i32> {
-    // SAFETY: zero is a value of all fields.
+    // SAFETY: all fields are integers and raw pointers, for which zero is a valid value.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     (message.msg_iov, message.msg_iovlen) = (pieces.as_mut_ptr(), pieces.len());
     loop {
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-        // SAFETY: the pieces are memory that their owners have lent, and only read.
+        // SAFETY: `sendmsg` needs readable pieces. Their owners keep them until the operations are over (`Sge::new`), and the
+        // kernel only reads them.
         let count = unsafe { libc::sendmsg(fd.as_raw_fd(), &message, flags) };
         if count >= 0 {
             return Ok(count as usize);
@@ -144,7 +146,7 @@ fn send(fd: &OwnedFd, pieces: &mut [libc::iovec]) -> Result<usize, i32> {
     }
 }
 
-/// A read that is not asked for to its end.
+/// A read of which a part has not been asked for yet.
 struct Later {
     local: Sge,
     at: u64,
@@ -153,42 +155,43 @@ struct Later {
     asked: usize,
 }
 
-/// What becomes of the memory that is sent.
+/// Treatment of the memory that is sent.
 #[derive(Clone, Copy)]
 pub enum Lending {
-    /// What finds no room is copied: it is the caller's again at once.
+    /// Bytes that find no room are copied. The caller may reuse the memory at once.
     Copied,
-    /// It stays until the peer has answered.
+    /// The memory stays until the peer has answered.
     Answered,
-    /// It is of this registration.
+    /// The memory belongs to the registration of this key.
     Registered(u64),
 }
 
-/// The way to a peer, and all that is under way on it.
+/// A peer: the connection to it, and everything under way on it.
 pub struct TcpPeer {
     pub name: SocketAddr,
-    /// Known to the two alone, where it is not of the job.
+    /// Secret that only this process and the peer know, if the peer belongs to another job.
     pub secret: Option<u64>,
     pub link: TcpConnectionState,
     pub tries: Tries,
-    /// What the endpoint's epoll set waits for on it.
+    /// Events of the socket for which the endpoint's epoll set waits.
     pub interest: EpollFlags,
     waiting: VecDeque<Waiting>,
-    /// Bytes that were copied to wait.
+    /// Number of bytes that were copied to wait.
     queued: usize,
-    /// Writes that are not acknowledged.
+    /// Writes that are not acknowledged, oldest first.
     pub writes: VecDeque<OperationContext>,
-    /// Parts of reads that are not answered; the last part of one has its name. One of them was refused.
+    /// Parts of reads that are not answered, oldest first. The last part of a read has its context. `refused`: a part of the
+    /// present read was refused.
     pub reads: VecDeque<(Sge, Option<OperationContext>)>,
     refused: bool,
-    /// Bytes from which on the kernel says that there is something.
+    /// Number of bytes from which on the kernel reports the socket as readable.
     least: usize,
-    /// Something could not be sent; the connection is over as soon as somebody looks.
+    /// Errno of a failed send. The connection ends at the next poll.
     pub broken: Option<i32>,
-    /// Reads of which something is still to be asked for, and how much may be.
+    /// Reads of which a part has not been asked for yet, and the bound on bytes under way.
     later: VecDeque<Later>,
     pace: Pace,
-    /// Writes of the peer's that it does not know to be over.
+    /// Number of completed writes of the peer that are not acknowledged yet.
     pub acks: u32,
     pub reader: Reader,
 }
@@ -215,7 +218,7 @@ impl TcpPeer {
         }
     }
 
-    /// What to wait for.
+    /// Returns the events to wait for.
     pub fn wanted(&self) -> EpollFlags {
         match &self.link {
             TcpConnectionState::Connecting(_) => EpollFlags::EPOLLOUT,
@@ -232,7 +235,7 @@ impl TcpPeer {
         }
     }
 
-    /// The socket, if there is one.
+    /// Returns the socket, if there is one.
     pub fn fd(&self) -> Option<&OwnedFd> {
         match &self.link {
             TcpConnectionState::Connecting(fd)
@@ -246,8 +249,8 @@ impl TcpPeer {
         }
     }
 
-    /// Lets the kernel collect what is being read while the program computes, and wake the helper for much at a time: what is asked for
-    /// comes for certain.
+    /// Lets the kernel collect the data of reads while the program computes, so that it wakes the helper once for many bytes. The
+    /// data was asked for, so it will certainly come.
     pub fn collect(&mut self, unattended: bool) {
         let filled = self.reader.body.map_or(0, |body| body.filled);
         let coming = self.pace.under_way().saturating_sub(filled).min(COLLECTED);
@@ -257,7 +260,8 @@ impl TcpPeer {
         {
             let value = least as libc::c_int;
             let len = size_of_val(&value) as libc::socklen_t;
-            // SAFETY: the option is an `int`, which is read. Where it is refused, the helper is woken more often.
+            // SAFETY: `SO_RCVLOWAT` takes an `int`, and `value` is one. If the option is refused, the helper is only woken more
+            // often.
             unsafe {
                 let (level, name) = (libc::SOL_SOCKET, libc::SO_RCVLOWAT);
                 libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), len);
@@ -265,12 +269,12 @@ impl TcpPeer {
         }
     }
 
-    /// Whether something waits for room.
+    /// Returns true if a frame waits for room.
     pub fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Posts a message, of at most five parts. Errors: errno; `EAGAIN`: there is no room.
+    /// Posts a message of at most five parts. Errors: errno, with `EAGAIN` if there is no room.
     pub fn message(&mut self, shared: &mut ConnectionShared, parts: &[Sge]) -> Result<(), i32> {
         if self.queued >= QUEUE_MOST {
             return Err(libc::EAGAIN);
@@ -298,13 +302,13 @@ impl TcpPeer {
         }
         self.later.push_back(Later { local, at, key, context, asked: 0 });
         if let Err(error) = self.ask(shared) {
-            // It is accepted, and fails with all the others.
+            // The read is accepted, and fails with all other operations when the connection ends.
             self.broken = Some(error);
         }
         Ok(())
     }
 
-    /// Asks for what is to be read, in parts, as much as may be under way.
+    /// Asks for the data of reads in parts, as many bytes as may be under way.
     pub fn ask(&mut self, shared: &mut ConnectionShared) -> Result<(), i32> {
         while let Some(read) = self.later.front_mut() {
             let part = read.local.part(read.asked, PART.min(read.local.len() - read.asked));
@@ -326,7 +330,7 @@ impl TcpPeer {
         Ok(())
     }
 
-    /// The oldest part of a read is there, or is refused.
+    /// Handles the answer to the oldest part of a read: its data is there, or it was refused.
     pub fn has_come(&mut self, shared: &mut ConnectionShared, refused: bool) -> Result<(), i32> {
         let (part, context) = self.reads.pop_front().ok_or(libc::EPROTO)?;
         self.pace.comes(part.len(), Instant::now());
@@ -340,7 +344,7 @@ impl TcpPeer {
         self.ask(shared)
     }
 
-    /// Sends a frame, or lets it wait.
+    /// Sends a frame, or queues the rest of it if there is no room.
     pub fn push(
         &mut self,
         shared: &mut ConnectionShared,
@@ -389,7 +393,7 @@ impl TcpPeer {
         Ok(())
     }
 
-    /// Sends what waits, as far as there is room; whether anything moved.
+    /// Sends queued frames as far as there is room. Returns true if anything moved.
     pub fn flush(&mut self, shared: &mut ConnectionShared) -> Result<bool, i32> {
         let mut moved = false;
         while !self.waiting.is_empty()
@@ -428,7 +432,7 @@ impl TcpPeer {
         }
     }
 
-    /// Whether memory of the registration `key` is being sent or filled.
+    /// Returns true if memory of the registration `key` is being sent or filled.
     pub fn uses(&self, key: u64) -> bool {
         let filled = self
             .reader
@@ -437,7 +441,7 @@ impl TcpPeer {
         filled || self.waiting.iter().any(|one| one.key == Some(key))
     }
 
-    /// The connection is over: all that is under way has failed.
+    /// Ends the connection. Everything under way has failed.
     pub fn end(&mut self, shared: &mut ConnectionShared, error: i32) {
         self.link = TcpConnectionState::Ended(error);
         if let Some(FrameBody { end: BodyEnd::Message(context), .. }) = self.reader.body {

@@ -1,4 +1,4 @@
-//! What travels on a connection of the built-in TCP.
+//! Format of the bytes on a connection of the built-in TCP.
 //!
 //! ```text
 //!   challenge  once, by the side that accepts:  magic number (8 bytes), random bytes (16)
@@ -10,27 +10,27 @@
 //! ```
 //! A proof is a keyed hash of both names and of the random bytes of both sides. So no proof can be used a second time, and the
 //! secret itself is never sent.
-//! `acks`: so many writes of the receiver's, in their order, are in their place. Words are of little-endian order.
+//! `acks` is the number of further writes of the receiver, in order, that are complete. Numbers are little-endian.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use weft_bootstrap::{is_same_secret, keyed_hash};
 
-/// Bytes of a frame before its body.
+/// Size of a frame before its body, in bytes.
 pub const FRAME: usize = 32;
 
-/// Bytes of an endpoint's name: port, kind of address, address.
+/// Size of an endpoint's name (port, kind of address, address), in bytes.
 pub const NAME: usize = 20;
 
-/// Number of bytes of a proof, and of the random bytes.
+/// Size of a proof, and of the random bytes, in bytes.
 const PROOF: usize = 16;
 
-/// Number of bytes of a challenge.
+/// Size of a challenge, in bytes.
 pub const CHALLENGE: usize = 8 + PROOF;
 
-/// Bytes of a hello.
+/// Size of a hello, in bytes.
 pub const HELLO: usize = 8 + 2 * PROOF + NAME;
 
-/// Bytes of an answer.
+/// Size of an answer, in bytes.
 pub const ANSWER: usize = PROOF;
 
 /// Random bytes that make each greeting unique.
@@ -39,22 +39,22 @@ pub type Nonce = [u8; PROOF];
 /// Maximum number of addresses of an endpoint.
 pub const NAMES_MOST: usize = 8;
 
-/// What this is, and of which version.
+/// Magic number: the protocol and its version.
 const MAGIC: u64 = u64::from_le_bytes(*b"weft-t2\0");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
-    /// A message: the body.
+    /// A message, which is the body.
     Message,
     /// The body goes to the receiver's memory.
     Write,
-    /// `length` bytes of the receiver's memory are wanted. No body.
+    /// Request for `length` bytes of the receiver's memory. No body.
     Read,
-    /// What was wanted: reads are answered in their order.
+    /// The requested bytes. Reads are answered in order.
     Data,
-    /// Nothing but acks.
+    /// Only acks.
     Ack,
-    /// The write behind all that were acknowledged names no memory. No body.
+    /// The write that follows all acknowledged writes names no memory. No body.
     NotWritten,
     /// The oldest read names no memory. No body.
     NotRead,
@@ -84,7 +84,7 @@ pub struct TcpFrame {
 impl TcpFrame {
     pub fn encode(&self) -> [u8; FRAME] {
         let mut bytes = [0; FRAME];
-        // Zero is none.
+        // Code 0 stands for no kind.
         bytes[0] = 1 + self.kind as u8;
         bytes[4..8].copy_from_slice(&self.acks.to_le_bytes());
         for (to, word) in bytes[8..].chunks_exact_mut(8).zip([self.len, self.key, self.at]) {
@@ -93,7 +93,7 @@ impl TcpFrame {
         bytes
     }
 
-    /// `None`: no frame.
+    /// Decodes a frame. Returns `None` if it is malformed.
     pub fn decode(bytes: &[u8; FRAME]) -> Option<TcpFrame> {
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
         let kind = *FrameKind::ALL.get(usize::from(bytes[0]).checked_sub(1)?)?;
@@ -107,7 +107,7 @@ impl TcpFrame {
     }
 }
 
-/// The name of an endpoint, as it travels.
+/// Encodes the name of an endpoint.
 pub fn encode_name(name: SocketAddr) -> [u8; NAME] {
     let mut bytes = [0; NAME];
     bytes[..2].copy_from_slice(&name.port().to_le_bytes());
@@ -119,7 +119,7 @@ pub fn encode_name(name: SocketAddr) -> [u8; NAME] {
     bytes
 }
 
-/// What [`encode_name`] has encoded; `None`: it is none.
+/// Decodes a name that [`encode_name`] has encoded. Returns `None` if the bytes are malformed.
 pub fn decode_name(bytes: &[u8]) -> Option<SocketAddr> {
     let bytes: &[u8; NAME] = bytes.try_into().ok()?;
     let port = u16::from_le_bytes([bytes[0], bytes[1]]);
@@ -150,7 +150,7 @@ pub struct GreetingWords {
 }
 
 impl GreetingWords {
-    /// Returns a proof that this process knows the secret of the job.
+    /// Returns a proof that this process knows `secret`.
     fn proof(&self, secret: u64, what: &str) -> [u8; PROOF] {
         let names = (encode_name(self.from), encode_name(self.to));
         let half = |half: u8| {

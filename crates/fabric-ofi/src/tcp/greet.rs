@@ -1,4 +1,4 @@
-//! How two endpoints come to have one connection.
+//! Greeting: the steps after which two endpoints have one connection.
 //!
 //! ```text
 //!   first message to a peer ──► connect
@@ -25,10 +25,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Nobody is signalled where the other end is gone.
+/// A send to a closed connection raises no signal.
 const FLAGS: MsgFlags = MsgFlags::MSG_NOSIGNAL;
 
-/// A socket that waits for nothing.
+/// Returns a nonblocking socket.
 pub fn tcp_socket(address: &SockaddrStorage) -> io::Result<OwnedFd> {
     let family = match address.as_sockaddr_in() {
         Some(_) => AddressFamily::Inet,
@@ -87,7 +87,7 @@ impl Inner {
         }
     }
 
-    /// The system has connected, or cannot.
+    /// Handles the end of a connection attempt: the system has connected, or cannot.
     pub fn is_connected(&mut self, at: usize) {
         let peer = &mut self.peers[at];
         let TcpConnectionState::Connecting(socket) = &peer.link else { return };
@@ -125,7 +125,7 @@ impl Inner {
         let words =
             GreetingWords { from: self.name, to: peer.name, asked, drawn: crate::random::bytes() };
         match send(socket.as_raw_fd(), &words.hello(secret), FLAGS) {
-            // A new connection has room for that.
+            // The send buffer of a new connection has room for the hello.
             Ok(HELLO) => {}
             Ok(_) => return self.ends_early(at, libc::ECONNRESET),
             Err(error) => return self.ends_early(at, error as i32),
@@ -140,7 +140,7 @@ impl Inner {
         }
     }
 
-    /// Something has come from a peer that was asked.
+    /// Reads the answer of a peer to which the hello was sent.
     pub fn hear_answer(&mut self, at: usize) {
         let secret = self.secret_with(at);
         let peer = &mut self.peers[at];
@@ -165,7 +165,7 @@ impl Inner {
                 self.opens(at, socket);
                 self.notes_detour(at);
             }
-            // Somebody else has this port now.
+            // Another program has this port now.
             link => {
                 self.peers[at].link = link;
                 self.end(at, libc::ECONNREFUSED);
@@ -173,7 +173,7 @@ impl Inner {
         }
     }
 
-    /// The connection with a peer is there.
+    /// Opens the connection with a peer.
     pub fn opens(&mut self, at: usize, socket: OwnedFd) {
         limit(&socket, self.times);
         self.peers[at].link = TcpConnectionState::Open(socket);

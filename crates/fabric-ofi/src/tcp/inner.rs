@@ -1,4 +1,4 @@
-//! State of an endpoint, and the work of one look at its sockets.
+//! State of an endpoint, and the work of one poll of its sockets.
 
 use super::connection::{ConnectionShared, TcpConnectionState, TcpPeer};
 use super::door::ListeningSockets;
@@ -17,7 +17,7 @@ pub const DOOR: u64 = u64::MAX;
 pub const TIMER: u64 = u64::MAX - 1;
 const STRANGER: u64 = 1 << 63;
 
-/// Maximum number of events that one look takes.
+/// Maximum number of events that one poll takes.
 const EVENTS: usize = 32;
 
 /// The endpoint's state, behind its lock.
@@ -50,7 +50,7 @@ pub struct Inner {
 }
 
 impl Inner {
-    /// Returns the secret that only this process and a peer know.
+    /// Returns the secret for the greeting with a peer: the secret shared with a peer of another job, or else that of this job.
     pub fn secret_with(&self, at: usize) -> Option<u64> {
         self.peers[at].secret.or(self.secret)
     }
@@ -65,7 +65,7 @@ impl Inner {
         let before = std::mem::replace(&mut peer.interest, wanted);
         let Some(fd) = peer.fd() else { return };
         let mut event = EpollEvent::new(wanted, at as u64);
-        // A socket that the epoll set refuses is still read at each look.
+        // A socket that the epoll set refuses is still read at each poll.
         let _ = match before.is_empty() {
             true => self.epoll.add(fd, event).or_else(|_| self.epoll.modify(fd, &mut event)),
             false => self.epoll.modify(fd, &mut event),
@@ -134,7 +134,7 @@ impl Inner {
         moved | flushed
     }
 
-    /// Looks at all sockets. Reports whether anything has moved.
+    /// Polls all sockets. Returns true if anything has moved.
     pub fn look(&mut self) -> bool {
         // The epoll set is asked first: a read locks the socket, so that bytes that arrive meanwhile are left for the reader to
         // process.
@@ -174,12 +174,13 @@ impl Inner {
         moved
     }
 
-    /// Reports whether a peer waits for a buffer and there is one.
+    /// Returns true if a peer waits for a buffer and there is one.
     pub fn can_resume(&self) -> bool {
         let stalled = |&at: &u32| self.peers[at as usize].reader.is_stalled();
         !self.shared.posted.is_empty() && self.open.iter().any(stalled)
     }
 }
 
-// SAFETY: the contexts and the memory in `Inner` are plain numbers; their owner has lent them for all threads.
+// SAFETY: `Send` needs that another thread may use the raw pointers. The contexts are never dereferenced here, and the makers of
+// the `Sge`s keep the memory for all threads.
 unsafe impl Send for Inner {}

@@ -10,12 +10,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub struct Interface {
     pub name: String,
     pub address: IpAddr,
-    /// The network that it is in, as `10.0.0.0/24`.
+    /// Network of the address, as in `10.0.0.0/24`.
     pub network: String,
 }
 
 impl Interface {
-    /// Reports whether `other` is in the interface's network.
+    /// Returns true if `other` is in the interface's network.
     pub fn reaches(&self, other: IpAddr) -> bool {
         let Some((base, bits)) = self.network.split_once('/') else { return false };
         let (Ok(base), Ok(bits)) = (base.parse::<IpAddr>(), bits.parse::<u32>()) else {
@@ -39,7 +39,7 @@ fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
     four.or_else(|| address.as_sockaddr_in6().map(|a| IpAddr::from(a.ip())))
 }
 
-/// The network of `address`, whose bits are those that `mask` has set.
+/// Returns the network of `address` under `mask`.
 fn network(address: IpAddr, mask: Option<IpAddr>) -> String {
     let (base, bits) = match (address, mask) {
         (IpAddr::V4(address), Some(IpAddr::V4(mask))) => {
@@ -56,7 +56,8 @@ fn network(address: IpAddr, mask: Option<IpAddr>) -> String {
     format!("{base}/{bits}")
 }
 
-/// All that are up. Of IPv6, addresses of one cable alone (`fe80::`) need the interface's number beside them and are left out.
+/// Lists all interfaces that are up. Link-local addresses of IPv6 (`fe80::`) are left out, because they are valid only with the
+/// number of an interface.
 pub fn interfaces() -> Vec<Interface> {
     let Ok(all) = getifaddrs() else { return Vec::new() };
     let up = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;

@@ -1,34 +1,34 @@
-//! How much is asked for at a time.
+//! Bound on the bytes of reads that are asked for at a time.
 //!
 //! ```text
 //!   bytes under way = 5/4 x (rate seen) x (time of a question with a short answer) + one part
 //! ```
-//! Less than the first term leaves the way empty between questions. More lies about in the kernels' buffers, and is out of all caches
-//! by the time that it is copied out: windows of 1 MiB messages were a third slower with all of them under way. So both are
-//! measured, as congestion control by rate does; the quarter finds out whether there is more to have. While the program computes
-//! nothing is held back: each answer would wake the helper to ask for more.
+//! With fewer bytes than the first term, the connection is idle between requests. More bytes stay in the kernels' buffers, and have
+//! left all caches by the time they are copied out: windows of 1 MiB messages were a third slower with all bytes under way. So rate
+//! and time are both measured, as in congestion control by rate. The additional quarter finds out whether a higher rate is
+//! possible. While the program computes there is no bound, because each answer would wake the helper to ask for more.
 //! Source: Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14 (5), 2016.
 
 use std::time::{Duration, Instant};
 
-/// Longest part of a read that is asked for at once, in bytes.
+/// Maximum length of a part of a read, in bytes.
 pub const PART: usize = 64 << 10;
 
-/// Bytes in one busy time from which its rate counts.
+/// Minimum number of bytes in one busy period whose rate counts.
 const SEEN: usize = 4 * PART;
 
-/// Each sample, what is known has become this much less certain: other programs come and go.
+/// Fraction by which each sample weakens the known values, since other programs come and go.
 const FADE: f64 = 0.01;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Bytes a nanosecond; 0: not known.
+    /// Rate in bytes per nanosecond, or 0 if not known.
     rate: f64,
-    /// Nanoseconds from a question to its answer, where nothing else was asked.
+    /// Time from a request to its answer while nothing else was asked for, in nanoseconds.
     answer: f64,
-    /// Bytes that are asked for.
+    /// Number of bytes that are asked for and have not come.
     under_way: usize,
-    /// Since when there are any, and how many have come since.
+    /// Time since which bytes are under way, and number of bytes that have come since.
     busy: Option<(Instant, usize)>,
 }
 
@@ -37,28 +37,28 @@ impl Pace {
         Pace { rate: 0.0, answer: 0.0, under_way: 0, busy: None }
     }
 
-    /// Bytes that may be under way.
+    /// Returns the maximum number of bytes under way.
     fn most(&self) -> usize {
         PART + (1.25 * self.rate * self.answer) as usize
     }
 
-    /// Bytes that are asked for and have not come.
+    /// Returns the number of bytes that are asked for and have not come.
     pub fn under_way(&self) -> usize {
         self.under_way
     }
 
-    /// Whether `len` bytes more may be asked for.
+    /// Returns true if `len` more bytes may be asked for.
     pub fn may_ask(&self, len: usize) -> bool {
         self.under_way == 0 || self.under_way + len <= self.most().max(2 * PART)
     }
 
-    /// They are.
+    /// Notes that `len` bytes were asked for.
     pub fn asks(&mut self, len: usize, now: Instant) {
         self.under_way += len;
         self.busy.get_or_insert((now, 0));
     }
 
-    /// They have come, or are refused.
+    /// Notes that `len` bytes have come or were refused.
     pub fn comes(&mut self, len: usize, now: Instant) {
         self.under_way -= len;
         let Some((since, come)) = &mut self.busy else { return };
@@ -74,7 +74,7 @@ impl Pace {
         if self.under_way == 0 {
             self.busy = None;
         } else if *come >= 4 * SEEN {
-            // What was long ago says little of now.
+            // Old rates say little about the present one.
             (*since, *come) = (now, 1);
         }
     }
@@ -84,13 +84,14 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Bytes under way in the end, where a way of `rate` bytes a nanosecond answers after `delay` nanoseconds.
+    /// Returns the bytes under way in the end, over a connection of `rate` bytes per nanosecond that answers after `delay`
+    /// nanoseconds.
     fn settles(rate: f64, delay: f64) -> usize {
         let (mut pace, start) = (Pace::new(), Instant::now());
         let at = |ns: f64| start + Duration::from_nanos(ns as u64);
         let (mut now, mut free) = (0.0f64, 0.0f64);
         let mut most = 0;
-        // A few reads of 8 MiB, with pauses: each part is on the way for the delay, and the way carries one at a time.
+        // A few reads of 8 MiB, with pauses. Each part takes the delay, and the connection carries one part at a time.
         for _ in 0..40 {
             let (mut left, mut coming) = (128, std::collections::VecDeque::new());
             most = 0;

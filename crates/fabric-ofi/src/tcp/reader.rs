@@ -1,33 +1,33 @@
-//! What comes on a connection, put where it belongs.
+//! Reading of frames from a connection, with each body placed where it belongs.
 //!
 //! ```text
 //!   one readv ──► rest of the body under way │ head of the next frame │ where its body most likely goes │ a staging buffer
 //! ```
-//! The likely place is that of the oldest read, else the next buffer for a message: so a body is copied by the kernel alone,
-//! unless several frames come at once; then all but the first are short. What comes behind is moved from wherever it landed.
+//! The likely place is that of the oldest read, or else the next buffer for a message. So the kernel makes the only copy of a body,
+//! unless several frames come at once. Then all frames but the first are short. Bytes that landed elsewhere are copied from there.
 
 use super::connection::{ConnectionShared, OperationContext};
 use super::frame::{FRAME, TcpFrame};
 use std::ptr;
 use weft_fabric::Sge;
 
-/// What becomes of a body when all of it is there.
+/// Action when all of a body has arrived.
 #[derive(Debug, Clone, Copy)]
 pub enum BodyEnd {
-    /// It is a message of so many bytes, in a buffer that was posted with this.
+    /// It is a message, in a buffer that was posted with this context.
     Message(OperationContext),
-    /// A peer's write is over. The registration that it goes to.
+    /// A peer's write is complete. The value is the key of the registration that it goes to.
     Written(u64),
     /// A peer's write names no memory.
     NotWritten,
-    /// The oldest read is over.
+    /// The oldest read is complete.
     Read,
 }
 
 /// A body that is being read.
 #[derive(Debug, Clone, Copy)]
 pub struct FrameBody {
-    /// Where it goes; `None`: nowhere.
+    /// Destination, or `None` if the body is dropped.
     pub to: Option<Sge>,
     pub len: usize,
     pub filled: usize,
@@ -39,31 +39,31 @@ impl FrameBody {
         FrameBody { to, len, filled: 0, end }
     }
 
-    /// Where the rest of it goes.
+    /// Returns the destination of the rest of the body.
     fn rest(&self) -> Option<Sge> {
         self.to.map(|to| to.part(self.filled, self.len - self.filled))
     }
 }
 
-/// Where in the stream a connection is.
+/// Position of a connection in its stream.
 #[derive(Default)]
 pub struct Reader {
     pub body: Option<FrameBody>,
     pub head: [u8; FRAME],
-    /// Bytes of `head` that are there.
+    /// Number of bytes of `head` that have arrived.
     pub have: usize,
-    /// What came behind a message for which there was no buffer.
+    /// Bytes that came behind a message for which there was no buffer.
     pub rest: Vec<u8>,
 }
 
-/// Most pieces that one call fills.
+/// Maximum number of pieces that one call fills.
 const PIECES: usize = 4;
 
-/// Bytes in pieces of memory, one after the other.
+/// Bytes in several pieces of memory, one after the other.
 pub struct MemoryPieces {
     all: [Sge; PIECES],
     count: usize,
-    /// The piece that is next, and how much of it is taken.
+    /// Index of the next piece, and number of bytes of it that are taken.
     at: (usize, usize),
     left: usize,
 }
@@ -73,7 +73,7 @@ impl MemoryPieces {
         MemoryPieces { all: [Sge::EMPTY; PIECES], count: 0, at: (0, 0), left: 0 }
     }
 
-    /// All of `piece`.
+    /// Returns all of `piece`.
     pub fn of(piece: Sge) -> MemoryPieces {
         let mut one = MemoryPieces::new();
         one.push(piece);
@@ -88,7 +88,7 @@ impl MemoryPieces {
         }
     }
 
-    /// Takes `len` bytes, or what there is, to `to`, or to nowhere; how many.
+    /// Takes `len` bytes, or as many as are left, to `to`, or drops them if `to` is `None`. Returns their number.
     pub fn take(&mut self, to: Option<Sge>, len: usize) -> usize {
         let mut taken = 0;
         while taken < len && self.left > 0 {
@@ -97,7 +97,8 @@ impl MemoryPieces {
             if let Some(to) = to {
                 let (from, to) = (piece.part(offset, n).ptr(), to.part(taken, n).ptr());
                 if !ptr::eq(from, to) {
-                    // SAFETY: both are `n` bytes of memory that their owners have lent; they may overlap.
+                    // SAFETY: `copy` needs `n` readable and `n` writable bytes, which may overlap. Both lie in memory that the
+                    // makers of the `Sge`s keep until the operation is over (`Sge::new`).
                     unsafe { ptr::copy(from, to, n) };
                 }
             }
@@ -111,19 +112,20 @@ impl MemoryPieces {
         taken
     }
 
-    /// What is left, copied.
+    /// Returns a copy of the bytes that are left.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut bytes = vec![0; self.left];
-        // SAFETY: this function's own.
+        // SAFETY: `Sge::new` needs memory that stays until it is used. `bytes` is a local variable and is used only in the next
+        // line.
         let to = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
         self.take(Some(to), bytes.len());
         bytes
     }
 }
 
-/// What a call has read.
+/// Result of a read call.
 pub enum Landed {
-    /// As much as there was room for, or less.
+    /// Bytes were read. `full`: they filled all the room.
     Some {
         pieces: MemoryPieces,
         full: bool,
@@ -132,18 +134,18 @@ pub enum Landed {
 }
 
 impl Reader {
-    /// Whether a message waits for a buffer.
+    /// Returns true if a message waits for a buffer.
     pub fn is_stalled(&self) -> bool {
         self.have == FRAME
     }
 
-    /// The frame whose head is there.
+    /// Returns the frame whose head has arrived.
     pub fn frame(&self) -> Option<TcpFrame> {
         TcpFrame::decode(&self.head)
     }
 
-    /// Reads once. `guess`: where the next body goes, most likely; `head`: room for a head. Errors: errno, 0 at the end of the
-    /// stream.
+    /// Reads once. `guess` is the likely destination of the next body, and `head` is room for a head. Errors: errno, or 0 at the
+    /// end of the stream.
     pub fn land(
         &self,
         fd: libc::c_int,
@@ -153,7 +155,7 @@ impl Reader {
     ) -> Result<Landed, i32> {
         let mut pieces = MemoryPieces::new();
         pieces.push(self.body.and_then(|body| body.rest()).unwrap_or(Sge::EMPTY));
-        // SAFETY: the caller's, until it has taken what is there.
+        // SAFETY: `Sge::new` needs memory that stays until it is used. The caller holds `head` until it has taken the bytes.
         pieces.push(unsafe { Sge::new(head.as_mut_ptr(), FRAME - self.have) });
         pieces.push(guess.unwrap_or(Sge::EMPTY));
         pieces.push(shared.staging());
@@ -162,7 +164,8 @@ impl Reader {
             .map(|piece| libc::iovec { iov_base: piece.ptr().cast(), iov_len: piece.len() });
         let room: usize = pieces.all.iter().map(|piece| piece.len()).sum();
         loop {
-            // SAFETY: the pieces are memory that their owners have lent, and the kernel writes no more than they hold.
+            // SAFETY: `readv` needs writable pieces. Their owners keep them until the operations are over (`Sge::new`), and the
+            // kernel writes no more bytes than they hold.
             let count = unsafe { libc::readv(fd, iov.as_ptr(), pieces.count as libc::c_int) };
             match count {
                 0 => return Err(0),
@@ -179,15 +182,15 @@ impl Reader {
         }
     }
 
-    /// Takes the rest of a head; whether it is whole.
+    /// Takes the rest of a head. Returns true if the head is complete.
     pub fn take_head(&mut self, pieces: &mut MemoryPieces) -> bool {
-        // SAFETY: our own, which nothing else uses meanwhile.
+        // SAFETY: `have` is at most `FRAME`, so the rest lies in `head`. Nothing else uses it before `take` returns.
         let to = unsafe { Sge::new(self.head.as_mut_ptr().add(self.have), FRAME - self.have) };
         self.have += pieces.take(Some(to), to.len());
         self.have == FRAME
     }
 
-    /// Takes more of the body under way; what it was, when all of it is there.
+    /// Takes more of the body under way. Returns the body when all of it has arrived.
     pub fn take_body(&mut self, pieces: &mut MemoryPieces) -> Option<FrameBody> {
         let body = self.body.as_mut()?;
         let rest = body.rest();
@@ -201,7 +204,7 @@ mod tests {
     use super::*;
 
     fn sge(bytes: &mut [u8]) -> Sge {
-        // SAFETY: the tests below keep the bytes while they are used.
+        // SAFETY: `Sge::new` needs memory that stays until it is used. Each test below keeps its bytes until then.
         unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
     }
 
@@ -216,7 +219,7 @@ mod tests {
         assert_eq!(pieces.take(Some(sge(&mut to)), 3), 3);
         assert_eq!(&to, b"abc");
         assert_eq!(pieces.take(None, 2), 2, "to nowhere, over the border");
-        // Onto what it lies in, further to the front.
+        // The destination overlaps the source and begins before it.
         let place = sge(&mut b);
         assert_eq!(pieces.take(Some(place), 3), 3);
         assert_eq!(&b[..3], b"fgh");

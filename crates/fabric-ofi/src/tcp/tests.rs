@@ -34,7 +34,7 @@ fn meet(ends: &[Tcp; 2]) {
 }
 
 fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: the tests below keep the bytes as long as they are used.
+    // SAFETY: `Sge::new` needs memory that stays until the operation is over. Each test below keeps its bytes until then.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
@@ -42,7 +42,7 @@ fn context(number: usize) -> OperationContext {
     std::ptr::without_provenance_mut(number)
 }
 
-/// Looks at both until `what` has happened; what else was found in the same look is lost.
+/// Polls both endpoints until `what` returns true. Other results of the same poll are lost.
 fn until(ends: &[Tcp; 2], mut what: impl FnMut(usize, OperationContext, usize) -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
@@ -61,7 +61,7 @@ fn until(ends: &[Tcp; 2], mut what: impl FnMut(usize, OperationContext, usize) -
     }
 }
 
-/// Waits for one end of an operation, at one of the two.
+/// Waits for the end of an operation at one of the two endpoints.
 fn wait(ends: &[Tcp; 2], at: usize, wanted: usize) -> usize {
     let mut found = 0;
     until(ends, |who, context, len| {
@@ -93,13 +93,13 @@ fn who_both_connect_have_one_connection() {
         let ends = pair();
         let mut buffers = [[0u8; 64]; 4];
         for (at, buffer) in buffers.iter_mut().enumerate() {
-            // SAFETY: the buffers live until the end of the round.
+            // SAFETY: `post` needs a buffer that stays until the operation is over. The buffers live until the end of the round.
             unsafe { ends[at % 2].post(sge(buffer), context(1)) };
         }
         for tcp in &ends {
             for text in ["first", "second"] {
                 let mut text = text.to_owned().into_bytes();
-                // SAFETY: copied.
+                // SAFETY: `inject` needs bytes that are readable during the call. These are.
                 assert_eq!(unsafe { tcp.inject(0, &[sge(&mut text)]) }, 0);
             }
         }
@@ -123,14 +123,14 @@ fn all_lengths_come_whole_between_other_frames() {
     let lens = [1, 31, 32, 33, 16 << 10, (16 << 10) + 1, 100_000, 1 << 20, 3_000_001];
     let mut there = content(*lens.last().unwrap(), 1);
     let mut message = vec![0u8; 4096];
-    // SAFETY: the memory lives as long as the ends.
+    // SAFETY: `register` needs memory that stays mapped until it is withdrawn. It lives as long as the endpoints.
     assert!(unsafe { ends[1].register(sge(&mut there), 9) });
     let start = there.as_ptr().addr() as u64;
     for (round, len) in lens.into_iter().enumerate() {
         let mut got = vec![0u8; len];
         let mut sent = content(len, round);
         let text = content(500 + round, 3);
-        // SAFETY: all lives until the last of it is over.
+        // SAFETY: `post` and `transfer` need memory that lives until the operations are over. The loop below waits for them.
         unsafe {
             ends[1].post(sge(&mut message), context(5));
             assert_eq!(ends[0].transfer(0, sge(&mut got), (start, 9), false, context(1)), 0);
@@ -161,15 +161,15 @@ fn what_names_no_memory_is_refused_and_nothing_else() {
     let ends = pair();
     let (mut there, here) = (vec![0u8; 100_000], content(100_000, 5));
     let start = there.as_ptr().addr() as u64;
-    // SAFETY: the memory lives as long as the ends.
+    // SAFETY: `register` needs memory that stays mapped until it is withdrawn. It lives as long as the endpoints.
     assert!(unsafe { ends[1].register(sge(&mut there[..50_000]), 9) });
-    // SAFETY: as above.
+    // SAFETY: `register` needs memory that stays mapped until it is withdrawn. It lives as long as the endpoints.
     let twice = unsafe { ends[1].register(sge(&mut there), 9) };
     assert!(!twice, "a key twice");
     let ask = |at: u64, key, len: usize, write, number| {
-        // SAFETY: the memory lives until the operation is over.
+        // SAFETY: `Sge::new` needs memory that stays until the operation is over. `here` lives until the end of the test.
         let local = unsafe { Sge::new(here.as_ptr().cast_mut(), len) };
-        // SAFETY: as above.
+        // SAFETY: `transfer` needs local memory that lives until the operation is over. `here` lives until the end of the test.
         assert_eq!(unsafe { ends[0].transfer(0, local, (at, key), write, context(number)) }, 0);
     };
     ask(start, 9, 50_000, true, 1);
@@ -202,7 +202,7 @@ fn messages_wait_for_buffers() {
     let ends = pair();
     let mut sent: Vec<Vec<u8>> = (0..40).map(|i| content(5000 + i * 700, i)).collect();
     for message in &mut sent {
-        // SAFETY: copied, or refused.
+        // SAFETY: `inject` needs bytes that are readable during the call. These are.
         while unsafe { ends[0].inject(0, &[sge(message)]) } != 0 {
             ends.iter().for_each(|tcp| _ = tcp.take(&mut []));
         }
@@ -210,7 +210,7 @@ fn messages_wait_for_buffers() {
     for (number, message) in sent.iter().enumerate() {
         assert!(ends.iter().all(|tcp| tcp.take(&mut []) != TcpPollOutcome::Over(1)));
         let mut buffer = vec![0u8; 64 << 10];
-        // SAFETY: the buffer lives until the message is there.
+        // SAFETY: `post` needs a buffer that is not touched until the operation is over. The next line waits for the message.
         unsafe { ends[1].post(sge(&mut buffer), context(number + 1)) };
         assert_eq!(wait(&ends, 1, number + 1), message.len());
         assert_eq!(buffer[..message.len()], message[..], "message {number}");
@@ -232,9 +232,9 @@ fn strangers_are_sent_away() {
     let mut silent: Vec<TcpStream> =
         (0..300).map(|_| TcpStream::connect(ends[1].names()[0]).unwrap()).collect();
     talk.write_all(&content(5000, 3)).unwrap();
-    // One of another job.
+    // A stranger from another job.
     let mut other = TcpStream::connect(ends[1].names()[0]).unwrap();
-    // Each look reads a part of the bytes.
+    // Each poll reads a part of the bytes.
     (0..5).for_each(|_| _ = ends[1].take(&mut []));
     let words = frame::GreetingWords {
         from: ends[0].names()[0],
@@ -244,9 +244,9 @@ fn strangers_are_sent_away() {
     };
     other.write_all(&words.hello(SECRET + 1)).unwrap();
     let mut buffer = [0u8; 64];
-    // SAFETY: the buffer lives until the message is there.
+    // SAFETY: `post` needs a buffer that is not touched until the operation is over. The buffer lives until the message is there.
     unsafe { ends[1].post(sge(&mut buffer), context(1)) };
-    // SAFETY: copied.
+    // SAFETY: `inject` needs bytes that are readable during the call. These are.
     assert_eq!(unsafe { ends[0].inject(0, &[sge(&mut b"hello".to_owned())]) }, 0);
     assert_eq!(wait(&ends, 1, 1), 5);
     asked(&mut silent[0]);
@@ -263,12 +263,12 @@ fn the_end_of_a_peer_is_seen_after_all_that_it_has_sent() {
     let ends = pair();
     let mut buffers = vec![vec![0u8; 64 << 10]; 3];
     for (number, buffer) in buffers.iter_mut().enumerate() {
-        // SAFETY: the buffers live until the end.
+        // SAFETY: `post` needs a buffer that stays until the operation is over. The buffers live until the end of the test.
         unsafe { ends[1].post(sge(buffer), context(number + 1)) };
     }
     let mut message = content(60_000, 2);
     for _ in 0..2 {
-        // SAFETY: copied.
+        // SAFETY: `inject` needs bytes that are readable during the call. These are.
         assert_eq!(unsafe { ends[0].inject(0, &[sge(&mut message)]) }, 0);
     }
     let mut come = 0;
@@ -293,7 +293,7 @@ fn the_end_of_a_peer_is_seen_after_all_that_it_has_sent() {
         assert!(Instant::now() < end);
     };
     assert_eq!(gone.0, 0);
-    // SAFETY: nothing is posted.
+    // SAFETY: `inject` needs bytes that are readable during the call. These are.
     assert!(unsafe { ends[1].inject(0, &[sge(&mut message)]) } < 0, "nobody is there");
 }
 
@@ -301,11 +301,11 @@ fn the_end_of_a_peer_is_seen_after_all_that_it_has_sent() {
 fn a_peer_that_is_not_there_is_told_of() {
     let ends = [(); 2].map(|()| open(&["127.0.0.1"], Duration::from_millis(300)));
     meet(&ends);
-    // Nobody listens at this one.
+    // Nobody listens at this address.
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let number = ends[0].insert(&[nobody], None);
     let mut place = [0u8; 200_000];
-    // SAFETY: the memory lives until all is over.
+    // SAFETY: `inject` and `transfer` need memory that lives until the operations are over. `place` lives longer.
     unsafe {
         assert_eq!(ends[0].inject(number, &[sge(&mut b"hello".to_owned())]), 0);
         for context in 1..4 {
@@ -323,7 +323,7 @@ fn a_peer_that_is_not_there_is_told_of() {
     assert!(ends[0].may_sleep());
 }
 
-/// Looks at both endpoints until `what` holds.
+/// Polls both endpoints until `what` holds.
 fn look_until(ends: &[Tcp; 2], what: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
     while !what() {
@@ -336,7 +336,8 @@ fn look_until(ends: &[Tcp; 2], what: impl Fn() -> bool) {
 /// `then`.
 fn comes_late(ends: &[Tcp; 2], seen: impl Fn() -> bool, then: impl FnOnce()) {
     let mut buffer = [0u8; 64];
-    // SAFETY: the buffer lives until the message has arrived; the message is copied.
+    // SAFETY: `post` needs a buffer that lives until the message has arrived, which `wait` ensures below. `inject` reads its bytes
+    // before it returns.
     unsafe {
         ends[1].post(sge(&mut buffer), context(1));
         assert_eq!(ends[0].inject(0, &[sge(&mut b"late".to_owned())]), 0);
@@ -407,7 +408,7 @@ fn a_hello_that_was_heard_is_of_no_use_to_others() {
     // A process that answers without the secret does not belong to the job, either.
     let false_peer = TcpListener::bind("127.0.0.1:0").unwrap();
     let number = ends[0].insert(&[false_peer.local_addr().unwrap()], None);
-    // SAFETY: the message is copied.
+    // SAFETY: `inject` needs bytes that are readable during the call. These are.
     assert_eq!(unsafe { ends[0].inject(number, &[sge(&mut b"hello".to_owned())]) }, 0);
     let (mut stream, _) = false_peer.accept().unwrap();
     stream.write_all(&frame::challenge([2; 16])).unwrap();
@@ -437,13 +438,13 @@ fn what_breaks_in_the_middle_fails_once_each() {
     for _ in 0..20 {
         let ends = pair();
         let mut there = content(3_000_000, 1);
-        // SAFETY: the memory lives as long as the ends.
+        // SAFETY: `register` needs memory that stays mapped until it is withdrawn. It lives as long as the endpoints.
         assert!(unsafe { ends[1].register(sge(&mut there), 9) });
         let start = there.as_ptr().addr() as u64;
         let mut places = vec![vec![0u8; 1_000_000]; 6];
         for (at, place) in places.iter_mut().enumerate() {
             let write = at % 2 == 1;
-            // SAFETY: as above.
+            // SAFETY: `transfer` needs local memory that lives until the operation is over. `places` lives as long as `ends`.
             let posted =
                 unsafe { ends[0].transfer(0, sge(place), (start, 9), write, context(at + 1)) };
             assert_eq!(posted, 0);
@@ -476,7 +477,7 @@ fn what_waits_for_room_has_not_arrived() {
     let mut message = content(200_000, 1);
     let mut sent = 0;
     // Nobody reads at the other end, which has no buffers.
-    // SAFETY: copied, or refused.
+    // SAFETY: `inject` needs bytes that are readable during the call. These are.
     while unsafe { ends[0].inject(0, &[sge(&mut message)]) } == 0 {
         sent += 1;
         ends.iter().for_each(|tcp| _ = tcp.take(&mut []));
@@ -484,7 +485,7 @@ fn what_waits_for_room_has_not_arrived() {
     assert!(ends[0].has_unsent() && !ends[0].has_arrived());
     let mut buffer = vec![0u8; 200_000];
     for number in 1..=sent {
-        // SAFETY: the buffer lives until the message is there.
+        // SAFETY: `post` needs a buffer that is not touched until the operation is over. The next line waits for the message.
         unsafe { ends[1].post(sge(&mut buffer), context(number)) };
         assert_eq!(wait(&ends, 1, number), message.len());
         assert_eq!(buffer, message);

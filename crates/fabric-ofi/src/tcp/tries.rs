@@ -90,7 +90,7 @@ fn pause(failed: u32) -> Duration {
     (PAUSE * 2u32.pow(failed.min(8))).min(PAUSE_MOST)
 }
 
-/// Reports whether an error says that the address itself is invalid.
+/// Returns true if the error says that the address itself is invalid.
 fn is_final(error: i32) -> bool {
     matches!(error, libc::EINVAL | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT)
 }
@@ -215,7 +215,7 @@ impl Inner {
         self.set_timer(due.into_iter().chain(self.door.due()).min());
     }
 
-    /// Ends a try whose time has run out. If this process has not looked for a while, the system may have connected long ago.
+    /// Ends a try whose time has run out. If this process has not polled for a while, the system may have connected long ago.
     fn has_taken_too_long(&mut self, at: usize) {
         let TcpConnectionState::Connecting(socket) = &self.peers[at].link else { return };
         if getpeername::<SockaddrStorage>(socket.as_raw_fd()).is_ok() {
@@ -225,7 +225,7 @@ impl Inner {
         self.fails(at, if error == 0 { libc::ETIMEDOUT } else { error });
     }
 
-    /// Sets the timer for `due`, so that even a sleeping process looks then.
+    /// Sets the timer for `due`, so that even a sleeping process polls then.
     pub fn set_timer(&mut self, due: Option<Instant>) {
         let Some(due) = due else { return };
         if self.timer_at.is_some_and(|before| before <= due) {

@@ -1,6 +1,6 @@
-//! libfabric does what every fabric must do: over TCP, and over datagrams that it makes reliable itself.
+//! Conformance of libfabric to the fabric trait: over TCP, and over datagrams that libfabric makes reliable itself.
 //!
-//! Without the library the tests say NOT RUN and pass; where `WEFT_TEST_OFI` is set they fail.
+//! If the library is missing, the tests print NOT RUN and pass. If `WEFT_TEST_OFI` is set, they fail instead.
 
 use weft_bootstrap::threads;
 use weft_fabric_ofi::{Ofi, OfiOptions};
@@ -11,7 +11,7 @@ fn makers(n: usize, provider: &'static str, credits: usize) -> Option<Vec<Maker<
     over_paths(n, provider, credits, 1)
 }
 
-/// As many rails as paths: connections on the one interface that leads everywhere.
+/// Makes as many rails as paths: connections on the one interface that leads everywhere.
 fn over_paths(
     n: usize,
     provider: &'static str,
@@ -38,7 +38,7 @@ mod built_in_two_ranks {
     super::tests!(|| super::makers(2, "weft-tcp", 64));
 }
 
-/// The fewest credits: overflow is the rule.
+/// Minimum number of credits, so that overflow is the rule.
 mod built_in_three_ranks_with_few_credits {
     super::tests!(|| super::makers(3, "weft-tcp", 4));
 }
@@ -55,7 +55,7 @@ mod tcp_two_ranks {
     super::tests!(|| super::makers(2, "tcp", 64));
 }
 
-/// The fewest credits: overflow is the rule.
+/// Minimum number of credits, so that overflow is the rule.
 mod tcp_three_ranks_with_few_credits {
     super::tests!(|| super::makers(3, "tcp", 4));
 }
@@ -76,7 +76,7 @@ mod udp_three_ranks_with_few_credits {
     super::tests!(|| super::makers(3, "udp;ofi_rxd", 4));
 }
 
-/// Over RDMA adapters: in the virtual machine with soft-RoCE.
+/// Over RDMA adapters, in the virtual machine with soft-RoCE.
 mod verbs_two_ranks {
     super::tests!(|| super::makers(2, "verbs;ofi_rxm", 64));
 }

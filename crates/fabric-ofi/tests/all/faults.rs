@@ -1,7 +1,7 @@
-//! Under faults within the contract libfabric does what every fabric must do: messages and ends of operations come late, and writes
-//! are placed in any order.
+//! Conformance of libfabric under faults that the contract allows: messages and completions come late, and writes are placed in any
+//! order.
 //!
-//! Without the library the tests say NOT RUN and pass; where `WEFT_TEST_OFI` is set they fail.
+//! If the library is missing, the tests print NOT RUN and pass. If `WEFT_TEST_OFI` is set, they fail instead.
 
 use weft_bootstrap::{ThreadBootstrap, threads};
 use weft_fabric_fault::{FaultPlan, FaultyFabric};
@@ -53,7 +53,7 @@ mod built_in_three_ranks_in_disorder {
     ));
 }
 
-/// The fewest credits, and two rails.
+/// Minimum number of credits, and two rails.
 mod tcp_three_ranks_in_disorder {
     super::tests!(|| super::makers(
         3,

@@ -1,4 +1,5 @@
-//! libfabric and the built-in TCP as a fabric: one program, since what it compiles of the crates below is the same for all.
+//! Tests of libfabric and the built-in TCP as a fabric. They are one program, because the code of the crates below is compiled the
+//! same for all.
 
 mod conformance;
 mod faults;

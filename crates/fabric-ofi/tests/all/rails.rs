@@ -1,6 +1,8 @@
-//! Several rails to one peer: all carry, each byte is right, and one that dies in the middle loses nothing and doubles nothing.
+//! Several rails to one peer: all rails carry data and each byte is right. A rail that dies in the middle loses and repeats no
+//! operation.
 //!
-//! The rails are two connections over loopback. One dies when the test ends its connections: the ranks are threads of this process.
+//! The rails are two connections over loopback. The second rail dies when the test ends its connections, which it can do because
+//! the ranks are threads of this process.
 
 use nix::sys::socket::{Shutdown, SockaddrStorage, getpeername, getsockname, shutdown};
 use std::os::fd::RawFd;
@@ -16,7 +18,7 @@ const ROUNDS: u8 = 20;
 /// The round in which the second rail dies.
 const DEATH: u8 = 7;
 
-/// Libfabric's TCP, and the one that is built in.
+/// libfabric's TCP, and the built-in TCP.
 const PROVIDERS: [&str; 2] = ["tcp", "weft-tcp"];
 
 fn makers(provider: &str) -> Option<Vec<Maker<Ofi>>> {
@@ -29,17 +31,17 @@ fn makers(provider: &str) -> Option<Vec<Maker<Ofi>>> {
     (!libfabric::missing(Some(provider))).then(|| threads(2).into_iter().map(make).collect())
 }
 
-/// The byte at `at` in a round.
+/// Returns the byte at `at` in a round.
 fn byte(round: u8, at: usize) -> u8 {
     (at / 7).wrapping_mul(31).wrapping_add(usize::from(round) * 13) as u8
 }
 
 fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: the users below keep the bytes until the operation has completed.
+    // SAFETY: `Sge::new` needs memory that stays until the operation is over. Each user below keeps its bytes until then.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-/// The port of this process's end of the second rail.
+/// Returns the port of this process's end of the second rail.
 fn port(rank: &ConformanceRank<Ofi>) -> u64 {
     let lines = rank.fabric.describe();
     let line = lines.iter().find(|line| line.starts_with("rail: ")).expect("a second rail");
@@ -47,7 +49,7 @@ fn port(rank: &ConformanceRank<Ofi>) -> u64 {
     address.rsplit(':').next().unwrap().parse().expect("a port")
 }
 
-/// Ends all connections from or to one of `ports`; how many.
+/// Ends all connections from or to a port in `ports`. Returns their number.
 fn end_connections(ports: &[u64]) -> usize {
     let port = |address: SockaddrStorage| Some(u64::from(address.as_sockaddr_in()?.port()));
     let is_it = |fd: RawFd| {
@@ -62,7 +64,7 @@ fn end_connections(ports: &[u64]) -> usize {
     all.iter().filter(ended).count()
 }
 
-/// Reads over the second rail until that has carried something: it is tried when it is first asked for.
+/// Reads over the second rail until the rail has carried something: a rail is tried when it is first asked for.
 fn open(rank: &ConformanceRank<Ofi>, there: RemoteAddr) {
     let mut own = [0; 8];
     while rank.fabric.usage().carried[1] == 0 {
@@ -71,8 +73,8 @@ fn open(rank: &ConformanceRank<Ofi>, there: RemoteAddr) {
     }
 }
 
-/// Rank 0 writes a round in parts over both rails, or (`reads`) rank 1 reads it; rank 1 looks at every byte. `kill`: the second
-/// rail dies in the middle of a round.
+/// Moves each round in parts over both rails: rank 0 writes, or (`reads`) rank 1 reads. Rank 1 checks every byte. `kill`: the
+/// second rail dies in the middle of a round.
 fn rounds(rank: &ConformanceRank<Ofi>, reads: bool, kill: bool) {
     let me = rank.rank();
     let region = rank.fabric.allocate(PART * PARTS).unwrap();
@@ -93,7 +95,7 @@ fn rounds(rank: &ConformanceRank<Ofi>, reads: bool, kill: bool) {
         }
         rank.barrier();
         if kill && round == DEATH && me != mover {
-            // So that something is under way when the rail dies: nobody answers.
+            // This rank does not answer for a while, so that something is under way when the rail dies.
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         if me == mover {
@@ -169,7 +171,7 @@ fn a_rail_that_dies_loses_no_read() {
     with(|rank| rounds(rank, true, true));
 }
 
-/// Flags behind the data of each rail: at once where all is over, else the caller waits.
+/// Checks flags behind the data of each rail. If the data is not complete, the caller waits first.
 #[test]
 fn flags_come_after_the_data_of_their_rail() {
     with(|rank| {

@@ -1,4 +1,4 @@
-//! Memory is registered once as long as somebody uses it: parts of it are named by the same registration, which ends with the last.
+//! Memory is registered once as long as it is used. Parts of it share the registration, which ends with its last user.
 
 use weft_bootstrap::threads;
 use weft_fabric::{Fabric, RemoteAddr, Sge};
@@ -21,11 +21,12 @@ fn with(provider: &'static str, check: impl Fn(&ConformanceRank<Ofi>) + Sync) {
 }
 
 fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: the users below keep the bytes until the operation has completed.
+    // SAFETY: `Sge::new` needs memory that stays until the operation is over. Each user below keeps its bytes until then.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-/// A part is found in the whole; the whole is gone after both, whichever ends first, and then peers do not reach it.
+/// Checks that a part shares the registration of the whole, and that the registration ends after both, in either order. Peers do
+/// not reach the memory then.
 fn shared(rank: &ConformanceRank<Ofi>) {
     let (fabric, peer) = (&rank.fabric, 1 - rank.rank());
     let numbers = || {
@@ -50,11 +51,11 @@ fn shared(rank: &ConformanceRank<Ofi>) {
     rank.barrier();
     fabric.withdraw(part);
     assert_eq!(numbers().0, entries, "nobody uses it any more");
-    // New memory may lie there by now: it is registered anew.
+    // New memory may lie there by now, so it is registered anew.
     let again = fabric.expose(whole_memory).unwrap();
     assert_eq!(numbers().1, made + 2);
     fabric.withdraw(again);
-    // More than the whole is not in it.
+    // Memory that extends beyond a registration does not share it.
     let part = fabric.expose(whole_memory.part(0, 4096)).unwrap();
     let more = fabric.expose(whole_memory.part(2048, 4096)).unwrap();
     assert_eq!(numbers().0, entries + 2);
@@ -75,7 +76,7 @@ fn verbs_parts_share_a_registration() {
     with("verbs;ofi_rxm", shared);
 }
 
-/// Where transfers need registered memory, those from prepared memory find it.
+/// Checks that transfers from prepared memory use its registration, if transfers need registered memory.
 #[test]
 fn verbs_transfers_find_what_was_prepared() {
     with("verbs;ofi_rxm", |rank| {
@@ -86,7 +87,8 @@ fn verbs_transfers_find_what_was_prepared() {
         let mut bytes = vec![rank.rank() as u8 + 1; LEN];
         let memory = sge(&mut bytes);
         let prepared = rank.fabric.prepare(memory, false).unwrap().expect("it is needed");
-        // The first makes the connection: until it is there the provider refuses transfers, and they are repeated.
+        // The first write makes the connection. Until the connection is there the provider refuses transfers, and they are
+        // repeated.
         let (done, value) = rank.completion();
         rank.fabric.write(peer, memory.part(0, 1), at[peer], done).unwrap();
         rank.finish(done, value + 1);
@@ -97,7 +99,7 @@ fn verbs_transfers_find_what_was_prepared() {
                 (memory.part(i * LEN / 4, LEN / 4), at[peer].offset((i * LEN / 4) as u64));
             rank.fabric.write(peer, part, to, done).unwrap();
         }
-        // It lasts as long as the writes.
+        // The registration lasts as long as the writes.
         rank.fabric.withdraw(prepared);
         rank.finish(done, value + 4);
         let after = rank.fabric.usage();
