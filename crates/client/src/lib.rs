@@ -1,5 +1,5 @@
-//! A library of MPI's standard ABI as any program meets it: loaded when the program runs, its functions
-//! found by name. For programs that test or tune a library, ours or another one.
+//! A library of MPI's standard ABI as a program sees it: loaded when the program runs, with its functions found by name. It serves
+//! programs that test or tune an MPI library, Weft or another library.
 
 #![warn(missing_docs)]
 
@@ -7,12 +7,12 @@
 pub struct ClientLibrary(libloading::Library);
 
 impl ClientLibrary {
-    /// Loads it; `name` is a path, or a name for the loader to look for.
+    /// Loads the library. `name` is a path, or a name for the loader to look for.
     ///
     /// # Errors
-    /// Why it could not be loaded, and what to do, in words.
+    /// A text with the reason why the library could not be loaded, and advice.
     pub fn load(name: &str) -> Result<ClientLibrary, String> {
-        // SAFETY: an MPI library's initialisers have no conditions.
+        // SAFETY: `Library::new` runs the initialisers of the library. Those of an MPI library have no preconditions.
         let library = unsafe { libloading::Library::new(name) }.map_err(|e| {
             format!(
                 "cannot load the MPI library '{name}': {e}; give its path with --library, or its \
@@ -22,36 +22,37 @@ impl ClientLibrary {
         Ok(ClientLibrary(library))
     }
 
-    /// Where a function is.
+    /// Returns the address of a function.
     ///
     /// # Errors
-    /// That the library lacks it, in words.
+    /// A text that says that the library lacks the function.
     pub fn address(&self, name: &str) -> Result<usize, String> {
-        // SAFETY: only the address is taken; [`call`] says how it is used.
+        // SAFETY: `get` needs the right type of the symbol if it is called. It is not called here: only its address is taken, and
+        // the caller of [`call`] answers for its use.
         let symbol = unsafe { self.0.get::<unsafe extern "C" fn()>(name.as_bytes()) };
         let symbol = symbol.map_err(|e| format!("the MPI library has no {name}: {e}"))?;
         Ok(*symbol as usize)
     }
 }
 
-/// Calls the function at an address; what it returned, of which the low half is an `int`.
+/// Calls the function at an address. Returns its result, of which the low half is an `int`.
 ///
-/// An `int` is given as 64 bits, of which the callee reads the low half: so x86-64 and AArch64 pass
-/// integers.
+/// An `int` parameter is given as 64 bits, of which the callee reads the low half. This is how x86-64 and AArch64 pass integers.
 ///
 /// # Safety
-/// There is a function at `address`, with as many parameters as `a` has, all of class INTEGER:
-/// integers, handles, pointers. What it demands of their values is kept.
+/// There is a function at `address`, with as many parameters as `a` has, all of class INTEGER: integers, handles, pointers. The
+/// values meet the preconditions of that function.
 ///
 /// # Panics
-/// With more parameters than any function of MPI has.
+/// Panics with more parameters than any function of MPI has.
 pub unsafe fn call(address: usize, a: &[usize]) -> usize {
     macro_rules! call {
         ($($n:literal: $($i:literal)*;)*) => {
             match a.len() {
                 $($n => {
                     type F = unsafe extern "C" fn($(call!(@ $i)),*) -> usize;
-                    // SAFETY: `address` is a function with this number of INTEGER parameters, as the contract of `call` says.
+                    // SAFETY: `address` is a function with this number of INTEGER parameters, and their values meet its
+                    // preconditions: the caller of `call` promises both.
                     unsafe { std::mem::transmute::<usize, F>(address)($(a[$i]),*) }
                 })*
                 n => panic!("no call with {n} parameters"),
@@ -78,7 +79,7 @@ mod tests {
     #[test]
     fn parameters_arrive_in_their_order_in_registers_and_beyond() {
         type F = extern "C" fn(i32, i32, i32, i32, i32, i32, i32, i32) -> i32;
-        // SAFETY: a function of eight integers.
+        // SAFETY: `call` needs a function with as many INTEGER parameters as values. `digits` has eight, and no preconditions.
         let result = unsafe { call(digits as F as usize, &[1, 2, 3, 4, 5, 6, 7, 8]) };
         assert_eq!(result as i32, 12_345_678);
     }

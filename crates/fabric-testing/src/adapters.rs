@@ -1,15 +1,15 @@
-//! The adapters under test, or a loud word that there are none.
+//! Adapters under test. Without adapters, the tests print a notice.
 
 use crate::not_run;
 use weft_bootstrap::{Bootstrap, ThreadBootstrap};
 use weft_fabric::RemoteAddr;
 use weft_fabric_verbs::{DevicePort, VerbsOptions, ports};
 
-/// The variable of a machine that has adapters.
+/// Variable that is set on a machine that has adapters.
 pub const VERBS: &str = "WEFT_TEST_VERBS";
 
-/// Where the ranks of a test run: the adapters of each "node". Two ends of one cable, if there are
-/// interfaces `vaN` and `vbN` (the project's virtual machine), so that packets really travel.
+/// Returns the adapters of each "node" on which the ranks of a test run. If there are interfaces `vaN` and `vbN` (the project's
+/// virtual machine), they are the two ends of each cable, so that packets really travel.
 pub fn nodes() -> Option<Vec<Vec<String>>> {
     let found = match ports(&VerbsOptions::default()) {
         Ok(found) => found,
@@ -32,7 +32,8 @@ pub fn nodes() -> Option<Vec<Vec<String>>> {
     Some(vec![active.iter().map(|port| port.name()).collect()])
 }
 
-/// Options for a rank. On a network that loses packets a test is mostly timeouts: shorter ones, then.
+/// Returns the options for a rank. On a network that loses packets a test spends most of its time in timeouts, so they are shorter
+/// there.
 pub fn options(nodes: &[Vec<String>], rank: usize) -> VerbsOptions {
     let mut options =
         VerbsOptions { devices: nodes[rank % nodes.len()].clone(), ..VerbsOptions::default() };
@@ -42,20 +43,20 @@ pub fn options(nodes: &[Vec<String>], rank: usize) -> VerbsOptions {
     options
 }
 
-/// Two ranks tell each other an address, under `name`.
+/// Exchanges an address under `name` between two ranks.
 pub fn exchange(world: &mut ThreadBootstrap, name: &str, mine: RemoteAddr) -> RemoteAddr {
     let other = 1 - world.rank();
     publish(world, name, mine);
     published(world, other, name)
 }
 
-/// Every rank tells all others an address, under `name`.
+/// Publishes an address of this rank under `name` to all ranks.
 pub fn publish(world: &mut ThreadBootstrap, name: &str, mine: RemoteAddr) {
     world.put(name, &mine.words().map(u64::to_ne_bytes).concat()).unwrap();
     world.fence().unwrap();
 }
 
-/// What `rank` has told.
+/// Returns the address that `rank` has published.
 pub fn published(world: &mut ThreadBootstrap, rank: usize, name: &str) -> RemoteAddr {
     let bytes = world.get(rank, name).unwrap();
     let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap());

@@ -1,12 +1,12 @@
-//! What every fabric must do. A fabric runs all of it by
+//! Checks that every fabric must pass. A fabric runs all of them by
 //!
 //! ```text
 //! mod two_ranks {
 //!     weft_fabric_testing::tests!(|| makers(2));
 //! }
 //! ```
-//! where `makers(n)` returns `n` closures, each of which makes the fabric of one rank in its own
-//! thread. Each check becomes a `#[test]`.
+//! where `makers(n)` returns `n` closures. Each closure makes the fabric of one rank in its own thread. Each check becomes a
+//! `#[test]`.
 
 mod memory;
 mod messages;
@@ -34,8 +34,8 @@ pub use waiting::{
 /// Makes the fabric of one rank, in the thread that will use it.
 pub type Maker<F> = Box<dyn FnOnce() -> F + Send>;
 
-/// All checks as tests, or those that are named; the argument makes the [`Maker`]s of one world. It
-/// may make `None` where this machine has nothing to test, and must have said so.
+/// Makes tests of all checks, or of the named checks. The argument makes the [`Maker`]s of one world. It may return `None` if this
+/// machine has nothing to test, and must have printed a notice then.
 #[macro_export]
 macro_rules! tests {
     ($makers:expr) => {
@@ -60,7 +60,7 @@ macro_rules! tests {
     };
 }
 
-/// The checks of the core: of a fabric that has none of the optional parts.
+/// Makes tests of the checks of the core, for a fabric that has none of the optional parts.
 #[macro_export]
 macro_rules! core_tests {
     ($makers:expr) => {

@@ -1,5 +1,5 @@
-//! What a signal handler may do, on any fabric: transfers start behind the back of a program that computes, nothing is
-//! allocated, and what the handler has left comes in its order.
+//! Tests of signal handlers, on any fabric: transfers start while the program computes, nothing is allocated, and work that the
+//! handler has left is done in order.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -17,42 +17,44 @@ thread_local! {
     static ALLOCATED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts what is allocated, and given back, in a handler.
+/// Allocator that counts allocations and deallocations in a handler.
 pub struct Guarded;
 
 fn count() {
-    // A thread that ends may allocate when its flag is gone.
+    // A thread that ends may still allocate after its thread-local values are gone.
     if IN_HANDLER.try_with(Cell::get).unwrap_or(false) {
         let _ = ALLOCATED.try_with(|count| count.set(count.get() + 1));
     }
 }
 
-// SAFETY: the system's allocator, with a count beside it.
+// SAFETY: `GlobalAlloc` needs an allocator that keeps its contract. All calls go to the system's allocator, and the count allocates
+// nothing.
 unsafe impl GlobalAlloc for Guarded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: `System.alloc` has the same contract as this function.
+        // SAFETY: `System.alloc` needs a layout of nonzero size, which the caller of `alloc` promises.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count();
-        // SAFETY: `System.dealloc` has the same contract, and `alloc` got the memory from `System`.
+        // SAFETY: `System.dealloc` needs memory that `System` allocated with this layout. The caller promises the layout, and
+        // `alloc` got the memory from `System`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
-/// Large messages, which go by rendezvous, and small ones.
+/// Lengths of large messages, which go by rendezvous, and of small messages, in bytes.
 const LARGE: usize = 100_000;
 const SMALL: usize = 300;
 const MESSAGES: usize = 40;
 const ROUNDS: usize = 5;
 const CONTEXT: MatchingContext = MatchingContext(77);
-/// Tags of what is not a message of a round.
+/// Tags of messages that do not belong to a round.
 const GO: i32 = 1000;
 const STRAY: i32 = 2000;
 
-/// Sizes by which large messages go by `rendezvous`, and none is copied into a staging buffer.
+/// Returns limits with which large messages go by `rendezvous`, and none is copied into a staging buffer.
 pub fn limits(rendezvous: Rendezvous) -> ProtocolLimits {
     ProtocolLimits {
         eager: 1000,
@@ -72,15 +74,15 @@ fn content(round: usize, i: usize) -> Vec<u8> {
 }
 
 fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: every user keeps the bytes until the operation is over.
+    // SAFETY: `Sge::new` needs memory that stays until the operation is over. Every user keeps its bytes until then.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-/// One of two ranks.
+/// A rank of a pair.
 pub struct PairRank<'e, F: Fabric> {
-    /// Its engine.
+    /// Engine of the rank.
     pub engine: &'e Engine<F>,
-    /// Lets the other end move meanwhile.
+    /// Function that lets the other rank move meanwhile.
     pub give_way: &'e dyn Fn(),
 }
 
@@ -113,7 +115,7 @@ impl<F: Fabric> PairRank<'_, F> {
         }
     }
 
-    /// As if a signal came; nothing else moves. Allocations fail the test.
+    /// Runs the handler as if a signal came. Nothing else moves. Allocations fail the test.
     fn signal(&self) {
         IN_HANDLER.set(true);
         self.endpoint().interrupted();
@@ -126,7 +128,7 @@ impl<F: Fabric> PairRank<'_, F> {
         self.endpoint().counts().seldom.interrupted
     }
 
-    /// Handlers alone work until `count` transfers were started.
+    /// Runs only handlers until `count` transfers were started.
     fn compute_until(&self, count: u64) {
         let since = Instant::now();
         while self.started() < count {
@@ -136,7 +138,8 @@ impl<F: Fabric> PairRank<'_, F> {
         }
     }
 
-    /// Rank 0 sends; the transfers start in the handler of the one who `computes`.
+    /// Lets rank 0 send to rank 1. The transfers start in the handler of the rank that computes: the sender with
+    /// `Rendezvous::Write`, the receiver with `Rendezvous::Read`.
     pub fn run(&self, rendezvous: Rendezvous) {
         let large = (0..MESSAGES).filter(|&i| len(i) == LARGE + i).count() as u64;
         let sends = self.endpoint().fabric().rank() == 0;
@@ -148,7 +151,7 @@ impl<F: Fabric> PairRank<'_, F> {
             if sends {
                 let request = self.receive(GO, &mut go);
                 self.wait(Some(request), "the receiver is ready");
-                // It computes then.
+                // The receiver computes then.
                 let mut requests = Vec::new();
                 for (i, data) in data.iter_mut().enumerate() {
                     requests.push(self.send(i as i32, data));
@@ -167,7 +170,7 @@ impl<F: Fabric> PairRank<'_, F> {
                 data.iter_mut().enumerate().map(|(i, d)| self.receive(i as i32, d)).collect();
             let sent = self.send(GO, &mut go);
             self.wait(sent, "ready");
-            // It may be kept until there is a connection.
+            // The message may be kept until there is a connection.
             while !self.endpoint().fabric().idle() {
                 self.engine.progress();
             }
@@ -187,9 +190,9 @@ impl<F: Fabric> PairRank<'_, F> {
         }
     }
 
-    /// Rank 0 sends one message after the other, to one who computes from when `posted` says so until it is told by
-    /// `sent`, neither of them messages: only Fins go back, more than there is room for at once. Now and then
-    /// one comes first that no receive was posted for.
+    /// Lets rank 0 send one message after the other to rank 1. Rank 1 computes from the time when it sets `posted` until `sent`
+    /// tells it that the send is complete. Neither of the two is a message, so only FINs go back, more than there is room for at
+    /// once. Before every 50th message comes a message that no receive was posted for.
     pub fn ends_alone(&self, posted: &AtomicUsize, sent: &AtomicUsize) {
         const MANY: usize = 600;
         let mut data = vec![7; LARGE];
@@ -211,7 +214,7 @@ impl<F: Fabric> PairRank<'_, F> {
             let since = Instant::now();
             while sent.load(Ordering::Acquire) < i {
                 self.signal();
-                // As the thread that has signalled does.
+                // The thread that has signalled does the same.
                 let endpoint = self.endpoint();
                 if endpoint.take_behind() || endpoint.awaits_more_than_a_handler() {
                     self.engine.help();

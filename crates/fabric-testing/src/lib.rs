@@ -1,6 +1,6 @@
-//! What tests of fabrics share, and tests of the protocols above them.
+//! Shared parts of the tests of fabrics, and tests of the protocols above them.
 //!
-//! - [`conformance`]: what every fabric must do. Begin a new one with `skeleton.rs`.
+//! - [`conformance`]: checks that every fabric must pass. Begin a new fabric with `skeleton.rs`.
 //! - Worlds to try it in: [`turns`], threads on the simulator, with a small [`machine`]; [`placed`], threads on nodes of a
 //!   test's own choice; [`adapters`] and [`libfabric`], what this machine has.
 //! - With the feature `engines`: `world`, ranks with an engine each over several fabrics; `handlers` and `notified_writes`, what is

@@ -1,5 +1,5 @@
-//! Processes of two jobs that meet later are peers as any other, until they part; what ends without a word is missed. For every network
-//! that takes processes of other jobs.
+//! Tests of links between jobs, for every network that takes processes of other jobs. Processes of two jobs that meet later are
+//! peers like all others until they part. A process that ends without a word is missed.
 
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -13,21 +13,21 @@ use weft_fabric_verbs::Verbs;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Processes of each job.
+/// Number of processes of each job.
 pub const SIZES: [usize; 2] = [1, 2];
 const ALL: usize = 3;
 
-/// Bytes of the memory that each shows the others: a word, a flag, and what is read over every rail.
+/// Size of the memory that each process shows to the others, in bytes: a word, a flag, and data that is read over every rail.
 const LEN: usize = (64 << 10) + 16;
 
-/// Messages that go to each peer at once.
+/// Number of messages that go to each peer at once.
 const FLOOD: u64 = 40;
 
-/// A network as these tests look at it.
+/// A network as these tests see it.
 pub trait Linked: Fabric + Connectable {
-    /// What has gone wrong, in words.
+    /// Returns the reason for a fault, in words.
     fn trouble(&self) -> Option<String>;
-    /// Processes of the job and of linked ones.
+    /// Returns the number of processes of the job and of linked jobs.
     fn processes(&self) -> usize;
 }
 
@@ -51,7 +51,7 @@ impl Linked for Verbs {
     }
 }
 
-/// A session between the two jobs.
+/// Opens a session between the two jobs.
 fn session() -> Invitation {
     let port = Port::open(Some("127.0.0.1".parse().unwrap()), || {}).unwrap();
     let name = port.name().to_owned();
@@ -68,9 +68,9 @@ fn session() -> Invitation {
     invitation
 }
 
-/// One process, and where it meets the others.
+/// A process, and the sessions by which it meets the others.
 pub struct Process<'p, F> {
-    /// Its network.
+    /// Network of the process.
     pub fabric: F,
     place: usize,
     job: usize,
@@ -86,7 +86,7 @@ fn number(place: usize, i: usize) -> u8 {
 }
 
 impl<F: Linked> Process<'_, F> {
-    /// Waits, and moves on.
+    /// Waits until `found` returns a value, while making progress.
     fn until<T>(&self, what: &str, mut found: impl FnMut() -> Option<T>) -> T {
         let (end, fabric) = (Instant::now() + PATIENCE, &self.fabric);
         loop {
@@ -99,7 +99,7 @@ impl<F: Linked> Process<'_, F> {
         }
     }
 
-    /// The link of a round.
+    /// Returns the link of a round.
     fn link(&self, round: usize) -> JobConnection {
         if self.place == 0 {
             let made = session();
@@ -122,7 +122,8 @@ impl<F: Linked> Process<'_, F> {
         self.fabric.admit((&members, self.place), secret, &mut exchange, &mut stay).unwrap()
     }
 
-    /// Messages to each member of the other job, and as many of each; then words to and from their memory.
+    /// Sends messages to each member of the other job, and receives as many from each. Then reads and changes words of their
+    /// memory.
     fn talk(&self, link: &JobConnection, round: u64) {
         let (fabric, peers) = (&self.fabric, link.new_peers());
         assert_eq!(peers.len(), SIZES[1 - self.job]);
@@ -131,7 +132,8 @@ impl<F: Linked> Process<'_, F> {
         region.local.part(16, LEN - 16).fill(&content);
         let flag = fabric.flag(&region, 8, true);
         let mut name: Vec<u8> = region.remote.words().map(u64::to_le_bytes).concat();
-        // SAFETY: it lives until the messages have left.
+        // SAFETY: `Sge::new` needs memory that stays until the operation is over. `name` lives until the fabric is idle, after the
+        // messages have left.
         let payload = unsafe { Sge::new(name.as_mut_ptr(), name.len()) };
         for i in 0..FLOOD {
             for &peer in peers {
@@ -161,7 +163,7 @@ impl<F: Linked> Process<'_, F> {
         fabric.withdraw(region);
     }
 
-    /// Reads all that `peer` shows over every rail, and adds to its word.
+    /// Reads everything that `peer` shows over every rail, and adds to its word.
     fn reach(&self, peer: usize, at: RemoteAddr, place: usize) {
         let (fabric, counters) = (&self.fabric, self.fabric.counters());
         let done = counters.allocate();
@@ -173,7 +175,7 @@ impl<F: Linked> Process<'_, F> {
         };
         let into: Region = fabric.allocate(LEN - 16).unwrap();
         for rail in 0..fabric.capabilities(peer).rails {
-            // The first one may find the rail not open yet.
+            // The first read may find the rail not open yet.
             for _ in 0..2 {
                 into.local.fill(&vec![0; LEN - 16]);
                 fabric.read_over(rail, peer, into.local, at.offset(16), Some(done)).unwrap();
@@ -202,7 +204,7 @@ impl<F: Linked> Process<'_, F> {
     }
 }
 
-/// Runs `what` in all processes of two jobs; `make` is told the job.
+/// Runs `what` in all processes of two jobs. `make` gets the number of the job.
 fn jobs<F: Linked>(
     make: &(impl Fn(usize, &mut ThreadBootstrap) -> F + Sync),
     what: impl Fn(&Process<'_, F>) + Sync,
@@ -221,7 +223,7 @@ fn jobs<F: Linked>(
     });
 }
 
-/// They meet `rounds` times; `look` at a process's network between two rounds, with their number.
+/// Lets the jobs meet `rounds` times. Calls `look` with a process's network, its place and the round between two rounds.
 pub fn meet_and_part<F: Linked>(
     make: &(impl Fn(usize, &mut ThreadBootstrap) -> F + Sync),
     rounds: usize,
@@ -242,7 +244,8 @@ pub fn meet_and_part<F: Linked>(
     });
 }
 
-/// One ends without a word; `talk`: after something was exchanged with it. What is said of it.
+/// Lets a process end without a word, with `talk` after something was exchanged with it. Returns the reason that another process
+/// reports.
 pub fn end_without_a_word<F: Linked>(
     make: &(impl Fn(usize, &mut ThreadBootstrap) -> F + Sync),
     talk: bool,
@@ -259,7 +262,7 @@ pub fn end_without_a_word<F: Linked>(
             assert!(matches!(*fault.cause(), FaultCause::PeerLost { rank } if rank == lost));
             *said.lock().unwrap() = process.fabric.trouble().unwrap();
         }
-        // The last one drops its end.
+        // The process at the last place drops its network.
         if process.place < 2 {
             seen.wait();
         }

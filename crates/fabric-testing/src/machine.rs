@@ -1,5 +1,5 @@
-//! A small machine on which everything that can wait, waits: two rails on one bus, gaps, a cost of
-//! every copy, packets in any order.
+//! A small machine on which everything that can wait, waits: two rails on one bus, gaps, a cost of every copy, packets in any
+//! order.
 
 use std::rc::Rc;
 use weft_fabric_sim::Machine;
@@ -69,18 +69,17 @@ largest = 1024
 queue = 64
 "#;
 
-/// The machine with so many ranks on a node.
+/// Returns the machine with this number of ranks per node.
 pub fn machine(ranks_per_node: usize) -> Rc<Machine> {
     parse(&TEXT.replace("RANKS", &ranks_per_node.to_string()))
 }
 
-/// The machine with all ranks on one node, where they share memory.
+/// Returns the machine with all ranks on one node, where they share memory.
 pub fn together(ranks: usize) -> Rc<Machine> {
     parse(&TEXT.replace("RANKS", &ranks.to_string()).replace("[local]", "[local]\nshared = true"))
 }
 
-/// The machine with one rank on a node, whose packets become visible from their first byte to their
-/// last.
+/// Returns the machine with one rank per node, on which packets become visible from their first byte to their last.
 pub fn in_order() -> Rc<Machine> {
     parse(&TEXT.replace("RANKS", "1").replace("inline =", "in_order = true\ninline ="))
 }

@@ -1,15 +1,15 @@
-//! Payloads that land one after the other, on any fabric.
+//! Tests of notified writes of several payloads in a row, on any fabric.
 
 use crate::conformance::{Maker, run};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weft_collective::notified_write::{self, NotifyBuffer, NotifyMethod, NotifyTarget};
 use weft_fabric::{Capabilities, Fabric, RemoteAddr};
 
-/// What a write with immediate carries here.
+/// Immediate of the notified writes.
 const IMMEDIATE: u32 = 41;
 
-/// Sends `payloads` payloads of `len` bytes from the first of two ranks to the other, by the way that
-/// `choose` finds on either; how many of them were not whole when their mark had arrived.
+/// Sends `payloads` payloads of `len` bytes from rank 0 to rank 1, by the method that `choose` returns on each rank. Returns the
+/// number of payloads that were not complete when their mark had arrived.
 pub fn torn<F: Fabric>(
     makers: Vec<Maker<F>>,
     choose: impl Fn(&Capabilities) -> NotifyMethod + Sync,

@@ -1,13 +1,13 @@
-//! Threads of a test on nodes of its own choice.
+//! Threads of a test, placed on nodes that the test chooses.
 
 use std::rc::Rc;
 use weft_bootstrap::{Bootstrap, BootstrapError, OnNode, ThreadBootstrap};
 use weft_fabric::Counters;
 use weft_fabric_shm::{FENCES, Shm, ShmOptions};
 
-/// A thread of the test that believes to be on a node.
+/// A thread of the test that sees itself on a node.
 pub struct Placed {
-    /// What it is.
+    /// World of the thread.
     pub world: ThreadBootstrap,
     /// The node of each rank.
     pub nodes: &'static [usize],
@@ -51,7 +51,7 @@ impl Bootstrap for Placed {
     }
 }
 
-/// Shared memory among those of its node, and the counters of both fabrics.
+/// Connects the ranks of the node by shared memory. Returns it with counters for both fabrics.
 pub fn near(world: &mut Placed) -> (Shm, Rc<Counters>) {
     let counters = Rc::new(Counters::new());
     let mut node = OnNode::new(world);
@@ -61,8 +61,8 @@ pub fn near(world: &mut Placed) -> (Shm, Rc<Counters>) {
     (near, counters)
 }
 
-/// The network `far` is to end its sleeps, too, when the shared memory `near` rings: any type with the methods `watch` and
-/// `watch_for_helper`.
+/// Makes the sleeps of the network `far` end also when the shared memory `near` rings. `far` is any type with the methods `watch`
+/// and `watch_for_helper`.
 #[macro_export]
 macro_rules! watch {
     ($near:expr, $far:expr) => {

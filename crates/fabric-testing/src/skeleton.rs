@@ -1,9 +1,9 @@
-//! A fabric to copy when a new one is added: the core alone, whole, for one process that talks to itself. It passes the core's
-//! part of this suite.
+//! A fabric to copy when a new one is added: only the core, but complete, for one process that sends to itself. It passes the
+//! core's part of this suite.
 //!
-//! Copy this file to `src/lib.rs` of a new crate `weft-fabric-NAME`, give the crate its row in `xtask/src/layers.rs`, replace
-//! what stands at each mark by the network, in the order of their numbers, and run [`crate::core_tests!`] on two and more
-//! ranks of it. Then come the optional parts ([`Facets`]), one by one, with [`crate::tests!`].
+//! Copy this file to `src/lib.rs` of a new crate `weft-fabric-NAME`, and give the crate its row in `xtask/src/layers.rs`. Replace
+//! the code at each mark by that of the network, in the order of the marks' numbers, and run [`crate::core_tests!`] on two and more
+//! ranks. Then add the optional parts ([`Facets`]) one by one, with [`crate::tests!`].
 //!
 //! | mark | what goes there |
 //! |---|---|
@@ -29,29 +29,29 @@ use weft_fabric::{
     Flag, Head, PostOutcome, Region, RemoteAddr, RemoteFlag, Sge,
 };
 
-/// Largest payload of one message, in bytes.
+/// Maximum payload of one message, in bytes.
 const SEND_MAX: usize = 4096;
 
-/// What the system says when there is no memory.
+/// Error of the system when there is no memory.
 const ENOMEM: i32 = 12;
 
 struct Skeleton {
     counters: Counters,
     copies: Copies,
     doorbell: Arc<Doorbell>,
-    /// What peers may reach, by key, and whether it was allocated here; and keys that were given.
+    /// Memory that peers may reach, by key, with true if it was allocated here. Then the last key that was given.
     regions: RefCell<HashMap<u64, (Sge, bool)>>,
     keys: Cell<u64>,
-    /// Allocated memory that went back. It stays mapped, as counters in it must.
+    /// Allocated memory that was withdrawn. It stays mapped, because counters may lie in it.
     free: RefCell<Vec<Sge>>,
-    /// Messages on their way to ourselves, and the last that was handed out.
+    /// Messages of this process to itself, and messages that were handed out, by token.
     loopback: RefCell<VecDeque<(Head, Box<[u8]>)>>,
     lent: RefCell<HashMap<u64, OwnedBlock<u8>>>,
 }
 
 impl Skeleton {
-    /// (###) 1: take a `&mut dyn Bootstrap`; `put` our address, `fence`, `get` those of the peers,
-    /// connect, and `fence` again. Errors name the peer, the adapter and what to do.
+    /// (###) 1: take a `&mut dyn Bootstrap`, `put` the address of this process, `fence`, `get` the addresses of the peers, connect,
+    /// and `fence` again. Errors name the peer, the adapter and what to do.
     fn connect() -> Skeleton {
         Skeleton {
             counters: Counters::new(),
@@ -71,7 +71,7 @@ impl Skeleton {
         Region { local, remote: RemoteAddr::new(self.keys.get(), local.ptr().addr() as u64) }
     }
 
-    /// `len` bytes at `at`, if a peer may reach them: it may have sent anything.
+    /// Returns the `len` bytes at `at`, if a peer may reach them. The address is checked, because the peer may have sent anything.
     fn find(&self, at: RemoteAddr, len: usize) -> Result<Sge, Fault> {
         let regions = self.regions.borrow();
         let region = regions.get(&at.words()[0]).filter(|_| at.words()[2..] == [0, 0]);
@@ -85,7 +85,7 @@ impl Skeleton {
     fn word(&self, at: RemoteAddr) -> Result<&AtomicU64, Fault> {
         let word = self.find(at, 8)?.ptr().cast::<AtomicU64>();
         match word.is_aligned() {
-            // SAFETY: it lies in a region, which is mapped, and is aligned.
+            // SAFETY: the word lies in a region, which stays mapped, and is aligned. All users access it by atomics only.
             true => Ok(unsafe { &*word }),
             false => Err(Fault::corrupt(0, "a word that is not aligned")),
         }
@@ -113,13 +113,13 @@ impl Fabric for Skeleton {
     }
 
     fn copies(&self) -> &Copies {
-        // A network has nothing to say of it; shared memory measures.
+        // A network has nothing to say about copies. Shared memory measures them.
         &self.copies
     }
 
     fn capabilities(&self, _peer: usize) -> Capabilities {
-        // (###) 2: every field by its documentation. When in doubt, the weaker answer: `mtu: 0`,
-        // `in_order_placement: false`, `flags_wake: false`.
+        // (###) 2: every field as its documentation says. When in doubt, give the weaker answer: `mtu: 0`, `in_order_placement:
+        // false`, `flags_wake: false`.
         Capabilities {
             fabric: "skeleton",
             send_max: SEND_MAX,
@@ -158,12 +158,12 @@ impl Fabric for Skeleton {
         }
         let refused = || Fault::system("allocating memory", ENOMEM);
         let layout = Layout::from_size_align(len.max(1), 64).map_err(|_| refused())?;
-        // SAFETY: the layout is not empty.
+        // SAFETY: `alloc_zeroed` needs a layout of nonzero size: it has at least one byte.
         let memory = unsafe { alloc_zeroed(layout) };
         if memory.is_null() {
             return Err(refused());
         }
-        // SAFETY: that many bytes, which stay to the end of the process.
+        // SAFETY: `Sge::new` needs memory that stays allocated: these are at least `len` bytes, which are never freed.
         Ok(self.name(unsafe { Sge::new(memory, len) }, true))
     }
 
@@ -179,11 +179,11 @@ impl Fabric for Skeleton {
     }
 
     fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
-        // (###) 3, continued: a waking flag of a network that raises no event for a plain write carries the number of an
-        // immediate in its key.
+        // (###) 3, continued: if a network raises no event for a plain write, its waking flag carries the number of an immediate in
+        // its key.
         let word = region.local.part(offset, 8).ptr().cast::<AtomicU64>();
         let word = NonNull::new(word).expect("memory");
-        // SAFETY: allocated memory stays mapped.
+        // SAFETY: `adopt` needs a word that stays mapped: allocated memory is never freed.
         let local = unsafe { self.counters.adopt(word) };
         Flag { local, remote: RemoteFlag { at: region.at(offset), waking } }
     }
@@ -195,8 +195,8 @@ impl Fabric for Skeleton {
         dst: RemoteAddr,
         done: Completion,
     ) -> Result<(), Fault> {
-        // (###) 4: keys and addresses come from peers: check what the adapter does not. Never wait
-        // for room: keep the operation back and let `progress` post it.
+        // (###) 4: keys and addresses come from peers, so check what the adapter does not check. Never wait for room: keep the
+        // operation back and let `progress` post it.
         self.find(dst, src.len())?.copy_from(src);
         self.complete(done);
         Ok(())
@@ -257,8 +257,8 @@ impl Fabric for Skeleton {
     }
 
     fn send(&self, _peer: usize, head: Head, payload: Sge, _done: Completion) -> PostOutcome {
-        // (###) 5: into a registered buffer of the peer's, in order, within its credits; `Later`
-        // if there is none and the payload is longer than `inline_max`. Wake the peer.
+        // (###) 5: into a registered buffer of the peer, in order, within its credits. Return `Later` if there is no credit and the
+        // payload is longer than `inline_max`. Wake the peer.
         let mut copy = vec![0; payload.len()].into_boxed_slice();
         payload.read(&mut copy);
         self.loopback.borrow_mut().push_back((head, copy));
@@ -269,7 +269,8 @@ impl Fabric for Skeleton {
     fn receive(&self, _from: Option<usize>) -> Option<ArrivedMessage> {
         let (head, copy) = self.loopback.borrow_mut().pop_front()?;
         let copy = OwnedBlock::new(copy);
-        // SAFETY: the bytes stay where they are, in `lent`, until release.
+        // SAFETY: `Sge::new` needs memory that stays until the operation is over. The block stays in `lent` until `release`, and
+        // its bytes do not move.
         let payload = unsafe { Sge::new(copy.first().as_ptr(), copy.len()) };
         self.keys.set(self.keys.get() + 1);
         let token = self.keys.get();
@@ -283,7 +284,7 @@ impl Fabric for Skeleton {
     }
 
     fn progress(&self) -> bool {
-        // (###) 7: nearly free when there is nothing to do; it is called at every poll.
+        // (###) 7: nearly free when there is nothing to do, because it is called at every poll.
         false
     }
 
@@ -296,8 +297,8 @@ impl Fabric for Skeleton {
     }
 
     fn sleeper(&self) -> Arc<dyn Sleep> {
-        // (###) 8: a network sleeps in `poll` over its completion channel and an eventfd; what is
-        // published after `arm` must end the sleep.
+        // (###) 8: a network sleeps in `poll` over its completion channel and an eventfd. An event that is published after `arm`
+        // must end the sleep.
         self.doorbell.clone()
     }
 }

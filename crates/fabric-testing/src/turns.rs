@@ -1,9 +1,8 @@
-//! Blocking code on the simulator: a thread a rank, of which one runs at a time.
+//! Blocking code on the simulator: one thread per rank, of which one runs at a time.
 //!
-//! The thread that runs holds the baton. It gives it away in `progress`, in `sleep` and when it
-//! ends. It goes to a rank that has something to see; if there is none, the next event is handled;
-//! and after some events, or when there are none, every rank that polls has a turn, because it may
-//! be polling something outside of the fabric.
+//! The thread that runs holds the baton. It passes the baton in `progress`, in `sleep` and when it ends. The baton goes to a rank
+//! that has something to see. If there is none, the next event is handled. After some events, or when there are none, every rank
+//! that polls has a turn, because it may be polling something outside of the fabric.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -20,38 +19,37 @@ use weft_fabric::{
 };
 use weft_fabric_sim::{Cluster, Machine, Sim, SimOptions};
 
-/// Most events between two rounds of those who poll. Every other time there are none: somebody must
-/// have time to fall asleep.
+/// Maximum number of events between two rounds of the ranks that poll. In about half of the rounds there are none, so that a rank
+/// has time to fall asleep.
 const EVENTS: u32 = 32;
 
-/// Rounds without any event after which nobody can go on.
+/// Number of rounds without any event after which no rank can go on.
 const ROUNDS: u32 = 10_000;
 
-/// A sleep that may take this long must be ended by the fabric: its end is no event.
+/// Minimum duration of a sleep that only the fabric may end. The end of such a sleep is not an event.
 const LONG: Duration = Duration::from_secs(1);
 
-/// One world.
+/// A simulated world.
 pub struct TurnWorld {
     cluster: Cluster,
     baton: Mutex<Baton>,
-    /// By rank: the baton has come.
+    /// By rank: signalled when the baton has come.
     turn: Vec<Condvar>,
 }
 
-// SAFETY: `cluster`, and each `Sim` made from it (they share it by `Rc`), is touched only by the
-// thread that holds the baton: every rank's thread gets its `Sim` after its first turn has come, and
-// from then on runs only while it is the owner; `TurnRank::drop` gives its `Sim` up before the baton.
-// The baton changes hands under a mutex, which orders all accesses. The last `Arc<TurnWorld>` is dropped
-// when all threads have given theirs up, ordered by its count.
+// SAFETY: `cluster`, and each `Sim` made from it (they share it by `Rc`), is touched only by the thread that holds the baton. Every
+// rank's thread gets its `Sim` after its first turn has come, and from then on runs only while it is the owner. `TurnRank::drop`
+// gives its `Sim` up before the baton. The baton changes hands under a mutex, which orders all accesses. The last `Arc<TurnWorld>`
+// is dropped when all threads have given theirs up, ordered by its count.
 unsafe impl Send for TurnWorld {}
 // SAFETY: only the thread that holds the baton touches the value, and the mutex of the baton orders all accesses.
 unsafe impl Sync for TurnWorld {}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Has a turn in every round.
+    /// The rank has a turn in every round.
     Polls,
-    /// Has none until the simulator has something for it.
+    /// The rank has no turn until the simulator has something for it.
     Sleeps,
     Ended,
 }
@@ -59,20 +57,20 @@ enum Phase {
 struct Baton {
     owner: usize,
     phases: Vec<Phase>,
-    /// How often there was something to see.
+    /// By rank: number of times that there was something to see.
     rings: Vec<u32>,
-    /// Who is still to have a turn in this round.
+    /// Ranks that are still to have a turn in this round.
     round: VecDeque<usize>,
-    /// Events until the next round, and rounds since the last event.
+    /// Number of events until the next round, and number of rounds since the last event.
     events: u32,
     rounds: u32,
     rng: fastrand::Rng,
-    /// What ends everybody's waits.
+    /// Cause that ends the waits of all ranks.
     failed: Option<&'static str>,
 }
 
 impl TurnWorld {
-    /// A cluster of this machine, whose first rank has the baton.
+    /// Returns a cluster of this machine, whose first rank has the baton.
     pub fn new(machine: &Rc<Machine>, options: SimOptions) -> Arc<TurnWorld> {
         let n = options.ranks;
         let baton = Baton {
@@ -93,7 +91,7 @@ impl TurnWorld {
         })
     }
 
-    /// The fabric of one rank, in the thread that will use it.
+    /// Returns the fabric of one rank, in the thread that will use it.
     pub fn connect(self: &Arc<TurnWorld>, rank: usize) -> TurnRank {
         self.await_turn(self.lock(), rank);
         let sim = ManuallyDrop::new(self.cluster.rank(rank));
@@ -112,13 +110,13 @@ impl TurnWorld {
         let failed = baton.failed;
         drop(baton);
         match failed {
-            // The conformance suite knows this text as a consequence, not a cause.
+            // The conformance suite treats this text as a consequence, not as a cause.
             Some(_) if !std::thread::panicking() => std::panic::panic_any("another rank failed"),
             _ => {}
         }
     }
 
-    /// Gives the baton away, and waits for it unless `rank` has ended.
+    /// Passes the baton, and waits for it unless `rank` has ended.
     fn pass(&self, rank: usize, phase: Phase) {
         let mut baton = self.lock();
         self.cluster.rest(rank);
@@ -132,7 +130,7 @@ impl TurnWorld {
             }
             return self.await_turn(baton, rank);
         }
-        // Not under the lock, which who is woken takes first.
+        // The thread is woken without the lock, because it takes the lock first.
         drop(baton);
         self.turn[next].notify_one();
         if phase != Phase::Ended {
@@ -140,7 +138,7 @@ impl TurnWorld {
         }
     }
 
-    /// Who runs next; `None`: all have ended.
+    /// Returns the rank that runs next, or `None` if all have ended.
     fn choose(&self, baton: &mut Baton) -> Option<usize> {
         loop {
             if baton.phases.iter().all(|&p| p == Phase::Ended) {
@@ -186,19 +184,19 @@ impl TurnWorld {
     }
 }
 
-/// A rank of a simulated cluster for blocking code. Deadlines are of real time, as its ranks are
-/// real threads.
+/// A rank of a simulated cluster for blocking code. Its deadlines are in real time, because its ranks are real threads.
 pub struct TurnRank {
     world: Arc<TurnWorld>,
     sim: ManuallyDrop<Sim>,
     rank: usize,
-    /// Rings at the last look.
+    /// Number of rings at the last poll.
     seen: Cell<u32>,
 }
 
 impl Drop for TurnRank {
     fn drop(&mut self) {
-        // SAFETY: not used again. The baton is still held.
+        // SAFETY: `ManuallyDrop::drop` needs a value that is not used again: `self` is being dropped. The thread still holds the
+        // baton, as `TurnWorld` requires.
         unsafe { ManuallyDrop::drop(&mut self.sim) };
         if std::thread::panicking() {
             let mut baton = self.world.lock();
@@ -267,7 +265,7 @@ impl Fabric for TurnRank {
         Arc::new(Bed { world: self.world.clone(), rank: self.rank })
     }
 
-    // ---- all others as they are ---------------------------------------------------------------
+    // ---- all other methods go to the simulator -------------------------------------------------
 
     fn rank(&self) -> usize {
         self.sim.rank()

@@ -1,4 +1,4 @@
-//! A world of threads over shared memory or on a simulated cluster, with or without faults; each rank has an engine.
+//! A world of threads over shared memory or on a simulated cluster, with or without faults. Each rank has an engine.
 
 use crate::{machine, turns};
 use std::rc::Rc;
@@ -15,19 +15,19 @@ use weft_p2p::{
 };
 use weft_process::{Engine, Single};
 
-/// What the threads of a world are connected by.
+/// Fabrics that connect the threads of a world.
 #[derive(Debug, Clone, Copy)]
 pub enum On {
     /// Shared memory.
     Shm {
-        /// Whether they reach each other's own memory.
+        /// True if the ranks reach each other's own memory.
         cma: bool,
     },
     /// A simulated cluster.
     Sim {
-        /// Ranks on each node.
+        /// Number of ranks on each node.
         ranks_per_node: usize,
-        /// Whether times are rough ones, by chance.
+        /// True if times vary strongly, at random.
         chaos: bool,
     },
 }
@@ -37,16 +37,16 @@ pub enum On {
 pub struct FabricSetup {
     /// The fabric.
     pub on: On,
-    /// The sizes at which protocols change.
+    /// Sizes at which protocols change.
     pub limits: ProtocolLimits,
-    /// The plan of the fault fabric around it; empty: the bare fabric.
+    /// Plan of the fault fabric around it, or empty for the bare fabric.
     pub faults: &'static str,
 }
 
-/// What most have in common.
+/// Limits that most setups have in common.
 const LIMITS: ProtocolLimits = ProtocolLimits { staging: 4 << 20, ..ProtocolLimits::USUAL };
 
-/// What a protocol is tried on.
+/// Setups on which a protocol is tried.
 pub const SETUPS: [FabricSetup; 9] = [
     FabricSetup { on: On::Shm { cma: true }, limits: LIMITS, faults: "" },
     FabricSetup {
@@ -80,7 +80,7 @@ pub const SETUPS: [FabricSetup; 9] = [
         limits: ProtocolLimits { eager: 512, credit: 4 << 10, staging: 4 << 20, ..LIMITS },
         faults: "seed=5,message_delay=0.2,completion_delay=0.2",
     },
-    // Offers that cannot be read, or not be read into, come in pieces.
+    // Offers that cannot be read, or read into, arrive in pieces.
     FabricSetup {
         on: On::Shm { cma: true },
         limits: ProtocolLimits { eager: 1000, credit: 1 << 20, staging: 4 << 20, ..LIMITS },
@@ -88,31 +88,31 @@ pub const SETUPS: [FabricSetup; 9] = [
     },
 ];
 
-/// What a test does on each rank, whatever the fabric.
+/// Work of a test on each rank, whatever the fabric.
 pub trait RankBody: Sync {
-    /// The part of one rank.
+    /// Runs the part of one rank.
     fn run<F: Fabric>(&self, rank: &TestRank<F>);
 
-    /// Longest sleep without a look around.
+    /// Returns the maximum duration of a sleep without a poll.
     fn nap(&self) -> Duration {
         Duration::from_millis(2)
     }
 }
 
-/// One rank: its endpoint, and the means to wait.
+/// A rank: its engine, and the means to wait.
 pub struct TestRank<'w, F: Fabric> {
     engine: Rc<Engine<F>>,
     meeting: &'w TestMeeting,
 }
 
-/// Where ranks meet outside of the fabric under test.
+/// Meeting point of the ranks outside of the fabric under test.
 #[derive(Default)]
 pub struct TestMeeting {
     arrived: AtomicUsize,
     failed: AtomicBool,
 }
 
-/// Tells the others that a rank failed, so that they do not wait for it.
+/// Guard that tells the other ranks if this rank fails, so that they do not wait for it.
 struct Alarm<'w>(&'w TestMeeting);
 
 impl Drop for Alarm<'_> {
@@ -123,7 +123,7 @@ impl Drop for Alarm<'_> {
     }
 }
 
-/// A wait longer than this is a hang.
+/// Time after which a wait counts as a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs `body` on `n` ranks, each a thread.
@@ -173,7 +173,7 @@ fn run<F: Fabric, C: FnOnce() -> F + Send>(
 
 fn start<F: Fabric>(fabric: F, setup: FabricSetup, meeting: &TestMeeting, body: &impl RankBody) {
     let _alarm = Alarm(meeting);
-    // More threads than processors: give way at once.
+    // There are more threads than processors, so a thread gives way at once.
     let mut policy = weft_fabric::wait::WaitPolicy::new(false);
     policy.nap = body.nap();
     let rank = TestRank { engine: Engine::new(fabric, policy, setup.limits), meeting };
@@ -182,12 +182,12 @@ fn start<F: Fabric>(fabric: F, setup: FabricSetup, meeting: &TestMeeting, body: 
 }
 
 impl<F: Fabric> TestRank<'_, F> {
-    /// The messages of this rank.
+    /// Returns the endpoint, which has the messages of this rank.
     pub fn endpoint(&self) -> &Rc<Endpoint<F>> {
         self.engine.endpoint()
     }
 
-    /// What moves on all that this rank has begun.
+    /// Returns the engine that advances everything this rank has begun.
     pub fn engine(&self) -> &Engine<F> {
         &self.engine
     }
@@ -202,22 +202,22 @@ impl<F: Fabric> TestRank<'_, F> {
         })
     }
 
-    /// This rank.
+    /// Returns the number of this rank.
     pub fn me(&self) -> usize {
         self.engine.rank()
     }
 
-    /// How many ranks there are.
+    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.endpoint().fabric().size()
     }
 
-    /// Moves everything on, once; whether anything has.
+    /// Advances everything once. Returns true if anything moved.
     pub fn progress(&self) -> bool {
         self.engine.progress()
     }
 
-    /// Waits for `look` while everything moves on.
+    /// Waits until `look` returns a value, while everything advances.
     pub fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
         let since = Instant::now();
         self.engine.drive(&Single, || {
@@ -228,7 +228,7 @@ impl<F: Fabric> TestRank<'_, F> {
         })
     }
 
-    /// Waits for everybody, once, outside of the fabric under test; moves on what others need.
+    /// Waits for all ranks, once, outside of the fabric under test. Advances operations that other ranks need meanwhile.
     fn meet(&self) {
         self.meeting.arrived.fetch_add(1, Ordering::SeqCst);
         let all = || self.meeting.arrived.load(Ordering::SeqCst) == self.size();
@@ -240,19 +240,19 @@ impl<F: Fabric> TestRank<'_, F> {
         self.until(|| self.endpoint().finish(id))
     }
 
-    /// A buffer with these bytes; it lives as long as the operation needs it.
+    /// Returns a buffer with these bytes. It lives as long as the operation needs it.
     pub fn buffer(&self, bytes: &[u8]) -> Staging {
         let staging = self.endpoint().staging().take(bytes.len());
         staging.sge().fill(bytes);
         staging
     }
 
-    /// A buffer of so many bytes that are none of a message's.
+    /// Returns a buffer of `len` bytes of a value that no message has.
     pub fn empty(&self, len: usize) -> Staging {
         self.buffer(&vec![0xee; len])
     }
 
-    /// Begins a standard send in `context`; `None`: it is over.
+    /// Begins a standard send in `context`. Returns `None` if it is complete.
     pub fn isend(&self, context: u64, to: usize, tag: Tag, data: &Staging) -> Option<RequestId> {
         self.start_send(context, to, tag, data, SendMode::Standard)
     }
@@ -262,7 +262,7 @@ impl<F: Fabric> TestRank<'_, F> {
         self.start_send(context, to, tag, data, SendMode::Synchronous).expect("never over at once")
     }
 
-    /// Begins a send of any mode or kind, which may be cancelled; `None`: it is over.
+    /// Begins a send of any mode or kind, which may be cancelled. Returns `None` if it is complete.
     pub fn start_send(
         &self,
         context: u64,
@@ -280,7 +280,7 @@ impl<F: Fabric> TestRank<'_, F> {
         self.endpoint().isend_cancellable(target, data.sge(), pattern)
     }
 
-    /// Begins a receive of what `want` matches.
+    /// Begins a receive of a message that `want` matches.
     pub fn irecv(&self, want: &Want, into: &Staging) -> RequestId {
         self.endpoint().irecv(want, into.sge())
     }
@@ -291,21 +291,21 @@ impl<F: Fabric> TestRank<'_, F> {
     }
 }
 
-/// Messages in `context`; `None`: from anybody, with any tag.
+/// Returns a pattern for messages in `context`. `None`: from any rank, or with any tag.
 pub fn want(context: u64, from: Option<usize>, tag: Option<Tag>) -> Want {
     let source =
         from.map_or(ReceiveSource::Any, |r| ReceiveSource::Rank { rank: r as u32, peer: r });
     Want { context: MatchingContext(context), source, tag }
 }
 
-/// The content of a buffer.
+/// Returns the content of a buffer.
 pub fn bytes(buffer: &Staging) -> Vec<u8> {
     let mut bytes = vec![0; buffer.len()];
     buffer.sge().read(&mut bytes);
     bytes
 }
 
-/// `len` bytes that no other `key` gives.
+/// Returns `len` bytes that no other `key` gives.
 pub fn pattern(key: u64, len: usize) -> Vec<u8> {
     let mut rng = fastrand::Rng::with_seed(key);
     std::iter::repeat_with(|| rng.u8(..0xee)).take(len).collect()

@@ -6,8 +6,8 @@ use weft_fabric::{Fabric, FabricExt, FaultCause, Head, Key, RemoteAddr, RemoteFl
 /// Lengths around the limits that fabrics have.
 const LENGTHS: [usize; 9] = [0, 1, 7, 8, 63, 64, 4097, 65_536, 300_001];
 
-/// Allocated memory has the length asked for, begins at a multiple of 64 bytes, and is zero even where
-/// it was used before; an exabyte is refused with a fault.
+/// Checks that allocated memory has the requested length, begins at a multiple of 64 bytes, and is zero even if it was used before.
+/// An exabyte is refused with a fault.
 pub fn allocated_memory_is_zero_and_used_again<F: Fabric>(rank: &ConformanceRank<F>) {
     for _ in 0..3 {
         let mut regions = Vec::new();
@@ -30,7 +30,7 @@ pub fn allocated_memory_is_zero_and_used_again<F: Fabric>(rank: &ConformanceRank
     }
 }
 
-/// Whoever sees the flag sees all of the data, again and again over the same memory.
+/// Checks that a rank that sees the flag sees all of the data, repeatedly over the same memory.
 pub fn flags_come_after_their_data<F: Fabric>(rank: &ConformanceRank<F>) {
     let (to, from) = neighbours(rank);
     for len in LENGTHS {
@@ -49,7 +49,7 @@ pub fn flags_come_after_their_data<F: Fabric>(rank: &ConformanceRank<F>) {
             let mut got = vec![0; len];
             region.local.read(&mut got);
             assert!(got == pattern(round, len), "round {round} of {len} bytes: flag before data");
-            // The neighbour may write again only when we have looked.
+            // The neighbour may write again only after this rank has looked.
             rank.give(from, Head([round, 0, 0]), &mut []);
             assert_eq!(rank.take_bytes(Some(to)).1.0[0], round);
         }
@@ -68,14 +68,14 @@ fn neighbours<F: Fabric>(rank: &ConformanceRank<F>) -> (usize, usize) {
     ((rank.rank() + 1) % size, (rank.rank() + size - 1) % size)
 }
 
-/// An immediate's counter starts with those that came before anybody asked for it; where it counts, the
-/// data are there, and no message is mistaken for one.
+/// Checks that an immediate's counter includes the immediates that came before anybody asked for the counter. When an immediate is
+/// counted its data is there, and no message is mistaken for an immediate.
 pub fn immediates_are_counted_even_before_they_are_asked_for<F: Fabric>(rank: &ConformanceRank<F>) {
     let (to, _) = neighbours(rank);
     let len = 5000;
     let region = rank.fabric.allocate(len).unwrap();
     let start = rank.gather_addresses(region.remote);
-    // A message that nobody receives yet must not hold immediates up.
+    // A message that no rank receives yet must not delay immediates.
     rank.give(to, Head([9, 9, 9]), &mut [1, 2, 3]);
     let mut data = pattern(rank.rank() as u64, len);
     for _ in 0..50 {
@@ -101,7 +101,7 @@ pub fn immediates_are_counted_even_before_they_are_asked_for<F: Fabric>(rank: &C
     rank.fabric.withdraw(region);
 }
 
-/// Everybody adds to, and swaps, words of rank 0; nothing is lost and every result is unique.
+/// Lets all ranks add to and swap words of rank 0. Checks that nothing is lost and every result is unique.
 pub fn atomics_are_atomic<F: Fabric>(rank: &ConformanceRank<F>) {
     const ADDS: u64 = 1000;
     let region = rank.fabric.allocate(16).unwrap();
@@ -138,8 +138,8 @@ pub fn atomics_are_atomic<F: Fabric>(rank: &ConformanceRank<F>) {
     rank.fabric.withdraw(region);
 }
 
-/// Every byte of a neighbour's memory can be read and written, allocated or exposed; a fabric that does
-/// not reach exposed memory says so and refuses at the post.
+/// Checks that every byte of a neighbour's memory can be read and written, allocated or exposed. A fabric that does not reach
+/// exposed memory says so in its capabilities and refuses the operation when it is posted.
 pub fn reads_and_writes_reach_exposed_memory<F: Fabric>(rank: &ConformanceRank<F>) {
     let (to, from) = neighbours(rank);
     let direct = rank.fabric.capabilities(to).direct;
@@ -182,7 +182,7 @@ pub fn reads_and_writes_reach_exposed_memory<F: Fabric>(rank: &ConformanceRank<F
     }
 }
 
-/// What a peer could forge is refused at the post, and nothing is touched.
+/// Checks that an address that a peer could forge is refused when the operation is posted, and that no memory is touched.
 pub fn bad_addresses_are_refused<F: Fabric>(rank: &ConformanceRank<F>) {
     let fabric = &rank.fabric;
     let region = fabric.allocate(4096).unwrap();

@@ -3,8 +3,7 @@
 use super::rank::{ConformanceRank, pattern, sge};
 use weft_fabric::{Fabric, Head, PostOutcome, Sge};
 
-/// Ranks are numbered from 0 on, and the limits that a fabric tells of a peer fit together and
-/// never change.
+/// Checks that ranks are numbered from 0, and that the limits that a fabric reports for a peer are consistent and never change.
 pub fn ranks_know_who_they_are<F: Fabric>(rank: &ConformanceRank<F>) {
     let fabric = &rank.fabric;
     assert_eq!(fabric.size(), rank.size());
@@ -19,7 +18,7 @@ pub fn ranks_know_who_they_are<F: Fabric>(rank: &ConformanceRank<F>) {
     }
 }
 
-/// All lengths up to 300 bytes, then some up to the largest, to everybody including oneself.
+/// Sends messages of all lengths up to 300 bytes, then of some up to the maximum, to all ranks including the sender.
 pub fn every_length_arrives<F: Fabric>(rank: &ConformanceRank<F>) {
     let max = (0..rank.size()).map(|p| rank.fabric.capabilities(p).send_max).min().unwrap();
     let lengths = (0..=max.min(300)).chain((1..40).map(|i| max * i / 40)).chain([max - 1, max]);
@@ -36,14 +35,14 @@ pub fn every_length_arrives<F: Fabric>(rank: &ConformanceRank<F>) {
     }
 }
 
-/// Everybody sends to everybody without waiting; whatever the lengths and the order in which
-/// senders are served, the messages of one of them are in order.
+/// Lets all ranks send to all ranks without waiting. Checks that the messages of each sender are in order, whatever their lengths
+/// and the order in which senders are served.
 pub fn messages_of_a_peer_keep_their_order<F: Fabric>(rank: &ConformanceRank<F>) {
     const MESSAGES: usize = 2000;
     let size = rank.size();
     let max = (0..size).map(|peer| rank.fabric.capabilities(peer).send_max).min().unwrap();
     let length = |from: usize, i: usize| match i {
-        // A fabric that moves the longest another way may let shorter ones overtake them.
+        // A fabric that moves the longest messages differently may let shorter messages overtake them.
         _ if i % 100 == 50 => max - from,
         _ if i % 7 == 3 => (i * 131 + from) % max.min(3000),
         _ => i % 33,
@@ -75,11 +74,11 @@ pub fn messages_of_a_peer_keep_their_order<F: Fabric>(rank: &ConformanceRank<F>)
     assert_eq!(rank.fabric.counters().value(done.unwrap()), before + later, "completed too often");
 }
 
-/// A flood of one sender does not keep the messages of others, which have left them, from being received.
+/// Checks that a flood of one sender does not keep the messages of other senders from being received, if those have left.
 pub fn nobody_is_starved<F: Fabric>(rank: &ConformanceRank<F>) {
     const FLOOD: u64 = 50_000;
     const SWEEP: u64 = 64;
-    // Within the fewest credits of any fabric: they leave before anything is received.
+    // Number of messages within the minimum of credits of any fabric, so that they leave before anything is received.
     const FEW: u64 = 2;
     let size = rank.size();
     if rank.rank() != 0 {
@@ -87,7 +86,7 @@ pub fn nobody_is_starved<F: Fabric>(rank: &ConformanceRank<F>) {
         for i in 0..n {
             assert_eq!(rank.fabric.send(0, Head([i, 0, 0]), Sge::EMPTY, None), PostOutcome::Done);
         }
-        // The first message of a peer may take a connection to be made, which needs both.
+        // The first message to a peer may need a connection, which both sides have to make.
         if rank.rank() > 1 {
             rank.until(|| rank.fabric.idle());
         }
@@ -98,7 +97,7 @@ pub fn nobody_is_starved<F: Fabric>(rank: &ConformanceRank<F>) {
         let total = FLOOD + FEW * (size as u64 - 2);
         for n in 1..=total {
             got[rank.take_bytes(None).0] += 1;
-            // As the layer above does: nothing moves but by progress.
+            // The layer above calls `progress`, too. Without it nothing moves.
             if n % SWEEP == 0 {
                 rank.fabric.progress();
             }
@@ -110,7 +109,7 @@ pub fn nobody_is_starved<F: Fabric>(rank: &ConformanceRank<F>) {
     }
 }
 
-/// A payload up to `inline_max` may be overwritten after the call, room or no room.
+/// Checks that a payload up to `inline_max` may be overwritten after the call, whether there is room or not.
 pub fn short_payloads_are_taken_at_once<F: Fabric>(rank: &ConformanceRank<F>) {
     const MESSAGES: u64 = 5000;
     let peer = (rank.rank() + 1) % rank.size();
@@ -131,7 +130,7 @@ pub fn short_payloads_are_taken_at_once<F: Fabric>(rank: &ConformanceRank<F>) {
     }
 }
 
-/// 100 000 messages to somebody who does not look, some of them long; then all arrive.
+/// Sends 100 000 messages, some of them long, to a rank that does not poll. Checks that all arrive later.
 pub fn what_has_no_room_is_kept_and_delivered<F: Fabric>(rank: &ConformanceRank<F>) {
     const MESSAGES: u64 = 100_000;
     let last = rank.size() - 1;

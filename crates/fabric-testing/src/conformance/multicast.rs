@@ -5,7 +5,7 @@ use weft_fabric::{Datagram, Fabric, FabricExt, GroupId, Head};
 
 const GROUP: GroupId = GroupId(7);
 const OTHER: GroupId = GroupId(8);
-/// How many datagrams a member wants to see.
+/// Number of datagrams that a member wants to see.
 const WANTED: usize = 20;
 
 fn listen<F: Fabric>(rank: &ConformanceRank<F>) -> Option<(Datagram, Vec<u8>)> {
@@ -15,7 +15,7 @@ fn listen<F: Fabric>(rank: &ConformanceRank<F>) -> Option<(Datagram, Vec<u8>)> {
     Some((datagram, into))
 }
 
-/// Datagram `number`: the number, then a pattern of a length that depends on it.
+/// Returns datagram `number`: the number, then a pattern of a length that depends on it.
 fn datagram(number: u64, max: usize) -> Vec<u8> {
     let mut bytes = number.to_ne_bytes().to_vec();
     bytes.extend(pattern(number, number as usize * 97 % (max - 7)));
@@ -28,7 +28,7 @@ fn number_of(bytes: &[u8], max: usize) -> u64 {
     number
 }
 
-/// Rank 0 sends until every member has said that it has seen enough; some ranks are not members.
+/// Lets rank 0 send until every member has reported that it has seen enough. Some ranks are not members.
 pub fn datagrams_reach_members_only<F: Fabric>(rank: &ConformanceRank<F>) {
     let max = rank.fabric.capabilities(0).multicast_max;
     if max == 0 {
@@ -40,7 +40,7 @@ pub fn datagrams_reach_members_only<F: Fabric>(rank: &ConformanceRank<F>) {
     if is_member(rank.rank()) {
         rank.fabric.join(GROUP);
     }
-    // Rank 0 is a member, but hears others only.
+    // Rank 0 is a member, but receives only datagrams of other ranks.
     if rank.rank() == 0 {
         rank.fabric.join(GROUP);
     }
@@ -76,7 +76,7 @@ pub fn datagrams_reach_members_only<F: Fabric>(rank: &ConformanceRank<F>) {
         assert!(listen(rank).is_none(), "heard a group that was not joined");
     }
     rank.barrier();
-    // After leaving nothing is heard, apart from what came before.
+    // After `leave` nothing is received, except datagrams that came before.
     rank.fabric.leave(GROUP);
     rank.until(|| listen(rank).is_none());
     rank.barrier();
@@ -85,8 +85,8 @@ pub fn datagrams_reach_members_only<F: Fabric>(rank: &ConformanceRank<F>) {
     assert!(listen(rank).is_none(), "heard a group that was left");
 }
 
-/// All send at once, faster than anybody reads: what is lost is lost whole, and when the flood is
-/// over, a datagram that is repeated often enough arrives.
+/// Lets all ranks send at once, faster than they read. Checks that no datagram arrives in part, and that after the flood a datagram
+/// that is repeated often enough arrives.
 pub fn datagrams_survive_a_flood_whole<F: Fabric>(rank: &ConformanceRank<F>) {
     let max = rank.fabric.capabilities(0).multicast_max;
     if max == 0 {
@@ -110,7 +110,7 @@ pub fn datagrams_survive_a_flood_whole<F: Fabric>(rank: &ConformanceRank<F>) {
     let mut said = false;
     let mut turns = 0u32;
     rank.until(|| {
-        // Not a second flood: what says that all were heard must get through, too.
+        // This must not become a second flood: the messages that report that all were heard must get through, too.
         if turns.is_multiple_of(256) {
             rank.fabric.multicast(GROUP, sge(&mut datagram(5000, max))).unwrap();
         }

@@ -1,4 +1,4 @@
-//! One rank of a world under test: its fabric, and a way around it to agree with the others.
+//! A rank of a world under test: its fabric, and a table on which the ranks agree without the fabric.
 
 use super::Maker;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,10 +7,10 @@ use weft_fabric::{
     ArrivedMessage, Completion, Counter, Fabric, Head, PostOutcome, RemoteAddr, Sge,
 };
 
-/// A wait this long means that it never ends. Far beyond what a loaded machine needs.
+/// Time after which a wait counts as one that never ends. It is far beyond what a loaded machine needs.
 const FOREVER: Duration = Duration::from_secs(120);
 
-/// What the ranks agree on without the fabric.
+/// Table on which the ranks agree without the fabric.
 #[derive(Default)]
 struct Table {
     state: Mutex<State>,
@@ -31,7 +31,7 @@ impl Table {
     }
 }
 
-/// Runs `check` on every rank of a world. A panic of one rank ends the others.
+/// Runs `check` on every rank of a world. A panic of one rank ends the other ranks.
 pub fn run<F: Fabric>(makers: Vec<Maker<F>>, check: impl Fn(&ConformanceRank<F>) + Sync) {
     let table = Table::default();
     let size = makers.len();
@@ -50,7 +50,7 @@ pub fn run<F: Fabric>(makers: Vec<Maker<F>>, check: impl Fn(&ConformanceRank<F>)
             })
             .collect();
         let results: Vec<_> = handles.into_iter().map(|handle| handle.join()).collect();
-        // The first cause, rather than the ranks that only gave up because of it.
+        // The first cause is reported, not the ranks that only gave up because of it.
         let mut payloads: Vec<_> = results.into_iter().filter_map(Result::err).collect();
         payloads.sort_by_key(|p| p.downcast_ref::<&str>().is_some_and(|&text| text == GAVE_UP));
         if let Some(payload) = payloads.into_iter().next() {
@@ -71,27 +71,26 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// One rank in one thread.
+/// A rank of the world, in a thread of its own.
 pub struct ConformanceRank<'t, F> {
-    /// What is checked; it is dropped in the thread that made it, when all ranks have done their
-    /// checks.
+    /// The fabric under test. It is dropped in the thread that made it, after all ranks have done their checks.
     pub fabric: F,
     table: &'t Table,
     size: usize,
 }
 
 impl<F: Fabric> ConformanceRank<'_, F> {
-    /// Its number in the world, as the fabric tells it.
+    /// Returns the number of the rank, as the fabric reports it.
     pub fn rank(&self) -> usize {
         self.fabric.rank()
     }
 
-    /// Ranks of the world: as many as there were makers, whatever the fabric tells.
+    /// Returns the number of ranks: as many as there were makers, whatever the fabric reports.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Makes progress until `ready`.
+    /// Makes progress until `ready` returns true.
     pub fn until(&self, mut ready: impl FnMut() -> bool) {
         let start = Instant::now();
         let mut turns = 0u32;
@@ -115,7 +114,7 @@ impl<F: Fabric> ConformanceRank<'_, F> {
         self.until(|| self.fabric.counters().value(counter) >= value);
     }
 
-    /// All ranks put two numbers on the table and see those of all.
+    /// Puts two numbers of this rank on the table. Returns the numbers of all ranks.
     pub fn gather(&self, mine: [u64; 2]) -> Arc<Vec<[u64; 2]>> {
         let round = {
             let mut state = self.table.lock();
@@ -134,7 +133,7 @@ impl<F: Fabric> ConformanceRank<'_, F> {
         self.table.lock().gathered.clone()
     }
 
-    /// All ranks tell each other an address.
+    /// Publishes an address of this rank. Returns the addresses of all ranks.
     pub fn gather_addresses(&self, mine: RemoteAddr) -> Vec<RemoteAddr> {
         let [a, b, c, d] = mine.words();
         let (first, second) = (self.gather([a, b]), self.gather([c, d]));
@@ -142,12 +141,12 @@ impl<F: Fabric> ConformanceRank<'_, F> {
         both.map(|(&[a, b], &[c, d])| RemoteAddr::from_words([a, b, c, d])).collect()
     }
 
-    /// Waits for all ranks, around the fabric, while making progress.
+    /// Waits for all ranks, without the fabric, while making progress.
     pub fn barrier(&self) {
         self.gather([0; 2]);
     }
 
-    /// The next message, after waiting for it.
+    /// Waits for the next message and returns it.
     pub fn take(&self, from: Option<usize>) -> ArrivedMessage {
         let mut message = None;
         self.until(|| {
@@ -176,20 +175,19 @@ impl<F: Fabric> ConformanceRank<'_, F> {
         self.forget(done);
     }
 
-    /// A counter for one operation, and its value now.
+    /// Returns a counter for one operation, and its present value.
     pub fn completion(&self) -> (Completion, u64) {
         let counter = self.fabric.counters().allocate();
         (Some(counter), self.fabric.counters().value(counter))
     }
 
-    /// Waits until the counter of [`completion`](Self::completion) has come to `value`; the bytes
-    /// of its operations are the caller's again.
+    /// Waits until the counter of [`completion`](Self::completion) has come to `value`. The bytes of its operations belong to the
+    /// caller again.
     pub fn finish(&self, done: Completion, value: u64) {
         self.reach(done.expect("a counter"), value);
     }
 
-    /// Gives the counter of [`completion`](Self::completion) back, when no operation that names it
-    /// is under way.
+    /// Gives the counter of [`completion`](Self::completion) back. No operation that names it may be under way.
     pub fn forget(&self, done: Completion) {
         self.fabric.counters().free(done.expect("a counter"));
     }
@@ -205,11 +203,12 @@ impl<F: Fabric> ConformanceRank<'_, F> {
 
 /// Names `bytes`, which the caller keeps until the operation has completed.
 pub fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: every user in this crate keeps the bytes, untouched, until completion.
+    // SAFETY: `Sge::new` needs memory that stays, unused by others, until the operation is over. Every user in this crate waits for
+    // that.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-/// Bytes that tell number, place and length apart.
+/// Returns bytes that depend on `number`, on their place and on `len`.
 pub fn pattern(number: u64, len: usize) -> Vec<u8> {
     let mut rng = fastrand::Rng::with_seed(number ^ (len as u64) << 40);
     let mut bytes = vec![0; len];

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use weft_fabric::wait::Sleep;
 use weft_fabric::{Fabric, FabricExt, FaultCause, GroupId, Head, RemoteFlag, Sge, until};
 
-/// A sleep that lasts this long was not ended by a ring.
+/// Duration after which a sleep was not ended by a ring.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A wait whose deadline is past ends with [`FaultCause::TimedOut`], unless its counter has reached the
-/// value; then it ends well, however late.
+/// Checks that a wait whose deadline has passed ends with [`FaultCause::TimedOut`], unless its counter has reached the value. Then
+/// the wait ends well, however late.
 pub fn a_deadline_ends_a_wait<F: Fabric>(rank: &ConformanceRank<F>) {
     let counter = rank.fabric.counters().allocate();
     let value = rank.fabric.counters().value(counter);
@@ -30,7 +30,7 @@ pub fn a_deadline_ends_a_wait<F: Fabric>(rank: &ConformanceRank<F>) {
     assert_eq!(late.as_mut().poll(cx), Poll::Ready(Ok(())), "what has been reached is no fault");
 }
 
-/// Goes to sleep whenever there is nothing, without spinning: the hardest case for wake-ups.
+/// Sleeps whenever there is nothing to do, without spinning. This is the hardest case for wake-ups.
 fn sleep_until<F: Fabric>(rank: &ConformanceRank<F>, ready: impl FnMut() -> bool) {
     sleep_at(&*rank.fabric.sleeper(), rank, ready);
 }
@@ -59,8 +59,8 @@ fn sleep_at<F: Fabric>(
     }
 }
 
-/// A token goes around the ranks as message, flag, immediate, atomic and (where nothing is lost)
-/// datagram; everybody else is asleep, or about to be, at every step.
+/// Passes a token around the ranks as message, flag, immediate, atomic and (if none are lost) datagram. All other ranks sleep, or
+/// are about to, at every step.
 pub fn sleepers_are_woken_by_everything<F: Fabric>(rank: &ConformanceRank<F>) {
     const LAPS: u64 = 300;
     let fabric = &rank.fabric;
@@ -121,13 +121,14 @@ pub fn sleepers_are_woken_by_everything<F: Fabric>(rank: &ConformanceRank<F>) {
     fabric.withdraw(region);
 }
 
-/// A sleep without limit, with nothing to come, lasts: whoever sleeps takes no processor. Naps of a millisecond are allowed.
+/// Checks that a sleep without limit lasts while nothing comes, so that a sleeping rank takes no processor. Naps of a millisecond
+/// are allowed.
 pub fn a_sleep_without_limit_lasts<F: Fabric>(rank: &ConformanceRank<F>) {
     const TIME: Duration = Duration::from_millis(100);
-    /// One for each millisecond, and some more.
+    /// Maximum number of sleeps: one per millisecond, and some more.
     const MOST: u32 = 200;
     if rank.fabric.facets().simulated.is_some() {
-        // Nobody sleeps there: time goes on.
+        // Simulated ranks do not sleep: time goes on.
         return;
     }
     let quiet = || while rank.fabric.progress() {};
@@ -163,8 +164,8 @@ pub fn a_sleep_without_limit_lasts<F: Fabric>(rank: &ConformanceRank<F>) {
     rank.barrier();
 }
 
-/// A helper's place hears of solicited messages, of the ends of reads, and of room for what is kept
-/// back. (That it hears of nothing else is no promise.)
+/// Checks that a helper is woken by solicited messages, by completed reads, and by room for operations that were kept back. (No
+/// promise is made that nothing else wakes it.)
 pub fn helpers_are_woken_by_what_is_theirs<F: Fabric>(rank: &ConformanceRank<F>) {
     const LAPS: u64 = 300;
     let fabric = &rank.fabric;
@@ -202,7 +203,7 @@ pub fn helpers_are_woken_by_what_is_theirs<F: Fabric>(rank: &ConformanceRank<F>)
     fabric.withdraw(region);
 }
 
-/// A sender whose messages found no room sleeps until the receiver has made some.
+/// Checks that a sender whose messages found no room sleeps until the receiver has made some.
 fn a_full_peer_wakes_its_sender<F: Fabric>(place: &dyn Sleep, rank: &ConformanceRank<F>) {
     let last = rank.size() - 1;
     let other = if rank.rank() == last { 0 } else { last };
@@ -234,7 +235,7 @@ fn a_full_peer_wakes_its_sender<F: Fabric>(place: &dyn Sleep, rank: &Conformance
     rank.barrier();
 }
 
-/// A datagram wakes its receivers: the sender repeats it only when it was woken by nobody.
+/// Checks that a datagram wakes its receivers. The sender repeats it until all have answered.
 fn datagrams_wake<F: Fabric>(rank: &ConformanceRank<F>) {
     if rank.fabric.capabilities(0).multicast_max == 0 || rank.size() == 1 {
         return;
