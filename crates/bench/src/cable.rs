@@ -1,8 +1,8 @@
-//! `cargo xtask bench --cable RATE`: two ranks at the ends of one cable, which netem makes as slow as RATE in both
-//! directions, so that the network is the limit and not a processor: what overlap of real transfers is measured on. The
-//! cable is in the virtual machine: Weft uses it by soft-RoCE, the peers by TCP, with shared memory off.
+//! `cargo xtask bench --cable RATE`: two ranks at the ends of one cable, which netem limits to RATE in both directions. The network
+//! is then the limit, not a processor, so that overlap of real transfers can be measured. The cable is in the virtual machine. Weft
+//! uses it by soft-RoCE, the peers by TCP, with shared memory off.
 //!
-//! This program runs in both: on the host it builds, and starts the machine and itself therein.
+//! This program runs on the host and in the machine: on the host it builds, and starts the machine and itself inside.
 
 use super::job::BenchJob;
 use super::library::{BenchLibrary, LibraryKind};
@@ -15,34 +15,34 @@ use std::thread::sleep;
 use std::time::Duration;
 use weft_vm::rails::CableAdapters;
 
-/// What says that this program runs in the machine.
+/// Option that marks the run in the machine.
 pub const INSIDE: &str = "--in-the-machine";
-/// Processors of the machine: one for each rank.
+/// Number of processors of the machine: one for each rank.
 const PROCESSORS: &str = "2";
-/// Bytes that a run's largest messages bring onto a cable at least.
+/// Minimum number of bytes that the largest messages of a run bring onto a cable.
 pub const LEAST: u64 = 1 << 20;
-/// What is looked at when asking for a processor's share: after the start, and for so long.
+/// Time from the start to the measurement of the processors' share, and duration of the measurement.
 const LOOK: [Duration; 2] = [Duration::from_secs(4), Duration::from_secs(8)];
 
-/// The first cable of the machine, from inside.
+/// The first cable of the machine, as seen inside the machine.
 pub struct Cable {
     rails: CableAdapters,
 }
 
 impl Cable {
-    /// Makes both ends of every cable as slow as `rate`, in the words of tc-netem(8).
+    /// Limits both ends of every cable to `rate`, as tc-netem(8) writes it.
     pub fn shape(rate: &str) -> Result<Cable, String> {
         let rails = CableAdapters::find()?;
         rails.impair(&["rate", rate])?;
         Ok(Cable { rails })
     }
 
-    /// The network device that rank 0 uses, and rank 1's.
+    /// Returns the network devices of rank 0 and of rank 1.
     fn devices(&self) -> [&str; 2] {
         self.rails.ends.each_ref().map(|end| end[0].trim_start_matches("rxe_"))
     }
 
-    /// Bytes that left by its two ends.
+    /// Returns the number of bytes that left by the two ends of the cable.
     pub fn carried(&self) -> Result<u64, String> {
         let sent = |device: &str| {
             let path = format!("/sys/class/net/{device}/statistics/tx_bytes");
@@ -53,7 +53,7 @@ impl Cable {
         Ok(sent(one)? + sent(other)?)
     }
 
-    /// What the library needs to hear for the cable to be all that its ranks have.
+    /// Sets the environment with which the library uses only the cable between its ranks.
     pub fn environment(&self, library: &BenchLibrary, job: &mut BenchJob) {
         match library.kind {
             LibraryKind::Weft => {
@@ -65,7 +65,7 @@ impl Cable {
             }
             LibraryKind::Intel => {
                 job.env("I_MPI_FABRICS", "ofi").env("I_MPI_OFI_PROVIDER", "tcp");
-                // Where the wheel has its libfabric.
+                // The wheel has its libfabric there.
                 job.env("LD_LIBRARY_PATH", library.prefix.join("lib"));
             }
             LibraryKind::Mpich | LibraryKind::Other => {
@@ -75,7 +75,7 @@ impl Cable {
         }
     }
 
-    /// What comes before the program's name on each of the two ranks.
+    /// Returns the words before the program's name on each of the two ranks.
     pub fn words(&self, kind: LibraryKind) -> [Vec<String>; 2] {
         let keys: &[&str] = match kind {
             LibraryKind::Weft => return [vec![], vec![]],
@@ -91,7 +91,7 @@ impl Cable {
     }
 }
 
-/// On the host: runs the command line once more, in the machine. `programs` is the folder of what was built.
+/// Runs the command line again in the machine. The caller is on the host. `programs` is the folder of the built programs.
 pub fn outside(
     args: &BenchArgs,
     libraries: &[BenchLibrary],
@@ -120,14 +120,14 @@ pub fn outside(
     }
 }
 
-/// Inside: where results can be written.
+/// Returns the folder in which results can be written. The caller is in the machine.
 pub fn results() -> Result<PathBuf, String> {
     let out = std::env::var_os("WEFT_VM_OUT").ok_or("this is not the virtual machine")?;
     Ok(PathBuf::from(out))
 }
 
-/// Inside: says how much of one processor soft-RoCE, netem and the ranks together take while messages of 1 MiB move
-/// and nobody computes or spins.
+/// Measures the share of one processor that soft-RoCE, netem and the ranks together take while messages of 1 MiB move and no rank
+/// computes or spins. Returns a line with it. The caller is in the machine.
 pub fn share(weft: &BenchLibrary, latency: &Path, cable: &Cable) -> Result<String, String> {
     let words = ["--sizes", "1M", "--seconds", "16", "--batch", "1"].map(str::to_owned);
     let mut job = weft.launch(2, latency, &words, Some(cable));
@@ -151,13 +151,13 @@ pub fn share(weft: &BenchLibrary, latency: &Path, cable: &Cable) -> Result<Strin
     ))
 }
 
-/// Seconds that the processors were busy since they began.
+/// Returns the time that the processors were busy since they began, in seconds.
 fn busy() -> Result<f64, String> {
     let text = fs::read_to_string("/proc/stat").map_err(|e| format!("/proc/stat: {e}"))?;
     ticks(&text).ok_or_else(|| format!("/proc/stat: {text}")).map(|ticks| ticks as f64 / 100.0)
 }
 
-/// Of all columns but idle and iowait.
+/// Returns the sum of all columns except idle and iowait.
 fn ticks(text: &str) -> Option<u64> {
     let line = text.lines().find(|l| l.starts_with("cpu "))?;
     let columns: Vec<u64> = line.split_whitespace().skip(1).flat_map(str::parse).collect();

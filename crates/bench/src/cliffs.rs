@@ -1,4 +1,5 @@
-//! `--cliffs`: sizes that take longer than the next larger one, which is never right: whoever sends less could send more.
+//! `--cliffs`: sizes that take longer than the next larger size. A cliff is never right, because a program could send more bytes in
+//! less time.
 
 use super::library::BenchLibrary;
 use super::limits::{self, OneWayLimits};
@@ -11,16 +12,16 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// How much longer than the next larger size one may take.
+/// Maximum ratio of a size's time to that of the next larger size.
 const STEEP: f64 = 1.15;
 
-/// A benchmark: what it shows, bytes of its elements, options, whether it needs two ranks.
+/// A benchmark: name, description, bytes of its elements, options, and true if it needs two ranks.
 type Entry = (&'static str, &'static str, u64, &'static [&'static str], bool);
 
 const OPERATIONS: [Entry; 9] = [
     ("latency", "ping-pong", 1, &[], true),
     ("message_rate", "windows of 64", 1, &["--window", "64"], true),
-    // One number of puts for all sizes; 64 of the largest would be half of a small machine's memory.
+    // The number of puts is the same for all sizes, and 64 of the largest size would take half of a small machine's memory.
     ("put_window", "windows of 16", 1, &["--window", "16"], true),
     ("get_window", "windows of 16", 1, &["--window", "16"], true),
     ("accumulate_char", "", 1, &[], true),
@@ -30,7 +31,7 @@ const OPERATIONS: [Entry; 9] = [
     ("alltoall", "", 1, &[], false),
 ];
 
-/// A size that took longer than the next larger one: bytes, and microseconds.
+/// A size that took longer than the next larger size, in bytes, with both times in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cliff {
     size: u64,
@@ -44,7 +45,7 @@ impl Cliff {
     }
 }
 
-/// Cliffs of one operation, from its times (bytes, microseconds) in the order of sizes.
+/// Returns the cliffs of one operation, from its times (bytes, microseconds) in the order of sizes.
 fn find(times: &[(u64, f64)]) -> Vec<Cliff> {
     let pairs = times.windows(2).map(|pair| Cliff {
         size: pair[0].0,
@@ -54,7 +55,7 @@ fn find(times: &[(u64, f64)]) -> Vec<Cliff> {
     pairs.filter(|cliff| cliff.ratio() > STEEP).collect()
 }
 
-/// The time of one operation of a figure, in microseconds.
+/// Returns the time of one operation of a figure, in microseconds.
 fn time(size: u64, value: f64, unit: &str) -> Option<f64> {
     match unit {
         "us" => Some(value),
@@ -65,7 +66,7 @@ fn time(size: u64, value: f64, unit: &str) -> Option<f64> {
     .filter(|time| time.is_finite())
 }
 
-/// Medians of a case, by size; `None` of a row whose figure is no time and no rate.
+/// Returns the medians of a case, by size. Leaves out rows whose figure is neither a time nor a rate.
 fn medians(results: &Results, case: usize) -> Vec<(u64, f64)> {
     let of = |row: &BenchRow| Some((row.size, time(row.size, row.median(0)?, &row.unit)?));
     let mut times: Vec<_> = results.rows.iter().filter(|r| r.case == case).filter_map(of).collect();
@@ -79,11 +80,11 @@ fn case(entry: &Entry, ranks: usize, sizes: &[u64], seconds: f64) -> BenchCase {
     BenchCase { about, options, ..BenchCase::new(program, ranks, sizes, seconds) }
 }
 
-/// What was suspected, and what the second look says of it.
+/// A suspected cliff, and the result of its second measurement.
 struct Verdict {
     case: usize,
     cliff: Cliff,
-    /// `None`: it could not be measured again.
+    /// Ratio in the second measurement, or `None` if it could not be measured again.
     again: Option<f64>,
 }
 
@@ -163,7 +164,7 @@ pub fn run(args: BenchArgs, out: PathBuf, weft: BenchLibrary) -> Result<(), Stri
     }
 }
 
-/// A benchmark that was given up has no cliffs, and is no proof of anything.
+/// Fails if a benchmark was given up: it shows no cliffs, which proves nothing.
 fn failed(session: &Session) -> Result<(), String> {
     let given_up =
         |(case, ..): &&(usize, usize, String)| session.results.failed(*case, 0) >= PATIENCE;
@@ -186,7 +187,7 @@ fn judge(suspects: &[Vec<Cliff>], doubtful: &[usize], again: &Results) -> Vec<Ve
     verdicts
 }
 
-/// The cliffs, what was none, and how far each operation is from one.
+/// Formats the cliffs, the suspects that were none, and each operation's steepest ratio.
 fn render(
     cases: &[BenchCase],
     times: &[Vec<(u64, f64)>],
@@ -229,7 +230,7 @@ fn render(
     )
 }
 
-/// All times, a table an operation.
+/// Formats all times, with a table for each operation.
 fn all_times(cases: &[BenchCase], times: &[Vec<(u64, f64)>]) -> String {
     let mut text = String::new();
     for (case, times) in cases.iter().zip(times) {
@@ -244,10 +245,10 @@ fn all_times(cases: &[BenchCase], times: &[Vec<(u64, f64)>]) -> String {
     text
 }
 
-/// A panel an operation, a ring around each cliff.
+/// Returns a panel for each operation, with a ring around each cliff.
 fn panels(cases: &[BenchCase], times: &[Vec<(u64, f64)>], verdicts: &[Verdict]) -> Vec<Panel> {
     let panel = |(number, times): (usize, &Vec<(u64, f64)>)| {
-        // Names of all sizes would lie on each other.
+        // The names of all sizes would overlap.
         let name = |size: u64| {
             let shown = size.is_power_of_two() && size.ilog2().is_multiple_of(4);
             if shown { super::table::size(size) } else { String::new() }
@@ -313,7 +314,7 @@ mod tests {
         assert!(text.lines().any(|l| l.contains("message_rate") && l.ends_with("CLIFF")), "{text}");
         let panels = panels(&cases, &times, &verdicts);
         assert_eq!((panels[0].marks.len(), panels[1].marks.len()), (0, 1));
-        // What could not be repeated counts.
+        // A suspect that could not be measured again counts as a cliff.
         assert!(judge(&suspects, &[1], &results(&[])).iter().all(Verdict::stands));
     }
 

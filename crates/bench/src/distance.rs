@@ -1,18 +1,18 @@
-//! How far apart the two processors are, and which runs may be compared.
+//! Distance between the two processors of a run, and the choice of the runs that may be compared.
 //!
-//! A virtual machine's processors are moved about by its host: now they are two threads of one core, now they
-//! are on different chips, and a cache line takes six times as long between them. What runs in turn then does
-//! not run under the same conditions, and the median says which library had the luck. So the distance is
-//! measured before and after each run, and a case compares runs at one distance only.
+//! The host of a virtual machine moves its processors. At one time they are two threads of one core, at another they are on
+//! different chips, and a cache line takes six times as long between them. Runs in turn are then not under the same conditions, and
+//! the median is a matter of luck. So the distance is measured before and after each run, and a case compares runs at one distance
+//! only.
 
 use super::results::BenchRun;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Times that differ by more belong to different places.
+/// Ratio above which two times belong to different places.
 const STEP: f64 = 1.5;
 
-/// Half a round trip of a cache line, in us: before a run and after it.
+/// Half of the round-trip time of a cache line, in us, before a run and after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LineDistance {
     pub before: f64,
@@ -20,7 +20,7 @@ pub struct LineDistance {
 }
 
 impl LineDistance {
-    /// `None` if the processors were moved in between.
+    /// Returns the mean distance, or `None` if the processors were moved in between.
     fn steady(self) -> Option<f64> {
         let (less, more) = (self.before.min(self.after), self.before.max(self.after));
         (more <= less * STEP).then_some((less + more) / 2.0)
@@ -31,7 +31,7 @@ impl LineDistance {
     }
 }
 
-/// The distances that there were, each the middle of those that belong together, the nearest first.
+/// Returns the distances that occurred, nearest first. Each is the median of a group of similar distances.
 pub fn places(runs: &[BenchRun]) -> Vec<f64> {
     let mut all: Vec<f64> = runs.iter().filter_map(|r| r.distance?.steady()).collect();
     all.sort_by(f64::total_cmp);
@@ -39,15 +39,15 @@ pub fn places(runs: &[BenchRun]) -> Vec<f64> {
     groups.map(|group| group[group.len() / 2]).collect()
 }
 
-/// Which of `places` a run belongs to; `None` if its distance was not measured or changed.
+/// Returns the place in `places` to which a run belongs, or `None` if its distance was not measured or changed.
 fn place(run: &BenchRun, places: &[f64]) -> Option<usize> {
     let distance = run.distance?.steady()?;
     let off = |place: &f64| (place / distance).max(distance / place);
     (0..places.len()).min_by(|a, b| off(&places[*a]).total_cmp(&off(&places[*b])))
 }
 
-/// The place at which a case has most runs of the library that has fewest there; of several the farthest,
-/// where two ranks most often are. `None` if there is none where each library ran.
+/// Returns the place with the most runs of a case, counted for the library with the fewest runs there. Of equal places it takes the
+/// farthest, where two ranks most often are. Returns `None` if there is no place where each library ran.
 pub fn choose(runs: &[BenchRun], case: usize, places: &[f64]) -> Option<usize> {
     let of_case = || runs.iter().filter(|r| r.case == case);
     let libraries: BTreeSet<usize> = of_case().map(|r| r.library).collect();
@@ -63,7 +63,7 @@ pub fn choose(runs: &[BenchRun], case: usize, places: &[f64]) -> Option<usize> {
     (0..places.len()).max_by_key(|&at| least(at)).filter(|&at| least(at) > 0)
 }
 
-/// Whether `run` is among those that its case compares.
+/// Returns true if `run` is among the runs that its case compares.
 pub fn counts(run: &BenchRun, chosen: Option<usize>, places: &[f64]) -> bool {
     chosen.is_none_or(|at| place(run, places) == Some(at))
 }

@@ -1,4 +1,4 @@
-//! `--files`: reads and writes of files, beside the peers' ROMIO and OMPIO.
+//! `--files`: reads and writes of files, compared with the peers' ROMIO and OMPIO.
 
 use super::job::BenchJob;
 use super::library::{BenchLibrary, LibraryKind};
@@ -11,12 +11,12 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// Where files lie, and the option that says so. A folder in memory measures the library; one on a device, with a page cache
-/// before it, what programs have.
+/// Places of the files, with the option for each. A folder in memory measures the library. A folder on a device, behind the page
+/// cache, shows the speed that programs see.
 const PLACES: [(&str, &[&str]); 2] =
     [("tmpfs", &["--folder", "/dev/shm"]), ("disk", &["--folder", "/var/tmp"])];
 
-/// Program, ranks, sizes, how much longer than usual each size takes, and whether it is run on the disk alone.
+/// Program, ranks, sizes, factor on the usual time of each size, and true if it runs only on the disk.
 type Entry = (&'static str, &'static [usize], &'static str, f64, bool);
 
 const ENTRIES: &[Entry] = &[
@@ -33,7 +33,8 @@ const ENTRIES: &[Entry] = &[
     ("file_open", &[1, 2, 4], "0", 2.0, false),
 ];
 
-/// The cases of the benchmarks asked for (all if `asked` is empty); `seconds` is the time for each size of a quick one.
+/// Returns the cases of the requested benchmarks (all if `asked` is empty). `seconds` is the time for each size of a case with
+/// factor 1.
 pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<BenchCase>, String> {
     let names: BTreeSet<&str> = ENTRIES.iter().map(|(program, ..)| *program).collect();
     if let Some(unknown) = asked.iter().find(|a| !names.contains(a.as_str())) {
@@ -57,13 +58,13 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<BenchCase>, String> {
     Ok(cases)
 }
 
-/// Programs whose figures the system's copies decide, or the device: the same for all libraries.
+/// Programs whose figures depend on the system's copies or on the device, which are the same for all libraries.
 const COPIED: [&str; 3] = ["file_block_write", "file_block_read", "file_block_sync"];
 
-/// Of the best peer's rate, where a copy or a device decides.
+/// Minimum share of the best peer's rate, if a copy or a device decides.
 const LEVEL: f64 = 0.95;
 
-/// The figures that meet what is aimed at, and all: where the library decides, and where it does not.
+/// Counts the figures that meet the aim, and all figures: first those that the library decides, then those that it does not.
 fn met(cases: &[BenchCase], libraries: &[BenchLibrary], results: &Results) -> [(usize, usize); 2] {
     let ours = |library: usize| libraries[library].kind == LibraryKind::Weft;
     let mut counts = [(0, 0); 2];
@@ -77,13 +78,13 @@ fn met(cases: &[BenchCase], libraries: &[BenchLibrary], results: &Results) -> [(
     counts
 }
 
-/// Whether all of it was measured as it is to be published.
+/// Returns true if everything was measured as it has to be for publication.
 pub fn is_whole(args: &BenchArgs) -> bool {
     let usual = args.benchmarks.is_empty() && args.ranks.is_empty() && args.sizes.is_none();
     args.files && usual && !args.quick && !args.quickest && args.rounds() >= 7
 }
 
-/// Writes `files.md` and `files.svg`: `short` has the ratios, `all` every figure. Where they are now.
+/// Writes `files.md` and `files.svg`. `short` has the ratios, `all` every figure. Returns a text that says where the files are.
 pub fn publish(
     (short, all): (&str, &str),
     rounds: usize,
@@ -137,7 +138,7 @@ mod tests {
         let cases = cases(&asked, 0.1).unwrap();
         let open = cases.iter().position(|case| case.program == "file_open").unwrap();
         let mut results = Results::default();
-        // Rates of a copy, and times of the library, both 3 per cent short.
+        // Rates of a copy, and times of the library. Both are 3 per cent worse than the peer's.
         for (case, [mine, other], unit) in [(0, [97, 100], "GB/s"), (open, [103, 100], "us")] {
             for (library, value) in [mine, other].into_iter().enumerate() {
                 let line = format!("{{\"size\":8,\"value\":{value},\"unit\":\"{unit}\"}}");

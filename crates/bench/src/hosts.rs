@@ -1,8 +1,8 @@
-//! `cargo xtask bench --hosts N`: ranks on N hosts, made of network namespaces with one cable each (`cargo xtask net`), all libraries
-//! by TCP over the same cables. Each is told which interface, which launch agent and that it shares processors with nobody
-//! or with many, and else left as it comes.
+//! `cargo xtask bench --hosts N`: ranks on N hosts, made of network namespaces with one cable each (`cargo xtask net`), with all
+//! libraries by TCP over the same cables. Each library is told its interface, its launch agent, and whether it shares processors
+//! with few or many ranks. All other settings are its defaults.
 //!
-//! This program runs twice: outside it builds, and starts the hosts and itself on the first of them.
+//! This program runs twice. Outside it builds, and starts the hosts and itself on the first host.
 
 use super::job::BenchJob;
 use super::library::{BenchLibrary, LibraryKind, threads};
@@ -11,27 +11,27 @@ use super::{BenchArgs, plan};
 use std::path::Path;
 use std::process::Command;
 
-/// What says that this program runs on the first host.
+/// Option that marks the run on the first host.
 pub const INSIDE: &str = "--on-the-first-host";
 
-/// The interface that connects the hosts.
+/// Interface that connects the hosts.
 const INTERFACE: &str = "eth0";
 
-/// Bytes that a run brings onto the cable at least: less is what the launcher says.
+/// Minimum number of bytes that a run brings onto the cable. Fewer come from the launcher alone.
 pub const LEAST: u64 = 20_000;
 
-/// Ranks a host in collective operations, unless told.
+/// Default number of ranks per host in collective operations.
 const CROWD: usize = 16;
 
-/// The hosts, from the first.
+/// The hosts, as seen from the first host.
 pub struct Hosts {
     names: Vec<String>,
-    /// Starts a command on another host, as ssh.
+    /// Command that starts a command on another host, like ssh.
     agent: String,
 }
 
 impl Hosts {
-    /// Those that this process is on.
+    /// Returns the hosts to which this process belongs.
     pub fn find() -> Result<Hosts, String> {
         let told =
             |key: &str| std::env::var(key).map_err(|_| format!("{key} is not set: no hosts"));
@@ -39,7 +39,7 @@ impl Hosts {
         Ok(Hosts { names, agent: told("WEFT_RSH")? })
     }
 
-    /// A job of so many ranks on each host.
+    /// Returns a job with the same number of ranks on each host.
     pub fn launch(&self, library: &BenchLibrary, program: &Path, case: &BenchCase) -> BenchJob {
         let each = case.ranks / self.names.len();
         let slots = |name: &String| format!("{name}:{each}");
@@ -57,7 +57,7 @@ impl Hosts {
             LibraryKind::Intel => {
                 job.env("I_MPI_FABRICS", "shm:ofi").env("I_MPI_OFI_PROVIDER", "tcp");
                 job.env("FI_TCP_IFACE", INTERFACE).env("I_MPI_PIN", "off");
-                // Where the wheel has its libfabric.
+                // The wheel has its libfabric there.
                 job.env("LD_LIBRARY_PATH", library.prefix.join("lib"));
                 self.hydra(&mut job, each, ["-bootstrap", "-bootstrap-exec"])
             }
@@ -84,7 +84,7 @@ impl Hosts {
         job.args([launcher[0], "ssh", launcher[1], &self.agent])
     }
 
-    /// Bytes that came and left by the first host's cable.
+    /// Returns the number of bytes that were received and sent over the first host's cable.
     pub fn carried(&self) -> Result<u64, String> {
         let path = "/proc/net/dev";
         let text = std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
@@ -92,14 +92,14 @@ impl Hosts {
     }
 }
 
-/// Received and sent bytes of the interface.
+/// Returns the number of received and sent bytes of the interface.
 fn carried(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|l| l.trim().strip_prefix(INTERFACE)?.strip_prefix(':'))?;
     let numbers: Vec<u64> = line.split_whitespace().flat_map(str::parse).collect();
     Some(numbers.first()? + numbers.get(8)?)
 }
 
-/// What is measured: of two ranks where there are two hosts, of 16 a host else; or of so many as asked for.
+/// Returns the cases: two ranks if there are two hosts, otherwise 16 ranks per host or the requested numbers.
 pub fn cases(args: &BenchArgs, hosts: usize) -> Result<Vec<BenchCase>, String> {
     let seconds = args.seconds;
     let usual: &[&str] = match hosts {
@@ -124,14 +124,14 @@ pub fn cases(args: &BenchArgs, hosts: usize) -> Result<Vec<BenchCase>, String> {
                 return Err(format!("{ranks} ranks do not fit {hosts} hosts evenly"));
             }
             let sizes = if case.program == "barrier" { "0" } else { "8,1K" }.to_owned();
-            // Time slices are what is measured with many ranks to a processor.
+            // With many ranks per processor the time slices are measured, which takes longer.
             cases.push(BenchCase { ranks, sizes, seconds: 10.0 * seconds, ..case.clone() });
         }
     }
     Ok(cases)
 }
 
-/// Outside: makes the hosts and runs the command line once more on the first.
+/// Makes the hosts and runs the command line again on the first host. The caller is outside of the hosts.
 pub fn outside(args: &BenchArgs, hosts: u8, runs: usize) -> Result<(), String> {
     let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
     let limit = runs as u64 * args.timeout + 300;

@@ -10,11 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Set to a value of its own in each job, so that what a job leaves behind can be told from everything
-/// else.
+/// Variable that has a unique value in each job, so that processes that a job leaves behind can be identified.
 const MARK: &str = "XTASK_BENCH_RUN";
 
-/// What every program may see of our environment; `BenchJob::inherit` adds to it.
+/// Variables of this process's environment that every program gets. `BenchJob::inherit` adds to them.
 const KEPT: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "CC", "TERM"];
 
 pub struct BenchJob {
@@ -48,33 +47,33 @@ impl BenchJob {
         self
     }
 
-    /// Sets it unless it is set.
+    /// Sets a variable unless it is set already.
     pub fn or_env(&mut self, key: &str, value: &str) -> &mut BenchJob {
         let set = self.command.get_envs().any(|(known, _)| known == key);
         if set { self } else { self.env(key, value) }
     }
 
-    /// Lets the variables through whose names begin with `prefix`.
+    /// Passes on the variables whose names begin with `prefix`.
     pub fn inherit(&mut self, prefix: &str) {
         let ours = std::env::vars_os();
         let named = |key: &OsString| key.to_string_lossy().starts_with(prefix);
         self.command.envs(ours.filter(|(key, _)| named(key)));
     }
 
-    /// The command line, for messages.
+    /// Returns the command line, for messages.
     pub fn text(&self) -> String {
         let words = std::iter::once(self.command.get_program()).chain(self.command.get_args());
         words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Starts it without waiting; its output is dropped.
+    /// Starts the job without waiting. Its output is dropped.
     pub fn start(&mut self) -> Result<Child, String> {
         self.command.stdin(Stdio::null()).stdout(Stdio::null());
         self.command.spawn().map_err(|e| format!("{}: {e}", self.text()))
     }
 
-    /// Runs to the end and returns standard output. An error is a non-zero exit, a signal or the
-    /// time limit; it quotes the end of what the program wrote.
+    /// Runs the job to the end and returns its standard output. An error is a nonzero exit code, a signal or the time limit. It
+    /// quotes the end of the program's output.
     pub fn run(&mut self, limit: Duration) -> Result<String, String> {
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().map_err(|e| format!("{}: {e}", self.text()))?;
@@ -97,7 +96,7 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // A broken pipe is the end of the output like any other.
+            // A broken pipe ends the output like any other end.
             let _ = pipe.read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
@@ -108,7 +107,7 @@ fn joined(thread: JoinHandle<String>) -> String {
     thread.join().unwrap_or_default()
 }
 
-/// The last three lines that say something, in one.
+/// Joins the last three lines that contain letters or digits.
 fn ending(err: &str, out: &str) -> String {
     let text = if err.trim().is_empty() { out } else { err };
     let told: Vec<_> =
@@ -116,7 +115,7 @@ fn ending(err: &str, out: &str) -> String {
     told[told.len().saturating_sub(3)..].join(" / ")
 }
 
-/// `Err` if the limit passed; the child has then been ended: asked first, so that a launcher can
+/// Waits for the child. Returns `Err` if the limit passed and the child has been ended: it is asked first, so that a launcher can
 /// end its ranks, then killed.
 fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus, ()> {
     if let Some(status) = wait_until(child, Instant::now() + limit) {
@@ -140,7 +139,7 @@ fn wait_until(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     }
 }
 
-/// Kills every process that carries the mark of a job, that is, that it started.
+/// Kills every process that carries the mark of a job. These are the processes that the job has started.
 fn end_strays(mark: &str) {
     let mark = format!("{MARK}={mark}");
     let Ok(processes) = std::fs::read_dir("/proc") else { return };
@@ -178,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_program_that_hangs_is_ended_with_its_children() {
-        // The grandchild holds the pipes: without the sweep, run() would wait for it.
+        // The grandchild holds the pipes. Without `end_strays`, `run` would wait for it.
         let error = shell("sleep 1000 & sleep 1000").run(Duration::from_millis(50)).unwrap_err();
         assert!(error.contains("not done after"), "{error}");
     }

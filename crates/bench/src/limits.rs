@@ -1,5 +1,5 @@
-//! The sizes at which Weft goes another way, as it says itself: counters of messages, `weft explain`, and the little that
-//! neither tells.
+//! Sizes at which Weft changes its method, from three sources: its counters of messages, `weft explain`, and constants in the
+//! source that neither of the two shows.
 
 use super::job::BenchJob;
 use super::library::BenchLibrary;
@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-/// The largest size that is looked at, in bytes.
+/// Maximum size that is measured, in bytes.
 pub const MOST: u64 = 4 << 20;
 
-/// Limits that no counter and no explanation shows: a constant, and the source file that has it.
+/// Limits that no counter and no explanation shows: a source file, and the constant in it.
 const OF_SOURCE: &[(&str, &str)] = &[("crates/fabric-shm/src/ring.rs", "INLINE")];
 
-/// What `weft explain` calls an operation, and the benchmarks that it is the way of.
+/// Operations as `weft explain` names them, with the benchmarks that use them.
 const EXPLAINED: [(&str, &[&str]); 7] = [
     ("send", &["latency", "message_rate"]),
     ("put", &["put_window"]),
@@ -25,20 +25,20 @@ const EXPLAINED: [(&str, &[&str]); 7] = [
     ("alltoall", &["alltoall"]),
 ];
 
-/// Largest sizes that go one way, in bytes.
+/// Maximum sizes for which an operation uses one method, in bytes.
 #[derive(Default, Debug)]
 pub struct OneWayLimits {
-    /// Of messages, which collective operations and windows may send, too.
+    /// Limits of messages, which collective operations and windows may send, too.
     messages: BTreeSet<u64>,
-    /// By benchmark.
+    /// Limits of operations, by benchmark.
     own: BTreeMap<&'static str, BTreeSet<u64>>,
-    /// How they were found, and what nobody could tell: lines for the report.
+    /// Sources of the limits, and limits that were not found, as lines for the report.
     pub told: Vec<String>,
 }
 
 impl OneWayLimits {
-    /// All sizes for a benchmark whose elements have `unit` bytes: powers of two up to [`MOST`]; each limit, one element
-    /// less and one more.
+    /// Returns all sizes for a benchmark whose elements have `unit` bytes: powers of two up to [`MOST`], and each limit with one
+    /// element less and one element more.
     pub fn sizes(&self, program: &str, unit: u64) -> Vec<u64> {
         let powers = (0..=MOST.ilog2()).map(|power| 1 << power).filter(|size| size % unit == 0);
         let own = self.own.get(program).into_iter().flatten();
@@ -57,7 +57,7 @@ struct Line {
     limit: u64,
 }
 
-/// Asks the library, on `ranks` ranks; `program` is bench/protocols, built for it.
+/// Asks the library for its limits on `ranks` ranks. `program` is bench/protocols, built for the library.
 pub fn ask(weft: &BenchLibrary, program: &Path, ranks: usize) -> Result<OneWayLimits, String> {
     let mut limits = OneWayLimits::default();
     let told = weft.launch(2, program, &[], None).run(Duration::from_secs(60))?;
@@ -97,7 +97,7 @@ fn list(sizes: &BTreeSet<u64>) -> String {
     sizes.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The way that `weft explain` names for so many bytes: what follows `algorithm` or `protocol`, up to a colon.
+/// Returns the method that `weft explain` names for `bytes` bytes: the text after `algorithm` or `protocol`, up to a colon.
 fn explain(
     weft: &BenchLibrary,
     operation: &str,
@@ -125,7 +125,8 @@ fn named(told: &str) -> Option<String> {
     told.lines().find_map(of)
 }
 
-/// The largest sizes of one way, between powers of two that go different ways. `first`: that of one byte.
+/// Returns the largest sizes of each method, found between powers of two with different methods. `first` is the method for one
+/// byte.
 fn changes(
     way: &mut impl FnMut(u64) -> Result<String, String>,
     first: String,
@@ -146,7 +147,8 @@ fn changes(
     Ok(found)
 }
 
-/// The value of `const NAME: usize = ...;` in a source file: a number, or one shifted. `None` if it is not there.
+/// Reads the value of `const NAME: usize = ...;` in a source file: a number, or a shifted number. Returns `None` if it is not
+/// there.
 fn constant(file: &str, name: &str) -> Result<Option<u64>, String> {
     let path = crate::root().join(file);
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };

@@ -1,16 +1,16 @@
-//! What is known of the machine, and its own limits.
+//! Description of the machine, which results are reported with.
 
 use serde_json::{Value, json};
 use std::fs;
 
-/// The processors that we may use.
+/// Returns the processors that this process may use.
 pub fn processors() -> Vec<usize> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:"));
     parse_list(list.unwrap_or("0").trim())
 }
 
-/// Reads "0-3,8".
+/// Parses a list like "0-3,8".
 fn parse_list(list: &str) -> Vec<usize> {
     let number = |s: &str| s.trim().parse::<usize>().ok();
     list.split(',')
@@ -22,13 +22,13 @@ fn parse_list(list: &str) -> Vec<usize> {
         .collect()
 }
 
-/// How many processes wanted to run, on average over the last minute.
+/// Returns the average number of processes that wanted to run during the last minute.
 pub fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0.0)
 }
 
-/// The processor's name, with family and model, which tell virtual ones apart that hide theirs.
+/// Returns the processor's name, with family and model. They distinguish virtual processors that hide their names.
 fn processor() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
@@ -42,7 +42,7 @@ fn processor() -> String {
     }
 }
 
-/// The caches of the first processor that we may use, as "L2 2048K of 0".
+/// Returns the caches of the first processor that this process may use, as in "L2 2048K of 0".
 fn caches() -> Vec<String> {
     let first = processors().first().copied().unwrap_or(0);
     let of = |index: usize| {
@@ -69,7 +69,7 @@ pub fn describe() -> Value {
             "kernel": kernel(), "load_before": load() })
 }
 
-/// What stands above a table: figures mean nothing without the machine.
+/// Returns the heading of a table. Figures mean nothing without the machine.
 pub fn heading() -> String {
     let caches = caches();
     let caches = if caches.is_empty() { "unknown".to_owned() } else { caches.join(", ") };

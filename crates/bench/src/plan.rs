@@ -1,6 +1,6 @@
-//! Which programs are run on how many ranks, at which sizes.
+//! Programs to run, with their numbers of ranks and their sizes.
 
-/// The benchmarks that can be asked for, in the order of the table.
+/// Available benchmarks, in the order of the table.
 pub const NAMES: [&str; 52] = [
     "latency",
     "bandwidth",
@@ -56,7 +56,7 @@ pub const NAMES: [&str; 52] = [
     "reduce_local",
 ];
 
-/// Those of them that are collective operations.
+/// Benchmarks of collective operations.
 pub const COLLECTIVES: [&str; 10] = [
     "barrier",
     "bcast",
@@ -70,7 +70,7 @@ pub const COLLECTIVES: [&str; 10] = [
     "scan",
 ];
 
-/// Those that show what progress while a program computes is worth, and what it costs.
+/// Benchmarks that show the gain and the cost of progress while a program computes.
 pub const PROGRESS: [&str; 8] = [
     "latency",
     "bandwidth",
@@ -82,23 +82,23 @@ pub const PROGRESS: [&str; 8] = [
     "sweeps",
 ];
 
-/// One program under one condition.
+/// A program under one condition.
 #[derive(Clone, Debug)]
 pub struct BenchCase {
     pub program: &'static str,
     pub ranks: usize,
-    /// A foreign busy loop runs on each processor meanwhile.
+    /// True if a foreign busy loop runs on each processor at the same time.
     pub loaded: bool,
-    /// What sets it apart from other cases of the program, in words; and the options that do.
+    /// Difference from other cases of the program, in words, and the options that make it.
     pub about: &'static str,
     pub options: &'static [&'static str],
     pub sizes: String,
-    /// Time for each size.
+    /// Time for each size, in seconds.
     pub seconds: f64,
 }
 
 impl BenchCase {
-    /// The program as it comes, on processors of their own.
+    /// Returns a case of the program without options, whose ranks have processors of their own.
     pub fn new(program: &'static str, ranks: usize, sizes: String, seconds: f64) -> BenchCase {
         BenchCase { program, ranks, loaded: false, about: "", options: &[], sizes, seconds }
     }
@@ -109,7 +109,7 @@ impl BenchCase {
         format!("{}, {} ranks{load}{about}{}", self.program, self.ranks, self.about)
     }
 
-    /// Options of the C program.
+    /// Returns the options of the C program.
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments: Vec<String> =
             ["--sizes", &self.sizes, "--seconds"].map(str::to_owned).to_vec();
@@ -122,8 +122,8 @@ impl BenchCase {
     }
 }
 
-/// The cases of the benchmarks asked for (all if `asked` is empty); `seconds` is the time for each
-/// size where a rank has a processor of its own.
+/// Returns the cases of the requested benchmarks (all if `asked` is empty). `seconds` is the time for each size if a rank has a
+/// processor of its own.
 pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<BenchCase>, String> {
     if let Some(unknown) = asked.iter().find(|a| !NAMES.contains(&a.as_str())) {
         return Err(format!("no benchmark '{unknown}'; there are {}", NAMES.join(", ")));
@@ -150,10 +150,10 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<BenchCase>, String> {
     Ok(cases)
 }
 
-/// Ranks, whether busy loops run beside them, sizes, and how much longer than usual each size takes.
+/// Number of ranks, true if busy loops run at the same time, sizes, and factor on the usual time of each size.
 type Run = (usize, bool, &'static str, f64);
 
-/// How a benchmark is run.
+/// Returns the runs of a benchmark.
 fn runs(program: &str) -> &'static [Run] {
     match program {
         "latency" | "latency_multiple" | "latency_fresh" => {
@@ -171,12 +171,12 @@ fn runs(program: &str) -> &'static [Run] {
         "overlap_receiver" | "overlap_sender" => &[(2, false, "8K,64K,256K,1M,4M", 2.0)],
         "fence_empty" => &[(2, false, "0", 1.0), (4, false, "0", 2.5)],
         "fence_put" | "fence_neighbors" => &[(2, false, "8,1K,64K", 1.0), (4, false, "8,1K", 2.5)],
-        // Of an edge, and of one rank's part of the table.
+        // The sizes are those of an edge, or of one rank's part of the table.
         "halo_onesided" | "halo_twosided" => {
             &[(2, false, "64,512,4K", 1.0), (4, false, "64,512,4K", 2.5)]
         }
         "stencil_overlap" => &[(2, false, "512,4K,16K", 2.0), (4, false, "512,4K", 5.0)],
-        // Of a matrix's dimension, and of the points of an edge of a cell; on squares of ranks.
+        // The sizes are the dimension of a matrix, or the number of points on an edge of a cell. The number of ranks is a square.
         "cannon" | "cannon_threads" => &[(4, false, "128,256,512", 2.5)],
         "sweeps" => &[(4, false, "16,32,64", 2.5)],
         "hash_onesided" | "hash_twosided" => &[(2, false, "64K,1M", 1.0), (4, false, "64K", 2.5)],
@@ -184,8 +184,7 @@ fn runs(program: &str) -> &'static [Run] {
             &[(2, false, "8,1K,64K,1M", 1.0)]
         }
         "idle" => &[(2, false, "0", 10.0)],
-        // Stalls of whole time slices are what is measured with more ranks than processors:
-        // that takes longer.
+        // With more ranks than processors, stalls of whole time slices are measured, which takes longer.
         "barrier" => &[
             (2, false, "0", 1.0),
             (4, false, "0", 5.0),
@@ -204,8 +203,8 @@ fn runs(program: &str) -> &'static [Run] {
     }
 }
 
-/// Every collective operation asked for (all if `asked` is empty) on 2, 4 and 8 ranks at sizes from 8
-/// bytes to 4 MiB, and on 8 ranks beside busy loops.
+/// Returns the requested collective operations (all if `asked` is empty) on 2, 4 and 8 ranks at sizes from 8 bytes to 4 MiB, and on
+/// 8 ranks with busy loops in the background.
 pub fn matrix(asked: &[String], seconds: f64) -> Result<Vec<BenchCase>, String> {
     const SIZES: &str = "8,64,512,4K,16K,64K,256K,1M,4M";
     if let Some(unknown) = asked.iter().find(|a| !COLLECTIVES.contains(&a.as_str())) {

@@ -1,4 +1,4 @@
-//! One SVG with a panel for each benchmark: figure over message size, or over ranks.
+//! An SVG with a panel for each benchmark: figures by message size, or by number of ranks.
 
 use super::library::{BenchLibrary, LibraryKind};
 use super::plan::BenchCase;
@@ -11,7 +11,7 @@ use std::path::Path;
 
 const COLUMNS: usize = 2;
 const PANEL: (u32, u32) = (560, 380);
-/// Distinct also to the colour-blind (after Okabe and Ito); the first is Weft's.
+/// Colours of the lines, distinct also to the colour-blind (after Okabe and Ito). The first colour is Weft's.
 const COLOURS: [RGBColor; 9] = [
     RGBColor(213, 94, 0),
     RGBColor(0, 114, 178),
@@ -24,21 +24,21 @@ const COLOURS: [RGBColor; 9] = [
     RGBColor(128, 128, 128),
 ];
 
-/// A panel: a line for each library through (place on the x axis, median).
+/// A panel with a line for each library through (place on the x axis, median).
 pub struct Panel {
     pub title: String,
     pub unit: String,
-    /// Times, which grow to the right: room for the legend is at the left.
+    /// True if figures grow to the right, as times do. Then there is room for the legend at the left.
     pub rising: bool,
-    /// Labels of the places 0, 1, 2 ...
+    /// Labels of the places 0, 1, 2 and so on.
     pub places: Vec<String>,
     /// By library: (place, median, best run).
     pub lines: Vec<Vec<(f64, f64, f64)>>,
-    /// Points to look at: (place, figure).
+    /// Marked points: (place, figure).
     pub marks: Vec<(f64, f64)>,
 }
 
-/// Writes the plot; `false` if there was nothing to draw.
+/// Writes the plot. Returns `false` if there was nothing to draw.
 pub fn write(
     file: &Path,
     cases: &[BenchCase],
@@ -48,7 +48,7 @@ pub fn write(
     draw_all(file, &panels(cases, libraries.len(), results), libraries)
 }
 
-/// Draws the panels into a file; `false` if there are none.
+/// Draws the panels into a file. Returns `false` if there are none.
 pub fn draw_all(file: &Path, panels: &[Panel], libraries: &[BenchLibrary]) -> Result<bool, String> {
     if panels.is_empty() {
         return Ok(false);
@@ -79,7 +79,7 @@ fn panels(cases: &[BenchCase], libraries: usize, results: &Results) -> Vec<Panel
             panels.push(panel(case.title(), &rows, rows.iter().map(label).collect(), libraries));
         }
     }
-    // The price of a crowd: the smallest size over the number of ranks.
+    // These panels show the cost of more ranks: the smallest size by number of ranks.
     for program in ["barrier", "allreduce", "bcast", "alltoall", "file_open"] {
         let of = |r: &&BenchRow| cases[r.case].program == program;
         let least = results.rows.iter().filter(of).map(|r| r.size).min();
@@ -103,7 +103,7 @@ fn panels(cases: &[BenchCase], libraries: usize, results: &Results) -> Vec<Panel
 fn panel(title: String, rows: &[&BenchRow], places: Vec<String>, libraries: usize) -> Panel {
     let line = |library| {
         let point = |(place, row): (usize, &&BenchRow)| {
-            // A share of nothing has no place on a logarithmic scale.
+            // A share of 0 has no place on a logarithmic scale.
             let shown = |figure: &f64| *figure > 0.0;
             let median = row.median(library).filter(shown)?;
             Some((place as f64, median, row.best(library).filter(shown)?))

@@ -1,4 +1,4 @@
-//! The ratios of many cases in little room: a line a case, a column a size.
+//! Ratios of many cases in little space: a line for each case, a column for each size.
 
 use super::library::{BenchLibrary, LibraryKind};
 use super::plan::BenchCase;
@@ -6,10 +6,9 @@ use super::results::{BenchRow, Results};
 use super::table::{align, figure, size};
 use std::fmt::Write;
 
-/// Weft's median over the best peer's median, then our time in the smallest and the largest size; empty
-/// without us. `!` marks what is short: a time that is more than 3 per cent above the best peer's.
-/// `apart`: how far apart the processors were in the runs that were compared (us), by case, and how many runs
-/// those were; empty where no run was left out.
+/// Formats Weft's median over the best peer's median, then Weft's time at each size. Returns an empty text if Weft was not run. `!`
+/// marks a time that is more than 3 per cent above the best peer's. `apart` is the distance of the processors in the compared runs
+/// (us), by case, and is `None` if no run was left out. The number of compared runs stands next to it.
 pub fn render(
     cases: &[BenchCase],
     apart: &[Option<f64>],
@@ -52,7 +51,7 @@ pub fn render(
     text
 }
 
-/// Weft's median over the best peer's; of a rate the other way round, so that more is always worse.
+/// Returns Weft's median over the best peer's median. For a rate it is the inverse, so that more is always worse.
 pub fn ratio(row: &BenchRow, ours: impl Fn(usize) -> bool) -> Option<f64> {
     let (mine, best) = (row.best_median(&ours)?, row.best_median(|l| !ours(l))?);
     Some(if row.lower_is_better() { mine / best } else { best / mine })

@@ -1,20 +1,20 @@
-//! What was measured: samples by case, size and library, and their medians.
+//! Measured samples by case, size and library, and their medians.
 
 use super::distance::{self, LineDistance};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// One line of a benchmark's output.
+/// A line of a benchmark's output.
 #[derive(Deserialize, Clone, Debug)]
 pub struct BenchLine {
     pub size: u64,
     pub value: f64,
     pub unit: String,
-    /// From the quickest batch, if there are several.
+    /// Figure of the fastest batch, if there are several.
     pub best: Option<f64>,
 }
 
-/// One line of `limit`'s output.
+/// A line of the output of `limit`.
 #[derive(Deserialize, Clone, Debug)]
 pub struct LimitLine {
     pub limit: String,
@@ -23,21 +23,21 @@ pub struct LimitLine {
     pub best: f64,
 }
 
-/// A row of the table: one figure, a sample a run for each library.
+/// A row of the table: one figure, with one sample per run for each library.
 #[derive(Clone, Debug)]
 pub struct BenchRow {
     /// Index into the list of cases.
     pub case: usize,
-    /// In bytes.
+    /// Message size in bytes.
     pub size: u64,
     pub unit: String,
-    /// By index into the list of libraries.
+    /// Samples, by index into the list of libraries.
     pub samples: BTreeMap<usize, Vec<f64>>,
 }
 
 impl BenchRow {
-    /// Times and shares of a processor: less is better. Rates, and the share that is hidden or
-    /// available: more is.
+    /// Returns true if less is better: times and shares of a processor. For rates, and for shares of time that is hidden or
+    /// available, more is better.
     pub fn lower_is_better(&self) -> bool {
         self.unit == "%" || self.unit.split(' ').next() == Some("us")
     }
@@ -46,7 +46,7 @@ impl BenchRow {
         median(self.samples.get(&library)?)
     }
 
-    /// The best of all runs: the least time or the greatest rate.
+    /// Returns the best of all runs: the shortest time or the highest rate.
     pub fn best(&self, library: usize) -> Option<f64> {
         let samples = self.samples.get(&library)?.iter().copied();
         if self.lower_is_better() {
@@ -56,7 +56,7 @@ impl BenchRow {
         }
     }
 
-    /// The best median of the libraries that are `wanted`.
+    /// Returns the best median of the libraries for which `wanted` returns true.
     pub fn best_median(&self, wanted: impl Fn(usize) -> bool) -> Option<f64> {
         let wanted = self.samples.keys().filter(|l| wanted(**l)).filter_map(|l| self.median(*l));
         if self.lower_is_better() {
@@ -67,27 +67,27 @@ impl BenchRow {
     }
 }
 
-/// One run of a benchmark.
+/// A run of a benchmark.
 #[derive(Clone, Debug)]
 pub struct BenchRun {
     /// Index into the list of cases.
     pub case: usize,
     /// Index into the list of libraries.
     pub library: usize,
-    /// `None` if it was not measured: there is one processor, or the ranks are elsewhere.
+    /// Distance of the processors, or `None` if it was not measured: there is one processor, or the ranks are elsewhere.
     pub distance: Option<LineDistance>,
     pub lines: Vec<BenchLine>,
 }
 
 #[derive(Default)]
 pub struct Results {
-    /// The one sample of a library is of the quickest batch of all its runs.
+    /// True if a library has one sample only, from the fastest batch of all its runs.
     quickest: bool,
     pub rows: Vec<BenchRow>,
     runs: Vec<BenchRun>,
-    /// Samples of the machine's limits by name and size.
+    /// Samples of the machine's limits, by name and size.
     pub limits: BTreeMap<(String, u64), Vec<f64>>,
-    /// (case, library) and why; as many as there were failed runs.
+    /// Failed runs: case, library and reason.
     pub failures: Vec<(usize, usize, String)>,
 }
 
@@ -96,7 +96,7 @@ impl Results {
         Results { quickest, ..Results::default() }
     }
 
-    /// Takes in the output of one run. An error is output that is not ours.
+    /// Takes the output of one run. Fails if it is not the output of a benchmark.
     pub fn add(
         &mut self,
         case: usize,
@@ -134,8 +134,8 @@ impl Results {
         }
     }
 
-    /// From here on the rows of a case hold the runs at one distance of the processors, if there is one at
-    /// which each library ran; returns for each of the `cases` that distance (us), if there were several.
+    /// Reduces the rows of each case to the runs at one distance of the processors, if there is a distance at which each library
+    /// ran. Returns that distance (us) for each of the `cases`, if there were several distances.
     pub fn like_with_like(&mut self, cases: usize) -> Vec<Option<f64>> {
         let runs = std::mem::take(&mut self.runs);
         let places = distance::places(&runs);
@@ -162,7 +162,7 @@ impl Results {
         &mut self.rows[at]
     }
 
-    /// Takes in the output of `limit`.
+    /// Takes the output of `limit`.
     pub fn add_limits(&mut self, output: &str) -> Result<(), String> {
         for text in output.lines() {
             let line: LimitLine =
@@ -172,7 +172,7 @@ impl Results {
         Ok(())
     }
 
-    /// The limit that a figure of `program` is held against.
+    /// Returns the limit with which a figure of `program` is compared.
     pub fn limit(&self, program: &str, size: u64) -> Option<f64> {
         let name = match program {
             "latency" if size <= 8 => "ping_pong",
@@ -188,7 +188,7 @@ impl Results {
     }
 }
 
-/// `None` for no samples.
+/// Returns the median, or `None` if there are no samples.
 pub fn median(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -252,7 +252,7 @@ mod tests {
             let line = format!("{{\"size\":8,\"value\":4,\"unit\":\"{unit}\"}}");
             results.add(0, 0, None, &line).unwrap();
         }
-        // A size may have several figures, told apart by their units.
+        // A size may have several figures, which differ in their units.
         let told = results.rows.iter().map(|r| (r.unit.as_str(), r.lower_is_better()));
         assert_eq!(told.collect::<Vec<_>>(), units);
     }

@@ -1,4 +1,4 @@
-//! `--rows`: what decides whether Weft is at least as quick as the best of its peers, a line for each figure.
+//! `--rows`: the figures that decide whether Weft is at least as fast as the best of its peers, a line for each figure.
 
 use super::library::{BenchLibrary, LibraryKind};
 use super::plan::BenchCase;
@@ -6,17 +6,17 @@ use super::results::{BenchRow, Results};
 use super::table::{align, figure, size};
 use std::collections::BTreeSet;
 
-/// From this size on a copy bounds an operation, and below it latency does. In bytes.
+/// Minimum size at which a copy bounds an operation, in bytes. Below it, latency does.
 const COPIED: u64 = 4 << 10;
 
-/// How much longer than the best peer an operation may take that a copy bounds: all copy at about the same speed.
+/// Maximum ratio to the best peer's time if a copy bounds the operation: all libraries copy at about the same speed.
 const LEVEL: f64 = 1.05;
 
 const WINDOW: (&str, &[&str]) = ("windows of 64", &["--window", "64"]);
 const PLAIN: (&str, &[&str]) = ("", &[]);
 const FIXED: (&str, &[&str]) = ("one root", &["--fixed"]);
 
-/// Program, ranks, sizes, what it is called, options.
+/// Program, ranks, sizes, then description and options.
 type Entry = (&'static str, usize, &'static str, (&'static str, &'static [&'static str]));
 
 const ROWS: &[Entry] = &[
@@ -45,7 +45,7 @@ const ROWS: &[Entry] = &[
     ("reduce", 4, "1M", FIXED),
 ];
 
-/// The cases of the benchmarks asked for (all if `asked` is empty); `seconds` is the time for each size where a rank has a
+/// Returns the cases of the requested benchmarks (all if `asked` is empty). `seconds` is the time for each size if a rank has a
 /// processor of its own.
 pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<BenchCase>, String> {
     let names: BTreeSet<&str> = ROWS.iter().map(|(program, ..)| *program).collect();
@@ -63,7 +63,7 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<BenchCase>, String> {
     Ok(ROWS.iter().filter(asked).map(case).collect())
 }
 
-/// The table: medians, how many times as long as the best peer Weft takes, and whether that is what it should be.
+/// Formats the table: medians, the ratio of Weft's time to the best peer's, and whether the ratio meets its aim.
 pub fn render(cases: &[BenchCase], libraries: &[BenchLibrary], results: &Results) -> String {
     let ours = |library: usize| libraries[library].kind == LibraryKind::Weft;
     let mut head = ["operation", "size", "unit"].map(str::to_owned).to_vec();

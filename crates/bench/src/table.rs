@@ -5,8 +5,8 @@ use super::plan::BenchCase;
 use super::results::{BenchRow, Results};
 use std::fmt::Write;
 
-/// A cell for each library: the median and, in brackets, the best run.
-/// `apart`: the distance of the processors, by case, where runs at others were left out.
+/// Formats a cell for each library: the median and, in brackets, the best run. `apart` is the distance of the processors by case,
+/// if runs at other distances were left out.
 pub fn render(
     cases: &[BenchCase],
     apart: &[Option<f64>],
@@ -67,7 +67,7 @@ fn cells(
     if weft {
         let best = row.best_median(|library| !ours(library));
         let ratio = mine.zip(best).map(|(mine, best)| mine / best);
-        // To a share of nothing (no time hidden) there is no ratio.
+        // If the best peer's share is 0 (no time hidden), there is no ratio.
         let ratio = ratio.filter(|r| r.is_finite());
         cells.push(ratio.map_or("-".to_owned(), |r| format!("{r:.2}")));
         cells.push(ratio.map_or("-", |r| verdict(r, row.lower_is_better())).to_owned());
@@ -81,7 +81,7 @@ fn cells(
     cells
 }
 
-/// Within 3 per cent is level: runs differ by that much.
+/// Returns the verdict on a ratio. Up to 3 per cent is level, because runs differ by that much.
 fn verdict(ratio: f64, lower_is_better: bool) -> &'static str {
     let gain = if lower_is_better { 1.0 / ratio } else { ratio };
     match gain {
@@ -95,7 +95,7 @@ fn absent(case: usize, library: usize, results: &Results) -> String {
     if results.failed(case, library) > 0 { "failed".to_owned() } else { "-".to_owned() }
 }
 
-/// Three digits that count.
+/// Formats a figure with three significant digits.
 pub fn figure(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
@@ -105,7 +105,7 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-/// Bytes with the suffixes that the benchmarks take.
+/// Formats bytes with the suffixes that the benchmarks accept.
 pub fn size(bytes: u64) -> String {
     match bytes {
         b if b >= 1 << 20 && b % (1 << 20) == 0 => format!("{}M", b >> 20),

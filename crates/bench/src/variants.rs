@@ -1,12 +1,12 @@
-//! One installation in several columns, each with settings of its own.
+//! One installation in several columns, each with its own settings.
 
 use super::library::{BenchLibrary, LibraryKind};
 use std::fmt::Write;
 
-/// The designs of Weft's progress, as `WEFT_PROGRESS` names them.
+/// Designs of Weft's progress, as `WEFT_PROGRESS` names them.
 const DESIGNS: [&str; 4] = ["none", "locked", "signal", "handover"];
 
-/// Settings to run a library with: its name, what the column is called besides, variables.
+/// Settings to run a library with: its name, the label of the column, and variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BenchVariant {
     library: String,
@@ -14,7 +14,7 @@ pub struct BenchVariant {
     settings: Vec<(String, String)>,
 }
 
-/// Reads "weft helper WEFT_PROGRESS=handover".
+/// Parses a text like "weft helper WEFT_PROGRESS=handover".
 pub fn parse(text: &str) -> Result<BenchVariant, String> {
     let mut words = text.split_whitespace();
     let named = words.next().zip(words.next()).filter(|(_, label)| !label.contains('='));
@@ -29,8 +29,8 @@ pub fn parse(text: &str) -> Result<BenchVariant, String> {
     }
 }
 
-/// Each library in its ways of progress: Weft by all designs, a peer as it comes and with its own
-/// asynchronous progress, if it has one.
+/// Returns a column for each way of progress: Weft with all designs, a peer with its defaults and, if it has any, with its own
+/// asynchronous progress.
 pub fn progress(libraries: &[BenchLibrary]) -> Vec<BenchLibrary> {
     let ways = |library: &BenchLibrary| -> Vec<BenchLibrary> {
         let with = |key: &str| library.variant("async", vec![(key.to_owned(), "1".to_owned())]);
@@ -40,14 +40,14 @@ pub fn progress(libraries: &[BenchLibrary]) -> Vec<BenchLibrary> {
                 .to_vec(),
             LibraryKind::Mpich => vec![library.clone(), with("MPIR_CVAR_ASYNC_PROGRESS")],
             LibraryKind::Intel => vec![library.clone(), with("I_MPI_ASYNC_PROGRESS")],
-            // Open MPI 5 is built without: `ompi_info` says "OMPI progress: no".
+            // Open MPI 5 is built without asynchronous progress: `ompi_info` says "OMPI progress: no".
             LibraryKind::OpenMpi | LibraryKind::Other => vec![library.clone()],
         }
     };
     libraries.iter().flat_map(ways).collect()
 }
 
-/// Puts each variant after the columns of its library. An error names one that there is not.
+/// Adds each variant after the columns of its library. The error names a library that does not exist.
 pub fn add(libraries: &mut Vec<BenchLibrary>, variants: &[BenchVariant]) -> Result<(), String> {
     for variant in variants {
         let of = |library: &BenchLibrary| library.folder == variant.library;
@@ -69,7 +69,7 @@ pub fn add(libraries: &mut Vec<BenchLibrary>, variants: &[BenchVariant]) -> Resu
     Ok(())
 }
 
-/// What the columns stand for; empty if each is a library as it comes.
+/// Returns an explanation of the columns, or an empty text if each is a library with its defaults.
 pub fn heading(libraries: &[BenchLibrary], progress: bool) -> String {
     if libraries.iter().all(|l| l.settings.is_empty()) {
         return String::new();
