@@ -457,7 +457,7 @@ impl Session {
     /// Returns the libraries whose ranks could move although there were enough processors.
     fn unbound(&self) -> Vec<&str> {
         if self.hosts.is_some() {
-            return Vec::new(); // nobody is
+            return Vec::new(); // ranks on several hosts are not bound
         }
         let fits = |run: &&Value| {
             let masks = run["output"][0]["affinity"].as_array();

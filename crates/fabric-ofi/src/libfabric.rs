@@ -319,7 +319,7 @@ impl Libfabric {
     /// Posts a message. Returns the result of the library.
     ///
     /// # Safety
-    /// The memory of the message stays as it is until the operation with `context` is over, and `descriptor` belongs to its
+    /// The memory of the message stays as it is until the operation with `context` is complete, and `descriptor` belongs to its
     /// registration.
     #[inline]
     pub unsafe fn send(
@@ -330,18 +330,18 @@ impl Libfabric {
         context: *mut c_void,
     ) -> isize {
         let (ep, at) = (self.ep(), message.ptr().cast_const().cast());
-        // SAFETY: the endpoint is open. `fi_send` needs memory that stays as it is until the operation is over, and its descriptor:
-        // the caller promises both.
+        // SAFETY: the endpoint is open. `fi_send` needs memory that stays as it is until the operation is complete, and its
+        // descriptor: the caller promises both.
         unsafe { ((*(*ep).msg).send)(ep, at, message.len(), descriptor, to, context) }
     }
 
     /// Posts a buffer for the next message. Returns the result of the library.
     ///
     /// # Safety
-    /// The buffer is not touched until the operation with `context` is over, and `descriptor` belongs to its registration.
+    /// The buffer is not touched until the operation with `context` is complete, and `descriptor` belongs to its registration.
     pub unsafe fn post(&self, buffer: Sge, descriptor: *mut c_void, context: *mut c_void) -> isize {
         let (ep, any) = (self.ep(), u64::MAX);
-        // SAFETY: the endpoint is open. `fi_recv` needs a buffer that is not touched until the operation is over, and its
+        // SAFETY: the endpoint is open. `fi_recv` needs a buffer that is not touched until the operation is complete, and its
         // descriptor: the caller promises both.
         unsafe {
             ((*(*ep).msg).recv)(ep, buffer.ptr().cast(), buffer.len(), descriptor, any, context)
@@ -351,8 +351,8 @@ impl Libfabric {
     /// Posts a write or a read of `local` at the address `at` under the key of the peer. Returns the result of the library.
     ///
     /// # Safety
-    /// The local memory lives until the operation with `context` is over. If the provider needs a descriptor, `descriptor` belongs
-    /// to the registration of that memory.
+    /// The local memory lives until the operation with `context` is complete. If the provider needs a descriptor, `descriptor`
+    /// belongs to the registration of that memory.
     pub unsafe fn transfer(
         &self,
         to: u64,
@@ -364,7 +364,7 @@ impl Libfabric {
         let ep = self.ep();
         let (ptr, len) = (local.ptr(), local.len());
         if !write {
-            // SAFETY: the endpoint is open. `fi_read` needs local memory that lives until the operation is over, and its
+            // SAFETY: the endpoint is open. `fi_read` needs local memory that lives until the operation is complete, and its
             // descriptor: the caller promises both.
             return unsafe {
                 ((*(*ep).rma).read)(ep, ptr.cast(), len, descriptor, to, at, key, context)
@@ -384,7 +384,7 @@ impl Libfabric {
             data: 0,
         };
         // SAFETY: the endpoint is open. `fi_writemsg` copies `message` during the call, and the caller promises that the local
-        // memory lives until the operation is over.
+        // memory lives until the operation is complete.
         unsafe { ((*(*ep).rma).writemsg)(ep, &message, FI_DELIVERY_COMPLETE) }
     }
 
@@ -471,7 +471,7 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        // SAFETY: the registration is closed once. Its owner drops it only after the operations that use it are over.
+        // SAFETY: the registration is closed once. Its owner drops it only after the operations that use it are complete.
         unsafe { close(self.mr.cast()) };
     }
 }

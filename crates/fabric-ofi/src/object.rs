@@ -99,7 +99,7 @@ impl Objects {
                 Ok(Objects { facts, kind: Kind::Tcp(Arc::new(tcp)) })
             }
             (&ProviderSource::Library(info), Some(library)) => {
-                // SAFETY: `info` is of the library's list, which `offers` keeps.
+                // SAFETY: `Libfabric::open` needs an `info` of a live list: it belongs to the library's list, which `offers` keeps.
                 let open = unsafe { Libfabric::open(library, offer, info, peers)? };
                 Ok(Objects { facts: open.facts.clone(), kind: Kind::Libfabric(Box::new(open)) })
             }
@@ -208,12 +208,12 @@ impl Objects {
     ) -> Result<MemoryRegistration, Fault> {
         match &self.kind {
             Kind::Libfabric(open) => {
-                // SAFETY: `Libfabric::register` has the same contract: the memory stays mapped.
+                // SAFETY: `Libfabric::register` needs memory that stays mapped: the caller promises it.
                 let made = unsafe { open.register(at, len, access, key) };
                 made.map(MemoryRegistration::Libfabric)
             }
             Kind::Tcp(tcp) => {
-                // SAFETY: `Tcp::register` has the same contract: the memory stays mapped.
+                // SAFETY: `Tcp::register` needs memory that stays mapped: the caller promises it.
                 match unsafe { tcp.register(Sge::new(at, len), key) } {
                     true => Ok(MemoryRegistration::Tcp(tcp.clone(), key)),
                     false => Err(Fault::system("registering memory", libc::EEXIST)),
@@ -280,13 +280,13 @@ impl Objects {
     /// Posts a buffer for the next message. Returns 0, or an error below 0.
     ///
     /// # Safety
-    /// The buffer is not touched until the operation with `context` is over, and `descriptor` belongs to its registration.
+    /// The buffer is not touched until the operation with `context` is complete, and `descriptor` belongs to its registration.
     pub unsafe fn post(&self, buffer: Sge, descriptor: *mut c_void, context: *mut c_void) -> isize {
         match &self.kind {
-            // SAFETY: `Libfabric::post` has the same contract: the buffer is not touched until the operation is over.
+            // SAFETY: `Libfabric::post` needs a buffer that is not touched until the operation is complete: the caller promises it.
             Kind::Libfabric(open) => unsafe { open.post(buffer, descriptor, context) },
             Kind::Tcp(tcp) => {
-                // SAFETY: `Tcp::post` has the same contract: the buffer is not touched until the operation is over.
+                // SAFETY: `Tcp::post` needs a buffer that is not touched until the operation is complete: the caller promises it.
                 unsafe { tcp.post(buffer, context) };
                 0
             }
@@ -296,8 +296,8 @@ impl Objects {
     /// Posts a write or a read of `local` at the address and key `remote` of the peer. Returns 0, or an error below 0.
     ///
     /// # Safety
-    /// The local memory lives until the operation with `context` is over. If the provider needs a descriptor, `descriptor` belongs
-    /// to the registration of that memory.
+    /// The local memory lives until the operation with `context` is complete. If the provider needs a descriptor, `descriptor`
+    /// belongs to the registration of that memory.
     pub unsafe fn transfer(
         &self,
         to: u64,
@@ -308,10 +308,10 @@ impl Objects {
     ) -> isize {
         match &self.kind {
             Kind::Libfabric(open) => {
-                // SAFETY: `Libfabric::transfer` has the same contract: the local memory stays until the operation is over.
+                // SAFETY: `Libfabric::transfer` needs local memory that stays until the operation is complete: the caller promises it.
                 unsafe { open.transfer(to, (local, descriptor), remote, write, context) }
             }
-            // SAFETY: `Tcp::transfer` has the same contract: the local memory stays until the operation is over.
+            // SAFETY: `Tcp::transfer` needs local memory that stays until the operation is complete: the caller promises it.
             Kind::Tcp(tcp) => unsafe { tcp.transfer(to, local, remote, write, context) },
         }
     }

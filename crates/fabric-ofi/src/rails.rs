@@ -284,8 +284,8 @@ impl OfiState {
         let request = self.requests.add(peer, OfiRequest::Probe(rail as u8));
         let context = self.requests.context(request);
         let remote = (at, target.key);
-        // SAFETY: `transfer` needs local memory that lives until the operation is over: allocated memory stays mapped as long as
-        // the fabric. The descriptor is that of its registration.
+        // SAFETY: `transfer` needs local memory that lives until the operation is complete: allocated memory stays mapped as long
+        // as the fabric. The descriptor is that of its registration.
         let posted =
             unsafe { objects.transfer(number, (local, descriptor), remote, false, context) };
         if posted != 0 {

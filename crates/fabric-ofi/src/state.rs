@@ -325,8 +325,8 @@ impl OfiState {
             let memory = self.receiving.memory(buffer);
             let context = self.requests.context(number);
             let descriptor = self.receiving.descriptor(buffer);
-            // SAFETY: `Objects::post` needs a buffer that is not touched until the operation is over: it goes back to the pool only
-            // then. The descriptor is that of the buffer.
+            // SAFETY: `Objects::post` needs a buffer that is not touched until the operation is complete: it goes back to the pool
+            // only then. The descriptor is that of the buffer.
             let posted = unsafe { core.objects.post(memory, descriptor, context) };
             if posted != 0 {
                 self.requests.take(number);

@@ -186,7 +186,7 @@ impl Tcp {
     /// Posts a buffer for the next message.
     ///
     /// # Safety
-    /// The buffer is not touched until the operation is over.
+    /// The buffer is not touched until the operation is complete.
     pub unsafe fn post(&self, buffer: Sge, context: OperationContext) {
         self.inner().shared.posted.push((buffer, context));
     }
@@ -228,7 +228,7 @@ impl Tcp {
     /// Writes or reads a peer's memory at the address and key `remote`.
     ///
     /// # Safety
-    /// The memory of `local` lives until the operation is over.
+    /// The memory of `local` lives until the operation is complete.
     pub unsafe fn transfer(
         &self,
         to: u64,

@@ -117,7 +117,7 @@ impl OfiState {
             MessageSupport::Pieces(library) => library,
             MessageSupport::Parts(tcp) => {
                 // SAFETY: `Tcp::inject` reads the bytes before it returns. The header lives here, and the maker of each other `Sge`
-                // promised (`Sge::new`) that it is readable until the operation is over.
+                // promised (`Sge::new`) that it is readable until the operation is complete.
                 return unsafe { tcp.inject(to, &parts[..1 + body.len()]) };
             }
         };
@@ -141,8 +141,8 @@ impl OfiState {
             let number = self.requests.add(peer, OfiRequest::Send(buffer));
             let context = self.requests.context(number);
             let descriptor = self.sending.descriptor(buffer);
-            // SAFETY: `Libfabric::send` needs memory that stays as it is until the operation is over: the buffer goes back to the
-            // pool only then. `descriptor` is that of the buffer.
+            // SAFETY: `Libfabric::send` needs memory that stays as it is until the operation is complete: the buffer goes back to
+            // the pool only then. `descriptor` is that of the buffer.
             let posted = unsafe { library.send(to, message, descriptor, context) };
             if posted != 0 {
                 self.requests.take(number);
@@ -306,7 +306,7 @@ impl OfiState {
         }
         let access = FI_READ | FI_WRITE;
         // SAFETY: `register` needs memory that stays mapped until the registration is closed. The maker of the `Sge` promised that
-        // until the operation is over (`Sge::new`), and the registration is closed then.
+        // until the operation is complete (`Sge::new`), and the registration is closed then.
         let made = unsafe { objects.register(memory.ptr(), memory.len(), access, random() >> 1) };
         made.map(Held::Own)
     }
@@ -363,7 +363,7 @@ impl OfiState {
         };
         let number = self.requests.add(peer, OfiRequest::Transfer(rail as u8, rest, held));
         let context = self.requests.context(number);
-        // SAFETY: `transfer` needs local memory that lives until the operation is over: the maker of the `Sge` promised it
+        // SAFETY: `transfer` needs local memory that lives until the operation is complete: the maker of the `Sge` promised it
         // (`Sge::new`). The descriptor is that of the memory's registration.
         let posted = unsafe {
             let remote = (at, remote.key);
@@ -449,8 +449,8 @@ impl OfiState {
 
 /// Names bytes that are copied before the call returns.
 fn named(bytes: &[u8]) -> Sge {
-    // SAFETY: `Sge::new` needs memory that stays readable until the operation is over. The bytes are borrowed, and are only read
-    // before the posting call returns.
+    // SAFETY: `Sge::new` needs memory that stays readable until the operation is complete. The bytes are borrowed, and are only
+    // read before the posting call returns.
     unsafe { Sge::new(bytes.as_ptr().cast_mut(), bytes.len()) }
 }
 

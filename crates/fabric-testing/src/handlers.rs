@@ -74,7 +74,7 @@ fn content(round: usize, i: usize) -> Vec<u8> {
 }
 
 fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: `Sge::new` needs memory that stays until the operation is over. Every user keeps its bytes until then.
+    // SAFETY: `Sge::new` needs memory that stays until the operation is complete. Every user keeps its bytes until then.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 

@@ -1,4 +1,4 @@
-//! Whether there is libfabric, or a loud word that there is none.
+//! Test for libfabric on this machine. Without libfabric, the tests print a notice.
 
 use crate::not_run;
 use std::collections::HashMap;
@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use weft_bootstrap::threads;
 use weft_fabric_ofi::{Ofi, OfiOptions};
 
-/// The variable of a machine that has libfabric.
+/// Variable that is set on a machine that has libfabric.
 const OFI: &str = "WEFT_TEST_OFI";
 
-/// Whether there is no such provider here, or no libfabric at all; found out and said once.
+/// Returns true if this machine lacks the provider, or all of libfabric. This is tested and printed once.
 pub fn missing(provider: Option<&str>) -> bool {
     static MISSING: Mutex<Option<HashMap<Option<String>, bool>>> = Mutex::new(None);
     let mut known = MISSING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -20,9 +20,9 @@ pub fn missing(provider: Option<&str>) -> bool {
         if let Some(error) = &error {
             let of = provider.as_ref().map_or(String::new(), |name| format!("'s {name}"));
             let must = match provider.as_deref() {
-                // Later versions of the library have it under the name of `tcp`.
+                // Later versions of the library have this provider under the name `tcp`.
                 Some("net") => "WEFT_TEST_OFI_NET",
-                // Needs an adapter, or soft-RoCE.
+                // This provider needs an adapter, or soft-RoCE.
                 Some("verbs;ofi_rxm") => "WEFT_TEST_OFI_VERBS",
                 _ => OFI,
             };

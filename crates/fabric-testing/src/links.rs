@@ -132,8 +132,8 @@ impl<F: Linked> Process<'_, F> {
         region.local.part(16, LEN - 16).fill(&content);
         let flag = fabric.flag(&region, 8, true);
         let mut name: Vec<u8> = region.remote.words().map(u64::to_le_bytes).concat();
-        // SAFETY: `Sge::new` needs memory that stays until the operation is over. `name` lives until the fabric is idle, after the
-        // messages have left.
+        // SAFETY: `Sge::new` needs memory that stays until the operation is complete. `name` lives until the fabric is idle, after
+        // the messages have left.
         let payload = unsafe { Sge::new(name.as_mut_ptr(), name.len()) };
         for i in 0..FLOOD {
             for &peer in peers {

@@ -269,8 +269,8 @@ impl Fabric for Skeleton {
     fn receive(&self, _from: Option<usize>) -> Option<ArrivedMessage> {
         let (head, copy) = self.loopback.borrow_mut().pop_front()?;
         let copy = OwnedBlock::new(copy);
-        // SAFETY: `Sge::new` needs memory that stays until the operation is over. The block stays in `lent` until `release`, and
-        // its bytes do not move.
+        // SAFETY: `Sge::new` needs memory that stays until the operation is complete. The block stays in `lent` until `release`,
+        // and its bytes do not move.
         let payload = unsafe { Sge::new(copy.first().as_ptr(), copy.len()) };
         self.keys.set(self.keys.get() + 1);
         let token = self.keys.get();

@@ -132,7 +132,7 @@ fn send(fd: &OwnedFd, pieces: &mut [libc::iovec]) -> Result<usize, i32> {
     (message.msg_iov, message.msg_iovlen) = (pieces.as_mut_ptr(), pieces.len());
     loop {
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-        // SAFETY: `sendmsg` needs readable pieces. Their owners keep them until the operations are over (`Sge::new`), and the
+        // SAFETY: `sendmsg` needs readable pieces. Their owners keep them until the operations are complete (`Sge::new`), and the
         // kernel only reads them.
         let count = unsafe { libc::sendmsg(fd.as_raw_fd(), &message, flags) };
         if count >= 0 {

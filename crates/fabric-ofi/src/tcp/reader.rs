@@ -98,7 +98,7 @@ impl MemoryPieces {
                 let (from, to) = (piece.part(offset, n).ptr(), to.part(taken, n).ptr());
                 if !ptr::eq(from, to) {
                     // SAFETY: `copy` needs `n` readable and `n` writable bytes, which may overlap. Both lie in memory that the
-                    // makers of the `Sge`s keep until the operation is over (`Sge::new`).
+                    // makers of the `Sge`s keep until the operation is complete (`Sge::new`).
                     unsafe { ptr::copy(from, to, n) };
                 }
             }
@@ -164,7 +164,7 @@ impl Reader {
             .map(|piece| libc::iovec { iov_base: piece.ptr().cast(), iov_len: piece.len() });
         let room: usize = pieces.all.iter().map(|piece| piece.len()).sum();
         loop {
-            // SAFETY: `readv` needs writable pieces. Their owners keep them until the operations are over (`Sge::new`), and the
+            // SAFETY: `readv` needs writable pieces. Their owners keep them until the operations are complete (`Sge::new`), and the
             // kernel writes no more bytes than they hold.
             let count = unsafe { libc::readv(fd, iov.as_ptr(), pieces.count as libc::c_int) };
             match count {

@@ -34,7 +34,7 @@ fn meet(ends: &[Tcp; 2]) {
 }
 
 fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: `Sge::new` needs memory that stays until the operation is over. Each test below keeps its bytes until then.
+    // SAFETY: `Sge::new` needs memory that stays until the operation is complete. Each test below keeps its bytes until then.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
@@ -93,7 +93,7 @@ fn who_both_connect_have_one_connection() {
         let ends = pair();
         let mut buffers = [[0u8; 64]; 4];
         for (at, buffer) in buffers.iter_mut().enumerate() {
-            // SAFETY: `post` needs a buffer that stays until the operation is over. The buffers live until the end of the round.
+            // SAFETY: `post` needs a buffer that stays until the operation is complete. The buffers outlive the round.
             unsafe { ends[at % 2].post(sge(buffer), context(1)) };
         }
         for tcp in &ends {
@@ -130,7 +130,7 @@ fn all_lengths_come_whole_between_other_frames() {
         let mut got = vec![0u8; len];
         let mut sent = content(len, round);
         let text = content(500 + round, 3);
-        // SAFETY: `post` and `transfer` need memory that lives until the operations are over. The loop below waits for them.
+        // SAFETY: `post` and `transfer` need memory that lives until the operations are complete. The loop below waits for them.
         unsafe {
             ends[1].post(sge(&mut message), context(5));
             assert_eq!(ends[0].transfer(0, sge(&mut got), (start, 9), false, context(1)), 0);
@@ -167,9 +167,9 @@ fn what_names_no_memory_is_refused_and_nothing_else() {
     let twice = unsafe { ends[1].register(sge(&mut there), 9) };
     assert!(!twice, "a key twice");
     let ask = |at: u64, key, len: usize, write, number| {
-        // SAFETY: `Sge::new` needs memory that stays until the operation is over. `here` lives until the end of the test.
+        // SAFETY: `Sge::new` needs memory that stays until the operation is complete. `here` lives until the end of the test.
         let local = unsafe { Sge::new(here.as_ptr().cast_mut(), len) };
-        // SAFETY: `transfer` needs local memory that lives until the operation is over. `here` lives until the end of the test.
+        // SAFETY: `transfer` needs local memory that lives until the operation is complete. `here` lives until the end of the test.
         assert_eq!(unsafe { ends[0].transfer(0, local, (at, key), write, context(number)) }, 0);
     };
     ask(start, 9, 50_000, true, 1);
@@ -210,7 +210,7 @@ fn messages_wait_for_buffers() {
     for (number, message) in sent.iter().enumerate() {
         assert!(ends.iter().all(|tcp| tcp.take(&mut []) != TcpPollOutcome::Over(1)));
         let mut buffer = vec![0u8; 64 << 10];
-        // SAFETY: `post` needs a buffer that is not touched until the operation is over. The next line waits for the message.
+        // SAFETY: `post` needs a buffer that is not touched until the operation is complete. The next line waits for the message.
         unsafe { ends[1].post(sge(&mut buffer), context(number + 1)) };
         assert_eq!(wait(&ends, 1, number + 1), message.len());
         assert_eq!(buffer[..message.len()], message[..], "message {number}");
@@ -244,7 +244,7 @@ fn strangers_are_sent_away() {
     };
     other.write_all(&words.hello(SECRET + 1)).unwrap();
     let mut buffer = [0u8; 64];
-    // SAFETY: `post` needs a buffer that is not touched until the operation is over. The buffer lives until the message is there.
+    // SAFETY: `post` needs a buffer that is not touched until the operation is complete. `wait` below ensures it.
     unsafe { ends[1].post(sge(&mut buffer), context(1)) };
     // SAFETY: `inject` needs bytes that are readable during the call. These are.
     assert_eq!(unsafe { ends[0].inject(0, &[sge(&mut b"hello".to_owned())]) }, 0);
@@ -263,7 +263,7 @@ fn the_end_of_a_peer_is_seen_after_all_that_it_has_sent() {
     let ends = pair();
     let mut buffers = vec![vec![0u8; 64 << 10]; 3];
     for (number, buffer) in buffers.iter_mut().enumerate() {
-        // SAFETY: `post` needs a buffer that stays until the operation is over. The buffers live until the end of the test.
+        // SAFETY: `post` needs a buffer that stays until the operation is complete. The buffers live until the end of the test.
         unsafe { ends[1].post(sge(buffer), context(number + 1)) };
     }
     let mut message = content(60_000, 2);
@@ -305,7 +305,7 @@ fn a_peer_that_is_not_there_is_told_of() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let number = ends[0].insert(&[nobody], None);
     let mut place = [0u8; 200_000];
-    // SAFETY: `inject` and `transfer` need memory that lives until the operations are over. `place` lives longer.
+    // SAFETY: `inject` and `transfer` need memory that lives until the operations are complete. `place` lives longer.
     unsafe {
         assert_eq!(ends[0].inject(number, &[sge(&mut b"hello".to_owned())]), 0);
         for context in 1..4 {
@@ -444,7 +444,7 @@ fn what_breaks_in_the_middle_fails_once_each() {
         let mut places = vec![vec![0u8; 1_000_000]; 6];
         for (at, place) in places.iter_mut().enumerate() {
             let write = at % 2 == 1;
-            // SAFETY: `transfer` needs local memory that lives until the operation is over. `places` lives as long as `ends`.
+            // SAFETY: `transfer` needs local memory that lives until the operation is complete. `places` lives as long as `ends`.
             let posted =
                 unsafe { ends[0].transfer(0, sge(place), (start, 9), write, context(at + 1)) };
             assert_eq!(posted, 0);
@@ -485,7 +485,7 @@ fn what_waits_for_room_has_not_arrived() {
     assert!(ends[0].has_unsent() && !ends[0].has_arrived());
     let mut buffer = vec![0u8; 200_000];
     for number in 1..=sent {
-        // SAFETY: `post` needs a buffer that is not touched until the operation is over. The next line waits for the message.
+        // SAFETY: `post` needs a buffer that is not touched until the operation is complete. The next line waits for the message.
         unsafe { ends[1].post(sge(&mut buffer), context(number)) };
         assert_eq!(wait(&ends, 1, number), message.len());
         assert_eq!(buffer, message);

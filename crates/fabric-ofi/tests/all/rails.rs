@@ -37,7 +37,7 @@ fn byte(round: u8, at: usize) -> u8 {
 }
 
 fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: `Sge::new` needs memory that stays until the operation is over. Each user below keeps its bytes until then.
+    // SAFETY: `Sge::new` needs memory that stays until the operation is complete. Each user below keeps its bytes until then.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 

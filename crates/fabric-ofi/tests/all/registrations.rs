@@ -21,7 +21,7 @@ fn with(provider: &'static str, check: impl Fn(&ConformanceRank<Ofi>) + Sync) {
 }
 
 fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: `Sge::new` needs memory that stays until the operation is over. Each user below keeps its bytes until then.
+    // SAFETY: `Sge::new` needs memory that stays until the operation is complete. Each user below keeps its bytes until then.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 

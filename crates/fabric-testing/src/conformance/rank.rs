@@ -203,8 +203,8 @@ impl<F: Fabric> ConformanceRank<'_, F> {
 
 /// Names `bytes`, which the caller keeps until the operation has completed.
 pub fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: `Sge::new` needs memory that stays, unused by others, until the operation is over. Every user in this crate waits for
-    // that.
+    // SAFETY: `Sge::new` needs memory that stays, unused by others, until the operation is complete. Every user in this crate waits
+    // for that.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
