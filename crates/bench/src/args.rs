@@ -57,7 +57,7 @@ pub struct BenchArgs {
     /// Weft as installed in PREFIX (default: build and install it in target/weft first).
     #[arg(long, value_name = "PREFIX")]
     pub(super) weft: Option<PathBuf>,
-    /// Compare the peers only.
+    /// Compare only the peers.
     #[arg(long, conflicts_with = "weft")]
     pub(super) no_weft: bool,
     /// Number of runs of each library for each case, taken in turn (default: 7).

@@ -74,8 +74,8 @@ fn text(error: i32) -> String {
 }
 
 impl Objects {
-    /// Opens the first of the offers at `places`; the built-in TCP listens at all of them. `peers` is the number of addresses
-    /// that will be inserted.
+    /// Opens the first of the offers at `places`. The built-in TCP listens at all of them. `peers` is the number of addresses that
+    /// will be inserted.
     pub fn open(
         offers: &Offers,
         places: &[usize],

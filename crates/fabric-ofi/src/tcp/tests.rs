@@ -19,7 +19,7 @@ fn open(addresses: &[&str], patience: Duration) -> Tcp {
     Tcp::open(own, KeepaliveTimes { keepalive: Duration::from_secs(2), patience }).unwrap()
 }
 
-/// Two endpoints that know each other: each has number 0 for the other.
+/// Returns two endpoints that know each other. Each has number 0 for the other.
 fn pair() -> [Tcp; 2] {
     let ends = [(); 2].map(|()| open(&["127.0.0.1"], PATIENCE));
     meet(&ends);
@@ -82,7 +82,7 @@ fn failed(ends: &[Tcp; 2], at: usize) -> (usize, i32) {
     }
 }
 
-/// Bytes that differ from place to place.
+/// Returns bytes that differ from place to place.
 fn content(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|i| (i.wrapping_mul(31) + i / 251 + seed * 17) as u8).collect()
 }

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 /// is back.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
-/// First and longest pause between two tries.
+/// Half of the first pause between two tries, and the maximum pause.
 const PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_MOST: Duration = Duration::from_secs(1);
 

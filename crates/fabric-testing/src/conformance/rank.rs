@@ -156,7 +156,7 @@ impl<F: Fabric> ConformanceRank<'_, F> {
         message.expect("waited for")
     }
 
-    /// Takes a message from `from` and returns its head and payload.
+    /// Takes a message from `from`. Returns its sender, head and payload.
     pub fn take_bytes(&self, from: Option<usize>) -> (usize, Head, Vec<u8>) {
         let message = self.take(from);
         let mut bytes = vec![0; message.payload.len()];
