@@ -1,5 +1,5 @@
-//! How a [`RemoteAddr`] names memory: enough to post at once, whatever rail the peers share, and to
-//! find a wrong address before the adapter does (which would end the connection).
+//! The encoding of memory in a [`RemoteAddr`]. It holds enough to post at once on any rail that the peers share, and to find
+//! a wrong address before the adapter does (an error of the adapter would end the connection).
 //!
 //! ```text
 //!   addr     virtual address at the owner
@@ -8,33 +8,33 @@
 //!   key 1    63 ........ 32  31 ......... 0
 //!            key of rail 1   key of rail 0        key 2: those of rails 3 and 2
 //! ```
-//! `length` is that of the registration, rounded up to a number with four leading bits; `check` is a
-//! digest of the keys. Both catch mistakes, not malice: the adapter checks exactly. The two free bits
-//! are zero, for a fabric that has this one in it.
+//! `length` is the length of the registration, rounded up to a number with four leading bits. `check` is a digest of the
+//! keys. Both catch mistakes, not malice: the adapter checks exactly. The two free bits are zero; they are left to a fabric
+//! that wraps this one.
 
 use crate::RAILS_MAX;
 use weft_fabric::{Fault, Key, Region, RemoteAddr};
 
-/// Rouse the owner after the operation (a waking flag).
+/// Flag: wake the owner after the operation (a waking flag of the fabric).
 const WAKE: u64 = 1 << 61;
-/// The program's memory: no flags and no atomics.
+/// Flag: the memory belongs to the program, so it has neither flags nor atomics.
 const PROGRAM: u64 = 1 << 60;
 
-/// Virtual addresses end here.
+/// Limit of virtual addresses (exclusive), in bytes.
 const TOP: u64 = 1 << 48;
 
-/// Adapters do not give keys from here on.
+/// Limit of keys (exclusive): adapters give only keys below it.
 const NO_KEY: u32 = 0xffff_ff00;
 
-/// The largest exponent of a length that makes sense.
+/// Maximum exponent of a valid length code.
 const STEEPEST: u32 = 44;
 
-/// Keys by rail; 0 where a rail has none.
+/// Keys by rail; a rail without a key has 0.
 pub type Keys = [u32; RAILS_MAX];
 
 const _: () = assert!(RAILS_MAX == 4, "two words of keys");
 
-/// Number of the smallest length that is at least `len`.
+/// Returns the code of the smallest representable length that is at least `len`.
 fn length_code(len: u64) -> u64 {
     let mut exponent = 60u32.saturating_sub(len.leading_zeros());
     if len.div_ceil(1 << exponent) > 15 {
@@ -49,12 +49,12 @@ fn length(code: u64) -> Option<u64> {
     (exponent <= STEEPEST).then(|| (8 + (code & 7)) << exponent)
 }
 
-/// `len` rounded up so that few different lengths occur.
+/// Returns `len` rounded up, so that few different lengths occur.
 pub fn rounded(len: usize) -> usize {
     length(length_code(len as u64)).map_or(len, |len| len as usize)
 }
 
-/// A digest of the keys that is never zero.
+/// Returns a digest of the keys, from 1 to 7.
 fn check(first: u64, second: u64) -> u64 {
     let mixed = (first ^ second.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     1 + (mixed >> 32) % 7
@@ -65,12 +65,12 @@ fn pack(keys: Keys) -> [u64; 2] {
     [pair(keys[0], keys[1]), pair(keys[2], keys[3])]
 }
 
-/// Whether memory up to `end` can be named.
+/// Returns true if memory that ends at `end` can be encoded.
 pub fn can_name(end: usize) -> bool {
     (end as u64) < TOP
 }
 
-/// Names byte `at` of the `len` bytes registered from `start` on. `program`: whose memory it is.
+/// Encodes byte `at` of the `len` bytes registered from `start` on. `program`: the memory belongs to the program.
 pub fn encode(keys: Keys, start: u64, len: u64, at: u64, program: bool) -> RemoteAddr {
     let [first, second] = pack(keys);
     let end = start + len;
@@ -80,30 +80,30 @@ pub fn encode(keys: Keys, start: u64, len: u64, at: u64, program: bool) -> Remot
     RemoteAddr { addr: at, key: Key([bounds, first, second]) }
 }
 
-/// Names nothing of the program's: the address of an empty piece.
+/// Encodes the address of an empty piece: it refers to no memory of the program.
 pub fn empty(at: u64) -> RemoteAddr {
     RemoteAddr { addr: at, key: Key([PROGRAM, 0, 0]) }
 }
 
-/// Whether the region is of the program's memory.
+/// Returns true if the region is memory of the program.
 pub fn is_programs(region: &Region) -> bool {
     let Key([bounds, ..]) = region.remote.key;
     bounds & PROGRAM != 0
 }
 
-/// The same place, as a flag that wakes.
+/// Returns the same place as a waking flag.
 pub fn waking(at: RemoteAddr) -> RemoteAddr {
     let Key([bounds, first, second]) = at.key;
     RemoteAddr { key: Key([bounds | WAKE, first, second]), ..at }
 }
 
-/// What the regions of one registration have in common.
+/// Returns the keys, which all regions of one registration have in common.
 pub fn registration(region: &Region) -> [u64; 2] {
     let Key([_, first, second]) = region.remote.key;
     [first, second]
 }
 
-/// What [`registration`] says of regions with these keys.
+/// Returns the value of [`registration`] for regions with these keys.
 pub fn registration_of(keys: Keys) -> [u64; 2] {
     pack(keys)
 }
@@ -117,7 +117,7 @@ pub struct VerbsTarget {
 }
 
 impl VerbsTarget {
-    /// Address of nothing, for operations without data.
+    /// The address of nothing, for operations without data.
     pub const NOWHERE: VerbsTarget = VerbsTarget { keys: [0; RAILS_MAX], at: 0, wake: false };
 }
 

@@ -1,11 +1,11 @@
-//! Atomics on a process's memory go through one of its adapters, whoever asks: two adapters know nothing of each
-//! other, so what goes through both is not atomic.
+//! Atomics on the memory of a process. All of them go through one adapter of that process, whichever rank asks: two adapters
+//! do not coordinate, so operations that go through both are not atomic.
 //!
 //! ```text
 //!   rank t of its job   rail t mod r   on the first connection where that one takes it, else on the secondary one over it
 //! ```
-//! There is no other way for them: where that rail carries nothing, they fail; if it dies, so does what is under way,
-//! since nobody knows whether it was applied.
+//! Atomics have no other path. If that rail carries no data, they fail. If the rail dies, operations in flight fail too,
+//! since it is unknown whether they were applied.
 
 use crate::connection::ConnectionPhase;
 use crate::ffi::IBV_ATOMIC_NONE;
@@ -15,7 +15,7 @@ use crate::{address, pending};
 use weft_fabric::{Completion, Fault, RemoteAddr, Sge};
 
 impl VerbsCore {
-    /// The connection for atomics on memory of `peer`.
+    /// Returns the number of the connection for atomics on memory of `peer`.
     fn atomics_to(&self, peer: usize) -> usize {
         self.link_over(peer, self.home(peer) % self.rails)
     }
@@ -45,7 +45,7 @@ impl VerbsState {
         }
     }
 
-    /// Posts over secondary connection `link` and no other, or keeps until that is open.
+    /// Posts over secondary connection `link` only. If the connection is not open yet, keeps the work until it is.
     fn submit_secondary(
         &mut self,
         core: &VerbsCore,

@@ -6,19 +6,20 @@ use crate::wire::ImmediateTag;
 use std::ptr;
 use weft_fabric::{Head, Sge};
 
-/// Most requests at once.
+/// Maximum number of requests in a batch.
 pub const MOST: usize = 16;
 
-/// Requests under construction. Its parts point at each other: it lives in a box.
+/// Requests under construction. Its parts point at each other, so it lives in a box.
 pub struct Batch {
     requests: [ibv_send_wr; MOST],
     elements: [[ibv_sge; 2]; MOST],
-    /// Bytes that are sent inline and not the caller's: heads, values of flags.
+    /// Bytes that are sent inline and belong to the batch, not to the caller: heads, values of flags.
     words: [[u64; 3]; MOST],
     len: usize,
 }
 
-// SAFETY: the pointers inside lead to itself, or to memory that is read before `post` returns.
+// SAFETY: `Send` needs pointers that stay valid on any thread: they lead into the boxed batch itself, or to memory that is
+// read before `post` returns.
 unsafe impl Send for Batch {}
 
 impl Batch {
@@ -46,12 +47,12 @@ impl Batch {
         self.len == 0
     }
 
-    /// Whether `more` requests find room.
+    /// Returns true if `more` requests fit.
     pub fn has_room(&self, more: usize) -> bool {
         self.len + more <= MOST
     }
 
-    /// One more request, with no data.
+    /// Adds a request without data.
     pub fn add(&mut self, wr_id: u64, opcode: i32, send_flags: u32) -> BatchRequest<'_> {
         let i = self.len;
         self.len += 1;
@@ -64,13 +65,13 @@ impl Batch {
         BatchRequest { request, elements: &mut self.elements[i], words: &mut self.words[i] }
     }
 
-    /// One more request that carries nothing but its tag.
+    /// Adds a request that carries only its tag.
     pub fn control(&mut self, wr_id: u64, signaled: bool, tag: ImmediateTag) {
         let flags = if signaled { IBV_SEND_SIGNALED } else { 0 };
         self.add(wr_id, IBV_WR_SEND_WITH_IMM, flags).immediate(tag.encode()).inline(Sge::EMPTY);
     }
 
-    /// Posts all; returns the system's number of what went wrong, or 0.
+    /// Posts all requests. Returns 0, or the errno of the failure.
     pub fn post(&mut self, pair: &QueuePair) -> i32 {
         if self.len == 0 {
             return 0;
@@ -84,13 +85,14 @@ impl Batch {
         }
         self.len = 0;
         let mut bad = ptr::null_mut();
-        // SAFETY: a live queue pair, and a list of valid requests in `self`. Whoever added them
-        // promised (by the `Sge`s) that what is not inline stays until it has completed.
+        // SAFETY: `post_send` needs a live queue pair and a list of valid requests: `pair` is borrowed, and the list lies in
+        // `self`. Whoever added a request promised with its `Sge` that memory which is not inline stays valid until the
+        // completion.
         unsafe { (pair.context.table.post_send)(pair.raw(), self.requests.as_mut_ptr(), &mut bad) }
     }
 }
 
-/// A request in a [`Batch`].
+/// Reference to a request in a [`Batch`].
 pub struct BatchRequest<'b> {
     request: &'b mut ibv_send_wr,
     elements: &'b mut [ibv_sge; 2],
@@ -103,13 +105,13 @@ impl BatchRequest<'_> {
         self.request.num_sge += 1;
     }
 
-    /// Registered memory.
+    /// Adds a piece of registered memory.
     pub fn data(mut self, sge: ibv_sge) -> Self {
         self.element(sge);
         self
     }
 
-    /// Memory that is copied at the post.
+    /// Adds memory that is copied at the post.
     pub fn inline(mut self, memory: Sge) -> Self {
         self.request.send_flags |= IBV_SEND_INLINE;
         if !memory.is_empty() {
@@ -127,12 +129,12 @@ impl BatchRequest<'_> {
         self
     }
 
-    /// The head of a message, copied at the post.
+    /// Adds the head of a message, copied at the post.
     pub fn head(self, head: Head) -> Self {
         self.words(&head.0)
     }
 
-    /// A word, copied at the post.
+    /// Adds a word, copied at the post.
     pub fn word(self, word: u64) -> Self {
         self.words(&[word])
     }

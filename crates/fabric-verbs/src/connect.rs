@@ -1,7 +1,7 @@
-//! How the processes of a job come to know each other's adapters.
+//! The exchange of adapter addresses among the processes of a job.
 //!
-//! Each opens its rails and publishes their addresses, or why it could not; after the fence all read
-//! all. Connections are made later, by connect requests, between those that need one.
+//! Each process opens its rails and publishes their addresses, or the reason why it could not. After the fence every process
+//! reads all entries. Connections are made later, by connect requests, between processes that need one.
 
 use crate::VerbsConnectError;
 use crate::connect_request::random;
@@ -28,11 +28,10 @@ use weft_bootstrap::Bootstrap;
 use weft_fabric::Counters;
 use weft_fabric::linking::Roster;
 
-/// Key under which each process publishes: `+` and its address, or `-`, its host, a line's end and a
-/// reason.
+/// Key under which each process publishes `+` and its address, or `-`, its host, a line feed and a reason.
 const KEY: &str = "verbs";
 
-/// Looks at the options before anything else does.
+/// Checks the ranges of the options before they are used.
 fn check(options: &VerbsOptions) -> Result<(), VerbsConnectError> {
     let outside = |name, value: usize, least: usize, most: usize| {
         let allowed = format!("{least} to {most}");
@@ -50,13 +49,13 @@ fn check(options: &VerbsOptions) -> Result<(), VerbsConnectError> {
     outside("connections", options.connections, 1, usize::MAX)
 }
 
-/// The name of this machine.
+/// Returns the name of this machine.
 pub fn host() -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     host.trim().to_owned()
 }
 
-/// What this process brings along, before it knows the others.
+/// The resources of this process, before it knows its peers.
 struct Own {
     state: VerbsState,
     address: VerbsAddress,
@@ -85,7 +84,7 @@ fn own(
     }
     let first = &rails[0];
     let ends = (&*first.domain, &*first.base);
-    // Without it, everything but multicast works.
+    // If this fails, everything except multicast works.
     let multicast = VerbsMulticast::new(ends, &first.port, &mut memories, options.manager);
     let multicast =
         multicast.inspect_err(|error| notes.push(format!("no multicast: {error}"))).ok();
@@ -125,7 +124,7 @@ fn own(
     Ok(Own { state, address, bounds, networks: chosen.networks })
 }
 
-/// Opens the rails, exchanges addresses, and checks that they fit.
+/// Opens the rails, exchanges addresses, and checks that they are compatible.
 pub fn connect(
     bootstrap: &mut dyn Bootstrap,
     options: VerbsOptions,
@@ -202,7 +201,7 @@ pub fn connect(
     Ok((core, state))
 }
 
-/// Rails of the same number must be of one network, as far as that can be seen.
+/// Checks that rails of the same number belong to one network, as far as addresses show it.
 pub fn compare(
     own: &VerbsAddress,
     rank: usize,
@@ -230,7 +229,7 @@ pub fn compare(
     Ok(())
 }
 
-/// What a user should know: rails (`names` are ours) that not all have, and differing MTUs.
+/// Returns notes for the user: rails (`names` are the local ones) that not all processes have, and differing MTUs.
 fn notes(addresses: &[VerbsAddress], rank: usize, rails: usize, names: &[String]) -> Vec<String> {
     let mut notes = Vec::new();
     let own = &addresses[rank].rails;

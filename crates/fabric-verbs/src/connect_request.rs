@@ -1,13 +1,13 @@
-//! How two processes come to be connected, when one of them first has something for the other.
+//! Connection setup between two processes, when one of the two first has something to send.
 //!
 //! ```text
 //!   A: makes its end ──── connect request (number of the end) ───>  B: makes its end, which can receive
 //!   A's end can receive  <─── connect request, heard ─────────────
 //!   A may send           ──── connect request, heard, settled ───>  B may send
 //! ```
-//! Connect requests are datagrams between addresses that all have published; whoever is not settled repeats
-//! its own, with growing pauses. Both may begin at once: there is one end on each side, and a connect request
-//! says all of it. What arrives on the connection itself also says that the peer has heard.
+//! Connect requests are datagrams to the published addresses. A process that has not settled repeats its connect request,
+//! with growing pauses. Both processes may begin at once: each has one end, and a connect request says all about that end.
+//! Traffic on the connection itself also proves that the peer has heard.
 
 use crate::connection::{Connection, ConnectionPhase};
 use crate::datagrams::GRH;
@@ -21,19 +21,20 @@ use std::hash::{BuildHasher, Hasher};
 use std::time::{Duration, Instant};
 use weft_fabric::{Fault, Sge};
 
-/// Longest pause between two connect requests.
+/// Maximum pause between two connect requests of a first connection.
 const PAUSE_MOST: Duration = Duration::from_millis(500);
-/// The same for secondary connections, which nobody waits for.
+/// Maximum pause between two connect requests of a secondary connection, for which no operation waits.
 const PAUSE_SECONDARY: Duration = Duration::from_secs(4);
 
-/// A number that differs from process to process and from call to call.
+/// Returns a number that differs from process to process and from call to call.
 pub fn random() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }
 
 impl VerbsCore {
-    /// Whether a request that came to `rail` from queue pair `source` is that of a peer, and meant for this process; else it is
-    /// another job's, or nobody's. Jobs that are linked have their own word in place of the job's.
+    /// Returns true if `request`, which came to `rail` from queue pair `source`, is from a peer and meant for this process.
+    /// Otherwise it belongs to another job, or to no known process. Connected jobs use their common secret in place of the
+    /// job's nonce.
     fn concerns(&self, rail: usize, source: u32, request: &ConnectRequest) -> bool {
         let (roster, peer) = (self.roster.borrow(), request.from as usize);
         let nonce = roster.foreign(peer).map_or(self.nonce, |foreign| foreign.secret);
@@ -47,7 +48,7 @@ impl VerbsCore {
 }
 
 impl VerbsState {
-    /// Begins to make connection `link`. False: that failed, and is a fault if it is a first one.
+    /// Begins to make connection `link`. Returns false if that failed; for a first connection this is also a fault.
     #[cold]
     pub fn begin(&mut self, core: &VerbsCore, link: usize) -> bool {
         match self.make_end(core, link) {
@@ -108,7 +109,7 @@ impl VerbsState {
         Ok(())
     }
 
-    /// Sends our connect request (again). A lost one is repeated.
+    /// Sends the local connect request (again). A lost datagram is repeated later.
     fn greet(&mut self, core: &VerbsCore, link: usize, now: Instant) {
         let (at, peer) = (link, core.peer_of(link));
         let foreign = core.roster.borrow().foreign(peer);
@@ -131,7 +132,8 @@ impl VerbsState {
             settled: link.phase != ConnectionPhase::Connecting,
         };
         let mut bytes = request.encode();
-        // SAFETY: copied before `send` returns.
+        // SAFETY: `Sge::new` needs memory that is valid while in use: `bytes` outlives `send`, which copies it before it
+        // returns.
         let part = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
         let number = core.address_of(peer, link.rail).number;
         if let Some(path) = &link.path {
@@ -142,7 +144,7 @@ impl VerbsState {
         link.asking.pause = (link.asking.pause * 2).min(most);
     }
 
-    /// Takes the datagrams that have come to `rail`.
+    /// Takes the datagrams that have arrived on `rail`.
     pub fn poll_datagrams(&mut self, core: &VerbsCore, rail: usize) -> bool {
         let mut done = [ibv_wc::default(); BATCH];
         let n = self.rails[rail].base.datagrams.poll(&mut done);
@@ -178,7 +180,7 @@ impl VerbsState {
             return;
         }
         let at = core.link_over(peer, rail);
-        // Whoever asks for a secondary one has a first one, which is known here, too.
+        // A peer that asks for a secondary connection has a first connection, which is known here, too.
         let known = core.rail_of(at) == rail && (at == peer || self.peers[peer].is_some());
         if !known || self.peers[at].is_none() && !self.begin(core, at) {
             return;
@@ -212,10 +214,10 @@ impl VerbsState {
         }
     }
 
-    /// The peer can receive: what was kept for it may go.
+    /// Opens the connection: the peer can receive, so the messages and work kept for it may go.
     pub fn settle(&mut self, core: &VerbsCore, peer: usize) {
         let link = self.link(peer);
-        // Without its connect request nothing could have come.
+        // Without the peer's connect request no traffic could have arrived.
         if link.theirs.is_some() {
             link.phase = ConnectionPhase::Open;
             self.connecting.retain(|&other| other != peer as u32);
@@ -223,7 +225,7 @@ impl VerbsState {
         }
     }
 
-    /// Repeats connect requests whose time has come, and gives up on those who never answer.
+    /// Repeats connect requests that are due. Gives up on peers that do not answer within the patience.
     pub fn greet_again(&mut self, core: &VerbsCore, now: Instant) {
         for i in (0..self.connecting.len()).rev() {
             let peer = self.connecting[i] as usize;
@@ -232,7 +234,7 @@ impl VerbsState {
             if now < link.asking.next {
                 continue;
             }
-            // Whoever was only asked has nothing to lose by waiting.
+            // If no local work waits (the peer asked first), waiting longer costs nothing.
             if !link.is_empty() && waited > core.options.patience {
                 let host = core.host_of(core.peer_of(peer));
                 let why = format!(

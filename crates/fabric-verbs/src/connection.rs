@@ -1,4 +1,4 @@
-//! One end of a connection: its queue pair, what was posted to it, what it may post.
+//! One end of a connection: its queue pair, its posted requests, its credits.
 
 use crate::ffi::{IBV_QP_STATE, IBV_QPS_ERR, ibv_qp_attr};
 use crate::memory::NONE;
@@ -11,12 +11,12 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use weft_fabric::{Completion, Sge};
 
-/// What to do when a posted request has completed.
+/// Actions to take when a posted request has completed.
 #[derive(Debug, Clone, Copy)]
 pub struct Record {
     /// A buffer of the fabric to give back, or [`NONE`].
     pub buffer: u32,
-    /// Where the content of the buffer is wanted (reads, atomics).
+    /// Destination of the content of the buffer (reads, atomics).
     pub landing: Option<Sge>,
     /// A registration to release, or [`NONE`].
     pub registration: u32,
@@ -27,30 +27,29 @@ impl Record {
     pub const NOTHING: Record =
         Record { buffer: NONE, landing: None, registration: NONE, done: None };
 
-    /// Whether somebody or something waits for the completion.
+    /// Returns true if the completion has an effect: a counter, a registration to release, or data to copy.
     pub fn matters(&self) -> bool {
         self.done.is_some() || self.registration != NONE || self.landing.is_some()
     }
 }
 
-/// How far a connection is.
+/// Progress of a connection from setup to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionPhase {
     /// Connect requests are exchanged; nothing may be posted.
     Connecting,
     Open,
-    /// The peer has taken its leave.
+    /// The peer has disconnected.
     Gone,
-    /// It has failed.
+    /// The connection has failed.
     Lost,
 }
 
-/// Why and since when a connect request is under way.
+/// Timing of a connect request that awaits its answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Asking {
     pub since: Instant,
-    /// How long the answer has taken, without times in which nobody looked for it: the program
-    /// computed, or was stopped.
+    /// Waiting time so far, without times in which nobody looked for the answer: the program computed, or was stopped.
     pub waited: Duration,
     pub looked: Instant,
     pub next: Instant,
@@ -58,10 +57,10 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Who waits looks far more often. What is longer was no wait.
+    /// Maximum time between two looks that counts as waiting. A process that waits looks far more often.
     const LOOK: Duration = Duration::from_secs(1);
 
-    /// Goes on with waiting; for how long it has by now.
+    /// Adds the time since the last look to the waiting time, and returns the sum.
     pub fn wait(&mut self, now: Instant) -> Duration {
         self.waited += now.saturating_duration_since(self.looked).min(Self::LOOK);
         self.looked = now;
@@ -73,40 +72,40 @@ pub struct Connection {
     pub pair: QueuePair,
     pub path: Option<Handle>,
     pub rail: usize,
-    /// Bytes that go into a request itself.
+    /// Maximum number of bytes that can be sent inline in a request.
     pub inline: usize,
     pub phase: ConnectionPhase,
     pub asking: Asking,
-    /// The first packet number of this end.
+    /// First packet sequence number of this end.
     pub psn: u32,
-    /// What the peer said of its end.
+    /// The connect request of the peer, which describes its end.
     pub theirs: Option<ConnectRequest>,
 
-    /// Messages, and events, that the peer has room for.
+    /// Credits: messages, and events, that the peer has room for.
     pub messages: u32,
     pub events: u32,
-    /// Room here that the peer does not know of yet.
+    /// Credits not yet returned: room here that the peer does not know of yet.
     pub owed_messages: u32,
     pub owed_events: u32,
 
-    /// What was posted and has not completed, in order.
+    /// Requests that were posted and have not completed, in order.
     window: VecDeque<Record>,
-    /// Number of the first of them.
+    /// Number of the first request in the window.
     first: u32,
-    /// Requests at the end of the window that nobody will hear of.
+    /// Number of unsignaled requests at the end of the window.
     pub unsignaled: u32,
 
-    /// Arrived messages, by buffer.
+    /// Arrived messages: the first and the last buffer of their list.
     pub inbox: (u32, u32),
-    /// Is among those who have arrived messages.
+    /// True if the connection is in the list of connections with arrived messages.
     pub listed: bool,
     pub kept_messages: WorkList,
     pub kept_work: WorkList,
-    /// Is among those for whom something is kept.
+    /// True if the connection is in the list of connections with kept work.
     pub waiting: bool,
-    /// Something has completed since the last look of the keepalive.
+    /// True if a request has completed since the last look of the keepalive.
     pub lively: bool,
-    /// What it has as a secondary connection.
+    /// State of a secondary connection; `None` for a first connection.
     pub secondary: Option<Box<Secondary>>,
 }
 
@@ -139,35 +138,35 @@ impl Connection {
         }
     }
 
-    /// Nothing comes or goes by it any more; what is under way ends with an error.
+    /// Moves the queue pair to the error state: it carries nothing any more, and requests in flight end with an error.
     pub fn shut(&self) {
         let mut attributes = ibv_qp_attr { qp_state: IBV_QPS_ERR, ..ibv_qp_attr::default() };
-        // What refuses it has failed altogether, and says so.
+        // If the adapter refuses, the queue pair or the adapter has failed, and its completions report that.
         let _ = self.pair.modify(&mut attributes, IBV_QP_STATE);
     }
 
-    /// Whether `more` requests may be posted.
+    /// Returns true if `more` requests may be posted.
     #[inline]
     pub fn has_room(&self, more: usize) -> bool {
         self.window.len() + more <= DEPTH
     }
 
-    /// Number of the last request.
+    /// Returns the number of the last request.
     pub fn latest(&self) -> u32 {
         self.first.wrapping_add(self.window.len() as u32).wrapping_sub(1)
     }
 
-    /// Whether request `number` has not completed, as far as it is known.
+    /// Returns true if request `number` is not known to have completed.
     pub fn is_outstanding(&self, number: u32) -> bool {
         number.wrapping_sub(self.first) as i32 >= 0
     }
 
-    /// Posted and not completed, as far as it is known.
+    /// Returns the number of posted requests that are not known to have completed.
     pub fn outstanding(&self) -> usize {
         self.window.len()
     }
 
-    /// Notes a request; its number, and whether it must be signaled.
+    /// Records a request. Returns its number, and true if it must be signaled.
     #[inline]
     pub fn note(&mut self, record: Record, eager: bool) -> (u32, bool) {
         let number = self.first.wrapping_add(self.window.len() as u32);
@@ -180,7 +179,7 @@ impl Connection {
         (number, signaled)
     }
 
-    /// Takes the next record that is complete when number `last` is.
+    /// Takes the next record, if its request is complete once request `last` is.
     #[inline]
     pub fn completed(&mut self, last: u32) -> Option<Record> {
         // The distance is negative when all up to `last` has been taken.
@@ -200,22 +199,22 @@ impl Connection {
         Some(record)
     }
 
-    /// Takes the records of all that was posted, of which nobody will hear any more.
+    /// Takes the records of all posted requests, whose completions will not be seen any more.
     pub fn abandon(&mut self) -> Vec<Record> {
         std::iter::from_fn(|| self.pop()).collect()
     }
 
-    /// Takes the oldest record if it is that of request `number`.
+    /// Takes the oldest record if it belongs to request `number`.
     pub fn oldest(&mut self, number: u32) -> Option<Record> {
         if self.first == number { self.pop() } else { None }
     }
 
-    /// Whether somebody waits for the completion of something that was posted.
+    /// Returns true if the completion of a posted request matters ([`Record::matters`]).
     pub fn is_awaited(&self) -> bool {
         self.window.iter().any(Record::matters)
     }
 
-    /// Nothing is kept.
+    /// Returns true if no messages and no work are kept.
     pub fn is_empty(&self) -> bool {
         self.kept_messages.is_empty() && self.kept_work.is_empty()
     }

@@ -1,30 +1,30 @@
-//! All connections of a process, by number: first ones by peer, and behind them the secondary ones.
+//! All connections of a process by number: first connections by peer, then the secondary connections.
 //!
 //! ```text
 //!   peer                          the first connection with it
 //!   SECONDARY + peer (r - 1) + k  over the k-th of its r - 1 further rails
 //! ```
-//! So a peer of another job that comes later gets numbers as any other, and none changes.
+//! A peer of another job that comes later gets its numbers in the same way, and no number changes.
 
 use crate::connection::Connection;
 use std::ops::{Index, IndexMut};
 
-/// The first number of a secondary connection; there are fewer processes.
+/// First number of a secondary connection. The number of processes is at most this.
 pub const SECONDARY: usize = 1 << 24;
 
-/// A connection that is there, or was begun.
+/// A connection that exists, or was begun.
 type Slot = Option<Box<Connection>>;
 
-/// The table. A number of which nothing is known is out of it.
+/// Table of connections. The number of a connection that does not exist has an empty slot.
 pub struct Connections {
     first: Vec<Slot>,
     secondary: Vec<Slot>,
-    /// Rails of a peer beside that of its first connection.
+    /// Number of rails of a peer besides the rail of its first connection.
     further: usize,
 }
 
 impl Connections {
-    /// Room for so many peers, which have at most `rails` rails.
+    /// Makes a table for `peers` peers, which have at most `rails` rails each.
     pub fn new(peers: usize, rails: usize) -> Connections {
         let further = rails - 1;
         let mut made = Connections { first: Vec::new(), secondary: Vec::new(), further };
@@ -32,7 +32,7 @@ impl Connections {
         made
     }
 
-    /// Room for so many peers; those that are there stay.
+    /// Makes room for `peers` peers. Existing slots stay.
     pub fn make_room(&mut self, peers: usize) {
         let peers = peers.max(self.first.len());
         assert!(peers <= SECONDARY, "{peers} processes");
@@ -40,17 +40,17 @@ impl Connections {
         self.secondary.resize_with(peers * self.further, || None);
     }
 
-    /// Peers that there is room for.
+    /// Returns the number of peers that there is room for.
     pub fn peers(&self) -> usize {
         self.first.len()
     }
 
-    /// All numbers, of connections or of nothing.
+    /// Returns all numbers, with or without a connection.
     pub fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
         (0..self.first.len()).chain(SECONDARY..SECONDARY + self.secondary.len())
     }
 
-    /// The secondary ones that are there.
+    /// Returns the existing secondary connections.
     pub fn secondary(&self) -> impl Iterator<Item = &Connection> {
         self.secondary.iter().flatten().map(|it| &**it)
     }
@@ -67,7 +67,7 @@ impl Connections {
 impl Index<usize> for Connections {
     type Output = Slot;
 
-    // The check of the bounds is the choice between the two.
+    // The bounds check also chooses between the two vectors.
     #[inline]
     fn index(&self, link: usize) -> &Slot {
         match self.first.get(link) {

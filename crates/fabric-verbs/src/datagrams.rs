@@ -1,4 +1,4 @@
-//! A queue pair for datagrams (UD): for connect requests, and for multicast.
+//! A queue pair for datagrams (UD), for connect requests and for multicast.
 
 use crate::VerbsConnectError;
 use crate::device::DevicePort;
@@ -10,21 +10,21 @@ use std::collections::VecDeque;
 use std::ptr;
 use weft_fabric::Sge;
 
-/// The key that all queue pairs for datagrams share.
+/// Q_Key that all queue pairs for datagrams share.
 const QKEY: u32 = 0x0057_4654;
 
-/// What stands in front of a received datagram (the global routing header), in bytes.
+/// Size of the global routing header in front of a received datagram, in bytes.
 pub const GRH: usize = 40;
 
 /// Queue pair number that addresses a multicast group.
 pub const MULTICAST: u32 = 0x00ff_ffff;
 
-/// Sizes of a [`DatagramQueuePair`].
+/// Sizes of a [`DatagramQueuePair`]: numbers of slots for receiving and sending.
 #[derive(Debug, Clone, Copy)]
 pub struct DatagramSizes {
     pub received: usize,
     pub sent: usize,
-    /// Largest datagram in bytes.
+    /// Maximum size of a datagram in bytes.
     pub payload: usize,
 }
 
@@ -36,7 +36,7 @@ pub struct DatagramQueuePair {
     memory: Sge,
     rail: usize,
     registration: u32,
-    /// Slots that can be sent from.
+    /// Slots that are free for sending.
     free: VecDeque<u32>,
 }
 
@@ -80,7 +80,8 @@ impl DatagramQueuePair {
             let what = "registering buffers for datagrams";
             VerbsConnectError::from_fault(&fault, what, &port.device)
         })?;
-        // SAFETY: fresh memory of that length, which lives as long as `memories`.
+        // SAFETY: `Sge::new` needs `len` valid bytes: `memories.buffers` has just allocated them, and they live as long as
+        // `memories`.
         let memory = unsafe { Sge::new(start, len) };
         let free = (sizes.received as u32..(sizes.received + sizes.sent) as u32).collect();
         let made = DatagramQueuePair { pair, tag, sizes, memory, rail, registration, free };
@@ -93,35 +94,35 @@ impl DatagramQueuePair {
         self.memory.part(slot as usize * size, GRH + self.sizes.payload)
     }
 
-    /// The slot of a completion of this queue pair.
+    /// Returns the slot of a completion of this queue pair.
     pub fn slot_of(&self, id: u64) -> u32 {
         (id - self.tag) as u32
     }
 
-    /// The bytes of a datagram of `len` bytes (with the header) in `slot`; `None` if it is too
-    /// short.
+    /// Returns the bytes of a datagram of `len` bytes (with the header) in `slot`. `None`: it is too short, or longer than a
+    /// slot.
     pub fn received(&self, slot: u32, len: u32) -> Option<Sge> {
         let len = (len as usize).checked_sub(GRH)?;
         (len <= self.sizes.payload).then(|| self.slot(slot).part(GRH, len))
     }
 
-    /// Lets the next datagram come into `slot`.
+    /// Posts `slot` as receive buffer for a datagram.
     pub fn listen(&self, slot: u32, memories: &Memories) {
         let mut sge = memories.sge(self.registration, self.rail, self.slot(slot));
         let wr_id = self.tag + u64::from(slot);
         let mut wr = ibv_recv_wr { wr_id, next: ptr::null_mut(), sg_list: &mut sge, num_sge: 1 };
         let mut bad = ptr::null_mut();
-        // SAFETY: a live queue pair; the memory lives as long as it, and the slot is idle. If the
-        // queue refuses, there is one slot less, and datagrams may be lost anyway.
+        // SAFETY: `post_recv` needs a live queue pair and memory that stays until the completion: the slots live as long as
+        // `memories`, and this slot is idle. If the queue refuses, there is one slot less; datagrams may be lost anyway.
         unsafe { (self.pair.context.table.post_recv)(self.pair.raw(), &mut wr, &mut bad) };
     }
 
-    /// Whether [`DatagramQueuePair::send`] has room.
+    /// Returns true if [`DatagramQueuePair::send`] has a free slot.
     pub fn has_room(&self) -> bool {
         !self.free.is_empty()
     }
 
-    /// Sends the parts, one after the other, as one datagram. False: no room, nothing is sent.
+    /// Sends the parts, one after the other, as one datagram. Returns false if there is no room; then nothing is sent.
     pub fn send(&mut self, memories: &Memories, to: &Handle, number: u32, parts: &[Sge]) -> bool {
         let Some(slot) = self.free.pop_front() else { return false };
         let mut len = 0;
@@ -130,7 +131,7 @@ impl DatagramQueuePair {
             len += part.len();
         }
         let mut sge = memories.sge(self.registration, self.rail, self.slot(slot).part(0, len));
-        // A connect request is answered by the helper, too.
+        // A connect request is solicited, so that it wakes the peer's helper thread too.
         let greets = self.tag == GREETER_TAG;
         let target = ibv_ud { ah: to.raw(), remote_qpn: number, remote_qkey: QKEY };
         let mut wr = ibv_send_wr {
@@ -145,7 +146,8 @@ impl DatagramQueuePair {
             rest: [0; 7],
         };
         let mut bad = ptr::null_mut();
-        // SAFETY: a live queue pair and path; the slot stays as it is until its completion.
+        // SAFETY: `post_send` needs a live queue pair, a live address handle (`to`), and memory that stays until the
+        // completion: the slot becomes free only then.
         let sent =
             unsafe { (self.pair.context.table.post_send)(self.pair.raw(), &mut wr, &mut bad) } == 0;
         if !sent {
@@ -154,7 +156,7 @@ impl DatagramQueuePair {
         sent
     }
 
-    /// A datagram from `slot` has left.
+    /// Frees `slot`, whose datagram has left.
     pub fn sent(&mut self, slot: u32) {
         self.free.push_back(slot);
     }

@@ -1,9 +1,9 @@
-//! What `weft info` shows of verbs.
+//! The lines about verbs in `weft info`.
 
 use crate::rail::{BUFFER, DEPTH, SEND_MAX};
 use crate::state::{VerbsCore, VerbsState};
 
-/// Rails, bounds and use, in lines for the user.
+/// Returns rails, bounds and use, as lines for the user.
 pub fn describe(core: &VerbsCore, state: &VerbsState) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, rail) in state.rails.iter().enumerate() {

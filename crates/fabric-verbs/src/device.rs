@@ -1,4 +1,4 @@
-//! Adapters and their ports: what there is, and what is wrong with it.
+//! Adapters and their ports: discovery, and reasons why a port cannot be used.
 
 use crate::error::Denied;
 use crate::ffi::*;
@@ -22,13 +22,13 @@ pub struct DeviceContext {
     pub table: VerbsFunctions,
     pub name: String,
     pub attributes: ibv_device_attr,
-    /// Its directory in sysfs.
+    /// Directory of the adapter in sysfs.
     directory: PathBuf,
 }
 
-// SAFETY: libibverbs lets any thread use a context, and several at once.
+// SAFETY: `Send` needs a context that any thread may use: libibverbs is thread-safe.
 unsafe impl Send for DeviceContext {}
-// SAFETY: libibverbs lets several threads use a context at the same time.
+// SAFETY: `Sync` needs calls from several threads at the same time: libibverbs is thread-safe.
 unsafe impl Sync for DeviceContext {}
 
 impl DeviceContext {
@@ -36,13 +36,13 @@ impl DeviceContext {
         self.raw.as_ptr()
     }
 
-    /// The descriptor on which asynchronous events (a port went down) are announced.
+    /// Returns the descriptor on which asynchronous events (a port went down) are announced.
     pub fn async_fd(&self) -> i32 {
-        // SAFETY: an open context.
+        // SAFETY: `as_ref` needs a valid context: `raw` is open until `drop`.
         unsafe { self.raw.as_ref() }.async_fd
     }
 
-    /// The kernel module that drives the adapter, where sysfs says it.
+    /// Returns the name of the adapter's kernel module, if sysfs has it.
     pub fn driver(&self) -> Option<String> {
         let link = fs::read_link(self.directory.join("device/driver")).ok()?;
         Some(link.file_name()?.to_str()?.to_owned())
@@ -51,7 +51,8 @@ impl DeviceContext {
 
 impl Drop for DeviceContext {
     fn drop(&mut self) {
-        // SAFETY: opened by `open`, closed once; everything made from it holds an `Arc` of it.
+        // SAFETY: `ibv_close_device` needs an open context that is closed once: `open` opened it, and everything made from it
+        // holds an `Arc` of `self`.
         unsafe { (self.library.ibv_close_device)(self.raw()) };
     }
 }
@@ -59,7 +60,7 @@ impl Drop for DeviceContext {
 /// The kind of network behind a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkLayer {
-    /// A network with switches of its own, where a subnet manager hands out the addresses.
+    /// A network with its own switches, where a subnet manager assigns the addresses.
     InfiniBand,
     /// RoCE.
     Ethernet,
@@ -71,17 +72,17 @@ impl fmt::Display for LinkLayer {
     }
 }
 
-/// An address of a port, and where it stands in the port's table.
+/// An address of a port, and its index in the port's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gid {
-    /// Place in the port's table of addresses, from 0.
+    /// Index in the port's table of addresses, from 0.
     pub index: u8,
-    /// Its 16 bytes, those of an IPv6 address, in network order.
+    /// The 16 bytes of the address (the format of an IPv6 address), in network order.
     pub bytes: ibv_gid,
 }
 
 impl Gid {
-    /// Its IPv4 address, if it is one (RoCE).
+    /// Returns the IPv4 address, if it is one (RoCE).
     pub fn ipv4(&self) -> Option<std::net::Ipv4Addr> {
         std::net::Ipv6Addr::from(self.bytes).to_ipv4_mapped()
     }
@@ -96,8 +97,8 @@ impl fmt::Display for Gid {
     }
 }
 
-/// Adapters that place the bytes of a write in ascending order within the MTU, by kernel module.
-/// Source: MVAPICH and UCX rely on it for ConnectX; nobody promises it for others.
+/// Kernel modules of adapters that place the bytes of a write in ascending order within the MTU. Source: MVAPICH and UCX rely
+/// on it for ConnectX. No vendor promises it for other adapters.
 const IN_ORDER: [&str; 1] = ["mlx5_core"];
 
 /// One port of one adapter, as it was found.
@@ -105,52 +106,52 @@ const IN_ORDER: [&str; 1] = ["mlx5_core"];
 pub struct DevicePort {
     /// The adapter as the kernel calls it: `mlx5_0`.
     pub device: String,
-    /// From 1.
+    /// Number of the port, from 1.
     pub number: u8,
-    /// The kind of network, by which it is addressed.
+    /// The kind of network, which determines the kind of address.
     pub link: LinkLayer,
     /// `active`, `down`, `initializing` or `armed`.
     pub state: &'static str,
-    /// In bytes.
+    /// MTU in bytes.
     pub mtu: usize,
     /// Local identifier, given by the subnet manager (InfiniBand).
     pub lid: u16,
-    /// It has two to this power of LIDs, from that one on, each of which may have a way of its own (InfiniBand).
+    /// LID mask control: the port has 2 to this power of LIDs, from `lid` on. Each LID may have its own path (InfiniBand).
     pub lmc: u8,
-    /// Which of them is this rail's.
+    /// Index of the LID that this rail uses, from 0.
     pub path: u8,
-    /// The address that peers reach it by; `None`: only its LID.
+    /// The address by which peers reach the port; `None` if it has only its LID.
     pub gid: Option<Gid>,
-    /// The network interface (RoCE), where sysfs says it.
+    /// The network interface (RoCE), if sysfs has it.
     pub interface: Option<String>,
-    /// As the kernel words it: `100 Gb/sec (4X EDR)`.
+    /// Rate in the kernel's words: `100 Gb/sec (4X EDR)`.
     pub rate: String,
-    /// The NUMA node that the adapter is attached to, where sysfs says it.
+    /// The NUMA node that the adapter is attached to, if sysfs has it.
     pub numa: Option<usize>,
-    /// Distance of that node from the nearest on which this process may run, as the firmware tells
-    /// it where it does; 10 is the same node.
+    /// Distance of that node from the nearest node on which this process may run, if the firmware reports it; 10 is the same
+    /// node.
     pub distance: Option<u32>,
-    /// The kernel module, where sysfs says it.
+    /// Name of the kernel module, if sysfs has it.
     pub driver: Option<String>,
 }
 
 impl DevicePort {
-    /// Whether its link carries data now.
+    /// Returns true if the port's link carries data now.
     pub fn is_active(&self) -> bool {
         self.state == STATES[IBV_PORT_ACTIVE as usize]
     }
 
-    /// Whether what is written here is known to become visible in ascending order within the MTU.
+    /// Returns true if writes to this port are known to become visible in ascending order within the MTU.
     pub fn places_in_order(&self) -> bool {
         self.driver.as_ref().is_some_and(|driver| IN_ORDER.contains(&driver.as_str()))
     }
 
-    /// Whether it can be a rail.
+    /// Returns true if the port can be a rail.
     pub fn is_usable(&self) -> bool {
         self.is_active() && (self.gid.is_some() || self.lid != 0)
     }
 
-    /// Why it cannot be a rail, with what to do.
+    /// Returns the reason why the port cannot be a rail, with a remedy.
     pub fn trouble(&self) -> Option<String> {
         if self.is_usable() {
             return None;
@@ -173,13 +174,13 @@ impl DevicePort {
         Some(format!("{} ({}) {is}{what}: {remedy}", self.name(), self.link))
     }
 
-    /// `device:port`, with the path if it is not the first.
+    /// Returns `device:port`, with the path if it is not the first.
     pub fn name(&self) -> String {
         let port = format!("{}:{}", self.device, self.number);
         if self.path == 0 { port } else { format!("{port} path {}", self.path) }
     }
 
-    /// An active port without any address.
+    /// Makes an active port without a GID.
     #[cfg(test)]
     pub fn made_up() -> DevicePort {
         DevicePort {
@@ -227,26 +228,26 @@ impl fmt::Display for DevicePort {
 
 const STATES: [&str; 6] = ["unknown", "down", "initializing", "armed", "active", "deferred"];
 
-/// The bytes of an MTU that verbs name by a number.
+/// Returns the bytes of an MTU, given its code in verbs.
 pub fn mtu_bytes(mtu: i32) -> usize {
     128 << mtu.clamp(1, 5)
 }
 
-/// The number that verbs have for the largest MTU of at most `bytes`.
+/// Returns the verbs code of the largest MTU of at most `bytes`.
 pub fn mtu_code(bytes: usize) -> i32 {
     (1..=5).rev().find(|&code| mtu_bytes(code) <= bytes).unwrap_or(1)
 }
 
-/// What was found.
+/// Result of a look at all adapters.
 pub struct Look {
     /// All ports of all adapters that could be opened, by name.
     pub ports: Vec<(Arc<DeviceContext>, DevicePort)>,
-    /// The other adapters, and why.
+    /// Adapters that could not be opened, each with the reason.
     pub refused: Vec<(String, VerbsConnectError)>,
 }
 
-/// All ports of all adapters that may be opened, by name. Errors: no library, no adapter, or none
-/// that may be opened.
+/// Returns all ports of all adapters that may be opened, by name. Errors: no library, no adapter, or no adapter that may be
+/// opened.
 pub fn ports(options: &VerbsOptions) -> Result<Vec<DevicePort>, VerbsConnectError> {
     let Look { ports, mut refused } = look(options)?;
     if ports.is_empty() && !refused.is_empty() {
@@ -255,14 +256,14 @@ pub fn ports(options: &VerbsOptions) -> Result<Vec<DevicePort>, VerbsConnectErro
     Ok(ports.into_iter().map(|(_, port)| port).collect())
 }
 
-/// Looks at all adapters. Errors: no library, or no adapter.
+/// Opens all adapters. Errors: no library, or no adapter.
 pub fn look(options: &VerbsOptions) -> Result<Look, VerbsConnectError> {
     let library = &Arc::new(Library::load()?);
-    // Only old kernels need it to survive a fork; on others it does nothing.
-    // SAFETY: no arguments; before the first registration of this fabric.
+    // Only old kernels need `ibv_fork_init` for registered memory to survive a fork; on newer kernels it does nothing.
+    // SAFETY: `ibv_fork_init` must precede all registrations: this fabric has made none yet.
     unsafe { (library.ibv_fork_init)() };
     let mut count = 0;
-    // SAFETY: fills in `count`.
+    // SAFETY: `ibv_get_device_list` needs a place for the count.
     let list = unsafe { (library.ibv_get_device_list)(&mut count) };
     if list.is_null() || count == 0 {
         return Err(no_device());
@@ -270,7 +271,7 @@ pub fn look(options: &VerbsOptions) -> Result<Look, VerbsConnectError> {
     // SAFETY: the list has `count` entries, valid until it is freed below.
     let devices = unsafe { std::slice::from_raw_parts(list, count as usize) };
     let opened: Vec<_> = devices.iter().map(|&device| open(library, device, options)).collect();
-    // SAFETY: from `ibv_get_device_list`; the open contexts do not need it.
+    // SAFETY: `list` comes from `ibv_get_device_list` and is freed once; the open contexts do not need it.
     unsafe { (library.ibv_free_device_list)(list) };
     let mut look = Look { ports: Vec::new(), refused: Vec::new() };
     for (name, result) in opened {
@@ -290,7 +291,7 @@ pub fn look(options: &VerbsOptions) -> Result<Look, VerbsConnectError> {
     Ok(look)
 }
 
-/// What is missing where the library finds nothing.
+/// Returns the error for a machine where the library finds no adapter: it says what is missing.
 fn no_device() -> VerbsConnectError {
     let names = |folder: &str| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -303,26 +304,26 @@ fn no_device() -> VerbsConnectError {
     VerbsConnectError::NoDevice { kernel: names("/sys/class/infiniband"), files }
 }
 
-/// A C string inside a structure.
+/// Returns a C string inside a structure.
 fn text(field: &[std::ffi::c_char]) -> String {
     let bytes: Vec<u8> = field.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Opens an adapter: its name, and what became of that.
+/// Opens an adapter. Returns its name, and the context or the error.
 fn open(
     library: &Arc<Library>,
     device: *mut ibv_device,
     options: &VerbsOptions,
 ) -> (String, Result<DeviceContext, VerbsConnectError>) {
-    // SAFETY: an entry of the device list.
+    // SAFETY: `device` is an entry of the device list, which is freed only after this call.
     let facts = unsafe { &*device };
     let name = text(&facts.name);
     if facts.transport_type != IBV_TRANSPORT_IB {
         let error = VerbsConnectError::OtherKind { device: name.clone() };
         return (name, Err(error));
     }
-    // SAFETY: an entry of the device list.
+    // SAFETY: `ibv_open_device` needs an entry of a device list that has not been freed: `device` is one.
     let raw = made(|| unsafe { (library.ibv_open_device)(device) });
     let Some(raw) = NonNull::new(raw) else {
         let error = io::Error::last_os_error();
@@ -330,17 +331,18 @@ fn open(
         return (name.clone(), Err(unopened(name, path, error)));
     };
     let mut attributes = MaybeUninit::<ibv_device_attr>::zeroed();
-    // SAFETY: fills in `attributes`, all of whose bytes may be zero.
+    // SAFETY: `ibv_query_device` needs an open context and room for the result; zero is a valid value of every byte of
+    // `attributes`.
     let asked =
         done(|| unsafe { (library.ibv_query_device)(raw.as_ptr(), attributes.as_mut_ptr()) });
-    // SAFETY: an open context.
+    // SAFETY: `as_ref` needs a valid context: `raw` was opened above.
     let table = VerbsFunctions::of(library, &unsafe { raw.as_ref() }.ops);
     let context = DeviceContext {
         raw,
         library: library.clone(),
         table: options.interpose.map_or(table, |between| between(table)),
         name: name.clone(),
-        // SAFETY: initialised at least with zeros.
+        // SAFETY: `assume_init` needs initialised bytes: all were zeroed, which is valid for every field.
         attributes: unsafe { attributes.assume_init() },
         directory: Path::new(&text(&facts.ibdev_path)).to_owned(),
     };
@@ -351,8 +353,8 @@ fn open(
     (name, Ok(context))
 }
 
-/// Why the library could not open an adapter. It has its own ways to say that the file was not
-/// opened, so the file itself is asked.
+/// Returns the error for an adapter that the library could not open. The library's errno does not always say why, so this
+/// function tries to open the file itself.
 fn unopened(device: String, path: String, error: io::Error) -> VerbsConnectError {
     let file = fs::OpenOptions::new().read(true).write(true).open(&path);
     let kind = file.as_ref().err().unwrap_or(&error).kind();
@@ -374,7 +376,7 @@ fn port(
     options: &VerbsOptions,
 ) -> Result<DevicePort, VerbsConnectError> {
     let mut attributes = ibv_port_attr::default();
-    // SAFETY: an open context; fills in `attributes`.
+    // SAFETY: `query_port` needs an open context and room for the result.
     done(|| unsafe { (context.table.query_port)(context.raw(), number, &raw mut attributes) })
         .map_err(|error| VerbsConnectError::System {
             what: "asking for a port",
@@ -408,13 +410,13 @@ fn port(
     port.distance = port.numa.and_then(numa::distance);
     port.gid = gid(context, &port, attributes.gid_tbl_len, &sysfs, options)?;
     let index = port.gid.map_or(0, |gid| gid.index);
-    // Where the port has no address, soft-RoCE still says on what it lies.
+    // Without an address on the port, the `parent` file of soft-RoCE still names the interface below it.
     port.interface = read(sysfs.join(format!("gid_attrs/ndevs/{index}")))
         .or_else(|| read(context.directory.join("parent")));
     Ok(port)
 }
 
-/// The address to use: the wanted one, or the best by its kind.
+/// Returns the address to use: the one at the wanted index, or the best by its kind.
 fn gid(
     context: &DeviceContext,
     port: &DevicePort,
@@ -424,7 +426,7 @@ fn gid(
 ) -> Result<Option<Gid>, VerbsConnectError> {
     let query = |index: u8| {
         let mut bytes = ibv_gid::default();
-        // SAFETY: an open context; fills in `bytes`.
+        // SAFETY: `ibv_query_gid` needs an open context and room for 16 bytes.
         let asked = done(|| unsafe {
             (context.library.ibv_query_gid)(context.raw(), port.number, index.into(), &mut bytes)
         });

@@ -1,26 +1,26 @@
-//! The end: every peer is told, and what was posted is acknowledged.
+//! The end of the fabric: tells every peer, and waits until posted requests are acknowledged.
 
 use crate::connection::ConnectionPhase;
 use crate::verbs::Verbs;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// How long the end of a fabric waits for the acknowledgement of what it has posted.
+/// Maximum time that the end of a fabric waits for acknowledgements of its posted requests.
 const LONGEST_DISCONNECT: Duration = Duration::from_secs(2);
 
 impl Verbs {
-    /// Takes leave of all peers and waits a little until they know.
+    /// Sends a disconnect to all peers, and waits a little until they know.
     fn send_disconnects(&self) {
         let state = &mut *self.state.borrow_mut();
         let end = Instant::now() + LONGEST_DISCONNECT;
         let mut told = HashSet::new();
         loop {
             state.poll(&self.core);
-            // Who is of another job that needs this process no more may have closed its end, and acknowledges nothing.
+            // A process of a job that does not need this process any more may have closed its end, and acknowledges nothing.
             state.end_links(&self.core);
             state.drain_all(&self.core);
             state.tend(&self.core);
-            // Disconnects go over first connections, when all else is over.
+            // Disconnects go over first connections, after the secondary connections are idle.
             let quiet = state.is_secondary_idle();
             let mut waits = !quiet;
             for peer in state.peers.numbers() {

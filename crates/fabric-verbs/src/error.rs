@@ -1,11 +1,11 @@
-//! Why verbs could not be used, with what to do about it.
+//! Reasons why verbs could not be used, each with a remedy.
 
 use std::fmt;
 use std::io;
 use weft_bootstrap::BootstrapError;
 use weft_fabric::{Fault, FaultCause};
 
-/// Why the processes could not be connected through verbs.
+/// Error of connecting the processes through verbs.
 #[derive(Debug)]
 pub enum VerbsConnectError {
     /// The launcher's services failed.
@@ -14,15 +14,15 @@ pub enum VerbsConnectError {
     NoLibrary {
         /// The file that the loader was asked for.
         name: &'static str,
-        /// What the loader said.
+        /// The loader's message.
         error: String,
     },
-    /// The machine has no adapter that the library knows; these the kernel knows, and whether it has
-    /// files to open them by.
+    /// The machine has no adapter that the library knows. The fields list the adapters that the kernel knows, and say if
+    /// there are files to open them.
     NoDevice {
-        /// Names from sysfs; empty: the kernel has none, either.
+        /// Names from sysfs. Empty: the kernel has no adapter, either.
         kernel: Vec<String>,
-        /// There are files `/dev/infiniband/uverbs*`.
+        /// True if there are files `/dev/infiniband/uverbs*`.
         files: bool,
     },
     /// The adapter is neither InfiniBand nor RoCE.
@@ -30,19 +30,19 @@ pub enum VerbsConnectError {
         /// The adapter as the kernel calls it.
         device: String,
     },
-    /// The wanted adapter does not exist; these do.
+    /// The wanted adapter does not exist. The error lists the existing ports.
     NoSuchDevice {
-        /// What the option asked for: an adapter, or an adapter and a port.
+        /// Value of the option: an adapter, or an adapter and a port.
         wanted: String,
-        /// Ports that can be opened, by what the option may call them.
+        /// Ports that can be opened, as the option may name them.
         found: Vec<String>,
     },
     /// These devices exist, but may not be opened.
     NoPermission {
-        /// All of them, so that the user hears one remedy.
+        /// All such devices, so that the user gets a single remedy.
         denied: Vec<Denied>,
     },
-    /// The device exists, but not the file to open it by.
+    /// The device exists, but its device file does not.
     NoFile {
         /// The adapter as the kernel calls it.
         device: String,
@@ -51,14 +51,14 @@ pub enum VerbsConnectError {
     },
     /// No port can be a rail, for these reasons.
     NoActivePort {
-        /// One for each port or adapter, each with what to do.
+        /// Reason of each port or adapter, with a remedy.
         reasons: Vec<String>,
     },
     /// The port has no address at the wanted index.
     NoGid {
         /// The port by [`DevicePort::name`](crate::DevicePort::name).
         port: String,
-        /// What the option `gid_index` asked for.
+        /// Value of the option `gid_index`.
         index: u8,
         /// Entries of the port's table of addresses, empty ones included.
         length: usize,
@@ -70,12 +70,12 @@ pub enum VerbsConnectError {
     },
     /// The limit on locked memory is too small.
     Memlock {
-        /// What this process may lock at most, in bytes.
+        /// Maximum number of bytes that this process may lock.
         limit: u64,
-        /// What its rails and the buffers of one peer take, in bytes.
+        /// Number of bytes that the rails and the buffers of one peer need.
         needed: u64,
     },
-    /// The adapter cannot do what is needed.
+    /// The adapter lacks an ability that Weft needs.
     Lacks {
         /// The adapter as the kernel calls it.
         device: String,
@@ -92,19 +92,19 @@ pub enum VerbsConnectError {
         rank: usize,
         /// Kind and address of the peer's rail.
         there: String,
-        /// What keeps them apart, in words.
+        /// The difference that prevents a connection, in words.
         why: &'static str,
     },
     /// A peer could not use verbs, for this reason.
     Peer {
-        /// Rank of the first process that has said so.
+        /// Rank of the first process that published a reason.
         rank: usize,
         /// The machine of that process.
         host: String,
-        /// Its own error, in words with what to do there.
+        /// The peer's own error in words, with its remedy.
         reason: String,
     },
-    /// A peer's data mean something else here: formats or versions differ, as said.
+    /// The peer's data formats or versions differ from those of this process, as `what` says.
     Differs {
         /// Rank of the peer in the job.
         rank: usize,
@@ -117,27 +117,27 @@ pub enum VerbsConnectError {
         /// The formats that differ, each with both values.
         what: String,
     },
-    /// A peer published something that is no address of this version.
+    /// A peer published a value that is not an address of this version.
     Mismatch {
-        /// Rank of the first process of which that is so.
+        /// Rank of the first such process.
         rank: usize,
     },
-    /// The value of an option is not possible.
+    /// The value of an option is out of range.
     Option {
-        /// As [`VerbsOptions`](crate::VerbsOptions) calls it.
+        /// Name of the option in [`VerbsOptions`](crate::VerbsOptions).
         name: &'static str,
-        /// What it was set to.
+        /// Value that was set.
         value: String,
-        /// What it may be, in words that follow "must be".
+        /// Allowed values, in words that follow "must be".
         allowed: String,
     },
     /// The operating system refused `what`.
     System {
-        /// What was under way, in words.
+        /// The attempted action, in words.
         what: &'static str,
-        /// What it was done on: an adapter, or a device of the kernel.
+        /// Object of the action: an adapter, or a device of the kernel.
         device: String,
-        /// The system's number of the error, and its words.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -154,7 +154,7 @@ pub struct Denied {
 
 impl Denied {
     fn words(denied: &[Denied], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // SAFETY: no arguments, never fails.
+        // SAFETY: `geteuid` has no preconditions and never fails.
         let me = unsafe { libc::geteuid() };
         let join = |of: &dyn Fn(&Denied) -> String, between: &str| {
             denied.iter().map(of).collect::<Vec<_>>().join(between)
@@ -178,7 +178,7 @@ impl Denied {
 }
 
 impl VerbsConnectError {
-    /// The system's number of the error, or 0.
+    /// Returns the errno of the system's error, or 0.
     pub(crate) fn errno(&self) -> i32 {
         match self {
             VerbsConnectError::System { error, .. } => error.raw_os_error().unwrap_or(0),
@@ -186,14 +186,14 @@ impl VerbsConnectError {
         }
     }
 
-    /// A fault while `what` was done on `device`.
+    /// Makes an error from a fault of `what` on `device`.
     pub(crate) fn from_fault(fault: &Fault, what: &'static str, device: &str) -> VerbsConnectError {
         let errno = if let FaultCause::System { errno, .. } = fault.cause() { *errno } else { 0 };
         let error = io::Error::from_raw_os_error(errno);
         VerbsConnectError::System { what, device: device.to_owned(), error }
     }
 
-    /// The last error of the system, for `what` on `device`.
+    /// Makes an error from the last error of the system (`errno`), for `what` on `device`.
     pub(crate) fn last(what: &'static str, device: &str) -> VerbsConnectError {
         let error = io::Error::last_os_error();
         VerbsConnectError::System { what, device: device.to_owned(), error }
@@ -211,7 +211,8 @@ fn no_library(f: &mut fmt::Formatter<'_>, name: &str, error: &str) -> fmt::Resul
     write!(f, "{name} cannot be loaded ({error}); install {package}")
 }
 
-/// `kernel`: the adapters that the kernel has; `files`: there are files to open them by.
+/// Writes the message for a machine without usable adapter. `kernel`: adapters that the kernel has. `files`: there are files
+/// to open them.
 fn no_device(f: &mut fmt::Formatter<'_>, kernel: &[String], files: bool) -> fmt::Result {
     let all = kernel.join(", ");
     match (kernel.is_empty(), files) {

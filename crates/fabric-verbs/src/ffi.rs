@@ -1,10 +1,10 @@
-//! The part of libibverbs' binary interface that is used here, under its own names.
+//! The part of libibverbs' binary interface that this crate uses, under its own names.
 //!
-//! Source: rdma-core, `libibverbs/verbs.h`. The layouts have been stable since 2006; structures
-//! that end in fields which nobody reads here are declared up to the last one that is read, and are
-//! never made on this side. `layout.rs` compares all of it with the system's header.
+//! Source: rdma-core, `libibverbs/verbs.h`. The layouts have been stable since 2006. A structure whose last fields are not
+//! read here is declared up to the last field that is read, and is never made on this side. `layout.rs` compares all layouts
+//! with the system's header.
 #![allow(non_camel_case_types)]
-// The names are rdma-core's, whose manual pages say what they are.
+// The names are rdma-core's, and its manual pages explain them.
 #![allow(missing_docs)]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -115,7 +115,7 @@ pub struct ibv_global_route {
     pub sgid_index: u8,
     pub hop_limit: u8,
     pub traffic_class: u8,
-    /// The union's 8-byte alignment.
+    /// Padding up to the union's 8-byte alignment.
     pub pad: [u8; 1],
 }
 

@@ -1,20 +1,20 @@
-//! Where the helper thread sleeps: a `poll` of its own over the completion channels.
+//! The sleep of the helper thread: its own `poll` over the completion channels.
 //!
-//! Contract. Both places share the queues and their channels; an adapter raises one event for one
-//! arming, whoever armed, and whoever takes it takes it from the other.
+//! Contract. The helper and the sleepers of the program share the completion queues and their channels. An adapter raises one
+//! event per arming, whichever side armed, and the side that takes the event takes it from the other.
 //!
-//! - The program's threads ask for any completion, the helper for solicited arrivals and connect requests;
-//!   if an operation is awaited here, for its end; and while something is kept back or a connection is
-//!   being made, for everything: credits, room in the window.
-//! - An arming for everything stands until its event, also if the other side asks for less then.
-//! - Whoever takes an event rings the other place if somebody there has armed: they arm again, and
-//!   look. So an arming is lost to nobody without a ring.
-//! - So a sleep of the program's threads that the network ends may wake the helper for nothing, once: it
-//!   finds them inside and stands back until they leave.
-//! - What the helper asks for depends on what the main thread does later. An operation with a
-//!   completion arms for its end before it is posted ([`HelperShare::expect`]); what is kept first, or
-//!   greeted first, rings ([`HelperShare::set_busy`]). Both only while the helper has armed; when it arms
-//!   afterwards, it sees the flags, which are set before.
+//! - The program's threads arm for any completion. The helper arms for solicited arrivals and connect requests; if an
+//!   operation is awaited here, also for its completion; and while work is kept or a connection is being made, for everything
+//!   (credits, room in the window).
+//! - An arming for everything stands until its event, even if the other side arms for less in the meantime.
+//! - A side that takes an event rings the other side if it has armed. The other side arms again, and polls. So no arming is
+//!   lost without a ring.
+//! - So if the network ends a sleep of the program's threads, the helper may wake once for nothing: it finds the threads
+//!   inside and stands back until they leave.
+//! - The set of events for the helper depends on later actions of the main thread. An operation with a completion arms for
+//!   that completion before it is posted ([`HelperShare::expect`]). The first kept work, or the first connect request, rings
+//!   ([`HelperShare::set_busy`]). Both do so only while the helper has armed; if it arms afterwards, it sees the flags, which
+//!   are set before.
 
 use crate::rail::Base;
 use crate::sleep::{VerbsSleeper, WakeDescriptor};
@@ -25,24 +25,24 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use weft_fabric::wait::{Sleep, Token};
 
-/// Longest sleep while something is kept back or a connect request waits for its answer.
+/// Maximum sleep while work is kept or a connect request awaits its answer.
 const WHILE_BUSY: Duration = Duration::from_millis(10);
 
 /// The helper's share of a [`VerbsSleeper`].
 pub struct HelperShare {
-    /// Rings so far: what a token is.
+    /// Number of rings so far; its value is the token.
     rings: AtomicU32,
-    /// Somebody has asked for the place. Who posts is the one who asked, or comes after.
+    /// True once the helper's place was requested. The thread that posts is the thread that requested it, or runs after it.
     exists: AtomicBool,
     own: WakeDescriptor,
     other: OnceLock<OwnedFd>,
-    /// Armed, by whoever arms for the helper.
+    /// Number of armings for the helper that are not yet disarmed.
     announced: AtomicU32,
-    /// The end of an operation is awaited.
+    /// True while the completion of an operation is awaited.
     awaited: AtomicBool,
-    /// Something is kept back, or a connection is being made.
+    /// True while work is kept, or a connection is being made.
     busy: AtomicBool,
-    /// Ends of operations are nothing to it.
+    /// True if completions of operations do not concern the helper.
     ignores_ends: AtomicBool,
 }
 
@@ -60,12 +60,12 @@ impl HelperShare {
         })
     }
 
-    /// As [`VerbsSleeper::watch`].
+    /// Sets the second descriptor that ends sleeps, like [`VerbsSleeper::watch`].
     pub fn watch(&self, other: OwnedFd) {
         let _ = self.other.set(other);
     }
 
-    /// From here on the helper may arm. Called by the thread that uses the fabric.
+    /// Permits the helper to arm from now on. The thread that uses the fabric calls it.
     pub fn exist(&self) {
         self.exists.store(true, Ordering::Relaxed);
     }
@@ -75,12 +75,12 @@ impl HelperShare {
         if !self.exists.load(Ordering::Relaxed) {
             return false;
         }
-        // Either the flag before is seen by who arms, or this sees the arming.
+        // Either the thread that arms sees the flag that was set before, or this load sees the arming.
         fence(Ordering::SeqCst);
         self.announced.load(Ordering::Relaxed) != 0
     }
 
-    /// An operation whose completion is asked for is about to be posted.
+    /// Announces that an operation with a completion is about to be posted.
     #[inline]
     pub fn expect(&self, bases: &[Arc<Base>]) {
         if self.ignores_ends.load(Ordering::Relaxed) {
@@ -96,7 +96,7 @@ impl HelperShare {
         self.ignores_ends.store(ignore, Ordering::Relaxed);
     }
 
-    /// Nothing is awaited any more.
+    /// Sets the flag that the completion of an operation is awaited.
     #[inline]
     pub fn set_awaited(&self, awaited: bool) {
         let awaited = awaited && !self.ignores_ends.load(Ordering::Relaxed);
@@ -115,7 +115,7 @@ impl HelperShare {
         }
     }
 
-    /// The program's threads have taken an event that may have been meant for the helper.
+    /// Rings the helper: the program's threads have taken an event that may have been meant for it.
     pub fn event_taken(&self) {
         if self.announced.load(Ordering::SeqCst) != 0 {
             self.ring();
@@ -128,7 +128,7 @@ impl HelperShare {
     }
 }
 
-/// Where the helper sleeps. One thread at a time; any thread may arm for it, and ring.
+/// The place where the helper sleeps. One thread sleeps at a time; any thread may arm for it, and ring.
 pub struct SleepPlace(pub Arc<VerbsSleeper>);
 
 impl Sleep for SleepPlace {

@@ -3,7 +3,7 @@
 use nix::ifaddrs::getifaddrs;
 use std::net::Ipv4Addr;
 
-/// Addresses of `interface` with their masks, in the system's order.
+/// Returns the addresses of `interface` with their masks, in the system's order.
 pub fn addresses(interface: &str) -> Vec<(Ipv4Addr, Ipv4Addr)> {
     let Ok(all) = getifaddrs() else { return Vec::new() };
     let own = all.filter(|entry| entry.interface_name == interface);

@@ -1,4 +1,4 @@
-//! The IP address of this process, where ports of MPI are.
+//! The IP address of this process, used in names of MPI ports.
 
 use crate::device::Gid;
 use crate::interfaces;
@@ -6,7 +6,7 @@ use crate::manager::interface_of;
 use crate::rail::VerbsRail;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// An address by which other hosts reach this process, of the first port that has one.
+/// Returns an address by which other hosts reach this process: the address of the first rail that has one.
 pub fn ip(rails: &[VerbsRail]) -> Option<IpAddr> {
     rails.iter().find_map(|rail| {
         let of_interface = || {
@@ -17,11 +17,11 @@ pub fn ip(rails: &[VerbsRail]) -> Option<IpAddr> {
     })
 }
 
-/// The address that a port's is, unless it holds on one cable alone.
+/// Returns the IP address in a GID, unless the address is valid on one link only (link-local).
 fn ip_of(gid: Gid) -> Option<IpAddr> {
     let six = Ipv6Addr::from(gid.bytes);
     let four = gid.ipv4().map(IpAddr::from);
-    // What InfiniBand makes of its numbers is no address of IP.
+    // GIDs that InfiniBand derives from its own numbers are not IP addresses.
     let global = six.segments()[0] & 0xe000 == 0x2000 || six.is_unique_local();
     four.or_else(|| global.then_some(six.into()))
 }

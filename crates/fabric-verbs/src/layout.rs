@@ -9,11 +9,11 @@ use crate::manager::{
 use std::mem::{offset_of, size_of};
 use std::process::Command;
 
-/// Names and numbers on this side, and the C expressions for them.
+/// Name, value on this side, and the C expression for the value.
 type Fact = (&'static str, u64, String);
 
-/// Whole structures (`=`), or those that are declared up to a field only (`<`), with their fields;
-/// `rust: c` where the names differ.
+/// Facts about complete structures (`=`), or structures that are declared up to a field only (`<`), with their fields. `rust:
+/// c` where the names differ.
 macro_rules! facts {
     ($facts:ident; $($name:ident $kind:tt { $($field:ident $(: $c:literal)?),* $(,)? })*) => {
         $(
@@ -116,7 +116,7 @@ fn facts() -> Vec<Fact> {
     facts
 }
 
-/// The same of `<rdma/rdma_cma.h>`.
+/// Returns the facts about `<rdma/rdma_cma.h>`.
 fn manager_facts() -> Vec<Fact> {
     let mut facts: Vec<Fact> = Vec::new();
     let mut field = |name, offset: usize, of: &str, field: &str| {

@@ -1,16 +1,16 @@
 //! The fabric of clusters: InfiniBand and RoCE through libibverbs, which is loaded at run time.
 //!
-//! Each port of an adapter is a rail. A process publishes the addresses of its rails and connects
-//! with a peer when it first has something for it ([`Verbs::connect`]): on one rail for everything, and on each other rail
-//! for the writes and reads that name it.
+//! Each port of an adapter is a rail. A process publishes the addresses of its rails, and connects with a peer when it first
+//! has something to send to it ([`Verbs::connect`]): on one rail for all traffic, and on each other rail for the writes and
+//! reads that name that rail.
 //!
-//! - Messages are sends into buffers that all connections share; a sender has credits for as many as
-//!   fit, which come back with messages, or by themselves.
-//! - A silent flag is a second write behind that of the data; a waking one carries an immediate, so
-//!   that the receiver hears of it. Two writes of one connection are placed in their order.
-//! - What has no room in the send queue, or no credits, is kept and moved on by `progress`.
-//! - Memory is registered when it is allocated or exposed; short pieces of other memory go through
-//!   buffers, long ones are registered for the operation ([`VerbsOptions::keep`] keeps registrations).
+//! - Messages are sends into receive buffers that all connections share. A sender has a credit for each message that fits.
+//!   Credits return with messages, or in a message of their own.
+//! - A silent flag is a second write behind the write of the data. A waking flag carries an immediate, so that the receiver
+//!   gets a completion. Two writes of one connection are placed in order.
+//! - Work without room in the send queue, or without credits, is kept; `progress` posts it later.
+//! - Memory is registered when it is allocated or exposed. Short pieces of other memory go through bounce buffers; long
+//!   pieces are registered for the operation ([`VerbsOptions::keep`] keeps registrations).
 
 #![warn(missing_docs)]
 
@@ -69,5 +69,5 @@ pub use options::{Keep, VerbsOptions};
 pub use survey::Survey;
 pub use verbs::Verbs;
 
-/// Most rails: as many keys of an adapter as fit into the key of a [`weft_fabric::RemoteAddr`].
+/// Maximum number of rails: the number of an adapter's keys that fit into the key of a [`weft_fabric::RemoteAddr`].
 pub const RAILS_MAX: usize = 4;

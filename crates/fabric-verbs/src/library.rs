@@ -1,10 +1,10 @@
-//! libibverbs, loaded when it is asked for: a machine without it loses nothing. Other libraries are
-//! loaded in the same way.
+//! libibverbs, loaded on demand: a machine without it can still use other fabrics. Other libraries are loaded in the same
+//! way.
 
 use crate::ffi::*;
 use std::ffi::{c_char, c_int, c_void};
 
-/// Declares the functions of a library, and loads them by their names.
+/// Declares the functions of a library, and a function that loads them by their names.
 macro_rules! functions {
     (
         $(#[$doc:meta])* $library:ident from $file:literal;
@@ -13,7 +13,7 @@ macro_rules! functions {
         $(#[$doc])*
         pub struct $library {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-            /// Last, since it unloads the functions.
+            /// The last field, since dropping it unloads the functions.
             _handle: libloading::os::unix::Library,
         }
 
@@ -24,13 +24,14 @@ macro_rules! functions {
                 let missing = |error: libloading::Error| {
                     crate::VerbsConnectError::NoLibrary { name: $file, error: error.to_string() }
                 };
-                // SAFETY: its initialisers depend on nothing of ours.
+                // SAFETY: `open` runs the library's initialisers: those of these system libraries depend on no state of this
+                // program.
                 let handle = unsafe { Handle::open(Some($file), RTLD_NOW | RTLD_LOCAL) };
                 let handle = handle.map_err(missing)?;
                 Ok($library {
                     $($name: {
                         let name = concat!(stringify!($name), "\0").as_bytes();
-                        // SAFETY: the type is that of the header, with the names of its structures.
+                        // SAFETY: `get` needs the right type: each signature is the one in the library's header.
                         *unsafe { handle.get(name) }.map_err(missing)?
                     },)*
                     _handle: handle,
@@ -43,7 +44,7 @@ macro_rules! functions {
 pub(crate) use functions;
 
 functions! {
-    /// The functions of libibverbs that are symbols.
+    /// The functions of libibverbs that are exported symbols.
     Library from "libibverbs.so.1";
     ibv_fork_init: fn() -> c_int;
     ibv_get_device_list: fn(*mut c_int) -> *mut *mut ibv_device;
@@ -78,25 +79,25 @@ functions! {
     ibv_wc_status_str: fn(c_int) -> *const c_char;
 }
 
-/// Functions of one device that every operation uses, and functions that make connections. A test can replace them by
-/// its own ([`crate::VerbsOptions::interpose`]).
+/// Functions of a device: those that every operation uses, and those that make connections. A test can replace them
+/// ([`crate::VerbsOptions::interpose`]).
 #[derive(Clone, Copy)]
 pub struct VerbsFunctions {
-    /// Puts work requests into the send queue of a queue pair: 0, or the number of an error (`ENOMEM`: it is full).
+    /// Posts work requests to the send queue of a queue pair. Returns 0, or an errno (`ENOMEM`: the queue is full).
     pub post_send: PostSend,
-    /// Hands buffers to one queue pair for what arrives there.
+    /// Posts receive buffers to one queue pair.
     pub post_recv: PostRecv,
-    /// Hands buffers to a receive queue that all connections of a rail share.
+    /// Posts receive buffers to the shared receive queue of a rail.
     pub post_srq_recv: PostSrqRecv,
-    /// Takes completions without waiting: how many, or a negative number for an error.
+    /// Takes completions without waiting. Returns their number, or a negative number after an error.
     pub poll_cq: PollCq,
-    /// Asks for one event at the next completion, so that a sleeper is woken.
+    /// Asks for one event at the next completion, which wakes a sleeper.
     pub req_notify_cq: ReqNotifyCq,
-    /// Function for the state of a port. Returns 0, or the number of an error.
+    /// Queries the state of a port. Returns 0, or an errno.
     pub query_port: QueryPort,
-    /// Function that changes the state of a queue pair, for instance its peer. Returns 0, or the number of an error.
+    /// Changes the state of a queue pair, for instance its peer. Returns 0, or an errno.
     pub modify_qp: ModifyQp,
-    /// Function that creates an address for datagrams. Returns NULL after an error.
+    /// Creates an address handle for datagrams. Returns NULL after an error.
     pub create_ah: CreateAh,
 }
 

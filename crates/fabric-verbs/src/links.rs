@@ -1,4 +1,4 @@
-//! How losses of processes of other jobs are heard, and how connections with them end.
+//! Losses of processes of other jobs, and the end of connections with them.
 
 use crate::connection::ConnectionPhase;
 use crate::memory::NONE;
@@ -8,7 +8,8 @@ use crate::state::{VerbsCore, VerbsState};
 use std::sync::atomic::Ordering;
 
 impl VerbsState {
-    /// Learns from the sessions of links that a process of another job has ended without a word, or that all have left.
+    /// Handles reports of the sessions between jobs: a process of another job has ended without a word, or all have left a
+    /// connection between jobs.
     #[cold]
     pub fn hear_of_links(&mut self, core: &VerbsCore) {
         core.alarm.store(false, Ordering::Release);
@@ -21,14 +22,14 @@ impl VerbsState {
         self.end_links(core);
     }
 
-    /// Ends what all have left.
+    /// Forgets the peers of connections between jobs that all processes have left.
     pub fn end_links(&mut self, core: &VerbsCore) {
         for peer in self.links.take_over() {
             self.forget(core, peer);
         }
     }
 
-    /// Nothing comes from `peer` or goes to it any more; what is under way ends with an error, which is no news.
+    /// Cuts off the traffic with `peer`. Requests in flight end with an error, which is not reported as news.
     fn cut_off(&mut self, core: &VerbsCore, peer: usize) {
         for link in core.links_with(peer) {
             let Some(it) = self.peers[link].as_deref_mut() else { continue };
@@ -38,17 +39,17 @@ impl VerbsState {
         }
     }
 
-    /// Forgets a process of another job, or a number that was reserved for one. Its queue pairs go, and what they have brought is
-    /// there for the next.
+    /// Forgets a process of another job, or a number that was reserved for one. Its queue pairs are destroyed, and the
+    /// buffers that they have used become free.
     #[cold]
     pub fn forget(&mut self, core: &VerbsCore, peer: usize) {
         if core.roster.borrow().foreign(peer).is_some() {
-            // What ends with its connection is missed by nobody.
+            // The end of this connection is not reported as a loss.
             if let Some(member) = core.roster.borrow().get(peer) {
                 member.unmissed.set(true);
             }
             self.cut_off(core, peer);
-            // What has come is taken while its number is still theirs, and again when nothing can come any more.
+            // Completions are taken while the number still belongs to the process, and again when no more can come.
             while self.poll(core) {}
             let links: Vec<usize> = core.links_with(peer).collect();
             let abandoned = links.iter().filter_map(|&link| self.close(core, link)).collect();
@@ -61,7 +62,7 @@ impl VerbsState {
         }
     }
 
-    /// Destroys connection `link`, and gives back what it had; what was to be done by it is returned.
+    /// Destroys connection `link`, and returns its buffers and registrations. Returns its kept work.
     fn close(&mut self, core: &VerbsCore, link: usize) -> Option<Vec<PostedWork>> {
         let mut it = self.peers[link].take()?;
         let rail = it.rail;
@@ -76,7 +77,7 @@ impl VerbsState {
             let next = self.rails[rail].buffers[buffer as usize].next;
             self.rails[rail].give_back(buffer, link, BufferUse::Control);
             buffer = next;
-            // There is a bound on those that are idle.
+            // The pool of idle buffers is bounded.
             self.repost(core, rail);
         }
         let mut works = it.secondary.as_mut().map_or_else(Vec::new, |it| it.abandon());
@@ -87,7 +88,7 @@ impl VerbsState {
             }
         }
         let records = it.abandon();
-        // With the queue pair goes what the adapter might still do with the memory.
+        // With the queue pair destroyed, the adapter does not touch the memory any more.
         drop(it);
         for record in records {
             if record.buffer != NONE {
@@ -102,7 +103,7 @@ impl VerbsState {
         Some(works)
     }
 
-    /// Nobody will do these.
+    /// Completes kept work that will never be posted.
     fn give_up_works(&mut self, core: &VerbsCore, works: Vec<Vec<PostedWork>>) {
         for work in works.into_iter().flatten() {
             self.memories.release(work.registration());

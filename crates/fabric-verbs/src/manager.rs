@@ -1,6 +1,6 @@
-//! Multicast groups through the connection manager (librdmacm, loaded when it is asked for): on
-//! InfiniBand the subnet manager forms a group and says by what local identifier switches know it. A
-//! group's address is an IP address, so the port's network interface (IPoIB) must have one of its own.
+//! Multicast groups through the connection manager (librdmacm, loaded on demand). On InfiniBand the subnet manager forms a
+//! group and assigns the local identifier by which switches know it. The address of a group is an IP address, so the port's
+//! network interface (IPoIB) must have an IP address of its own.
 
 use crate::VerbsConnectError;
 use crate::device::DevicePort;
@@ -38,7 +38,7 @@ pub struct EventChannel {
     pub fd: c_int,
 }
 
-/// `struct rdma_cm_id`, of which nothing is looked at.
+/// `struct rdma_cm_id`, whose fields are not used here.
 #[repr(C)]
 pub struct RdmaCmId {
     _opaque: [u8; 0],
@@ -68,21 +68,22 @@ pub const RDMA_PS_UDP: c_int = 0x0111;
 pub const RDMA_CM_EVENT_MULTICAST_JOIN: c_int = 12;
 pub const RDMA_CM_EVENT_MULTICAST_ERROR: c_int = 13;
 
-/// How long the subnet manager may take to answer.
+/// Maximum time that the subnet manager may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The connection manager, for one port.
 pub struct Joiner {
-    /// `None` only while it is dropped.
+    /// The event channel; open until the drop.
     channel: NonNull<EventChannel>,
     manager: Manager,
     /// The port's own address.
     own: Ipv4Addr,
 }
 
-// SAFETY: librdmacm may be used by any thread; a channel belongs to none.
+// SAFETY: `Send` needs a channel that any thread may use: librdmacm is thread-safe and binds no channel to a thread.
 unsafe impl Send for Joiner {}
-// SAFETY: as above; events are taken by one call at a time, since joining has `&mut` of its owner.
+// SAFETY: `Sync` needs calls from several threads to be safe: librdmacm is thread-safe, and only one call at a time takes
+// events, since joining has `&mut` of its owner.
 unsafe impl Sync for Joiner {}
 
 /// A group that was joined; dropping it leaves the group.
@@ -90,15 +91,15 @@ pub struct Membership {
     id: NonNull<RdmaCmId>,
     group: libc::sockaddr_in,
     joiner: Arc<Joiner>,
-    /// Where datagrams for the group go.
+    /// Destination of datagrams for the group.
     pub path: ibv_ah_attr,
 }
 
-// SAFETY: as for `Joiner`.
+// SAFETY: `Send` needs an id that any thread may use: librdmacm is thread-safe, and `joiner` is `Send` and `Sync`.
 unsafe impl Send for Membership {}
 
 fn socket_address(address: Ipv4Addr) -> libc::sockaddr_in {
-    // SAFETY: all-zero is a valid address.
+    // SAFETY: `zeroed` needs a type for which zero bytes are valid: `sockaddr_in` has only integers.
     let mut socket: libc::sockaddr_in = unsafe { zeroed() };
     socket.sin_family = libc::AF_INET as libc::sa_family_t;
     socket.sin_addr.s_addr = u32::from(address).to_be();
@@ -106,24 +107,24 @@ fn socket_address(address: Ipv4Addr) -> libc::sockaddr_in {
 }
 
 impl Joiner {
-    /// `own`: the address of the port's network interface.
+    /// Opens the connection manager. `own`: the address of the port's network interface.
     pub fn new(own: Ipv4Addr) -> Result<Arc<Joiner>, VerbsConnectError> {
         let manager = Manager::load()?;
         let _occupied = Occupied::standard();
-        // SAFETY: no arguments.
+        // SAFETY: `rdma_create_event_channel` has no preconditions.
         let channel = unsafe { (manager.rdma_create_event_channel)() };
         let refused =
             || VerbsConnectError::last("opening the connection manager (rdma_cm)", "rdma_ucm");
         let channel = NonNull::new(channel).ok_or_else(refused)?;
-        // SAFETY: a new channel.
+        // SAFETY: `as_ref` needs a valid channel: it was created above.
         let fd = unsafe { channel.as_ref() }.fd;
-        // SAFETY: flags of a descriptor that is open.
+        // SAFETY: `fcntl` needs an open descriptor: the channel's descriptor is open.
         unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) };
         Ok(Arc::new(Joiner { channel, manager, own }))
     }
 
     fn fd(&self) -> RawFd {
-        // SAFETY: alive as long as `self`.
+        // SAFETY: `as_ref` needs a valid channel: it lives until `self` is dropped.
         unsafe { self.channel.as_ref() }.fd
     }
 
@@ -131,7 +132,7 @@ impl Joiner {
     pub fn join(self: &Arc<Joiner>, group: Ipv4Addr) -> io::Result<Membership> {
         let mut id = ptr::null_mut();
         let (channel, manager) = (self.channel.as_ptr(), &self.manager);
-        // SAFETY: a live channel; fills in `id`.
+        // SAFETY: `rdma_create_id` needs a live channel, and a place for the id.
         done(|| unsafe {
             (manager.rdma_create_id)(channel, &mut id, ptr::null_mut(), RDMA_PS_UDP)
         })?;
@@ -144,7 +145,7 @@ impl Joiner {
             path: ibv_ah_attr::default(),
         };
         let group = (&raw mut membership.group).cast();
-        // SAFETY: a live id; addresses are read during the calls.
+        // SAFETY: `rdma_bind_addr` needs a live id, and reads `own` during the call only.
         done(|| unsafe { (manager.rdma_bind_addr)(id.as_ptr(), (&raw mut own).cast()) })?;
         // SAFETY: rdma_join_multicast needs a live id, and reads `group` during the call only.
         done(|| unsafe { (manager.rdma_join_multicast)(id.as_ptr(), group, ptr::null_mut()) })?;
@@ -152,17 +153,19 @@ impl Joiner {
         Ok(membership)
     }
 
-    /// Waits until the join of `id` has been answered.
+    /// Waits for the answer to the join of `id`.
     fn answer(&self, id: NonNull<RdmaCmId>) -> io::Result<ibv_ah_attr> {
         let mut patience = Patience::new(PATIENCE);
         loop {
             let mut event = ptr::null_mut();
-            // SAFETY: a live channel whose descriptor does not block; fills in `event`.
+            // SAFETY: `rdma_get_cm_event` needs a live channel, whose descriptor does not block, and a place for the event.
             if unsafe { (self.manager.rdma_get_cm_event)(self.channel.as_ptr(), &mut event) } == 0 {
-                // SAFETY: filled in; valid until it is acknowledged.
+                // SAFETY: the reads need a valid event: `rdma_get_cm_event` filled it in, and it is valid until it is
+                // acknowledged.
                 let (of, kind, status, path) =
                     unsafe { ((*event).id, (*event).event, (*event).status, (*event).ud.ah_attr) };
-                // SAFETY: from `rdma_get_cm_event`, once.
+                // SAFETY: `rdma_ack_cm_event` needs an event of `rdma_get_cm_event` that is acknowledged once: this is the
+                // only call.
                 unsafe { (self.manager.rdma_ack_cm_event)(event) };
                 match kind {
                     _ if of != id.as_ptr() => {}
@@ -184,7 +187,7 @@ impl Joiner {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
             let mut entry = libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 };
-            // SAFETY: one valid entry. Whatever ends it, the event is looked for again.
+            // SAFETY: `poll` needs one valid entry. After any result, the loop looks for the event again.
             unsafe { libc::poll(&mut entry, 1, patience.millis()) };
         }
     }
@@ -193,8 +196,8 @@ impl Joiner {
 impl Drop for Membership {
     fn drop(&mut self) {
         let manager = &self.joiner.manager;
-        // SAFETY: a live id, whose channel is alive; it is not used afterwards. Leaving a group that
-        // was not joined is an error without effect.
+        // SAFETY: both calls need a live id: its channel lives as long as `joiner`, and the id is not used afterwards.
+        // Leaving a group that was not joined is an error without effect.
         unsafe {
             (manager.rdma_leave_multicast)(self.id.as_ptr(), (&raw mut self.group).cast());
             (manager.rdma_destroy_id)(self.id.as_ptr());
@@ -204,12 +207,13 @@ impl Drop for Membership {
 
 impl Drop for Joiner {
     fn drop(&mut self) {
-        // SAFETY: opened by `new`; all memberships hold an `Arc` of it.
+        // SAFETY: `rdma_destroy_event_channel` needs an open channel without ids: `new` opened it, and each membership holds
+        // an `Arc` of `self`.
         unsafe { (self.manager.rdma_destroy_event_channel)(self.channel.as_ptr()) };
     }
 }
 
-/// The network interface of a port: on InfiniBand the one that the same adapter has for it.
+/// Returns the network interface of a port; on InfiniBand the interface that the same adapter has for that port.
 pub fn interface_of(port: &DevicePort) -> Option<String> {
     if let Some(interface) = &port.interface {
         return Some(interface.clone());

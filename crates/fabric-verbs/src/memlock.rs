@@ -1,27 +1,27 @@
-//! The limit on locked memory: what adapters touch must stay in place.
+//! The limit on locked memory. Memory that adapters access must be locked.
 
 use crate::VerbsConnectError;
 use crate::pool::RegisteredPool;
 use crate::rail::BUFFER;
 use std::fs;
 
-/// Bytes that each rail locks for itself: the pool, and buffers for datagrams and small allocations.
+/// Number of bytes that each rail locks for itself: the pool, and buffers for datagrams and small allocations.
 const RAIL: u64 = RegisteredPool::BYTES as u64 + (2 << 20);
 
 /// RLIMIT_MEMLOCK of this process, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memlock {
-    /// What holds now, and up to what this process may raise it. `u64::MAX`: no limit.
+    /// Current limit, and maximum to which this process may raise it, in bytes. `u64::MAX`: no limit.
     soft: u64,
     hard: u64,
-    /// It may pass any limit (CAP_IPC_LOCK).
+    /// True if the process may exceed any limit (CAP_IPC_LOCK).
     privileged: bool,
 }
 
 impl Memlock {
     pub fn get() -> Memlock {
         let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: u64::MAX };
-        // SAFETY: fills in `limit`.
+        // SAFETY: `getrlimit` needs a valid place for the result: `limit`.
         unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -30,17 +30,17 @@ impl Memlock {
         Memlock { soft: limit.rlim_cur, hard: limit.rlim_max, privileged }
     }
 
-    /// Bytes that this process may lock at most, once it has asked for all it may have.
+    /// Returns the maximum number of bytes that this process may lock, after it has raised its limit.
     fn most(&self) -> u64 {
         if self.privileged { u64::MAX } else { self.hard }
     }
 
-    /// Receive buffers that may be locked beside what `rails` rails need for themselves.
+    /// Returns the maximum number of receive buffers that may be locked besides the own needs of `rails` rails.
     pub fn buffers(&self, rails: usize) -> usize {
         (self.most().saturating_sub(rails as u64 * RAIL) / BUFFER as u64) as usize
     }
 
-    /// What `rails` rails and the buffers of one peer need, if that is more than may be locked.
+    /// Checks that `rails` rails and the buffers of one peer may be locked. Error: they need more than the limit.
     pub fn check(&self, rails: usize, buffers: usize) -> Result<(), VerbsConnectError> {
         let needed = rails as u64 * RAIL + (buffers * BUFFER) as u64;
         match self.most() {
@@ -49,16 +49,16 @@ impl Memlock {
         }
     }
 
-    /// Asks for all that this process may have.
+    /// Raises the limit to the maximum.
     pub fn raise(&self) {
         if !self.privileged && self.soft < self.hard {
             let limit = libc::rlimit { rlim_cur: self.hard, rlim_max: self.hard };
-            // SAFETY: reads `limit`. Up to the hard limit it cannot fail.
+            // SAFETY: `setrlimit` needs a valid limit. Raising the soft limit up to the hard limit cannot fail.
             unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &limit) };
         }
     }
 
-    /// For the user: what may be locked.
+    /// Describes the limit for the user.
     pub fn describe(&self) -> String {
         let most = match self.hard {
             _ if self.privileged => return "no limit (this user has CAP_IPC_LOCK)".to_owned(),
