@@ -1,4 +1,4 @@
-//! Prints the adapters of this machine and what they are called in [`VerbsOptions::devices`].
+//! Prints the adapters of this machine, with their names for [`VerbsOptions::devices`].
 //!
 //!     cargo run -p weft-fabric-verbs --example devices
 

@@ -1,5 +1,5 @@
-//! Half a round trip of a message between two processes of one machine, spinning; for a first look
-//! at an adapter. The two ranks are threads, on the adapters (or ports) given, or on all.
+//! Measures half a round trip of a message between two processes of one machine, which spin; for a first look at an adapter.
+//! The two ranks are threads, on the given adapters (or ports), or on all.
 //!
 //!     cargo run --release -p weft-fabric-verbs --example pingpong [ADAPTER [ADAPTER]]
 
@@ -29,7 +29,7 @@ fn play(world: &mut ThreadBootstrap, adapter: Option<String>) {
     let rank = verbs.rank();
     let mut bytes = vec![1u8; 8192];
     for len in [0, 8, 100, 1024, 8192] {
-        // SAFETY: `bytes` outlives every operation: all are over before it goes.
+        // SAFETY: `Sge::new` needs memory that is valid while in use: `bytes` outlives all operations.
         let payload = unsafe { Sge::new(bytes.as_mut_ptr(), len) };
         let send = || {
             let posted = verbs.send(1 - rank, Head::default(), payload, None);

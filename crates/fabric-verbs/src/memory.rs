@@ -1,7 +1,7 @@
-//! Memory that the adapters may touch: registrations, what is allocated from them, and the cache.
+//! Memory that the adapters may access: registrations, allocations from them, and the registration cache.
 //!
-//! A registration covers all rails. It is shared by everybody who names a part of it while it is in
-//! use; afterwards it is dropped, or kept for the next use if [`crate::VerbsOptions::keep`] allows.
+//! A registration covers all rails. All users of a part of its memory share it while it is in use. Afterwards it is dropped,
+//! or kept for the next use if [`crate::VerbsOptions::keep`] allows.
 
 use crate::RAILS_MAX;
 use crate::address;
@@ -15,24 +15,24 @@ use std::sync::Arc;
 use weft_fabric::{Fault, Region, Sge};
 
 const PAGE: usize = 4096;
-/// Small allocations come out of pieces of this size, each a registration.
+/// Size in bytes of the chunks from which small allocations come; each chunk is a registration.
 const CHUNK: usize = 1 << 20;
-/// Larger allocations are registrations of their own.
+/// Maximum size in bytes of an allocation from a chunk. A larger allocation has its own registration.
 const SMALL: usize = 256 << 10;
 const SMALLEST: usize = 64;
 const CLASSES: usize = (SMALL / SMALLEST).trailing_zeros() as usize + 1;
 
-/// Names no registration.
+/// Number that refers to no registration.
 pub const NONE: u32 = u32::MAX;
 
-/// Whose memory is registered.
+/// Owner of registered memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// Buffers and chunks of the fabric, which last as long as it: their users are not counted.
+    /// Buffers and chunks of the fabric, which live as long as the fabric: their users are not counted.
     Fabric,
-    /// A large allocation. Its region is a user.
+    /// A large allocation. Its region counts as a user.
     Allocation,
-    /// The program.
+    /// Memory of the program.
     Program,
 }
 
@@ -40,21 +40,21 @@ enum Owner {
 struct Registration {
     start: usize,
     len: usize,
-    /// By rail.
+    /// Registrations with the adapters, by rail.
     memories: Vec<Memory>,
     lkeys: [u32; RAILS_MAX],
     rkeys: [u32; RAILS_MAX],
     uses: Uses,
-    /// Operations and regions that need it. An operation does until it is acknowledged, even if its
-    /// effect was seen: what is lost on the way is read again.
+    /// Number of operations and regions that use the registration. An operation uses it until it is acknowledged, even if its
+    /// effect was seen: the adapter reads the memory again to resend a lost packet.
     users: u32,
     owner: Owner,
-    /// Regions of the program in it. Without a cache, new users may join as long as there are some:
-    /// so long the program keeps the memory.
+    /// Number of the program's regions in it. Without a cache, new users may join while there is a region: until then the
+    /// program keeps the memory mapped.
     regions: u32,
-    /// Not for new users.
+    /// True if new users may not join.
     closed: bool,
-    /// When it was last used, for the order of eviction.
+    /// Clock value of the last use, which orders the evictions.
     used: u64,
 }
 
@@ -69,11 +69,11 @@ pub struct Memories {
     keep: Option<Keep>,
     idle: Keep,
     totals: RegistrationTotals,
-    /// Free pieces of chunks, by class; all of them were used before.
+    /// Free pieces of chunks, by size class; all of them were used before.
     free: [Vec<usize>; CLASSES],
     /// Unused end of the last chunk.
     fresh: (usize, usize),
-    /// Mapped, but not registered: large memory that was given back, by length.
+    /// Large memory that was given back, by length: mapped, but not registered.
     spare: HashMap<usize, Vec<usize>>,
     mapped: Vec<(usize, usize)>,
     domains: Vec<Arc<Domain>>,
@@ -111,25 +111,25 @@ impl Memories {
         self.slots[id as usize].as_mut().expect("a registration in use")
     }
 
-    /// Counts one more user of a registration in use; [`NONE`] needs none.
+    /// Counts one more user of a registration in use. [`NONE`] has no users to count.
     pub fn add_user(&mut self, id: u32) {
         if id != NONE && !self.is_lasting(id) {
             self.slot_mut(id).users += 1;
         }
     }
 
-    /// Whether users of `id` need not be counted.
+    /// Returns true if users of `id` need not be counted.
     pub fn is_lasting(&self, id: u32) -> bool {
         self.slot(id).owner == Owner::Fabric
     }
 
-    /// What an operation on `rail` calls the memory at `at`, which lies in registration `id`.
+    /// Returns the scatter/gather element of `memory`, which lies in registration `id`, for an operation on `rail`.
     pub fn sge(&self, id: u32, rail: usize, memory: Sge) -> ibv_sge {
         let lkey = self.slot(id).lkeys[rail];
         ibv_sge { addr: memory.ptr().addr() as u64, length: memory.len() as u32, lkey }
     }
 
-    /// The registration that holds all of `memory`, if there is one.
+    /// Returns a registration that holds all of `memory`, if there is one.
     fn find(&mut self, memory: Sge, uses: Uses) -> Option<u32> {
         let (start, end) = (memory.ptr().addr(), memory.ptr().addr() + memory.len());
         let holds = |it: &Registration| {
@@ -140,14 +140,14 @@ impl Memories {
         {
             return Some(self.last);
         }
-        // Registrations may overlap, so the nearest start need not be the right one.
+        // Registrations may overlap, so the one with the nearest start may not hold all of `memory`.
         let before = self.by_start.range(..=(start, NONE)).rev().take(8);
         let found = before.map(|(&(_, id), ())| id).find(|&id| holds(self.slot(id)))?;
         self.last = found;
         Some(found)
     }
 
-    /// Counts one more user of a registration of `memory` that exists.
+    /// Adds a user to an existing registration of `memory`.
     pub fn share(&mut self, memory: Sge, uses: Uses) -> Option<u32> {
         let id = self.find(memory, uses)?;
         self.clock += 1;
@@ -167,11 +167,10 @@ impl Memories {
         Some(id)
     }
 
-    /// Counts one more user of a registration of `memory`, and makes one if there is none. For the
-    /// program's memory only.
+    /// Adds a user to a registration of `memory`; makes a registration if there is none. For the program's memory only.
     ///
     /// # Safety
-    /// `memory` stays mapped until its last user is gone, and as long as it is kept.
+    /// `memory` stays mapped until its last user is gone, and as long as the registration is kept.
     pub unsafe fn acquire(&mut self, memory: Sge, uses: Uses) -> Result<u32, Fault> {
         if let Some(id) = self.share(memory, uses) {
             return Ok(id);
@@ -184,7 +183,7 @@ impl Memories {
         let most = uses.max(Uses::Writes);
         // SAFETY: `register` needs memory that stays mapped. The caller of `acquire` promises this.
         match unsafe { self.register(start, len, most, Owner::Program, None) } {
-            // Constants of the program can be read only.
+            // Read-only memory of the program (constants) cannot be registered for writes.
             Err(error) if uses == Uses::Reads && error.raw_os_error() == Some(libc::EFAULT) => {
                 // SAFETY: `register` needs memory that stays mapped. The caller of `acquire` promises this.
                 let id = unsafe { self.register(start, len, uses, Owner::Program, None) };
@@ -194,10 +193,10 @@ impl Memories {
         }
     }
 
-    /// A new registration with one user.
+    /// Makes a registration with one user.
     ///
     /// # Safety
-    /// As for [`Memories::acquire`].
+    /// `start` to `start + len` stays mapped until the registration is dropped.
     unsafe fn register(
         &mut self,
         start: usize,
@@ -245,7 +244,7 @@ impl Memories {
         Ok(id)
     }
 
-    /// One user less; [`NONE`] has none.
+    /// Removes a user. [`NONE`] has no users.
     pub fn release(&mut self, id: u32) {
         if id == NONE {
             return;
@@ -274,7 +273,7 @@ impl Memories {
         }
     }
 
-    /// Drops the longest unused registrations until the limits are kept.
+    /// Drops the least recently used idle registrations until the limits are met.
     fn evict(&mut self, keep: Keep) {
         while self.idle.bytes > keep.bytes || self.idle.entries > keep.entries {
             let unused = |(i, slot): (usize, &Option<Registration>)| {
@@ -300,7 +299,7 @@ impl Memories {
         drop(it.memories);
     }
 
-    /// Forgets what is registered of the program's `memory`; what is in use, after its use.
+    /// Forgets registrations that overlap the program's `memory`; those in use, at the end of their use.
     pub fn forget(&mut self, memory: Sge) {
         let (start, end) = (memory.ptr().addr(), memory.ptr().addr() + memory.len());
         for id in 0..self.slots.len() as u32 {
@@ -324,11 +323,12 @@ impl Memories {
         Region { local: memory, remote }
     }
 
-    /// Lets peers use memory that was not allocated here: the program's, or for
-    /// [`Uses::Atomics`] another fabric's.
+    /// Lets peers access memory that was not allocated here: the program's memory, or for [`Uses::Atomics`] memory of another
+    /// fabric.
     ///
     /// # Safety
-    /// As for [`Memories::acquire`].
+    /// `memory` stays mapped until the region is withdrawn and its last user is gone, and as long as the registration is
+    /// kept.
     pub unsafe fn expose(&mut self, memory: Sge, uses: Uses) -> Result<Region, Fault> {
         if memory.is_empty() {
             let remote = address::empty(memory.ptr().addr() as u64);
@@ -342,7 +342,7 @@ impl Memories {
         Ok(self.name(id, memory, uses != Uses::Atomics))
     }
 
-    /// Takes a region back.
+    /// Withdraws a region from peers.
     pub fn withdraw(&mut self, region: Region) {
         // An empty region has no registration.
         let Some(&id) = self.by_keys.get(&address::registration(&region)) else { return };
@@ -364,9 +364,10 @@ impl Memories {
         }
     }
 
-    /// Gives the pages of a mapping back, but not its addresses: counters may lie in it.
+    /// Returns the pages of a mapping to the system, but keeps its addresses, since counters may lie there.
     fn spare(&mut self, start: usize, len: usize) {
-        // SAFETY: a mapping of ours, not registered any more; a failure costs memory only.
+        // SAFETY: `madvise` discards the content, which must be unused: the mapping was made by `map`, and nothing is
+        // registered in it any more. A failure costs memory only.
         unsafe {
             let start = std::ptr::with_exposed_provenance_mut(start);
             libc::madvise(start, len, libc::MADV_DONTNEED);
@@ -374,7 +375,7 @@ impl Memories {
         self.spare.entry(len).or_default().push(start);
     }
 
-    /// Zeroed memory that peers can do everything with.
+    /// Allocates zeroed memory, on which peers can do all operations.
     pub fn allocate(&mut self, len: usize) -> Result<Region, Fault> {
         let start = match class(len) {
             Some(class) => self.allocate_small(class)?,
@@ -390,7 +391,8 @@ impl Memories {
                 start
             }
         };
-        // SAFETY: mapped above, for nobody else, and never unmapped while `self` lives.
+        // SAFETY: `Sge::new` needs `len` valid bytes: they were mapped above for this region only, and stay mapped while
+        // `self` lives.
         let local = unsafe { Sge::new(std::ptr::with_exposed_provenance_mut(start), len) };
         let id = self.find(local, Uses::Atomics).expect("registered above");
         Ok(self.name(id, local, false))
@@ -400,7 +402,7 @@ impl Memories {
         let size = SMALLEST << class;
         if let Some(start) = self.free[class].pop() {
             let pointer = std::ptr::with_exposed_provenance_mut::<u8>(start);
-            // SAFETY: a piece of a chunk, of that size, that was given back.
+            // SAFETY: `write_bytes` needs `size` writable bytes that nobody else uses: a free piece of a chunk has that size.
             unsafe { std::ptr::write_bytes(pointer, 0, size) };
             return Ok(start);
         }
@@ -415,7 +417,8 @@ impl Memories {
     }
 
     fn register_own(&mut self, start: usize, len: usize, owner: Owner) -> Result<u32, Fault> {
-        // SAFETY: mapped by `map`, unmapped when `self` is dropped, after all registrations.
+        // SAFETY: `register` needs memory that stays mapped: `map` mapped it, and dropping `self` unmaps it after all
+        // registrations.
         let id = unsafe { self.register(start, len, Uses::Atomics, owner, None) };
         id.map_err(|error| refused(&error))
     }
@@ -424,7 +427,7 @@ impl Memories {
     fn map(&mut self, len: usize) -> Result<usize, Fault> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: new memory, wherever the system likes.
+        // SAFETY: `mmap` of anonymous memory at an address that the system chooses touches no existing memory.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
@@ -435,12 +438,13 @@ impl Memories {
         Ok(start)
     }
 
-    /// Memory of the fabric itself, for its buffers on one rail or on all: its registration and its
-    /// start.
+    /// Maps and registers memory of the fabric itself, for its buffers on one rail or on all rails. Returns the registration
+    /// and the start.
     pub fn buffers(&mut self, len: usize, rail: Option<usize>) -> Result<(u32, *mut u8), Fault> {
         let len = len.next_multiple_of(PAGE);
         let start = self.map(len)?;
-        // SAFETY: as in `register_own`. No peer needs to reach it.
+        // SAFETY: `register` needs memory that stays mapped: dropping `self` unmaps it after all registrations. Peers do not
+        // access it.
         let id = unsafe { self.register(start, len, Uses::Buffers, Owner::Fabric, rail) };
         let id = id.map_err(|error| refused(&error))?;
         Ok((id, std::ptr::with_exposed_provenance_mut(start)))
@@ -452,8 +456,8 @@ impl Drop for Memories {
         self.slots.clear();
         for &(start, len) in &self.mapped {
             let start = std::ptr::with_exposed_provenance_mut(start);
-            // SAFETY: mapped by `map`; nothing is registered in it any more, and regions and
-            // counters end with the fabric.
+            // SAFETY: `munmap` needs memory without users: `map` mapped it, nothing is registered in it any more, and regions
+            // and counters end with the fabric.
             unsafe { libc::munmap(start, len) };
         }
     }
@@ -475,7 +479,7 @@ fn refused(error: &io::Error) -> Fault {
     Fault::system(what, errno)
 }
 
-/// The class of a small allocation.
+/// Returns the size class of a small allocation, or `None` for a large one.
 fn class(len: usize) -> Option<usize> {
     let size = len.max(SMALLEST).checked_next_power_of_two()?;
     (size <= SMALL).then(|| (size / SMALLEST).trailing_zeros() as usize)

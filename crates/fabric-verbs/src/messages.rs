@@ -1,4 +1,4 @@
-//! Two-sided messages: at once if the peer has room, kept if not.
+//! Two-sided messages: posted immediately if the peer has room, otherwise kept.
 
 use crate::connection::{Connection, ConnectionPhase, Record};
 use crate::ffi::*;
@@ -10,7 +10,7 @@ use crate::wire::{ImmediateTag, WireKind};
 use weft_fabric::{ArrivedMessage, Completion, Head, PostOutcome, Sge};
 
 impl Connection {
-    /// What the peer may be told that it has room for; it is owed nothing then.
+    /// Returns the credits that the peer is owed, as a tag. Afterwards the peer is owed nothing.
     pub fn take_credits(&mut self, kind: WireKind) -> ImmediateTag {
         let messages = std::mem::take(&mut self.owed_messages);
         let events = std::mem::take(&mut self.owed_events);
@@ -18,11 +18,13 @@ impl Connection {
     }
 }
 
-/// A kept message. Its payload is in the slab, or the caller's.
+/// Returns head, flag `solicited`, payload and completion of a kept message. The payload lies in the slab, or in memory of
+/// the caller.
 fn kept_message(work: &PostedWork) -> (Head, bool, Sge, Completion) {
     match *work {
         PostedWork::Short { head, solicited, len, ref bytes } => {
-            // SAFETY: the entry stays as it is until the message is posted, which copies it.
+            // SAFETY: `Sge::new` needs valid bytes: the slab's entry does not change until the message is posted, and posting
+            // copies it.
             (head, solicited, unsafe { Sge::new(bytes.as_ptr().cast_mut(), len) }, None)
         }
         PostedWork::Long { head, solicited, payload, done } => (head, solicited, payload, done),
@@ -31,7 +33,7 @@ fn kept_message(work: &PostedWork) -> (Head, bool, Sge, Completion) {
 }
 
 impl VerbsState {
-    /// Sends; `solicited`: the peer's helper is to hear of it.
+    /// Sends a message. `solicited`: the message wakes the peer's helper thread.
     #[inline]
     pub fn send(
         &mut self,
@@ -69,7 +71,7 @@ impl VerbsState {
         if !self.reach(core, peer) {
             return PostOutcome::Done;
         }
-        // A caller that only sends may not come to `progress`: what is kept must not grow for that.
+        // A caller that only sends may never call `progress`, so this call polls and drains: kept messages must not pile up.
         self.poll(core);
         self.drain(core, peer);
         let link = self.link(peer);
@@ -94,7 +96,7 @@ impl VerbsState {
         posted
     }
 
-    /// Notes that something is kept for `peer`.
+    /// Records that work is kept for `peer`.
     pub fn wait_for(&mut self, peer: usize) {
         let link = self.link(peer);
         if !std::mem::replace(&mut link.waiting, true) {
@@ -102,8 +104,8 @@ impl VerbsState {
         }
     }
 
-    /// Sees to it that there is a connection, or that there will be one. False: the peer is gone,
-    /// and that is a fault.
+    /// Begins a connection with `peer` if there is none. Returns false if the peer has left, or is lost; leaving before is a
+    /// fault.
     pub fn reach(&mut self, core: &VerbsCore, peer: usize) -> bool {
         match &self.peers[peer] {
             Some(link) if link.phase == ConnectionPhase::Gone => {
@@ -115,7 +117,7 @@ impl VerbsState {
         }
     }
 
-    /// Collects a message, if there is room for it.
+    /// Adds a message to the batch, if there is room for it.
     #[inline]
     pub fn add_message(&mut self, peer: usize, head: Head, solicited: bool, payload: Sge) -> bool {
         let VerbsState { peers, batch, pool, memories, .. } = self;
@@ -154,7 +156,7 @@ impl VerbsState {
         true
     }
 
-    /// Moves on what is kept for `peer`, with few rings of the doorbell; true if anything moved.
+    /// Posts work that is kept for `peer`, with few doorbell rings. Returns true if any was posted.
     pub fn drain(&mut self, core: &VerbsCore, peer: usize) -> bool {
         let mut moved = false;
         loop {
@@ -175,7 +177,7 @@ impl VerbsState {
             let done = work.is_some_and(|work| self.add_work(peer, &work));
             let VerbsState { peers, slab, batch, .. } = &mut *self;
             let link = peers[peer].as_deref_mut().expect("looked at above");
-            // What is taken out of the slab stays there, and readable, until something is put in.
+            // An entry popped from the slab stays there, and readable, until the next push.
             if sent {
                 slab.pop(&mut link.kept_messages);
             }
@@ -187,7 +189,7 @@ impl VerbsState {
                 if batch.is_empty() {
                     break;
                 }
-                // The batch may be what was full.
+                // The batch may have been the full part, so it is posted and the loop tries again.
                 self.ring(peer);
             }
         }
@@ -195,7 +197,7 @@ impl VerbsState {
         moved
     }
 
-    /// Moves on what is kept for anybody.
+    /// Posts kept work for all peers. Returns true if any was posted.
     #[cold]
     pub fn drain_all(&mut self, core: &VerbsCore) -> bool {
         let mut moved = false;
@@ -211,7 +213,7 @@ impl VerbsState {
         moved
     }
 
-    /// A message has arrived from `peer`; false if it cannot be one.
+    /// Puts a message from `peer` into its inbox. Returns false if its size is impossible.
     pub fn deliver(&mut self, rail: usize, peer: usize, wc: &ibv_wc) -> bool {
         let buffer = wc.wr_id as u32;
         let VerbsState { peers, rails, arrived, .. } = self;
@@ -266,7 +268,7 @@ impl VerbsState {
         Some(self.message_in(peer, rail, buffer))
     }
 
-    /// The message of `peer` in a receive buffer.
+    /// Returns the message of `peer` in a receive buffer.
     #[inline]
     pub fn message_in(&self, peer: usize, rail: usize, buffer: u32) -> ArrivedMessage {
         let it = &self.rails[rail].buffers[buffer as usize];

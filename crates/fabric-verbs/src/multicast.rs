@@ -1,10 +1,9 @@
-//! Multicast by datagrams: a group of the network for each group of the program.
+//! Multicast by datagrams: one group of the network for each group of the program.
 //!
-//! A group is an IP multicast address, to which the adapter's queue pair is attached. On RoCE the
-//! network interface joins it, or switches (and the kernel) would not let its packets through; on
-//! InfiniBand the subnet manager forms it, asked by [`crate::manager`]. Every datagram begins with the
-//! job's number, the source and the group: several jobs may share an address, and a sender hears
-//! itself.
+//! A group is an IP multicast address, to which the adapter's queue pair is attached. On RoCE the network interface joins the
+//! group, since otherwise switches (and the kernel) would drop its packets. On InfiniBand the subnet manager forms the group,
+//! on request of [`crate::manager`]. Every datagram begins with the job's nonce, the source and the group: several jobs may
+//! share an address, and a sender receives its own datagrams.
 
 use crate::VerbsConnectError;
 use crate::datagrams::{DatagramQueuePair, DatagramSizes, GRH, MULTICAST};
@@ -26,33 +25,33 @@ use std::sync::Arc;
 use weft_bootstrap::calls::Occupied;
 use weft_fabric::{Datagram, Fault, GroupId, Sge};
 
-/// Job, source and group.
+/// Size in bytes of the header: job, source and group.
 const HEADER: usize = 16;
 
-/// Datagrams that wait to be read; later ones push out the oldest.
+/// Maximum number of datagrams that wait to be read. A later datagram replaces the oldest.
 pub const WAITING: usize = 128;
 
-/// Datagrams under way at once, in either direction.
+/// Maximum number of datagrams in flight, received and sent.
 pub const RECEIVED: usize = 2 * WAITING;
 pub const SENT: usize = 64;
 
-/// Datagrams on InfiniBand: groups are formed for this size, in bytes, whatever ports can do.
+/// Size in bytes for which groups on InfiniBand are formed; larger MTUs of the ports are not used.
 const GROUP_MTU: usize = 2048;
 
-/// How groups are joined.
+/// Method to join groups.
 enum Joining {
     Interface,
     Manager(Arc<Joiner>),
 }
 
-/// What keeps a membership of the network.
+/// Resource that keeps a membership of the network alive.
 #[allow(dead_code)] // kept, not read
 enum Hold {
     Interface(UdpSocket),
     Manager(Membership),
 }
 
-/// A group of the network; several of the program may share it.
+/// A group of the network. Several groups of the program may share it.
 struct Route {
     gid: ibv_gid,
     lid: u16,
@@ -65,14 +64,14 @@ pub struct VerbsMulticast {
     datagrams: DatagramQueuePair,
     joining: Joining,
     routes: HashMap<IpAddr, Route>,
-    /// Slots and lengths of what has arrived.
+    /// Slots and lengths of arrived datagrams.
     waiting: VecDeque<(u32, u32)>,
     pub max: usize,
-    /// Datagrams that found no room to be sent or to be kept.
+    /// Number of datagrams dropped because there was no room to send or to keep them.
     pub lost: u64,
 }
 
-/// The largest payload that all processes can multicast; an error says why there is none.
+/// Returns the maximum payload in bytes that all processes can multicast. The error says why multicast is impossible.
 pub fn largest(rank: usize, addresses: &[VerbsAddress]) -> Result<usize, String> {
     let own = &addresses[rank].rails[0];
     if let Some(other) = addresses.iter().position(|address| !address.multicast) {
@@ -91,19 +90,19 @@ pub fn largest(rank: usize, addresses: &[VerbsAddress]) -> Result<usize, String>
     Ok(mtu.min(most) - HEADER)
 }
 
-/// The address of a group: any will do, since datagrams say whose they are.
+/// Returns the address of a group. Groups may collide on an address, since each datagram carries its job and group.
 fn address_of(nonce: u64, group: GroupId, ipv4: bool) -> IpAddr {
     let digest = (nonce ^ u64::from(group.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     if ipv4 {
-        // 239.192.0.0/14: for use within an organisation (RFC 2365).
+        // 239.192.0.0/14 is for use within an organisation (RFC 2365).
         Ipv4Addr::from(0xefc0_0000 | (digest >> 46) as u32).into()
     } else {
-        // Transient, of the scope of an organisation (RFC 4291).
+        // A transient address with the scope of an organisation (RFC 4291).
         Ipv6Addr::from(0xff18_u128 << 112 | u128::from(digest)).into()
     }
 }
 
-/// The address as the adapter names it.
+/// Returns the address as a GID.
 fn gid_of(address: IpAddr) -> ibv_gid {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -149,13 +148,13 @@ impl VerbsMulticast {
         self.routes.values().any(|route| route.members.contains(&group))
     }
 
-    /// The address of a group.
+    /// Returns the address of a group.
     fn address(&self, rail: &VerbsRail, nonce: u64, group: GroupId) -> IpAddr {
         let ipv4 = rail.port.gid.is_some_and(|gid| gid.ipv4().is_some());
         address_of(nonce, group, ipv4 || matches!(self.joining, Joining::Manager(_)))
     }
 
-    /// The way to a group. Through the manager there is none without a membership.
+    /// Returns the route to a group. With the connection manager, a route needs a membership, so this joins.
     fn route(&mut self, rail: &VerbsRail, address: IpAddr) -> io::Result<&mut Route> {
         let vacant = match self.routes.entry(address) {
             Entry::Occupied(route) => return Ok(route.into_mut()),
@@ -174,7 +173,7 @@ impl VerbsMulticast {
         Ok(vacant.insert(Route { gid, lid, path, hold, members: Vec::new() }))
     }
 
-    /// Attaches the queue pair, and lets the interface join.
+    /// Attaches the queue pair, and makes the interface join.
     fn join(&mut self, rail: &VerbsRail, nonce: u64, group: GroupId) -> io::Result<()> {
         let address = self.address(rail, nonce, group);
         self.route(rail, address)?;
@@ -184,7 +183,7 @@ impl VerbsMulticast {
         }
         if route.members.is_empty() {
             let (pair, attach) = (&self.datagrams.pair, rail.context.library.ibv_attach_mcast);
-            // SAFETY: a live queue pair; the address is read during the call.
+            // SAFETY: `ibv_attach_mcast` needs a live queue pair, and reads the GID during the call only.
             done(|| unsafe { attach(pair.raw(), &route.gid, route.lid) })?;
         }
         route.members.push(group);
@@ -197,16 +196,17 @@ impl VerbsMulticast {
             route.members.retain(|&member| member != group);
             if route.members.is_empty() {
                 let detach = rail.context.library.ibv_detach_mcast;
-                // SAFETY: as in `join`. What still arrives is filtered.
+                // SAFETY: `ibv_detach_mcast` needs a live queue pair, and reads the GID during the call only. Late datagrams
+                // are filtered out.
                 unsafe { detach(pair.raw(), &route.gid, route.lid) };
-                // The manager's membership is also the way to send.
+                // The manager's membership stays, since it is also the route for sending.
                 route.hold.take_if(|hold| matches!(hold, Hold::Interface(_)));
             }
         }
     }
 }
 
-/// Lets the network interface join an IP group, as long as the socket is open.
+/// Makes the network interface join an IP group, as long as the socket is open.
 fn interface_joins(rail: &VerbsRail, address: IpAddr) -> io::Result<UdpSocket> {
     let _occupied = Occupied::standard();
     match (address, rail.port.gid.and_then(|gid| gid.ipv4())) {
@@ -225,7 +225,7 @@ fn interface_joins(rail: &VerbsRail, address: IpAddr) -> io::Result<UdpSocket> {
     }
 }
 
-/// The first bytes of every datagram.
+/// Returns the header of a datagram.
 fn header(nonce: u64, source: usize, group: GroupId) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     bytes[..8].copy_from_slice(&nonce.to_le_bytes());
@@ -234,7 +234,7 @@ fn header(nonce: u64, source: usize, group: GroupId) -> [u8; HEADER] {
     bytes
 }
 
-/// Source and group of a datagram of this job.
+/// Returns source and group of a datagram, if it belongs to this job.
 fn parse(nonce: u64, bytes: &[u8; HEADER]) -> Option<(usize, GroupId)> {
     let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
     let ours = bytes[..8] == nonce.to_le_bytes();
@@ -282,7 +282,8 @@ impl VerbsState {
         }
         let path = &multicast.routes[&address].path;
         let mut bytes = header(core.nonce, core.rank, group);
-        // SAFETY: copied before `send` returns.
+        // SAFETY: `Sge::new` needs memory that is valid while in use: `bytes` outlives `send`, which copies it before it
+        // returns.
         let first = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
         if !multicast.datagrams.send(memories, path, MULTICAST, &[first, src]) {
             multicast.lost += 1;
@@ -290,14 +291,14 @@ impl VerbsState {
         Ok(())
     }
 
-    /// A datagram has left.
+    /// Frees the slot of a datagram that has left.
     pub fn multicast_sent(&mut self, id: u64) {
         if let Some(multicast) = &mut self.multicast {
             multicast.datagrams.sent(multicast.datagrams.slot_of(id));
         }
     }
 
-    /// A datagram has come: it waits to be read.
+    /// Queues a datagram that has arrived, until it is read.
     pub fn datagram(&mut self, core: &VerbsCore, wc: &ibv_wc) {
         let VerbsState { multicast: Some(multicast), memories, .. } = self else { return };
         let slot = multicast.datagrams.slot_of(wc.wr_id);

@@ -1,6 +1,6 @@
-//! Rails of one number must be of one network. What one node lacks (a port that is down, an adapter
-//! that may not be opened) would shift the numbers of the rest, so the processes agree on the networks
-//! that all of them have. And they find out whether their bytes mean the same ([`Fingerprint`]).
+//! Agreement on the common networks. Rails of the same number must be in the same network. A node may lack a network (a port
+//! is down, an adapter may not be opened), which would shift the numbers of its other rails. So the processes agree on the
+//! networks that all of them have. They also check that their data formats are equal ([`Fingerprint`]).
 
 use crate::VerbsConnectError;
 use crate::connect::host;
@@ -8,11 +8,11 @@ use crate::subnets::of;
 use crate::survey::ChosenPorts;
 use weft_bootstrap::{Bootstrap, BootstrapError, Fingerprint};
 
-/// Key under which each process publishes its host, its fingerprint and the networks of its rails, a line each.
+/// Key under which each process publishes its host, its fingerprint and the networks of its rails, one per line.
 const KEY: &str = "verbs-networks";
 
-/// By number of the common rail, the rail of each process: the networks that all have, in the order of
-/// the first process. Nothing in common: there may be routers, so the numbers stay.
+/// Returns, for each common rail, the rail of each process: networks that all processes have, in the order of the first
+/// process. If there is no common network, rails keep their numbers, since there may be routers.
 fn common(all: &[Vec<String>]) -> Vec<Vec<usize>> {
     let nth = |of: &[String], network: &String, n: usize| {
         of.iter().enumerate().filter(|(_, other)| *other == network).nth(n).map(|(i, _)| i)
@@ -31,7 +31,8 @@ fn common(all: &[Vec<String>]) -> Vec<Vec<usize>> {
     rails
 }
 
-/// What all call a rail that is `places[rank]` of process `rank`: its network, or the kind of it where routers are between.
+/// Returns the common name of the rail that is `places[rank]` at process `rank`: its network, or the network's kind if
+/// routers are between.
 fn name(all: &[Vec<String>], places: &[usize]) -> String {
     let first = &all[0][places[0]];
     match all.iter().zip(places).all(|(theirs, &at)| theirs[at] == *first) {
@@ -40,8 +41,8 @@ fn name(all: &[Vec<String>], places: &[usize]) -> String {
     }
 }
 
-/// The first process whose bytes mean something else than those of process `rank`, as an error; else whether all
-/// compute with the same arithmetic.
+/// Compares the fingerprints of all processes with the one of process `rank`. Different formats are an error, which names the
+/// first such process. Different arithmetic gives `Ok(Err(peer))` with the first such process.
 fn alike(
     rank: usize,
     hosts: &[String],
@@ -62,8 +63,8 @@ fn alike(
     Ok(other)
 }
 
-/// Leaves the rails of networks that all processes have, in one order, and says whether all compute with the same
-/// arithmetic. All call this, also those that have none; the others learn why when they connect.
+/// Keeps the rails of networks that all processes have, in one order. The `bool` is true if all processes compute with the
+/// same arithmetic. Every process calls this, even without rails; its peers learn the reason when they connect.
 pub fn agree(
     bootstrap: &mut dyn Bootstrap,
     chosen: Result<ChosenPorts, VerbsConnectError>,
@@ -193,7 +194,7 @@ mod tests {
             text.contains("process 2 on c") && text.contains("Weft (2 there, 1 here)"),
             "{text}"
         );
-        // Whoever it is that computes otherwise, all find it.
+        // Each process finds the process that computes differently, whichever it is.
         let line = own.encode();
         let flushed = Fingerprint::decode(&format!("0 {line}"));
         for (rank, peer) in [(0, 2), (1, 2), (2, 0)] {
@@ -202,7 +203,7 @@ mod tests {
         }
     }
 
-    /// All of them learn it, before anybody reads another's address.
+    /// All processes learn it, before any of them reads the address of another process.
     #[test]
     fn fingerprints_are_exchanged_through_the_launcher() {
         let print = |rank: usize| match rank {

@@ -1,10 +1,10 @@
-//! How far an adapter is from the processors that this process may use.
+//! Distance of an adapter from the processors that this process may use.
 
 use std::fs;
 use std::path::Path;
 
-/// The distance that the firmware tells (10: the same node) between NUMA node `node` and the nearest
-/// node on which this process may run. `None`: sysfs does not say.
+/// Returns the distance that the firmware reports (10: the same node) between NUMA node `node` and the nearest node on which
+/// this process may run. `None`: sysfs has no distance.
 pub fn distance(node: usize) -> Option<u32> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
@@ -19,12 +19,12 @@ fn distance_in(nodes: &Path, node: usize, allowed: &str) -> Option<u32> {
         let cpus = fs::read_to_string(nodes.join(format!("node{other}/cpulist")));
         cpus.is_ok_and(|cpus| list(&cpus).iter().any(|cpu| allowed.contains(cpu)))
     };
-    // The row has one number for each node that is online.
+    // The row has one number per online node.
     let each = row.split_whitespace().zip(list(&online));
     each.filter(|&(_, other)| runs_on(other)).filter_map(|(text, _)| text.parse().ok()).min()
 }
 
-/// The numbers of a list like `0-3,8`.
+/// Returns the numbers of a list like `0-3,8`.
 fn list(text: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -1,4 +1,4 @@
-//! Things made by libibverbs, given back when they are dropped, and the calls on them.
+//! Objects of libibverbs, destroyed when they are dropped, and the calls on them.
 
 use crate::VerbsConnectError;
 use crate::device::DeviceContext;
@@ -9,17 +9,17 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use weft_bootstrap::calls::repeat;
 
-/// An object and how to destroy it. Objects made from others (queue pairs of completion queues)
-/// must be dropped before them.
+/// An object and its destructor. Objects made from other objects (queue pairs from completion queues) must be dropped before
+/// these.
 pub struct Owned<T> {
     raw: NonNull<T>,
     destroy: unsafe extern "C" fn(*mut T) -> c_int,
     pub context: Arc<DeviceContext>,
 }
 
-// SAFETY: libibverbs lets any thread use its objects, and several at once.
+// SAFETY: `Send` needs an object that any thread may use: libibverbs is thread-safe.
 unsafe impl<T> Send for Owned<T> {}
-// SAFETY: libibverbs lets several threads use an object at the same time.
+// SAFETY: `Sync` needs calls from several threads at the same time: libibverbs is thread-safe.
 unsafe impl<T> Sync for Owned<T> {}
 
 impl<T> Owned<T> {
@@ -42,13 +42,13 @@ impl<T> Owned<T> {
 
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {
-        // SAFETY: made by the library, given back once, and before what it was made from.
+        // SAFETY: `destroy` needs a live object without dependents, once: the library made it, and whoever holds objects made
+        // from it drops them first.
         unsafe { (self.destroy)(self.raw()) };
     }
 }
 
-/// What the library makes, asked for again while signals interrupt it: its calls into the kernel may
-/// wait for the adapter.
+/// Calls `make` again while a signal interrupts it, and returns its object: calls into the kernel may wait for the adapter.
 pub fn made<T>(mut make: impl FnMut() -> *mut T) -> *mut T {
     loop {
         let raw = make();
@@ -58,8 +58,7 @@ pub fn made<T>(mut make: impl FnMut() -> *mut T) -> *mut T {
     }
 }
 
-/// The same for calls that return 0, an error's number, or -1 and leave the number in errno (older
-/// libraries).
+/// Repeats a call like [`made`], for calls that return 0, an errno, or -1 with the number in `errno` (older libraries).
 pub fn done(mut call: impl FnMut() -> c_int) -> io::Result<()> {
     repeat(|| match call() {
         0 => Ok(()),
@@ -77,19 +76,19 @@ pub type Memory = Owned<ibv_mr>;
 pub type Handle = Owned<ibv_ah>;
 
 pub fn domain(context: &Arc<DeviceContext>) -> Result<Domain, VerbsConnectError> {
-    // SAFETY: an open context.
+    // SAFETY: `ibv_alloc_pd` needs an open context: `context` holds it open.
     let raw = made(|| unsafe { (context.library.ibv_alloc_pd)(context.raw()) });
     Owned::new(raw, context.library.ibv_dealloc_pd, context, "making a protection domain")
 }
 
-/// A completion channel whose descriptor does not block.
+/// Makes a completion channel whose descriptor does not block.
 pub fn channel(context: &Arc<DeviceContext>) -> Result<Channel, VerbsConnectError> {
-    // SAFETY: an open context.
+    // SAFETY: `ibv_create_comp_channel` needs an open context: `context` holds it open.
     let raw = made(|| unsafe { (context.library.ibv_create_comp_channel)(context.raw()) });
     let destroy = context.library.ibv_destroy_comp_channel;
     let channel = Owned::new(raw, destroy, context, "making a completion channel")?;
     for fd in [channel.fd(), context.async_fd()] {
-        // SAFETY: flags of a descriptor that is open.
+        // SAFETY: `fcntl` needs an open descriptor: the channel and the context are open.
         let failed = unsafe {
             let flags = libc::fcntl(fd, libc::F_GETFL);
             flags < 0 || libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) < 0
@@ -103,21 +102,22 @@ pub fn channel(context: &Arc<DeviceContext>) -> Result<Channel, VerbsConnectErro
 
 impl Channel {
     pub fn fd(&self) -> c_int {
-        // SAFETY: alive as long as `self`.
+        // SAFETY: the read needs a live channel: it lives until `self` is dropped.
         unsafe { (*self.raw()).fd }
     }
 
-    /// Takes the events that have come, so that the descriptor is not readable any more.
+    /// Takes all pending events, so that the descriptor is not readable any more. Returns true if there were any.
     pub fn drain(&self) -> bool {
         let library = &self.context.library;
         let mut any = false;
         loop {
             let (mut queue, mut token) = (ptr::null_mut(), ptr::null_mut());
-            // SAFETY: fills in both; the descriptor does not block.
+            // SAFETY: `ibv_get_cq_event` needs a live channel, whose descriptor does not block, and places for the results.
             if unsafe { (library.ibv_get_cq_event)(self.raw(), &mut queue, &mut token) } != 0 {
                 return any;
             }
-            // SAFETY: the queue is one of ours, alive as long as the channel.
+            // SAFETY: `ibv_ack_cq_events` needs the live queue of the event: it is a queue of this channel, and lives as long
+            // as the channel.
             unsafe { (library.ibv_ack_cq_events)(queue, 1) };
             any = true;
         }
@@ -130,7 +130,7 @@ pub fn completion_queue(
     entries: usize,
 ) -> Result<CompletionQueue, VerbsConnectError> {
     let entries = entries.min(context.attributes.max_cqe.max(1) as usize) as c_int;
-    // SAFETY: an open context and a channel of it.
+    // SAFETY: `ibv_create_cq` needs an open context and a channel of this context.
     let raw = made(|| unsafe {
         let create = context.library.ibv_create_cq;
         create(context.raw(), entries, ptr::null_mut(), channel.raw(), 0)
@@ -138,22 +138,22 @@ pub fn completion_queue(
     Owned::new(raw, context.library.ibv_destroy_cq, context, "making a completion queue")
 }
 
-/// Completions that are taken at once.
+/// Maximum number of completions per poll.
 pub const BATCH: usize = 16;
 
 impl CompletionQueue {
-    /// The completions that have come, at most [`BATCH`]; how many.
+    /// Takes arrived completions, at most [`BATCH`]. Returns their number.
     #[inline]
     pub fn poll(&self, into: &mut [ibv_wc; BATCH]) -> usize {
-        // SAFETY: a live queue and room for so many completions.
+        // SAFETY: `poll_cq` needs a live queue, and room for `BATCH` completions: `into` has it.
         let n =
             unsafe { (self.context.table.poll_cq)(self.raw(), BATCH as c_int, into.as_mut_ptr()) };
         n.clamp(0, BATCH as c_int) as usize
     }
 
-    /// Asks for one event at the next completion, or at the next solicited one.
+    /// Arms the queue: asks for one event at the next completion, or at the next solicited completion.
     pub fn arm(&self, solicited: bool) {
-        // SAFETY: a live queue. A failure leaves us with naps.
+        // SAFETY: `req_notify_cq` needs a live queue. After a failure, the sleeper wakes by its time limit only.
         unsafe { (self.context.table.req_notify_cq)(self.raw(), solicited.into()) };
     }
 }
@@ -162,12 +162,12 @@ pub fn shared_queue(domain: &Domain, requests: usize) -> Result<SharedQueue, Ver
     let attr = ibv_srq_attr { max_wr: requests as u32, max_sge: 1, srq_limit: 0 };
     let mut init = ibv_srq_init_attr { srq_context: ptr::null_mut(), attr };
     let context = &domain.context;
-    // SAFETY: a live domain, and valid attributes.
+    // SAFETY: `ibv_create_srq` needs a live domain and valid attributes.
     let raw = made(|| unsafe { (context.library.ibv_create_srq)(domain.raw(), &mut init) });
     Owned::new(raw, context.library.ibv_destroy_srq, context, "making a shared receive queue")
 }
 
-/// What a queue pair is made of.
+/// Objects from which a queue pair is made.
 pub struct QueuePairParts<'e> {
     pub domain: &'e Domain,
     pub send: &'e CompletionQueue,
@@ -175,7 +175,7 @@ pub struct QueuePairParts<'e> {
     pub shared: Option<&'e SharedQueue>,
 }
 
-/// Makes a queue pair; `cap` says what came of the wishes. The inline size is only a wish.
+/// Makes a queue pair. `cap` receives the actual sizes. A smaller inline size is tried if the wanted one is refused.
 pub fn queue_pair(
     ends: &QueuePairParts,
     kind: c_int,
@@ -194,7 +194,7 @@ pub fn queue_pair(
             qp_type: kind,
             sq_sig_all: 0,
         };
-        // SAFETY: live objects of one device, and valid attributes.
+        // SAFETY: `ibv_create_qp` needs live objects of one device, and valid attributes: `ends` borrows the objects.
         raw = made(|| unsafe { (context.library.ibv_create_qp)(ends.domain.raw(), &mut init) });
         if !raw.is_null() {
             *cap = init.cap;
@@ -206,18 +206,18 @@ pub fn queue_pair(
 
 impl QueuePair {
     pub fn number(&self) -> u32 {
-        // SAFETY: alive as long as `self`.
+        // SAFETY: the read needs a live queue pair: it lives until `self` is dropped.
         unsafe { (*self.raw()).qp_num }
     }
 
-    /// Changes the state and what `mask` names.
+    /// Changes the state, and the attributes in `mask`.
     pub fn modify(&self, attributes: &mut ibv_qp_attr, mask: c_int) -> io::Result<()> {
-        // SAFETY: a live queue pair, and valid attributes.
+        // SAFETY: `modify_qp` needs a live queue pair, and valid attributes.
         done(|| unsafe { (self.context.table.modify_qp)(self.raw(), attributes, mask) })
     }
 }
 
-/// Registers memory so that the network names byte `i` of it `at + i`.
+/// Registers memory, so that remote address `start + i` is byte `i`.
 ///
 /// # Safety
 /// The memory stays mapped until the registration is dropped.
@@ -242,20 +242,20 @@ pub unsafe fn register(
 
 impl Memory {
     pub fn lkey(&self) -> u32 {
-        // SAFETY: alive as long as `self`.
+        // SAFETY: the read needs a live registration: it lives until `self` is dropped.
         unsafe { (*self.raw()).lkey }
     }
 
     pub fn rkey(&self) -> u32 {
-        // SAFETY: alive as long as `self`.
+        // SAFETY: the read needs a live registration: it lives until `self` is dropped.
         unsafe { (*self.raw()).rkey }
     }
 }
 
-/// A path to an address, for datagrams.
+/// Makes an address handle (the path to an address), for datagrams.
 pub fn handle(domain: &Domain, attributes: &mut ibv_ah_attr) -> Result<Handle, VerbsConnectError> {
     let context = &domain.context;
-    // SAFETY: a live domain, and valid attributes.
+    // SAFETY: `create_ah` needs a live domain and valid attributes.
     let raw = made(|| unsafe { (context.table.create_ah)(domain.raw(), attributes) });
     Owned::new(raw, context.library.ibv_destroy_ah, context, "resolving an address")
 }

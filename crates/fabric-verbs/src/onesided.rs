@@ -1,4 +1,4 @@
-//! Writes, reads and atomics.
+//! One-sided operations: writes, reads and atomics.
 
 use crate::address::{self, VerbsTarget};
 use crate::batch::Batch;
@@ -11,12 +11,12 @@ use crate::state::{VerbsCore, VerbsState, request_id};
 use crate::wire::{ImmediateTag, WAKE, WireKind};
 use weft_fabric::{Completion, Fault, RemoteAddr, RemoteFlag, Sge};
 
-/// Largest part of an operation; adapters take at least so much at once.
+/// Maximum size in bytes of a part of an operation. Every adapter takes at least this size in one request.
 pub const PART: usize = 1 << 30;
 
 impl VerbsState {
-    /// What the network calls a piece of local memory. Short ones are copied; others are registered
-    /// for this operation, unless they lie in something registered.
+    /// Prepares a piece of local memory for the network. A short piece is copied, or goes through a bounce buffer. A longer
+    /// piece is registered for this operation, unless it lies in registered memory.
     pub fn place(&mut self, memory: Sge, landing: bool) -> Result<LocalMemory, Fault> {
         let len = memory.len();
         if len <= INLINE_MAX && !landing {
@@ -26,18 +26,18 @@ impl VerbsState {
         let registration = match self.memories.share(memory, uses) {
             Some(id) => id,
             None if len <= BUFFER => NONE,
-            // SAFETY: whoever made the `Sge` promised that the memory outlives the operation; what
-            // is kept longer is governed by `VerbsOptions::keep`.
+            // SAFETY: `acquire` needs memory that stays mapped: whoever made the `Sge` promised that the memory outlives the
+            // operation; a registration that is kept longer is subject to the rule of `VerbsOptions::keep`.
             None => unsafe { self.memories.acquire(memory, uses) }?,
         };
         Ok(LocalMemory { memory, registration })
     }
 
-    /// Posts, or keeps.
+    /// Posts the work, or keeps it until there is room.
     pub fn submit(&mut self, core: &VerbsCore, to: usize, work: PostedWork) -> Result<(), Fault> {
         self.awaited += usize::from(work.is_awaited());
         let open = |link: &Connection| link.phase == ConnectionPhase::Open;
-        // A secondary one may have been shut while the parts before were posted.
+        // A secondary connection may have been shut while earlier parts were posted; the first connection takes the rest.
         let secondary = core.is_secondary(to) && self.peers[to].as_deref().is_some_and(open);
         let peer = if secondary { to } else { core.peer_of(to) };
         if let Some(link) = &self.peers[peer]
@@ -92,7 +92,7 @@ impl VerbsState {
         Ok(())
     }
 
-    /// A part of a place; each but the last counts as a user of its own.
+    /// Returns a part of a place. Each part except the last counts as an additional user of the registration.
     fn share_part(&mut self, place: LocalMemory, memory: Sge, last: bool) -> LocalMemory {
         if !last {
             self.memories.add_user(place.registration);
@@ -125,7 +125,7 @@ impl VerbsState {
         Ok(())
     }
 
-    /// Collects an operation, if there is room for it.
+    /// Adds an operation to the batch, if there is room for it.
     pub fn add_work(&mut self, peer: usize, work: &PostedWork) -> bool {
         let added = match *work {
             PostedWork::Write { from, target, tail, done } => {
@@ -162,7 +162,7 @@ impl VerbsState {
         let link = peers[peer].as_deref_mut().expect("a connection");
         let LocalMemory { memory, registration } = from;
         let data = !memory.is_empty();
-        // A write can carry any immediate but our own.
+        // A write can carry any immediate except [`WAKE`].
         let carried = match tail {
             WriteTail::Immediate(immediate) if immediate != WAKE => Some(immediate),
             _ => None,
@@ -180,7 +180,8 @@ impl VerbsState {
         }
         let inline = registration == NONE && memory.len() <= link.inline;
         let mut last = Record { done, ..Record::NOTHING };
-        // The end of a secondary one is looked for when it is taken out.
+        // Operations of a secondary connection are always signaled: if the connection is shut, it must be known which have
+        // completed.
         let mut eager = link.secondary.is_some();
         if data && registration == NONE && !inline {
             eager |= pool.is_low();
@@ -244,7 +245,7 @@ impl VerbsState {
             }
             memories.sge(registration, link.rail, memory)
         };
-        // Even where nobody asks for the completion, the data must land soon.
+        // Reads are always signaled: even without a completion, the data must be copied out soon.
         let (number, _) = link.note(record, true);
         batch
             .add(request_id(peer, number), IBV_WR_RDMA_READ, IBV_SEND_SIGNALED)
@@ -301,7 +302,7 @@ impl VerbsState {
         true
     }
 
-    /// A request without effect whose completion says that all before it have completed.
+    /// Adds a request without effect. Its completion proves that all requests before it have completed.
     pub fn add_probe(&mut self, peer: usize) -> bool {
         let VerbsState { peers, batch, .. } = self;
         let link = peers[peer].as_deref_mut().expect("a connection");
@@ -318,18 +319,18 @@ impl VerbsState {
     }
 }
 
-/// A flag to write, checked.
+/// Checks a flag, and returns it as the tail of a write.
 pub fn flag(peer: usize, flag: RemoteFlag, value: u64) -> Result<WriteTail, Fault> {
     let at = address::decode_word(peer, flag.at)?;
     Ok(WriteTail::Flag { at: VerbsTarget { wake: flag.waking, ..at }, value })
 }
 
-/// Offsets and lengths of the parts of an operation.
+/// Returns offsets and lengths of the parts of an operation.
 fn parts(len: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..len).step_by(PART).map(move |offset| (offset, PART.min(len - offset)))
 }
 
-/// What follows the data of a write by a request of its own: a flag, or the immediate that is our own.
+/// Adds the request that follows the data of a write: a flag, or the immediate [`WAKE`].
 fn add_tail(batch: &mut Batch, id: u64, rail: usize, signaled: bool, tail: WriteTail) {
     let signal = if signaled { IBV_SEND_SIGNALED } else { 0 };
     match tail {

@@ -1,80 +1,79 @@
-//! What may be chosen about a [`crate::Verbs`].
+//! Options of a [`crate::Verbs`].
 
 use crate::VerbsFunctions;
 use std::time::Duration;
 use weft_bootstrap::Fingerprint;
 
-/// Registrations that outlive their use, see [`VerbsOptions::keep`].
+/// Bounds of the registration cache: registrations that outlive their use, see [`VerbsOptions::keep`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
-    /// Most bytes in registrations that nobody uses.
+    /// Maximum number of bytes in unused registrations.
     pub bytes: usize,
-    /// Most such registrations.
+    /// Maximum number of unused registrations.
     pub entries: usize,
 }
 
-/// Choices; the defaults suit most machines.
+/// Options of the fabric. The defaults suit most machines.
 #[derive(Debug, Clone)]
 pub struct VerbsOptions {
-    /// Adapters to use, as `"mlx5_0"` or, for one port, `"mlx5_0:1"`; the order is that of the
-    /// rails. Empty: all that have an active port, by name.
+    /// Adapters to use, as `"mlx5_0"` or, for one port, `"mlx5_0:1"`, in the order of the rails. Empty: all adapters that
+    /// have an active port, by name.
     pub devices: Vec<String>,
-    /// Most paths of one port that become rails, where the subnet manager gave the port several (InfiniBand's LMC).
+    /// Maximum number of paths of one port that become rails, if the subnet manager gave the port several (InfiniBand's LMC).
     pub paths: usize,
-    /// Networks, as [`crate::Verbs::networks`] names them: ports in these become rails, in this order, and no others, unless there is
-    /// none. So a job has the rails of another one that it will be linked with. Empty: all.
+    /// Networks, by the names of [`crate::Verbs::networks`]: only ports in these networks become rails, in this order, unless
+    /// there is no such port. So a job gets the same rails as another job that it will be connected with. Empty: all
+    /// networks.
     pub networks: Vec<String>,
-    /// Most rails; a [`weft_fabric::RemoteAddr`] has room for the keys of [`crate::RAILS_MAX`].
+    /// Maximum number of rails. A [`weft_fabric::RemoteAddr`] has room for the keys of [`crate::RAILS_MAX`].
     pub rails: usize,
-    /// The rail for all traffic, the same for all processes; `None`: each pair of processes has its first connection on one
-    /// by the sum of its ranks, and writes and reads use the others, too.
+    /// The rail for all traffic, the same at all processes. `None`: each pair of processes chooses the rail of its first
+    /// connection by the sum of the two ranks, and writes and reads use the other rails, too.
     pub rail: Option<usize>,
-    /// Entry of the port's table of addresses, for RoCE; `None`: version 2 over IPv4 if there is
-    /// one, then over IPv6, then version 1.
+    /// Index in the port's table of addresses, for RoCE. `None`: RoCE version 2 over IPv4 if there is such an address, then
+    /// version 2 over IPv6, then version 1.
     pub gid_index: Option<u8>,
     /// Service level of all traffic, 0 to 15.
     pub service_level: u8,
-    /// Service level of datagrams (multicast, and the connect requests before a connection), 0 to 15; `None`: as all
-    /// others; for multicast on InfiniBand that of the group, which the subnet manager chose.
+    /// Service level of datagrams (multicast, and the connect requests before a connection), 0 to 15. `None`: the level of
+    /// all other traffic; for multicast on InfiniBand the level of the group, which the subnet manager chose.
     pub datagram_service_level: Option<u8>,
     /// Traffic class (DSCP and ECN bits) of all traffic, for RoCE.
     pub traffic_class: u8,
-    /// Largest MTU in bytes, if less than what the ports have.
+    /// Maximum MTU in bytes, if smaller than the MTU of the ports.
     pub mtu: Option<usize>,
-    /// Messages that one peer may have on their way to this process or unreceived here.
+    /// Maximum number of messages from one peer that are in flight or not yet received here.
     pub credits: usize,
-    /// Most connections (queue pairs) of this process.
+    /// Maximum number of connections (queue pairs) of this process.
     pub connections: usize,
-    /// How many of them, at most, beyond those that the job itself may need, for processes of other jobs that come later: room
-    /// for each is made beforehand, some 10 KiB of queues.
+    /// Maximum number of additional connections, beyond the connections of the job itself, for processes of other jobs that
+    /// come later. Room for each is made beforehand, some 10 KiB of queues.
     pub linked: usize,
-    /// Registrations of the program's memory to keep after their use, for the next use of the same
-    /// memory. `None`: none. With it, whoever gives memory back to the system (`munmap`, `free` of
-    /// large blocks) that was ever exposed or transferred must call [`crate::Verbs::forget`] first:
-    /// libc is not patched, so nobody else would notice, and peers would reach the old pages.
+    /// Registrations of the program's memory to keep after their use, for the next use of the same memory. `None`: none is
+    /// kept. With this option, a caller that returns memory to the system (`munmap`, `free` of large blocks) which was ever
+    /// exposed or transferred must call [`crate::Verbs::forget`] first. libc is not patched, so nothing else would notice,
+    /// and peers would access the old pages.
     pub keep: Option<Keep>,
-    /// Whether bytes that are written here become visible in ascending order within the MTU, so that
-    /// peers may rely on it; `None`: by the list of adapters that are known to do so. Both ends of a
-    /// path must say so.
+    /// True if bytes written to this process become visible in ascending order within the MTU, so that peers may rely on the
+    /// order. `None`: by the list of adapters that are known to keep the order. Both ends of a path must declare it.
     pub in_order_placement: Option<bool>,
-    /// Timeout of one transmission, as the exponent that verbs use: 4.096 us times two to it. With
-    /// the defaults (0.27 s, seven transmissions) a dead peer is found out after 2 s, on adapters
-    /// that round up after 8 s; a packet lost on the way costs one timeout.
+    /// Timeout of one transmission, as the exponent that verbs use: 4.096 us times two to this power. With the defaults (0.27
+    /// s, seven transmissions) a dead peer is detected after 2 s, or after 8 s on adapters that round up. A lost packet costs
+    /// one timeout.
     pub timeout: u8,
-    /// Transmissions that are repeated before a peer counts as lost, 0 to 6.
+    /// Number of retransmissions before a peer counts as lost, 0 to 6.
     pub retries: u8,
-    /// How long a peer may leave the request for a connection unanswered. Long, because a peer that
-    /// computes does not answer.
+    /// Maximum time that a peer may leave a connect request unanswered. It is long, because a peer that computes does not
+    /// answer.
     pub patience: Duration,
-    /// A peer that is silent for so long is asked whether it still lives, while this process waits. Zero:
-    /// never.
+    /// Silence of a peer after which this process, while it waits, asks if the peer is alive. Zero: never.
     pub keepalive: Duration,
-    /// Multicast groups are joined through the connection manager (librdmacm) on RoCE, too, as they
-    /// always are on InfiniBand.
+    /// True if multicast groups are joined through the connection manager (librdmacm) on RoCE too, as they always are on
+    /// InfiniBand.
     pub manager: bool,
-    /// What this process's bytes mean; all must mean the same.
+    /// Data formats of this process; those of all processes must be equal.
     pub fingerprint: Fingerprint,
-    /// For tests: what to put between the fabric and the device.
+    /// For tests: a function that puts its own functions between the fabric and the device.
     pub interpose: Option<fn(VerbsFunctions) -> VerbsFunctions>,
 }
 

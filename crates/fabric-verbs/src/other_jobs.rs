@@ -1,5 +1,5 @@
-//! Processes of other jobs as peers: their addresses come from the session in which the jobs meet, and connections are made when
-//! they are first needed, as within a job. They have all rails.
+//! Processes of other jobs as peers. Their addresses come from the session in which the jobs meet. Connections are made when
+//! first needed, as within a job. Every such process has all rails of this job.
 //!
 //! ```text
 //!   connect request   of the job: its number, ranks at both ends
@@ -16,12 +16,12 @@ use weft_fabric::linking::{Connectable, Foreign, Introduced, JobConnections};
 use weft_fabric::wait::Sleep;
 
 impl Verbs {
-    /// The networks of the rails, as all processes of the job call them.
+    /// Returns the networks of the rails, by names that are equal at all processes of the job.
     pub fn networks(&self) -> &[String] {
         &self.core.networks
     }
 
-    /// Processes of this job and of linked ones.
+    /// Returns the number of processes of this job and of connected jobs.
     pub fn processes(&self) -> usize {
         self.core.roster.borrow().iter().count()
     }

@@ -1,18 +1,18 @@
-//! The way that packets take: the address vector of a connection, or of datagrams.
+//! The path of packets: the address vector of a connection, or of datagrams.
 //!
 //! ```text
 //!   port with LID 8 and LMC 2: LIDs 8, 9, 10, 11       a rail of path p has the LID 8 + p, and sends from path bits p
 //!   rail of path 1 ── dlid = the peer's LID + its path, src_path_bits = 1 ──> the peer's rail of the same number
 //! ```
-//! Switches route by the destination's LID alone, so that each of a port's LIDs may have a way of its own through
-//! the network (InfiniBand's LMC: 2^LMC LIDs a port, given by the subnet manager).
+//! Switches route by the destination's LID only, so each LID of a port may have its own path through the network
+//! (InfiniBand's LMC: 2^LMC LIDs per port, given by the subnet manager).
 
 use crate::device::{DevicePort, LinkLayer};
 use crate::ffi::*;
 use crate::options::VerbsOptions;
 use crate::wire::RailAddress;
 
-/// What takes the way.
+/// Kind of traffic that uses the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Traffic {
     Connections,
@@ -20,18 +20,18 @@ pub enum Traffic {
     Datagrams,
 }
 
-/// The LID of a rail: that of the port, and its path.
+/// Returns the LID of a rail: the port's LID plus the path.
 pub fn lid(port: &DevicePort) -> u16 {
     port.lid + u16::from(port.path)
 }
 
-/// Paths that a port has.
+/// Returns the number of paths of a port.
 pub fn paths(port: &DevicePort) -> usize {
     if port.link == LinkLayer::InfiniBand { 1 << port.lmc.min(7) } else { 1 }
 }
 
-/// The ports as rails: with up to `most` paths each, all first paths before all second ones, so that few rails are
-/// of different ports.
+/// Returns the ports as rails, with up to `most` paths each: all first paths before all second paths, so that a small number
+/// of rails uses different ports.
 pub fn spread<T: Clone>(ports: Vec<(T, DevicePort)>, most: usize) -> Vec<(T, DevicePort)> {
     let longest = ports.iter().map(|(_, port)| paths(port)).max().unwrap_or(1);
     let nth = |path: usize| {
@@ -46,7 +46,7 @@ fn service_level(options: &VerbsOptions, traffic: Traffic) -> u8 {
     apart.unwrap_or(options.service_level)
 }
 
-/// From a rail at `port` to an address: GID, LID, and whether the GID is used.
+/// Returns the path from a rail at `port` to an address: GID, LID, and true if the GID is used.
 pub fn to(
     port: &DevicePort,
     options: &VerbsOptions,
@@ -71,7 +71,7 @@ pub fn to(
     }
 }
 
-/// From a rail at `port` to a peer's rail, whose address has the LID of its path.
+/// Returns the path from a rail at `port` to a peer's rail, whose address has the LID of its path.
 pub fn to_rail(
     port: &DevicePort,
     options: &VerbsOptions,
@@ -81,8 +81,8 @@ pub fn to_rail(
     to(port, options, (rail.gid, rail.lid, rail.link == LinkLayer::Ethernet), traffic)
 }
 
-/// To a group as the connection manager joined it: with the service level that the subnet manager chose for it,
-/// unless one is asked for.
+/// Returns the path to a group that the connection manager joined, with the service level that the subnet manager chose for
+/// the group, unless the options set a level.
 pub fn of_group(options: &VerbsOptions, joined: ibv_ah_attr) -> ibv_ah_attr {
     ibv_ah_attr { sl: options.datagram_service_level.unwrap_or(joined.sl), ..joined }
 }
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(names(&spread(ports(), 2)), all);
         let more = [&all[..], &[("a", 2, 10), ("a", 3, 11)]].concat();
         assert_eq!(names(&spread(ports(), 128)), more);
-        // An LMC means nothing on RoCE.
+        // The LMC has no meaning on RoCE.
         let roce = vec![((), port("d", LinkLayer::Ethernet, 0, 3))];
         assert_eq!(names(&spread(roce, 4)), [("d", 0, 0)]);
         assert!(spread(Vec::<((), DevicePort)>::new(), 4).is_empty());

@@ -1,12 +1,12 @@
-//! What a signal handler may do ([`weft_fabric::FabricExt::peek`]): it takes plain messages from the queue of arrivals, and
-//! posts reads into memory that is registered already.
+//! Actions of a signal handler ([`weft_fabric::FabricExt::peek`]): it takes plain messages from the queue of arrivals, and
+//! posts operations on memory that is already registered.
 //!
 //! ```text
 //!   arrivals ── plain messages ──> inbox of the peer ── look: taken ──> buffer posted again, credits
 //!            └─ all else ───────> `aside`: the next poll begins with it
 //! ```
-//! Nothing here allocates, registers or gives registered memory back: all room was taken beforehand, and where it is
-//! used up, things stay where they are.
+//! This module does not allocate, register, or give registered memory back: all room is allocated beforehand. Once the room
+//! is used up, completions and buffers stay where they are.
 
 use crate::address::{self, VerbsTarget};
 use crate::connection::ConnectionPhase;
@@ -22,26 +22,26 @@ use arrayvec::ArrayVec;
 use std::cell::RefCell;
 use weft_fabric::{ArrivedMessage, Completion, Fault, Head, Peek, RemoteAddr, Sge};
 
-/// Completions that can be put aside between two polls.
+/// Maximum number of completions that can be put aside between two polls.
 const ASIDE: usize = 4 * BATCH;
-/// Messages that can be taken between two polls.
+/// Maximum number of messages that can be taken between two polls.
 const TAKEN: usize = 128;
 
-/// What handlers have left to the next poll.
+/// Work that handlers have left to the next poll.
 #[derive(Default)]
 pub struct Peeked {
-    /// There is something.
+    /// True if there is any such work.
     any: bool,
-    /// Rail and completion.
+    /// Rail and completion of each arrival put aside.
     aside: ArrayVec<(u8, ibv_wc), ASIDE>,
-    /// Rail, buffer, peer: what could not be given back.
+    /// Rail, buffer and peer of each receive buffer that could not be given back.
     taken: ArrayVec<(u8, u32, u32), TAKEN>,
-    /// Posting to this process failed, with this number.
+    /// Peer and errno of a failed post.
     failed: Option<(usize, i32)>,
 }
 
-/// Shows what has arrived. What `look` posts uses the state, too. True if there may be more, for which there was no
-/// room.
+/// Shows arrived messages to `look`, which may post through the same state. Returns true if there may be more messages, for
+/// which there was no room.
 pub fn peek(
     state: &RefCell<VerbsState>,
     core: &VerbsCore,
@@ -70,7 +70,7 @@ pub fn peek(
 }
 
 impl VerbsState {
-    /// Sorts what has arrived; false for want of room.
+    /// Sorts the arrivals of a rail. Returns false if the room ran out.
     fn collect(&mut self, core: &VerbsCore, rail: usize) -> bool {
         while self.peeked.aside.remaining_capacity() >= BATCH {
             let mut done = [ibv_wc::default(); BATCH];
@@ -88,7 +88,7 @@ impl VerbsState {
         false
     }
 
-    /// Delivers a message over an open connection; false if it is something else.
+    /// Delivers a message that came over an open connection. Returns false if the completion is anything else.
     fn is_plain(&mut self, core: &VerbsCore, rail: usize, wc: &ibv_wc) -> bool {
         let Some(&number) = self.routes[rail].get(&wc.qp_num) else { return false };
         let number = number as usize;
@@ -112,14 +112,14 @@ impl VerbsState {
         true
     }
 
-    /// A message in an inbox, its rail, and the next one.
+    /// Returns a message in an inbox, its rail, and the next buffer.
     fn shown(&mut self, peer: usize, buffer: u32) -> (ArrivedMessage, usize, u32) {
         let rail = self.link(peer).rail;
         let next = self.rails[rail].buffers[buffer as usize].next;
         (self.message_in(peer, rail, buffer), rail, next)
     }
 
-    /// Takes a message out of an inbox, from between two others.
+    /// Takes a message out of an inbox, given the buffers before and behind it.
     fn take(&mut self, core: &VerbsCore, peer: usize, rail: usize, place: (u32, u32, u32)) {
         let (before, buffer, next) = place;
         let VerbsState { peers, rails, peeked, debts, .. } = self;
@@ -135,12 +135,12 @@ impl VerbsState {
             peeked.taken.push((rail as u8, buffer, peer as u32));
             peeked.any = true;
         } else if rails[rail].give_back(buffer, peer, BufferUse::Message) {
-            // The peer goes on only with credits.
+            // The peer may need the credits to continue.
             self.repost(core, rail);
         }
     }
 
-    /// As a read into memory that is registered, over the first connection; false if it cannot be posted now.
+    /// Posts a read into registered memory over the first connection. Returns false if it cannot be posted now.
     pub fn try_read(
         &mut self,
         core: &VerbsCore,
@@ -153,7 +153,7 @@ impl VerbsState {
         self.try_post(core, (peer, src), (dst, Uses::Writes), done, work)
     }
 
-    /// As a write from memory that is registered; the same.
+    /// Posts a write from registered memory over the first connection. Returns false if it cannot be posted now.
     pub fn try_write(
         &mut self,
         core: &VerbsCore,
@@ -184,7 +184,7 @@ impl VerbsState {
         }
         let Some(registration) = self.memories.share(memory, uses) else { return false };
         if !self.add_work(peer, &work(LocalMemory { memory, registration }, target)) {
-            // Whoever prepared the memory uses it, too: this gives nothing back.
+            // The preparer of the memory is still a user, so this release does not drop the registration.
             self.memories.release(registration);
             return false;
         }
@@ -193,7 +193,7 @@ impl VerbsState {
         true
     }
 
-    /// A head alone, if it can leave now.
+    /// Sends a head without payload, if it can leave now.
     pub fn try_send(&mut self, peer: usize, head: Head) -> bool {
         let open = self.peers[peer].as_deref().is_some_and(|link| {
             link.phase == ConnectionPhase::Open && link.kept_messages.is_empty()
@@ -205,7 +205,7 @@ impl VerbsState {
         sent
     }
 
-    /// As [`VerbsState::ring`]; the words for a failure are found later.
+    /// Posts the batch like [`VerbsState::ring`], but leaves the message for a failure to the next poll.
     fn try_ring(&mut self, peer: usize) {
         let VerbsState { peers, batch, peeked, .. } = self;
         let pair = &peers[peer].as_deref().expect("a connection").pair;
@@ -216,7 +216,7 @@ impl VerbsState {
         }
     }
 
-    /// Does what handlers have left; true if there was something.
+    /// Does the work that handlers have left. Returns true if there was any.
     #[inline]
     pub fn follow_up(&mut self, core: &VerbsCore) -> bool {
         self.peeked.any && self.follow(core)

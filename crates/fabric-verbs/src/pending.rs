@@ -1,23 +1,23 @@
-//! What found no room: lists in one slab that is allocated beforehand and grows only when a program
-//! sends far more than its peers take.
+//! Work for which there was no room: lists in one slab, which is allocated beforehand. It grows only if a program sends far
+//! more than its peers take.
 
 use crate::address::VerbsTarget;
 use crate::memory::NONE;
 use crate::rail::INLINE_MAX;
 use weft_fabric::{Completion, Head, Sge};
 
-/// Entries from the start.
+/// Initial capacity of the slab, in entries.
 const FIRST: usize = 64;
 
 /// Memory of this process in a one-sided operation.
 #[derive(Debug, Clone, Copy)]
 pub struct LocalMemory {
     pub memory: Sge,
-    /// [`NONE`]: not registered; it goes through a buffer of the fabric.
+    /// Registration, or [`NONE`]: not registered, so the data goes through a bounce buffer.
     pub registration: u32,
 }
 
-/// What follows the data of a write.
+/// Request that follows the data of a write.
 #[derive(Debug, Clone, Copy)]
 pub enum WriteTail {
     Nothing,
@@ -32,17 +32,17 @@ pub enum PendingAtomic {
     Swap { compare: u64, swap: u64 },
 }
 
-/// What is to be posted.
+/// Work to be posted.
 #[derive(Debug, Clone, Copy)]
 pub enum PostedWork {
-    /// A payload that was copied.
+    /// A message whose payload was copied.
     Short {
         head: Head,
         solicited: bool,
         len: usize,
         bytes: [u8; INLINE_MAX],
     },
-    /// A payload that the caller keeps.
+    /// A message whose payload stays in the caller's memory.
     Long {
         head: Head,
         solicited: bool,
@@ -69,13 +69,13 @@ pub enum PostedWork {
 }
 
 impl PostedWork {
-    /// A flag without data.
+    /// Returns a write of a flag without data.
     pub fn flag(tail: WriteTail) -> PostedWork {
         let from = LocalMemory { memory: Sge::EMPTY, registration: NONE };
         PostedWork::Write { from, target: VerbsTarget::NOWHERE, tail, done: None }
     }
 
-    /// The registration that it uses, or [`NONE`].
+    /// Returns the registration that the work uses, or [`NONE`].
     pub fn registration(&self) -> u32 {
         match self {
             PostedWork::Write { from: memory, .. }
@@ -85,7 +85,7 @@ impl PostedWork {
         }
     }
 
-    /// What counts when it is over.
+    /// Returns the completion to signal when the work is done.
     pub fn done(&self) -> Completion {
         match *self {
             PostedWork::Long { done, .. }
@@ -96,7 +96,7 @@ impl PostedWork {
         }
     }
 
-    /// Whether somebody asks for the end of this one-sided operation.
+    /// Returns true if this is a one-sided operation with a completion.
     pub fn is_awaited(&self) -> bool {
         match self {
             PostedWork::Write { done, .. }
@@ -119,7 +119,7 @@ pub struct WorkSlab {
     used: usize,
 }
 
-/// First come, first served. Its entries are in a [`WorkSlab`].
+/// A first-in, first-out list, whose entries are in a [`WorkSlab`].
 #[derive(Debug, Clone, Copy)]
 pub struct WorkList {
     first: u32,
@@ -139,7 +139,7 @@ impl WorkSlab {
         WorkSlab { entries: Vec::with_capacity(FIRST), free: NONE, used: 0 }
     }
 
-    /// Entries in all lists.
+    /// Returns the number of entries in all lists.
     pub fn used(&self) -> usize {
         self.used
     }
@@ -162,7 +162,7 @@ impl WorkSlab {
         self.used += 1;
     }
 
-    /// The first entry of a list. It stays where it is until the slab changes.
+    /// Returns the first entry of a list, which does not move until the slab changes.
     pub fn front(&self, list: &WorkList) -> Option<&PostedWork> {
         (list.first != NONE).then(|| &self.entries[list.first as usize].work)
     }

@@ -1,4 +1,4 @@
-//! Buffers for what is sent, or read, without registration of its own.
+//! Bounce buffers for data that is sent or read without its own registration.
 
 use crate::VerbsConnectError;
 use crate::ffi::ibv_sge;
@@ -6,7 +6,7 @@ use crate::memory::Memories;
 use crate::rail::BUFFER;
 use weft_fabric::Sge;
 
-/// Buffers of a process.
+/// Number of buffers of a process.
 const BUFFERS: usize = 128;
 
 pub struct RegisteredPool {
@@ -16,7 +16,7 @@ pub struct RegisteredPool {
 }
 
 impl RegisteredPool {
-    /// Memory of a pool.
+    /// Size of a pool in bytes.
     pub const BYTES: usize = BUFFERS * BUFFER;
 
     pub fn new(memories: &mut Memories) -> Result<RegisteredPool, VerbsConnectError> {
@@ -24,7 +24,8 @@ impl RegisteredPool {
             memories.buffers(RegisteredPool::BYTES, None).map_err(|fault| {
                 VerbsConnectError::from_fault(&fault, "registering buffers", "all rails")
             })?;
-        // SAFETY: fresh memory of that length, which lives as long as `memories`.
+        // SAFETY: `Sge::new` needs `BYTES` valid bytes: `memories.buffers` has just mapped them, and they live as long as
+        // `memories`.
         let memory = unsafe { Sge::new(start, RegisteredPool::BYTES) };
         Ok(RegisteredPool { registration, memory, free: (0..BUFFERS as u32).collect() })
     }
@@ -34,7 +35,7 @@ impl RegisteredPool {
         self.free.pop()
     }
 
-    /// Few are left: whoever takes one must hear soon when it is free again.
+    /// Returns true if few buffers are free: the request that takes one must be signaled, to get the buffer back soon.
     #[inline]
     pub fn is_low(&self) -> bool {
         self.free.len() < BUFFERS / 2
@@ -45,13 +46,13 @@ impl RegisteredPool {
         self.free.push(buffer);
     }
 
-    /// The first `len` bytes of a buffer.
+    /// Returns `len` bytes of a buffer, from `offset` on.
     #[inline]
     pub fn part(&self, buffer: u32, offset: usize, len: usize) -> Sge {
         self.memory.part(buffer as usize * BUFFER, BUFFER).part(offset, len)
     }
 
-    /// The same as an operation on `rail` calls it.
+    /// Returns the scatter/gather element of the first `len` bytes of a buffer, for an operation on `rail`.
     #[inline]
     pub fn sge(&self, memories: &Memories, rail: usize, buffer: u32, len: usize) -> ibv_sge {
         memories.sge(self.registration, rail, self.part(buffer, 0, len))

@@ -1,4 +1,4 @@
-//! One port of one adapter in use: its queues, and the buffers that messages come into.
+//! A rail (one port of one adapter in use): its queues, and its receive buffers.
 
 use crate::datagrams::{DatagramQueuePair, DatagramSizes};
 use crate::device::{DeviceContext, DevicePort};
@@ -16,51 +16,51 @@ use std::ptr;
 use std::sync::Arc;
 use weft_fabric::{Fault, Sge};
 
-/// Largest payload of a message, in bytes.
+/// Maximum payload of a message, in bytes.
 pub const SEND_MAX: usize = 8192;
-/// Head of a message, in bytes.
+/// Size of the head of a message, in bytes.
 pub const HEAD: usize = 24;
-/// Payloads of up to so many bytes are taken at once, room or no room.
+/// Maximum payload in bytes that is sent inline, or copied if there is no room to post.
 pub const INLINE_MAX: usize = 104;
-/// Work requests that a queue pair holds.
+/// Number of work requests that a queue pair holds.
 pub const DEPTH: usize = 64;
-/// Receive buffers of a connection beside those for messages and events: at most two returns of
-/// credits for messages, two for events, a disconnect, and the end of each secondary rail are under way at once.
+/// Number of receive buffers of a connection besides those for messages and events. At most these are in flight at the same
+/// time: two returns of credits for messages, two for events, a disconnect, and the end of each secondary rail.
 pub const RESERVE: usize = 5 + (RAILS_MAX - 1);
 
-/// Flags that may be under way to a peer over a secondary connection.
+/// Maximum number of flags in flight to a peer over a secondary connection.
 const FLAGS: usize = 8;
 
-/// Bytes of a buffer for one message.
+/// Size of a buffer for one message, in bytes.
 pub const BUFFER: usize = (HEAD + SEND_MAX).next_multiple_of(64);
 
-/// `wr_id` of datagrams; those of connections are smaller.
+/// First `wr_id` of datagrams; the `wr_id` of a connection's request is smaller.
 pub const GREETER_TAG: u64 = 1 << 62;
 pub const MULTICAST_TAG: u64 = 2 << 62;
 
-/// What a sleeper needs, even after the fabric is gone.
+/// Queues that a sleeper needs, even after the fabric is gone.
 pub struct Base {
-    /// Completions of receives of connections, of sends, and of receives of datagrams.
+    /// Completion queues for receives of connections, for sends, and for receives of datagrams.
     pub arrivals: CompletionQueue,
     pub departures: CompletionQueue,
     pub datagrams: CompletionQueue,
     pub channel: Channel,
 }
 
-/// How many of everything; the same on all rails.
+/// Sizes of all queues; the same on all rails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueDepths {
     pub connections: usize,
-    /// Connections beyond these, for processes of other jobs.
+    /// Additional connections for processes of other jobs.
     pub linked: usize,
-    /// Credits that a peer is given.
+    /// Credits that each peer gets.
     pub messages: usize,
     pub events: usize,
 }
 
 impl QueueDepths {
-    /// As many as the adapters allow, for a job of `size` processes, where `buffers` receive buffers
-    /// may be locked in memory.
+    /// Returns the largest sizes that the adapters allow, for a job of `size` processes, if `buffers` receive buffers may be
+    /// locked in memory.
     pub fn new(
         options: &VerbsOptions,
         size: usize,
@@ -73,45 +73,45 @@ impl QueueDepths {
         let most = options.connections.max(1).min(least(|a| a.max_qp - 4));
         let wanted = size.min(most);
         let receives = least(|a| a.max_srq_wr).min(least(|a| a.max_cqe)).min(buffers);
-        // With many peers, each gets less, but not less than what lets it stream at all.
+        // With many peers each gets fewer credits, but at least the minimum for streaming.
         let share = (receives / wanted.max(1)).saturating_sub(RESERVE);
         let messages = options.credits.min(share * 2 / 3).max(4);
         let events = (options.credits / 2).min(share / 3).max(4);
         let room = (receives / (messages + events + RESERVE))
             .min(least(|a| a.max_cqe).saturating_sub(256) / DEPTH);
         let connections = wanted.min(room).max(1);
-        // What the job itself does not need.
+        // Connections for other jobs come from the room that the job itself does not need.
         let linked = options.linked.min(most.min(room).saturating_sub(connections));
         QueueDepths { connections, linked, messages, events }
     }
 
-    /// The job's connections, and those for processes of other jobs.
+    /// Returns the number of the job's connections plus those for processes of other jobs.
     pub fn all_connections(&self) -> usize {
         self.connections + self.linked
     }
 
-    /// Receive buffers of one connection.
+    /// Returns the number of receive buffers of one connection.
     pub fn buffers(&self) -> usize {
         self.messages + self.events + RESERVE
     }
 
-    /// Events that a peer may send by a secondary connection: flags alone.
+    /// Returns the number of events that a peer may send over a secondary connection, which carries flags only.
     pub fn secondary_events(&self) -> usize {
         self.events.min(FLAGS)
     }
 
-    /// Receive buffers of a secondary connection: for events, and for two returns of credits.
+    /// Returns the number of receive buffers of a secondary connection: for events, and for two returns of credits.
     pub fn secondary_buffers(&self) -> usize {
         self.secondary_events() + 2
     }
 }
 
-/// What a receive buffer was used for.
+/// Kind of arrival that used a receive buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BufferUse {
     Message,
     Event,
-    /// Credits: nobody is owed any for them.
+    /// A return of credits, for which no credit is owed.
     Control,
 }
 
@@ -119,9 +119,9 @@ pub enum BufferUse {
 pub struct ReceiveBuffer {
     pub memory: Sge,
     sge: ibv_sge,
-    /// The next message of the same peer.
+    /// The buffer of the next message of the same peer.
     pub next: u32,
-    /// Bytes received.
+    /// Number of bytes received.
     pub len: u32,
     peer: u32,
     of: BufferUse,
@@ -135,24 +135,24 @@ pub struct VerbsRail {
     pub context: Arc<DeviceContext>,
     pub port: DevicePort,
     pub buffers: Vec<ReceiveBuffer>,
-    /// Buffers that are to be posted again, together.
+    /// Buffers that wait to be posted again together.
     idle: Vec<u32>,
-    /// Buffers of connections that are no more, for the next ones.
+    /// Number of posted buffers that closed connections have left, for the next connections.
     spare: usize,
-    /// How many are collected before.
+    /// Number of idle buffers at which they are posted again.
     together: usize,
-    /// Reads and atomics that may be under way towards this process.
+    /// Maximum number of reads and atomics in flight towards this process, per connection.
     pub reads: u8,
     options: VerbsOptions,
 }
 
-/// Buffers that are collected to be posted again together.
+/// Maximum number of idle buffers that are collected before they are posted again.
 const TOGETHER: usize = 8;
 
-/// Most buffers that are idle: a batch of completions may add to what is collected.
+/// Maximum number of idle buffers: a batch of completions may come on top of the collected buffers.
 pub const IDLE_MOST: usize = TOGETHER + BATCH;
 
-/// Connect requests that can wait to be read.
+/// Sizes of the queue pair for connect requests.
 const CONNECT_REQUESTS: DatagramSizes =
     DatagramSizes { received: 256, sent: 64, payload: CONNECT_REQUEST };
 
@@ -203,12 +203,12 @@ impl VerbsRail {
         })
     }
 
-    /// Whether what is written here becomes visible in ascending order within the MTU.
+    /// Returns true if bytes written to this rail become visible in ascending order within the MTU.
     pub fn in_order(&self) -> bool {
         self.options.in_order_placement.unwrap_or(self.port.places_in_order())
     }
 
-    /// What others need to know.
+    /// Returns the address that peers need.
     pub fn address(&self) -> RailAddress {
         RailAddress {
             link: self.port.link,
@@ -221,22 +221,22 @@ impl VerbsRail {
         }
     }
 
-    /// The path to a peer's rail.
+    /// Returns the path to a peer's rail.
     pub fn path(&self, to: &RailAddress, traffic: Traffic) -> ibv_ah_attr {
         path::to_rail(&self.port, &self.options, to, traffic)
     }
 
-    /// The path to a group of the network.
+    /// Returns the path to a group of the network.
     pub fn path_to_group(&self, gid: ibv_gid) -> ibv_ah_attr {
         path::to(&self.port, &self.options, (gid, 0, true), Traffic::Datagrams)
     }
 
-    /// The path to a group that the connection manager joined.
+    /// Returns the path to a group that the connection manager joined.
     pub fn path_of_group(&self, joined: ibv_ah_attr) -> ibv_ah_attr {
         path::of_group(&self.options, joined)
     }
 
-    /// A queue pair for a connection, ready to be told of its peer; and its inline size.
+    /// Makes a queue pair for a connection, in the state INIT. Returns it with its inline size in bytes.
     pub fn pair(&self) -> Result<(QueuePair, usize), VerbsConnectError> {
         let ends = QueuePairParts {
             domain: &self.domain,
@@ -280,8 +280,8 @@ impl VerbsRail {
         pair.modify(attributes, mask).map_err(wrap)
     }
 
-    /// Connects `pair`, which sends from packet `psn` on, with queue pair `number` of a peer at
-    /// `to`, which sends from `their_psn` on.
+    /// Connects `pair`, whose first packet number is `psn`, with queue pair `number` of a peer at `to`, whose first packet
+    /// number is `their_psn`.
     pub fn connect(
         &self,
         pair: &QueuePair,
@@ -298,7 +298,7 @@ impl VerbsRail {
             dest_qp_num: number,
             rq_psn: their_psn,
             max_dest_rd_atomic: self.reads,
-            // 0.64 ms; credits see to it that it is hardly ever needed.
+            // 12 means 0.64 ms. Credits make an RNR NAK rare.
             min_rnr_timer: 12,
             ah_attr: self.path(to, Traffic::Connections),
             ..ibv_qp_attr::default()
@@ -314,7 +314,7 @@ impl VerbsRail {
         let mut attributes = ibv_qp_attr {
             qp_state: IBV_QPS_RTS,
             timeout: self.options.timeout,
-            // 7 would mean for ever.
+            // At most 6: 7 would mean for ever.
             retry_cnt: self.options.retries.min(6),
             rnr_retry: 6,
             sq_psn: psn,
@@ -330,7 +330,7 @@ impl VerbsRail {
         self.modify(pair, &mut attributes, mask)
     }
 
-    /// Makes and posts `count` receive buffers, for one more connection: those of one that is no more are as good.
+    /// Makes and posts `count` receive buffers for a new connection, except those that closed connections have left.
     pub fn grow(
         &mut self,
         number: usize,
@@ -344,7 +344,7 @@ impl VerbsRail {
             return Ok(());
         }
         let (registration, start) = memories.buffers(count * BUFFER, Some(number))?;
-        // SAFETY: fresh memory of that length, which lives as long as `memories`.
+        // SAFETY: `Sge::new` needs valid bytes: `memories.buffers` has just mapped them, and they live as long as `memories`.
         let all = unsafe { Sge::new(start, count * BUFFER) };
         let first = self.buffers.len() as u32;
         for i in 0..count {
@@ -357,7 +357,8 @@ impl VerbsRail {
         new.chunks(IDLE_MOST).try_for_each(|buffers| self.post(buffers))
     }
 
-    /// Connection `link` is no more, whose buffers are `count`: nobody is owed anything for them, and others may have them.
+    /// Takes over the `count` buffers of the closed connection `link`: no credits are owed for them, and new connections may
+    /// use them.
     pub fn shrink(&mut self, link: usize, count: usize) {
         for &buffer in &self.idle {
             let it = &mut self.buffers[buffer as usize];
@@ -368,17 +369,17 @@ impl VerbsRail {
         self.spare += count;
     }
 
-    /// Takes a buffer back; true if it is time to post again.
+    /// Takes a buffer back. Returns true if the idle buffers should be posted.
     #[inline]
     pub fn give_back(&mut self, buffer: u32, peer: usize, of: BufferUse) -> bool {
         let it = &mut self.buffers[buffer as usize];
         (it.peer, it.of) = (peer as u32, of);
         self.idle.push(buffer);
-        // What is kept back for control messages is little.
+        // Few buffers are reserved for control messages, so those are posted again immediately.
         self.idle.len() >= self.together || of == BufferUse::Control
     }
 
-    /// Posts all idle buffers by one call; `owe` hears for each whom it is owed to.
+    /// Posts all idle buffers by one call. Calls `owe` for each, with the peer that is owed a credit.
     pub fn repost(&mut self, mut owe: impl FnMut(usize, BufferUse)) -> Result<(), Fault> {
         let idle = std::mem::take(&mut self.idle);
         let posted = self.post(&idle);
@@ -408,8 +409,8 @@ impl VerbsRail {
         }
         let mut bad = ptr::null_mut();
         let post = self.context.table.post_srq_recv;
-        // SAFETY: a live queue with room for all buffers; each lives as long as the queue, and is
-        // idle.
+        // SAFETY: `post_srq_recv` needs a live queue with room for all buffers, and memory that stays until the completion:
+        // each buffer lives as long as the queue, and is idle.
         match unsafe { post(self.shared.raw(), list.as_mut_ptr(), &mut bad) } {
             0 => Ok(()),
             errno => Err(Fault::system("posting receive buffers", errno.abs())),

@@ -1,20 +1,21 @@
-//! Secondary connections with a peer: one on each rail besides that of the first, for writes, reads and flags after them,
-//! and for atomics whose target has its adapter for them there ([`crate::atomics`]).
+//! Secondary connections with a peer: one on each rail besides the rail of the first connection. They carry writes, reads and
+//! the flags after them, and atomics if the target does its atomics on that rail ([`crate::atomics`]).
 //!
 //! ```text
 //!   first connection      messages, flags, immediates; whatever another one does not take
 //!   secondary connection    `write_over`, `read_over`, `write_flag_after`: each is one request, and remembered until it
 //!                         has completed
 //! ```
-//! One is made when it is first asked for, and used when it is open. One that fails is taken out for good, and what
-//! has not completed there is repeated over the first, once nothing of it can have an effect any more:
+//! A secondary connection is made when it is first asked for, and used once it is open. A secondary connection that fails is
+//! shut for good. Its unfinished work is repeated over the first connection, once nothing of the old work can take effect any
+//! more:
 //!
 //! ```text
 //!   A: a request fails, A's end is shut ──── shut (rail) ───>  B: shuts its end
 //!   A: all requests are flushed         <─── shut (rail) ────
 //!   A: repeats them
 //! ```
-//! Without B's word a packet that was held up could be placed after the repetition, over what came later.
+//! Without B's answer, a delayed packet could be placed after the repetition, over later data.
 
 use crate::connection::{Connection, ConnectionPhase, Record};
 use crate::connections::SECONDARY;
@@ -27,25 +28,25 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use weft_fabric::{Completion, Fault, RemoteAddr, Sge};
 
-/// A rail whose peer has not answered for so long counts as one that does not work, until it answers.
+/// Time after which a rail whose peer has not answered the connect request counts as not working, until the peer answers.
 pub const TRIAL: Duration = Duration::from_secs(2);
 
-/// What the end of a secondary connection has beside that of a first.
+/// State that a secondary connection has in addition to that of a first connection.
 #[derive(Default)]
 pub struct Secondary {
-    /// Of each request in the window, what to repeat; nothing for a probe.
+    /// Work to repeat for each request in the window; `None` for a probe or a return of credits.
     pub posted: VecDeque<Option<PostedWork>>,
-    /// What was flushed, in order.
+    /// Work of failed requests, in order, to be repeated.
     repeat: Vec<PostedWork>,
-    /// The first connection has taken something in its place: up to this request, or it keeps it still.
+    /// Progress of work that the first connection took in place of this connection: kept, or posted up to a request.
     passed: Option<Passed>,
-    /// The peer knows that this end is shut.
+    /// True if the peer was told that this end is shut.
     told: bool,
-    /// The peer's end is shut.
+    /// True if the peer has said that its end is shut.
     heard: bool,
 }
 
-/// How far the first connection is with what it took in place of a secondary one.
+/// Progress of the first connection with work that it took in place of a secondary connection.
 #[derive(Clone, Copy)]
 enum Passed {
     Kept,
@@ -53,7 +54,7 @@ enum Passed {
 }
 
 impl VerbsCore {
-    /// Events that a peer may have under way to this process by connection `link`.
+    /// Returns the maximum number of events that a peer may have in flight to this process on connection `link`.
     pub fn events_by(&self, link: usize) -> usize {
         match self.is_secondary(link) {
             true => self.bounds.secondary_events(),
@@ -61,7 +62,7 @@ impl VerbsCore {
         }
     }
 
-    /// Receive buffers that connection `link` brings.
+    /// Returns the number of receive buffers that connection `link` adds.
     pub fn buffers_of(&self, link: usize) -> usize {
         match self.is_secondary(link) {
             true => self.bounds.secondary_buffers(),
@@ -69,12 +70,12 @@ impl VerbsCore {
         }
     }
 
-    /// Rails that carry something between this process and `peer`.
+    /// Returns the number of rails that carry data between this process and `peer`.
     pub fn rails_to(&self, peer: usize) -> usize {
         if peer == self.rank || self.options.rail.is_some() { 1 } else { self.rails }
     }
 
-    /// The number of the connection with `peer` over `rail`, see [`crate::connections`].
+    /// Returns the number of the connection with `peer` over `rail`, see [`crate::connections`].
     pub fn link_over(&self, peer: usize, rail: usize) -> usize {
         let rails = self.rails_to(peer);
         if rails == 1 {
@@ -86,19 +87,19 @@ impl VerbsCore {
         }
     }
 
-    /// The other end of connection `link`.
+    /// Returns the peer of connection `link`.
     #[inline]
     pub fn peer_of(&self, link: usize) -> usize {
         if link < SECONDARY { link } else { (link - SECONDARY) / (self.rails - 1) }
     }
 
-    /// The rail of connection `link`.
+    /// Returns the rail of connection `link`.
     pub fn rail_of(&self, link: usize) -> usize {
         let place = if link < SECONDARY { 0 } else { 1 + (link - SECONDARY) % (self.rails - 1) };
         (self.rail_to(self.peer_of(link)) + place) % self.rails
     }
 
-    /// The numbers of all connections with `peer`, the first one first.
+    /// Returns the numbers of all connections with `peer`, beginning with the first connection.
     pub fn links_with(&self, peer: usize) -> impl Iterator<Item = usize> + use<> {
         let further = self.rails - 1;
         let behind = SECONDARY + peer * further;
@@ -112,14 +113,14 @@ impl VerbsCore {
 }
 
 impl Secondary {
-    /// What was to be repeated, and will not be.
+    /// Takes the work that was to be repeated, for the caller to give up.
     pub fn abandon(&mut self) -> Vec<PostedWork> {
         std::mem::take(&mut self.repeat)
     }
 }
 
 impl Connection {
-    /// Takes the record of request `number`, which has failed, if it is the oldest; and what to repeat.
+    /// Takes the record of the failed request `number` if it is the oldest, with the work to repeat.
     fn failed(&mut self, number: u32) -> Option<(Record, Option<PostedWork>)> {
         let work = self.secondary.as_ref()?.posted.front().copied()?;
         let record = self.oldest(number)?;
@@ -128,7 +129,7 @@ impl Connection {
 }
 
 impl VerbsState {
-    /// The connection that takes an operation over `rail`: a secondary one if it is open, else the first.
+    /// Returns the connection for an operation over `rail`: the secondary connection if it is open, else the first.
     fn way(&mut self, core: &VerbsCore, rail: usize, peer: usize) -> usize {
         let link = core.link_over(peer, rail);
         if link == peer {
@@ -172,7 +173,8 @@ impl VerbsState {
         Ok(())
     }
 
-    /// A flag after what was written over `rail` before; false if something of that may still come later.
+    /// Writes a flag after earlier writes over `rail`. Returns false, and writes nothing, if one of these writes may still
+    /// arrive later.
     pub fn flag_after(
         &mut self,
         core: &VerbsCore,
@@ -210,7 +212,8 @@ impl VerbsState {
         self.write(core, peer, Sge::EMPTY, RemoteAddr::default(), tail, None).map(|()| true)
     }
 
-    /// Whether secondary connection `link` is open while the first has not done what it took in its place.
+    /// Returns true if secondary connection `link` is open while the first connection has not finished work that it took in
+    /// its place.
     fn has_passed(&mut self, link: usize, peer: usize) -> bool {
         let passed = |it: &Connection| it.secondary.as_ref().and_then(|secondary| secondary.passed);
         let it = self.link(link);
@@ -242,7 +245,7 @@ impl VerbsState {
         self.read(core, link, dst, src, done)
     }
 
-    /// Whether `rail` carries something to `peer`, or may do so when it is asked to.
+    /// Returns true if `rail` carries data to `peer`, or may do so once it is asked to.
     pub fn rail_works(&self, core: &VerbsCore, rail: usize, peer: usize) -> bool {
         if rail >= core.rails {
             return false;
@@ -257,7 +260,7 @@ impl VerbsState {
         }
     }
 
-    /// Secondary connection `link` cannot be made.
+    /// Records that secondary connection `link` cannot be made.
     #[cold]
     pub fn give_up(&mut self, core: &VerbsCore, link: usize, why: &str) {
         self.unmade.push(link);
@@ -268,15 +271,15 @@ impl VerbsState {
         ));
     }
 
-    /// Request `number` of secondary connection `link` has failed.
+    /// Handles the failure of request `number` on secondary connection `link`.
     #[cold]
     pub fn rail_failed(&mut self, core: &VerbsCore, link: usize, number: u32, status: i32) {
-        // They complete in order: those before are over.
+        // Requests complete in order, so all requests before this one are complete.
         self.departed(core, link, number.wrapping_sub(1));
         let Some(it) = self.peers[link].as_deref_mut() else { return };
         let failed = it.failed(number);
         if let Some((record, work)) = failed {
-            // The work names the registration, and stays its user.
+            // The work holds the registration, and stays its user.
             if record.buffer != NONE {
                 self.pool.give_back(record.buffer);
             }
@@ -292,14 +295,14 @@ impl VerbsState {
             self.lose(core, peer, why.clone());
         }
         if status == IBV_WC_REM_ACCESS_ERR {
-            // Another rail would be refused, too.
+            // The adapter would refuse the key over another rail, too.
             let what = "memory key (its adapter refuses it)";
             self.fail(Fault::corrupt(peer, what), why.clone());
         }
         self.shut(core, link, &why);
     }
 
-    /// Shuts this end of secondary connection `link`: nothing comes or goes by it any more.
+    /// Shuts this end of secondary connection `link`: it carries nothing any more.
     #[cold]
     pub fn shut(&mut self, core: &VerbsCore, link: usize, why: &str) {
         let VerbsState { peers, connecting, notes, out, .. } = self;
@@ -314,7 +317,8 @@ impl VerbsState {
         notes.push(format!("rail {} is not used any more: {why}", core.rail_of(link)));
     }
 
-    /// `peer` says that its end over a rail is shut; the rail's number is in receive buffer `buffer` of `rail`.
+    /// Handles the message of `peer` that its end over a rail is shut. The rail's number is in receive buffer `buffer` of
+    /// `rail`.
     #[cold]
     pub fn hear_shut(&mut self, core: &VerbsCore, rail: usize, peer: usize, buffer: u32) {
         let mut word = [0; 8];
@@ -334,7 +338,7 @@ impl VerbsState {
         self.shut(core, link, "the peer has lost it");
     }
 
-    /// Moves on what was taken out; true if anything moved.
+    /// Advances the shutdown of secondary connections that were shut. Returns true if any advanced.
     #[cold]
     pub fn tend(&mut self, core: &VerbsCore) -> bool {
         let mut moved = false;
@@ -367,7 +371,7 @@ impl VerbsState {
         moved
     }
 
-    /// Tells the peer that this end of `link` is shut, unless it knows, if there is room.
+    /// Tells the peer that this end of `link` is shut, unless it was told before. Returns true if the message was posted.
     fn tell(&mut self, core: &VerbsCore, link: usize) -> bool {
         let secondary = self.link(link).secondary.as_ref();
         if secondary.is_none_or(|secondary| secondary.told) {
@@ -381,7 +385,7 @@ impl VerbsState {
         }
         let tag: ImmediateTag = first.take_credits(WireKind::Credits);
         let (number, signaled) = first.note(Record::NOTHING, false);
-        // The peer may compute: its helper is to hear.
+        // The peer may be computing, so the message wakes its helper thread.
         let flags = IBV_SEND_SOLICITED | if signaled { IBV_SEND_SIGNALED } else { 0 };
         batch
             .add(request_id(peer, number), IBV_WR_SEND_WITH_IMM, flags)
@@ -394,7 +398,7 @@ impl VerbsState {
         true
     }
 
-    /// Hands over to the first connection what `link` has not done.
+    /// Hands over the unfinished work of `link` to the first connection.
     fn repeat(&mut self, core: &VerbsCore, link: usize) {
         let peer = core.peer_of(link);
         let it = self.link(link);
@@ -424,7 +428,7 @@ impl VerbsState {
         }
     }
 
-    /// Whether a connection is being made that somebody waits for, or that may open soon.
+    /// Returns true if a first connection is being made, or a secondary connection that may open soon.
     pub fn is_connecting(&self, core: &VerbsCore) -> bool {
         self.connecting.iter().any(|&link| {
             let it = self.peers[link as usize].as_deref();
@@ -433,18 +437,18 @@ impl VerbsState {
         })
     }
 
-    /// Secondary connections in use.
+    /// Returns the number of open secondary connections.
     pub fn secondary_open(&self) -> usize {
         self.peers.secondary().filter(|it| it.phase == ConnectionPhase::Open).count()
     }
 
-    /// No secondary connection has anything under way.
+    /// Returns true if no secondary connection has requests in flight.
     pub fn is_secondary_idle(&self) -> bool {
         let quiet = |it: &Connection| it.phase != ConnectionPhase::Open || it.outstanding() == 0;
         self.out.is_empty() && self.peers.secondary().all(quiet)
     }
 
-    /// The first connection with `peer` is over: so are the others.
+    /// Ends the secondary connections with `peer`, whose first connection has ended.
     pub fn leave_secondary(&mut self, core: &VerbsCore, peer: usize) {
         for link in core.links_with(peer).skip(1) {
             let Some(it) = self.peers[link].as_deref_mut() else { continue };

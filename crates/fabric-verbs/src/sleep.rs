@@ -1,15 +1,12 @@
-//! Where a process sleeps: one `poll` over the completion channels of all rails and a descriptor by
-//! which its own threads ring.
+//! The sleep of a process: one `poll` over the completion channels of all rails and a descriptor that its own threads ring.
 //!
-//! Contract. Several threads may sleep; one of them, the leader, polls the descriptors, and the others
-//! wait for the doorbell, which the leader rings for whatever ends its poll. `arm` asks the adapters
-//! for events, so what arrives between it and the sleep makes a descriptor readable; what had arrived
-//! before is seen by the poll of the caller.
+//! Contract. Several threads may sleep. One of them, the leader, polls the descriptors. The other threads wait for the
+//! doorbell, which the leader rings when its poll ends. `arm` asks the adapters for events, so an arrival between `arm` and
+//! the sleep makes a descriptor readable. The caller polls after `arm`, and so sees what arrived before.
 //!
-//! The helper thread has a place of its own beside this one: see `helper.rs`.
+//! The helper thread sleeps in its own place: see `helper.rs`.
 //!
-//! A silent flag is a plain write, which raises no event: while there are such flags, sleeps are naps
-//! of 50 us to 1 ms.
+//! A silent flag is a plain write, which raises no event. While there are silent flags, sleeps are naps of 50 us to 1 ms.
 
 use crate::helper::HelperShare;
 use crate::rail::Base;
@@ -20,21 +17,21 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use weft_fabric::wait::{Doorbell, Sleep, Token};
 
-/// First and longest nap while there are silent flags.
+/// Length of the first nap, and maximum length of a nap, while there are silent flags.
 const NAP: Duration = Duration::from_micros(50);
 const NAP_MOST: Duration = Duration::from_millis(1);
 
-/// A descriptor of this process by which its threads ring.
+/// A descriptor that threads of this process ring to end a sleep.
 pub struct WakeDescriptor(OwnedFd);
 
 impl WakeDescriptor {
     pub fn new() -> io::Result<WakeDescriptor> {
-        // SAFETY: no pointers.
+        // SAFETY: `eventfd` takes no pointers.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a new descriptor that nobody else has.
+        // SAFETY: `from_raw_fd` needs an open descriptor without another owner: it was just made.
         Ok(WakeDescriptor(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -44,17 +41,18 @@ impl WakeDescriptor {
 
     pub fn ring(&self) {
         let one = 1u64;
-        // SAFETY: writes 8 bytes from `one`; does not block. If the count is full, it is readable.
+        // SAFETY: `write` needs 8 readable bytes: `one` has them. It does not block; if the count is full, the descriptor is
+        // readable already.
         unsafe { libc::write(self.fd(), (&raw const one).cast(), 8) };
     }
 }
 
-/// What a poll came to.
+/// Result of a poll.
 #[derive(Debug, Clone, Copy)]
 pub struct Polled {
-    /// Something ended it before its time.
+    /// True if a descriptor ended the poll before its time.
     pub ready: bool,
-    /// It has taken events of the adapters.
+    /// True if events of the adapters were taken.
     pub event: bool,
 }
 
@@ -62,20 +60,20 @@ pub struct VerbsSleeper {
     bell: Doorbell,
     own: WakeDescriptor,
     pub helping: HelperShare,
-    /// What another fabric of this process is rung by.
+    /// Descriptor by which another fabric of this process ends the sleep.
     other: OnceLock<OwnedFd>,
     leader: Mutex<()>,
-    /// Threads that have armed.
+    /// Number of threads that have armed.
     sleepers: AtomicU32,
     pub bases: Vec<Arc<Base>>,
-    /// Longest sleep in nanoseconds, for deadlines of the fabric itself.
+    /// Maximum sleep in nanoseconds, for deadlines of the fabric itself.
     limit: AtomicU64,
     silent: AtomicBool,
-    /// Naps in a row that nothing has ended.
+    /// Number of consecutive naps that ended by time.
     naps: AtomicU32,
-    /// Somebody has slept since the last look: time has passed.
+    /// True if a thread has slept since the last look: time has passed.
     slept: AtomicBool,
-    /// An adapter has something to say besides completions.
+    /// True if an adapter has announced an asynchronous event.
     asynchronous: AtomicBool,
 }
 
@@ -97,12 +95,12 @@ impl VerbsSleeper {
         })
     }
 
-    /// Ends sleeps when `other` is readable, too; it is emptied then. Only the first one counts.
+    /// Makes `other` end sleeps when it is readable; it is emptied then. Only the first call counts.
     pub fn watch(&self, other: OwnedFd) {
         let _ = self.other.set(other);
     }
 
-    /// No sleep is longer than this.
+    /// Sets the maximum sleep.
     pub fn set_limit(&self, limit: Duration) {
         let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         if self.limit.load(Ordering::Relaxed) != limit {
@@ -110,17 +108,17 @@ impl VerbsSleeper {
         }
     }
 
-    /// Whether there are flags that wake nobody.
+    /// Sets the flag that there are silent flags, which wake no sleeper.
     pub fn set_silent(&self, silent: bool) {
         self.silent.store(silent, Ordering::Relaxed);
     }
 
-    /// Whether anybody has slept since the last call.
+    /// Returns true if a thread has slept since the last call.
     pub fn take_slept(&self) -> bool {
         self.slept.load(Ordering::Relaxed) && self.slept.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether an adapter had something to say since the last call.
+    /// Returns true if an adapter has announced an asynchronous event since the last call.
     pub fn take_asynchronous(&self) -> bool {
         self.asynchronous.swap(false, Ordering::Relaxed)
     }
@@ -134,23 +132,23 @@ impl VerbsSleeper {
         longest
     }
 
-    /// Time passes, by which things are done.
+    /// Records that time has passed, for work that is done by the clock.
     pub fn note_slept(&self) {
         self.slept.store(true, Ordering::Relaxed);
     }
 
-    /// The helper has taken an event that may have been meant for somebody here.
+    /// Rings the sleepers: the helper has taken an event that may have been meant for them.
     pub fn event_taken(&self) {
         if self.sleepers.load(Ordering::SeqCst) != 0 {
             self.ring();
         }
     }
 
-    /// Polls two descriptors that are rung by (-1: there is none), the channels, and, with
-    /// `asynchronous`, what else the adapters may have to say.
+    /// Polls two descriptors by which threads ring (-1: none), the channels, and, with `asynchronous`, the descriptors of the
+    /// adapters' asynchronous events.
     pub fn poll(&self, rung: [RawFd; 2], asynchronous: bool, longest: Duration) -> Polled {
         let entry = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        // Two of each rail. The system passes over negative ones.
+        // Two entries per rail. `ppoll` ignores negative descriptors.
         let mut all = [entry(-1); 2 + 2 * crate::RAILS_MAX];
         (all[0], all[1]) = (entry(rung[0]), entry(rung[1]));
         for (i, base) in self.bases.iter().enumerate() {
@@ -164,7 +162,7 @@ impl VerbsSleeper {
             tv_nsec: longest.subsec_nanos().into(),
         };
         let n = 2 + 2 * self.bases.len();
-        // SAFETY: `n` valid entries, a valid time; no signal mask.
+        // SAFETY: `ppoll` needs `n` valid entries and a valid time; it takes no signal mask here.
         let ready = unsafe { libc::ppoll(all.as_mut_ptr(), n as u64, &time, std::ptr::null()) };
         if ready <= 0 {
             return Polled { ready: false, event: false };
@@ -172,7 +170,7 @@ impl VerbsSleeper {
         let mut event = false;
         for entry in all[..2].iter().filter(|entry| entry.revents != 0) {
             let mut bytes = [0u8; 8];
-            // SAFETY: reads at most 8 bytes into `bytes`; does not block.
+            // SAFETY: `read` needs room for 8 bytes: `bytes` has it. The descriptor does not block.
             while unsafe { libc::read(entry.fd, bytes.as_mut_ptr().cast(), bytes.len()) } > 0 {}
         }
         for (i, base) in self.bases.iter().enumerate() {
@@ -194,7 +192,7 @@ impl Sleep for VerbsSleeper {
         for base in &self.bases {
             base.arrivals.arm(false);
             base.datagrams.arm(false);
-            // What is waited for may be the end of a write or a read of ours.
+            // The sleeper may wait for the completion of a local write or read.
             base.departures.arm(false);
         }
         token
@@ -207,8 +205,7 @@ impl Sleep for VerbsSleeper {
             self.bell.sleep(token, longest);
             return;
         };
-        // Rings since `arm`: those of threads also wrote to the descriptor, those of an earlier
-        // leader did not.
+        // Rings since `arm`: rings of threads also wrote to the descriptor, but the ring of an earlier leader did not.
         let now = self.bell.arm();
         self.bell.disarm();
         if now != token {
@@ -224,7 +221,7 @@ impl Sleep for VerbsSleeper {
         } else {
             self.naps.fetch_add(1, Ordering::Relaxed);
         }
-        // The others sleep until now; one of them leads next.
+        // The other threads have slept until now. The ring wakes them, and one of them leads next.
         if self.sleepers.load(Ordering::SeqCst) > 1 {
             self.bell.ring();
         }

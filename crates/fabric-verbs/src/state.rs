@@ -1,4 +1,4 @@
-//! All that changes while a [`crate::Verbs`] is used, and what its parts have in common.
+//! State that changes while a [`crate::Verbs`] is used, and the fixed core that its parts share.
 
 use crate::batch::Batch;
 use crate::connection::{Connection, ConnectionPhase, Record};
@@ -24,12 +24,12 @@ use std::time::Instant;
 use weft_fabric::linking::{JobConnections, Roster};
 use weft_fabric::{Completion, Counters, Fault, repeated};
 
-/// One process.
+/// A process that can be reached.
 pub struct VerbsProcess {
     pub address: VerbsAddress,
-    /// Its rank in its own job.
+    /// Rank in its own job.
     pub home: usize,
-    /// Of another job, and this process needs it no more: its end is no loss.
+    /// True for a process of another job that this process does not need any more: its end is not a loss.
     pub unmissed: Cell<bool>,
 }
 
@@ -39,53 +39,53 @@ impl VerbsProcess {
     }
 }
 
-/// What does not change.
+/// The fixed part of the fabric.
 pub struct VerbsCore {
     pub rank: usize,
     pub counters: Rc<Counters>,
     pub bounds: QueueDepths,
     pub options: VerbsOptions,
     pub nonce: u64,
-    /// Processes of the job.
+    /// Number of processes of the job.
     pub size: usize,
-    /// All that can be reached: the processes of the job, and those of linked ones.
+    /// All reachable processes: those of the job, and those of connected jobs.
     pub roster: RefCell<Roster<VerbsProcess>>,
-    /// A link with another job has something to say: that a process is lost, or that all have left.
+    /// True if a connection with another job has news: a process is lost, or all have left.
     pub alarm: Arc<AtomicBool>,
-    /// Rails that all processes have.
+    /// Number of rails that all processes have.
     pub rails: usize,
-    /// The networks of the rails, as all processes call them.
+    /// The networks of the rails, by names that are equal at all processes.
     pub networks: Vec<String>,
-    /// An address by which other hosts reach this process, where all processes of the job have one.
+    /// An address by which other hosts reach this process; `None` if a process of the job has none.
     pub ip: Option<IpAddr>,
-    /// All processes compute alike.
+    /// True if all processes compute with the same arithmetic.
     pub same_arithmetic: bool,
 }
 
 impl VerbsCore {
-    /// The rail for traffic with `peer`; both ends choose the same.
+    /// Returns the rail of the first connection with `peer`. Both ends choose the same rail.
     pub fn rail_to(&self, peer: usize) -> usize {
-        // That of a process with itself is its rail for atomics.
+        // The connection of a process with itself is on its rail for atomics.
         let usual = if peer == self.rank { peer } else { self.rank + self.home(peer) };
         self.options.rail.unwrap_or(usual) % self.rails
     }
 
-    /// The rank of `peer` in its own job, which both ends know.
+    /// Returns the rank of `peer` in its own job, which both ends know.
     pub fn home(&self, peer: usize) -> usize {
         if peer < self.size { peer } else { self.roster.borrow().member(peer).home }
     }
 
-    /// Where a rail of `peer` is.
+    /// Returns the address of a rail of `peer`.
     pub fn address_of(&self, peer: usize, rail: usize) -> RailAddress {
         self.roster.borrow().member(peer).address.rails[rail]
     }
 
-    /// The host of `peer`.
+    /// Returns the host of `peer`.
     pub fn host_of(&self, peer: usize) -> String {
         self.roster.borrow().member(peer).address.host.clone()
     }
 
-    /// Whether the end of `peer` is a loss.
+    /// Returns true if the end of `peer` is a loss.
     pub fn misses(&self, peer: usize) -> bool {
         self.roster.borrow().get(peer).is_some_and(|member| !member.unmissed.get())
     }
@@ -97,7 +97,7 @@ impl VerbsCore {
     }
 }
 
-/// Numbers of queue pairs are well spread already.
+/// A hasher for numbers of queue pairs: one multiplication.
 #[derive(Default)]
 pub struct QueuePairHasher(u64);
 
@@ -115,12 +115,12 @@ impl Hasher for QueuePairHasher {
     }
 }
 
-/// From the number of a queue pair to that of the connection.
+/// Map from the number of a queue pair to the number of its connection.
 pub type Routes = HashMap<u32, u32, BuildHasherDefault<QueuePairHasher>>;
 
-// The order of the fields is that of their end: queue pairs before what they are made of.
+// The order of the fields is the order of their drop: queue pairs before the objects from which they were made.
 pub struct VerbsState {
-    /// By number of the connection, see [`VerbsCore::link_over`].
+    /// Connections by number, see [`VerbsCore::link_over`].
     pub peers: Connections,
     pub multicast: Option<VerbsMulticast>,
     pub rails: Vec<VerbsRail>,
@@ -129,42 +129,42 @@ pub struct VerbsState {
     pub routes: [Routes; RAILS_MAX],
     pub connections: usize,
     pub links: JobConnections,
-    /// Peers whose messages have arrived, in the order of service.
+    /// Peers with arrived messages, in the order of service.
     pub arrived: VecDeque<u32>,
-    /// Connections for which something is kept.
+    /// Connections with kept work.
     pub waiting: Vec<u32>,
-    /// Connections for which connect requests are exchanged.
+    /// Connections that exchange connect requests.
     pub connecting: Vec<u32>,
-    /// Secondary connections that are shut, and not yet done with.
+    /// Secondary connections that are shut, but whose work is not yet handed over.
     pub out: Vec<u32>,
     /// Secondary connections that cannot be made.
     pub unmade: Vec<usize>,
-    /// Peers that must be told of their credits.
+    /// Connections whose peer must be told of its credits.
     pub debts: Vec<u32>,
     pub slab: WorkSlab,
     pub peeked: Box<Peeked>,
-    /// One-sided operations whose end somebody asks for.
+    /// Number of one-sided operations that have a completion and are not complete.
     pub awaited: usize,
     pub batch: Box<Batch>,
-    /// Addresses of flags that wake nobody.
+    /// Addresses of silent flags.
     pub silent: Vec<usize>,
     pub fault: Option<Fault>,
-    /// What happened, in words.
+    /// Description of the fault, in words.
     pub trouble: Option<String>,
-    /// Calls of `progress`, for what is done now and then.
+    /// Number of calls of `progress`, for work that is done every Nth call.
     pub turns: u32,
     pub next_keepalive: Option<Instant>,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// `wr_id` of a request on a connection.
+/// Returns the `wr_id` of a request on a connection.
 pub fn request_id(peer: usize, number: u32) -> u64 {
     (peer as u64) << 32 | u64::from(number)
 }
 
 impl VerbsState {
-    /// Ends all waits. The first fault stands.
+    /// Records a fault, which ends all waits. The first fault stays.
     #[cold]
     pub fn fail(&mut self, fault: Fault, why: String) {
         debug_assert_eq!(repeated(&fault.because(&why)), None);
@@ -174,7 +174,7 @@ impl VerbsState {
         }
     }
 
-    /// `peer` is gone: a fault, unless nobody needs it any more.
+    /// Handles the loss of `peer`: a fault, unless this process does not need `peer` any more.
     #[cold]
     pub fn lose(&mut self, core: &VerbsCore, peer: usize, why: String) {
         if core.misses(peer) {
@@ -182,12 +182,12 @@ impl VerbsState {
         }
     }
 
-    /// The connection with `peer`, which exists.
+    /// Returns connection `peer`, which must exist.
     pub fn link(&mut self, peer: usize) -> &mut Connection {
         self.peers[peer].as_deref_mut().expect("a connection")
     }
 
-    /// Posts what was collected for `peer`, by one call.
+    /// Posts the batch on connection `peer`, by one call.
     #[inline]
     pub fn ring(&mut self, peer: usize) {
         let VerbsState { peers, batch, .. } = self;
@@ -199,7 +199,7 @@ impl VerbsState {
         }
     }
 
-    /// Whatever has completed. True if anything moved.
+    /// Handles all completions. Returns true if there were any.
     #[inline]
     pub fn poll(&mut self, core: &VerbsCore) -> bool {
         let mut moved = self.follow_up(core);
@@ -233,7 +233,7 @@ impl VerbsState {
         n > 0
     }
 
-    /// All requests to `peer` up to `number` have completed.
+    /// Handles the completion of all requests to `peer` up to `number`.
     pub fn departed(&mut self, core: &VerbsCore, peer: usize, number: u32) {
         let VerbsState { peers, pool, memories, awaited, .. } = self;
         let Some(Some(link)) = peers.get_mut(peer) else { return };
@@ -265,19 +265,19 @@ impl VerbsState {
         n > 0
     }
 
-    /// One arrival; true if receive buffers are to be posted again.
+    /// Handles an arrival. Returns true if receive buffers should be posted again.
     pub fn arrival(&mut self, core: &VerbsCore, rail: usize, wc: &ibv_wc) -> bool {
         let buffer = wc.wr_id as u32;
         let peer = self.routes[rail].get(&wc.qp_num).map(|&peer| peer as usize);
         let Some(peer) = peer.filter(|_| wc.status == IBV_WC_SUCCESS) else {
             if let Some(peer) = peer {
-                // The receive buffers are those of first connections.
+                // The receive queue belongs to all connections; the failure counts for the peer's first connection.
                 self.broken(core, core.peer_of(peer), wc.status);
             }
             return self.rails[rail].give_back(buffer, core.rank, BufferUse::Control);
         };
         if self.link(peer).phase == ConnectionPhase::Connecting {
-            // Whoever sends has heard of us.
+            // A peer that sends has heard this end's connect request.
             self.settle(core, peer);
         }
         let immediate = u32::from_be(wc.imm_data);
@@ -317,7 +317,7 @@ impl VerbsState {
         }
     }
 
-    /// Posts idle receive buffers, and tells peers of the room that they have again.
+    /// Posts idle receive buffers, and counts the credits that peers are owed for them.
     pub fn repost(&mut self, core: &VerbsCore, rail: usize) {
         let VerbsState { peers, rails, debts, .. } = self;
         let posted = rails[rail].repost(|peer, of| {
@@ -338,7 +338,7 @@ impl VerbsState {
         self.pay(core);
     }
 
-    /// Collects the disconnect to `peer`, if there is room for it.
+    /// Adds the disconnect to `peer` to the batch. Returns false if there is no room.
     pub fn add_disconnect(&mut self, peer: usize) -> bool {
         let VerbsState { peers, batch, .. } = self;
         let link = peers[peer].as_deref_mut().expect("a connection");
@@ -351,14 +351,14 @@ impl VerbsState {
         true
     }
 
-    /// Something is kept back, or a connection is being made: more than solicited messages matters.
+    /// Returns true if work is kept, or a connection is being made: then other events than solicited messages matter.
     #[inline]
     pub fn is_busy(&self, core: &VerbsCore) -> bool {
         let kept = self.slab.used() > 0 || !self.out.is_empty();
         kept || !self.connecting.is_empty() && self.is_connecting(core)
     }
 
-    /// Sends credits to those who are owed many, unless a message has carried them.
+    /// Sends credits to peers that are owed many, unless a message has carried them.
     pub fn pay(&mut self, core: &VerbsCore) -> bool {
         let mut paid = false;
         for i in (0..self.debts.len()).rev() {
@@ -385,7 +385,7 @@ impl VerbsState {
         paid
     }
 
-    /// `peer` has taken its leave: what is still meant for it is lost.
+    /// Handles the disconnect of `peer`. Work that is kept for it is lost.
     fn left(&mut self, core: &VerbsCore, peer: usize) {
         self.leave_secondary(core, peer);
         let link = self.link(peer);
@@ -396,12 +396,12 @@ impl VerbsState {
         }
     }
 
-    /// A request to `peer` has failed.
+    /// Handles the failure of a request to `peer`.
     #[cold]
     fn broken(&mut self, core: &VerbsCore, peer: usize, status: i32) {
         let Some(Some(link)) = self.peers.get_mut(peer) else { return };
         let before = std::mem::replace(&mut link.phase, ConnectionPhase::Lost);
-        // Credits and probes may come too late for a peer that has left.
+        // Credits and probes may arrive too late at a peer that has left, so their failure is no fault.
         if before == ConnectionPhase::Lost || before == ConnectionPhase::Gone && !link.is_awaited()
         {
             return;

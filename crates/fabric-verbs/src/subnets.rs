@@ -1,11 +1,11 @@
-//! The networks that ports are in, by name, and the ports of named networks.
+//! Networks of ports, by name, and the ports of named networks.
 
 use crate::device::{DeviceContext, DevicePort, LinkLayer};
 use crate::interfaces;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// What ports that can reach each other without a router have in common.
+/// Returns the name of a port's network. Ports of the same network reach each other without a router.
 pub fn of(port: &DevicePort) -> String {
     let Some(gid) = port.gid else { return port.link.to_string() };
     let prefix = |bits: u32| {
@@ -22,7 +22,7 @@ pub fn of(port: &DevicePort) -> String {
     }
 }
 
-/// The mask of an address of an interface.
+/// Returns the mask of an address of an interface.
 fn netmask(interface: &str, address: Ipv4Addr) -> Option<Ipv4Addr> {
     let found = interfaces::addresses(interface).into_iter().find(|&(own, _)| own == address);
     found.map(|(_, mask)| mask)
@@ -31,7 +31,8 @@ fn netmask(interface: &str, address: Ipv4Addr) -> Option<Ipv4Addr> {
 /// A port with its adapter.
 type Adapter = (Arc<DeviceContext>, DevicePort);
 
-/// The ports that are in `networks`, in that order, and the others; all are, if none is.
+/// Returns the ports in `networks`, in this order, and the remaining ports. If no port is in `networks`, all ports count as
+/// in them.
 pub fn only(ports: Vec<Adapter>, networks: &[String]) -> (Vec<Adapter>, Vec<Adapter>) {
     let names: Vec<Option<String>> =
         ports.iter().map(|(_, port)| port.trouble().is_none().then(|| of(port))).collect();
@@ -44,7 +45,7 @@ pub fn only(ports: Vec<Adapter>, networks: &[String]) -> (Vec<Adapter>, Vec<Adap
     (found, left.into_iter().flatten().collect())
 }
 
-/// For each of `networks` the first that has it, of those that were not taken before.
+/// Returns, for each of `networks`, the first port in it that was not taken before.
 fn places(names: &[Option<String>], networks: &[String]) -> Vec<usize> {
     let mut places = Vec::new();
     for network in networks {

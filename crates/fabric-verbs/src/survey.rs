@@ -1,4 +1,4 @@
-//! Which ports become rails, and why the others do not.
+//! Selection of the ports that become rails, with reasons for the ports that do not.
 
 use crate::device::{self, DeviceContext, DevicePort, Look};
 use crate::memlock::Memlock;
@@ -7,24 +7,24 @@ use crate::rail::{BUFFER, QueueDepths};
 use crate::{VerbsConnectError, VerbsOptions, subnets};
 use std::sync::Arc;
 
-/// What this machine has for [`crate::Verbs`], before anybody connects.
+/// The hardware that this machine has for [`crate::Verbs`], before a process connects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Survey {
     /// Ports that become rails, in their order.
     pub rails: Vec<DevicePort>,
-    /// Ports that do not, and why.
+    /// Ports that do not become rails, with reasons.
     pub unused: Vec<(DevicePort, String)>,
-    /// Why adapters cannot be used at all, each with its name and what to do.
+    /// Reasons why adapters cannot be used at all, each with the adapter's name and a remedy.
     pub unusable: Vec<String>,
     /// Bounds of a process and costs of a peer, in words.
     pub bounds: Vec<String>,
 }
 
-/// Ranks of the jobs for which bounds are shown: as few as need a network, and many.
+/// Sizes of the jobs for which bounds are shown, in ranks: the minimum that needs a network, and a large job.
 const SIZES: [usize; 2] = [2, 4096];
 
 impl Survey {
-    /// Looks at the adapters of this machine. Errors: there is no rail, and why.
+    /// Looks at the adapters of this machine. Error: the reason why there is no rail.
     pub fn look(options: &VerbsOptions) -> Result<Survey, VerbsConnectError> {
         let memlock = Memlock::get();
         let mut chosen = choose(options)?;
@@ -50,21 +50,21 @@ impl Survey {
     }
 }
 
-/// The ports that become rails, with their adapters, and what does not.
+/// The ports that become rails, with their adapters, and the ports and adapters that do not.
 #[derive(Default)]
 pub struct ChosenPorts {
     pub rails: Vec<(Arc<DeviceContext>, DevicePort)>,
     unused: Vec<(DevicePort, String)>,
     unusable: Vec<String>,
-    /// What a user should know: what could be a rail, were it in order.
+    /// Notes for the user about ports that could be rails if a problem were solved.
     pub notes: Vec<String>,
-    /// The networks of the rails, as all processes of the job call them; empty before they have agreed.
+    /// The networks of the rails, by names that are equal at all processes of the job; empty before they have agreed.
     pub networks: Vec<String>,
 }
 
 impl ChosenPorts {
-    /// Gives up rails until what they and a job of `size` processes need may be locked in memory.
-    /// Errors: not even one rail.
+    /// Gives up rails until the memory for the rails and a job of `size` processes may be locked. Error: the limit is too
+    /// small for one rail.
     pub fn fit(
         &mut self,
         options: &VerbsOptions,
@@ -98,8 +98,8 @@ impl ChosenPorts {
     }
 }
 
-/// Chooses rails among what there is: those that are named, in that order, or all that are in order,
-/// by name. One that is broken does not keep the others from being used.
+/// Chooses the rails: the ports that the options name, in that order, or all usable ports, by name. A broken port does not
+/// keep other ports from being used.
 pub fn choose(options: &VerbsOptions) -> Result<ChosenPorts, VerbsConnectError> {
     select(device::look(options)?, options)
 }
@@ -112,7 +112,7 @@ fn select(look: Look, options: &VerbsOptions) -> Result<ChosenPorts, VerbsConnec
         if ports.iter().any(|(_, port)| is(port, name)) {
             continue;
         }
-        // Somebody wants this one: why it cannot be is the answer.
+        // The options name this adapter, so the answer is the reason why it cannot be used.
         let device = name.split(':').next().unwrap_or(name);
         if let Some(at) = refused.iter().position(|(names, _)| names.iter().any(|n| n == device)) {
             return Err(refused.swap_remove(at).1);
@@ -155,7 +155,7 @@ fn select(look: Look, options: &VerbsOptions) -> Result<ChosenPorts, VerbsConnec
     Err(VerbsConnectError::NoActivePort { reasons })
 }
 
-/// Adapters that may not be opened are one trouble, with one remedy.
+/// Merges all adapters that may not be opened into one error with one remedy.
 fn together(refused: Vec<(String, VerbsConnectError)>) -> Vec<(Vec<String>, VerbsConnectError)> {
     let mut result = Vec::new();
     let (mut names, mut all) = (Vec::new(), Vec::new());

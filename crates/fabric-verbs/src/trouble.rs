@@ -1,17 +1,17 @@
-//! What a failed completion means, in words.
+//! Explanations of failed completions, in words.
 
 use crate::ffi::*;
 use crate::rail::VerbsRail;
 use crate::state::VerbsCore;
 use std::ffi::CStr;
 
-/// How long the adapter tries before it gives up on a peer, at least, in milliseconds.
+/// Returns the minimum time that the adapter tries before it gives up on a peer, in milliseconds.
 fn tried(core: &VerbsCore) -> u64 {
     let once_ns = 4096u64 << core.options.timeout.min(31);
     once_ns * (u64::from(core.options.retries.min(6)) + 1) / 1_000_000
 }
 
-/// Says where the peer is, what the adapter reports, how long it tried, and what may be the cause.
+/// Describes the location of the peer, the adapter's status, the time that the adapter tried, and likely causes.
 pub fn explain(
     core: &VerbsCore,
     rails: &[VerbsRail],
@@ -20,7 +20,7 @@ pub fn explain(
     status: i32,
 ) -> String {
     let rail = &rails[number];
-    // SAFETY: the library returns a constant string for every number.
+    // SAFETY: `from_ptr` needs a valid C string: `ibv_wc_status_str` returns a constant string for every number.
     let name = unsafe { CStr::from_ptr((rail.context.library.ibv_wc_status_str)(status)) };
     let name = name.to_string_lossy();
     let host = core.host_of(peer);

@@ -1,17 +1,17 @@
-//! What registered memory is for, and what it amounts to.
+//! Access rights of registered memory, and totals of registrations.
 
 use crate::ffi::*;
 
-/// What peers and adapters may do with registered memory: each includes those before it.
+/// Operations of peers and adapters on registered memory. Each includes the operations before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Uses {
-    /// Nothing for peers; the adapter sends from it and receives into it.
+    /// No access for peers; the adapter sends from it and receives into it.
     Buffers,
-    /// Read it.
+    /// Peers may read it.
     Reads,
-    /// Write it, too.
+    /// Peers may also write it.
     Writes,
-    /// Do atomics on it, too.
+    /// Peers may also do atomics on it.
     Atomics,
 }
 
@@ -28,15 +28,15 @@ impl Uses {
     }
 }
 
-/// What the registrations amount to.
+/// Totals of the registrations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RegistrationTotals {
-    /// In bytes; memory that is registered twice counts twice.
+    /// Number of registered bytes; memory that is registered twice counts twice.
     pub registered: usize,
-    /// Registrations that exist now, in use or kept for later.
+    /// Number of registrations that exist now, in use or kept.
     pub entries: usize,
-    /// Registrations made so far, those that are gone included.
+    /// Number of registrations made so far, including those that are gone.
     pub made: u64,
-    /// Uses that found a registration to share, so that none was made.
+    /// Number of uses that found an existing registration to share.
     pub found: u64,
 }

@@ -27,10 +27,10 @@ use weft_fabric::{
     Sge,
 };
 
-/// Longest sleep while a connect request waits for its answer.
+/// Maximum sleep while a connect request awaits its answer.
 const WHILE_CONNECTING: Duration = Duration::from_millis(10);
 
-/// Calls of `progress` between two looks at the clock.
+/// Number of calls of `progress` between two looks at the clock.
 const TURNS_PER_LOOK: u32 = 16;
 
 /// The processes of a job, connected through InfiniBand or RoCE.
@@ -41,19 +41,18 @@ pub struct Verbs {
     copies: Copies,
 }
 
-// SAFETY: what is not `Send` by itself are pointers to registered memory and to objects of
-// libibverbs, and the shared ownership of the counters. None belongs to a thread: another owner of
-// the counters is a fabric of the same process, which moves to another thread together with this
-// one. `Verbs` is not `Sync`.
+// SAFETY: the fields that are not `Send` are pointers to registered memory and to objects of libibverbs, and the shared
+// ownership of the counters. None of these is bound to a thread. Another owner of the counters is a fabric of the same
+// process, which moves to another thread together with this fabric. `Verbs` is not `Sync`.
 unsafe impl Send for Verbs {}
 
 impl Verbs {
-    /// Joins the processes of a job, which all call this.
+    /// Connects the processes of a job. All of them call this.
     pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<Verbs, VerbsConnectError> {
         Verbs::connect_with(bootstrap, VerbsOptions::default())
     }
 
-    /// The same with other than the usual options.
+    /// Connects like [`Verbs::connect`], with options.
     pub fn connect_with(
         bootstrap: &mut dyn Bootstrap,
         options: VerbsOptions,
@@ -61,7 +60,7 @@ impl Verbs {
         Verbs::connect_counting(bootstrap, options, Rc::default())
     }
 
-    /// The same with a table of counters that another fabric of this process uses too.
+    /// Connects like [`Verbs::connect_with`], with a table of counters that another fabric of this process also uses.
     pub fn connect_counting(
         bootstrap: &mut dyn Bootstrap,
         options: VerbsOptions,
@@ -76,55 +75,55 @@ impl Verbs {
         if !core.options.keepalive.is_zero() {
             sleeper.set_limit(core.options.keepalive / 2);
         }
-        // Ranks of one machine share memory by another fabric; this one goes through the adapter.
+        // Ranks of one machine share memory by another fabric, so this fabric needs no measured copy model.
         let copies = Copies::new(Arc::new(CopyModel::GENERIC));
         Ok(Verbs { state: RefCell::new(state), core, sleeper: Arc::new(sleeper), copies })
     }
 
-    /// Says in words what [`Fabric::fault`] is about: the peer, its host, how long was tried, and
-    /// the likely causes.
+    /// Describes [`Fabric::fault`] in words: the peer, its host, the time that the adapter tried, and the likely causes.
     pub fn trouble(&self) -> Option<String> {
         self.state.borrow().trouble.clone()
     }
 
-    /// The program gives `memory` back to the system: what is registered of it must not be used
-    /// again. Needed with [`VerbsOptions::keep`] only.
+    /// Forgets the registrations of `memory`, which the program returns to the system. Needed only with
+    /// [`VerbsOptions::keep`].
     pub fn forget(&self, memory: Sge) {
         self.state.borrow_mut().memories.forget(memory);
     }
 
-    /// Sleeps here end, too, when `other` becomes readable, which is emptied then and must not
-    /// block: by it, another fabric of this process wakes. For one only, the first.
+    /// Makes `other` end sleeps when it becomes readable: by it, another fabric of this process wakes this one. `other` is
+    /// emptied then, and must not block. Only the first call counts.
     pub fn watch(&self, other: OwnedFd) {
         self.sleeper.watch(other);
     }
 
-    /// The same for sleeps at [`weft_fabric::FabricExt::helper`].
+    /// Makes `other` end sleeps at [`weft_fabric::FabricExt::helper`], like [`Verbs::watch`].
     pub fn watch_for_helper(&self, other: OwnedFd) {
         self.sleeper.helping.watch(other);
     }
 
-    /// What is registered with the adapters now, and how often registrations were found again.
+    /// Returns the totals of registrations with the adapters.
     pub fn registrations(&self) -> RegistrationTotals {
         self.state.borrow().memories.totals()
     }
 
-    /// Peers with whom there is a connection.
+    /// Returns the number of first connections, one per connected peer.
     pub fn connections(&self) -> usize {
         self.state.borrow().connections
     }
 
-    /// Secondary connections that are open: one of each peer and rail that writes and reads go over beside the first.
+    /// Returns the number of open secondary connections: for each peer and further rail, at most one carries writes and
+    /// reads.
     pub fn secondary_connections(&self) -> usize {
         self.state.borrow().secondary_open()
     }
 
-    /// Multicast datagrams that found no room here, to be sent or to be kept.
+    /// Returns the number of multicast datagrams dropped here because there was no room to send or to keep them.
     pub fn datagrams_lost(&self) -> u64 {
         self.state.borrow().multicast.as_ref().map_or(0, |multicast| multicast.lost)
     }
 
-    /// Rails, bounds and use, in lines for the user.
+    /// Returns rails, bounds and use, as lines for the user.
     pub fn describe(&self) -> Vec<String> {
         crate::describe::describe(&self.core, &self.state.borrow())
     }
@@ -151,7 +150,7 @@ impl Verbs {
         self.posting(post)
     }
 
-    /// What is done by the clock: connect requests are repeated, silent peers asked.
+    /// Does the work that is due by the clock: repeats connect requests, asks silent peers.
     #[cold]
     fn look_at_the_clock(&self, state: &mut VerbsState) {
         let now = Instant::now();
@@ -160,7 +159,7 @@ impl Verbs {
             state.hear_of_links(&self.core);
         }
         let keepalive = self.core.options.keepalive;
-        // Twice an interval, so that a peer that falls silent right after a look is asked within it.
+        // Half an interval between looks, so that a peer that falls silent right after a look is asked within the interval.
         let look = keepalive / 2;
         let limit = match (!state.is_connecting(&self.core), keepalive.is_zero()) {
             (false, _) => WHILE_CONNECTING,
@@ -221,14 +220,14 @@ impl Fabric for Verbs {
             send_max: SEND_MAX,
             inline_max: INLINE_MAX,
             mtu: rail.port.mtu.min(there.mtu as usize),
-            // Groups are the job's.
+            // Multicast groups contain only processes of this job.
             multicast_max: multicast.map_or(0, |multicast| multicast.max),
             direct: true,
-            // It is the adapter at the other end that places; and both ends must agree.
+            // The adapter at the other end places the bytes, and both ends must agree.
             in_order_placement: rail.in_order() && there.in_order,
             shares_memory: false,
             coherent_atomics: false,
-            // Through the one rail that carries them.
+            // Atomics go through the one rail that carries them.
             atomics: core.address_of(peer, core.home(peer) % core.rails).atomics,
             synchronous: false,
             by_progress: false,
@@ -251,8 +250,8 @@ impl Fabric for Verbs {
     }
 
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
-        // SAFETY: whoever made the `Sge` promised that the memory lives until it is withdrawn; what
-        // is kept longer is governed by `VerbsOptions::keep`.
+        // SAFETY: `expose` needs memory that stays mapped: whoever made the `Sge` promised that the memory lives until it is
+        // withdrawn; a registration that is kept longer is subject to the rule of `VerbsOptions::keep`.
         unsafe { self.state.borrow_mut().memories.expose(memory, Uses::Reads) }
     }
 
@@ -276,11 +275,12 @@ impl Fabric for Verbs {
             self.sleeper.set_silent(true);
         }
         let word = NonNull::new(word).expect("part of allocated memory");
-        // SAFETY: allocated memory stays mapped as long as the fabric, and with it the counters.
+        // SAFETY: `adopt` needs a word that lives as long as the counters: allocated memory stays mapped as long as the
+        // fabric.
         let local = unsafe { self.core.counters.adopt(word) };
         let mut at = region.at(offset);
         if waking {
-            // So that atomics on the word wake, too.
+            // The address also carries the waking mark, so that atomics on the word wake, too.
             at = address::waking(at);
         }
         Flag { local, remote: RemoteFlag { at, waking } }
@@ -388,7 +388,7 @@ impl Fabric for Verbs {
                 continue;
             }
             idle = false;
-            // Nobody would hear of the last requests.
+            // Without a probe, the last requests would never report completion.
             if link.unsignaled > 0 && state.add_probe(peer) {
                 state.ring(peer);
             }

@@ -1,38 +1,38 @@
-//! What processes tell each other outside of the connections: the address that each publishes
-//! through the launcher, the connect request that makes a connection, and the immediate of a message.
+//! Data that processes exchange outside of the connections: the address that each publishes through the launcher, and the
+//! connect request that makes a connection. Also the immediate of a message.
 
 use crate::RAILS_MAX;
 use crate::device::LinkLayer;
 use crate::ffi::ibv_gid;
 
-/// "WEFTVRB" and the version of all that is sent.
+/// "WEFTVRB" and the version of all formats that are sent.
 const MAGIC: u64 = u64::from_le_bytes(*b"WEFTVRB\x05");
 
-/// One rail of a process, as others reach it.
+/// Address of a rail of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RailAddress {
     pub link: LinkLayer,
-    /// What is written there becomes visible in ascending order within the MTU.
+    /// True if bytes written to this rail become visible in ascending order within the MTU.
     pub in_order: bool,
-    /// The adapter does atomic operations.
+    /// True if the adapter does atomic operations.
     pub atomics: bool,
-    /// In bytes.
+    /// MTU in bytes.
     pub mtu: u16,
     pub lid: u16,
     pub gid: ibv_gid,
-    /// The queue pair for connect requests.
+    /// Number of the queue pair for connect requests.
     pub number: u32,
 }
 
-/// What a process publishes.
+/// The address that a process publishes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerbsAddress {
-    /// Rank 0's choice tells the job from all others on the network.
+    /// Number that identifies the job on the network; the one of rank 0 counts.
     pub nonce: u64,
     pub host: String,
-    /// It can join groups.
+    /// True if the process can join multicast groups.
     pub multicast: bool,
-    /// It has an IP address, where other jobs can find it.
+    /// True if the process has an IP address, at which other jobs can reach it.
     pub has_ip: bool,
     pub rails: Vec<RailAddress>,
 }
@@ -100,28 +100,28 @@ impl VerbsAddress {
     }
 }
 
-/// What one end tells the other of its queue pair, again and again until both are ready.
+/// Description of a queue pair, which one end sends to the other repeatedly until both are ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectRequest {
     pub nonce: u64,
     pub from: u32,
     pub to: u32,
     pub number: u32,
-    /// First packet number that will be sent.
+    /// First packet number that the sender will use.
     pub psn: u32,
-    /// What the other may have unreceived at the sender of the connect request: messages, and immediates.
+    /// Credits: maximum numbers of messages, and of immediates, that may be unreceived at the sender of the connect request.
     pub messages: u16,
     pub events: u16,
     pub rail: u8,
-    /// Reads and atomics that may be under way towards the sender of the connect request.
+    /// Maximum number of reads and atomics in flight towards the sender of the connect request.
     pub reads: u8,
-    /// The sender has had a connect request: its end can receive.
+    /// True if the sender has received a connect request: its end can receive.
     pub heard: bool,
-    /// The sender needs no answer.
+    /// True if the sender needs no answer.
     pub settled: bool,
 }
 
-/// Bytes of a connect request.
+/// Size of a connect request in bytes.
 pub const CONNECT_REQUEST: usize = 48;
 
 impl ConnectRequest {
@@ -169,7 +169,7 @@ impl ConnectRequest {
     }
 }
 
-/// The immediate of whatever is sent (not written): what it is, and credits that come back.
+/// The immediate of a send (not of a write): its kind, and returned credits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImmediateTag {
     pub kind: WireKind,
@@ -179,17 +179,17 @@ pub struct ImmediateTag {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireKind {
-    /// Head and payload.
+    /// A message: head and payload.
     Message = 0,
-    /// Credits alone; or with the number of a rail whose end here is shut.
+    /// Credits only; or, with 8 bytes of data, the number of a rail whose end at the sender is shut.
     Credits = 1,
-    /// One arrival of the immediate [`WAKE`], which writes use for themselves.
+    /// One arrival of the immediate [`WAKE`], which writes use for waking flags.
     Reserved = 2,
-    /// The sender leaves; its end of the connection will go.
+    /// The sender disconnects; its end of the connection will be destroyed.
     Disconnect = 3,
 }
 
-/// Most credits of one kind: what fits into a [`ImmediateTag`].
+/// Maximum number of credits of one kind that fits into an [`ImmediateTag`].
 pub const CREDITS_MAX: usize = (1 << 15) - 1;
 
 /// The immediate of a write that only wakes its receiver.

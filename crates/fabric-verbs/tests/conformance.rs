@@ -1,6 +1,6 @@
-//! Verbs do what every fabric must do. Needs an adapter; soft-RoCE will do.
+//! Verbs pass the tests for every fabric. Needs an adapter; soft-RoCE suffices.
 //!
-//! Without one the tests say NOT RUN and pass; where `WEFT_TEST_VERBS` is set they fail.
+//! Without an adapter the tests say NOT RUN and pass; if `WEFT_TEST_VERBS` is set they fail.
 
 use weft_bootstrap::threads;
 use weft_fabric::Fabric;
@@ -9,7 +9,7 @@ use weft_fabric_testing::conformance::Maker;
 use weft_fabric_testing::tests;
 use weft_fabric_verbs::{Verbs, VerbsOptions};
 
-/// What to change about the options of a rank.
+/// Change of the options of a rank.
 type Change = fn(&mut VerbsOptions);
 
 fn makers(n: usize, change: Change) -> Option<Vec<Maker<Verbs>>> {
@@ -19,7 +19,7 @@ fn makers(n: usize, change: Change) -> Option<Vec<Maker<Verbs>>> {
         change(&mut options);
         Box::new(move || match Verbs::connect_with(&mut world, options) {
             Ok(verbs) => {
-                // Checks of what cannot be done pass.
+                // The suite skips abilities that a fabric does not have, so this ability is required here.
                 let able = verbs.capabilities(rank);
                 assert!(able.multicast_max > 0, "{}", verbs.describe().join("\n"));
                 verbs
@@ -38,12 +38,12 @@ mod two_ranks {
     super::tests!(|| super::makers(2, |_| ()));
 }
 
-/// The fewest credits: overflow is the rule.
+/// The minimum of credits: overflow is the rule.
 mod three_ranks_with_few_credits {
     super::tests!(|| super::makers(3, |options| options.credits = 4));
 }
 
-/// All traffic on one rail, not that of the sum of the ranks, and registrations that are kept.
+/// All traffic goes over one rail, not over the rail of the sum of the ranks, and registrations are kept.
 mod two_ranks_on_the_first_rail {
     super::tests!(|| super::makers(2, |options| {
         options.rail = Some(0);
@@ -59,7 +59,7 @@ mod two_ranks_on_the_first_rail {
     );
 }
 
-/// Over IPv6, where the first address of a port is the interface's own.
+/// Over IPv6, which the first address of a port (the interface's own) uses.
 mod two_ranks_over_ipv6 {
     super::tests!(|| super::makers(2, |options| options.gid_index = Some(0));
         every_length_arrives
@@ -69,7 +69,7 @@ mod two_ranks_over_ipv6 {
     );
 }
 
-/// Groups are joined as on InfiniBand.
+/// Groups are joined through the connection manager, as on InfiniBand.
 mod three_ranks_with_the_connection_manager {
     super::tests!(|| super::makers(3, |options| options.manager = true);
         datagrams_reach_members_only

@@ -1,4 +1,4 @@
-//! Signal handlers start transfers over real verbs, and allocate nothing.
+//! Signal handlers start transfers over real verbs, without allocation.
 
 use weft_bootstrap::threads;
 use weft_fabric::Fabric;

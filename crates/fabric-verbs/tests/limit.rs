@@ -1,4 +1,4 @@
-//! The limit on locked memory, met in the middle of a job: large messages go through buffers.
+//! The limit on locked memory is reached in the middle of a job: large messages go through bounce buffers.
 
 use std::process::Command;
 use std::sync::Barrier;
@@ -13,15 +13,16 @@ use weft_p2p::{
 };
 use weft_process::{Engine, Single};
 
-/// Bytes of a message that goes by rendezvous.
+/// Length in bytes of a message that goes by rendezvous.
 const LEN: usize = 300_000;
 
 fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: every user keeps the bytes until the operation is over.
+    // SAFETY: `Sge::new` needs memory that is valid while in use: every caller keeps the bytes until the operation is
+    // complete.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-/// Rank 0 sends `LEN` bytes, rank 1 receives them; both wait until that is over.
+/// Sends `LEN` bytes from rank 0 to rank 1. Both wait for completion.
 fn transfer(engine: &Engine<Verbs>, tag: i32) {
     let endpoint = engine.endpoint();
     let context = MatchingContext(9);
@@ -46,10 +47,10 @@ fn transfer(engine: &Engine<Verbs>, tag: i32) {
     assert!(memory == content, "message {tag} is not what was sent");
 }
 
-/// Lowers the limit for good.
+/// Lowers the limit irrevocably.
 fn lower(bytes: u64) {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
-    // SAFETY: reads `limit`.
+    // SAFETY: `setrlimit` needs a valid limit, which it only reads.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &limit) }, 0);
 }
 
@@ -61,7 +62,7 @@ fn rank(mut world: ThreadBootstrap, meeting: &Barrier, nodes: &[Vec<String>]) {
     policy.nap = Duration::from_millis(2);
     let engine = Engine::new(verbs, policy, ProtocolLimits::default());
     let made = || engine.endpoint().fabric().registrations().made;
-    // This makes the connection, too.
+    // This transfer also makes the connection.
     transfer(&engine, 1);
     let before = made();
     transfer(&engine, 2);
@@ -78,7 +79,7 @@ fn rank(mut world: ThreadBootstrap, meeting: &Barrier, nodes: &[Vec<String>]) {
         made() - before
     );
     assert_eq!(made(), before, "nothing can be registered");
-    // Nobody leaves before the other's last words have been taken.
+    // Neither rank leaves before the other has taken its last messages.
     while !engine.endpoint().fabric().idle() {
         engine.progress();
     }
@@ -99,7 +100,7 @@ fn large_messages_go_through_buffers_where_nothing_can_be_registered() {
         });
         return;
     }
-    // SAFETY: no arguments.
+    // SAFETY: `geteuid` has no preconditions.
     if unsafe { libc::geteuid() } != 0 {
         eprintln!("NOT RUN: needs root, to become somebody whom the limit holds for");
         return;

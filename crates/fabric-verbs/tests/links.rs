@@ -1,5 +1,5 @@
-//! Processes of two jobs that meet later are peers as any other, until they part, and leave nothing behind; what ends without a word
-//! is missed. Needs an adapter; soft-RoCE will do.
+//! Processes of two jobs that meet later are peers like any others until they part, and leave nothing behind. A process that
+//! ends without a disconnect is reported as lost. Needs an adapter; soft-RoCE suffices.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -12,13 +12,13 @@ use weft_fabric_testing::links::{SIZES, end_without_a_word, meet_and_part};
 use weft_fabric_testing::{adapters, not_run};
 use weft_fabric_verbs::{RegistrationTotals, Verbs, VerbsOptions};
 
-/// Meetings of the same processes: soft-RoCE takes half a second for one. `WEFT_TEST_ROUNDS` is another number.
+/// Number of meetings of the same processes. soft-RoCE takes half a second per meeting. `WEFT_TEST_ROUNDS` overrides it.
 const ROUNDS: usize = 8;
 
-/// The queue pairs of the machine are counted: one test at a time.
+/// Lock that serialises the tests, since they count the queue pairs of the machine.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Makes a process of either job, with as few credits as there may be, so that what is lost of them is missed.
+/// Makes a process of either job with the minimum of credits, so that a lost credit is noticed.
 fn maker(nodes: &[Vec<String>]) -> impl Fn(usize, &mut ThreadBootstrap) -> Verbs + Sync {
     |job, world| {
         let mut options = adapters::options(nodes, job + world.rank());
@@ -27,7 +27,7 @@ fn maker(nodes: &[Vec<String>]) -> impl Fn(usize, &mut ThreadBootstrap) -> Verbs
     }
 }
 
-/// Queue pairs of all adapters.
+/// Returns the number of queue pairs of all adapters.
 fn queue_pairs() -> Option<u64> {
     let output = Command::new("rdma").args(["resource", "show"]).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -53,7 +53,7 @@ fn jobs_meet_and_part_again_and_again_and_nothing_is_left() {
         let RegistrationTotals { registered, entries, .. } = verbs.registrations();
         let all = if round == 0 { &before } else { &after };
         all.lock().unwrap().insert(place, (registered, entries, verbs.secondary_connections()));
-        // The others meet again when this one does, and may still be about to forget it.
+        // The other processes meet again when this one does, and may not have forgotten their peers yet.
         if place == 0 && counted {
             let least = *first.get_or_init(|| {
                 thread::sleep(Duration::from_secs(1));

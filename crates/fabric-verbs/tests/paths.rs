@@ -41,7 +41,7 @@ unsafe extern "C" fn query_port(
     number: u8,
     attributes: *mut ibv_port_attr,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: the original function gets the arguments that the caller of `query_port` promises to be valid.
     let code = unsafe { (ORIGINAL.get().unwrap().query_port)(context, number, attributes) };
     // SAFETY: the library has filled in the structure.
     let port = unsafe { &mut *attributes };
@@ -63,17 +63,17 @@ unsafe extern "C" fn modify_qp(
     mask: c_int,
 ) -> c_int {
     if mask & IBV_QP_AV != 0 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller of `modify_qp` promises that `attributes` is valid and not shared.
         asked(0, unsafe { &mut (*attributes).ah_attr });
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the original function gets the arguments that the caller of `modify_qp` promises to be valid.
     unsafe { (ORIGINAL.get().unwrap().modify_qp)(pair, attributes, mask) }
 }
 
 unsafe extern "C" fn create_ah(domain: *mut ibv_pd, attributes: *mut ibv_ah_attr) -> *mut ibv_ah {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller of `create_ah` promises that `attributes` is valid and not shared.
     asked(1, unsafe { &mut *attributes });
-    // SAFETY: the caller's promise.
+    // SAFETY: the original function gets the arguments that the caller of `create_ah` promises to be valid.
     unsafe { (ORIGINAL.get().unwrap().create_ah)(domain, attributes) }
 }
 

@@ -1,17 +1,19 @@
-//! What verbs can do beyond the core of a fabric.
+//! Abilities of verbs beyond the core of a fabric.
 
 use super::*;
 
 impl weft_fabric::Registration for Verbs {
     fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
         let uses = if lands { Uses::Writes } else { Uses::Reads };
-        // SAFETY: whoever made the `Sge` promised that the memory outlives the operations, which are the last users;
-        // what is kept longer is governed by `VerbsOptions::keep`.
+        // SAFETY: `expose` needs memory that stays mapped: whoever made the `Sge` promised that the memory outlives the
+        // operations, which are the last users; a registration that is kept longer is subject to the rule of
+        // `VerbsOptions::keep`.
         unsafe { self.state.borrow_mut().memories.expose(memory, uses) }.map(Some)
     }
 
     fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
-        // SAFETY: as in `expose`.
+        // SAFETY: `expose` needs memory that stays mapped: whoever made the `Sge` promised that the memory lives until the
+        // region is withdrawn.
         unsafe { self.state.borrow_mut().memories.expose(memory, Uses::Atomics) }
     }
 }
@@ -140,7 +142,7 @@ impl weft_fabric::Multicast for Verbs {
 
 impl weft_fabric::Nodes for Verbs {
     fn node(&self, peer: usize) -> usize {
-        // The processes of the job are told apart by whoever knows where they are.
+        // The fabric does not know the nodes of the job's own processes; a layer above does.
         self.core.roster.borrow().foreign(peer).map_or(0, |foreign| foreign.node)
     }
 

@@ -1,4 +1,4 @@
-//! What goes wrong says what, where, and what to do; and nothing hangs.
+//! Errors name the cause, the place and a remedy, and nothing hangs.
 
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
@@ -7,11 +7,12 @@ use weft_fabric_testing::adapters;
 use weft_fabric_verbs::{Verbs, VerbsConnectError, VerbsOptions};
 
 fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: every user keeps the bytes until the operation is over.
+    // SAFETY: `Sge::new` needs memory that is valid while in use: every caller keeps the bytes until the operation is
+    // complete.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-/// Runs a closure for each of two ranks, which are connected to nobody yet.
+/// Runs a closure for each of two ranks, which have no connections yet.
 fn two(
     change: fn(&mut VerbsOptions),
     first: impl FnOnce(Verbs, &mut ThreadBootstrap) + Send,
@@ -31,7 +32,7 @@ fn two(
     });
 }
 
-/// The next message of anybody, or the fault that comes instead.
+/// Returns the next message of any peer, or the fault that comes instead.
 fn take(verbs: &Verbs) -> Result<u64, Fault> {
     let start = Instant::now();
     let sleeper = verbs.sleeper();
@@ -59,7 +60,7 @@ fn send(verbs: &Verbs, number: u64) {
     assert_eq!(posted, PostOutcome::Done);
 }
 
-/// Ends without taking leave, as a process that was killed.
+/// Ends without disconnecting, like a process that was killed.
 fn die(verbs: Verbs) {
     let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
         let _verbs = verbs;
@@ -83,7 +84,7 @@ fn a_sender_hears_that_its_peer_has_died() {
             eprintln!("after {:?}: {text}", start.elapsed());
             assert!(text.starts_with("it is on "), "{text}");
             assert!(text.contains("did not acknowledge for at least"), "{text}");
-            // Later ones are refused at once.
+            // Later operations are refused immediately.
             let region = verbs.allocate(8).unwrap();
             let at = region.remote;
             assert!(verbs.write(1, region.local, at, None).is_err());
@@ -100,7 +101,7 @@ fn a_sender_hears_that_its_peer_has_died() {
     );
 }
 
-/// Nothing is sent to the dead peer: only the keepalive can find out.
+/// Nothing is sent to the dead peer, so only the keepalive can detect its death.
 #[test]
 fn a_receiver_hears_that_its_peer_has_died() {
     two(
@@ -135,14 +136,14 @@ fn a_peer_that_never_answers_is_given_up() {
             world.fence().unwrap();
         },
         |verbs, world| {
-            // Makes no progress.
+            // This rank makes no progress.
             world.fence().unwrap();
             drop(verbs);
         },
     );
 }
 
-/// Whoever leaves in order leaves no fault behind, but cannot be sent to.
+/// A peer that has left in order causes no fault, until something is sent to it.
 #[test]
 fn a_peer_that_has_left_is_no_fault_until_it_is_sent_to() {
     two(
@@ -202,7 +203,7 @@ fn a_withdrawn_region_is_refused_by_the_adapter() {
     );
 }
 
-/// The error of a lone process with these options.
+/// Returns the error of a single process with these options.
 fn refused(change: impl FnOnce(&mut VerbsOptions, &[Vec<String>])) -> Option<VerbsConnectError> {
     let nodes = adapters::nodes()?;
     let mut options = adapters::options(&nodes, 0);
@@ -252,7 +253,7 @@ fn mtus_that_differ_are_noted_and_the_smaller_is_used() {
     two(
         |_| (),
         |verbs, world| {
-            // The cables of the virtual machine may have two MTUs (`--mtu 4200,1500`).
+            // The two cables of the virtual machine may have different MTUs (`--mtu 4200,1500`).
             let mtu = |end: &str| std::fs::read_to_string(format!("/sys/class/net/{end}/mtu")).ok();
             let text = verbs.describe().join("\n");
             let noted = text.contains("the smaller is used");
@@ -286,7 +287,7 @@ fn mtus_that_differ_are_noted_and_the_smaller_is_used() {
     });
 }
 
-/// Rank 1 has the second cable only: both use that, whatever its number.
+/// Rank 1 has only the second cable: both ranks use it, whatever its number.
 #[test]
 fn rails_are_of_networks_that_all_have() {
     let Some(nodes) = adapters::nodes().filter(|n| n.len() == 2 && n[0].len() == 2) else { return };

@@ -1,4 +1,4 @@
-//! Verbs beyond the conformance suite, in one program: the code that it compiles of the crates below is the same for all.
+//! Tests of verbs beyond the conformance suite, in one program: the crates below are compiled into it only once.
 
 #[path = "../side/mod.rs"]
 mod side;

@@ -8,7 +8,7 @@ use weft_fabric_verbs::{Keep, RegistrationTotals, Verbs, VerbsOptions};
 
 const LEN: usize = 64 << 10;
 
-/// A process of its own, and what is registered when it begins.
+/// Connects a job of one process. Returns it with the totals of registrations at the start.
 fn alone(change: impl FnOnce(&mut VerbsOptions)) -> Option<(Verbs, RegistrationTotals)> {
     let nodes = adapters::nodes()?;
     let mut options = adapters::options(&nodes, 0);
@@ -20,7 +20,8 @@ fn alone(change: impl FnOnce(&mut VerbsOptions)) -> Option<(Verbs, RegistrationT
 }
 
 fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: every user keeps the bytes until the fabric has done with them.
+    // SAFETY: `Sge::new` needs memory that is valid while in use: every caller keeps the bytes until the fabric does not use
+    // them.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
@@ -69,7 +70,7 @@ fn operations_share_what_is_exposed_and_leave_nothing_behind() {
     let before = verbs.counters().value(done);
     verbs.write(0, exposed.local, region.remote, Some(done)).unwrap();
     assert_eq!(verbs.registrations().made, now.made + 1, "the write shares the region's");
-    // Withdrawn while the adapter may still read it: the registration stays until it has.
+    // The region is withdrawn while the adapter may still read it: the registration stays until the write is complete.
     verbs.withdraw(exposed);
     while verbs.counters().value(done) == before {
         verbs.progress();
@@ -96,7 +97,7 @@ fn a_cache_is_bounded_and_used() {
     assert_eq!(use_one(2), (3, 2), "two are kept");
     assert_eq!(use_one(1), (3, 2), "the longest unused went");
     assert_eq!(use_one(0), (4, 2));
-    // Larger than the cache: not kept at all.
+    // Memory larger than the cache is not kept at all.
     let mut large = vec![1; 4 * LEN];
     let region = verbs.expose(sge(&mut large)).unwrap();
     verbs.withdraw(region);
@@ -110,10 +111,10 @@ fn forgotten_memory_is_registered_anew() {
     let map = |at: *mut libc::c_void, flags: i32| {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;
-        // SAFETY: new memory, or over memory of ours that nobody else uses.
+        // SAFETY: `mmap` with MAP_FIXED replaces memory that nothing else may use: only memory of this test is replaced.
         let at = unsafe { libc::mmap(at, LEN, protection, flags, -1, 0) };
         assert_ne!(at, libc::MAP_FAILED);
-        // SAFETY: mapped, of that length, and unmapped at the end of the test.
+        // SAFETY: `Sge::new` needs `LEN` valid bytes: they are mapped, and unmapped only at the end of the test.
         unsafe { Sge::new(at.cast(), LEN) }
     };
     let memory = map(null_mut(), 0);
@@ -127,6 +128,6 @@ fn forgotten_memory_is_registered_anew() {
         assert_eq!(map(memory.ptr().cast(), libc::MAP_FIXED), memory);
     }
     assert!(verbs.registrations().made - start.made >= 3);
-    // SAFETY: mapped above, and forgotten.
+    // SAFETY: `munmap` needs memory without users: it was mapped above, and the fabric has forgotten it.
     unsafe { libc::munmap(memory.ptr().cast(), LEN) };
 }

@@ -1,5 +1,5 @@
-//! Flags after the data of their rail: what was written over it before is there when the flag is, even if the rail
-//! dies meanwhile; and they wake a sleeper.
+//! Flags after the data of their rail: once a flag is set, all earlier writes over the rail are there, even if the rail dies
+//! in the meantime. The flags also wake a sleeper.
 
 use crate::side::*;
 use std::cell::Cell;
@@ -9,13 +9,13 @@ use weft_fabric::{Counter, Fabric, FabricExt, Flag, RemoteFlag, Sge};
 use weft_fabric_testing::adapters;
 use weft_fabric_verbs::Verbs;
 
-/// Rounds of one connection.
+/// Number of rounds of one connection.
 const ROUNDS: u64 = 12;
 
-/// A sleep of this length was not ended by anything.
+/// Maximum time of a sleep; a sleep of this length was not ended by an event.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A rank's flags, one for each rail, and the peer's.
+/// The flags of a rank, one per rail, and the peer's flags.
 struct Flags {
     own: [Flag; 2],
     theirs: [RemoteFlag; 2],
@@ -30,7 +30,8 @@ impl Flags {
         Flags { own, theirs: [first, second].map(|at| RemoteFlag { at, waking: true }) }
     }
 
-    /// Tells rank 1 that a round is there, behind its data on both rails; how often that had to wait for their ends.
+    /// Announces a round to rank 1 by flags behind its data on both rails. Returns how many flags had to wait for
+    /// completions.
     fn tell(&self, side: &Side, round: u64, done: Counter, all: u64) -> usize {
         let mut waited = 0;
         for rail in 0..2 {
@@ -65,8 +66,8 @@ fn sleep_until(verbs: &Verbs, flags: &Flags, round: u64) {
     }
 }
 
-/// Rank 0 writes rounds over both rails and a flag behind each part; rank 1 sleeps until both flags are there, and looks.
-/// `between` is called when the data of a round are posted, and half of them before `early`.
+/// Runs rounds: rank 0 writes a round over both rails and a flag behind each part; rank 1 sleeps until both flags are set,
+/// and checks the data. `early` is called when half of the data of a round is posted.
 fn rounds(cables: &Cables, early: impl Fn(u64) + Sync) -> usize {
     let waited = std::sync::atomic::AtomicUsize::new(0);
     let mut worlds = threads(2);
@@ -137,7 +138,7 @@ fn flags_come_after_the_data_of_both_rails_and_wake() {
     }
 }
 
-/// Packets are lost, so that data come late and are sent again.
+/// Packets are lost, so data come late and are sent again.
 #[test]
 fn flags_come_after_data_that_are_sent_again() {
     let Some(cables) = Cables::take() else { return };
@@ -147,7 +148,8 @@ fn flags_come_after_data_that_are_sent_again() {
     rounds(&cables, |_| ());
 }
 
-/// A rail dies when half of a round is posted: its part is repeated over the other, and its flag after that.
+/// A rail dies when half of a round is posted: its part is repeated over the other rail, and its flag comes after the
+/// repetition.
 #[test]
 fn flags_come_after_what_a_dead_rail_did_not_carry() {
     let Some(cables) = Cables::take() else { return };

@@ -1,9 +1,9 @@
-//! Bottom fill (the mark of a payload is the last bytes of the same write, which the receiver polls)
-//! fails where bytes are not placed in order; what is used where nobody promises order does not.
+//! Bottom fill (the mark of a payload is the last bytes of the same write, which the receiver polls) fails where bytes are
+//! not placed in order. The default method, where order is not promised, does not fail.
 //!
-//! Soft-RoCE drops packets that come too early and has them sent again, so that a network in disorder
-//! alone does not make it place bytes out of order, as the figures that this prints show. Adapters
-//! with several paths or relaxed ordering do; the fault fabric stands for them, over the real one.
+//! Soft-RoCE drops packets that come too early, and they are sent again. So disorder of the network alone does not make it
+//! place bytes out of order, as the printed figures show. Adapters with several paths or relaxed ordering do; the fault
+//! fabric simulates them over the real fabric.
 
 use std::fmt;
 use std::process::Command;
@@ -17,11 +17,11 @@ use weft_fabric_testing::conformance::Maker;
 use weft_fabric_testing::notified_writes;
 use weft_fabric_verbs::Verbs;
 
-/// What became of payloads of one length.
+/// Result for payloads of one length.
 struct Outcome {
     way: NotifyMethod,
     len: usize,
-    /// Not whole when their mark had arrived.
+    /// Number of payloads that were incomplete when their mark had arrived.
     torn: u64,
     payloads: u64,
 }
@@ -34,8 +34,8 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Sends payloads one after the other from rank 0 to 1, over adapters that are said to place bytes in
-/// order (`forced`), or of whom only what is known is said. `always`: by this way, whatever is said.
+/// Sends payloads one after the other from rank 0 to 1. With `forced`, adapters are declared to place bytes in order;
+/// otherwise the declaration is the known one. `always`: this method, whatever is declared.
 fn send(
     plan: &str,
     forced: bool,
@@ -48,7 +48,7 @@ fn send(
     let make = |(rank, mut world): (usize, _)| {
         let mut options = adapters::options(&nodes, rank);
         options.rail = Some(0);
-        // A packet that is lost for good costs one of these.
+        // The loss of a packet costs one such timeout.
         options.timeout = 13;
         options.in_order_placement = forced.then_some(true);
         let plan = plan.clone();
@@ -71,7 +71,7 @@ fn send(
     Outcome { way, len, torn, payloads }
 }
 
-/// The disorder of a network on the first rail, while it lives.
+/// Disorder of the network on the first rail, until the drop.
 struct Disorder;
 
 const NETEM: &str = "delay 300us 200us reorder 30% 50% duplicate 5% loss 1% limit 10000";
@@ -84,7 +84,7 @@ fn shell(script: &str) -> Option<String> {
 }
 
 impl Disorder {
-    /// `None`: these are not the cables of the project's virtual machine.
+    /// Puts disorder on the cables. `None`: these are not the cables of the project's virtual machine.
     fn new() -> Option<Disorder> {
         std::env::var_os("WEFT_TEST_VERBS")?;
         let both = "for d in va0 vb0; do tc qdisc replace dev $d root netem";
@@ -98,7 +98,7 @@ impl Drop for Disorder {
     }
 }
 
-/// Packets that the adapters of the first rail saw out of their turn: too early, and once more.
+/// Returns the numbers of packets that came out of order at the adapters of the first rail: too early, and duplicates.
 fn disordered() -> [u64; 2] {
     ["out_of_seq_request", "duplicate_request"].map(|name| {
         let files = format!("/sys/class/infiniband/rxe_v[ab]0/ports/1/hw_counters/{name}");
@@ -107,10 +107,10 @@ fn disordered() -> [u64; 2] {
     })
 }
 
-/// Lengths within a packet, of one with its mark, across a page, and of several packets.
+/// Lengths within a packet, of a packet with its mark, across a page, and of several packets.
 const LENGTHS: [usize; 4] = [56, 4088, 5000, 16376];
 
-/// Bottom fill that is forced on fails the same test that what is chosen by default passes.
+/// Forced bottom fill fails the test that the default method passes.
 #[test]
 fn bottom_fill_fails_where_bytes_are_not_placed_in_order() {
     if adapters::nodes().is_none() {
@@ -132,7 +132,7 @@ fn bottom_fill_fails_where_bytes_are_not_placed_in_order() {
     }
 }
 
-/// What a network in disorder does to both, on the adapters of the virtual machine.
+/// Effect of a network in disorder on both methods, on the adapters of the virtual machine.
 #[test]
 fn a_network_in_disorder_does_not_tear_what_is_sent_by_default() {
     if adapters::nodes().is_none() {
@@ -147,8 +147,7 @@ fn a_network_in_disorder_does_not_tear_what_is_sent_by_default() {
     println!("netem {NETEM}");
     for len in LENGTHS {
         let before = disordered();
-        // What is forced on against what the adapters say is looked at, not promised: soft-RoCE has been
-        // seen to stand still under it.
+        // The forced method is measured, but not required to work: soft-RoCE has been seen to hang under it.
         let forced =
             std::panic::catch_unwind(|| send("", true, Some(NotifyMethod::BottomFill), len, 80));
         let [early, again] = disordered();

@@ -1,4 +1,5 @@
-//! Several rails to one peer: all carry, one that dies loses nothing, and two are nearly twice as fast as one.
+//! Several rails to one peer: all carry data, the death of one rail loses nothing, and two rails are nearly twice as fast as
+//! one.
 
 use crate::side::*;
 use std::process::Command;
@@ -15,7 +16,7 @@ fn both_rails_carry_and_every_byte_is_right() {
             let before = carried();
             round(side, number, || ());
             let after = carried();
-            // Half of what is written and of what is read.
+            // Half of the written bytes and half of the read bytes.
             for rail in 0..2 {
                 let bytes = after[rail] - before[rail];
                 eprintln!("round {number}: rail {rail} has carried {bytes} bytes");
@@ -57,14 +58,14 @@ fn a_rail_that_is_cut_loses_nothing() {
     });
 }
 
-/// All arrives, but nobody is told: what is repeated was done before.
+/// All data arrive, but the acknowledgements are lost: the repeated work was done before.
 #[test]
 fn a_rail_that_loses_the_answers_counts_nothing_twice() {
     let Some(cables) = Cables::take() else { return };
     death(&cables, || cables.shape(&format!("vb{FURTHER}"), &["loss", "100%"]));
 }
 
-/// Interfaces forget their routes and neighbours when they go down.
+/// Saved routes and neighbours of interfaces, which forget them when they go down.
 struct Down {
     routes: Vec<(String, String)>,
 }
@@ -117,7 +118,7 @@ fn a_rail_whose_link_goes_down_loses_nothing() {
         ends.iter().for_each(|end| run("ip", &["link", "set", end, "down"]).unwrap())
     });
     drop(down);
-    // The ports come up again for whatever runs next.
+    // The ports come up again for the tests that run next.
     let start = Instant::now();
     while adapters::nodes().is_none_or(|nodes| nodes[0].len() < 2) {
         assert!(start.elapsed() < Duration::from_secs(20), "a port stays down");
@@ -125,7 +126,7 @@ fn a_rail_whose_link_goes_down_loses_nothing() {
     }
 }
 
-/// Writes all of `source`, spread over the first `number` rails; how long that takes.
+/// Writes all of `source`, spread over the first `number` rails. Returns the time that this takes.
 fn transfer(side: &Side, rails: &RailSet, number: usize) -> Duration {
     let (verbs, counters) = (&side.verbs, side.verbs.counters());
     let mut waits = Waits::new();
@@ -135,7 +136,7 @@ fn transfer(side: &Side, rails: &RailSet, number: usize) -> Duration {
     assert_eq!(waits.len(), number, "a fragment on each rail");
     rails.wait_begins(|| verbs.now());
     side.until("the transfer is over", || {
-        // Each rail is seen to end when it does, so that its rate is its own.
+        // The end of each rail is observed when it happens, so that each rail gets its own rate.
         rails.observe(counters, verbs.now());
         waits.iter().all(|&(counter, value)| counters.value(counter) >= value)
     });
@@ -150,13 +151,13 @@ fn transfer(side: &Side, rails: &RailSet, number: usize) -> Duration {
     took
 }
 
-/// A stripe of the program's own memory makes one registration, however many parts it is posted in.
+/// A stripe of the program's own memory makes one registration, however many fragments are posted.
 #[test]
 fn a_stripe_of_program_memory_is_registered_once() {
     let Some(cables) = Cables::take() else { return };
     let first = |side: &Side| {
         let mut memory: Vec<u8> = vec![0; LEN];
-        // SAFETY: the memory outlives the operations, which are waited for.
+        // SAFETY: `Sge::new` needs memory that is valid while in use: `memory` outlives the operations, which are waited for.
         let here = unsafe { Sge::new(memory.as_mut_ptr(), LEN) };
         let rails = RailSet::default();
         let mut parts = 0;
@@ -177,9 +178,9 @@ fn a_stripe_of_program_memory_is_registered_once() {
     pair(&cables, |_| (), first, |_| ());
 }
 
-/// Rails shaped to one rate, low enough for the processors of an emulated machine. The best of several transfers counts:
-/// what else the machine does makes some of them long, and none shorter than the rate allows; so the last turns are for a
-/// machine that is busy.
+/// Rails are shaped to the same rate, low enough for the processors of an emulated machine. The best of several transfers
+/// counts: other work of the machine makes some of them longer, and none shorter than the rate allows. The last turns are for
+/// a busy machine.
 #[test]
 fn two_rails_are_nearly_twice_as_fast_as_one() {
     const RATE: &str = "20mbit";
@@ -208,6 +209,6 @@ fn two_rails_are_nearly_twice_as_fast_as_one() {
         eprintln!("{LEN} bytes at {RATE} a rail: one {one:?}, two {two:?}: {ratio:.2} times");
         assert!(ratio >= 1.7, "one rail takes {one:?}, two {two:?}: only {ratio:.2} times as fast");
     };
-    // What waits in the queue of a slow cable is not lost.
+    // Packets that wait in the queue of a slow cable are not lost.
     pair(&cables, |options| options.timeout = 18, first, |_| ());
 }

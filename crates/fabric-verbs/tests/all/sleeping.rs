@@ -1,4 +1,4 @@
-//! What ends a sleep, beyond what every fabric must do.
+//! Events that end a sleep, beyond those of every fabric.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use weft_fabric::{Fabric, Head, RemoteFlag, Sge};
 use weft_fabric_testing::adapters;
 use weft_fabric_verbs::Verbs;
 
-/// A sleep of this length was not ended by anything.
+/// Maximum time of a sleep; a sleep of this length was not ended by an event.
 const LONG: Duration = Duration::from_secs(20);
 
 fn two(body: impl Fn(&Verbs, &mut ThreadBootstrap) + Sync) {
@@ -33,7 +33,7 @@ fn sleep_until(verbs: &Verbs, mut ready: impl FnMut() -> bool) {
         ready()
     };
     loop {
-        // What is ready may be taken by being looked at, so each look counts.
+        // A look may take what is ready, so the result of each look counts.
         if ready() {
             return;
         }
@@ -51,7 +51,7 @@ fn sleep_until(verbs: &Verbs, mut ready: impl FnMut() -> bool) {
     }
 }
 
-/// A silent flag raises no event; whoever waits for it takes naps.
+/// A silent flag raises no event; a process that waits for it takes naps.
 #[test]
 fn a_silent_flag_is_seen_by_a_sleeper() {
     two(|verbs, world| {
@@ -78,13 +78,13 @@ fn a_silent_flag_is_seen_by_a_sleeper() {
     });
 }
 
-/// One thread polls the adapters, the other waits for it: a message wakes both, and so does a ring.
+/// One thread polls the adapters, the other waits for the first: a message wakes both, and so does a ring.
 #[test]
 fn all_threads_of_a_process_are_woken() {
     two(|verbs, world| {
         let peer = 1 - verbs.rank();
         if verbs.rank() == 1 {
-            // Answers, so that the connection comes to be.
+            // Answers, so that the connection is made.
             sleep_until(verbs, || verbs.receive(None).map(|m| verbs.release(m)).is_some());
             world.fence().unwrap();
             std::thread::sleep(Duration::from_millis(50));
@@ -115,13 +115,13 @@ fn all_threads_of_a_process_are_woken() {
             scope.spawn(sleep);
             scope.spawn(sleep);
             std::thread::sleep(Duration::from_millis(50));
-            // Whoever armed before a ring is woken by it; others take the next.
+            // A thread that armed before a ring is woken by it; the other thread takes the next ring.
             for _ in 0..3 {
                 sleeper.ring();
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        // What another fabric is rung by; also when it comes before the sleep.
+        // The descriptor of another fabric ends a sleep, even if it becomes readable before the sleep.
         let (bell, heard) = UnixDatagram::pair().unwrap();
         heard.set_nonblocking(true).unwrap();
         verbs.watch(heard.into());
