@@ -1,8 +1,8 @@
-//! The copy loops that a program ends in: blocks of one length, in rows of equal distance or at
-//! listed places.
+//! The copy loops that all programs of a type are made of: blocks of equal length, in rows at equal distances or at listed
+//! places.
 //!
-//! A block of any length is moved by a few moves of a fixed width, which is chosen before the loop;
-//! two of them may overlap:
+//! A block of any length is moved by a few moves of a fixed width, which is chosen before the loop. Two of the moves may
+//! overlap:
 //!
 //! ```text
 //!   length  1  2   3   4  5-7  8  9-15  16  17-31  32  33-63  64   65-2047         longer
@@ -17,19 +17,19 @@ use crate::moves::{Any, BlockMove, Exactly, Long, Overlapping, TwoParts};
 use std::hint::black_box;
 use std::ptr;
 
-/// Blocks in memory: `rows` rows of `columns`, which packed data hold one after another.
+/// Blocks in memory: `rows` rows of `columns` blocks. In packed form, the blocks lie one after another.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockGrid {
     pub memory: *mut u8,
-    /// Bytes from one block of a row to the next.
+    /// Number of bytes from one block of a row to the next.
     pub step: isize,
     pub columns: usize,
-    /// Bytes from the start of a row to that of the next.
+    /// Number of bytes from the start of one row to the start of the next.
     pub row: isize,
     pub rows: usize,
 }
 
-/// A loop over blocks, for any way to move one.
+/// A loop over blocks, for any method to move a block.
 trait Loop: Copy {
     /// # Safety
     /// Every block must be readable and writable respectively. The processor must
@@ -37,10 +37,10 @@ trait Loop: Copy {
     unsafe fn each<const LEVEL: u8>(self, block: impl BlockMove);
 
     /// # Safety
-    /// As for [`each`](Loop::each).
+    /// Every source block must be readable and every destination block writable. The processor must be of this level.
     #[inline(always)]
     unsafe fn copy<const LEVEL: u8>(self, block: usize) {
-        // SAFETY: the caller's promise; every arm moves `block` bytes.
+        // SAFETY: the caller of `copy` promises what `each` needs, and every arm moves `block` bytes.
         unsafe {
             match block {
                 0 => {}
@@ -68,7 +68,7 @@ trait Loop: Copy {
     /// [`copy`](Loop::copy), compiled for 32-byte registers.
     ///
     /// # Safety
-    /// As there, and the processor must have AVX2.
+    /// Every source block must be readable and every destination block writable, and the processor must have AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     unsafe fn copy_avx2(self, block: usize) {
@@ -79,7 +79,8 @@ trait Loop: Copy {
     /// [`copy`](Loop::copy), compiled for 64-byte registers.
     ///
     /// # Safety
-    /// As there, and the processor must have these parts of AVX-512.
+    /// Every source block must be readable and every destination block writable, and the processor must have these parts of
+    /// AVX-512.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn copy_avx512(self, block: usize) {
@@ -87,13 +88,13 @@ trait Loop: Copy {
         unsafe { self.copy::<AVX512>(block) }
     }
 
-    /// The one of the three that suits.
+    /// Runs [`copy`](Loop::copy) in the version for this processor.
     ///
     /// # Safety
-    /// As for [`each`](Loop::each).
+    /// Every source block must be readable and every destination block writable.
     #[inline(always)]
     unsafe fn run(self, block: usize) {
-        // SAFETY: the caller's promise, and the question before.
+        // SAFETY: the caller promises valid blocks, and `level` tells which instructions the processor has.
         unsafe {
             #[cfg(target_arch = "x86_64")]
             match level() {
@@ -106,7 +107,7 @@ trait Loop: Copy {
     }
 }
 
-/// A grid, and its blocks one after another.
+/// A grid in memory, and its blocks one after another in packed form.
 #[derive(Clone, Copy)]
 struct Dense<const PACK: bool> {
     grid: BlockGrid,
@@ -118,11 +119,11 @@ impl<const PACK: bool> Loop for Dense<PACK> {
     unsafe fn each<const LEVEL: u8>(self, block: impl BlockMove) {
         let BlockGrid { memory: mut first, step, columns, row, rows } = self.grid;
         let (mut packed, len) = (self.packed, block.len());
-        // The compiler must not know that these are multiples: it would form each address from the
-        // one before, and every block would wait for its neighbour.
+        // The compiler must not know that these are multiples. Otherwise it would form each address from the previous
+        // address, and every block would wait for its neighbour.
         let (three, four) = (black_box(3 * step), black_box(4 * step));
         for _ in 0..rows {
-            // The places after the last are not used, and may not exist.
+            // Addresses beyond the last block are computed, but not accessed, and may be invalid.
             let mut memory = first;
             for _ in 0..columns / 4 {
                 let places = [0, step, 2 * step, three].map(|at| memory.wrapping_offset(at));
@@ -144,7 +145,7 @@ impl<const PACK: bool> Loop for Dense<PACK> {
     }
 }
 
-/// `count` blocks, at equal distances on both sides.
+/// `count` blocks, at equal distances in both source and destination.
 #[derive(Clone, Copy)]
 struct Spread {
     from: *const u8,
@@ -167,7 +168,7 @@ impl Loop for Spread {
     }
 }
 
-/// Two members of a struct: what moves each, and how far the second lies from the first.
+/// Two members of a struct: the move of each, and the distances of the second from the first in source and destination.
 #[derive(Clone, Copy)]
 struct Two<A, B> {
     first: A,
@@ -192,7 +193,7 @@ impl<A: BlockMove, B: BlockMove> BlockMove for Two<A, B> {
     }
 }
 
-/// Blocks at `offsets` from `memory`, and one after another at `packed`.
+/// Blocks at `offsets` from `memory`, which lie one after another at `packed`.
 #[derive(Clone, Copy)]
 struct Listed<'a, const PACK: bool> {
     memory: *mut u8,
@@ -214,20 +215,20 @@ impl<const PACK: bool> Loop for Listed<'_, PACK> {
     }
 }
 
-/// What is gone through more than once stays in the nearest cache between: so many blocks.
+/// Number of blocks per tile. Data that is accessed more than once stays in the nearest cache in between.
 pub(crate) const TILE: usize = 64;
 
 /// Packs all blocks of `grid`, of `block` bytes each, to `packed`, or unpacks them.
 ///
 /// # Safety
-/// Every block must be readable and writable respectively, and no block of one side may overlap
-/// one of the other.
+/// Every source block must be readable and every destination block writable. No block of one side may overlap a block of the
+/// other side.
 pub(crate) unsafe fn grid<const PACK: bool>(grid: BlockGrid, packed: *mut u8, block: usize) {
-    // A short loop inside a long one is turned inside out.
+    // If the inner loop is short and the outer one long, the loops are exchanged.
     const SHORT: usize = 4;
     let BlockGrid { memory, step, columns, row, rows } = grid;
     if columns >= SHORT || rows <= columns {
-        // SAFETY: `Dense` goes through the blocks of `grid`, which the caller promises to be valid.
+        // SAFETY: `run` needs valid blocks: `Dense` goes through the blocks of `grid`, which the caller promises to be valid.
         return unsafe { Dense::<PACK> { grid, packed }.run(block) };
     }
     for first in (0..rows).step_by(TILE) {
@@ -236,17 +237,17 @@ pub(crate) unsafe fn grid<const PACK: bool>(grid: BlockGrid, packed: *mut u8, bl
             let memory = memory.wrapping_offset(at.wrapping_add(step * column as isize));
             let place = packed.wrapping_add((first * columns + column) * block);
             let (count, stride) = (TILE.min(rows - first), (columns * block) as isize);
-            // SAFETY: these are blocks of the grid, which the caller promises to be valid.
+            // SAFETY: `spread` needs valid blocks: these are blocks of the grid, which the caller promises to be valid.
             unsafe { spread::<PACK>((memory, row), (place, stride), count, block) }
         }
     }
 }
 
-/// Packs `count` blocks of `block` bytes, or unpacks them: an address and a distance in memory, and
-/// the same in packed form.
+/// Packs `count` blocks of `block` bytes, or unpacks them. `memory` and `packed` are the address of the first block and the
+/// distance between blocks.
 ///
 /// # Safety
-/// As for [`grid`].
+/// Every source block must be readable and every destination block writable, without overlap of the two sides.
 pub(crate) unsafe fn spread<const PACK: bool>(
     memory: (*mut u8, isize),
     packed: (*mut u8, isize),
@@ -255,15 +256,15 @@ pub(crate) unsafe fn spread<const PACK: bool>(
 ) {
     let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
     let spread = Spread { from: from.0, step: from.1, to: to.0, stride: to.1, count };
-    // SAFETY: `spread` goes through blocks that the caller promises to be valid.
+    // SAFETY: `run` needs valid blocks: `spread` goes through the blocks that the caller promises to be valid.
     unsafe { spread.run(block) }
 }
 
-/// [`spread`] for two members at once, of `a` and `b` bytes, the second `gap` bytes after the first
-/// in memory and `apart` in packed form; false, and nothing done, if one of them is too long.
+/// Does [`spread`] for two members at the same time, of `a` and `b` bytes. The second lies `gap` bytes after the first in
+/// memory and `apart` bytes after it in packed form. Returns false, and does nothing, if one of them is too long.
 ///
 /// # Safety
-/// As for [`grid`], for both.
+/// Both members of each block must be valid as for [`spread`].
 pub(crate) unsafe fn spread_two<const PACK: bool>(
     memory: (*mut u8, isize),
     packed: (*mut u8, isize),
@@ -311,7 +312,7 @@ pub(crate) unsafe fn spread_two<const PACK: bool>(
     }
     with!(a, first => with!(b, second => {
         let two = Two { first, second, from: skip, to: jump };
-        // SAFETY: both members of each block are valid, as the caller promises.
+        // SAFETY: `each` needs valid blocks: the caller promises that both members of each block are valid.
         unsafe { spread.each::<BASE>(two) }
     }));
     true
@@ -320,24 +321,25 @@ pub(crate) unsafe fn spread_two<const PACK: bool>(
 /// Packs blocks of `block` bytes at `offsets` from `memory` to `packed`, or unpacks them.
 ///
 /// # Safety
-/// As for [`grid`].
+/// Every source block must be readable and every destination block writable, without overlap of the two sides.
 pub(crate) unsafe fn listed<const PACK: bool>(
     memory: *mut u8,
     offsets: &[i64],
     packed: *mut u8,
     block: usize,
 ) {
-    // SAFETY: the blocks at `offsets` are valid, as the caller promises.
+    // SAFETY: `run` needs valid blocks: the caller promises that the blocks at `offsets` are valid.
     unsafe { Listed::<PACK> { memory, offsets, packed }.run(block) }
 }
 
-/// Copies `len` bytes; few of them without a call.
+/// Copies `len` bytes; for small `len` without a call.
 ///
 /// # Safety
-/// As for `ptr::copy_nonoverlapping`.
+/// `from` is readable and `to` is writable for `len` bytes, and the two do not overlap.
 #[inline]
 pub(crate) unsafe fn run(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise; every arm copies `len` bytes.
+    // SAFETY: the caller promises `len` readable bytes at `from` and writable bytes at `to`, and every arm copies `len`
+    // bytes.
     unsafe {
         match len {
             0 => {}

@@ -1,4 +1,4 @@
-//! The datatype itself: an immutable description, shared by everybody who uses it.
+//! The datatype itself: an immutable description with shared ownership.
 
 use crate::layout::{ProgramNode, ProgramNodeKind, Sequence};
 use crate::shape::{TypeConstructor, TypeShape};
@@ -8,16 +8,15 @@ use std::ffi::OsString;
 use std::fmt;
 use std::rc::Rc;
 
-/// A datatype by reference. Operations hold one, so that `MPI_Type_free` never takes a type away
-/// from under them.
+/// A datatype by reference. Operations hold such a reference, so that `MPI_Type_free` never frees a type in use.
 pub type Type = Rc<Datatype>;
 
-/// Types may be nested so deep; programs that nest deeper get an error, not a stack overflow.
+/// Maximum nesting depth of types. A program that nests deeper gets an error, not a stack overflow.
 pub const DEPTH_MAX: usize = 1024;
 
 /// An MPI datatype. Only its name, its committed flag and its compiled form ever change.
 ///
-/// All places and sizes are in bytes; all fit in 63 bits, as the constructors make sure.
+/// All places and sizes are in bytes. The constructors make sure that all fit in 63 bits.
 pub struct Datatype {
     shape: TypeShape,
     lb: i64,
@@ -93,52 +92,52 @@ impl Datatype {
         &self.shape
     }
 
-    /// Bytes of data in one element (`MPI_Type_size`).
+    /// Returns the number of bytes of data in an element (`MPI_Type_size`).
     pub fn size(&self) -> usize {
         self.shape.size as usize
     }
 
-    /// Lower bound.
+    /// Returns the lower bound.
     pub fn lb(&self) -> i64 {
         self.lb
     }
 
-    /// Upper bound.
+    /// Returns the upper bound.
     pub fn ub(&self) -> i64 {
         self.ub
     }
 
-    /// Bytes from one element to the next. Negative if a resize said so.
+    /// Returns the number of bytes from one element to the next. It is negative if a resize set it so.
     pub fn extent(&self) -> i64 {
         self.ub - self.lb
     }
 
-    /// First byte that holds data; 0 if none does.
+    /// Returns the offset of the first byte of data; 0 if there is no data.
     pub fn true_lb(&self) -> i64 {
         self.shape.data.map_or(0, |(low, _)| low)
     }
 
-    /// Past the last byte that holds data; 0 if none does.
+    /// Returns the offset past the last byte of data; 0 if there is no data.
     pub fn true_ub(&self) -> i64 {
         self.shape.data.map_or(0, |(_, high)| high)
     }
 
-    /// Bytes between [`true_lb`](Datatype::true_lb) and [`true_ub`](Datatype::true_ub).
+    /// Returns the number of bytes between [`true_lb`](Datatype::true_lb) and [`true_ub`](Datatype::true_ub).
     pub fn true_extent(&self) -> i64 {
         self.true_ub() - self.true_lb()
     }
 
-    /// Strictest alignment of the basic types in it, in bytes.
+    /// Returns the strictest alignment of the basic types in it, in bytes.
     pub fn align(&self) -> usize {
         self.shape.align
     }
 
-    /// Basic elements in one element; a pair type counts as two, being a struct by definition.
+    /// Returns the number of basic elements in an element. A pair type counts as two, since it is defined as a struct.
     pub fn elements(&self) -> usize {
         self.shape.elements as usize
     }
 
-    /// The predefined type that this is; none for a derived type, even a copy of one.
+    /// Returns the predefined type that this type is; `None` for a derived type, even for a duplicate of a predefined type.
     pub fn basic(&self) -> Option<Basic> {
         match self.recipe {
             TypeConstructor::Named(basic) => Some(basic),
@@ -146,14 +145,14 @@ impl Datatype {
         }
     }
 
-    /// The one predefined type of which all data are, in type map order, if it is one. Together
-    /// with the size this is the type signature.
+    /// Returns the predefined type of all data, if all data have the same type. Together with the size it is the type
+    /// signature.
     pub fn uniform(&self) -> Option<Basic> {
         self.shape.uniform
     }
 
-    /// The predefined type whose elements this type's are, byte for byte: also for a duplicate, and
-    /// for a contiguous type of one. Reductions on such a type are those of the predefined one.
+    /// Returns the predefined type whose elements are equal to those of this type, byte for byte: also for a duplicate, and
+    /// for a contiguous type of one element. Reductions on such a type are the reductions of the predefined type.
     pub fn equivalent(&self) -> Option<Basic> {
         let basic = self.shape.uniform?;
         let same = self.size() == basic.size()
@@ -162,8 +161,7 @@ impl Datatype {
         same.then_some(basic)
     }
 
-    /// Packed form and memory form of any number of elements are the same bytes from the base
-    /// address on.
+    /// Returns true if any number of elements has the same bytes in packed form and in memory, from the base address on.
     pub fn contiguous(&self) -> bool {
         self.lb == 0
             && self.extent() == self.shape.size
@@ -172,12 +170,12 @@ impl Datatype {
             && (self.size() == 0 || matches!(self.program().kind, ProgramNodeKind::Run))
     }
 
-    /// The constructor by which the type was made.
+    /// Returns the constructor by which the type was made.
     pub fn combiner(&self) -> Combiner {
         self.combiner
     }
 
-    /// The constructor's arguments.
+    /// Returns the constructor's arguments.
     pub fn contents(&self) -> &Contents {
         &self.contents
     }
@@ -188,22 +186,22 @@ impl Datatype {
         self.committed.set(true);
     }
 
-    /// Whether the type may be used in communication.
+    /// Returns true if the type may be used in communication.
     pub fn committed(&self) -> bool {
         self.committed.get()
     }
 
-    /// Empty until set, except for predefined types.
+    /// Returns the name, which is empty until it is set, except for predefined types.
     pub fn name(&self) -> OsString {
         self.name.borrow().clone()
     }
 
-    /// Sets what [`Datatype::name`] returns, for the program's own use.
+    /// Sets the name that [`Datatype::name`] returns. Only the program uses it.
     pub fn set_name(&self, name: impl Into<OsString>) {
         *self.name.borrow_mut() = name.into();
     }
 
-    /// The copy program, compiled at first use.
+    /// Returns the copy program, which is compiled at the first use.
     pub(crate) fn program(&self) -> &ProgramNode {
         self.program.get_or_init(|| self.compile())
     }
@@ -228,7 +226,7 @@ impl Datatype {
                     all.push(child.block(at, length));
                 }
                 let merged = all.finish();
-                // Runs of one length are copied without branches: worth more than a few merged.
+                // Runs of equal length are copied without branches, which saves more than merging a few of them.
                 match &merged.kind {
                     ProgramNodeKind::Blocks(few) if 2 * few.len() > blocks.len() => {
                         child.scattered(blocks).unwrap_or(merged)
@@ -247,7 +245,7 @@ impl Datatype {
         }
     }
 
-    /// The blocks as runs of one length, where they are.
+    /// Returns the blocks as runs of equal length at their places, if each block is a run.
     fn scattered(&self, blocks: &[(i64, usize)]) -> Option<ProgramNode> {
         let &(origin, length) = blocks.first()?;
         let first = self.block(origin, length);
@@ -266,7 +264,7 @@ impl Datatype {
         self.program().clone().repeated(length, self.extent()).shifted(at)
     }
 
-    /// What one element consists of, in order: types and how many of each.
+    /// Calls `f` with the components of an element in order: types and the number of each. Stops when `f` returns false.
     pub(crate) fn composition(&self, f: &mut dyn FnMut(&Datatype, usize) -> bool) {
         match &self.recipe {
             TypeConstructor::Named(_) => {}
@@ -285,8 +283,8 @@ impl Datatype {
         }
     }
 
-    /// Number of whole elements in `bytes` of packed data (`MPI_Get_count`); none if a part of an
-    /// element is left over. A type without data holds zero elements in zero bytes.
+    /// Returns the number of complete elements in `bytes` of packed data (`MPI_Get_count`); `None` if part of an element is
+    /// left over. A type without data has zero elements in zero bytes.
     pub fn count_of(&self, bytes: usize) -> Option<usize> {
         match self.size() {
             0 => (bytes == 0).then_some(0),
@@ -294,8 +292,8 @@ impl Datatype {
         }
     }
 
-    /// Number of basic elements in `bytes` of packed data (`MPI_Get_elements`); none if they end
-    /// inside one.
+    /// Returns the number of basic elements in `bytes` of packed data (`MPI_Get_elements`); `None` if the data end inside a
+    /// basic element.
     pub fn elements_of(&self, bytes: usize) -> Option<usize> {
         if self.size() == 0 {
             return (bytes == 0).then_some(0);
@@ -316,7 +314,7 @@ impl Datatype {
                 return true;
             }
             let taken = left.min(child.size().saturating_mul(times));
-            // A child of which only a part is there is the last that matters.
+            // A child that is only partly there is the last that matters.
             found = found.zip(child.elements_of(taken)).map(|(a, b)| a + b);
             left -= taken;
             left > 0

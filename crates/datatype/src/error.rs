@@ -1,65 +1,64 @@
-//! Why a datatype or a reduction was refused.
+//! Reasons why a datatype or a reduction was refused.
 
 use crate::{Basic, PredefinedOp};
 use std::fmt;
 
-/// A refusal, with the argument and its value. The layer above adds the call and maps the variant
-/// to an MPI error class (noted at each).
+/// A refusal, with the argument and its value. The layer above adds the call and maps the variant to the MPI error class in
+/// its description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatatypeError {
-    /// `argument` (its entry `index`, if it is an array) is `value`, but `rule`. `MPI_ERR_ARG`, or
-    /// `MPI_ERR_COUNT` where the argument is the count.
+    /// `argument` (its entry `index`, if it is an array) has the value `value`, but must satisfy `rule`. `MPI_ERR_ARG`, or
+    /// `MPI_ERR_COUNT` if the argument is the count.
     Argument {
-        /// Its name in the MPI standard.
+        /// Name of the argument in the MPI standard.
         argument: &'static str,
-        /// Where in the array, from 0.
+        /// Index in the array, from 0.
         index: Option<usize>,
-        /// What the caller passed.
+        /// Value that the caller passed.
         value: i64,
-        /// What it breaks, as the second half of a sentence.
+        /// The violated rule, as the second half of a sentence.
         rule: &'static str,
     },
-    /// Arrays that must be as long as the count are not. `MPI_ERR_ARG`.
+    /// An array does not have the length that the count requires. `MPI_ERR_ARG`.
     Length {
-        /// Its name in the MPI standard.
+        /// Name of the argument in the MPI standard.
         argument: &'static str,
-        /// Entries that it has.
+        /// Actual number of entries.
         len: usize,
-        /// Entries that it must have.
+        /// Required number of entries.
         expected: usize,
     },
-    /// `what` leaves the range of a signed 64-bit number. `MPI_ERR_ARG`.
+    /// `what` exceeds the range of a signed 64-bit number. `MPI_ERR_ARG`.
     Overflow {
         /// The property of the type, in words.
         what: &'static str,
     },
-    /// A number of type `basic` does not fit into the `bytes` that it has outside.
-    /// `MPI_ERR_CONVERSION`.
+    /// A number of type `basic` does not fit into its `bytes` in `external32`. `MPI_ERR_CONVERSION`.
     Conversion {
-        /// Its type in memory.
+        /// Type of the number in memory.
         basic: Basic,
-        /// The number itself.
+        /// Value of the number.
         value: i64,
-        /// Its size in `external32`.
+        /// Size of the number in `external32`, in bytes.
         bytes: usize,
     },
     /// The type would be made of types nested deeper than `limit`. `MPI_ERR_INTERN`.
     Depth {
-        /// The most levels that a type may have.
+        /// Maximum number of levels.
         limit: usize,
     },
     /// MPI does not define `op` on `basic`. `MPI_ERR_OP`.
     Undefined {
-        /// The operator that was asked for.
+        /// Requested operator.
         op: PredefinedOp,
         /// The type of its operands.
         basic: Basic,
     },
     /// MPI defines `op` on `basic`, but this build cannot compute it. `MPI_ERR_OP`.
     Unsupported {
-        /// The operator that was asked for.
+        /// Requested operator.
         op: PredefinedOp,
-        /// The type of its operands, which this processor has no arithmetic for.
+        /// The type of its operands, for which this processor has no arithmetic.
         basic: Basic,
     },
 }

@@ -5,18 +5,18 @@
 //!   packed here    MPI_LONG (8, little-endian)   MPI_LONG_DOUBLE (x87: 10 bytes of 16)
 //!   external32     4 bytes, big-endian           16 bytes, IEEE binary128, big-endian
 //! ```
-//! Everything else only has its bytes reversed.
+//! All other numbers only have their bytes reversed.
 
 use crate::{Basic, Datatype, DatatypeError, Repr};
 
-/// How one number is held here and outside.
+/// Representations of a number in memory and in "external32".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Atom {
-    /// So many bytes in either, in the other order.
+    /// A number of this size in both representations, with reversed byte order.
     Reversed(usize),
-    /// An integer of `here` bytes that has `there` outside.
+    /// An integer of `here` bytes in memory and `there` bytes in "external32".
     Narrowed { here: usize, there: usize, signed: bool },
-    /// x87 extended here, binary128 outside.
+    /// x87 extended in memory, binary128 in "external32".
     Extended,
 }
 
@@ -36,7 +36,7 @@ impl Atom {
     }
 }
 
-/// What a predefined type consists of: atoms, one after the other. At most two kinds.
+/// Returns the atoms of a predefined type in order: at most two kinds, with the number of each.
 fn atoms(basic: Basic) -> [Option<(Atom, usize)>; 2] {
     if let Some((value, index)) = basic.pair() {
         return [atoms(value)[0], atoms(index)[0]];
@@ -55,30 +55,30 @@ fn atoms(basic: Basic) -> [Option<(Atom, usize)>; 2] {
     [Some(one), None]
 }
 
-/// x87's extended format, little-endian in 10 bytes, as binary128, big-endian.
+/// Converts x87's extended format, little-endian in 10 bytes, to binary128, big-endian.
 fn widen(from: &[u8], to: &mut [u8]) {
     let mantissa = u64::from_le_bytes(from[..8].try_into().expect("8 bytes"));
     let head = u16::from_le_bytes([from[8], from[9]]);
-    // The integer bit is explicit here and implied outside. A denormal number that has it set is
-    // the smallest normal one.
+    // The integer bit is explicit in the x87 format and implied in binary128. A denormal number with this bit set is the
+    // smallest normal number.
     let head = if head & 0x7fff == 0 && mantissa >> 63 == 1 { head | 1 } else { head };
     let fraction = u128::from(mantissa << 1) << 48;
     to.copy_from_slice(&(u128::from(head) << 112 | fraction).to_be_bytes());
 }
 
-/// The other way, rounded to the nearest (even if two are as near).
+/// Converts binary128 back to the x87 format, rounded to nearest (ties to even).
 fn narrow(from: &[u8], to: &mut [u8]) {
     let bits = u128::from_be_bytes(from.try_into().expect("16 bytes"));
     let (head, fraction) = ((bits >> 112) as u16, bits << 16 >> 16);
     let (kept, lost) = ((fraction >> 49) as u64, fraction & ((1 << 49) - 1));
     let (exponent, half) = (head & 0x7fff, 1 << 48);
     let special = exponent == 0x7fff;
-    // A NaN stays one, whatever is lost of it.
+    // A NaN stays a NaN, even if its payload bits are lost.
     let quiet = u64::from(special && kept == 0 && lost != 0) << 62;
     let up = !special && (lost > half || lost == half && kept & 1 == 1);
     let mantissa = (u64::from(exponent != 0) << 63 | kept | quiet).wrapping_add(u64::from(up));
     let (mantissa, head) = match mantissa {
-        // Rounded up to the next power of two, or from denormal to normal.
+        // The mantissa was rounded up to the next power of two, or from denormal to normal.
         0 if up => (1 << 63, head + 1),
         m if up && exponent == 0 && m >> 63 == 1 => (m, head + 1),
         m => (m, head),
@@ -134,7 +134,7 @@ fn import(atom: Atom, from: &[u8], to: &mut [u8]) {
 }
 
 impl Datatype {
-    /// The predefined types of `count` elements in type map order, in runs of one type.
+    /// Calls `f` with the predefined types of `count` elements in type map order, in runs of the same type.
     fn basics(
         &self,
         count: usize,
@@ -154,7 +154,7 @@ impl Datatype {
         result
     }
 
-    /// Bytes of `count` elements in "external32" (`MPI_Pack_external_size`).
+    /// Returns the number of bytes of `count` elements in "external32" (`MPI_Pack_external_size`).
     pub fn external_size(&self, count: usize) -> Result<usize, DatatypeError> {
         let overflow = DatatypeError::Overflow { what: "size" };
         let mut size = 0usize;
@@ -165,12 +165,13 @@ impl Datatype {
             size = more.ok_or(overflow.clone())?;
             Ok(())
         })?;
-        // Not element by element: of a type without data there may be any number.
+        // This multiplies instead of looping over the elements: of a type without data there may be any number.
         let all = size.checked_mul(count).filter(|&all| i64::try_from(all).is_ok());
         all.ok_or(overflow)
     }
 
-    /// Calls `f` with the predefined types of `count` elements in type map order, in runs of one type. Stops at the first error.
+    /// Calls `f` with the predefined types of `count` elements in type map order, in runs of the same type. Stops at the
+    /// first error.
     pub fn each_basic(
         &self,
         count: usize,
@@ -179,7 +180,7 @@ impl Datatype {
         self.basics(count, &mut f)
     }
 
-    /// Returns the number of bytes of packed data in the first `bytes` of one element in "external32". Counts only complete
+    /// Returns the number of bytes of packed data in the first `bytes` of an element in "external32". Counts only complete
     /// numbers.
     pub fn packed_of_external(&self, bytes: usize) -> Result<usize, DatatypeError> {
         let (mut here, mut left) = (0, bytes);
@@ -200,8 +201,8 @@ impl Datatype {
         Ok(here)
     }
 
-    /// Converts packed data of `count` elements to "external32". Both have the length of the
-    /// elements in their representation. An error: a number does not fit.
+    /// Converts packed data of `count` elements to "external32". Both slices must have the length of the elements in their
+    /// representation. Error: a number does not fit.
     pub fn export(
         &self,
         count: usize,
@@ -224,7 +225,7 @@ impl Datatype {
         })
     }
 
-    /// The other way.
+    /// Converts `count` elements from "external32" to packed data.
     pub fn import(
         &self,
         count: usize,

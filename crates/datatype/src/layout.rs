@@ -1,5 +1,5 @@
-//! The program that a datatype is compiled to: contiguous runs and strided loops, in the order of
-//! the type map, with everything merged that can be.
+//! The copy program that a datatype is compiled to: contiguous runs and strided loops in the order of the type map, merged
+//! where possible.
 //!
 //! ```text
 //!   vector(1000, 1, 100, double)            Strided { count 1000, stride 800, block 8 }
@@ -7,8 +7,8 @@
 //!   indexed(3, [2, 2, 2], [0, 7, 9], int)   Scattered { block 8, offsets [0, 28, 36] }
 //! ```
 //!
-//! Every node knows its packed size, so that a position of the packed stream is found in time
-//! proportional to the depth (times the logarithm of the length of an irregular list).
+//! Every node knows its packed size, so the node at a position of the packed stream is found in time proportional to the
+//! depth (times the logarithm of the length of an irregular list).
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use std::rc::Rc;
 #[derive(Debug, Clone)]
 pub(crate) struct ProgramNode {
     pub offset: i64,
-    /// Packed bytes.
+    /// Number of packed bytes.
     pub size: usize,
     pub kind: ProgramNodeKind,
 }
@@ -27,17 +27,17 @@ pub(crate) enum ProgramNodeKind {
     Run,
     /// `count` runs of `block` bytes, `stride` bytes apart.
     Strided { count: usize, stride: i64, block: usize },
-    /// `body`, `count` times, `stride` bytes apart. Never of a `Run`.
+    /// `body`, repeated `count` times, `stride` bytes apart. `body` is never a `Run`.
     Loop { count: usize, stride: i64, body: Rc<ProgramNode> },
-    /// Runs of one length at irregular places.
+    /// Runs of equal length at irregular places.
     Scattered { block: usize, offsets: Rc<[i64]> },
     /// Runs of various lengths.
     Blocks(Rc<[ProgramBlock]>),
-    /// Anything else, one after another; with the packed position at which each part starts.
+    /// Any other nodes, one after another, each with the packed position of its start.
     Sequence(Rc<[(usize, ProgramNode)]>),
 }
 
-/// One run of [`ProgramNodeKind::Blocks`]; `start` is its packed position.
+/// A run of [`ProgramNodeKind::Blocks`]; `start` is its packed position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProgramBlock {
     pub offset: i64,
@@ -45,8 +45,7 @@ pub(crate) struct ProgramBlock {
     pub len: usize,
 }
 
-/// Irregular lists up to this length are taken apart when they become part of another list, so
-/// that neighbours can merge.
+/// Maximum length of an irregular list that is dissolved when it becomes part of another list, so that neighbours can merge.
 const FLATTEN_MAX: usize = 8;
 
 impl ProgramNode {
@@ -55,12 +54,12 @@ impl ProgramNode {
     }
 
     pub fn shifted(mut self, by: i64) -> ProgramNode {
-        // A node without data may be said to lie anywhere; its offset is never used.
+        // A node without data may have any displacement; its offset is never used.
         self.offset = if self.size == 0 { 0 } else { self.offset + by };
         self
     }
 
-    /// `self`, `count` times, `stride` bytes apart.
+    /// Returns `self` repeated `count` times, `stride` bytes apart.
     pub fn repeated(self, count: usize, stride: i64) -> ProgramNode {
         if count == 0 || self.size == 0 {
             return ProgramNode::run(0, 0);
@@ -95,7 +94,8 @@ impl ProgramNode {
         }
     }
 
-    /// The same bytes in the same order, seen without a walk. False negatives are harmless.
+    /// Returns true if both nodes have the same bytes in the same order, as far as a short look shows. False negatives are
+    /// harmless.
     fn same_shape(&self, other: &ProgramNode) -> bool {
         self.size == other.size
             && match (&self.kind, &other.kind) {
@@ -119,12 +119,12 @@ impl ProgramNode {
     }
 }
 
-/// Whether an outer stride continues an inner loop without a seam.
+/// Returns true if the outer stride continues the inner loop without a gap.
 pub(crate) fn goes_on(count: usize, stride: i64, outer: i64) -> bool {
     i64::try_from(count).ok().and_then(|c| c.checked_mul(stride)) == Some(outer)
 }
 
-/// Collects nodes one after another and merges what it can.
+/// Builder that collects nodes one after another and merges neighbours.
 #[derive(Default)]
 pub(crate) struct Sequence {
     parts: Vec<ProgramNode>,

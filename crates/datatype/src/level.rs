@@ -1,6 +1,6 @@
-//! What the processor offers beyond the instructions that all of its kind have.
+//! Level of vector instructions that the processor has beyond the base of its architecture.
 
-/// No more than those.
+/// Only the base instructions.
 pub(crate) const BASE: u8 = 0;
 /// x86-64 with AVX2: registers of 32 bytes.
 pub(crate) const AVX2: u8 = 1;
@@ -8,7 +8,7 @@ pub(crate) const AVX2: u8 = 1;
 #[cfg(target_arch = "x86_64")]
 pub(crate) const AVX512: u8 = 2;
 
-/// This processor's level; asked once by the standard library, which remembers.
+/// Returns this processor's level. The standard library detects it once and caches it.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn level() -> u8 {

@@ -1,12 +1,11 @@
 //! MPI datatypes and reduction operators.
 //!
-//! A [`Datatype`] is an immutable type map. At commit it is compiled to a short program of
-//! contiguous runs and strided loops (`layout.rs`), which packs, unpacks and lists memory, whole or
-//! from any byte of the packed stream on. An [`PredefinedOp`] is a predefined reduction operator, computed
-//! on predefined types.
+//! A [`Datatype`] is an immutable type map. At commit it is compiled to a short program of contiguous runs and strided loops
+//! (`layout.rs`). The program packs, unpacks and lists memory, completely or from any byte of the packed stream on. A
+//! [`PredefinedOp`] is a predefined reduction operator, computed on predefined types.
 //!
-//! Packed data are the data bytes in type map order, without gaps, in the machine's own
-//! representation. Sizes and displacements are bytes in 64 bits; what does not fit is an error.
+//! Packed data are the data bytes in type map order, without gaps, in the machine's own representation. Sizes and
+//! displacements are 64-bit numbers of bytes; an overflow is an error.
 
 #![warn(missing_docs)]
 

@@ -1,23 +1,23 @@
-//! How one block of bytes is moved: by few moves of a fixed width.
+//! Moves of a block of bytes, as few moves of a fixed width.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use crate::level::AVX2;
 use std::ptr;
 
-/// How one block is moved.
+/// A method to move a block.
 pub(crate) trait BlockMove: Copy {
-    /// Bytes of a block.
+    /// Returns the number of bytes of a block.
     fn len(self) -> usize;
 
     /// # Safety
     /// A block must be readable at `from` and writable at `to`.
     unsafe fn one(self, from: *const u8, to: *mut u8);
 
-    /// Four blocks that lie one after another at `packed`, and at these places in memory.
+    /// Moves four blocks that lie one after another at `packed`, and at the places `memory` in memory.
     ///
     /// # Safety
-    /// As for [`one`](Move::one), for each. The processor must be of
-    /// this level.
+    /// Each block must be readable at its source and writable at its destination, as for [`one`](BlockMove::one). The
+    /// processor must be of this level.
     #[inline(always)]
     unsafe fn four<const PACK: bool, const LEVEL: u8>(self, memory: [*mut u8; 4], packed: *mut u8) {
         let len = self.len();
@@ -30,7 +30,7 @@ pub(crate) trait BlockMove: Copy {
     }
 }
 
-/// `W` bytes.
+/// A block of `W` bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Exactly<const W: usize>;
 
@@ -42,16 +42,17 @@ impl<const W: usize> BlockMove for Exactly<W> {
 
     #[inline(always)]
     unsafe fn one(self, from: *const u8, to: *mut u8) {
-        // SAFETY: `W` bytes are readable at `from` and writable at `to`, by the contract of `one`.
+        // SAFETY: `copy_nonoverlapping` needs `W` bytes readable at `from` and writable at `to`: the caller of `one` promises
+        // them.
         unsafe { ptr::copy_nonoverlapping(from, to, W) }
     }
 
     #[inline(always)]
     unsafe fn four<const PACK: bool, const LEVEL: u8>(self, memory: [*mut u8; 4], packed: *mut u8) {
-        // Stores are what limits: gather several blocks for each.
+        // The stores are the bottleneck, so each store takes several blocks.
         #[cfg(target_arch = "x86_64")]
         if PACK && W == 8 {
-            // SAFETY: the caller's promise; all x86-64 processors have SSE2.
+            // SAFETY: the caller of `four` promises blocks of 8 bytes, as `gather_8` needs; all x86-64 processors have SSE2.
             return unsafe { gather_8(memory, packed) };
         }
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -75,7 +76,8 @@ impl<const W: usize> BlockMove for Exactly<W> {
 unsafe fn gather_8(memory: [*mut u8; 4], packed: *mut u8) {
     use std::arch::x86_64::{_mm_loadh_pd, _mm_loadl_pd, _mm_setzero_pd, _mm_storeu_pd};
     let [a, b, c, d] = memory.map(|m| m.cast_const().cast::<f64>());
-    // SAFETY: the caller's promise; moves of doubles change no bit.
+    // SAFETY: the caller promises 8 readable bytes at each place and 32 writable bytes at `packed`. Moves of doubles change
+    // no bit.
     unsafe {
         let low = _mm_loadh_pd(_mm_loadl_pd(_mm_setzero_pd(), a), b);
         let high = _mm_loadh_pd(_mm_loadl_pd(_mm_setzero_pd(), c), d);
@@ -96,7 +98,7 @@ unsafe fn gather_16(memory: [*mut u8; 4], packed: *mut u8) {
     unsafe {
         let [a, b, c, d] = memory.map(|m| _mm_loadu_si128(m.cast_const().cast()));
         let (mut low, mut high) = (_mm256_set_m128i(b, a), _mm256_set_m128i(d, c));
-        // Nothing; but the compiler would store each half on its own.
+        // An empty instruction. Without it the compiler would store each half separately.
         asm!("/* {0} {1} */", inout(ymm_reg) low, inout(ymm_reg) high,
             options(pure, nomem, nostack, preserves_flags));
         _mm256_storeu_si256(packed.cast(), low);
@@ -104,7 +106,7 @@ unsafe fn gather_16(memory: [*mut u8; 4], packed: *mut u8) {
     }
 }
 
-/// So many bytes, from `W` to twice as many: the first `W` and the last.
+/// A block of `W` to `2 * W` bytes: moves of the first `W` bytes and of the last `W` bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Overlapping<const W: usize>(pub usize);
 
@@ -117,7 +119,7 @@ impl<const W: usize> BlockMove for Overlapping<W> {
     #[inline(always)]
     unsafe fn one(self, from: *const u8, to: *mut u8) {
         let last = self.0 - W;
-        // SAFETY: the caller's promise; both moves lie inside the block.
+        // SAFETY: the caller of `one` promises a readable and a writable block, and both moves lie inside it.
         unsafe {
             ptr::copy_nonoverlapping(from, to, W);
             ptr::copy_nonoverlapping(from.add(last), to.add(last), W);
@@ -125,7 +127,7 @@ impl<const W: usize> BlockMove for Overlapping<W> {
     }
 }
 
-/// `A` bytes and then `B`.
+/// A block of `A` bytes followed by `B` bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct TwoParts<const A: usize, const B: usize>;
 
@@ -137,7 +139,7 @@ impl<const A: usize, const B: usize> BlockMove for TwoParts<A, B> {
 
     #[inline(always)]
     unsafe fn one(self, from: *const u8, to: *mut u8) {
-        // SAFETY: `A + B` bytes are readable at `from` and writable at `to`, by the contract of `one`.
+        // SAFETY: the moves need `A + B` bytes readable at `from` and writable at `to`: the caller of `one` promises them.
         unsafe {
             ptr::copy_nonoverlapping(from, to, A);
             ptr::copy_nonoverlapping(from.add(A), to.add(A), B);
@@ -145,7 +147,7 @@ impl<const A: usize, const B: usize> BlockMove for TwoParts<A, B> {
     }
 }
 
-/// More than `W` bytes: as many moves of `W` as fit, and the last `W`.
+/// A block of more than `W` bytes: as many moves of `W` bytes as fit, and a move of the last `W` bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Long<const W: usize>(pub usize);
 
@@ -158,7 +160,7 @@ impl<const W: usize> BlockMove for Long<W> {
     #[inline(always)]
     unsafe fn one(self, from: *const u8, to: *mut u8) {
         let last = self.0 - W;
-        // SAFETY: the caller's promise; all moves lie inside the block.
+        // SAFETY: the caller of `one` promises a readable and a writable block, and all moves lie inside it.
         unsafe {
             for at in (0..last).step_by(W) {
                 ptr::copy_nonoverlapping(from.add(at), to.add(at), W);
@@ -168,7 +170,7 @@ impl<const W: usize> BlockMove for Long<W> {
     }
 }
 
-/// As long as it likes.
+/// A block of any length.
 #[derive(Clone, Copy)]
 pub(crate) struct Any(pub usize);
 
@@ -180,7 +182,8 @@ impl BlockMove for Any {
 
     #[inline(always)]
     unsafe fn one(self, from: *const u8, to: *mut u8) {
-        // SAFETY: `self.0` bytes are readable at `from` and writable at `to`, by the contract of `one`.
+        // SAFETY: `copy_nonoverlapping` needs `self.0` bytes readable at `from` and writable at `to`: the caller of `one`
+        // promises them.
         unsafe { ptr::copy_nonoverlapping(from, to, self.0) }
     }
 }

@@ -1,4 +1,4 @@
-//! What a peer has room for is never forgotten, whatever happens between.
+//! Credits are never lost, even if connections are made in the meantime.
 
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
@@ -8,7 +8,7 @@ use weft_fabric_verbs::Verbs;
 
 /// Ranks that connect with rank 0, one after the other, while rank 1 writes to it.
 const LATE: usize = 10;
-/// Credits of a sender: half as many for flags, and two buffers at once are posted again.
+/// Number of credits of a sender. Half as many are for flags, and two buffers are posted again together.
 const CREDITS: usize = 16;
 
 fn until(verbs: &Verbs, what: &str, mut ready: impl FnMut() -> bool) {
@@ -20,8 +20,8 @@ fn until(verbs: &Verbs, what: &str, mut ready: impl FnMut() -> bool) {
     }
 }
 
-/// Each connection brings buffers of its own. What waits to be posted again when they come is still
-/// owed to whoever used it: without that, rank 1 has no credits left after eight of them.
+/// Each connection adds receive buffers. Idle buffers that wait to be posted again at that time are still owed to the peers
+/// that used them. Otherwise rank 1 would have no credits left after eight connections.
 #[test]
 fn new_connections_forget_no_debts() {
     let Some(nodes) = adapters::nodes() else { return };
@@ -35,7 +35,7 @@ fn new_connections_forget_no_debts() {
         let at = adapters::published(&mut world, 0, "flag");
         let theirs = RemoteFlag { at, waking: true };
         for late in 0..LATE {
-            // One flag: its buffer is not posted again at once.
+            // One flag: its buffer is not posted again immediately.
             let value = late as u64 + 1;
             match world.rank() {
                 0 => until(&verbs, "a flag", || verbs.counters().value(flag.local) >= value),
@@ -47,7 +47,7 @@ fn new_connections_forget_no_debts() {
             }
             world.fence().unwrap();
             if world.rank() == 2 + late {
-                // Two messages: nothing is left of them.
+                // Two messages: afterwards no buffer is idle.
                 for i in 0..2 {
                     verbs.send(0, Head([i, 0, 0]), Sge::EMPTY, None);
                 }
