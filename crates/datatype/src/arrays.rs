@@ -1,38 +1,38 @@
-//! Constructors on arrays of several dimensions: part of an array, and a process's share of an
-//! array that is distributed over a grid of processes.
+//! Constructors on arrays of several dimensions: a part of an array, and the part of a process of an array that is
+//! distributed over a grid of processes.
 
 use crate::construct::{as_long, product};
 use crate::shape::{TypeConstructor, TypeShape};
 use crate::{Combiner, Contents, Datatype, DatatypeError, Type, Width};
 
-/// `MPI_ORDER_C`: the last dimension is the one that lies together in memory.
+/// `MPI_ORDER_C`: the last dimension is contiguous in memory.
 pub const ORDER_C: i64 = 0xc;
-/// `MPI_ORDER_FORTRAN`: the first one does.
+/// `MPI_ORDER_FORTRAN`: the first dimension is contiguous in memory.
 pub const ORDER_FORTRAN: i64 = 0xf;
 
 /// `MPI_DISTRIBUTE_NONE`: the dimension is not distributed.
 pub const DISTRIBUTE_NONE: i64 = 16;
-/// `MPI_DISTRIBUTE_BLOCK`: one block a process.
+/// `MPI_DISTRIBUTE_BLOCK`: one block per process.
 pub const DISTRIBUTE_BLOCK: i64 = 17;
-/// `MPI_DISTRIBUTE_CYCLIC`: blocks dealt out in turn.
+/// `MPI_DISTRIBUTE_CYCLIC`: blocks are dealt out to the processes in turn.
 pub const DISTRIBUTE_CYCLIC: i64 = 18;
-/// `MPI_DISTRIBUTE_DFLT_DARG`: the usual block length (1 for cyclic, an equal share for block).
+/// `MPI_DISTRIBUTE_DFLT_DARG`: the default block length (1 for cyclic, an equal share for block).
 pub const DISTRIBUTE_DEFAULT: i64 = 19;
 
-/// Arguments of `MPI_Type_create_darray`. All arrays have one entry a dimension.
+/// Arguments of `MPI_Type_create_darray`. All arrays have one entry per dimension.
 #[derive(Debug, Clone, Copy)]
 pub struct Distributed<'a> {
-    /// Processes in the grid: the product of `grid`.
+    /// Number of processes in the grid: the product of `grid`.
     pub size: i64,
-    /// This process in it, row by row whatever the order of the array.
+    /// Rank of this process in the grid, in row-major order, whatever the order of the array.
     pub rank: i64,
-    /// Elements of the global array (`array_of_gsizes`).
+    /// Size of the global array in elements (`array_of_gsizes`).
     pub global: &'a [i64],
-    /// `DISTRIBUTE_...` (`array_of_distribs`).
+    /// Distributions, `DISTRIBUTE_...` (`array_of_distribs`).
     pub kinds: &'a [i64],
     /// Block lengths, or `DISTRIBUTE_DEFAULT` (`array_of_dargs`).
     pub blocks: &'a [i64],
-    /// Processes (`array_of_psizes`).
+    /// Sizes of the process grid (`array_of_psizes`).
     pub grid: &'a [i64],
     /// `ORDER_C` or `ORDER_FORTRAN`.
     pub order: i64,
@@ -47,7 +47,7 @@ fn refuse<T>(
     Err(DatatypeError::Argument { argument, index, value, rule })
 }
 
-/// Dimensions from the one that lies together in memory to the slowest.
+/// Returns the dimensions from the contiguous one to the slowest.
 fn fastest_first(order: i64, dimensions: usize) -> Result<Vec<usize>, DatatypeError> {
     match order {
         ORDER_C => Ok((0..dimensions).rev().collect()),
@@ -61,8 +61,8 @@ fn some_dimensions(dimensions: usize) -> Result<(), DatatypeError> {
 }
 
 impl Datatype {
-    /// `MPI_Type_create_subarray`: the `parts` elements from `starts` on, of an array of `sizes`
-    /// elements. The bounds are those of the whole array.
+    /// Makes an `MPI_Type_create_subarray`: the `parts` elements from `starts` on, of an array of `sizes` elements. The
+    /// bounds are those of the entire array.
     pub fn subarray(
         width: Width,
         sizes: &[i64],
@@ -117,8 +117,8 @@ impl Datatype {
         Datatype::make(Combiner::Subarray, contents, TypeConstructor::Same(placed), shape)
     }
 
-    /// `MPI_Type_create_darray`: what process `rank` holds of a distributed array. The bounds are
-    /// those of the whole array.
+    /// Makes an `MPI_Type_create_darray`: the part of process `rank` of a distributed array. The bounds are those of the
+    /// entire array.
     pub fn darray(width: Width, array: Distributed<'_>, old: &Type) -> Result<Type, DatatypeError> {
         let n = array.global.len();
         some_dimensions(n)?;
@@ -156,7 +156,7 @@ impl Datatype {
 }
 
 impl Distributed<'_> {
-    /// Checks the process grid, and finds this process's place in it.
+    /// Checks the process grid, and returns the coordinates of this process in it.
     fn place(&self) -> Result<Vec<i64>, DatatypeError> {
         let n = self.global.len();
         as_long("array_of_distribs", self.kinds.len(), n)?;
@@ -184,7 +184,7 @@ impl Distributed<'_> {
         Ok(place.collect())
     }
 
-    /// The block length of dimension `i`: all three distributions are cyclic ones.
+    /// Returns the block length of dimension `i`. All three distributions are special cases of the cyclic one.
     fn block(&self, i: usize) -> Result<i64, DatatypeError> {
         let (global, processes, block) = (self.global[i], self.grid[i], self.blocks[i]);
         if global < 1 {
@@ -206,7 +206,7 @@ impl Distributed<'_> {
                 let rule = "blocks of this length do not cover the array";
                 refuse("array_of_dargs", Some(i), block, rule)
             }
-            // A longer block than the array is the array.
+            // A block longer than the array covers the entire array.
             DISTRIBUTE_BLOCK | DISTRIBUTE_CYCLIC => Ok(block.min(global)),
             kind => {
                 refuse("array_of_distribs", Some(i), kind, "it must be an MPI_DISTRIBUTE_ value")
@@ -215,7 +215,7 @@ impl Distributed<'_> {
     }
 }
 
-/// One dimension, dealt out in blocks.
+/// A dimension that is dealt out in blocks.
 struct Deal {
     global: i64,
     block: i64,
@@ -224,7 +224,8 @@ struct Deal {
 }
 
 impl Deal {
-    /// This process's blocks of `child`s that lie `stride` bytes apart; `extent` bytes in all.
+    /// Returns the type of this process's blocks of `child`s that lie `stride` bytes apart. The type's extent is `extent`
+    /// bytes.
     fn share(
         &self,
         width: Width,
@@ -237,7 +238,7 @@ impl Deal {
         let rest = self.global % self.block;
         let rest = if whole % self.processes == self.place { rest } else { 0 };
         let byte = |element| product("displacement", element, stride);
-        // Strides and places without blocks are left out: they may not fit in 64 bits.
+        // Strides and displacements without blocks are left out, since they may not fit in 64 bits.
         let step = if mine > 1 { byte(self.processes.saturating_mul(self.block))? } else { 0 };
         let first = if mine > 0 { byte(self.place * self.block)? } else { 0 };
         let last = byte(whole * self.block)?;

@@ -1,8 +1,8 @@
-//! Reductions on memory that other processors reduce on at the same time: each element is updated as
-//! if alone (MPI 5.0, section 12.7.1).
+//! Reductions on memory that other processors reduce on at the same time. Each element is updated atomically (MPI 5.0,
+//! section 12.7.1).
 //!
-//! Contract: all who update an element at once do so by these functions, with elements of the same
-//! size at the same place. Whoever reads it by other means sees some whole value.
+//! Contract: all concurrent updates of an element use these functions, with elements of the same size at the same place. A
+//! reader that uses other means sees a complete value, old or new.
 
 use crate::number::Number;
 use crate::{Basic, ElementSpacing, PredefinedOp, Repr};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use weft_fabric::Sge;
 
 impl Basic {
-    /// Whether the processor can update an element of this type at `address` at once.
+    /// Returns true if the processor can update an element of this type at `address` atomically.
     #[inline]
     pub fn is_word_at(self, address: *const u8) -> bool {
         let plain = !matches!(self.repr(), Repr::Pair(..)) && self.size() == self.extent();
@@ -18,7 +18,7 @@ impl Basic {
     }
 }
 
-/// One element as a word that all processors see.
+/// An element as an atomic word.
 trait Atomic {
     type Word: Copy + PartialEq;
     fn read(&self) -> Self::Word;
@@ -27,7 +27,7 @@ trait Atomic {
     fn and(&self, operand: Self::Word) -> Self::Word;
     fn or(&self, operand: Self::Word) -> Self::Word;
     fn xor(&self, operand: Self::Word) -> Self::Word;
-    /// `Err`: another value was there.
+    /// Replaces `old` by `new`. `Err`: the word had another value, or the exchange failed spuriously.
     fn replace(&self, old: Self::Word, new: Self::Word) -> Result<Self::Word, Self::Word>;
 }
 
@@ -73,20 +73,20 @@ macro_rules! by_size {
     };
 }
 
-/// The places of a call, checked: `count` elements each.
+/// The checked places of a call, with `count` elements each.
 #[derive(Clone, Copy)]
 struct Places {
     count: usize,
     /// Null for [`PredefinedOp::NoOp`].
     input: *const u8,
     target: *mut u8,
-    /// Null if nobody asks.
+    /// Null if the former values are not asked for.
     former: *mut u8,
 }
 
 impl PredefinedOp {
-    /// Computes `target[i] = input[i] op target[i]` for `count` elements of `basic`, each at once, and
-    /// puts what was there before into `former`. `input` is not looked at for [`PredefinedOp::NoOp`].
+    /// Computes `target[i] = input[i] op target[i]` for `count` elements of `basic`, each atomically, and stores the former
+    /// values in `former`. `input` is not read for [`PredefinedOp::NoOp`].
     ///
     /// # Panics
     /// If the operator is not allowed on the type ([`PredefinedOp::check`]), `target` is not
@@ -113,17 +113,18 @@ impl PredefinedOp {
             target: target.ptr(),
             former: former.map_or(std::ptr::null_mut(), Sge::ptr),
         };
-        // SAFETY: each piece was promised to be valid and is long enough; the target is aligned, and
-        // updated by atomic operations alone as the module's contract says.
+        // SAFETY: `reduce` needs `count` valid words at each place: whoever made the `Sge`s promised that they are valid, and
+        // they are long enough. It needs an aligned target that is only updated atomically: alignment is checked above, and
+        // the module's contract says the rest.
         unsafe { by_size!(size, reduce(self, basic, places)) }
     }
 }
 
-/// Replaces the element of `basic` at `target` by `new` if it equals `compare`, byte for byte, and puts
-/// what was there before into `former` (MPI_Compare_and_swap).
+/// Replaces the element of `basic` at `target` by `new` if it equals `compare`, byte for byte, and stores the former value in
+/// `former` (MPI_Compare_and_swap).
 ///
 /// # Panics
-/// As for [`PredefinedOp::try_apply`].
+/// If `target` is not [a word](Basic::is_word_at), or a piece of memory is shorter than the element.
 pub fn compare_and_swap(basic: Basic, compare: Sge, new: Sge, target: Sge, former: Sge) {
     let size = basic.size();
     assert!(basic.is_word_at(target.ptr()), "no such atomic operation");
@@ -131,19 +132,21 @@ pub fn compare_and_swap(basic: Basic, compare: Sge, new: Sge, target: Sge, forme
     if target.is_phantom() {
         return;
     }
-    // SAFETY: as in `try_apply`.
+    // SAFETY: `exchange` needs a valid word at each place: whoever made the `Sge`s promised that they are valid, and they are
+    // long enough. The target is aligned, and only updated atomically by the module's contract.
     unsafe { by_size!(size, exchange(compare.ptr(), new.ptr(), target.ptr(), former.ptr())) }
 }
 
 /// # Safety
-/// All four hold a word; `target` is aligned and only updated at once.
+/// All four hold a word. `target` is aligned and only updated atomically.
 unsafe fn exchange<A: Atomic>(
     compare: *const u8,
     new: *const u8,
     target: *mut u8,
     former: *mut u8,
 ) {
-    // SAFETY: the caller's promise; only `target` need be aligned.
+    // SAFETY: the caller of `exchange` promises valid words; only the access to `target` needs alignment, which it promises,
+    // too.
     unsafe {
         let (compare, new) = (compare.cast::<A::Word>(), new.cast::<A::Word>());
         let (compare, new) = (compare.read_unaligned(), new.read_unaligned());
@@ -159,7 +162,7 @@ unsafe fn exchange<A: Atomic>(
 }
 
 /// # Safety
-/// The places hold `count` words, and the target is aligned and only updated at once.
+/// The places hold `count` words. The target is aligned and only updated atomically.
 unsafe fn reduce<A: Atomic>(op: PredefinedOp, basic: Basic, places: Places) {
     let integer = matches!(
         basic.repr(),
@@ -194,17 +197,18 @@ unsafe fn reduce<A: Atomic>(op: PredefinedOp, basic: Basic, places: Places) {
     }
 }
 
-/// The same bits as another number.
+/// Returns a number with the same bits.
 ///
 /// # Safety
 /// `From` and `To` are numbers.
 unsafe fn bits<From: Copy, To: Copy>(from: From) -> To {
     assert!(size_of::<From>() == size_of::<To>());
-    // SAFETY: the caller's promise; all bits are a number.
+    // SAFETY: the read needs a valid `To` of the same size: the sizes are equal, and the caller promises numbers, for which
+    // all bits are valid.
     unsafe { (&raw const from).cast::<To>().read_unaligned() }
 }
 
-/// What was there before, once nobody came between.
+/// Updates a word by `new`, and returns the former value. Repeats while other updates come between.
 fn update<A: Atomic>(target: &A, new: impl Fn(A::Word) -> A::Word) -> A::Word {
     let mut old = target.read();
     loop {
@@ -216,11 +220,12 @@ fn update<A: Atomic>(target: &A, new: impl Fn(A::Word) -> A::Word) -> A::Word {
 }
 
 /// # Safety
-/// As for [`reduce`].
+/// The places hold `count` words. The target is aligned and only updated atomically.
 #[inline(always)]
 unsafe fn each<A: Atomic>(places: Places, f: impl Fn(&A, A::Word) -> A::Word) {
     for i in 0..places.count {
-        // SAFETY: the caller's promise: element `i` lies inside. Without an input, `f` ignores the operand.
+        // SAFETY: the caller of `each` promises `count` valid words, and `i` is less. Without an input, `f` ignores the
+        // operand.
         unsafe {
             let target = &*places.target.cast::<A>().add(i);
             let operand = match places.input.is_null() {
@@ -240,7 +245,7 @@ mod tests {
     use super::*;
 
     fn sge<T>(values: &mut [T]) -> Sge {
-        // SAFETY: the tests use it while the values live.
+        // SAFETY: `Sge::new` needs memory that is valid while in use: the tests use it while `values` lives.
         unsafe { Sge::new(values.as_mut_ptr().cast(), size_of_val(values)) }
     }
 
@@ -305,7 +310,8 @@ mod tests {
                 scope.spawn(|| {
                     for _ in 0..TIMES {
                         let mut one = [1f64];
-                        // SAFETY: the word lives as long as the scope, and is only updated at once.
+                        // SAFETY: `Sge::new` needs memory that is valid while in use: `sum` outlives the scope, and is only
+                        // updated atomically.
                         let target = unsafe { Sge::new(sum.as_ptr().cast(), 8) };
                         PredefinedOp::Sum.try_apply(Basic::DOUBLE, 1, sge(&mut one), target, None);
                     }

@@ -1,18 +1,17 @@
 //! The predefined datatypes of the MPI 5.0 ABI: handle, name, size, alignment and class.
 //!
-//! Values are those of the standard's appendix "Predefined handles"; a handle is 0x200 to 0x2ff.
-//! Sizes of C types are those of the platform's C compiler; Fortran's default INTEGER, REAL and
-//! LOGICAL have 4 bytes and DOUBLE PRECISION 8, which is what every current compiler does without
-//! options.
+//! Handle values come from the standard's appendix "Predefined handles"; a handle is 0x200 to 0x2ff. Sizes of C types are
+//! those of the platform's C compiler. Fortran's default INTEGER, REAL and LOGICAL have 4 bytes and DOUBLE PRECISION has 8,
+//! as with every current compiler without options.
 
-/// A predefined datatype, by its ABI handle less 0x200.
+/// A predefined datatype: its ABI handle minus 0x200.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Basic(u8);
 
-/// The groups by which MPI says what a reduction operator is defined on (MPI 5.0, 6.9.2).
+/// The groups of types on which MPI defines reduction operators (MPI 5.0, 6.9.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperandClass {
-    /// C integers; `MPI_CHAR` too, as all libraries have it.
+    /// C integers, and also `MPI_CHAR`, as in all libraries.
     CInteger,
     /// `MPI_INTEGER` and its kinds of a fixed size.
     FortranInteger,
@@ -22,17 +21,17 @@ pub enum OperandClass {
     Logical,
     /// Complex numbers of C, C++ and Fortran.
     Complex,
-    /// `MPI_BYTE`: bitwise operators are the only ones that reduce it.
+    /// `MPI_BYTE`: only bitwise operators reduce it.
     Byte,
     /// `MPI_AINT`, `MPI_COUNT`, `MPI_OFFSET`.
     MultiLanguage,
     /// Value and index, for `MPI_MINLOC` and `MPI_MAXLOC`.
     Pair,
-    /// Only moved: characters and `MPI_PACKED`.
+    /// Types without reductions: characters and `MPI_PACKED`.
     Opaque,
 }
 
-/// How the machine holds a number.
+/// Machine representation of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repr {
     /// Signed, 1 byte.
@@ -59,7 +58,7 @@ pub enum Repr {
     F32,
     /// IEEE binary64.
     F64,
-    /// x87 extended: 10 bytes of 16.
+    /// x87 extended precision: 10 bytes of 16 are used.
     F80,
     /// IEEE binary128.
     F128,
@@ -73,7 +72,7 @@ pub enum Repr {
     ComplexF80,
     /// A real and an imaginary part in IEEE binary128, 16 bytes each.
     ComplexF128,
-    /// A truth value of 1 byte: zero is false, as for the longer ones.
+    /// A truth value of 1 byte. Zero is false, as for the longer truth values.
     Bool8,
     /// A truth value of 2 bytes.
     Bool16,
@@ -83,9 +82,9 @@ pub enum Repr {
     Bool64,
     /// A truth value of 16 bytes.
     Bool128,
-    /// Value and index, by their handles less 0x200.
+    /// Value and index, by their handles minus 0x200.
     Pair(u8, u8),
-    /// No arithmetic.
+    /// Bytes without arithmetic.
     Bytes,
 }
 
@@ -109,7 +108,8 @@ const fn e(name: &'static str, size: u8, class: OperandClass, repr: Repr) -> Opt
     Some(Entry { name, size, align: size, class, repr })
 }
 
-/// A complex number is aligned as its parts are; a pair is placed as a C struct of its members.
+/// Makes an entry with an alignment of its own: a complex number is aligned like its parts, a pair like a C struct of its
+/// members.
 const fn parts(
     name: &'static str,
     size: u8,
@@ -201,7 +201,7 @@ const TABLE: [Option<Entry>; 256] = {
 impl Basic {
     /// `MPI_BYTE`: 8 bits that are never converted.
     pub const BYTE: Basic = Basic(0x47);
-    /// `MPI_CHAR`: a C character, on which this library reduces as on an integer.
+    /// `MPI_CHAR`: a C character, which this library reduces as an integer.
     pub const CHAR: Basic = Basic(0x43);
     /// `MPI_INT`: C's `int`, 4 bytes.
     pub const INT: Basic = Basic(0x09);
@@ -212,8 +212,8 @@ impl Basic {
     /// `MPI_PACKED`: bytes that `MPI_Pack` has written.
     pub const PACKED: Basic = Basic(0x07);
 
-    /// The predefined type of this ABI handle value; none for `MPI_DATATYPE_NULL` and for values
-    /// that the standard leaves free.
+    /// Returns the predefined type of an ABI handle. `None` for `MPI_DATATYPE_NULL` and for values that the standard leaves
+    /// free.
     #[inline]
     pub const fn of_handle(handle: u32) -> Option<Basic> {
         if handle >> 8 != 2 || TABLE[(handle & 0xff) as usize].is_none() {
@@ -222,7 +222,7 @@ impl Basic {
         Some(Basic((handle & 0xff) as u8))
     }
 
-    /// Every predefined type, in the order of handles.
+    /// Returns all predefined types, in the order of handles.
     pub fn all() -> impl Iterator<Item = Basic> {
         (0x200..0x300).filter_map(Basic::of_handle)
     }
@@ -236,7 +236,7 @@ impl Basic {
         }
     }
 
-    /// ABI handle value.
+    /// Returns the ABI handle.
     pub const fn handle(self) -> u32 {
         0x200 + self.0 as u32
     }
@@ -247,18 +247,18 @@ impl Basic {
         self.entry().name
     }
 
-    /// Bytes of data (`MPI_Type_size`): 12 for `MPI_DOUBLE_INT`.
+    /// Returns the number of bytes of data (`MPI_Type_size`): 12 for `MPI_DOUBLE_INT`.
     #[inline]
     pub const fn size(self) -> usize {
         self.entry().size as usize
     }
 
-    /// What the C or Fortran compiler aligns it to, in bytes.
+    /// Returns the alignment by the C or Fortran compiler, in bytes.
     pub const fn align(self) -> usize {
         self.entry().align as usize
     }
 
-    /// Bytes from one element of an array to the next: 16 for `MPI_DOUBLE_INT`.
+    /// Returns the number of bytes from one element of an array to the next: 16 for `MPI_DOUBLE_INT`.
     #[inline]
     pub const fn extent(self) -> usize {
         match self.index_offset() {
@@ -267,19 +267,19 @@ impl Basic {
         }
     }
 
-    /// Decides which operators MPI defines on it.
+    /// Returns the group of types, on which the defined operators depend.
     #[inline]
     pub const fn class(self) -> OperandClass {
         self.entry().class
     }
 
-    /// Decides how it is computed with and converted.
+    /// Returns the representation, on which arithmetic and conversion depend.
     #[inline]
     pub const fn repr(self) -> Repr {
         self.entry().repr
     }
 
-    /// The two members of a pair type.
+    /// Returns the two members of a pair type.
     #[inline]
     pub const fn pair(self) -> Option<(Basic, Basic)> {
         match self.entry().repr {
@@ -288,12 +288,12 @@ impl Basic {
         }
     }
 
-    /// The pair type of these members (`MPI_Type_get_value_index`), if one is predefined.
+    /// Returns the pair type of these members (`MPI_Type_get_value_index`), if one is predefined.
     pub fn value_index(value: Basic, index: Basic) -> Option<Basic> {
         Basic::all().find(|basic| basic.pair() == Some((value, index)))
     }
 
-    /// Where a pair's index lies in memory, in bytes, and its type.
+    /// Returns the offset of a pair's index in memory, in bytes, and the index's type.
     #[inline]
     pub const fn index_offset(self) -> Option<(usize, Basic)> {
         match self.pair() {
@@ -302,7 +302,7 @@ impl Basic {
         }
     }
 
-    /// Bytes at the start of memory that hold data, to the last one.
+    /// Returns the number of bytes from the start of an element to the end of its data.
     pub const fn true_extent(self) -> usize {
         match self.index_offset() {
             Some((offset, index)) => offset + index.size(),

@@ -1,7 +1,8 @@
-//! Reductions into memory of their own: `result[i] = left[i] op right[i]`.
+//! Reductions into separate memory: `result[i] = left[i] op right[i]`.
 //!
-//! A pass less than a copy and [`PredefinedOp::apply`], for the operators and types that programs reduce long arrays with. The
-//! loops are others than those that work in place: compilers make them vectors once they have found the arrays apart.
+//! They save a pass over memory against a copy and [`PredefinedOp::apply`], for the operators and types of long reductions in
+//! programs. The loops differ from the loops that work in place: compilers vectorise them after a test that the arrays do not
+//! overlap.
 
 #[cfg(target_arch = "x86_64")]
 use crate::level::{AVX2, AVX512, level};
@@ -16,7 +17,7 @@ impl PredefinedOp {
     /// Errors: as for [`PredefinedOp::apply`].
     ///
     /// # Panics
-    /// If an element is too short for `count` elements.
+    /// If a piece of memory is too short for `count` elements.
     pub fn combine(
         self,
         basic: Basic,
@@ -30,7 +31,8 @@ impl PredefinedOp {
         assert!(needed <= room, "{count} elements of {} in {room} bytes", basic.name());
         let (left_at, right_at, result_at) = (left.ptr(), right.ptr(), result.ptr());
         let arrays = Apart { count, left: left_at, right: right_at, result: result_at };
-        // SAFETY: all three were promised to be valid, and are long enough.
+        // SAFETY: `combine_wide` needs valid arrays of `count` elements: whoever made the `Sge`s promised that they are
+        // valid, and they are long enough.
         if unsafe { arrays.combine_wide(self, basic) } {
             return Ok(());
         }
@@ -49,12 +51,13 @@ struct Apart {
 }
 
 impl Apart {
-    /// [`combine`](Apart::combine) by the loop for this processor.
+    /// Runs [`combine`](Apart::combine) by the loop for this processor.
     ///
     /// # Safety
-    /// As there.
+    /// The arrays must be valid for `count` elements of `basic`.
     unsafe fn combine_wide(self, op: PredefinedOp, basic: Basic) -> bool {
-        // SAFETY: the caller's promise; a wider loop runs only where the processor has what it is compiled for.
+        // SAFETY: the caller promises what `combine` needs. A wider loop runs only if the processor has the features for
+        // which it is compiled.
         unsafe {
             #[cfg(target_arch = "x86_64")]
             match level() {
@@ -67,35 +70,36 @@ impl Apart {
         }
     }
 
-    /// [`combine`](Apart::combine), compiled once more for wider vectors, with the same results.
+    /// Runs [`combine`](Apart::combine), compiled for the vectors of AVX2, with the same results.
     ///
     /// # Safety
-    /// As there, and the processor must have AVX2.
+    /// The arrays must be valid for `count` elements of `basic`, and the processor must have AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     unsafe fn combine_avx2(self, op: PredefinedOp, basic: Basic) -> bool {
-        // SAFETY: `combine` has the same contract, except for the processor.
+        // SAFETY: `combine` has the same contract, without the condition on the processor.
         unsafe { self.combine(op, basic) }
     }
 
-    /// The same for AVX-512.
+    /// Runs [`combine`](Apart::combine), compiled for the vectors of AVX-512, with the same results.
     ///
     /// # Safety
-    /// As there, and the processor must have these parts of AVX-512.
+    /// The arrays must be valid for `count` elements of `basic`, and the processor must have these parts of AVX-512.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn combine_avx512(self, op: PredefinedOp, basic: Basic) -> bool {
-        // SAFETY: `combine` has the same contract, except for the processor.
+        // SAFETY: `combine` has the same contract, without the condition on the processor.
         unsafe { self.combine(op, basic) }
     }
 
-    /// False, and nothing done, if there is no loop for it.
+    /// Combines the arrays. Returns false, and does nothing, if there is no loop for the operator and type.
     ///
     /// # Safety
-    /// The arrays must be valid for what `self` says, as elements of `basic`.
+    /// The arrays must be valid for `count` elements of `basic`.
     #[inline(always)]
     unsafe fn combine(self, op: PredefinedOp, basic: Basic) -> bool {
-        // SAFETY: the caller's promise; `T` is always the machine's form of `basic`.
+        // SAFETY: `number` needs arrays of `T`: the caller promises elements of `basic`, and `T` is the machine's form of
+        // `basic`.
         unsafe {
             match basic.repr() {
                 Repr::I32 => self.number::<i32>(op),
@@ -104,7 +108,7 @@ impl Apart {
                 Repr::U64 => self.number::<u64>(op),
                 Repr::F32 => self.number::<f32>(op),
                 Repr::F64 => self.number::<f64>(op),
-                // A sum is that of twice as many parts.
+                // A sum of complex numbers is a sum of twice as many parts.
                 Repr::ComplexF32 if op == PredefinedOp::Sum => self.parts().number::<f32>(op),
                 Repr::ComplexF64 if op == PredefinedOp::Sum => self.parts().number::<f64>(op),
                 _ => false,
@@ -138,7 +142,7 @@ impl Apart {
     #[inline(always)]
     unsafe fn each<T: Copy>(self, f: impl Fn(T, T) -> T) {
         for i in 0..self.count {
-            // SAFETY: the caller's promise; unaligned access throughout.
+            // SAFETY: the caller promises `count` values of `T` in each array, and `i` is less. All accesses are unaligned.
             unsafe {
                 let a = self.left.cast::<T>().add(i).read_unaligned();
                 let b = self.right.cast::<T>().add(i).read_unaligned();

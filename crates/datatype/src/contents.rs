@@ -1,12 +1,12 @@
-//! How a type was made: what `MPI_Type_get_envelope` and `MPI_Type_get_contents` give back.
+//! Records of type construction, for `MPI_Type_get_envelope` and `MPI_Type_get_contents`.
 
 use crate::Type;
 
-/// The constructor. Values are the ABI's `MPI_COMBINER_*`.
+/// The constructor of a type. Values are the ABI's `MPI_COMBINER_*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Combiner {
-    /// A predefined type, which no call has made.
+    /// A predefined type, which no constructor has made.
     Named = 101,
     /// `MPI_Type_dup`: another handle for an equal type.
     Dup = 102,
@@ -42,20 +42,19 @@ pub enum Combiner {
     ValueIndex = 117,
 }
 
-/// Whether a constructor was called in its `int` form or as `..._c`: the two give their arguments
-/// back in different arrays.
+/// Form of a constructor's call: the `int` form or `..._c`. The two return their arguments in different arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
-    /// Counts were `int`s; addresses stand in an array of their own.
+    /// The `int` form: counts are `int`s, and addresses are in a separate array.
     Int,
-    /// Counts and displacements were `MPI_Count`s.
+    /// The `..._c` form: counts and displacements are `MPI_Count`s.
     Large,
 }
 
 /// The arguments of a constructor in the standard's order (MPI 5.0, 5.1.13).
 #[derive(Clone, Default)]
 pub struct Contents {
-    /// `array_of_integers`. Each fits in an `int` when the type was made by the `int` form.
+    /// `array_of_integers`. Each value fits in an `int` if the type was made by the `int` form.
     pub integers: Vec<i64>,
     /// `array_of_addresses`; empty for `..._c` constructors.
     pub addresses: Vec<i64>,
@@ -66,7 +65,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Arguments that are plain integers in the `int` form and counts in the large one.
+    /// Makes contents of arguments that are plain integers in the `int` form and counts in the large form.
     pub(crate) fn sized(width: Width, arguments: impl IntoIterator<Item = i64>) -> Contents {
         let mut contents = Contents::default();
         match width {
@@ -76,7 +75,7 @@ impl Contents {
         contents
     }
 
-    /// Arguments that are addresses in the `int` form and counts in the large one.
+    /// Adds arguments that are addresses in the `int` form and counts in the large form.
     pub(crate) fn placed(mut self, width: Width, places: impl IntoIterator<Item = i64>) -> Self {
         match width {
             Width::Int => self.addresses.extend(places),

@@ -1,30 +1,29 @@
-//! Arithmetic as MPI's operators need it, on values as they lie in memory.
+//! Arithmetic for MPI's operators, on values as they lie in memory.
 //!
-//! Integers wrap. `min` and `max` of floating-point numbers are those of IEEE 754-2019's
-//! `minimum` and `maximum`: a NaN on either side makes the result NaN, and -0 is less than +0, so
-//! that the result does not depend on the order in which ranks are combined. Products of complex
-//! numbers are the plain formula, without C's recovery of infinities.
+//! Integers wrap. `min` and `max` of floating-point numbers are `minimum` and `maximum` of IEEE 754-2019: a NaN on either
+//! side makes the result NaN, and -0 is less than +0, so the result does not depend on the order in which ranks are combined.
+//! Products of complex numbers use the plain formula, without C's recovery of infinities.
 
-/// A number as it lies in memory: any alignment, any bytes.
+/// A number as it lies in memory: with any alignment, and any bytes are valid.
 pub(crate) trait Number: Copy {
     fn add(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
     fn min(self, other: Self) -> Self;
     fn max(self, other: Self) -> Self;
 
-    /// False if either is NaN. The two zeros are equal.
+    /// Returns true if `self` is less than `other`: false if either is NaN. The two zeros are equal.
     fn less(self, other: Self) -> bool;
     fn is_nan(self) -> bool;
 }
 
-/// A word with bits, or with a truth value.
+/// A word of bits, or with a truth value.
 pub(crate) trait BitWord: Copy {
     fn and(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
     fn xor(self, other: Self) -> Self;
     fn truth(self) -> bool;
     fn of_truth(truth: bool) -> Self;
-    /// All bits, or none.
+    /// Returns a word with all bits set, or none.
     fn filled(truth: bool) -> Self;
 }
 
@@ -71,9 +70,9 @@ macro_rules! floats {
             fn add(self, other: Self) -> Self { self + other }
             #[inline(always)]
             fn mul(self, other: Self) -> Self { self * other }
-            // Without branches, and in terms of the machine's min and max, which return their second
-            // operand for NaNs and for zeros of unlike sign: then the two orders differ. Their
-            // union is a NaN or -0; for max, subtracting the difference (-0) makes that +0.
+            // These have no branches. They are based on the machine's min and max, which return their second operand for NaNs
+            // and for zeros of unlike sign; for these operands the results of the two orders differ. The union of their bits
+            // is a NaN or -0. For max, subtracting the difference (-0) turns -0 into +0.
             #[inline(always)]
             fn min(self, other: Self) -> Self {
                 let one = if self < other { self } else { other };
@@ -97,7 +96,7 @@ macro_rules! floats {
 
 floats!(f32 f64);
 
-/// Real and imaginary part.
+/// A complex number: real and imaginary part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Complex<T> {
     pub re: T,
@@ -105,7 +104,7 @@ pub(crate) struct Complex<T> {
 }
 
 impl<T: Number> Complex<T> {
-    /// `negate` is the number's own, for which [`Number`] has no other use.
+    /// Returns the product. `negate` is the negation of `T`, for which [`Number`] has no other use.
     #[inline(always)]
     pub fn mul(self, other: Self, negate: impl Fn(T) -> T) -> Self {
         Complex {

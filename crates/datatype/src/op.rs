@@ -1,4 +1,4 @@
-//! The predefined reduction operators and what they are defined on.
+//! The predefined reduction operators, and the types on which they are defined.
 
 use crate::{Basic, DatatypeError, OperandClass, Repr};
 
@@ -14,30 +14,30 @@ pub enum PredefinedOp {
     Max = 0x23,
     /// The product of numbers; of integers modulo their size.
     Prod = 0x24,
-    /// Each bit that is set in both operands.
+    /// Bitwise AND: the bits that are set in both operands.
     BitAnd = 0x28,
-    /// Each bit that is set in either operand.
+    /// Bitwise OR: the bits that are set in either operand.
     BitOr = 0x29,
-    /// Each bit that differs between the operands.
+    /// Bitwise XOR: the bits that differ between the operands.
     BitXor = 0x2a,
-    /// True if both operands are, where any number but zero is true.
+    /// True if both operands are true. Any number except zero is true.
     LogicalAnd = 0x30,
-    /// True if either operand is, where any number but zero is true.
+    /// True if either operand is true. Any number except zero is true.
     LogicalOr = 0x31,
-    /// True if exactly one operand is, where any number but zero is true.
+    /// True if exactly one operand is true. Any number except zero is true.
     LogicalXor = 0x32,
-    /// The pair of the smaller value; of equal values that with the smaller index.
+    /// The pair with the smaller value; if the values are equal, the pair with the smaller index.
     MinLoc = 0x38,
-    /// The pair of the larger value; of equal values that with the smaller index.
+    /// The pair with the larger value; if the values are equal, the pair with the smaller index.
     MaxLoc = 0x39,
-    /// The origin's operand in place of the target's; for one-sided operations only.
+    /// The origin's operand replaces the target's; for one-sided operations only.
     Replace = 0x3c,
-    /// The target's operand as it is; for one-sided operations only.
+    /// The target's operand stays unchanged; for one-sided operations only.
     NoOp = 0x3d,
 }
 
 impl PredefinedOp {
-    /// Each once, in the order of their handles.
+    /// All operators, in the order of their handles.
     pub const ALL: [PredefinedOp; 14] = [
         PredefinedOp::Sum,
         PredefinedOp::Min,
@@ -55,18 +55,18 @@ impl PredefinedOp {
         PredefinedOp::NoOp,
     ];
 
-    /// The operator of an ABI handle value; none for `MPI_OP_NULL` and for any other value.
+    /// Returns the operator of an ABI handle; `None` for `MPI_OP_NULL` and for any other value.
     #[inline]
     pub fn of_handle(handle: u32) -> Option<PredefinedOp> {
         PredefinedOp::ALL.into_iter().find(|op| op.handle() == handle)
     }
 
-    /// The ABI's value of the operator's handle.
+    /// Returns the ABI handle of the operator.
     pub const fn handle(self) -> u32 {
         self as u32
     }
 
-    /// As MPI spells its constant.
+    /// Returns the name of MPI's constant.
     pub const fn name(self) -> &'static str {
         match self {
             PredefinedOp::Sum => "MPI_SUM",
@@ -86,21 +86,21 @@ impl PredefinedOp {
         }
     }
 
-    /// `MPI_Op_commutative`. The two that keep one side alone (one-sided communication only) do
-    /// not commute.
+    /// Returns true if the operator commutes (`MPI_Op_commutative`). The two operators that keep only one operand (one-sided
+    /// communication only) do not commute.
     pub const fn commutative(self) -> bool {
         !matches!(self, PredefinedOp::Replace | PredefinedOp::NoOp)
     }
 
-    /// Whether MPI defines the operator on the type and this build computes it.
+    /// Returns true if MPI defines the operator on the type and this build can compute it.
     #[inline]
     pub fn allowed(self, basic: Basic) -> bool {
         self.check(basic).is_ok()
     }
 
-    /// The table of MPI 5.0, 6.9.2, with `MPI_CHAR` taken for an integer and the multi-language
-    /// types allowed in logical operators, as the other libraries do. [`DatatypeError::Undefined`] or
-    /// [`DatatypeError::Unsupported`].
+    /// Checks that the operator is defined on the type, by the table of MPI 5.0, 6.9.2. `MPI_CHAR` counts as an integer, and
+    /// the multi-language types are allowed in logical operators, as in the other libraries. Errors:
+    /// [`DatatypeError::Undefined`] or [`DatatypeError::Unsupported`].
     #[inline]
     pub fn check(self, basic: Basic) -> Result<(), DatatypeError> {
         use OperandClass::*;

@@ -1,4 +1,4 @@
-//! Packing and unpacking: the compiled program carried out on memory.
+//! Packing and unpacking: execution of the compiled program on memory.
 
 use crate::copies::{self, BlockGrid, TILE};
 use crate::layout::ProgramBlock;
@@ -8,14 +8,14 @@ use std::ptr;
 use weft_fabric::Sge;
 
 impl Datatype {
-    /// Packed bytes of `count` elements.
+    /// Returns the number of packed bytes of `count` elements.
     pub fn packed_size(&self, count: usize) -> Result<usize, DatatypeError> {
         let bytes = self.size().checked_mul(count).filter(|&b| i64::try_from(b).is_ok());
         bytes.ok_or(DatatypeError::Overflow { what: "packed size" })
     }
 
-    /// The bytes that `count` elements may touch, as an offset from the base address and a length;
-    /// `(0, 0)` if they have no data.
+    /// Returns the range of bytes that `count` elements may touch, as an offset from the base address and a length; `(0, 0)`
+    /// if they have no data.
     pub fn span(&self, count: usize) -> Result<(i64, usize), DatatypeError> {
         if self.size() == 0 || count == 0 {
             return Ok((0, 0));
@@ -31,8 +31,8 @@ impl Datatype {
         }
     }
 
-    /// Where all data of `count` elements lie, if memory holds them in packed order without gaps:
-    /// then they can be sent from there.
+    /// Returns offset and length of all data of `count` elements, if memory holds them in packed order without gaps, so that
+    /// they can be sent from there.
     pub fn as_run(&self, count: usize) -> Option<(i64, usize)> {
         if self.size() == 0 || count == 0 {
             return Some((0, 0));
@@ -43,8 +43,8 @@ impl Datatype {
         run.then(|| node.size.checked_mul(count)).flatten().map(|len| (node.offset, len))
     }
 
-    /// Calls `f(offset, length)` for the runs of memory that hold packed bytes `skip` to
-    /// `skip + take` of `count` elements, in order; neighbours that touch may come separately.
+    /// Calls `f(offset, length)` for the runs of memory that hold packed bytes `skip` to `skip + take` of `count` elements,
+    /// in order. Adjacent runs may be reported separately.
     ///
     /// # Panics
     /// If the elements have fewer packed bytes.
@@ -78,21 +78,22 @@ impl Datatype {
         all(self.program(), self.extent(), count, &mut sink);
     }
 
-    /// Unpacks `count` elements from `input` to `base`. Gaps of the type are not touched. Where
-    /// entries of the type overlap (which MPI forbids in a receive), any one of them may win.
+    /// Unpacks `count` elements from `input` to `base`. Gaps of the type are not touched. If entries of the type overlap
+    /// (which MPI forbids in a receive), any of them may win.
     ///
     /// # Safety
-    /// As for [`pack`](Datatype::pack), with reading and writing exchanged.
+    /// The memory of `count` elements at `base` must be writable, `input` must be readable for the packed size, and the two
+    /// must not overlap. `base` may be null as for [`pack`](Datatype::pack).
     pub unsafe fn unpack(&self, base: *mut u8, count: usize, input: *const u8) {
         let mut sink = Copy::<false> { base, packed: input.cast_mut() };
         all(self.program(), self.extent(), count, &mut sink);
     }
 
-    /// Packs the bytes of the packed stream from `skip` on that fit in `out`; says how many. 0 at
-    /// the end of the stream.
+    /// Packs the bytes of the packed stream from `skip` on that fit in `out`. Returns their number: 0 at the end of the
+    /// stream.
     ///
     /// # Safety
-    /// As for [`pack`](Datatype::pack).
+    /// As for [`pack`](Datatype::pack), except that `out` must be writable for its own length.
     ///
     /// # Panics
     /// If `skip` lies beyond the stream.
@@ -107,11 +108,11 @@ impl Datatype {
         take
     }
 
-    /// Unpacks `input`, which is the packed stream from `skip` on; says how many bytes belonged to
-    /// the elements (fewer than `input` holds, if it is longer than the stream).
+    /// Unpacks `input`, which is the packed stream from `skip` on. Returns the number of bytes that belong to the elements
+    /// (fewer than `input` has, if `input` is longer than the stream).
     ///
     /// # Safety
-    /// As for [`unpack`](Datatype::unpack).
+    /// As for [`unpack`](Datatype::unpack), except that `input` must be readable for its own length.
     ///
     /// # Panics
     /// If `skip` lies beyond the stream.
@@ -138,16 +139,16 @@ impl Datatype {
     }
 }
 
-/// The address `offset` bytes from `base`.
+/// Returns the address `offset` bytes from `base`.
 fn at(base: *mut u8, offset: i64) -> *mut u8 {
     if base.is_null() {
-        // MPI_BOTTOM: the offset is an address that MPI_Get_address gave out.
+        // If `base` is MPI_BOTTOM, the offset is an address from MPI_Get_address.
         return ptr::with_exposed_provenance_mut(offset as usize);
     }
     base.wrapping_offset(offset as isize)
 }
 
-/// What packs, or unpacks: `base` is the elements' address, `packed` where the stream goes on.
+/// The sink that packs, or unpacks. `base` is the address of the elements, `packed` the current position in the stream.
 struct Copy<const PACK: bool> {
     base: *mut u8,
     packed: *mut u8,
@@ -166,8 +167,8 @@ impl<const PACK: bool> RunSink for Copy<PACK> {
     fn run(&mut self, offset: i64, len: usize) {
         let (memory, packed) = (at(self.base, offset), self.step(len));
         let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
-        // SAFETY: the caller of `pack` or `unpack` promised the memory of the type and of the
-        // packed stream, of which the walk hands out each byte once.
+        // SAFETY: `run` needs a readable source and a writable destination of `len` bytes: the caller of `pack` or `unpack`
+        // promises the memory of the type and of the packed stream, and the walk emits each byte once.
         unsafe { copies::run(from, to, len) }
     }
 
@@ -181,20 +182,22 @@ impl<const PACK: bool> RunSink for Copy<PACK> {
             row: rows.row as isize,
             rows: rows.rows,
         };
-        // SAFETY: as for `run`, for all runs.
+        // SAFETY: `grid` needs valid blocks: the caller of `pack` or `unpack` promises the memory of the type and of the
+        // packed stream, and all runs of the grid lie in it.
         unsafe { copies::grid::<PACK>(grid, packed, rows.block) }
     }
 
     fn scattered(&mut self, base: i64, offsets: &[i64], block: usize) {
         let packed = self.step(offsets.len() * block);
-        // SAFETY: as for `run`, for the runs of all offsets.
+        // SAFETY: `listed` needs valid blocks: the caller of `pack` or `unpack` promises the memory of the type and of the
+        // packed stream, and the runs at all offsets lie in it.
         unsafe { copies::listed::<PACK>(at(self.base, base), offsets, packed, block) }
     }
 
-    // Each member, or two of them, in a loop of its own, in pieces that stay in the nearest cache meanwhile.
+    // Each member, or two members together, in their own loop, over tiles that stay in the nearest cache in between.
     fn structs(&mut self, structs: Structs<'_>) {
         let Structs { base, stride, count, size, blocks } = structs;
-        // What is gone through once needs no pieces.
+        // With at most two members each element is accessed once, so tiles are not needed.
         let tile = if blocks.len() <= 2 { count.max(1) } else { TILE };
         for first in (0..count).step_by(tile) {
             let count = tile.min(count - first);
@@ -211,7 +214,8 @@ impl<const PACK: bool> RunSink for Copy<PACK> {
                 if let [next, others @ ..] = rest {
                     let gap = next.offset.wrapping_sub(block.offset) as isize;
                     let (lengths, apart) = ((block.len, next.len), block.len as isize);
-                    // SAFETY: as for `run`, for these two members of these elements.
+                    // SAFETY: `spread_two` needs valid blocks: the caller of `pack` or `unpack` promises the memory, and the
+                    // two members of these elements lie in it.
                     if unsafe {
                         copies::spread_two::<PACK>(memory, packed, count, lengths, (gap, apart))
                     } {
@@ -219,7 +223,8 @@ impl<const PACK: bool> RunSink for Copy<PACK> {
                         continue;
                     }
                 }
-                // SAFETY: as for `run`, for this member of these elements.
+                // SAFETY: `spread` needs valid blocks: the caller of `pack` or `unpack` promises the memory, and this member
+                // of these elements lies in it.
                 unsafe { copies::spread::<PACK>(memory, packed, count, block.len) }
             }
         }

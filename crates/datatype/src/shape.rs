@@ -1,35 +1,35 @@
-//! The numbers of a type map, summed up while a constructor goes through its blocks.
+//! Summary of a type map, computed while a constructor goes through its blocks.
 
 use crate::{Basic, Datatype, DatatypeError, Type};
 
-/// Lowest and highest byte (exclusive) of something, relative to the base address.
+/// Lowest byte and highest byte (exclusive), relative to the base address.
 pub(crate) type Bounds = (i64, i64);
 
-/// What is known of a type map without listing it.
+/// Properties of a type map that are known without listing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TypeShape {
     pub size: i64,
-    /// Basic elements; a pair type counts as two.
+    /// Number of basic elements; a pair type counts as two.
     pub elements: i64,
-    /// Where data lies; none for a type without data.
+    /// Bounds of the data; `None` for a type without data.
     pub data: Option<Bounds>,
     /// Bounds that follow from the members' bounds and a struct's padding. A type without data has none.
     pub span: Option<Bounds>,
-    /// Markers set by `MPI_Type_create_resized`, here or further down: they overrule the data.
+    /// Markers that `MPI_Type_create_resized` set, in this type or inside it. They overrule the data.
     pub marks: Option<Bounds>,
     /// Strictest alignment of the basic types, in bytes. A struct is padded to it.
     pub align: usize,
-    /// The predefined type of which all data are, if it is one.
+    /// The predefined type of all data, if all data have the same type.
     pub uniform: Option<Basic>,
 }
 
 impl TypeShape {
     /// Returns lower and upper bound: the markers if there are any (MPI 5.0, 5.1.7), otherwise the bounds of all members.
     ///
-    /// Only structs are padded, as a C compiler pads them ([`padded`](Shape::padded)). The standard adds an epsilon
-    /// "if a type requires alignment", and does not say which types do (5.1.7). Data at any address can be read here, so
-    /// blocks that a program places by strides or displacements need no padding. Their extent is then the one that the program
-    /// asked for, nested types never overlap by rounding, and MPICH and its relatives give the same numbers.
+    /// Only structs are padded, as a C compiler pads them ([`padded`](TypeShape::padded)). The standard adds an epsilon "if a
+    /// type requires alignment", and does not say which types do (5.1.7). Data at any address can be read here, so blocks
+    /// that a program places by strides or displacements need no padding. Their extent is then the one that the program asked
+    /// for, nested types never overlap by rounding, and MPICH and its relatives give the same numbers.
     pub fn bounds(&self) -> Result<Bounds, DatatypeError> {
         let (lb, ub) = self.marks.or(self.span).unwrap_or((0, 0));
         ub.checked_sub(lb).ok_or(DatatypeError::Overflow { what: "extent" })?;
@@ -47,7 +47,7 @@ impl TypeShape {
     }
 }
 
-/// Adds up blocks of types. Computes in 128 bits; the sum is checked at the end.
+/// Sum of blocks of types. It is computed in 128 bits, and checked at the end.
 pub(crate) struct BlockSum {
     size: i128,
     elements: i128,
@@ -77,8 +77,8 @@ impl BlockSum {
         }
     }
 
-    /// `times` blocks of `length` elements of `child`, the first `at` bytes from the base, the
-    /// others `stride` bytes apart. Zero of either adds nothing.
+    /// Adds `times` blocks of `length` elements of `child`. The first block lies `at` bytes from the base, and the blocks are
+    /// `stride` bytes apart. If `times` or `length` is zero, adds nothing.
     pub fn add(&mut self, child: &Datatype, at: i64, times: i64, stride: i64, length: i64) {
         if times == 0 || length == 0 {
             return;
@@ -88,7 +88,7 @@ impl BlockSum {
         self.size = self.size.saturating_add(copies.saturating_mul(shape.size.into()));
         self.elements = self.elements.saturating_add(copies.saturating_mul(shape.elements.into()));
         self.align = self.align.max(shape.align);
-        // Places are linear in both indices, so the extremes lie at the corners.
+        // Offsets are linear in both indices, so the extremes lie at the corners.
         let last = i128::from(length - 1) * i128::from(child.extent());
         let far = i128::from(times - 1) * i128::from(stride);
         for corner in [0, last, far, far.saturating_add(last)] {
@@ -134,7 +134,7 @@ fn widen(into: &mut Option<(i128, i128)>, bounds: Option<Bounds>, place: i128) {
     *into = Some(into.map_or((low, high), |(l, h)| (l.min(low), h.max(high))));
 }
 
-/// The kinds of type maps that constructors make; what the program is compiled from.
+/// The kinds of type maps that constructors make; the program is compiled from them.
 pub(crate) enum TypeConstructor {
     Named(Basic),
     /// `count` blocks of `length` elements of `child`, `stride` bytes apart.
@@ -144,13 +144,13 @@ pub(crate) enum TypeConstructor {
         stride: i64,
         length: usize,
     },
-    /// Blocks of one child: place in bytes, length in elements.
+    /// Blocks of a single child: place in bytes, length in elements.
     Blocks {
         child: Type,
         blocks: Box<[(i64, usize)]>,
     },
     /// Blocks of different children.
     Fields(Box<[(Type, i64, usize)]>),
-    /// The map of another type (dup, resized, and what is built from auxiliary types).
+    /// The map of another type (dup, resized, and types that are built from auxiliary types).
     Same(Type),
 }

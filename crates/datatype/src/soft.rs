@@ -1,13 +1,13 @@
-//! IEEE binary16 and binary128, which few processors compute and for which stable Rust has no
-//! types: `MPI_REAL2`, `MPI_REAL16` and the complex types of them.
+//! IEEE binary16 and binary128, which few processors compute and for which stable Rust has no types: `MPI_REAL2`,
+//! `MPI_REAL16` and their complex types.
 
 use crate::number::Number;
 use half::f16;
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::Quad;
 
-/// binary16. Sums and products of two are exact in binary32 or rounded so that rounding once more
-/// gives the nearest binary16.
+/// A binary16 number. The sum or product of two is exact in binary32, or rounded so that a second rounding gives the nearest
+/// binary16.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct F16(u16);
@@ -52,7 +52,7 @@ impl Number for F16 {
     }
 }
 
-/// binary128.
+/// A binary128 number.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct F128(u128);
@@ -74,7 +74,7 @@ impl F128 {
         self.0 >> 127 == 1
     }
 
-    /// Whether `self` is the lesser: NaNs are less than all else, and -0 than +0.
+    /// Returns true if `self` comes first in the total order: NaNs before all numbers, and -0 before +0.
     fn first(self, other: Self) -> bool {
         let (nan, other_nan) = (self.is_nan(), other.is_nan());
         let zeros = self.0 << 1 == 0 && other.0 << 1 == 0;
@@ -96,7 +96,7 @@ impl Number for F128 {
     }
 
     fn max(self, other: Self) -> Self {
-        // A NaN is the result here, too.
+        // If `self` is a NaN, the result is a NaN here, too.
         let later = !self.first(other) || self.is_nan();
         if later && !other.is_nan() { self } else { other }
     }

@@ -1,8 +1,8 @@
-//! Walking a program, whole or from a position of the packed stream on.
+//! The walk through a program, complete or from a position of the packed stream on.
 
 use crate::layout::{ProgramBlock, ProgramNode, ProgramNodeKind, goes_on};
 
-/// What is done with the runs of a type, in the order of its type map.
+/// A receiver of the runs of a type, in the order of its type map.
 pub(crate) trait RunSink {
     fn run(&mut self, offset: i64, len: usize);
 
@@ -16,7 +16,7 @@ pub(crate) trait RunSink {
         }
     }
 
-    /// Runs of `block` bytes at `base` plus each of `offsets`.
+    /// Takes runs of `block` bytes at `base` plus each of `offsets`.
     fn scattered(&mut self, base: i64, offsets: &[i64], block: usize) {
         for offset in offsets {
             self.run(base + offset, block);
@@ -31,8 +31,8 @@ pub(crate) trait RunSink {
     }
 }
 
-/// `rows` times `columns` runs of `block` bytes, the first at `offset`; those of a row are `stride`
-/// bytes apart, the rows `row`.
+/// `rows` times `columns` runs of `block` bytes, the first at `offset`. Runs in a row are `stride` bytes apart, rows are
+/// `row` bytes apart.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows {
     pub offset: i64,
@@ -49,8 +49,7 @@ impl Rows {
     }
 }
 
-/// `count` elements of `blocks` (`size` packed bytes each), `stride` bytes apart, the first at
-/// `base`.
+/// `count` elements of `blocks` (`size` packed bytes each), `stride` bytes apart, the first at `base`.
 #[derive(Clone, Copy)]
 pub(crate) struct Structs<'a> {
     pub base: i64,
@@ -60,7 +59,7 @@ pub(crate) struct Structs<'a> {
     pub blocks: &'a [ProgramBlock],
 }
 
-/// All of `node`, for an element whose address is `at` bytes from the base.
+/// Emits all of `node`, for an element whose address is `at` bytes from the base.
 pub(crate) fn whole(node: &ProgramNode, at: i64, sink: &mut impl RunSink) {
     let base = at.wrapping_add(node.offset);
     match &node.kind {
@@ -81,7 +80,7 @@ pub(crate) fn whole(node: &ProgramNode, at: i64, sink: &mut impl RunSink) {
     }
 }
 
-/// `count` elements of `node`, `extent` bytes apart.
+/// Emits `count` elements of `node`, `extent` bytes apart.
 pub(crate) fn all(node: &ProgramNode, extent: i64, count: usize, sink: &mut impl RunSink) {
     let &ProgramNode { offset, size, ref kind } = node;
     match *kind {
@@ -89,7 +88,7 @@ pub(crate) fn all(node: &ProgramNode, extent: i64, count: usize, sink: &mut impl
         _ if count == 1 => whole(node, 0, sink),
         ProgramNodeKind::Run if extent == size as i64 => sink.run(offset, size * count),
         ProgramNodeKind::Run => sink.rows(Rows::one(offset, extent, count, size)),
-        // The elements are one long vector: the column of a matrix, sent several times.
+        // The elements form one long vector, for instance a column of a matrix that is sent several times.
         ProgramNodeKind::Strided { count: inner, stride, block }
             if goes_on(inner, stride, extent) =>
         {
@@ -99,7 +98,7 @@ pub(crate) fn all(node: &ProgramNode, extent: i64, count: usize, sink: &mut impl
     }
 }
 
-/// `count` times `node`, the first `at` bytes from the base, the others `stride` bytes apart.
+/// Emits `node` `count` times, the first `at` bytes from the base, `stride` bytes apart.
 fn repeated(node: &ProgramNode, at: i64, stride: i64, count: usize, sink: &mut impl RunSink) {
     let offset = at.wrapping_add(node.offset);
     match &node.kind {
@@ -119,7 +118,7 @@ fn repeated(node: &ProgramNode, at: i64, stride: i64, count: usize, sink: &mut i
     }
 }
 
-/// `take` packed bytes of `node` from packed position `skip` on; they lie inside.
+/// Emits `take` packed bytes of `node` from packed position `skip` on, which lie inside `node`.
 pub(crate) fn part(node: &ProgramNode, at: i64, skip: usize, take: usize, sink: &mut impl RunSink) {
     debug_assert!(skip + take <= node.size);
     if take == 0 {
@@ -170,8 +169,8 @@ pub(crate) fn part(node: &ProgramNode, at: i64, skip: usize, take: usize, sink: 
     }
 }
 
-/// `take` packed bytes from `skip` on of elements of `node`, `extent` bytes apart. How many there
-/// are does not matter: the caller keeps inside.
+/// Emits `take` packed bytes from `skip` on of elements of `node`, `extent` bytes apart. The number of elements does not
+/// matter, since the caller stays inside.
 pub(crate) fn elements(
     node: &ProgramNode,
     extent: i64,
@@ -187,7 +186,7 @@ pub(crate) fn elements(
             sink.run(node.offset + skip as i64, take)
         }
         ProgramNodeKind::Run => strided(node.offset, extent, node.size, skip, take, sink),
-        // The elements are one long vector: the column of a matrix, sent several times.
+        // The elements form one long vector, for instance a column of a matrix that is sent several times.
         ProgramNodeKind::Strided { count, stride, block } if goes_on(*count, *stride, extent) => {
             strided(node.offset, *stride, *block, skip, take, sink);
         }
@@ -197,7 +196,7 @@ pub(crate) fn elements(
     }
 }
 
-/// Part of a regular loop of runs.
+/// Emits part of a regular loop of runs.
 fn strided(
     base: i64,
     stride: i64,
@@ -222,8 +221,8 @@ fn strided(
 type Head = Option<(usize, usize, usize)>;
 type Tail = Option<(usize, usize)>;
 
-/// Cuts `take` bytes from `skip` on along blocks of one size: a first block entered in its middle
-/// (number, skip, length) or left early, whole blocks, a last block (number, length).
+/// Splits `take` bytes from `skip` on along blocks of one size: a first block that begins in its middle (number, skip,
+/// length) and may end early, complete blocks, and a partial last block (number, length).
 fn split(block: usize, skip: usize, take: usize) -> (Head, std::ops::Range<usize>, Tail) {
     let (mut first, into) = (skip / block, skip % block);
     let mut left = take;
@@ -239,7 +238,7 @@ fn split(block: usize, skip: usize, take: usize) -> (Head, std::ops::Range<usize
     (head, first..end, tail)
 }
 
-/// Part of a regular loop of nodes.
+/// Emits part of a regular loop of nodes.
 fn partly_repeated(
     node: &ProgramNode,
     base: i64,

@@ -1,5 +1,4 @@
-//! C's `long double` on x86-64: the 80-bit extended format, computed by the x87 unit, for which
-//! Rust has no type.
+//! C's `long double` on x86-64: the 80-bit extended format, for which Rust has no type. The x87 unit computes it.
 
 use crate::number::Number;
 use std::arch::asm;
@@ -11,7 +10,7 @@ use std::mem::MaybeUninit;
 #[repr(transparent)]
 pub(crate) struct F80(pub [u8; 10]);
 
-/// A number as the compiler places it: ten bytes of sixteen.
+/// A number in the compiler's layout: ten bytes of sixteen.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Spaced {
@@ -19,12 +18,12 @@ pub(crate) struct Spaced {
     _gap: MaybeUninit<[u8; 6]>,
 }
 
-/// Computes with both operands on the x87 stack, which is empty before and after: all its
-/// registers are declared clobbered.
+/// Computes with both operands on the x87 stack, which is empty before and after: all its registers are declared clobbered.
 macro_rules! compute {
     ($instruction:literal, $a:expr, $b:expr) => {{
         let mut result = F80([0; 10]);
-        // SAFETY: reads and writes ten bytes of each operand; the stack is balanced.
+        // SAFETY: the assembly reads ten bytes of each operand and writes ten of `result`, which are valid, and balances the
+        // x87 stack.
         unsafe {
             asm!(
                 "fld tbyte ptr [{a}]",
@@ -49,10 +48,11 @@ impl F80 {
         self
     }
 
-    /// None if either is NaN. The two zeros are equal.
+    /// Compares two numbers: `None` if either is NaN. The two zeros are equal.
     fn order(self, other: F80) -> Option<Ordering> {
         let (above, below, unordered): (u8, u8, u8);
-        // SAFETY: reads ten bytes of each operand; `fucomip` and `fstp` empty the stack again.
+        // SAFETY: the assembly reads ten bytes of each operand, which are valid; `fucomip` and `fstp` empty the x87 stack
+        // again.
         unsafe {
             asm!(
                 "fld tbyte ptr [{b}]",

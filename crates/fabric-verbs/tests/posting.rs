@@ -1,5 +1,5 @@
-//! What a post costs, counted between the fabric and the adapter: calls, requests, signals; and in
-//! this thread: allocations and system calls.
+//! The cost of a post, counted between the fabric and the adapter (calls, requests, signals) and in this thread (allocations
+//! and system calls).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -13,7 +13,7 @@ use weft_fabric_testing::adapters;
 use weft_fabric_verbs::ffi::*;
 use weft_fabric_verbs::{Verbs, VerbsFunctions};
 
-/// What this thread did.
+/// Counts of this thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
     posts: u32,
@@ -31,7 +31,7 @@ thread_local! {
 }
 
 fn count(change: impl FnOnce(&mut Counts)) {
-    // A thread that ends may allocate when its counts are gone.
+    // A thread that ends may allocate after its counts are destroyed.
     let _ = COUNTS.try_with(|counts| {
         let mut now = counts.get();
         change(&mut now);
@@ -39,7 +39,7 @@ fn count(change: impl FnOnce(&mut Counts)) {
     });
 }
 
-/// What `f` did.
+/// Runs `f` and returns its result with the counts.
 fn counted<R>(f: impl FnOnce() -> R) -> (R, Counts) {
     COUNTS.set(Counts::default());
     let result = f();
@@ -48,16 +48,17 @@ fn counted<R>(f: impl FnOnce() -> R) -> (R, Counts) {
 
 struct Counting;
 
-// SAFETY: the system's allocator, with a count beside it.
+// SAFETY: `GlobalAlloc` needs a correct allocator: each call goes to the system's allocator, and is only counted here.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(|counts| counts.allocations += 1);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller of `alloc` promises a layout of non-zero size, as `System.alloc` needs.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller of `dealloc` promises that `pointer` came from `alloc` with this layout, and `alloc` took it
+        // from `System`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -76,14 +77,14 @@ unsafe extern "C" fn post_send(
     count(|counts| {
         counts.posts += 1;
         while !request.is_null() {
-            // SAFETY: a list of requests, as the caller promised to the adapter.
+            // SAFETY: the caller of `post_send` promises a list of valid requests.
             let wr = unsafe { &*request };
             counts.requests += 1;
             counts.signaled += u32::from(wr.send_flags & IBV_SEND_SIGNALED != 0);
             request = wr.next;
         }
     });
-    // SAFETY: the caller's promise.
+    // SAFETY: the original function gets the arguments that the caller of `post_send` promises to be valid.
     unsafe { (ORIGINAL.get().unwrap().post_send)(pair, list, bad) }
 }
 
@@ -97,11 +98,11 @@ unsafe extern "C" fn post_srq_recv(
         counts.receive_posts += 1;
         while !request.is_null() {
             counts.receives += 1;
-            // SAFETY: a list of requests, as the caller promised to the adapter.
+            // SAFETY: the caller of `post_srq_recv` promises a list of valid requests.
             request = unsafe { (*request).next };
         }
     });
-    // SAFETY: the caller's promise.
+    // SAFETY: the original function gets the arguments that the caller of `post_srq_recv` promises to be valid.
     unsafe { (ORIGINAL.get().unwrap().post_srq_recv)(queue, list, bad) }
 }
 
@@ -122,7 +123,7 @@ fn pair(first: impl FnOnce(&Side) + Send, second: impl FnOnce(&Side) + Send) {
     });
 }
 
-/// One rank, and a region of the other.
+/// A rank, and a region of the other rank.
 struct Side {
     verbs: Verbs,
     region: weft_fabric::Region,
@@ -174,7 +175,7 @@ impl Side {
         }
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no requests are in flight.
     fn settle(&self) {
         while !self.verbs.idle() {
             self.verbs.progress();
@@ -278,7 +279,7 @@ fn few_sends_are_signaled_and_receives_are_posted_together() {
             }
         });
         eprintln!("rank {}: {counts:?}", side.verbs.rank());
-        // One for each message: credits travel with the messages.
+        // One post per message: credits travel with the messages.
         assert!(counts.posts <= ROUNDS as u32 + 5, "{counts:?}");
         assert!(counts.signaled <= counts.requests / 8, "{counts:?}");
         assert!(counts.receive_posts <= counts.receives / 4 + 1, "{counts:?}");
@@ -288,8 +289,8 @@ fn few_sends_are_signaled_and_receives_are_posted_together() {
     pair(turn, turn);
 }
 
-/// In strict mode the kernel ends a thread that makes a system call other than read, write or exit;
-/// the doorbell of soft-RoCE is a write, that of real adapters no call at all.
+/// In strict mode the kernel ends a thread that makes a system call other than read, write or exit. The doorbell of soft-RoCE
+/// is a write; real adapters need no call.
 #[test]
 fn a_post_makes_no_other_system_call() {
     static SENT: AtomicU32 = AtomicU32::new(0);
@@ -305,7 +306,7 @@ fn a_post_makes_no_other_system_call() {
         side.settle();
         let data = side.region.local.part(0, 4096);
         let flag = RemoteFlag { at: side.theirs.offset(LEN as u64 - 8), waking: true };
-        // SAFETY: restricts this thread alone.
+        // SAFETY: `prctl` with SECCOMP_MODE_STRICT takes no pointers, and restricts only this thread.
         let failed = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_STRICT) };
         if failed == 0 {
             side.send(1);
@@ -313,7 +314,8 @@ fn a_post_makes_no_other_system_call() {
             let _ = side.verbs.write_flag(1, data, side.theirs, flag, 1, None);
             SENT.store(1, Ordering::Release);
         }
-        // SAFETY: ends this thread without its usual, forbidden, cleaning up.
+        // SAFETY: `exit` takes no pointers. It ends only this thread, without the usual cleanup, whose system calls are
+        // forbidden.
         unsafe { libc::syscall(libc::SYS_exit, 0) };
     });
     let side = Side::new(&mut b, &nodes);
@@ -324,6 +326,6 @@ fn a_post_makes_no_other_system_call() {
         assert!(start.elapsed() < Duration::from_secs(20), "the sender was ended by the kernel");
         std::thread::yield_now();
     }
-    // The thread has left without a word, and without freeing anything.
+    // The thread has ended without notice and without cleanup, so it cannot be joined.
     std::mem::forget(handle);
 }

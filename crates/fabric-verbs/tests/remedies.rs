@@ -1,7 +1,7 @@
-//! What a stranger meets on a machine that is not set up says what to do; and what works is used.
+//! Errors on a machine that is not set up say what to do, and parts that work are used.
 //!
-//! Each test runs this program once more, in a name space of its own where something is missing, and
-//! as a user without rights.
+//! Each test runs this program once more, as a user without rights; if something is to be missing, in its own mount
+//! namespace.
 
 use std::process::Command;
 use weft_bootstrap::threads;
@@ -11,7 +11,7 @@ use weft_fabric_verbs::{Survey, Verbs, VerbsOptions};
 /// Name of the variable by which a test starts this program again.
 const AGAIN: &str = "WEFT_TEST_VERBS_AGAIN";
 
-/// What a lone process hears.
+/// Prints the survey and the result of connecting a job of one process.
 fn lone() {
     match Survey::look(&VerbsOptions::default()) {
         Ok(survey) => println!("survey: {survey:?}"),
@@ -24,10 +24,10 @@ fn lone() {
     }
 }
 
-/// Runs test `name` of this program once more, as nobody in a name space of its own, after the
-/// commands `before`; returns what it printed. `None`: that is not possible here.
+/// Runs test `name` of this program once more, as user nobody in its own mount namespace, after the commands `before`.
+/// Returns the output. `None`: this is not possible here.
 fn stranger(name: &str, before: &str) -> Option<String> {
-    // SAFETY: no pointers.
+    // SAFETY: `geteuid` has no preconditions.
     if std::env::var_os("WEFT_TEST_VERBS").is_none() || unsafe { libc::geteuid() } != 0 {
         eprintln!("NOT RUN: {name}: only as root, where WEFT_TEST_VERBS is set");
         return None;
@@ -50,7 +50,7 @@ fn stranger(name: &str, before: &str) -> Option<String> {
     Some(text.into_owned())
 }
 
-/// A test of what a stranger hears: words that must all be there.
+/// Defines a test of the output that such a user gets: all the words must occur in it.
 macro_rules! hears {
     ($name:ident, $before:expr, [$($word:expr),+]) => {
         #[test]
@@ -89,7 +89,7 @@ hears!(
     ["connected\n", "rail 0: rxe_va0:1", "no limit (the limit of 64 KiB is raised at start)"]
 );
 
-/// Makes the file of an adapter one that only root may open.
+/// Shell function that replaces the file of an adapter by one that only root may open.
 const DENY: &str = ": >/run/denied && chmod 600 /run/denied || exit 9
     deny() { mount --bind /run/denied /dev/infiniband/$1 || exit 9; }";
 
@@ -136,7 +136,7 @@ hears!(
     ["libibverbs.so.1 cannot be loaded (", "libibverbs1 and ibverbs-providers", "Red Hat"]
 );
 
-/// What `weft info` shows, on the cables of the virtual machine.
+/// Checks the output of `weft info` on the cables of the virtual machine.
 #[test]
 fn a_survey_shows_rails_and_bounds() {
     if std::env::var_os("WEFT_TEST_VERBS").is_none() || adapters::nodes().is_none() {
@@ -162,7 +162,7 @@ fn a_survey_shows_rails_and_bounds() {
     }
 }
 
-/// Needs an interface that is down, with an adapter on it: makes one.
+/// Makes an interface that is down, with an adapter on it, and connects.
 #[test]
 fn a_port_that_is_down_is_named_and_the_others_are_used() {
     if std::env::var_os("WEFT_TEST_VERBS").is_none() || adapters::nodes().is_none() {

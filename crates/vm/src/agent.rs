@@ -1,6 +1,6 @@
-//! The agent inside a virtual machine: runs what the host sends it over a virtio port, and what
-//! [`super::client`] sends it over TCP. It behaves as `sshd` does: a client that goes away closes the
-//! command's streams, and no more.
+//! The agent inside a virtual machine. It runs commands that the host sends over a virtio port, and commands that
+//! [`super::client`] sends over TCP. It behaves like `sshd`: a client that goes away closes the command's streams, but does
+//! not end the command.
 
 use super::frame::{self, AgentSetup, RunCommand, VmFrame};
 use std::fs::OpenOptions;
@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Where agents listen for [`super::client`].
+/// TCP port where agents listen for [`super::client`].
 pub const PORT: u16 = 7707;
 
-/// How often a running command is said to be alive.
+/// Interval between reports that a running command is alive.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What a command's children may still say after it ended.
+/// Maximum wait for output of a command's children after the command has ended.
 const GRACE: Duration = Duration::from_secs(1);
 
 type Shared<T> = Arc<Mutex<T>>;
@@ -54,8 +54,8 @@ pub fn serve() -> Result<(), String> {
     Ok(())
 }
 
-/// The virtio port to the host: the only one that is no console (see `qemu.rs`). The kernel makes it
-/// a moment after its driver was loaded, and numbers it by its place on the bus.
+/// Finds the virtio port to the host: the only port that is no console (see `qemu.rs`). The kernel creates the port a moment
+/// after it loads the driver, and numbers it by its place on the bus.
 fn host_port() -> Result<PathBuf, String> {
     let end = Instant::now() + Duration::from_secs(10);
     while Instant::now() < end {
@@ -70,7 +70,7 @@ fn host_port() -> Result<PathBuf, String> {
     Err("no /dev/vport*p1: vm-agent runs only in a virtual machine of cargo xtask vm".to_owned())
 }
 
-/// Talks to one client; only the host may say how commands are run.
+/// Serves one client. Only the host may send the setup of commands.
 fn converse<W: Write + Send + 'static>(
     mut reader: impl Read,
     writer: W,
@@ -103,7 +103,7 @@ fn converse<W: Write + Send + 'static>(
                 }
             }
             VmFrame::Input(bytes) => {
-                // A command that reads no more is no error.
+                // A command that does not read its input any more is no error.
                 if input.as_mut().is_some_and(|i| i.write_all(&bytes).is_err()) {
                     input = None;
                 }
@@ -117,7 +117,7 @@ fn converse<W: Write + Send + 'static>(
 fn command(run: &RunCommand, setup: &AgentSetup) -> Command {
     let prefix: &[String] = if run.limited { &setup.prefix } else { &[] };
     let mut words = prefix.iter().chain(&run.words);
-    // No words: an empty name, which fails to start with a message.
+    // If there are no words, the name is empty, and the start fails with a message.
     let mut command = Command::new(words.next().map_or("", String::as_str));
     command
         .args(words)
@@ -130,7 +130,7 @@ fn command(run: &RunCommand, setup: &AgentSetup) -> Command {
     command
 }
 
-/// Sends what a command says, and its end.
+/// Sends the output of a command, and its end.
 fn follow<W: Write + Send + 'static>(mut child: Child, writer: &Shared<W>) {
     let (done, finished) = channel();
     let out = child.stdout.take().map(|s| pump(s, VmFrame::Output, writer.clone(), done.clone()));
@@ -159,7 +159,7 @@ fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
 
-/// Sends a stream piece by piece, until it ends or nobody listens any more.
+/// Sends a stream piece by piece, until it ends or the client has gone.
 fn pump<W: Write + Send + 'static>(
     mut from: impl Read + Send + 'static,
     kind: fn(Vec<u8>) -> VmFrame,
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    /// Runs a command through an agent; its output, its errors, its code.
+    /// Runs a command through an agent. Returns its output, its errors and its code.
     fn run(run: RunCommand, input: &[u8]) -> (String, String, i32) {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         let setup = AgentSetup {

@@ -1,6 +1,5 @@
-//! `weft-vm-run HOST COMMAND...`: runs a command in the other virtual machine, in place of `ssh`.
-//! As with ssh, the words are joined by spaces and given to a shell, the exit code is the command's,
-//! and 255 means that the connection failed.
+//! `weft-vm-run HOST COMMAND...`: runs a command in the other virtual machine, in place of `ssh`. As with ssh, the words are
+//! joined by spaces and given to a shell, the exit code is that of the command, and 255 means that the connection failed.
 
 use super::agent::PORT;
 use super::frame::{self, RunCommand, VmFrame};
@@ -9,13 +8,13 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::thread;
 use std::time::Duration;
 
-/// The connection failed, or broke.
+/// Exit code if the connection failed or broke.
 const FAILED: u8 = 255;
 
-/// An agent is given this long to accept, and to say that it is alive (it does so every second).
+/// Maximum time for an agent to accept, and maximum silence of an agent (it reports every second that it is alive).
 const SILENCE: Duration = Duration::from_secs(25);
 
-/// Options of ssh that take a value; the others take none. All are accepted and have no effect.
+/// Options of ssh that take a value; all other options take none. All options are accepted and have no effect.
 const VALUED: &str = "bcDEeFIiJLlmOopQRSWw";
 
 /// Splits ssh's arguments into host and command.
@@ -28,7 +27,7 @@ fn parse(args: &[String]) -> Result<(String, String), String> {
         if option == "-" {
             break args.next().ok_or(usage)?;
         }
-        // In `-xo value` the first letter with a value ends the word; `-ovalue` holds its own.
+        // In `-xo value` the first letter that takes a value ends the word; `-ovalue` contains its value.
         if option.find(|c| VALUED.contains(c)).is_some_and(|at| at + 1 == option.len()) {
             args.next().ok_or(usage)?;
         }
@@ -41,7 +40,7 @@ fn parse(args: &[String]) -> Result<(String, String), String> {
     Ok((host, words.join(" ")))
 }
 
-/// Runs the command; its exit code.
+/// Runs the command. Returns its exit code.
 pub fn run(args: &[String]) -> u8 {
     let result = parse(args).and_then(|(host, command)| {
         converse(&host, command).map_err(|e| format!("weft-vm-run: {host}: {e}"))
@@ -87,7 +86,7 @@ fn converse(host: &str, command: String) -> Result<u8, String> {
         match frame::read(&mut stream) {
             Ok(Some(VmFrame::Output(bytes))) => {
                 let mut out = stdout().lock();
-                // Nobody reads our output any more: end as a program does that gets SIGPIPE.
+                // If nobody reads our output any more, end like a program that gets SIGPIPE.
                 if out.write_all(&bytes).and_then(|()| out.flush()).is_err() {
                     return Ok(141);
                 }

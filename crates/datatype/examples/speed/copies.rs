@@ -1,4 +1,4 @@
-//! Packing and unpacking of the four kinds of types, in caches and beyond them.
+//! Timing of packing and unpacking, for the four kinds of types, in caches and beyond them.
 
 use crate::Options;
 use crate::hand::Hand;
@@ -7,7 +7,7 @@ use crate::race::race;
 use std::hint::black_box;
 use weft_datatype::{Basic, Datatype, Predefined, Type, Width::Int};
 
-/// One layout: the type, `count` elements of it, and what the loop by hand is told.
+/// A layout: the type, `count` elements of it, and the arguments of the loop by hand.
 struct Layout {
     hand: String,
     name: String,
@@ -20,11 +20,11 @@ struct Layout {
     places: Vec<i32>,
 }
 
-/// Bytes that packed data and memory have together, about: most of a usual L1, half of a usual
-/// L2, and more than any L3 holds.
+/// Approximate sums of the sizes of packed data and memory, in bytes: most of a usual L1, half of a usual L2, and more than
+/// any L3 holds.
 const SIZES: [(&str, usize); 3] = [("L1", 24 << 10), ("L2", 256 << 10), ("far", 200 << 20)];
 
-/// All that are wanted: ratio and name.
+/// Times all wanted layouts. Returns ratio and name of each.
 pub fn all(options: &Options, hand: &Hand) -> Vec<(f64, String)> {
     let mut ratios = Vec::new();
     for (level, bytes) in SIZES {
@@ -51,7 +51,7 @@ fn vector(b: usize, s: usize, bytes: usize) -> Layout {
     Layout { hand, name, t, count: 1, n, s, k: 1, plane: 0, places: Vec::new() }
 }
 
-/// A part of each row of each plane, of a cube whose rows have 20 more numbers.
+/// Makes a layout of a part of each row of each plane, of a cube whose rows have 20 more numbers.
 fn nested(b: usize, bytes: usize) -> Layout {
     let (s, n) = (b + 20, if bytes < 1 << 20 { 8 } else { 100 });
     let plane = s * (n + 3);
@@ -62,7 +62,7 @@ fn nested(b: usize, bytes: usize) -> Layout {
     Layout { hand, name, t, count: 1, n, s, k, plane, places: Vec::new() }
 }
 
-/// Blocks one to five places apart.
+/// Makes a layout of blocks that are one to five elements apart.
 fn indexed(b: usize, bytes: usize) -> Layout {
     let n = bytes / 8 / (2 * b + 3);
     let mut place = 0;
@@ -78,7 +78,7 @@ fn indexed(b: usize, bytes: usize) -> Layout {
     Layout { hand, name, t, count: 1, n, s: 0, k: 1, plane: 0, places }
 }
 
-/// Length, place in bytes, type.
+/// Length, place in bytes, and type of a member.
 type Member = (i64, i64, &'static str);
 
 fn structs(bytes: usize) -> Vec<Layout> {
@@ -123,29 +123,29 @@ impl Layout {
             let function = hand.copy(&format!("{verb}_{}", self.hand));
             let [n, s, k, t] = [self.n, self.s, self.k, self.plane].map(|x| x as i64);
             let (function, x) = (*function, self.places.as_ptr());
-            // SAFETY: the loop is that of the type, whose memory and packed form these are.
+            // SAFETY: the loop by hand needs memory and packed form of its type: `m` and `packed` have their sizes.
             move || unsafe { function(black_box(packed), black_box(memory), n, s, k, t, x) }
         };
         let (m, p, count) = (memory.start(), packed.start(), self.count);
         copy("pack", other.start(), m)();
-        // SAFETY: as above.
+        // SAFETY: `pack` needs the memory of `count` elements and room for the packed size: `m` and `p` have these sizes.
         unsafe { self.t.pack(m, count, p) };
         assert!(packed.bytes() == other.bytes(), "{}: packed by hand otherwise", self.name);
         if options.wanted(&names[0]) {
-            // SAFETY: as above.
+            // SAFETY: `pack` needs the memory of `count` elements and room for the packed size: `m` and `p` have these sizes.
             let ours = || unsafe { self.t.pack(black_box(m), count, black_box(p)) };
             let times = race(options.seconds, ours, copy("pack", p, m));
             ratios.push((options.report(&names[0], size, times), names[0].clone()));
         }
         if options.wanted(&names[1]) {
             memory.fill(|_| 0);
-            // SAFETY: as above.
+            // SAFETY: `unpack` needs the memory of `count` elements and their packed form: `m` and `p` have these sizes.
             unsafe { self.t.unpack(m, count, p) };
             let ours = memory.bytes().to_vec();
             memory.fill(|_| 0);
             copy("unpack", p, m)();
             assert!(memory.bytes() == ours, "{}: unpacked by hand otherwise", self.name);
-            // SAFETY: as above.
+            // SAFETY: `unpack` needs the memory of `count` elements and their packed form: `m` and `p` have these sizes.
             let ours = || unsafe { self.t.unpack(black_box(m), count, black_box(p)) };
             let times = race(options.seconds, ours, copy("unpack", p, m));
             ratios.push((options.report(&names[1], size, times), names[1].clone()));

@@ -1,4 +1,4 @@
-//! The rivals of `hand.c`, compiled by the C compiler of this machine for this machine.
+//! The loops of `hand.c`, compiled by the C compiler of this machine for this machine.
 
 use libloading::{Library, Symbol};
 use std::process::Command;
@@ -12,7 +12,7 @@ pub type Copy = unsafe extern "C" fn(*mut u8, *mut u8, i64, i64, i64, i64, *cons
 pub type Reduce = unsafe extern "C" fn(*mut u8, *const u8, i64);
 
 impl Hand {
-    /// Compiles with `cc` and these flags.
+    /// Compiles `hand.c` with `cc` and these flags.
     pub fn compile(flags: &str) -> Result<Hand, String> {
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/speed/hand.c");
         let place = std::env::temp_dir().join(format!("weft-speed-{}.so", std::process::id()));
@@ -22,7 +22,7 @@ impl Hand {
         if !status.as_ref().is_ok_and(|s| s.success()) {
             return Err(format!("cc {flags} {source}: {status:?}"));
         }
-        // SAFETY: the library was made a moment ago from our source, which has no initialisers.
+        // SAFETY: loading runs the library's initialisers: `hand.c`, from which it was just made, has none.
         let library = unsafe { Library::new(&place) };
         let _ = std::fs::remove_file(&place);
         library.map(Hand).map_err(|e| format!("{}: {e}", place.display()))
@@ -31,13 +31,13 @@ impl Hand {
     /// # Panics
     /// If `hand.c` has no such function.
     pub fn copy(&self, name: &str) -> Symbol<'_, Copy> {
-        // SAFETY: all functions of this kind of name have this signature.
+        // SAFETY: `get` needs the right type: all functions of this name pattern in `hand.c` have this signature.
         unsafe { self.0.get(name.as_bytes()) }.unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    /// None if `hand.c` has no such function: it has those that are defined.
+    /// Returns a reduction; `None` if `hand.c` has no such function, since it has only defined combinations.
     pub fn reduce(&self, name: &str) -> Option<Symbol<'_, Reduce>> {
-        // SAFETY: as above.
+        // SAFETY: `get` needs the right type: all reductions in `hand.c` have this signature.
         unsafe { self.0.get(name.as_bytes()) }.ok()
     }
 }

@@ -1,10 +1,10 @@
-//! Times packing and reduction against loops written by hand in C (`hand.c`), compiled for this
-//! machine; prints ratios (below 1: faster than by hand) of the least and of the median times.
+//! Times packing and reduction against loops written by hand in C (`hand.c`), compiled for this machine. Prints ratios of the
+//! minimum times and of the median times (below 1: faster than by hand).
 //!
 //!     cargo run --release -p weft-datatype --example speed -- [--flags "-O3 -march=native"]
 //!         [--seconds 0.02] [--worst 1.3] [WORDS...]
 //!
-//! WORDS choose the lines whose names hold one of them; `--worst` shows only ratios from there on.
+//! WORDS choose the lines whose names contain one of them; `--worst` shows only ratios of at least this value.
 
 mod copies;
 mod hand;
@@ -15,7 +15,7 @@ mod reductions;
 use hand::Hand;
 use race::Times;
 
-/// Choices of the command line.
+/// Options of the command line.
 pub struct Options {
     flags: String,
     seconds: f64,

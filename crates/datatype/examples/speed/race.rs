@@ -1,5 +1,5 @@
-//! Interleaved timing of two functions, in processor time of this thread, so that other work on the
-//! machine only disturbs the caches.
+//! Interleaved timing of two functions, in processor time of this thread, so that other work on the machine disturbs only the
+//! caches.
 
 use nix::time::{ClockId, clock_gettime};
 
@@ -8,7 +8,7 @@ fn now() -> f64 {
     time.tv_sec() as f64 * 1e9 + time.tv_nsec() as f64
 }
 
-/// Nanoseconds a call: the least, and the median over batches.
+/// Nanoseconds per call: the minimum and the median over batches.
 #[derive(Clone, Copy)]
 pub struct Times {
     pub least: f64,

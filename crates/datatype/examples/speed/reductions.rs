@@ -1,4 +1,4 @@
-//! Every operator on the usual types, against the loop that a compiler vectorises.
+//! Timing of all operators on the usual types, against loops that a C compiler vectorises.
 
 use crate::Options;
 use crate::hand::Hand;
@@ -38,11 +38,11 @@ const OPS: [(&str, PredefinedOp); 9] = [
     ("maxloc", PredefinedOp::MaxLoc),
 ];
 
-/// Bytes of one array: a small one, half of a usual L1 and L2, more than any L3 holds.
+/// Sizes of an array in bytes: a small one, half of a usual L1 and L2, and more than any L3 holds.
 const SIZES: [(&str, usize); 4] =
     [("small", 128), ("L1", 8 << 10), ("L2", 128 << 10), ("far", 100 << 20)];
 
-/// All that are wanted: ratio and name.
+/// Times all wanted reductions. Returns ratio and name of each.
 pub fn all(options: &Options, hand: &Hand) -> Vec<(f64, String)> {
     let mut ratios = Vec::new();
     for (level, bytes) in SIZES {
@@ -58,14 +58,15 @@ pub fn all(options: &Options, hand: &Hand) -> Vec<(f64, String)> {
                 let count = bytes / basic.extent();
                 let len = count * basic.extent();
                 let (x, y) = (input.start(), inout.start());
-                // SAFETY: both outlive the race, and nothing else uses them in it.
+                // SAFETY: `Sge::new` needs memory that is valid while in use: both arrays outlive the timing, and nothing
+                // else uses them.
                 let (a, b) = unsafe { (Sge::new(x, len), Sge::new(y, len)) };
                 let ours = || {
                     black_box(op)
                         .apply(black_box(basic), ElementSpacing::Memory, count, a, b)
                         .unwrap();
                 };
-                // SAFETY: as above; the function is that of the type.
+                // SAFETY: the function by hand needs arrays of `count` elements of its type: `x` and `y` are such arrays.
                 let by_hand = || unsafe { function(black_box(y), black_box(x), count as i64) };
                 fill(&input, basic, 3);
                 fill(&inout, basic, 5);
@@ -82,8 +83,8 @@ pub fn all(options: &Options, hand: &Hand) -> Vec<(f64, String)> {
     ratios
 }
 
-/// Ones and zeros of the type in an irregular order; they stay small however often they are
-/// combined, but for sums, for which that does not matter.
+/// Fills the array with ones and zeros of the type in an irregular order. They stay small however often they are combined,
+/// except by sums, for which this does not matter.
 fn fill(array: &Pages, basic: Basic, seed: u64) {
     let one = |basic: Basic| match basic.name() {
         "MPI_FLOAT" | "MPI_C_COMPLEX" => 1f32.to_ne_bytes().to_vec(),
@@ -98,7 +99,7 @@ fn fill(array: &Pages, basic: Basic, seed: u64) {
         let one = one(basic);
         element[at..at + one.len()].copy_from_slice(&one);
     };
-    // Elements with neither, the value, the index, and both.
+    // Elements without ones, with a one as value, as index, and as both.
     let kinds: Vec<Vec<u8>> = (0..4)
         .map(|kind| {
             let mut element = vec![0; basic.extent()];

@@ -1,4 +1,4 @@
-//! Sizes, bounds, packing and contents of types whose answers can be seen by hand.
+//! Sizes, bounds, packing and contents of types whose results can be checked by hand.
 
 use weft_datatype::{Basic, Combiner, Datatype, DatatypeError, Predefined, Type, Width::Int};
 
@@ -6,13 +6,14 @@ fn bounds(t: &Datatype) -> (usize, i64, i64, i64, i64) {
     (t.size(), t.lb(), t.extent(), t.true_lb(), t.true_extent())
 }
 
-/// Packs elements that lie in `memory` at `base`, after a check that they do lie inside.
+/// Packs elements that lie in `memory` at `base`, after a check that they lie inside.
 fn pack(t: &Type, memory: &[u8], base: usize, count: usize) -> Vec<u8> {
     let (offset, len) = t.span(count).unwrap();
     let start = base as i64 + offset;
     assert!(start >= 0 && start as usize + len <= memory.len(), "{start}+{len}");
     let mut out = vec![0; t.packed_size(count).unwrap()];
-    // SAFETY: the span lies inside `memory`, `out` has the packed size.
+    // SAFETY: `pack` needs the memory of the elements and room for the packed size: the span lies inside `memory`, and `out`
+    // has the packed size.
     unsafe { t.pack(memory.as_ptr().add(base), count, out.as_mut_ptr()) };
     out
 }
@@ -50,7 +51,7 @@ fn structs_are_padded_as_c_does() {
     let expected: Vec<u8> = [0..9, 16..25].into_iter().flatten().collect();
     assert_eq!(pack(&two, &ramp(32), 0, 1), expected);
 
-    // Members that follow each other without a gap are one run; in another order they are not.
+    // Members that follow each other without a gap form one run; in another order they do not.
     let (int, float) = (table.of(Basic::INT), table.of(Basic::FLOAT));
     let types = [int.clone(), float.clone()];
     assert!(Datatype::structure(Int, &[1, 1], &[0, 4], &types).unwrap().contiguous());
@@ -88,7 +89,7 @@ fn markers_of_a_resize_overrule_data_everywhere_above() {
     assert_eq!(bounds(&wide), (4, -4, 12, 0, 4));
     let s = Datatype::structure(Int, &[1, 1], &[0, 100], &[wide.clone(), int.clone()]).unwrap();
     assert_eq!(bounds(&s), (8, -4, 12, 0, 104));
-    // Also where the resized type has no data, and where it is not repeated at all.
+    // This also holds if the resized type has no data. With a block length of zero the markers do not count.
     let none = Datatype::contiguous_of(Int, 0, int).unwrap();
     assert_eq!(bounds(&none), (0, 0, 0, 0, 0));
     let mark = Datatype::resized(Int, &none, 0, 64).unwrap();
@@ -137,7 +138,8 @@ fn pairs_leave_their_gaps_alone() {
     assert_eq!(bounds(t), (12, 0, 16, 0, 12));
     let packed = pack(t, &ramp(32), 0, 2);
     let mut memory = vec![0xff; 32];
-    // SAFETY: two elements take 32 bytes.
+    // SAFETY: `unpack` needs the memory of two elements (32 bytes) and their packed form: `memory` and `packed` have these
+    // sizes.
     unsafe { t.unpack(memory.as_mut_ptr(), 2, packed.as_ptr()) };
     let mut expected = ramp(32);
     expected[12..16].fill(0xff);

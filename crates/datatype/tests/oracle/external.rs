@@ -1,11 +1,11 @@
-//! The same types in "external32": every number of the map on its own.
+//! Random types in "external32": every number of the type map is converted separately.
 
 use crate::map::{Data, Map};
 use crate::types::random_types;
 use fastrand::Rng;
 use weft_datatype::{Basic, DatatypeError, OperandClass, Repr, Type};
 
-/// A number as it is held here and in external32 (MPI 5.0, 14.5.2); none there if it does not fit.
+/// Returns a number in memory and in external32 (MPI 5.0, 14.5.2). The latter is `None` if the number does not fit.
 fn number(rng: &mut Rng, basic: Basic) -> (Vec<u8>, Option<Vec<u8>>) {
     match (basic.name(), basic.repr()) {
         ("MPI_LONG", _) => {
@@ -38,7 +38,8 @@ fn number(rng: &mut Rng, basic: Basic) -> (Vec<u8>, Option<Vec<u8>>) {
     }
 }
 
-/// A power of two plus a smaller one: x87's 1.m with 63 bits after the point, binary128 with 112.
+/// Returns a sum of a power of two and a smaller one, in the x87 format (63 bits after the point) and in binary128 (112
+/// bits).
 fn extended(rng: &mut Rng) -> (Vec<u8>, Option<Vec<u8>>) {
     let (head, bit) = (rng.u16(..) & 0xfffe | 1, rng.u32(0..63));
     let head = if head & 0x7fff == 0x7fff { 0x3fff } else { head };

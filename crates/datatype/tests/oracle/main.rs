@@ -1,4 +1,4 @@
-//! Datatypes and reductions: random types against a type map, operators against plain arithmetic.
+//! Tests of datatypes and reductions: random types against a type map, operators against plain arithmetic.
 
 mod external;
 mod map;

@@ -1,11 +1,11 @@
-//! Type maps as the standard defines them (MPI 5.0, 5.1): plain lists of basic types, markers and
-//! their places, with the bounds of all members.
+//! Type maps as the standard defines them (MPI 5.0, 5.1): plain lists of basic types, markers and their displacements, with
+//! the bounds of all members.
 
 use weft_datatype::Basic;
 
 #[derive(Clone, Copy)]
 pub enum Entry {
-    /// A number at `at`; `len` and `align` are its type's, in bytes.
+    /// A number at `at`. `len` and `align` are the size and alignment of its type, in bytes.
     Data {
         at: i64,
         basic: Basic,
@@ -69,7 +69,7 @@ pub fn moved(map: &Map, by: i64) -> impl Iterator<Item = Entry> + '_ {
     })
 }
 
-/// `length` copies, an extent apart, from `at` on.
+/// Returns `length` copies, an extent apart, from `at` on.
 pub fn block(map: &Map, at: i64, length: i64) -> Map {
     (0..length).flat_map(|i| moved(map, at + i * extent(map))).collect()
 }
@@ -79,7 +79,7 @@ pub fn resized(map: &Map, lb: i64, extent: i64) -> Map {
     data.chain([Lower(lb), Upper(lb + extent)]).collect()
 }
 
-/// A predefined type: one number, or the two of a pair, placed as in a C struct.
+/// Returns the map of a predefined type: one number, or the two numbers of a pair, placed as in a C struct.
 pub fn basic_map(basic: Basic) -> Map {
     let data = |at: usize, basic: Basic| Data {
         at: at as i64,
@@ -96,7 +96,7 @@ pub fn basic_map(basic: Basic) -> Map {
     }
 }
 
-/// Places of the bytes of `count` elements, in packed order.
+/// Returns the places of the bytes of `count` elements, in packed order.
 pub fn bytes(map: &Map, count: usize) -> Vec<i64> {
     let mut all = Vec::new();
     for i in 0..count as i64 {

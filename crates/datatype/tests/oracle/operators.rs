@@ -1,5 +1,5 @@
-//! Every predefined operator on every predefined type: what is defined by the lists of MPI 5.0,
-//! 6.9.2, and the results by arithmetic on single values.
+//! All predefined operators on all predefined types: the defined combinations by the lists of MPI 5.0, 6.9.2, and the results
+//! by arithmetic on single values.
 
 use fastrand::Rng;
 use weft_datatype::{Basic, DatatypeError, ElementSpacing, PredefinedOp};
@@ -8,7 +8,7 @@ use weft_fabric::Sge;
 const C_INTEGER: &str = "INT LONG SHORT UNSIGNED_SHORT UNSIGNED UNSIGNED_LONG LONG_LONG_INT \
     UNSIGNED_LONG_LONG SIGNED_CHAR UNSIGNED_CHAR INT8_T INT16_T INT32_T INT64_T UINT8_T UINT16_T \
     UINT32_T UINT64_T";
-/// Not of the standard, but what programs use.
+/// A type that the standard does not list here, but that programs use.
 const CHAR: &str = "CHAR";
 const FORTRAN_INTEGER: &str = "INTEGER INTEGER1 INTEGER2 INTEGER4 INTEGER8 INTEGER16";
 const FLOATING: &str = "FLOAT DOUBLE REAL DOUBLE_PRECISION LONG_DOUBLE REAL2 REAL4 REAL8 REAL16";
@@ -34,7 +34,7 @@ fn defined(op: PredefinedOp, basic: Basic) -> bool {
         PredefinedOp::Sum | PredefinedOp::Prod => {
             &[C_INTEGER, CHAR, FORTRAN_INTEGER, FLOATING, MULTI_LANGUAGE, COMPLEX]
         }
-        // Addresses and counts as the other libraries have it.
+        // Logical operators on addresses and counts are allowed as in the other libraries.
         PredefinedOp::LogicalAnd | PredefinedOp::LogicalOr | PredefinedOp::LogicalXor => {
             &[C_INTEGER, CHAR, LOGICAL, MULTI_LANGUAGE]
         }
@@ -47,11 +47,11 @@ fn defined(op: PredefinedOp, basic: Basic) -> bool {
     named(basic, lists)
 }
 
-/// A small whole number: every type holds it, sums and products too, and every rounding keeps them.
+/// Returns a small whole number. Every type represents it, and its sums and products, exactly.
 fn number(basic: Basic, value: i64) -> Vec<u8> {
     let name = basic.name();
     let wide = |exponent: i32, bits: u32, bias: i32| -> u128 {
-        // Sign, exponent and fraction of a binary format with `bits` of fraction.
+        // Composes sign, exponent and fraction of a binary format with `bits` bits of fraction.
         if value == 0 {
             return 0;
         }
@@ -82,7 +82,7 @@ fn of(name: &str) -> Basic {
     Basic::all().find(|b| b.name() == name).expect(name)
 }
 
-/// The type of a complex number's parts.
+/// Returns the type of a complex number's parts.
 fn part(basic: Basic) -> Basic {
     match basic.size() {
         4 => of("MPI_REAL2"),
@@ -93,7 +93,7 @@ fn part(basic: Basic) -> Basic {
     }
 }
 
-/// One element made of two numbers; of types that are one number, of the first.
+/// Returns an element made of two numbers, or of the first number only if the type is a single number.
 fn element(basic: Basic, (first, second): (i64, i64)) -> Vec<u8> {
     if named(basic, &[COMPLEX]) {
         let part = part(basic);
@@ -141,7 +141,8 @@ fn apply(
     input: &mut [u8],
     inout: &mut [u8],
 ) -> Result<(), DatatypeError> {
-    // SAFETY: both outlive the call, and nothing else refers to them meanwhile.
+    // SAFETY: `Sge::new` needs memory that is valid while in use: both slices outlive the call, and nothing else refers to
+    // them.
     let (a, b) = unsafe {
         (Sge::new(input.as_mut_ptr(), input.len()), Sge::new(inout.as_mut_ptr(), inout.len()))
     };
@@ -158,11 +159,11 @@ fn all_are_defined_where_the_standard_says_and_compute_what_it_says() {
             if x87 && cfg!(miri) {
                 continue;
             }
-            // One, a few, and enough for vectors.
+            // Counts: one, a few, and enough for vectors.
             for count in [1, 3, if cfg!(miri) { 4 } else { 333 }] {
                 let unsigned = basic.name().contains("UNSIGNED") || basic.name().contains("UINT");
                 let low = if unsigned || op == PredefinedOp::Replace { 0 } else { -7 };
-                // A product with zero may be -0.
+                // A product with zero may be -0, so the factors are not zero.
                 let least = if op == PredefinedOp::Prod { 1 } else { 0 };
                 let mut numbers = || -> Vec<(i64, i64)> {
                     let mut one = || (rng.i64(low..8), rng.i64(0..8));
@@ -199,7 +200,7 @@ fn all_are_defined_where_the_standard_says_and_compute_what_it_says() {
     assert!(pairs > 3 * 380, "{pairs}");
 }
 
-/// What small whole numbers do not show of the formats that have no type in Rust.
+/// Rounding and order of the formats without a type in Rust, which small whole numbers do not test.
 #[test]
 fn half_and_quadruple_numbers_are_rounded_and_ordered() {
     let one = |op: PredefinedOp, name: &str, a: u128, b: u128| -> u128 {
@@ -210,7 +211,7 @@ fn half_and_quadruple_numbers_are_rounded_and_ordered() {
         inout.resize(16, 0);
         u128::from_le_bytes(inout.try_into().unwrap())
     };
-    // 1 + 2^-11 is half way to the next number, and the even one is 1; 65504 is the largest.
+    // 1 + 2^-11 lies half way to the next number, and 1 is the even of the two; 65504 is the largest number.
     assert_eq!(one(PredefinedOp::Sum, "MPI_REAL2", 0x3c00, 0x1000), 0x3c00);
     assert_eq!(one(PredefinedOp::Sum, "MPI_REAL2", 0x3c01, 0x1000), 0x3c02);
     assert_eq!(one(PredefinedOp::Prod, "MPI_REAL2", 0x7bff, 0x4000), 0x7c00, "infinity");

@@ -1,4 +1,4 @@
-//! Random types, with all constructors, each with its map.
+//! Random types of all constructors, each with its map.
 
 use crate::map::{Map, basic_map, block, extent, moved, padded, resized};
 use fastrand::Rng;
@@ -11,7 +11,7 @@ fn numbers(rng: &mut Rng, n: usize, range: std::ops::Range<i64>) -> Vec<i64> {
     (0..n).map(|_| rng.i64(range.clone())).collect()
 }
 
-/// A type and its map.
+/// Returns a type and its map.
 pub fn any(rng: &mut Rng, table: &Predefined, depth: usize) -> (Type, Map) {
     let all: Vec<Basic> = Basic::all().collect();
     if depth == 0 {
@@ -23,7 +23,7 @@ pub fn any(rng: &mut Rng, table: &Predefined, depth: usize) -> (Type, Map) {
         return (old, map);
     }
     let ext = extent(&map);
-    // Few entries, many times: what the long copy loops are for.
+    // Few entries with many repetitions exercise the long copy loops.
     if map.len() <= 8 && rng.u8(..) < 40 && !cfg!(miri) {
         return regular(rng, &old, &map);
     }
@@ -87,8 +87,7 @@ pub fn any(rng: &mut Rng, table: &Predefined, depth: usize) -> (Type, Map) {
     }
 }
 
-/// Many blocks, of lengths for which there may be special loops, next to each other, apart,
-/// backwards or at irregular places.
+/// Makes many blocks, of lengths for which there may be special loops: adjacent, apart, backwards or at irregular places.
 fn regular(rng: &mut Rng, old: &Type, map: &Map) -> (Type, Map) {
     let (n, length, ext) = (rng.usize(1..70), rng.i64(1..20), extent(map));
     let step = match rng.u8(0..4) {
@@ -113,7 +112,7 @@ fn regular(rng: &mut Rng, old: &Type, map: &Map) -> (Type, Map) {
     (Datatype::vector(Int, n, length, step, old).unwrap(), all)
 }
 
-/// A subarray or a process's share of a distributed array, element by element.
+/// Makes a subarray, or a process's part of a distributed array. The map is made element by element.
 fn array(rng: &mut Rng, old: &Type, map: &Map) -> (Type, Map) {
     let n = rng.usize(1..4);
     let sizes = numbers(rng, n, 1..6);
@@ -148,7 +147,7 @@ fn array(rng: &mut Rng, old: &Type, map: &Map) -> (Type, Map) {
             order,
         };
         let made = Datatype::darray(Int, array, old).unwrap();
-        // The place in the grid, by counting through it row by row.
+        // The coordinates in the grid, found by counting in row-major order.
         let mut place = vec![0; n];
         for _ in 0..rank {
             for d in (0..n).rev() {

@@ -1,4 +1,4 @@
-//! Reductions against the same computed on plain values.
+//! Reductions, compared with the same computation on plain values.
 
 use weft_datatype::{Basic, DatatypeError, ElementSpacing, OperandClass, PredefinedOp};
 use weft_fabric::Sge;
@@ -7,7 +7,7 @@ fn of(name: &str) -> Basic {
     Basic::all().find(|b| b.name() == name).expect(name)
 }
 
-/// Applies `op` at odd addresses, so that nothing relies on alignment.
+/// Applies `op` at odd addresses, so that reliance on alignment is found.
 fn apply(
     op: PredefinedOp,
     basic: Basic,
@@ -18,7 +18,8 @@ fn apply(
 ) -> Vec<u8> {
     let mut input = [&[0xaa][..], a].concat();
     let mut inout = [&[0xbb][..], b].concat();
-    // SAFETY: both vectors outlive the call, and nothing else refers to them meanwhile.
+    // SAFETY: `Sge::new` needs memory that is valid while in use: both vectors outlive the call, and nothing else refers to
+    // them.
     let (x, y) = unsafe {
         (Sge::new(input.as_mut_ptr().add(1), a.len()), Sge::new(inout.as_mut_ptr().add(1), b.len()))
     };
@@ -68,7 +69,7 @@ fn floating_point_and_complex() {
         }
     }
     check!("MPI_REAL", f32, [1.5, -2.0], [0.25, 3.0], Prod => [0.375, -6.0]);
-    // (1 + 2i)(3 - i) = 5 + 5i; counted in complex elements, so halve the arrays by hand.
+    // (1 + 2i)(3 - i) = 5 + 5i. Counts are in complex elements, so this does not use `check!`.
     let bytes = |v: [f64; 2]| v.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>();
     let complex = of("MPI_C_DOUBLE_COMPLEX");
     let run =
@@ -77,7 +78,8 @@ fn floating_point_and_complex() {
     assert_eq!(run(PredefinedOp::Sum), bytes([4.0, 1.0]));
 }
 
-/// Longer than any vector register, with a rest, so that every version of the loop runs.
+/// Long arrays give the results of single elements. They are longer than any vector register, with a remainder, so that every
+/// version of the loop runs.
 #[test]
 #[cfg_attr(miri, ignore = "slow")]
 fn long_arrays_compute_as_single_elements_do() {
@@ -86,7 +88,7 @@ fn long_arrays_compute_as_single_elements_do() {
         for op in PredefinedOp::ALL.into_iter().filter(|op| op.allowed(basic)) {
             let count = 531;
             let extent = basic.extent();
-            // Small bytes make numbers of all types, none of them NaN.
+            // Small bytes make numbers of all types, and no NaN.
             let mut random = || (0..count * extent).map(|_| rng.u8(..64)).collect::<Vec<u8>>();
             let (a, b) = (random(), random());
             let whole = apply(op, basic, ElementSpacing::Memory, count, &a, &b);
@@ -97,7 +99,7 @@ fn long_arrays_compute_as_single_elements_do() {
     }
 }
 
-/// The same bits as in place, for every operator and type, at lengths around those of vectors.
+/// `combine` gives the same bits as `apply`, for every operator and type, at lengths around those of vectors.
 #[test]
 fn results_in_memory_of_their_own_are_those_in_place() {
     let mut rng = fastrand::Rng::with_seed(9);
@@ -108,9 +110,10 @@ fn results_in_memory_of_their_own_are_those_in_place() {
                 let len = count * basic.size();
                 let mut bytes = |len| -> Vec<u8> { (0..len).map(|_| rng.u8(..)).collect() };
                 let (mut a, mut b, mut result) = (bytes(len + 1), bytes(len), bytes(len));
-                // SAFETY: the vectors outlive their use, and nothing else refers to them meanwhile.
+                // SAFETY: `Sge::new` needs memory that is valid while in use: the vectors outlive their use, and nothing else
+                // refers to them.
                 let sge = |data: &mut [u8]| unsafe { Sge::new(data.as_mut_ptr(), data.len()) };
-                // One of them lies oddly.
+                // One of the arrays is at an odd address.
                 let left = sge(&mut a).part(1, len);
                 let done = op.combine(basic, count, (left, sge(&mut b)), sge(&mut result));
                 let in_place = op.apply(basic, ElementSpacing::Packed, count, left, sge(&mut b));
@@ -144,7 +147,7 @@ fn truth_values_are_zero_or_one() {
     }
 }
 
-/// Elements of MPI_DOUBLE_INT in memory, with a mark in the gap.
+/// Returns elements of MPI_DOUBLE_INT in memory, with `gap` in the gap.
 fn double_int(pairs: &[(f64, i32)], gap: u8) -> Vec<u8> {
     let element =
         |&(v, i): &(f64, i32)| [&v.to_ne_bytes()[..], &i.to_ne_bytes(), &[gap; 4]].concat();
@@ -214,7 +217,8 @@ fn every_allowed_pair_computes_and_every_other_is_refused() {
                 computed += 1;
             } else {
                 let mut memory = memory;
-                // SAFETY: `memory` outlives the call; overlapping elements are refused unused.
+                // SAFETY: `Sge::new` needs memory that is valid while in use: `memory` outlives the call. The call is refused
+                // before it uses the overlapping elements.
                 let sge = unsafe { Sge::new(memory.as_mut_ptr(), memory.len()) };
                 let error = op.apply(basic, ElementSpacing::Memory, 3, sge, sge).unwrap_err();
                 let undefined = matches!(error, DatatypeError::Undefined { .. });
@@ -255,7 +259,7 @@ fn the_table_is_that_of_the_standard() {
     assert_eq!(text, "MPI_SUM is not defined on MPI_BYTE");
 }
 
-/// Against values whose ten bytes are written by hand: 1.0 is 8000000000000000 with exponent 3fff.
+/// Tests against values whose ten bytes are written by hand: 1.0 is 8000000000000000 with exponent 3fff.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod long_double {
     use super::*;
@@ -273,10 +277,10 @@ mod long_double {
 
     #[test]
     fn has_all_64_bits_of_mantissa_and_keeps_its_gap() {
-        // 1 + 2^-63 is the next number after 1, and lost in a double.
+        // 1 + 2^-63 is the next number after 1, and is rounded away in a double.
         let tiny = (1 << 63, 0x3fff - 63);
         assert_eq!(run(PredefinedOp::Sum, ONE, tiny), number((1 << 63) | 1, 0x3fff, 2));
-        // (1 + 2^-63) * 2^10000 is far beyond a double's exponents.
+        // (1 + 2^-63) * 2^10000 exceeds a double's exponents by far.
         let huge = (1 << 63, 0x3fff + 10000);
         assert_eq!(
             run(PredefinedOp::Prod, ((1 << 63) | 1, 0x3fff), huge),

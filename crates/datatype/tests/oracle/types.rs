@@ -1,8 +1,8 @@
-//! Random types against a type map that is a plain list, as the standard defines it: every entry
-//! is a basic type or a marker, and every constructor places copies of the list.
+//! Random types, compared with a type map that is a plain list, as the standard defines it: every entry is a basic type or a
+//! marker, and every constructor places copies of the list.
 //!
-//! The types are the same at every run. A failure names the seed of its type;
-//! `WEFT_ORACLE_SEED=n` tries that one alone, and any other number.
+//! The types are the same in every run. A failure names the seed of its type. `WEFT_ORACLE_SEED=n` tries only this seed; any
+//! other number also works.
 
 use crate::map::{Data, Map, bounds, bytes, data_bounds};
 use crate::random::any;
@@ -26,12 +26,13 @@ fn check(rng: &mut Rng, t: &Type, map: &Map) {
     let (first, len) = (first, (end - first) as usize);
     assert_eq!(t.span(count), Ok((first, len)), "{t:?} x {count}");
 
-    // Pack, whole and in pieces.
+    // Pack, completely and in pieces.
     let mut memory: Vec<u8> = (0..len).map(|_| rng.u8(..)).collect();
     let base = memory.as_mut_ptr().wrapping_offset(-first as isize);
     let expected: Vec<u8> = places.iter().map(|p| memory[(p - first) as usize]).collect();
     let mut out = vec![0u8; places.len()];
-    // SAFETY: `memory` is the span, `out` the packed size.
+    // SAFETY: `pack` needs the memory of the elements and room for the packed size: `memory` is the span, `out` has the
+    // packed size.
     unsafe { t.pack(base, count, out.as_mut_ptr()) };
     assert_eq!(out, expected, "{t:?} x {count}");
     out.fill(0);
@@ -39,7 +40,8 @@ fn check(rng: &mut Rng, t: &Type, map: &Map) {
     let mut skip = 0;
     loop {
         let piece = rng.usize(1..longest).min(out.len() - skip);
-        // SAFETY: a part of `out`, which is not otherwise used.
+        // SAFETY: `pack_range` needs the memory of the elements and a writable piece: the piece is a part of `out`, which
+        // nothing else uses.
         let done =
             unsafe { t.pack_range(base, count, skip, Sge::new(out.as_mut_ptr().add(skip), piece)) };
         assert_eq!(done, piece);
@@ -50,7 +52,7 @@ fn check(rng: &mut Rng, t: &Type, map: &Map) {
     }
     assert_eq!(out, expected, "{t:?} x {count} in pieces");
 
-    // Runs of a part: of all parts, if there are few.
+    // Runs of a part of the stream; if the stream is short, of all parts.
     let runs = |skip: usize, take: usize| {
         let mut listed = Vec::new();
         t.runs(count, skip, take, |at, len| listed.extend(at..at + len as i64));
@@ -74,7 +76,7 @@ fn check(rng: &mut Rng, t: &Type, map: &Map) {
     );
     assert!(joined || !t.contiguous());
 
-    // Unpack, whole and in pieces; what is not the type's stays. Where entries overlap, any may win.
+    // Unpack, completely and in pieces; bytes outside the type stay. If entries overlap, any of them may win.
     let mut sorted = places.clone();
     sorted.sort_unstable();
     let overlapping: Vec<i64> = sorted.windows(2).filter(|w| w[0] == w[1]).map(|w| w[0]).collect();
@@ -90,7 +92,8 @@ fn check(rng: &mut Rng, t: &Type, map: &Map) {
     }
     let start = memory.clone();
     let base = memory.as_mut_ptr().wrapping_offset(-first as isize);
-    // SAFETY: as for packing.
+    // SAFETY: `unpack` needs the memory of the elements and their packed form: `memory` is the span, `stream` has the packed
+    // size.
     unsafe { t.unpack(base, count, stream.as_ptr()) };
     assert_eq!(forget(&memory), forget(&expected), "{t:?} x {count} unpacked");
     memory.copy_from_slice(&start);
@@ -98,7 +101,8 @@ fn check(rng: &mut Rng, t: &Type, map: &Map) {
     let mut skip = 0;
     while skip < stream.len() {
         let piece = rng.usize(1..longest).min(stream.len() - skip);
-        // SAFETY: a part of `stream`, only read.
+        // SAFETY: `unpack_range` needs the memory of the elements and a readable piece: the piece is a part of `stream`, and
+        // is only read.
         skip += unsafe {
             let from = Sge::new(stream.as_ptr().add(skip).cast_mut(), piece);
             t.unpack_range(base, count, skip, from)
@@ -106,7 +110,7 @@ fn check(rng: &mut Rng, t: &Type, map: &Map) {
     }
     assert_eq!(forget(&memory), forget(&expected), "{t:?} x {count} unpacked in pieces");
 
-    // Elements of a part of the stream.
+    // Elements in a part of the stream.
     let ends: Vec<usize> = (0..3)
         .flat_map(|_| map.iter())
         .filter_map(|e| if let Data { len, .. } = e { Some(*len) } else { None })

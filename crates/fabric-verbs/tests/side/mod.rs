@@ -1,5 +1,5 @@
-//! Two ranks on two rails, which are the cables of the project's virtual machine, `vaN` to `vbN`: netem cuts and
-//! shapes them here.
+//! Two ranks on two rails, which are the cables of the project's virtual machine, `vaN` to `vbN`. Tests cut and shape the
+//! cables with netem.
 
 #![allow(dead_code)]
 
@@ -11,27 +11,27 @@ use weft_fabric::{Counter, Fabric, FabricExt, Head, PostOutcome, Region, RemoteA
 use weft_fabric_testing::{adapters, not_run};
 use weft_fabric_verbs::{Verbs, VerbsOptions};
 
-/// The rail that is not the one of the first connection of ranks 0 and 1.
+/// The rail of the secondary connection of ranks 0 and 1.
 pub const FURTHER: usize = 0;
 
-/// Bytes of the memory that ranks show each other.
+/// Size in bytes of the memory that ranks expose to each other.
 pub const LEN: usize = 4 << 20;
-/// Bytes that a round writes and reads, in parts of so many.
+/// Number of bytes that a round writes and reads, and size of its parts in bytes.
 pub const ROUND: usize = 1 << 20;
 pub const PART: usize = 32 << 10;
 pub const PARTS: usize = ROUND / PART;
 
-/// The shape of a cable is one for all tests.
+/// Lock for the cables, whose shape is shared by all tests.
 pub static CABLES: Mutex<()> = Mutex::new(());
 
-/// The two cables, unshaped again at the end.
+/// The two cables. The drop removes their shape.
 pub struct Cables {
     pub nodes: Vec<Vec<String>>,
     _alone: MutexGuard<'static, ()>,
 }
 
 impl Cables {
-    /// Both, or a loud word that there are none.
+    /// Takes both cables. If there are none, prints a notice and returns `None`.
     pub fn take() -> Option<Cables> {
         let nodes = adapters::nodes()?;
         let alone = CABLES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +51,7 @@ impl Cables {
         Some(cables)
     }
 
-    /// Gives the way out at one end the shape that netem is told.
+    /// Shapes the outgoing traffic at one end by these arguments of netem.
     pub fn shape(&self, end: &str, netem: &[&str]) {
         let words = ["qdisc", "replace", "dev", end, "root", "netem", "limit", "10000"];
         tc(&[&words, netem].concat()).unwrap();
@@ -59,7 +59,7 @@ impl Cables {
 
     pub fn free(&self) {
         for end in ["va0", "vb0", "va1", "vb1"] {
-            // Where there is no shape, this is an error.
+            // If there is no shape, `del` fails.
             let _ = tc(&["qdisc", "del", "dev", end, "root"]);
         }
     }
@@ -83,29 +83,29 @@ pub fn run(program: &str, words: &[&str]) -> Result<(), String> {
     output.status.success().then_some(()).ok_or_else(error)
 }
 
-/// Bytes that have left by an interface.
+/// Returns the number of bytes that an interface has sent.
 pub fn sent(interface: &str) -> u64 {
     let path = format!("/sys/class/net/{interface}/statistics/tx_bytes");
     std::fs::read_to_string(path).unwrap().trim().parse().unwrap()
 }
 
-/// Bytes that have left at both ends of each cable.
+/// Returns, for each cable, the number of bytes sent at both ends.
 pub fn carried() -> [u64; 2] {
     [0, 1].map(|rail| sent(&format!("va{rail}")) + sent(&format!("vb{rail}")))
 }
 
-/// One rank, connected with the other over both rails.
+/// A rank that is connected with the other rank over both rails.
 pub struct Side {
     pub verbs: Verbs,
-    /// The peer writes here.
+    /// Memory that the peer writes to.
     pub region: Region,
     pub theirs: RemoteAddr,
-    /// The peer reads from here.
+    /// Memory that the peer reads from.
     pub source: Region,
     pub their_source: RemoteAddr,
 }
 
-/// What is in the memory that rank 1 offers, and what rank 0 writes in a round.
+/// Returns byte `i` of a round: of the data that rank 0 writes, or, for round 0, of the memory that rank 1 exposes.
 pub fn content(round: u64, i: usize) -> u8 {
     ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15 ^ round << 17) >> 40) as u8
 }
@@ -175,11 +175,11 @@ impl Side {
         number.unwrap()
     }
 
-    /// Rank 0: opens the secondary rail.
+    /// Opens the secondary rail (called by rank 0).
     pub fn open(&self) {
         let done = self.verbs.counters().allocate();
         let from = self.source.local.part(0, 8);
-        // A counter may have been another's before.
+        // The counter may have been used before, so its value need not be zero.
         let mut posted = self.verbs.counters().value(done);
         self.tell(READY);
         assert_eq!(self.hear(), READY);
@@ -195,7 +195,8 @@ impl Side {
         assert!(self.verbs.rail_works(0, 1) && self.verbs.rail_works(1, 1));
     }
 
-    /// Posts part `i` of a round: written, and read back from what rank 1 offers; by turns over both rails.
+    /// Posts part `i` of a round over the rails in turn: writes it, and reads the same part of the memory that rank 1
+    /// exposes.
     pub fn post(&self, i: usize, into: Sge, done: Counter) {
         let (at, rail) = (i * PART, i % 2);
         let from = self.source.local.part(at, PART);
@@ -205,7 +206,7 @@ impl Side {
         self.verbs.read_over(rail, 1, into.part(at, PART), from, Some(done)).unwrap();
     }
 
-    /// Rank 1: looks at what was written, round by round.
+    /// Checks the written data, round by round (called by rank 1).
     pub fn serve(&self) {
         loop {
             match self.hear() {
@@ -223,7 +224,7 @@ impl Side {
 pub const READY: u64 = 1 << 40;
 pub const END: u64 = 1 << 41;
 
-/// Runs `first` on rank 0, while rank 1 looks at what is written, and then does `last`.
+/// Runs `first` on rank 0, while rank 1 checks the written data and then runs `last`.
 pub fn pair(
     cables: &Cables,
     change: fn(&mut VerbsOptions),
@@ -251,7 +252,7 @@ pub fn pair(
     });
 }
 
-/// One round of writes and reads; `between` is called when half of them are posted.
+/// Runs a round of writes and reads; `between` is called when half of them are posted.
 pub fn round(side: &Side, number: u64, between: impl FnOnce()) {
     let counters = side.verbs.counters();
     let done = counters.allocate();
