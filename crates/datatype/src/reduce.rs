@@ -7,26 +7,24 @@ use crate::soft::{F16, F128};
 use crate::{Basic, DatatypeError, PredefinedOp, Repr};
 use weft_fabric::Sge;
 
-/// How elements follow each other. The two differ only for pair types with gaps, such as
-/// `MPI_DOUBLE_INT`.
+/// Distance between elements. The variants differ only for pair types with gaps, such as `MPI_DOUBLE_INT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElementSpacing {
-    /// As arrays of the program: an extent apart.
+    /// As in arrays of the program: an extent apart.
     Memory,
-    /// As [`crate::Datatype::pack`] leaves them.
+    /// As in the packed form of [`crate::Datatype::pack`].
     Packed,
 }
 
 impl PredefinedOp {
-    /// Computes `inout[i] = input[i] op inout[i]` for `count` elements of `basic`, at any
-    /// alignment. Gaps of pair types are not touched. [`PredefinedOp::Replace`] copies `input`,
-    /// [`PredefinedOp::NoOp`] does nothing. Logical results are 0 or 1. `MPI_MINLOC` and `MPI_MAXLOC` keep
-    /// the lower index of equal values; a NaN wins over every number.
+    /// Computes `inout[i] = input[i] op inout[i]` for `count` elements of `basic`, at any alignment. Gaps of pair types are
+    /// not touched. [`PredefinedOp::Replace`] copies `input`, [`PredefinedOp::NoOp`] does nothing. Logical results are 0 or
+    /// 1. If values are equal, `MPI_MINLOC` and `MPI_MAXLOC` keep the lower index. A NaN wins over every number.
     ///
     /// Errors: [`DatatypeError::Undefined`] and [`DatatypeError::Unsupported`], before anything is changed.
     ///
     /// # Panics
-    /// If an element is too short for `count` elements.
+    /// If a piece of memory is too short for `count` elements.
     pub fn apply(
         self,
         basic: Basic,
@@ -59,8 +57,8 @@ impl PredefinedOp {
             inout.len()
         );
         let arrays = Arrays { count, stride, index, input: input.ptr(), inout: inout.ptr() };
-        // SAFETY: both elements were promised to be valid, and are long enough for what `Arrays`
-        // describes; a wider loop runs only where the processor has what it is compiled for.
+        // SAFETY: `reduce` needs valid arrays: whoever made the `Sge`s promised that they are valid, and they are long enough
+        // for the elements of `Arrays`. A wider loop runs only if the processor has the features for which it is compiled.
         unsafe {
             #[cfg(target_arch = "x86_64")]
             match level() {
@@ -75,11 +73,11 @@ impl PredefinedOp {
     }
 }
 
-/// Arrays from this length on, in bytes, are worth asking the processor for wider vectors.
+/// Minimum length in bytes of arrays for which wider vectors pay off the question to the processor.
 #[cfg(target_arch = "x86_64")]
 const WIDE_MIN: usize = 256;
 
-/// Two arrays: `count` elements `stride` bytes apart; a pair's index lies `index` bytes in.
+/// Two arrays of `count` elements, `stride` bytes apart. The index of a pair lies `index` bytes from the element's start.
 #[derive(Clone, Copy)]
 struct Arrays {
     count: usize,
@@ -90,34 +88,36 @@ struct Arrays {
 }
 
 impl Arrays {
-    /// [`reduce`](Arrays::reduce), compiled once more for wider vectors. The results are the same:
-    /// no operation is fused or reordered.
+    /// Runs [`reduce`](Arrays::reduce), compiled for the vectors of AVX2. The results are the same: no operation is fused or
+    /// reordered.
     ///
     /// # Safety
-    /// As there, and the processor must have AVX2.
+    /// The arrays must be valid for the elements of `self`, of type `basic`, and the processor must have AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     unsafe fn reduce_avx2(self, op: PredefinedOp, basic: Basic) {
-        // SAFETY: `reduce` has the same contract, except for the processor.
+        // SAFETY: `reduce` has the same contract, without the condition on the processor.
         unsafe { self.reduce(op, basic) }
     }
 
-    /// The same for AVX-512, which also multiplies and compares 64-bit integers.
+    /// Runs [`reduce`](Arrays::reduce), compiled for AVX-512, which also multiplies and compares 64-bit integers.
     ///
     /// # Safety
-    /// As there, and the processor must have these parts of AVX-512.
+    /// The arrays must be valid for the elements of `self`, of type `basic`, and the processor must have these parts of
+    /// AVX-512.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn reduce_avx512(self, op: PredefinedOp, basic: Basic) {
-        // SAFETY: `reduce` has the same contract, except for the processor.
+        // SAFETY: `reduce` has the same contract, without the condition on the processor.
         unsafe { self.reduce(op, basic) }
     }
 
     /// # Safety
-    /// The arrays must be valid for what `self` says, as elements of `basic`.
+    /// The arrays must be valid for the elements of `self`, of type `basic`.
     #[inline(always)]
     unsafe fn reduce(self, op: PredefinedOp, basic: Basic) {
-        // SAFETY: the caller's promise; `T` is always the machine's form of `basic`.
+        // SAFETY: each arm needs arrays of `T`: the caller promises elements of `basic`, and `T` is the machine's form of
+        // `basic`.
         unsafe {
             match (op, basic.repr()) {
                 (PredefinedOp::NoOp, _) => {}
@@ -176,14 +176,14 @@ impl Arrays {
         }
     }
 
-    /// `inout = f(input, inout)` for `count` values of `T`, `stride` bytes apart, `offset` bytes in.
+    /// Computes `inout = f(input, inout)` for `count` values of `T`, `stride` bytes apart, `offset` bytes from each start.
     ///
     /// # Safety
     /// The arrays must hold these values.
     #[inline(always)]
     unsafe fn each<T: Copy>(self, offset: usize, stride: usize, f: impl Fn(T, T) -> T) {
         for i in 0..self.count {
-            // SAFETY: the caller's promise; unaligned access throughout.
+            // SAFETY: the caller promises a value of `T` in each array at this place. All accesses are unaligned.
             unsafe {
                 let a = self.input.add(i * stride + offset).cast::<T>().read_unaligned();
                 let place = self.inout.add(i * stride + offset).cast::<T>();
@@ -192,10 +192,10 @@ impl Arrays {
         }
     }
 
-    /// [`each`](Arrays::each) for values without gaps.
+    /// Runs [`each`](Arrays::each) for values without gaps.
     ///
     /// # Safety
-    /// As there.
+    /// The arrays must hold `count` values of `T` without gaps.
     #[inline(always)]
     unsafe fn dense<T: Copy>(self, f: impl Fn(T, T) -> T) {
         // SAFETY: `each` has the same contract; values without gaps are `size_of::<T>()` bytes apart.
@@ -259,7 +259,8 @@ impl Arrays {
     /// The arrays must hold pairs of `T`.
     #[inline(always)]
     unsafe fn complex<T: Number>(self, op: PredefinedOp, negate: impl Fn(T) -> T) {
-        // SAFETY: the caller's promise; a sum is that of twice as many parts.
+        // SAFETY: `dense` needs arrays of `T` or `Complex<T>`, which the caller promises. A sum of complex numbers is a sum
+        // of twice as many parts.
         unsafe {
             match op {
                 PredefinedOp::Sum => Arrays { count: 2 * self.count, ..self }.dense(T::add),
@@ -270,7 +271,7 @@ impl Arrays {
     }
 
     /// # Safety
-    /// The arrays must hold values of type `V` with an index of type `I`, as `self` says.
+    /// The arrays must hold values of type `V` with an index of type `I`, at the places in `self`.
     #[inline(always)]
     unsafe fn locations<V: Number, I: Number>(self, least: bool) {
         // SAFETY: `locate` needs arrays of values with an index, of these types, which the caller promises.
@@ -284,12 +285,13 @@ impl Arrays {
     }
 
     /// # Safety
-    /// As for [`locations`](Arrays::locations).
+    /// The arrays must hold values of type `V` with an index of type `I`, at the places in `self`.
     #[inline(always)]
     unsafe fn locate<V: Number, I: Number>(self, wins: impl Fn(V, V) -> bool) {
         let word = size_of::<V>().max(size_of::<I>());
         let two = self.index == word && self.stride == 2 * word && cfg!(target_endian = "little");
-        // SAFETY: the caller's promise; two words are all of such an element.
+        // SAFETY: both functions need arrays of such pairs, which the caller promises, in elements of two words: tested by
+        // `two`.
         unsafe {
             match word {
                 4 if two => return self.locate_halves::<V, I>(wins),
@@ -298,7 +300,7 @@ impl Arrays {
             }
         }
         for i in 0..self.count {
-            // SAFETY: the caller's promise; unaligned access throughout.
+            // SAFETY: the caller promises a value and an index in each element of both arrays. All accesses are unaligned.
             unsafe {
                 let (a, b) = (self.input.add(i * self.stride), self.inout.add(i * self.stride));
                 let value = a.cast::<V>().read_unaligned();
@@ -313,16 +315,17 @@ impl Arrays {
         }
     }
 
-    /// [`locate`](Arrays::locate) for elements of two 64-bit words, in which value and index are
-    /// the low bytes: without branches, which the data would mislead, and as vectors.
+    /// Runs [`locate`](Arrays::locate) for elements of two 64-bit words whose low bytes are value and index. The loop has no
+    /// branches, which the processor would mispredict, and is vectorised.
     ///
     /// # Safety
-    /// As there, for such elements.
+    /// The arrays must hold such pairs, in elements of two 64-bit words.
     #[inline(always)]
     unsafe fn locate_words<V: Number, I: Number>(self, wins: impl Fn(V, V) -> bool) {
         let (values, indices) = (low::<V>(), low::<I>());
         for i in 0..self.count {
-            // SAFETY: the caller's promise; a word holds what is read from its start.
+            // SAFETY: the caller promises elements of two 64-bit words. `start` needs a number no longer than the word: `V`
+            // and `I` are.
             unsafe {
                 let a = self.input.cast::<[u64; 2]>().add(i).read_unaligned();
                 let place = self.inout.cast::<[u64; 2]>().add(i);
@@ -335,15 +338,16 @@ impl Arrays {
         }
     }
 
-    /// The same for elements of two 32-bit words.
+    /// Runs [`locate`](Arrays::locate) for elements of two 32-bit words.
     ///
     /// # Safety
-    /// As there.
+    /// The arrays must hold such pairs, in elements of two 32-bit words.
     #[inline(always)]
     unsafe fn locate_halves<V: Number, I: Number>(self, wins: impl Fn(V, V) -> bool) {
         let part = low::<V>() | low::<I>() << 32;
         for i in 0..self.count {
-            // SAFETY: the caller's promise; half a word holds what is read from its start.
+            // SAFETY: the caller promises elements of two 32-bit words. `start` needs a number no longer than the word: `V`
+            // and `I` are.
             unsafe {
                 let a = self.input.cast::<u64>().add(i).read_unaligned();
                 let place = self.inout.cast::<u64>().add(i);
@@ -360,29 +364,30 @@ impl Arrays {
     unsafe fn replace(self, offset: usize, len: usize) {
         for i in 0..self.count {
             let place = i * self.stride + offset;
-            // SAFETY: the caller's promise; `copy` allows the arrays to overlap.
+            // SAFETY: the caller promises `len` bytes at this place in both arrays; `copy` allows the arrays to overlap.
             unsafe { std::ptr::copy(self.input.add(place), self.inout.add(place), len) }
         }
     }
 }
 
-/// The bits of a `T` at the start of a little-endian word.
+/// Returns the mask of a `T` at the start of a little-endian word.
 const fn low<T>() -> u64 {
     u64::MAX >> (64 - 8 * size_of::<T>())
 }
 
-/// What lies at the start of a word.
+/// Returns the number at the start of a word.
 ///
 /// # Safety
 /// `T` must be a number, no longer than the word.
 #[inline(always)]
 unsafe fn start<W, T: Number>(word: W) -> T {
-    // SAFETY: the caller's promise; all bits are a number.
+    // SAFETY: the read needs a valid `T` inside the word: the caller promises a number no longer than the word, and all bits
+    // are valid for numbers.
     unsafe { (&raw const word).cast::<T>().read_unaligned() }
 }
 
-/// Whether the pair `a` replaces `b`: a NaN wins over every number; of equals, and of NaNs, the
-/// lower index.
+/// Returns true if the pair `a` replaces `b`. A NaN wins over every number. Among equal values, and among NaNs, the lower
+/// index wins.
 #[inline(always)]
 fn takes<V: Number, I: Number>(a: (V, I), b: (V, I), wins: impl Fn(V, V) -> bool) -> bool {
     let alike = !a.0.less(b.0) & !b.0.less(a.0);
@@ -390,7 +395,7 @@ fn takes<V: Number, I: Number>(a: (V, I), b: (V, I), wins: impl Fn(V, V) -> bool
     wins(a.0, b.0) | (nan & !other) | (alike & (nan == other) & a.1.less(b.1))
 }
 
-/// x87 numbers fill 10 of their 16 bytes.
+/// Reductions of x87 numbers, which use 10 of their 16 bytes.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 impl Arrays {
     /// # Safety
@@ -412,7 +417,8 @@ impl Arrays {
     /// The arrays must hold pairs of x87 numbers, each in 16 bytes.
     unsafe fn spaced_complex(self, op: PredefinedOp) {
         use crate::x87::{F80, Spaced};
-        // SAFETY: the caller's promise; `Spaced` has the layout of a C `long double`.
+        // SAFETY: the caller promises pairs of x87 numbers in 16 bytes each, and `Spaced` has the layout of a C `long
+        // double`.
         unsafe {
             match op {
                 PredefinedOp::Sum => {

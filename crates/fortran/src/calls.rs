@@ -1,5 +1,5 @@
-//! Programs that call every procedure by its interface, for tests: they are compiled and linked, so an entry that is missing or
-//! that has other arguments is noticed. They call nothing when they run.
+//! Programs for tests that call every procedure by its interface. They are compiled and linked, so an entry that is missing
+//! or that has other arguments is noticed. They make no calls when they run.
 
 use crate::data::{Procedure, ProcedureParameter, procedures};
 use crate::entries::has;
@@ -7,7 +7,7 @@ use crate::interfaces::{call, declared, distinct};
 use crate::kinds::CallVariant;
 use std::fmt::Write;
 
-/// How a program sees MPI.
+/// Method by which a program gets MPI's declarations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BindingForm {
     /// `include 'mpif.h'`.
@@ -18,10 +18,10 @@ pub enum BindingForm {
     MpiF08,
 }
 
-/// Procedures that `mpif.h` cannot have: their arguments are told by an interface alone.
+/// Procedures that `mpif.h` cannot have, since only an interface tells the types of their arguments.
 pub const NOT_INCLUDED: [&str; 3] = ["MPI_Sizeof", "MPI_Status_f082f", "MPI_Status_f2f08"];
 
-/// A variable that can be the argument for `p`.
+/// Returns the declaration of a variable that can be the argument for `p`.
 pub fn variable(p: &ProcedureParameter, way: CallVariant) -> String {
     let declared = declared(p, way);
     let kind = match p.kind.as_str() {
@@ -42,7 +42,7 @@ pub fn variable(p: &ProcedureParameter, way: CallVariant) -> String {
     format!("{kind} :: {}{bounds}", p.name)
 }
 
-/// A subroutine that calls `name`.
+/// Returns a subroutine that calls `name`.
 fn caller(procedure: &Procedure, name: &str, way: CallVariant, number: usize) -> String {
     let shown: Vec<_> = procedure.of(way.large()).filter(|p| !p.c_alone).collect();
     let functions: Vec<_> = shown.iter().filter(|p| !p.callback.is_empty()).collect();
@@ -70,7 +70,8 @@ fn caller(procedure: &Procedure, name: &str, way: CallVariant, number: usize) ->
     out
 }
 
-/// The program, and how many entries it calls. Its module is read once for all.
+/// Returns the program, and the number of entries that it calls. All calls are in one module, so that MPI's module is read
+/// only once.
 pub fn calls(form: BindingForm) -> (String, usize) {
     let uses = match form {
         BindingForm::Include => "",

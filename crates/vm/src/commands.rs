@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-/// A command in words.
+/// Returns a command as text.
 pub fn text(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
@@ -11,7 +11,7 @@ pub fn text(command: &Command) -> String {
 /// Runs a command without showing it, and returns its output.
 ///
 /// # Errors
-/// That it cannot be started or has failed, with all that it said.
+/// The command cannot be started, or it failed; with all its output.
 pub fn quiet(command: &mut Command) -> Result<String, String> {
     let text = text(command);
     let output =

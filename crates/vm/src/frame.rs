@@ -1,17 +1,17 @@
-//! What the host, the agents and `weft-vm-run` say to each other, over a virtio port or TCP.
+//! Protocol between the host, the agents and `weft-vm-run`, over a virtio port or TCP.
 //!
-//! A frame is one byte of kind, four of length (little endian), and the body: raw bytes for the
-//! data of a stream, JSON for the rest.
+//! A frame is one byte of kind, four bytes of length (little endian), and the body: raw bytes for stream data, JSON for
+//! everything else.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::io::{Error, ErrorKind, Read, Result, Write};
 
-/// How an agent runs what it is sent; the host says so once.
+/// Setup of an agent for commands; the host sends it once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentSetup {
     /// The environment of commands that come over TCP.
     pub environment: Vec<(String, String)>,
-    /// Put before the words of every limited command, as `setpriv --reuid=nobody`.
+    /// Words before the words of every limited command, such as `setpriv --reuid=nobody`.
     pub prefix: Vec<String>,
 }
 
@@ -20,17 +20,17 @@ pub struct AgentSetup {
 pub struct RunCommand {
     /// Program and arguments.
     pub words: Vec<String>,
-    /// Added to the agent's environment; none: what the set-up says.
+    /// Environment of the command; `None`: the environment of the setup.
     pub environment: Option<Vec<(String, String)>>,
-    /// Its working directory; none: `/tmp`.
+    /// Working directory of the command; `None`: `/tmp`.
     pub folder: Option<String>,
-    /// Under the set-up's prefix, or as the agent itself, root.
+    /// True if the command runs under the setup's prefix; otherwise it runs like the agent itself, as root.
     pub limited: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum VmFrame {
-    /// The agent is there.
+    /// The agent is ready.
     Ready,
     Setup(AgentSetup),
     Run(RunCommand),
@@ -41,13 +41,13 @@ pub enum VmFrame {
     Output(Vec<u8>),
     /// Standard error of the command.
     Errors(Vec<u8>),
-    /// Sent every second while a command runs, so that silence means trouble.
+    /// Sign of life, sent every second while a command runs, so that silence indicates a failure.
     Alive,
-    /// The command ended: its exit code, or 128 and the signal, as in a shell.
+    /// The command ended: its exit code, or 128 plus the signal, as in a shell.
     Ended(i32),
 }
 
-/// More than any frame holds: data comes in pieces of at most 64 KiB.
+/// Maximum size in bytes of a frame's body. Data comes in pieces of at most 64 KiB.
 const LONGEST: usize = 1 << 20;
 
 fn json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
@@ -82,7 +82,7 @@ pub fn write(to: &mut impl Write, frame: &VmFrame) -> Result<()> {
     to.flush()
 }
 
-/// Reads a frame; none at the end of the stream.
+/// Reads a frame; `None` at the end of the stream.
 pub fn read(from: &mut impl Read) -> Result<Option<VmFrame>> {
     let mut head = [0; 5];
     loop {

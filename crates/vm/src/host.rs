@@ -1,4 +1,4 @@
-//! What the machine must have: Debian's packages, installed here if we may.
+//! Requirements on this machine: Debian's packages, which are installed here if this user may do so.
 
 use super::commands::quiet;
 use super::log::Log;
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Packages of Debian that the virtual machine is built from, and whose programs run in it.
+/// Debian packages from which the virtual machine is built, and whose programs run in it.
 const PACKAGES: &[&str] = &[
     "qemu-system-x86",
     "busybox-static",
@@ -22,8 +22,8 @@ const PACKAGES: &[&str] = &[
     "rdmacm-utils",
 ];
 
-/// Why something is not to be had: the machine cannot run a virtual machine (which is no failure of
-/// what was to be tested), or something went wrong.
+/// Reason why the virtual machine is unavailable: this machine cannot run one (which is no failure of the code under test),
+/// or something failed.
 #[derive(Debug, PartialEq)]
 pub enum VmUnavailable {
     NotRun(String),
@@ -36,14 +36,14 @@ impl From<String> for VmUnavailable {
     }
 }
 
-/// apt-get, with no questions, and waiting for another one's lock.
+/// Returns an apt-get command that asks no questions, and waits for the lock of another apt-get.
 pub fn apt_get() -> Command {
     let mut command = Command::new("apt-get");
     command.env("DEBIAN_FRONTEND", "noninteractive").args([
         "-qq",
         "-o",
         "DPkg::Lock::Timeout=120",
-        // The user _apt often cannot write where the project lies.
+        // The user _apt often cannot write to the project's directory.
         "-o",
         "APT::Sandbox::User=root",
     ]);
@@ -54,7 +54,7 @@ pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Fails unless packages can be had; installs what is missing, as root.
+/// Installs missing packages, as root. Fails if packages are not available.
 pub fn prepare(log: &Log) -> Result<(), VmUnavailable> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return Err(VmUnavailable::NotRun("the virtual machine needs Linux on x86-64".to_owned()));
@@ -85,14 +85,14 @@ pub fn prepare(log: &Log) -> Result<(), VmUnavailable> {
     Ok(())
 }
 
-/// Reads the package lists anew.
+/// Updates the package lists.
 pub fn update() -> Result<(), String> {
     quiet(apt_get().arg("update"))
         .map(drop)
         .map_err(|e| explain("cannot read the package lists", &e))
 }
 
-/// An error of a program, with what is most often the reason, and no more lines than one reads.
+/// Returns a program's error with the most likely reason, cut to a few lines.
 pub fn explain(what: &str, error: &str) -> String {
     let says = |texts: &[&str]| texts.iter().any(|t| error.contains(t));
     let reason = if says(&["Could not resolve", "Temporary failure", "Could not connect"]) {
@@ -118,10 +118,10 @@ fn find(tool: &str) -> Option<std::path::PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// What dpkg knows of our packages, a line each: status and name.
+/// Returns dpkg's status of the packages, one line each: status and name.
 fn installed() -> String {
     let format = "${db:Status-Abbrev} ${Package}\n";
-    // It fails if it does not know one of them, and tells of the others all the same.
+    // dpkg-query fails if it does not know a package, but still reports the other packages.
     let output = Command::new("dpkg-query").args(["-W", "-f", format]).args(PACKAGES).output();
     output.map_or(String::new(), |o| String::from_utf8_lossy(&o.stdout).into_owned())
 }
@@ -152,7 +152,7 @@ pub fn room(folder: &Path, bytes: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// KVM can be used: the processor offers it and we may open it. A /dev/kvm on a processor without
+/// Returns true if KVM can be used: the processor offers it and this process may open it. A /dev/kvm on a processor without
 /// either flag belongs to paravirtual schemes that run no stock kernel.
 pub fn has_kvm() -> bool {
     let flags = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -163,7 +163,7 @@ pub fn has_kvm() -> bool {
     offered && fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok()
 }
 
-/// Numbers of user and group.
+/// Returns the numbers of user and group.
 pub fn user(name: &str) -> Result<(u32, u32), String> {
     match nix::unistd::User::from_name(name) {
         Ok(Some(user)) => Ok((user.uid.as_raw(), user.gid.as_raw())),

@@ -1,6 +1,5 @@
-//! `cargo xtask vm -- COMMAND`: runs a command in a small virtual machine whose kernel has soft-RoCE,
-//! so that code on verbs is tested against a real kernel's RDMA stack on any machine. CONTRIBUTING.md
-//! says what COMMAND sees inside.
+//! `cargo xtask vm -- COMMAND`: runs a command in a small virtual machine whose kernel has soft-RoCE, so that code on verbs
+//! is tested against the RDMA stack of a real kernel on any machine. CONTRIBUTING.md describes the environment of COMMAND.
 
 #![warn(missing_docs)]
 
@@ -23,14 +22,14 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Exit code for: this machine cannot run it. The one that automake's tests use.
+/// Exit code if this machine cannot run the virtual machine; the same code as in automake's tests.
 pub const NOT_RUN: u8 = 77;
-/// Exit code for: COMMAND took too long, as timeout(1).
+/// Exit code if COMMAND took too long; the same code as of timeout(1).
 pub const TIMED_OUT: u8 = 124;
-/// Exit code for: the virtual machine failed, not COMMAND.
+/// Exit code if the virtual machine failed, not COMMAND.
 pub const FAILED: u8 = 125;
 
-/// Runs COMMAND; its exit code, or one of those above, with a line that says why.
+/// Runs COMMAND. Returns its exit code, or a code above with a line that gives the reason.
 pub fn main(args: &VmArgs) -> ExitCode {
     let folder = root().join("target/vm");
     match in_folder(args, &folder) {
@@ -48,7 +47,7 @@ pub fn main(args: &VmArgs) -> ExitCode {
 
 fn in_folder(args: &VmArgs, folder: &Path) -> Result<u8, VmUnavailable> {
     fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
-    // Held until we end: two runs would share the output folder, the log and the processors.
+    // The lock is held until the end: two runs would share the output folder, the log and the processors.
     let lock = folder.join("lock");
     let lock = File::create(&lock).map_err(|e| {
         let name = lock.display();
@@ -66,7 +65,7 @@ fn in_folder(args: &VmArgs, folder: &Path) -> Result<u8, VmUnavailable> {
     result
 }
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 fn root() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.ancestors().nth(2).expect("this crate lies in crates/").to_owned()

@@ -1,10 +1,10 @@
-//! The options of `cargo xtask vm`, and what they mean inside.
+//! The options of `cargo xtask vm`, and their effect inside the virtual machine.
 
 use super::host;
 use super::run::AGENT;
 use std::path::{Path, PathBuf};
 
-/// What to run, and in what kind of virtual machine.
+/// The command to run, and the kind of virtual machine.
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit codes: COMMAND's own; 77 this machine cannot run it (a line NOT RUN says why); \
@@ -61,7 +61,7 @@ fn percent(text: &str) -> Result<f64, String> {
     number.ok().filter(|n| (0.0..=100.0).contains(n)).ok_or("a number from 0% to 100%".to_owned())
 }
 
-/// MTUs of the two ends of every rail.
+/// MTUs of the two ends of every rail, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Mtu(pub u32, pub u32);
 
@@ -78,19 +78,19 @@ fn octal(text: &str) -> Result<String, String> {
 }
 
 impl VmArgs {
-    /// How many virtual machines there are.
+    /// Returns the number of virtual machines.
     pub fn machines(&self) -> usize {
         if self.two { 2 } else { 1 }
     }
 
-    /// What is put before every word of COMMAND, and of what weft-vm-run sends.
+    /// Returns the words before the words of COMMAND, and of the commands of weft-vm-run.
     pub fn prefix(&self) -> Result<Vec<String>, String> {
         let mut all: Vec<String> = Vec::new();
         let mut add = |words: &[&str]| all.extend(words.iter().map(|w| (*w).to_owned()));
         if let Some(kib) = self.memlock {
             let bytes = kib.saturating_mul(1024);
             add(&["prlimit", &format!("--memlock={bytes}:{bytes}")]);
-            // Whoever has this capability is above the limit.
+            // A process with this capability is exempt from the limit.
             add(&["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"]);
         }
         if let Some(name) = &self.user {
@@ -101,7 +101,7 @@ impl VmArgs {
         Ok(all)
     }
 
-    /// The words of rails.sh's command line for machine `number`.
+    /// Returns the words of rails.sh's command line for machine `number`.
     pub fn rails(&self, number: usize) -> Vec<String> {
         let Mtu(one, other) = self.mtu;
         let mode = self.device_mode.clone().unwrap_or("-".to_owned());
@@ -115,7 +115,7 @@ impl VmArgs {
     }
 }
 
-/// The environment of COMMAND in machine `number`: ours, with what is different inside.
+/// Returns the environment of COMMAND in machine `number`: this process's own, with the differences inside.
 pub fn environment(number: usize, agent: &Path, out: &Path) -> Vec<(String, String)> {
     let ours = std::env::vars_os();
     let text = |(k, v): (std::ffi::OsString, std::ffi::OsString)| {
@@ -127,8 +127,8 @@ pub fn environment(number: usize, agent: &Path, out: &Path) -> Vec<(String, Stri
     all
 }
 
-/// The environment of what weft-vm-run starts: little, as with ssh, so that what relies on variables
-/// that no launcher passed on is noticed.
+/// Returns the environment of commands that weft-vm-run starts. It is small, as with ssh, so that code which relies on
+/// variables that no launcher passed on is noticed.
 pub fn remote(number: usize, agent: &Path, out: &Path) -> Vec<(String, String)> {
     let mut all = inside(number, agent, out);
     all.extend([("HOME", "/tmp"), ("SHELL", "/bin/sh")].map(|(k, v)| (k.to_owned(), v.to_owned())));
@@ -148,8 +148,8 @@ fn inside(number: usize, agent: &Path, out: &Path) -> Vec<(String, String)> {
     pairs.map(|(k, v)| (k.to_owned(), v)).to_vec()
 }
 
-/// The folders of `wanted` that lie under /tmp, each once and none in another: what of the host's
-/// /tmp stays visible.
+/// Returns the folders of `wanted` that lie under /tmp, each once and none inside another: the part of the host's /tmp that
+/// stays visible.
 pub fn kept(wanted: &[PathBuf]) -> Vec<PathBuf> {
     let mut all: Vec<&PathBuf> =
         wanted.iter().filter(|p| p.starts_with("/tmp") && p.components().count() > 2).collect();
@@ -163,7 +163,7 @@ pub fn kept(wanted: &[PathBuf]) -> Vec<PathBuf> {
     kept
 }
 
-/// A path as a word of the kernel's command line.
+/// Returns paths as a word of the kernel's command line.
 pub fn word(key: &str, paths: &[PathBuf]) -> Result<String, String> {
     let mut texts = Vec::new();
     for path in paths {

@@ -1,4 +1,4 @@
-//! QEMU: its command line, and a process that does not outlive us.
+//! QEMU: its command line, and a process that ends with this program.
 
 use super::host;
 use super::image::VmImage;
@@ -9,31 +9,31 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// What a virtual machine is like.
+/// Configuration of a virtual machine.
 pub struct MachineShape<'a> {
     pub image: &'a VmImage,
     pub cpus: usize,
-    /// MiB.
+    /// Memory in MiB.
     pub memory: usize,
-    /// The largest MTU of the rails, where they are devices of QEMU.
+    /// Maximum MTU of the rails in bytes, if they are devices of QEMU.
     pub mtu: u32,
-    /// What `init` reads, as `weft.agent=...`.
+    /// Words of the kernel's command line that `init` reads, such as `weft.agent=...`.
     pub words: &'a [String],
     /// The folder of the host that is mounted writable.
     pub out: &'a Path,
-    /// For the logs of the kernel and of QEMU.
+    /// The folder for the logs of the kernel and of QEMU.
     pub logs: &'a Path,
 }
 
 pub struct VirtualMachine {
     child: Child,
-    /// To the agent.
+    /// Connection to the agent.
     pub agent: UnixStream,
     logs: [PathBuf; 2],
 }
 
 impl VirtualMachine {
-    /// Starts machine `number`; `wires` are its network devices' ends of the cables to another one.
+    /// Starts machine `number`. `wires` are its network devices' ends of the cables to the other machine.
     pub fn start(
         shape: &MachineShape,
         number: usize,
@@ -42,13 +42,13 @@ impl VirtualMachine {
         let failed = |e: std::io::Error| format!("cannot start QEMU: {e}");
         let (agent, theirs) = UnixStream::pair().map_err(failed)?;
         let logs = ["console", "qemu"].map(|n| shape.logs.join(format!("{n}-{number}.log")));
-        // A console that is not there yet must not show the last run's end.
+        // A missing console log must not leave the end of the last run's log visible.
         fs::write(&logs[0], "").map_err(|e| format!("{}: {e}", logs[0].display()))?;
         let errors = File::create(&logs[1]).map_err(|e| format!("{}: {e}", logs[1].display()))?;
         for fd in wires.iter().chain([&theirs]) {
             inherit(fd.as_fd())?;
         }
-        // Should we be killed, the kernel kills QEMU too.
+        // If this program is killed, the kernel kills QEMU too.
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", "qemu-system-x86_64"])
@@ -60,18 +60,18 @@ impl VirtualMachine {
         Ok(VirtualMachine { child, agent, logs })
     }
 
-    /// Whether it has ended by itself.
+    /// Returns true if the machine has ended by itself.
     pub fn ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Ends it at once, as a power cut does.
+    /// Ends the machine immediately, like a power cut.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// What QEMU and the kernel said last, and before that why, if the kernel says so.
+    /// Returns the last lines of QEMU and of the kernel, preceded by the kernel's reason if it gave one.
     pub fn last_words(&self) -> String {
         let mut all = String::new();
         for path in &self.logs {
@@ -85,7 +85,7 @@ impl VirtualMachine {
     }
 }
 
-/// The lines of a log that name a reason, and its last ones.
+/// Returns the lines of a log that name a reason, and its last lines.
 fn last_words(text: &str) -> Vec<&str> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|l| !l.is_empty()).collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(12));
@@ -100,7 +100,7 @@ impl Drop for VirtualMachine {
     }
 }
 
-/// Lets children have a descriptor.
+/// Lets child processes inherit a descriptor.
 fn inherit(fd: BorrowedFd) -> Result<(), String> {
     fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty())).map(drop).map_err(|e| format!("fcntl: {e}"))
 }
@@ -115,7 +115,7 @@ fn arguments(
 ) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut add = |words: &[&str]| all.extend(words.iter().map(|w| (*w).to_owned()));
-    // The first accelerator that works is taken.
+    // QEMU takes the first accelerator that works.
     if kvm {
         add(&["-accel", "kvm"]);
     }
@@ -145,7 +145,7 @@ fn arguments(
     all
 }
 
-/// A path as QEMU's options want it: a comma is written twice.
+/// Returns a path in the syntax of QEMU's options: each comma is doubled.
 fn commas(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }

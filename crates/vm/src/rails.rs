@@ -1,23 +1,23 @@
-//! The adapters inside the virtual machine: what they have sent, and the loss that netem makes.
+//! The adapters inside the virtual machine: their counters of sent packets, and loss by netem.
 
 use super::commands::quiet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Where the kernel lists the adapters.
+/// Directory in which the kernel lists the adapters.
 const ADAPTERS: &str = "/sys/class/infiniband";
-/// More packets than are ever on their way: only `loss` may drop one.
+/// Maximum number of packets in netem's queue, more than are ever in flight: so packets are dropped only by `loss`.
 const QUEUE: &str = "10000";
 
 /// Adapters that end a cable, by the network devices that they are on.
 pub struct CableAdapters {
-    /// Of one end of the cables and of the other, as `rxe_va0`.
+    /// Names of the adapters at one end of the cables and at the other, such as `rxe_va0`.
     pub ends: [Vec<String>; 2],
 }
 
 impl CableAdapters {
-    /// Those of one machine, whose cables go from `vaN` to `vbN` (see `crates/vm/guest/rails.sh`).
+    /// Finds the adapters of this machine, whose cables go from `vaN` to `vbN` (see `crates/vm/guest/rails.sh`).
     pub fn find() -> Result<CableAdapters, String> {
         let names = adapters()?;
         let end = |prefix: &str| {
@@ -30,7 +30,7 @@ impl CableAdapters {
         Ok(CableAdapters { ends })
     }
 
-    /// Makes each network device lose this part of the packets on the way out, as `2%`; or none.
+    /// Makes each network device lose this part of the outgoing packets, such as `2%`. `None` ends the loss.
     pub fn lose(&self, part: Option<&str>) -> Result<(), String> {
         if let Some(part) = part {
             return self.impair(&["loss", part]);
@@ -42,7 +42,7 @@ impl CableAdapters {
         Ok(())
     }
 
-    /// Does this to what leaves by each network device, in the words of tc-netem(8).
+    /// Impairs the outgoing traffic of each network device, in the words of tc-netem(8).
     pub fn impair(&self, what: &[&str]) -> Result<(), String> {
         for name in self.ends.iter().flatten() {
             let device = name.trim_start_matches("rxe_");
@@ -53,13 +53,13 @@ impl CableAdapters {
         Ok(())
     }
 
-    /// Packets that each cable has carried, in both directions.
+    /// Returns the number of packets that each cable has carried, in both directions.
     pub fn carried(&self) -> Result<Vec<u64>, String> {
         let [one, other] = &self.ends;
         one.iter().zip(other).map(|(a, b)| Ok(sent_by(a)? + sent_by(b)?)).collect()
     }
 
-    /// Packets that netem has dropped since it was told to.
+    /// Returns the number of packets that netem has dropped since it was set up.
     pub fn dropped(&self) -> Result<u64, String> {
         let text = quiet(Command::new("tc").args(["-s", "-j", "qdisc", "show"]))?;
         drops(&text)
@@ -81,12 +81,12 @@ fn adapters() -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Packets that all adapters of this machine have sent.
+/// Returns the number of packets that all adapters of this machine have sent.
 pub fn sent() -> Result<u64, String> {
     adapters()?.iter().map(|name| sent_by(name)).sum()
 }
 
-/// Packets that an adapter has sent.
+/// Returns the number of packets that an adapter has sent.
 fn sent_by(name: &str) -> Result<u64, String> {
     let path = Path::new(ADAPTERS).join(name).join("ports/1/hw_counters/sent_pkts");
     let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -1,4 +1,4 @@
-//! One run: start the machines, make their rails, run COMMAND, wait.
+//! A run: starts the machines, makes their rails, runs COMMAND, waits.
 
 use super::frame::{self, AgentSetup, RunCommand, VmFrame};
 use super::host::VmUnavailable;
@@ -16,25 +16,24 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The variable that names the agent's program inside.
+/// Environment variable with the path of the agent's program, inside the virtual machine.
 pub const AGENT: &str = "WEFT_VM_AGENT";
 
-/// How often a boot is tried, and for how long. It takes seconds, even on a busy machine; but now and
-/// then (one of some twenty boots on a machine with many times more to do than processors) an emulated
-/// kernel comes to a halt before it has said a word.
+/// Time limits of the attempts to boot. A boot takes seconds, even on a busy machine. But sometimes (in about one of twenty
+/// boots on a machine with many times more work than processors) an emulated kernel hangs before its first message.
 const BOOT: [Duration; 3] =
     [Duration::from_secs(45), Duration::from_secs(60), Duration::from_secs(90)];
-/// How long one step of the preparation may take.
+/// Maximum time for a step of the preparation.
 const STEP: Duration = Duration::from_secs(90);
-/// How often the control file is read.
+/// Interval at which the control file is read.
 const GLANCE: Duration = Duration::from_millis(50);
-/// Two rails and what is not tested.
+/// Number of cables: two rails, and one that is not tested.
 const WIRES: usize = 3;
 
-/// What a machine's agent says; none when it is gone.
+/// Number of a machine and a frame of its agent; `None` when the agent is gone.
 type Event = (usize, Option<VmFrame>);
 
-/// A machine, and how far its command is.
+/// A machine, and the progress of its command.
 struct Guest {
     machine: VirtualMachine,
     state: State,
@@ -53,14 +52,14 @@ enum State {
     Killed,
 }
 
-/// Runs COMMAND in new machines; its exit code.
+/// Runs COMMAND in new machines. Returns its exit code.
 pub fn run(args: &VmArgs, image: &VmImage, folder: &Path, log: &Log) -> Result<u8, VmUnavailable> {
     let out = out_folder(folder)?;
     let agent = std::env::current_exe().map_err(|e| format!("our own program: {e}"))?;
     let here = std::env::current_dir().map_err(|e| format!("the working directory: {e}"))?;
     let mut wanted = vec![crate::root(), here.clone()];
     wanted.extend(agent.parent().map(Path::to_owned));
-    // Where cargo puts what it builds, if not into the project.
+    // Cargo's target directory, if it is not in the project.
     wanted.extend(std::env::var_os("CARGO_TARGET_DIR").map(|d| here.join(d)));
     for folder in &args.show {
         let path = fs::canonicalize(folder);
@@ -134,7 +133,7 @@ pub fn run(args: &VmArgs, image: &VmImage, folder: &Path, log: &Log) -> Result<u
     Ok(session.code())
 }
 
-/// Machines that wait for a command.
+/// Boots the machines until they wait for a command.
 fn boot<'a>(
     machines: usize,
     shape: &MachineShape,
@@ -158,7 +157,7 @@ fn boot<'a>(
     Err(last)
 }
 
-/// An empty folder that anyone may write to.
+/// Makes an empty folder that everybody may write to.
 fn out_folder(folder: &Path) -> Result<PathBuf, String> {
     let out = folder.join("out");
     let failed = |e: std::io::Error| format!("{}: {e}", out.display());
@@ -177,7 +176,7 @@ struct Session<'a> {
     guests: Vec<Guest>,
     events: Receiver<Event>,
     out: PathBuf,
-    /// Bytes of the control file that were obeyed.
+    /// Number of bytes of the control file that were executed.
     obeyed: usize,
     log: &'a Log,
 }
@@ -229,11 +228,11 @@ impl Session<'_> {
     fn run(&mut self, number: usize, run: RunCommand) -> Result<(), String> {
         self.guests[number].state = State::Running;
         self.send(number, &VmFrame::Run(run))?;
-        // COMMAND's standard input is empty, for both machines alike.
+        // COMMAND's standard input is empty, on both machines alike.
         self.send(number, &VmFrame::InputEnd)
     }
 
-    /// Waits for a step that COMMAND has no part in; more than `limit` is an error.
+    /// Waits for a step that does not belong to COMMAND. Exceeding `limit` is an error.
     fn wait(
         &mut self,
         limit: Duration,
@@ -247,7 +246,7 @@ impl Session<'_> {
         Err(format!("the virtual machine did not {what} within {limit:?}; it said last:{said}"))
     }
 
-    /// Passes on what the machines say, until all are `done` or time is over; whether they are.
+    /// Passes on the output of the machines until all are `done` or time is over. Returns true if all are done.
     fn watch(&mut self, limit: Duration, done: impl Fn(State) -> bool) -> Result<bool, String> {
         let end = Instant::now() + limit;
         loop {
@@ -299,7 +298,7 @@ impl Session<'_> {
         format!("virtual machine {number} ended by itself; it said last:{said}")
     }
 
-    /// Does what the control file's new lines say: `kill NUMBER`.
+    /// Executes the new lines of the control file: `kill NUMBER`.
     fn obey(&mut self) {
         let text = fs::read_to_string(self.out.join("control")).unwrap_or_default();
         let new = text.get(self.obeyed..).unwrap_or_default();
@@ -330,7 +329,8 @@ impl Session<'_> {
         }
     }
 
-    /// The first code that is not 0. All machines killed is a failure: nothing says how it went.
+    /// Returns the first exit code that is not 0. If all machines were killed, this is a failure, since there is no exit
+    /// code.
     fn code(&self) -> u8 {
         let codes = self.guests.iter().filter_map(|g| match g.state {
             State::Ended(code) => Some(code),
@@ -344,7 +344,7 @@ impl Session<'_> {
     }
 }
 
-/// A stream of a machine on ours: as it comes, or, of several machines, line by line with a label.
+/// A stream of a machine, shown on the stream of this program: as it comes, or, for several machines, by lines with a label.
 struct Lines {
     label: String,
     standard: bool,
@@ -363,7 +363,7 @@ impl Lines {
         }
     }
 
-    /// Shows a last line that has no end.
+    /// Shows an unfinished last line.
     fn end(&mut self, log: &Log) {
         if !self.part.is_empty() {
             self.add(b"\n", log);
@@ -372,7 +372,7 @@ impl Lines {
 
     fn show(&self, bytes: &[u8], log: &Log) {
         log.raw(bytes);
-        // Whoever closed our output wants no more of it.
+        // If our output is closed, the rest is discarded.
         if self.standard {
             let mut out = std::io::stdout().lock();
             let _ = out.write_all(bytes).and_then(|()| out.flush());
