@@ -1,4 +1,4 @@
-//! Named constants and special addresses, for the three ways.
+//! Named constants and special addresses, for the three ways to use MPI from Fortran.
 
 use crate::data::{self, Procedure};
 use std::fmt::Write;
@@ -18,7 +18,7 @@ pub const HANDLES: [&str; 11] = [
     "MPI_Win",
 ];
 
-/// Variables whose addresses mean something: Fortran's name, bounds, and the name of the common block.
+/// Variables with special addresses: Fortran's name, bounds, and the name of the common block.
 const ADDRESSES: [(&str, &str, &str); 10] = [
     ("MPI_BOTTOM", "", "weft_bottom"),
     ("MPI_IN_PLACE", "", "weft_in_place"),
@@ -32,7 +32,7 @@ const ADDRESSES: [(&str, &str, &str); 10] = [
     ("MPI_ARGVS_NULL", "(1,1)", "weft_argvs_null"),
 ];
 
-/// A constant as Fortran has it: type, name, value.
+/// A constant in Fortran: type, name, value.
 struct Value {
     c_type: String,
     name: String,
@@ -46,7 +46,8 @@ fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// Constants with numbers. Strings are one character shorter than in C, which counts the NUL; places in a status count from 1.
+/// Returns the constants with numbers. String lengths are one less than in C, which counts the NUL. Places in a status count
+/// from 1.
 fn values() -> Vec<Value> {
     let all = data::constants();
     let resolved = |value: &str| {
@@ -85,7 +86,7 @@ fn values() -> Vec<Value> {
     own.into_iter().chain(values).collect()
 }
 
-/// The constants of `mpi_f08`, or those of `mpi`, whose handles are integers.
+/// Returns the constants of `mpi_f08`, or of `mpi`, in which handles are integers.
 pub fn declarations(typed: bool) -> String {
     let mut out = String::new();
     for Value { c_type, name, number } in values() {
@@ -118,7 +119,7 @@ pub fn declarations(typed: bool) -> String {
     out
 }
 
-/// The module of types and constants that `mpi_f08` uses.
+/// Returns the module of types and constants that `mpi_f08` uses.
 pub fn types_module() -> String {
     let mut out = String::from(
         "module mpi_f08_types\n  use, intrinsic :: iso_c_binding, only: c_int\n  implicit none\n  \
@@ -159,10 +160,11 @@ pub fn types_module() -> String {
     out
 }
 
-/// `mpif.h`, which is read in fixed and in free form: nothing stands before column 7 or behind column 72.
+/// Returns `mpif.h`, which is valid in fixed and in free form: no text is before column 7 or after column 72.
 pub fn mpif(procedures: &[Procedure]) -> String {
     let mut out = String::from("! mpif.h of Weft, for the MPI 5.0 standard ABI\n");
-    // With long integers the arguments of all procedures would be too long. A compiler does not report that, so the file says it.
+    // If integers were long, the arguments of all procedures would be too long. A compiler does not report this, so the file
+    // checks it.
     out.push_str(
         "! An INTEGER must have 4 bytes here: compile without -fdefault-integer-8 or -i8.\n",
     );

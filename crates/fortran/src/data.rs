@@ -1,4 +1,4 @@
-//! The standard's procedures and parameters, each Fortran parameter beside its C type.
+//! The standard's procedures and parameters. Each Fortran parameter has its C type.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,24 +8,24 @@ const FUNCTIONS: &str = include_str!("../../abi/data/functions.csv");
 const TYPES: &str = include_str!("../../abi/data/types.csv");
 const CONSTANTS: &str = include_str!("../../abi/data/constants.csv");
 
-/// A procedure that Fortran has, a callback's interface, or a predefined callback.
+/// A procedure of Fortran, the interface of a callback, or a predefined callback.
 #[derive(Clone, Debug)]
 pub struct Procedure {
-    /// As in C: `MPI_Send`.
+    /// Name as in C: `MPI_Send`.
     pub name: String,
-    /// Whether `mpif.h` and `mpi` have it.
+    /// True if `mpif.h` and `mpi` have the procedure.
     pub f90: bool,
-    /// Whether `mpi_f08` has it.
+    /// True if `mpi_f08` has the procedure.
     pub f08: bool,
-    /// Whether it is the interface of a callback.
+    /// True if this is the interface of a callback.
     pub callback: bool,
-    /// Whether it gives no error code.
+    /// True if the procedure has no error code.
     pub silent: bool,
-    /// Whether it is a predefined callback: the interface that it has.
+    /// For a predefined callback: the interface that it has.
     pub predefined: Option<String>,
-    /// All of Fortran's parameters but `ierror`, and those that C alone has.
+    /// All Fortran parameters except `ierror`, and the parameters that only C has.
     pub parameters: Vec<ProcedureParameter>,
-    /// What C's function returns, and that of the large count; none where C has no such function.
+    /// Return types of the C function and of its large-count function; `None` if C has no such function.
     pub returns: [Option<String>; 2],
 }
 
@@ -34,38 +34,38 @@ pub struct Procedure {
 pub struct ProcedureParameter {
     /// Fortran's name.
     pub name: String,
-    /// The standard's word for what it is.
+    /// Kind of the parameter, in the standard's word.
     pub kind: String,
     /// `in`, `out` or `inout`.
     pub direction: String,
-    /// The parameter that says how many elements an array has, `*`, a constant, or nothing.
+    /// Length of an array: the name of a parameter, `*`, a constant, or empty.
     pub length: String,
-    /// C's type without `const`, brackets as `[]`; of the function, and of the one of large counts.
+    /// C type without `const`, with brackets as `[]`, in the C function and in its large-count function.
     pub types: [String; 2],
-    /// The interface that a callback must have.
+    /// Interface that the callback must have; empty for other parameters.
     pub callback: String,
-    /// Whether C alone has it.
+    /// True if only C has the parameter.
     pub c_alone: bool,
-    /// Whether only the function of large counts has it.
+    /// True if only the large-count function has the parameter.
     pub large_only: bool,
-    /// Whether Fortran's interface says an intent.
+    /// True if Fortran's interface declares an intent.
     pub intent: bool,
-    /// Whether the buffer stays in use after the call.
+    /// True if the buffer stays in use after the call.
     pub asynchronous: bool,
 }
 
 impl ProcedureParameter {
-    /// Whether the caller sets it.
+    /// Returns true if the caller sets the parameter.
     pub fn is_in(&self) -> bool {
         self.direction != "out"
     }
 
-    /// Whether the call sets it.
+    /// Returns true if the call sets the parameter.
     pub fn is_out(&self) -> bool {
         self.direction != "in"
     }
 
-    /// Whether C has an array.
+    /// Returns true if the parameter is an array in C.
     pub fn is_array(&self) -> bool {
         self.types.iter().any(|t| t.contains('['))
             || (self.kind == "STATUS" && !self.length.is_empty())
@@ -73,41 +73,41 @@ impl ProcedureParameter {
 }
 
 impl Procedure {
-    /// The parameters of the function, or of the one of large counts.
+    /// Returns the parameters of the function, or of the large-count function.
     pub fn of(&self, large: bool) -> impl Iterator<Item = &ProcedureParameter> {
         self.parameters.iter().filter(move |p| large || !p.large_only)
     }
 
-    /// Whether it gives an error code.
+    /// Returns true if the procedure has an error code.
     pub fn has_error(&self) -> bool {
         !self.silent
     }
 
-    /// Reports whether the procedure takes callbacks.
+    /// Returns true if the procedure takes callbacks.
     pub fn takes_callbacks(&self) -> bool {
         self.parameters.iter().any(|p| !p.callback.is_empty())
     }
 
-    /// Reports whether `mpi_f08` binds the procedure to C. C's descriptors describe sections of arrays, and strings, too. All
-    /// other procedures have Fortran's conventions: logicals and callbacks need them, and a tool can replace such procedures (MPI
-    /// 5.0, section 19.1.5).
+    /// Returns true if `mpi_f08` binds the procedure to C. C's descriptors describe sections of arrays, and strings, too. All
+    /// other procedures have Fortran's conventions: logicals and callbacks need them, and a tool can replace such procedures
+    /// (MPI 5.0, section 19.1.5).
     pub fn is_bound_to_c(&self) -> bool {
         self.find("BUFFER").is_some() && !self.takes_callbacks()
     }
 
-    /// The parameter of this kind, if it has one.
+    /// Returns the first parameter of this kind, if there is one.
     pub fn find(&self, kind: &str) -> Option<&ProcedureParameter> {
         self.parameters.iter().find(|p| p.kind == kind)
     }
 }
 
-/// The rows of a table, by column.
+/// Returns the rows of a table, as maps from column to value.
 fn rows(text: &str) -> Vec<HashMap<String, String>> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
     reader.deserialize().map(|row| row.expect("the standard's data can be read")).collect()
 }
 
-/// C's types of a function's parameters.
+/// Returns the C types of a function's parameters.
 fn c_types(parameters: &str) -> Vec<String> {
     let one = |text: &str| {
         let text = text.trim().trim_start_matches("const ");
@@ -135,15 +135,15 @@ fn parameter(row: &HashMap<String, String>) -> ProcedureParameter {
     }
 }
 
-/// C's parameters of each function as the standard writes them, by its name in small letters.
+/// Returns the C parameters of each function as the standard writes them, by the function's name in lower case.
 pub fn signatures() -> HashMap<String, String> {
     rows(FUNCTIONS).iter().map(|f| (f["name"].to_lowercase(), f["parameters"].clone())).collect()
 }
 
-/// What C's callbacks return, and the types of their parameters, by the name of the type.
+/// Returns the return type and parameter types of C's callbacks, by the name of the callback's type.
 pub fn callback_signatures() -> HashMap<String, (String, Vec<String>)> {
     let one = |row: &HashMap<String, String>| {
-        // `int (MPI_Copy_function)(MPI_Comm comm, ...)`
+        // The format is `int (MPI_Copy_function)(MPI_Comm comm, ...)`.
         let (returns, rest) = row["c_declaration"].split_once(" (")?;
         let (name, parameters) = rest.split_once(")(")?;
         let types = c_types(parameters.trim_end_matches(')'));
@@ -152,7 +152,7 @@ pub fn callback_signatures() -> HashMap<String, (String, Vec<String>)> {
     rows(TYPES).iter().filter_map(one).collect()
 }
 
-/// All procedures that a Fortran program can name, with callbacks and predefined callbacks.
+/// Returns all procedures that a Fortran program can name, with callbacks and predefined callbacks.
 pub fn procedures() -> Vec<Procedure> {
     let functions: HashMap<String, (String, Vec<String>)> = rows(FUNCTIONS)
         .iter()
@@ -194,17 +194,17 @@ pub fn procedures() -> Vec<Procedure> {
     rows(PROCEDURES).iter().filter(|row| fortran(row)).map(one).collect()
 }
 
-/// A named constant: its name, C's type, and its value or the name of the one that it equals.
+/// A named constant: its name, C type, and value or the name of an equal constant.
 pub struct NamedConstant {
-    /// As in C.
+    /// Name as in C.
     pub name: String,
-    /// C's type; empty for plain numbers.
+    /// C type; empty for plain numbers.
     pub c_type: String,
-    /// Decimal, hexadecimal, or another constant's name.
+    /// A decimal or hexadecimal number, or the name of another constant.
     pub value: String,
 }
 
-/// All constants of the ABI.
+/// Returns all constants of the ABI.
 pub fn constants() -> Vec<NamedConstant> {
     let one = |row: &HashMap<String, String>| NamedConstant {
         name: row["name"].clone(),

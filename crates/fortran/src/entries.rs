@@ -1,4 +1,4 @@
-//! The C sources: an entry point for each procedure and way.
+//! The C sources: an entry point for each procedure and way of calling.
 
 use crate::data::{Procedure, ProcedureParameter};
 use crate::kinds::{self, ArgumentRow, CallVariant, outlives};
@@ -9,7 +9,7 @@ use std::fmt::Write;
 pub const BY_HAND: [&str; 4] =
     ["MPI_Sizeof", "MPI_F_sync_reg", "MPI_Status_f082f", "MPI_Status_f2f08"];
 
-/// What the linker calls a procedure, without `p` in front and `_` behind.
+/// Returns the linker's name of a procedure, without `p` in front and `_` at the end.
 pub fn linker_name(procedure: &Procedure, way: CallVariant) -> String {
     let name = procedure.name.to_lowercase();
     let large = if way == CallVariant::Large { "_c" } else { "" };
@@ -21,7 +21,7 @@ pub fn linker_name(procedure: &Procedure, way: CallVariant) -> String {
     }
 }
 
-/// Whether a way has this procedure.
+/// Returns true if the procedure exists in this way of calling.
 pub fn has(procedure: &Procedure, way: CallVariant) -> bool {
     let plain = !procedure.callback && procedure.predefined.is_none();
     plain
@@ -32,10 +32,11 @@ pub fn has(procedure: &Procedure, way: CallVariant) -> bool {
         }
 }
 
-/// A statement behind the call: copies wait for requests to be complete, and the library is told of this compiler.
+/// Returns the statement after the call. For completions it frees copies that waited for the request; after initialisation it
+/// tells the library about this compiler.
 fn completion(procedure: &Procedure) -> &'static str {
     match procedure.name.as_str() {
-        // MPICH takes it only then.
+        // MPICH accepts this only after initialisation.
         "MPI_Init" | "MPI_Init_thread" | "MPI_Session_init" => {
             "if (rc == MPI_SUCCESS) weft_begin();"
         }
@@ -58,7 +59,7 @@ fn completion(procedure: &Procedure) -> &'static str {
     }
 }
 
-/// Persistent requests begin again: a statement in front of the call.
+/// Returns the statement before the call, for calls that start persistent requests.
 fn beginning(procedure: &Procedure) -> &'static str {
     match procedure.name.as_str() {
         "MPI_Start" => "weft_started(1, request);",
@@ -67,7 +68,7 @@ fn beginning(procedure: &Procedure) -> &'static str {
     }
 }
 
-/// What C's function is given for `p`, and the arguments that views stand for.
+/// The arguments of the C function, and the replacements by views of buffers.
 struct Arguments<'a> {
     rows: Vec<(&'a ProcedureParameter, ArgumentRow)>,
     views: Vec<(String, String)>,
@@ -93,7 +94,7 @@ fn arguments(procedure: &Procedure, way: CallVariant) -> Arguments<'_> {
 }
 
 impl Arguments<'_> {
-    /// Buffers come first: what is asked of a communicator depends on them.
+    /// Returns the statements before the call. Buffers come first, since queries about a communicator depend on them.
     fn before(&self) -> String {
         let (buffers, rest): (Vec<_>, Vec<_>) =
             self.rows.iter().partition(|(p, _)| p.kind == "BUFFER");
@@ -101,7 +102,7 @@ impl Arguments<'_> {
         lines.filter(|line| !line.is_empty()).map(|line| format!("    {line}\n")).collect()
     }
 
-    /// Requests come first: what is kept for them needs their numbers.
+    /// Returns the statements after the call. Requests come first, since memory that is kept for a request needs its number.
     fn after(&self) -> String {
         let requests = |(p, _): &&(&ProcedureParameter, ArgumentRow)| p.kind == "REQUEST";
         let (first, rest): (Vec<_>, Vec<_>) = self.rows.iter().partition(requests);
@@ -129,7 +130,7 @@ impl Arguments<'_> {
     }
 }
 
-/// Writes one entry point.
+/// Writes an entry point.
 fn entry(out: &mut String, procedure: &Procedure, way: CallVariant) {
     let name = linker_name(procedure, way);
     let large = if way == CallVariant::Large { "_c" } else { "" };
@@ -150,7 +151,7 @@ fn entry(out: &mut String, procedure: &Procedure, way: CallVariant) {
         writeln!(out, "    weft_ierror(ierror, rc);\n}}\n").unwrap();
     } else {
         let given = arguments.given();
-        // What follows the level is C's.
+        // The arguments after the level exist only in C.
         let given = if procedure.name == "MPI_Pcontrol" { "*level".to_owned() } else { given };
         writeln!(out, "    return WEFT_C({c_name})({given});\n}}\n").unwrap();
     }
@@ -161,7 +162,7 @@ pub fn profiled(name: &str) -> String {
     format!("#define WEFT_PROFILED\n#include \"{name}\"\n")
 }
 
-/// The C file of a way.
+/// Returns the C file of a way of calling.
 pub fn file(procedures: &[Procedure], way: CallVariant) -> String {
     let mut out = String::from("#include \"weft_fortran.h\"\n\n");
     for procedure in procedures.iter().filter(|p| has(p, way)) {
@@ -178,7 +179,7 @@ pub fn entry_of(procedure: &Procedure, way: CallVariant) -> String {
     linker_name(procedure, way)
 }
 
-/// Declarations that let the library lack a function: it is told when it is called.
+/// Returns declarations that let the library lack a function: the entry reports the lack when it is called.
 pub fn weak(procedures: &[Procedure]) -> String {
     let mut out = String::from("/* Functions that the library may lack. */\n");
     for procedure in

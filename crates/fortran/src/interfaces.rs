@@ -1,4 +1,4 @@
-//! The modules `mpi` and `mpi_f08`: an interface for each procedure, made of the same data as its entry point.
+//! The modules `mpi` and `mpi_f08`: an interface for each procedure, generated from the same data as its entry point.
 
 use crate::constants;
 use crate::data::{Procedure, ProcedureParameter};
@@ -6,7 +6,7 @@ use crate::entries::{self, has, linker_name};
 use crate::kinds::{CallVariant, handle, handle_type};
 use std::fmt::Write;
 
-/// Fortran's integer for C's.
+/// Returns Fortran's integer type for C's.
 fn integer(c_type: &str) -> &'static str {
     match c_type.trim_end_matches("[]").trim_end_matches('*').trim() {
         "MPI_Aint" => "integer(MPI_ADDRESS_KIND)",
@@ -16,13 +16,13 @@ fn integer(c_type: &str) -> &'static str {
     }
 }
 
-/// A type with what stands behind the name.
+/// A type, and the bounds after the name.
 pub struct Declared {
     pub kind: String,
     pub bounds: &'static str,
 }
 
-/// How an interface declares `p`.
+/// Returns the declaration of `p` in an interface.
 pub fn declared(p: &ProcedureParameter, way: CallVariant) -> Declared {
     let old = way == CallVariant::Old;
     let status = if old { "integer" } else { "type(MPI_Status)" };
@@ -61,7 +61,7 @@ pub fn declared(p: &ProcedureParameter, way: CallVariant) -> Declared {
     }
 }
 
-/// The integer of a number: callbacks have no C type of their own here, their kind says it.
+/// Returns the integer type of a number. Parameters of callbacks have no C type here, so their kind determines it.
 fn number(p: &ProcedureParameter, way: CallVariant) -> &'static str {
     match (p.types[usize::from(way.large())].as_str(), p.kind.as_str()) {
         ("", "OFFSET") => "integer(MPI_OFFSET_KIND)",
@@ -71,7 +71,7 @@ fn number(p: &ProcedureParameter, way: CallVariant) -> &'static str {
     }
 }
 
-/// The intent of an argument of `mpi_f08`. Callbacks and buffers that are written say none.
+/// Returns the intent of an argument of `mpi_f08`. Callbacks, and buffers that the call writes, declare none.
 fn intent(p: &ProcedureParameter) -> &'static str {
     let silent = ["FUNCTION", "POLYFUNCTION", "C_BUFFER3", "C_BUFFER4"];
     let buffer = p.kind == "BUFFER";
@@ -84,7 +84,7 @@ fn intent(p: &ProcedureParameter) -> &'static str {
     }
 }
 
-/// `name(a, b, c)` in lines of a length that every compiler reads.
+/// Formats `name(a, b, c)` in lines of a length that every compiler accepts.
 pub fn call(name: &str, arguments: &[&str]) -> String {
     let mut out = format!("{name}(");
     let mut width = out.len();
@@ -101,14 +101,14 @@ pub fn call(name: &str, arguments: &[&str]) -> String {
     out
 }
 
-/// How an interface is written.
+/// Style of an interface.
 struct Style<'a> {
     /// The name of the procedure.
     name: &'a str,
-    /// What the linker calls it, where it is C's.
+    /// The linker's name, if the procedure is bound to C.
     binding: Option<String>,
     way: CallVariant,
-    /// Whether it is a callback, whose arguments say no intent.
+    /// True for a callback, whose arguments declare no intent.
     callback: bool,
 }
 
@@ -148,13 +148,13 @@ fn interface(out: &mut String, procedure: &Procedure, style: &Style) {
     writeln!(out, "   end {end}").unwrap();
 }
 
-/// Kinds of eight bytes are one to Fortran.
+/// Returns true if Fortran can tell the large-count parameter from the other. Kinds of eight bytes are the same for Fortran.
 fn told_apart(p: &ProcedureParameter) -> bool {
     let plain = |way| declared(p, way).kind == "integer";
     plain(CallVariant::New) != plain(CallVariant::Large)
 }
 
-/// Whether Fortran can tell the large count's interface from the other one.
+/// Returns true if Fortran can tell the large-count interface from the other.
 pub fn distinct(procedure: &Procedure) -> bool {
     let mut all = procedure.of(true).filter(|p| !p.c_alone);
     all.any(|p| p.large_only || told_apart(p)) && procedure.find("POLYFUNCTION").is_none()
@@ -184,7 +184,7 @@ fn of_f08(out: &mut String, procedure: &Procedure, prefix: &str) {
     }
 }
 
-/// The name of a specific procedure, as the standard has it.
+/// Returns the name of a specific procedure in the standard.
 fn specific(procedure: &Procedure, way: CallVariant) -> String {
     let linker = linker_name(procedure, way);
     format!("{}{}", procedure.name, &linker[procedure.name.len()..])
@@ -194,7 +194,7 @@ fn of_f90(out: &mut String, procedure: &Procedure, prefix: &str) {
     let name = format!("{prefix}{}", procedure.name);
     let plain = Style { name: &name, binding: None, way: CallVariant::Old, callback: false };
     if procedure.name == "MPI_Sizeof" {
-        // The size stands in the descriptor alone.
+        // Only the descriptor contains the size.
         let binding = Some(format!("{}mpi_sizeof_", prefix.to_lowercase()));
         return interface(out, procedure, &Style { binding, way: CallVariant::New, ..plain });
     }
@@ -212,7 +212,7 @@ fn of_f90(out: &mut String, procedure: &Procedure, prefix: &str) {
     out.push_str("  end interface\n  interface\n");
 }
 
-/// The module of a way.
+/// Returns the module of a way of calling.
 pub fn module(procedures: &[Procedure], way: CallVariant) -> String {
     let old = way == CallVariant::Old;
     let name = if old { "mpi" } else { "mpi_f08" };
@@ -252,7 +252,7 @@ pub fn module(procedures: &[Procedure], way: CallVariant) -> String {
     out
 }
 
-/// Predefined callbacks, which both modules call by the same names.
+/// Writes the interface of a predefined callback, which has the same name in both modules.
 fn predefined(out: &mut String, procedure: &Procedure, way: CallVariant) {
     let has = if way == CallVariant::Old { procedure.f90 } else { procedure.f08 };
     if has {
@@ -264,7 +264,7 @@ fn predefined(out: &mut String, procedure: &Procedure, way: CallVariant) {
     }
 }
 
-/// The interfaces that callbacks must have.
+/// Returns the module of the interfaces that callbacks must have.
 pub fn callbacks_module(procedures: &[Procedure]) -> String {
     let mut out = String::from(
         "module mpi_f08_callbacks\n  use, intrinsic :: iso_c_binding, only: c_ptr\n  \

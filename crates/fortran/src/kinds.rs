@@ -1,11 +1,12 @@
-//! What a parameter is to both languages: the table that the entry points are made of.
+//! The conversion of parameters between the two languages: the table from which the entry points are made.
 //!
-//! A row says how C declares Fortran's argument, what is done before C's function is called, what is handed to it, and what is
-//! done after it. In the texts `$` is the argument's name, `#` the number of its elements, and `@` the handle's type.
+//! A row contains C's declaration of Fortran's argument, the statements before the call of the C function, the argument of
+//! the C function, and the statements after the call. In the texts `$` is the argument's name, `#` the number of its
+//! elements, and `@` the type of the handle.
 
 use crate::data::{Procedure, ProcedureParameter};
 
-/// The ways in which Fortran calls.
+/// The ways of calling from Fortran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallVariant {
     /// `mpif.h` and the module `mpi`.
@@ -17,24 +18,24 @@ pub enum CallVariant {
 }
 
 impl CallVariant {
-    /// Which of the two C functions it calls.
+    /// Returns true if this way calls the large-count C function.
     pub fn large(self) -> bool {
         self == CallVariant::Large
     }
 }
 
-/// How one argument gets from Fortran to C and back.
+/// Conversion of an argument from Fortran to C and back.
 #[derive(Default, Debug)]
 pub struct ArgumentRow {
     /// C's declaration of the argument.
     pub declare: String,
     /// Statements before the call.
     pub before: String,
-    /// What C's function is given.
+    /// Argument of the C function.
     pub give: String,
-    /// Statements after the call; `rc` is what it returned.
+    /// Statements after the call; `rc` is the return value of the C function.
     pub after: String,
-    /// Whether the length of a string comes behind all arguments.
+    /// True if the length of a string is passed after all arguments.
     pub hidden: bool,
 }
 
@@ -43,7 +44,7 @@ fn row(declare: &str, before: &str, give: &str, after: &str) -> ArgumentRow {
     ArgumentRow { declare, before, give, after, hidden: false }
 }
 
-/// The handle type of a kind, without `MPI_`.
+/// Returns the handle type of a kind, without `MPI_`.
 pub fn handle(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "COMMUNICATOR" => "Comm",
@@ -61,12 +62,12 @@ pub fn handle(kind: &str) -> Option<&'static str> {
     })
 }
 
-/// C's type of the handle.
+/// Returns the C type of the handle.
 pub fn handle_type(name: &str) -> String {
     format!("MPI_{}", if name == "Type" { "Datatype" } else { name })
 }
 
-/// How many elements an array argument has, as a C expression; arrays of `*` elements are asked for.
+/// Returns the number of elements of an array argument as a C expression. The number for arrays of `*` elements is queried.
 fn elements(procedure: &Procedure, p: &ProcedureParameter) -> String {
     match (p.length.as_str(), p.kind.as_str()) {
         ("*", "DATATYPE") => {
@@ -112,7 +113,7 @@ fn handles(procedure: &Procedure, p: &ProcedureParameter, name: &str) -> Argumen
             row.after = "weft_@_unlist($, $_n, $_c);".to_owned();
         }
         if outlives(procedure) {
-            // The library may read it until the request is complete.
+            // The library may read the array until the request is complete.
             row.before = row.before.replace("$_s[WEFT_FEW], ", "").replace("$_s", "NULL");
             let persistent = if is_persistent(procedure) { "WEFT_PERSISTENT" } else { "0" };
             row.after += &format!(" weft_keep(request, rc, $_c, {persistent});");
@@ -126,17 +127,17 @@ fn handles(procedure: &Procedure, p: &ProcedureParameter, name: &str) -> Argumen
     row
 }
 
-/// Whether the call leaves a request behind, and its arrays in use.
+/// Returns true if the call leaves a request behind, and its arrays stay in use.
 pub fn outlives(procedure: &Procedure) -> bool {
     procedure.find("REQUEST").is_some_and(|r| r.direction == "out" && !r.is_array())
 }
 
-/// Whether its request can be started again.
+/// Returns true if the request can be started again.
 pub fn is_persistent(procedure: &Procedure) -> bool {
     outlives(procedure) && procedure.name.ends_with("_init")
 }
 
-/// How large a string can be that C writes, with the NUL, as a C expression.
+/// Returns the maximum length of a string that C writes, with the NUL, as a C expression.
 fn capacity(procedure: &Procedure, p: &ProcedureParameter) -> String {
     let by_name = |name: &str| procedure.parameters.iter().any(|p| p.name == name);
     match (p.length.as_str(), p.name.as_str()) {
@@ -153,7 +154,7 @@ fn capacity(procedure: &Procedure, p: &ProcedureParameter) -> String {
 fn strings(procedure: &Procedure, p: &ProcedureParameter, way: CallVariant) -> ArgumentRow {
     let inner = way == CallVariant::Old || !procedure.is_bound_to_c();
     let count = elements(procedure, p);
-    // Blanks in front mean something, but in info objects and in what is spawned.
+    // Leading blanks are significant, except in info objects and in arguments of spawned programs.
     let trimmed =
         ["MPI_Info_", "MPI_Comm_spawn"].iter().any(|stem| procedure.name.starts_with(stem));
     let front = if trimmed { "WEFT_TRIMMED" } else { "WEFT_AS_IT_IS" };
@@ -232,7 +233,7 @@ fn logicals(procedure: &Procedure, p: &ProcedureParameter) -> ArgumentRow {
     row
 }
 
-/// Places in arrays count from 1 in Fortran.
+/// Returns the row of an index. Indices of arrays count from 1 in Fortran.
 fn places(procedure: &Procedure, p: &ProcedureParameter) -> Option<ArgumentRow> {
     let one = p.direction == "out" && procedure.find("REQUEST").is_some();
     match (one, p.is_array()) {
@@ -247,7 +248,7 @@ fn places(procedure: &Procedure, p: &ProcedureParameter) -> Option<ArgumentRow> 
     }
 }
 
-/// Callbacks, their state, and attributes.
+/// Returns the row of a callback, or of its state.
 fn callbacks(procedure: &Procedure, p: &ProcedureParameter, large: bool) -> ArgumentRow {
     let declare = "weft_function *$";
     let stateful = procedure.parameters.iter().any(|p| p.kind.starts_with("EXTRA_STATE"));
@@ -256,7 +257,7 @@ fn callbacks(procedure: &Procedure, p: &ProcedureParameter, large: bool) -> Argu
             let functions = procedure.parameters.iter().filter(|p| !p.callback.is_empty());
             let functions: Vec<_> = functions.map(|p| p.name.as_str()).collect();
             let integer = if p.kind == "EXTRA_STATE" { "MPI_Aint" } else { "int" };
-            // Requests and data representations get the program's variable, attributes a value.
+            // Callbacks of requests and data representations get the program's variable, callbacks of attributes a value.
             let (change, variable) = match procedure.find("KEYVAL") {
                 Some(_) => ("const ", "NULL"),
                 None => ("", "$"),
@@ -301,7 +302,7 @@ fn attributes(p: &ProcedureParameter, keyval: &str) -> ArgumentRow {
     }
 }
 
-/// Numbers, which both languages have alike.
+/// Returns the row of a number, which is the same in both languages.
 fn numbers(p: &ProcedureParameter, c_type: &str) -> ArgumentRow {
     let base = c_type.trim_end_matches("[]").trim_end_matches('*').trim().to_owned();
     let pointer = c_type.contains('*') || c_type.contains('[');
@@ -321,7 +322,7 @@ fn numbers(p: &ProcedureParameter, c_type: &str) -> ArgumentRow {
     }
 }
 
-/// The row of a parameter. Buffers of `mpi_f08` are not in this table: `sections` has them.
+/// Returns the row of a parameter. Buffers of `mpi_f08` are not in this table: they are in `sections`.
 pub fn of(procedure: &Procedure, p: &ProcedureParameter, way: CallVariant) -> ArgumentRow {
     let kind = p.kind.as_str();
     let c_type = p.types[usize::from(way.large())].clone();
@@ -331,7 +332,7 @@ pub fn of(procedure: &Procedure, p: &ProcedureParameter, way: CallVariant) -> Ar
         "BUFFER" => row("void *$", "void *const $_at = weft_buffer($);", "$_at", ""),
         "C_BUFFER" => row("void **$", "", "$", ""),
         "C_BUFFER2" if way == CallVariant::Old => {
-            // Fortran has no way to take it: the standard says that it is lost.
+            // Fortran cannot receive the value: by the standard it is lost.
             row("void *$", "void *$_c = NULL; (void)$;", "&$_c", "")
         }
         "C_BUFFER2" => row("void **$", "", "$", ""),

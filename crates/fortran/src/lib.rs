@@ -1,8 +1,8 @@
 //! The Fortran bindings, as sources: `mpif.h`, the modules `mpi` and `mpi_f08`, and the C entry points behind them.
 //!
-//! Modules belong to one compiler and one version of it, so the sources are installed and `mpifort` builds them for the compiler
-//! at hand. They use the standard ABI alone: any library that has it serves them. All is made of the standard's data (`data`);
-//! what a parameter is to both languages stands in one table (`kinds`).
+//! Modules belong to a compiler and its version, so the sources are installed and `mpifort` builds them for the available
+//! compiler. They use only the standard ABI, so any library that has this ABI works with them. All sources are generated from
+//! the standard's data (`data`). One table (`kinds`) describes the conversion of parameters between the languages.
 
 mod calls;
 mod constants;
@@ -17,10 +17,10 @@ pub use calls::{BindingForm, calls};
 use entries::file;
 use kinds::CallVariant;
 
-/// A source: its file name and its text.
+/// A source file: its name and its text.
 pub type Source = (&'static str, String);
 
-/// All sources that `mpifort` builds, and `mpif.h`.
+/// Returns all sources that `mpifort` builds, and `mpif.h`.
 pub fn sources() -> Vec<Source> {
     let procedures = data::procedures();
     let fixed = |text: &str| text.to_owned();

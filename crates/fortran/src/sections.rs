@@ -1,24 +1,25 @@
-//! What a buffer of `mpi_f08` is to its call, which decides how a section of an array is passed.
+//! Roles of a buffer of `mpi_f08` in its call. The role decides how a section of an array is passed.
 
 use crate::data::{Procedure, ProcedureParameter};
 use crate::kinds::{is_persistent, outlives};
 
-/// How a buffer that has gaps reaches C.
+/// Treatment of a buffer with gaps.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SectionRole {
-    /// It is memory, not elements: gaps are an error.
+    /// The buffer is memory, not elements: gaps are an error.
     Memory,
-    /// One element, or what an earlier call described: its address counts.
+    /// The buffer is one element, or an earlier call described it: only its address counts.
     Address,
-    /// One count and one datatype say all that is in it: names of both.
+    /// A single count and a single datatype describe the entire buffer: names of both.
     Whole(String, String),
-    /// Equal blocks, one a peer: the datatype's name.
+    /// The buffer consists of equal blocks, one per peer: name of the datatype.
     Blocks(String),
-    /// Its elements are needed without gaps: operands, or a datatype a peer.
+    /// The elements must be packed without gaps: operands of a reduction, or a datatype per peer.
     Packed,
 }
 
-/// Names of collective operations without the words that say how they are called.
+/// Returns the name of a collective operation without prefixes and suffixes for its variants (nonblocking, persistent,
+/// neighbor).
 fn stem(name: &str) -> String {
     let name = name.to_lowercase();
     let name = name.trim_start_matches("mpi_").trim_end_matches("_init");
@@ -40,7 +41,7 @@ const COLLECTIVE: [&str; 11] = [
     "reduce",
 ];
 
-/// Procedures that do not move elements.
+/// Procedures whose buffer is memory.
 const MEMORY: [&str; 9] = [
     "MPI_Buffer_attach",
     "MPI_Comm_attach_buffer",
@@ -53,7 +54,7 @@ const MEMORY: [&str; 9] = [
     "MPI_Unpack_external",
 ];
 
-/// The role of the buffer `p`.
+/// Returns the role of the buffer `p`.
 pub fn role(procedure: &Procedure, p: &ProcedureParameter) -> SectionRole {
     let all = &procedure.parameters;
     let place = all.iter().position(|q| q.name == p.name).unwrap_or_default();
@@ -85,7 +86,7 @@ pub fn role(procedure: &Procedure, p: &ProcedureParameter) -> SectionRole {
     }
 }
 
-/// C's statement that looks at the section, and what stands for the buffer, its count and its datatype.
+/// Returns C's statement that examines the section, and the replacements of the buffer, its count and its datatype.
 pub fn view(procedure: &Procedure, p: &ProcedureParameter) -> (String, Vec<(String, String)>) {
     let name = &p.name;
     let mut use_of = match (p.is_in(), p.is_out()) {
@@ -94,7 +95,7 @@ pub fn view(procedure: &Procedure, p: &ProcedureParameter) -> (String, Vec<(Stri
         (true, true) => "WEFT_READ | WEFT_WRITE",
     }
     .to_owned();
-    // Nothing says when such a call is done with a copy.
+    // Nothing tells when such a call no longer needs a copy.
     let open = procedure.find("WINDOW").is_some() || procedure.name.ends_with("_begin");
     if open && !outlives(procedure) {
         use_of += " | WEFT_NO_COPY";
@@ -105,7 +106,7 @@ pub fn view(procedure: &Procedure, p: &ProcedureParameter) -> (String, Vec<(Stri
     let mut replaced = vec![(name.clone(), format!("{name}_at"))];
     let (count, datatype, gaps) = match role(procedure, p) {
         SectionRole::Memory => (None, None, "weft_no_gaps()".to_owned()),
-        // Its gaps do not matter.
+        // Gaps do not matter for an address.
         SectionRole::Address => {
             return (format!("void *const {name}_at = weft_buffer({name}->base_addr);"), replaced);
         }
@@ -126,7 +127,7 @@ pub fn view(procedure: &Procedure, p: &ProcedureParameter) -> (String, Vec<(Stri
     (format!("WEFT_VIEW({name}, {counted}, {typed}, {gaps}, {refused})"), replaced)
 }
 
-/// C's expression that tells the error handler of the call's object that a section cannot be taken.
+/// Returns C's expression that reports an unsupported section to the error handler of the call's object.
 fn refusal(procedure: &Procedure, p: &ProcedureParameter) -> String {
     let owners = [
         ("COMMUNICATOR", "WEFT_COMM"),

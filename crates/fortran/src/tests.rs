@@ -1,4 +1,4 @@
-//! What holds for all that is generated.
+//! Invariants of all generated sources.
 
 use crate::data::procedures;
 use crate::entries::{BY_HAND, entry_of, has};
@@ -11,7 +11,7 @@ fn source(name: &str) -> String {
     sources().into_iter().find(|(file, _)| *file == name).expect("a source of this name").1
 }
 
-/// The standard has so many procedures for each way: the data are read whole.
+/// Checks the numbers of procedures of the standard for each way: the data are read completely.
 #[test]
 fn every_way_has_its_procedures() {
     let count = |way| procedures().iter().filter(|p| has(p, way)).count();
@@ -21,7 +21,7 @@ fn every_way_has_its_procedures() {
     );
 }
 
-/// Each entry stands in one C file, once.
+/// Checks that each entry is in one C file, once.
 #[test]
 fn every_procedure_has_one_entry() {
     let text = ["mpi.c", "mpi_f08.c", "mpi_f08_large.c"].map(source).concat();
@@ -42,7 +42,7 @@ fn every_procedure_has_one_entry() {
     }
 }
 
-/// No placeholder of the table is left, and no argument of C is empty.
+/// Checks that no placeholder of the table is left, and that no argument of C is empty.
 #[test]
 fn tables_are_filled_in() {
     for name in ["mpi.c", "mpi_f08.c", "mpi_f08_large.c"] {
@@ -53,7 +53,7 @@ fn tables_are_filled_in() {
     }
 }
 
-/// Fixed form and free form read the same lines.
+/// Checks that fixed form and free form read the same lines.
 #[test]
 fn the_header_is_for_both_forms() {
     let header = source("mpif.h");
@@ -74,7 +74,7 @@ fn lines_are_no_longer_than_fortran_allows() {
     }
 }
 
-/// What a section of an array becomes, by family.
+/// Checks the role of a section of an array, by family.
 #[test]
 fn buffers_have_roles() {
     let all = procedures();

@@ -1,4 +1,4 @@
-//! What a run says on standard error, and the log of everything.
+//! Messages of a run on standard error, and the log of all events.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Shorter steps are only in the log.
+/// Minimum duration of a step that is reported on standard error. Shorter steps are only in the log.
 const WORTH_SAYING: Duration = Duration::from_secs(2);
 
 pub struct Log {
@@ -15,31 +15,31 @@ pub struct Log {
 }
 
 impl Log {
-    /// Begins a log anew.
+    /// Begins a new log.
     pub fn begin(path: &Path) -> Result<Log, String> {
         let file =
             File::create(path).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
         Ok(Log { began: Instant::now(), file: Mutex::new(file) })
     }
 
-    /// Writes to the log alone, with the seconds since it began.
+    /// Writes only to the log, with the seconds since it began.
     pub fn note(&self, text: &str) {
         let line = format!("[{:8.2}] {text}\n", self.began.elapsed().as_secs_f64());
         self.raw(line.as_bytes());
     }
 
-    /// Writes to the log alone, as it is. A log that cannot be written stops no test.
+    /// Writes bytes only to the log, unchanged. A failed write stops no test.
     pub fn raw(&self, bytes: &[u8]) {
         let _ = self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes);
     }
 
-    /// Says a line, and logs it.
+    /// Prints a line, and logs it.
     pub fn say(&self, text: &str) {
         eprintln!("vm: {text}");
         self.note(text);
     }
 
-    /// Does a step; says its time if it took long.
+    /// Runs a step, and prints its duration if it was long.
     pub fn step<T>(
         &self,
         name: &str,

@@ -18,16 +18,16 @@ pub struct VmArgs {
     /// With --two: COMMAND runs in this machine only.
     #[arg(long, value_name = "NUMBER", requires = "two", value_parser = clap::value_parser!(u8).range(0..2))]
     pub only: Option<u8>,
-    /// Seconds that COMMAND may take.
+    /// Maximum time for COMMAND in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub timeout: u64,
-    /// Part of the packets that every device of a rail loses on the way out, as 2%.
+    /// Share of outgoing packets that every device of a rail loses, such as 2%.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub loss: Option<f64>,
-    /// What else netem does to packets (tc-netem(8)), as 'delay 1ms reorder 25%'.
+    /// Further arguments of netem (tc-netem(8)), such as 'delay 1ms reorder 25%'.
     #[arg(long, value_name = "TEXT")]
     pub netem: Option<String>,
-    /// MTU of the rails' devices; two numbers: of their two ends.
+    /// MTU of the rails' devices; two numbers for the two ends.
     #[arg(long, value_name = "BYTES", default_value = "4200", value_parser = mtu)]
     pub mtu: Mtu,
     /// KiB of memory that COMMAND may lock (RLIMIT_MEMLOCK); it then has no CAP_IPC_LOCK either.
@@ -36,19 +36,19 @@ pub struct VmArgs {
     /// Run COMMAND as this user.
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// Mode of /dev/infiniband/uverbs*, as 600 (default: the kernel's, 666).
+    /// Mode of /dev/infiniband/uverbs*, such as 600 (default: the kernel's, 666).
     #[arg(long, value_name = "OCTAL", value_parser = octal)]
     pub device_mode: Option<String>,
-    /// A folder under /tmp that COMMAND shall see; all else outside /tmp it sees anyway.
+    /// A folder under /tmp that is visible to COMMAND; everything outside /tmp is visible anyway.
     #[arg(long, value_name = "DIR")]
     pub show: Vec<PathBuf>,
-    /// Processors of a virtual machine.
+    /// Number of processors of a virtual machine.
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub cpus: usize,
-    /// MiB of memory of a virtual machine.
+    /// Memory of a virtual machine in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     pub memory: usize,
-    /// Build the virtual machine anew, with the newest kernel.
+    /// Build the virtual machine again, with the newest kernel.
     #[arg(long)]
     pub rebuild: bool,
     /// The command and its arguments.

@@ -1,36 +1,36 @@
-//! What an argument is to a caller, and which values stand for it: one for each place, element, direction and variant.
+//! Arguments from the caller's view, and their test values: a different value for each place, element, direction and variant.
 
 use super::RecordVariant;
 use crate::data::{Procedure, ProcedureParameter};
 
-/// An argument by what it carries.
+/// Class of an argument by its content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArgumentClass {
-    /// An integer, or several.
+    /// An integer, or an array of integers.
     Number,
-    /// A handle; C's word for its type.
+    /// A handle, with C's word for its type.
     Handle(&'static str),
     Status,
     Logical,
     /// A logical that C sees as memory.
     RawLogical,
     Text,
-    /// Texts up to a blank one, or so many.
+    /// An array of texts, ended by a blank text or with a given length.
     Texts,
-    /// Lists of texts.
+    /// An array of lists of texts.
     Table,
-    /// Memory of the caller's.
+    /// Memory of the caller.
     Buffer,
     /// An address that C returns.
     Address,
     Attribute,
     Function,
     State,
-    /// C alone has it.
+    /// An argument that only C has.
     Absent,
 }
 
-/// Handle types by the standard's word.
+/// Handle types by the standard's words.
 pub const HANDLES: [(&str, &str); 11] = [
     ("COMMUNICATOR", "Comm"),
     ("DATATYPE", "Type"),
@@ -45,43 +45,43 @@ pub const HANDLES: [(&str, &str); 11] = [
     ("WINDOW", "Win"),
 ];
 
-/// The handle type of a kind, in C's words.
+/// Returns the handle type of a kind, in C's words.
 pub fn handle_name(kind: &str) -> Option<&'static str> {
     HANDLES.iter().find(|(word, _)| *word == kind).map(|(_, name)| *name)
 }
 
-/// How many of an array the caller has, whatever is used of it.
+/// Number of elements of every array of the caller, however many are used.
 pub const ROOM: usize = 4;
-/// As many as there are peers; and sources of a graph.
+/// Number of peers, and number of sources of a graph.
 const PEERS: usize = 3;
 const SOURCES: usize = 2;
-/// What the library says of how many requests are complete.
+/// Number of complete requests that the library reports.
 pub const COMPLETE: i64 = 2;
 
-/// An argument with all that its values depend on.
+/// An argument with all properties on which its values depend.
 #[derive(Clone, Debug)]
 pub struct RecordArgument {
     pub name: String,
     pub class: ArgumentClass,
-    /// Its place, from 0.
+    /// Place in the argument list, from 0.
     pub place: usize,
     pub input: bool,
     pub output: bool,
-    /// Whether C's integer has 64 bits.
+    /// True if C's integer has 64 bits.
     pub wide: bool,
-    /// How many elements C uses; one that is no array counts 1.
+    /// Number of elements that C uses; 1 if the argument is not an array.
     pub count: usize,
     pub array: bool,
-    /// Whether C is given the value itself.
+    /// True if C gets the value itself.
     pub by_value: bool,
-    /// What a place in the caller's data is numbered by, or what else is special about it.
+    /// Kind of the parameter, in the standard's word.
     pub kind: String,
     found_place: bool,
-    /// The interface of a function.
+    /// Interface of a callback.
     pub callback: String,
-    /// Whether the function's counts are those of the call.
+    /// True if the callback has large counts when the call has.
     pub counted: bool,
-    /// A value that others depend on.
+    /// A value on which other arguments depend.
     fixed: Option<i64>,
 }
 
@@ -105,7 +105,7 @@ fn class(p: &ProcedureParameter) -> ArgumentClass {
     }
 }
 
-/// Lengths of arrays differ from each other where there are several.
+/// Returns the array length in parameter `name`. If a procedure has several lengths, they differ.
 fn length_of(procedure: &Procedure, name: &str) -> Option<usize> {
     let mut lengths: Vec<&str> = Vec::new();
     for p in &procedure.parameters {
@@ -130,13 +130,13 @@ fn count(procedure: &Procedure, p: &ProcedureParameter) -> usize {
     if p.kind.ends_with("STATUS") { one * 8 } else { one }
 }
 
-/// Values that the bindings themselves ask for, or that mean more than a number.
+/// Returns values that the bindings themselves query, or that are more than a number.
 fn fixed(procedure: &Procedure, p: &ProcedureParameter) -> Option<i64> {
     Some(match (procedure.name.as_str(), p.name.as_str()) {
         ("MPI_Comm_size", "size") | ("MPI_Cartdim_get", "ndims") => PEERS as i64,
         ("MPI_Dist_graph_neighbors_count", "indegree") => SOURCES as i64,
         ("MPI_Dist_graph_neighbors_count", "outdegree") => PEERS as i64,
-        // MPI_DIST_GRAPH.
+        // 213 is MPI_DIST_GRAPH.
         ("MPI_Topo_test", "status") => 213,
         ("MPI_Comm_test_inter", "flag") => 0,
         (_, "outcount") => COMPLETE,
@@ -146,7 +146,7 @@ fn fixed(procedure: &Procedure, p: &ProcedureParameter) -> Option<i64> {
     })
 }
 
-/// The arguments of a procedure, or of the one of large counts.
+/// Returns the arguments of a procedure, or of its large-count function.
 pub fn arguments(procedure: &Procedure, large: bool) -> Vec<RecordArgument> {
     let one = |(place, p): (usize, &ProcedureParameter)| {
         let c_type = &p.types[usize::from(large)];
@@ -172,7 +172,7 @@ pub fn arguments(procedure: &Procedure, large: bool) -> Vec<RecordArgument> {
 }
 
 impl RecordArgument {
-    /// The value of element `k` that the caller sets, but for handles.
+    /// Returns the value of element `k` that the caller sets, except for handles.
     pub fn given(&self, k: usize, variant: RecordVariant) -> i64 {
         let wide = if self.wide { (self.place as i64 + 1) << 33 } else { 0 };
         let number = 1000 * (self.place as i64 + 1) + 100 * variant as i64 + k as i64 + wide;
@@ -183,19 +183,19 @@ impl RecordArgument {
         }
     }
 
-    /// Reports whether the argument gives the room for a text on entry, and the text's length on return.
+    /// Returns true if the argument is the room for a text on entry, and the text's length on return.
     pub fn is_room(&self) -> bool {
         let length = ["INFO_VALUE_LENGTH", "STRING_LENGTH"].contains(&self.kind.as_str());
         length && self.input && self.output
     }
 
-    /// The value of element `k` that the library sets, but for handles.
+    /// Returns the value of element `k` that the library sets, except for handles.
     pub fn returned(&self, k: usize, variant: RecordVariant) -> i64 {
         match (self.kind.as_str(), self.fixed) {
-            // A place in an array of the caller's.
+            // An index into an array of the caller.
             ("INDEX", _) if self.is_found_place() => 2 * k as i64 + i64::from(!self.array),
             (_, Some(fixed)) if !self.input && !self.array => fixed,
-            // Shorter than the room.
+            // Less than the room.
             ("INFO_VALUE_LENGTH" | "STRING_LENGTH", _) => 7,
             _ => {
                 let wide = if self.wide { (self.place as i64 + 1) << 34 } else { 0 };
@@ -205,17 +205,17 @@ impl RecordArgument {
         }
     }
 
-    /// Whether it says which of the caller's requests are meant.
+    /// Returns true if the argument tells which of the caller's requests are complete.
     pub fn is_found_place(&self) -> bool {
         self.found_place
     }
 
-    /// Whether it is looked at behind all others: the function that ends the state of its siblings.
+    /// Returns true if the argument is recorded after all others: the function that ends the state of its siblings.
     pub fn comes_last(&self) -> bool {
         self.callback == "MPI_Grequest_free_function"
     }
 
-    /// A handle that the caller has: predefined ones are small.
+    /// Returns a handle of the caller. Predefined handles are small.
     pub fn handle_given(&self, k: usize, variant: RecordVariant) -> i64 {
         let (place, k) = (self.place as i64, k as i64);
         if variant == RecordVariant::Special {
@@ -225,7 +225,7 @@ impl RecordArgument {
         }
     }
 
-    /// A handle that the library makes.
+    /// Returns a handle that the library makes.
     pub fn handle_returned(&self, k: usize, variant: RecordVariant) -> i64 {
         let (place, k) = (self.place as i64, k as i64);
         if variant == RecordVariant::Special {
@@ -235,24 +235,24 @@ impl RecordArgument {
         }
     }
 
-    /// Truths alternate, so that neighbours differ.
+    /// Returns the truth value of element `k`. Values alternate, so that neighbours differ.
     pub fn truth(&self, k: usize, variant: RecordVariant) -> bool {
         match (self.fixed, self.name.as_str()) {
             (Some(fixed), _) => fixed != 0,
-            // It says whether anything else is set.
+            // A `flag` tells if the other results are set.
             (_, "flag") => variant != RecordVariant::Special,
             _ => (self.place + k + variant as usize).is_multiple_of(2),
         }
     }
 
-    /// Whether this address stands for it in the variant of special ones; Fortran's name and what C gets.
+    /// Returns the special address for the argument in the variant `Special`, if there is one: Fortran's name, and C's value.
     pub fn special(&self, procedure: &Procedure) -> Option<(&'static str, i64)> {
         let several = procedure.parameters.iter().any(|p| p.kind == "DATATYPE" && p.is_array());
         Some(match (self.class, self.kind.as_str()) {
             (ArgumentClass::Buffer, _) if procedure.name.contains("attach") => {
                 ("MPI_BUFFER_AUTOMATIC", 2)
             }
-            // The number of peers does not matter in place.
+            // With MPI_IN_PLACE the number of peers would not matter, so buffers with an array of datatypes get MPI_BOTTOM.
             (ArgumentClass::Buffer, _) if self.place.is_multiple_of(2) || several => {
                 ("MPI_BOTTOM", 0)
             }

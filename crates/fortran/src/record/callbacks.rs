@@ -1,4 +1,5 @@
-//! Functions that Fortran hands to MPI: the library calls each at once, with a value for each argument, and both sides tell what they got.
+//! Callbacks of Fortran: the library calls each immediately, with a value for each argument, and both sides print what they
+//! got.
 
 use super::arguments::{RecordArgument, handle_name};
 use crate::data::{Procedure, ProcedureParameter, callback_signatures, procedures};
@@ -6,21 +7,21 @@ use crate::interfaces::{call, declared};
 use crate::kinds::CallVariant;
 use std::fmt::Write;
 
-/// What a callback's argument is.
+/// Role of a callback's argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
     Number,
     Handle(&'static str),
     State,
     Memory,
-    /// A truth that C gives.
+    /// A logical that C passes.
     Truth,
-    /// What the function sets.
+    /// A result that the function sets.
     Result,
     Status,
 }
 
-/// The data's directions do not tell: a state is `out` in some.
+/// Returns the role of a parameter. It does not depend on the direction in the data, which is `out` for some states.
 fn part(p: &ProcedureParameter) -> Part {
     match (p.name.as_str(), p.kind.as_str()) {
         ("attribute_val_out" | "flag" | "extent", _) => Part::Result,
@@ -44,7 +45,7 @@ fn given(place: usize, p: &ProcedureParameter, large: bool) -> i64 {
     }
 }
 
-/// What the function sets for each result.
+/// Returns the value that the function sets for a result, in Fortran and as a number.
 fn set(p: &ProcedureParameter) -> (&'static str, i64) {
     match p.name.as_str() {
         "flag" => (".true.", 1),
@@ -54,7 +55,7 @@ fn set(p: &ProcedureParameter) -> (&'static str, i64) {
     }
 }
 
-/// The interface of a callback, and whether it has large counts.
+/// Returns the interfaces of callbacks, each with true if it has large counts.
 fn interfaces() -> Vec<(Procedure, bool)> {
     let all = procedures().into_iter().filter(|p| p.callback && !p.name.starts_with("MPI_T_"));
     let both = |p: Procedure| {
@@ -65,17 +66,18 @@ fn interfaces() -> Vec<(Procedure, bool)> {
     all.flat_map(both).collect()
 }
 
-/// Fortran's function for a parameter that takes one. Two that have the same interface are told apart.
+/// Returns Fortran's function for a parameter that takes a callback. Two parameters of the same interface get different
+/// functions.
 pub fn own(p: &ProcedureParameter, way: CallVariant) -> String {
     let large = if way == CallVariant::Large && p.kind == "POLYFUNCTION" { "_c" } else { "" };
     let stem = if p.name == WRITING { "own_write_" } else { "own_" };
     format!("{}{large}", p.callback.replacen("MPI_", stem, 1))
 }
 
-/// The other function of its interface.
+/// The second parameter of its interface.
 const WRITING: &str = "write_conversion_fn";
 
-/// Fortran's functions for a way: they show what they are given, and set what they may.
+/// Returns Fortran's functions for a way of calling: they print their arguments, and set their results.
 pub fn functions(way: CallVariant) -> String {
     let mut out = String::new();
     for (procedure, large) in interfaces() {
@@ -147,7 +149,7 @@ fn one_function(out: &mut String, procedure: &Procedure, way: CallVariant, stem:
     writeln!(out, "{body}end subroutine").unwrap();
 }
 
-/// C's functions that call them: `call_NAME(function, state)`.
+/// Returns C's functions `call_NAME(function, state)`, which call the callbacks.
 pub fn callers() -> String {
     let mut out = String::new();
     let signatures = callback_signatures();
@@ -197,7 +199,8 @@ pub fn callers() -> String {
     out
 }
 
-/// What C must say that the function gave it, and what Fortran must show; `state` is what was given for it.
+/// Returns the results of the callback that C must print, and the lines that Fortran must print; `state` is the value of the
+/// state.
 pub fn expected(a: &RecordArgument, large: bool, state: i64) -> (String, Vec<String>) {
     let (all, large) = (interfaces(), large && a.counted);
     let (procedure, large) = all

@@ -1,4 +1,4 @@
-//! The library that writes down its calls: each function of the standard ABI by its profiling name.
+//! The library that records its calls: each function of the standard ABI, by its own name and its profiling name.
 
 use super::RecordVariant;
 use super::arguments::{ArgumentClass, RecordArgument, arguments};
@@ -6,7 +6,7 @@ use super::callbacks::callers;
 use crate::data::{self, Procedure};
 use std::fmt::Write;
 
-/// Values by variant, as C's array of `n` for the variant in force.
+/// Returns the values of all variants, as a C expression for the array of `n` values of the current variant.
 fn values(n: usize, value: impl Fn(usize, RecordVariant) -> i64) -> String {
     let row = |variant| {
         let all: Vec<_> = (0..n).map(|k| format!("{}LL", value(k, variant))).collect();
@@ -25,7 +25,7 @@ fn direction(a: &RecordArgument) -> &'static str {
     }
 }
 
-/// C's statement that writes down an argument.
+/// Returns C's statement that records an argument.
 fn statement(a: &RecordArgument, at: &str, large: bool, stateful: bool) -> String {
     let (name, n, way) = (&a.name, a.count, direction(a));
     let size = if a.wide { 8 } else { 4 };
@@ -78,12 +78,12 @@ fn statement(a: &RecordArgument, at: &str, large: bool, stateful: bool) -> Strin
     }
 }
 
-/// What the library says for a text.
+/// Returns the text that the library sets.
 pub fn returned_text(a: &RecordArgument, variant: RecordVariant) -> String {
     format!("t{}v{}", a.place, variant as usize)
 }
 
-/// What functions return that give no error code.
+/// Returns the result of a function that has no error code.
 pub fn returned_number(name: &str) -> Option<&'static str> {
     Some(match name {
         "MPI_Wtime" => "1.5",
@@ -94,7 +94,7 @@ pub fn returned_number(name: &str) -> Option<&'static str> {
     })
 }
 
-/// C's names of the parameters; what follows them varies.
+/// Returns C's names of the parameters, without variable arguments.
 fn names(signature: &str) -> impl Iterator<Item = &str> {
     let all = signature.split(',').filter(|one| !["...", "void"].contains(&one.trim()));
     all.filter_map(|one| {
@@ -108,7 +108,7 @@ fn function(out: &mut String, procedure: &Procedure, large: bool, signature: &st
     let name = format!("{}{suffix}", procedure.name);
     let returns = procedure.returns[usize::from(large)].as_deref().unwrap_or("int");
     writeln!(out, "static {returns} do_{name}({signature})\n{{\n    begin(\"{name}\");").unwrap();
-    // C has other names for some.
+    // Some parameters have other names in C.
     let all = arguments(procedure, large);
     let stateful = all.iter().any(|a| a.class == ArgumentClass::State);
     let mut named: Vec<_> = all.iter().zip(names(signature)).collect();
@@ -128,7 +128,7 @@ fn function(out: &mut String, procedure: &Procedure, large: bool, signature: &st
     }
 }
 
-/// Its C source.
+/// Returns the C source of the library.
 pub fn library() -> String {
     let mut out = String::from(include_str!("../../record/record.h"));
     out += &callers();

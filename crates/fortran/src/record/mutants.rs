@@ -1,30 +1,30 @@
-//! Entries that are wrong in one place each: what the record of their calls must tell.
+//! Entries with one mistake each, which the record of their calls must reveal.
 
 use super::arguments::HANDLES;
 
-/// What is done to an entry.
+/// Kind of mistake in an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mutation {
-    /// Two arguments of C's function change places.
+    /// Two arguments of the C function are swapped.
     Swapped,
-    /// An argument of C's function is 0.
+    /// An argument of the C function is 0.
     Lost,
-    /// A statement behind the call is left out.
+    /// A statement after the call is missing.
     Forgotten,
-    /// A conversion is left out, or is that of another handle.
+    /// A conversion is missing, or is the conversion of another handle type.
     Unconverted,
 }
 
 impl Mutation {
-    /// All of them.
+    /// All kinds of mistakes.
     pub const ALL: [Mutation; 4] =
         [Mutation::Swapped, Mutation::Lost, Mutation::Forgotten, Mutation::Unconverted];
 }
 
-/// Text before the name of C's function.
+/// Text before the name of the C function.
 const CALL: &str = "rc = WEFT_C(";
 
-/// Numbers from a seed (SplitMix64).
+/// Random numbers from a seed (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -37,7 +37,7 @@ impl Random {
     }
 }
 
-/// A source of entries with one mistake in each, and the entries that have one.
+/// Returns a source of entries with a mistake in each, and the names of the entries that have a mistake.
 pub fn mutated(source: &str, mutation: Mutation, seed: u64) -> (String, Vec<String>) {
     let mut random = Random(seed ^ (mutation as u64) << 32);
     let (mut out, mut names) = (String::new(), Vec::new());
@@ -62,7 +62,7 @@ pub fn mutated(source: &str, mutation: Mutation, seed: u64) -> (String, Vec<Stri
 fn mutant(entry: &str, mutation: Mutation, random: &mut Random) -> Option<String> {
     match mutation {
         Mutation::Swapped | Mutation::Lost => {
-            // Such as `rc = WEFT_C(MPI_Send)(buf_at, *count);`.
+            // The format is `rc = WEFT_C(MPI_Send)(buf_at, *count);`.
             let start = entry.find(CALL).or_else(|| entry.find("return WEFT_C("))?;
             let start = start + entry[start..].find(")(")? + 2;
             let end = start + entry[start..].find(");\n")?;
@@ -86,7 +86,7 @@ fn mutant(entry: &str, mutation: Mutation, random: &mut Random) -> Option<String
     }
 }
 
-/// Whether a statement behind the call gives something to Fortran.
+/// Returns true if a statement after the call returns a result to Fortran.
 fn sets(line: &str) -> bool {
     let line = line.trim();
     let starts = ["*", "if (rc == MPI_SUCCESS", "weft_ierror", "weft_from_one"];
@@ -97,7 +97,7 @@ fn sets(line: &str) -> bool {
         || line.contains("_unlist(")
 }
 
-/// Arguments between commas that stand in no brackets.
+/// Splits arguments at commas outside of brackets.
 fn split(arguments: &str) -> Vec<String> {
     let (mut all, mut depth) = (vec![String::new()], 0);
     for c in arguments.chars() {
@@ -120,7 +120,7 @@ fn is_absent(argument: &str) -> bool {
 
 fn swap(all: &mut [String], random: &mut Random) -> Option<()> {
     let pairs = (0..all.len()).flat_map(|a| (a + 1..all.len()).map(move |b| (a, b)));
-    // Two that C alone has are the same by any order.
+    // Swapping two arguments that only C has would change nothing.
     let differ = |a: &String, b: &String| a != b && !(is_absent(a) && is_absent(b));
     let pairs: Vec<_> = pairs.filter(|&(a, b)| differ(&all[a], &all[b])).collect();
     let &(a, b) = pairs.get(random.below(pairs.len().max(1)))?;
@@ -140,7 +140,7 @@ fn unconverted(entry: &str, random: &mut Random) -> Option<String> {
             let other = HANDLES[(i + 1) % HANDLES.len()].1;
             for end in ["in(", "out(", "list(", "unlist("] {
                 let this = format!("weft_{name}_{end}");
-                // What is asked of a communicator is no argument.
+                // The handle in a query about a communicator is not an argument of the C function.
                 let asks = ["weft_peers(", "weft_dimensions("];
                 if rest.starts_with(&this) && !asks.iter().any(|a| entry[..at].ends_with(a)) {
                     places.push((at, this, format!("weft_{other}_{end}")));

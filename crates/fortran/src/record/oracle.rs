@@ -1,4 +1,4 @@
-//! What must be written down of a call, and what Fortran must get back, by the standard's words for arguments.
+//! The expected record of a call, and the expected results in Fortran, by the standard's words for arguments.
 
 use super::arguments::{ArgumentClass, COMPLETE, ROOM, RecordArgument, arguments};
 use super::library::{returned_number, returned_text};
@@ -13,7 +13,8 @@ fn joined<T: ToString>(values: impl Iterator<Item = T>) -> String {
     values.map(|value| value.to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// Whether the standard strips blanks in front, too: keys and values of an info object, and what is spawned.
+/// Returns true if the standard also strips leading blanks: keys and values of an info object, and arguments of spawned
+/// programs.
 fn strips_both(procedure: &Procedure) -> bool {
     procedure.name.starts_with("MPI_Info_") || procedure.name.starts_with("MPI_Comm_spawn")
 }
@@ -22,7 +23,7 @@ fn text(a: &RecordArgument, variant: RecordVariant, what: &str) -> String {
     format!(" i{}v{}{what}", a.place, variant as usize)
 }
 
-/// What C gets for an argument.
+/// Returns the value that C gets for an argument.
 fn to_c(procedure: &Procedure, a: &RecordArgument, variant: RecordVariant) -> String {
     if let Some((_, small)) = a.special(procedure).filter(|_| variant == RecordVariant::Special) {
         return format!("@{small}");
@@ -55,7 +56,7 @@ fn to_c(procedure: &Procedure, a: &RecordArgument, variant: RecordVariant) -> St
     }
 }
 
-/// What the variable of an argument has after the call; `set` says whether the library has set it.
+/// Returns the value of an argument's variable after the call; `set`: the library has set it.
 fn to_fortran(
     a: &RecordArgument,
     variant: RecordVariant,
@@ -88,7 +89,7 @@ fn to_fortran(
             let added = if set { 1_000_000 } else { 0 };
             (7000 + 10 * a.place + variant as usize + added).to_string()
         }
-        // Fortran has no way to take it.
+        // Fortran cannot receive the value.
         ArgumentClass::Address if old && a.kind == "C_BUFFER2" => "-5".to_owned(),
         ArgumentClass::Address if !set => if old { "-5" } else { "0" }.to_owned(),
         ArgumentClass::Attribute if set && !flag => a.given(0, variant).to_string(),
@@ -102,23 +103,23 @@ fn to_fortran(
     }
 }
 
-/// Procedures that no function of C stands behind.
+/// Adds the results of procedures that have no C function.
 fn alone(c: &RecordedCall, all: &[RecordArgument], variant: RecordVariant, out: &mut Vec<String>) {
     let given = |a: &RecordArgument| joined((0..8).map(|k| a.given(k, variant)));
     match c.procedure.name.as_str() {
-        // The special address is an integer of the usual size.
+        // The special address is an integer of the default size.
         "MPI_Sizeof" if variant == RecordVariant::Special => out.push("f size=4".to_owned()),
         "MPI_Sizeof" => out.push("f size=8".to_owned()),
         "MPI_Status_f082f" | "MPI_Status_f2f08" => {
             out.push(format!("f {}={}", all[1].name, given(&all[0])));
         }
-        // It does nothing.
+        // The procedure does nothing.
         "MPI_F_sync_reg" => out.push(format!("f buf={}", 7000 + variant as usize)),
         _ => {}
     }
 }
 
-/// The lines of a call.
+/// Returns the expected lines of a call.
 pub fn expected(c: &RecordedCall, form: BindingForm, variant: RecordVariant) -> Vec<String> {
     let (procedure, old) = (&c.procedure, form != BindingForm::MpiF08);
     let all = arguments(procedure, c.way.large());

@@ -1,4 +1,4 @@
-//! The Fortran program: a subroutine for each call, which sets every argument, calls, and shows what has come back.
+//! The Fortran program: a subroutine for each call, which sets every argument, calls, and prints the results.
 
 use super::arguments::{ArgumentClass, RecordArgument, arguments};
 use super::callbacks::{functions, own};
@@ -9,10 +9,10 @@ use crate::interfaces::{call, declared};
 use crate::kinds::CallVariant;
 use std::fmt::Write;
 
-/// What shows values, a line each: `f NAME=VALUES`.
+/// Source of the procedures that print values, one line each: `f NAME=VALUES`.
 const SHOWN: &str = include_str!("../../record/shown.f90");
 
-/// The expression of a number in variant `variant_`, element `k_`.
+/// Returns the expression of a number in variant `variant_`, element `k_`.
 fn number(of: impl Fn(usize, RecordVariant) -> i64) -> String {
     let first = of(0, RecordVariant::Plain);
     let (by_variant, by_element) =
@@ -34,11 +34,11 @@ fn truth(a: &RecordArgument) -> String {
         (_, _, true) => "variant_ /= 1".to_owned(),
         _ => format!("mod({} + k_ + variant_, 2) == 0", a.place),
     };
-    // What is only set by the call begins as something else.
+    // An argument that only the call sets begins with the opposite value.
     if a.input { truth } else { format!(".not. ({truth})") }
 }
 
-/// Statements that give an argument its value.
+/// Returns the statements that set an argument.
 fn set(a: &RecordArgument, kind: &str) -> String {
     let (name, place) = (&a.name, a.place);
     let text = |name: &str, what: &str| {
@@ -99,7 +99,7 @@ fn set(a: &RecordArgument, kind: &str) -> String {
     }
 }
 
-/// How a variable is shown.
+/// Returns the statement that prints a variable.
 fn shown(a: &RecordArgument, kind: &str) -> String {
     let name = &a.name;
     let typed = kind.starts_with("type(");
@@ -173,7 +173,7 @@ fn caller(c: &RecordedCall, number: usize) -> String {
     out
 }
 
-/// The program of a form. It makes the calls from `WEFT_FIRST` on, in the variant `WEFT_VARIANT`.
+/// Returns the program of a form. It makes the calls from `WEFT_FIRST` on, in the variant `WEFT_VARIANT`.
 pub fn program(form: BindingForm, calls: &[RecordedCall]) -> String {
     let uses = match form {
         BindingForm::Include => "",
