@@ -1,7 +1,9 @@
-//! Programs that call every procedure with a different value for each argument, and a library that writes down what reaches it.
+//! Programs that call every procedure with a different value for each argument, and a library that records the values which
+//! reach it.
 //!
-//! The library has the name of the real one and takes its place. What a call must look like to C, and what Fortran must get back,
-//! is told by `oracle`, which knows the standard's words for arguments and nothing of the table that entries are made of.
+//! The library has the name of the real library and takes its place. `oracle` predicts the arguments of each call in C, and
+//! the results in Fortran. It uses the standard's words for arguments, and does not know the table from which entries are
+//! made.
 
 mod arguments;
 mod callbacks;
@@ -20,21 +22,21 @@ pub use library::library;
 pub use mutants::{Mutation, mutated};
 pub use program::program;
 
-/// How a call is made; the program and the library hear of it by `WEFT_VARIANT`.
+/// Variant of a call. The program and the library get it in `WEFT_VARIANT`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecordVariant {
-    /// Every argument given, the call succeeds.
+    /// Every argument is given, and the call succeeds.
     Plain,
-    /// Special addresses and predefined handles where they may stand, other truths; in `mpi_f08` no `ierror`.
+    /// Special addresses and predefined handles where they are allowed, other truth values; in `mpi_f08` no `ierror`.
     Special,
-    /// As the first, and the library says that it failed.
+    /// Like `Plain`, but the library reports failure.
     Failing,
-    /// Succeeds as the first, but texts have no room: the program asks only for their lengths.
+    /// Succeeds like `Plain`, but texts have no room: the program asks only for their lengths.
     Asking,
 }
 
 impl RecordVariant {
-    /// All of them.
+    /// All variants.
     pub const ALL: [RecordVariant; 4] = [
         RecordVariant::Plain,
         RecordVariant::Special,
@@ -43,34 +45,35 @@ impl RecordVariant {
     ];
 }
 
-/// A procedure as it is called in one way.
+/// A procedure in one way of calling.
 pub struct RecordedCall {
     procedure: Procedure,
     way: CallVariant,
     /// Fortran's name.
     name: String,
-    /// What C's function is called; none where the bindings do it alone.
+    /// Name of the C function; `None` if the bindings work without a C function.
     function: Option<String>,
 }
 
 impl RecordedCall {
-    /// Fortran's name and way, for messages.
+    /// Returns Fortran's name and the way of calling, for messages.
     pub fn title(&self) -> String {
         format!("{} ({:?})", self.name, self.way)
     }
 
-    /// What the linker calls the entry.
+    /// Returns the linker's name of the entry.
     pub fn entry(&self) -> String {
         crate::entries::entry_of(&self.procedure, self.way)
     }
 
-    /// What must be said between this call and the next one, a line each.
+    /// Returns the output that is expected between this call and the next, as lines.
     pub fn expected(&self, form: BindingForm, variant: RecordVariant) -> Vec<String> {
         oracle::expected(self, form, variant)
     }
 }
 
-/// All calls that a program can make in this form. Large counts that Fortran cannot tell from small ones have no name to be called by.
+/// Returns all calls that a program can make in this form. Large-count procedures that Fortran cannot tell from the small
+/// ones have no name by which they could be called.
 pub fn recorded(form: BindingForm) -> Vec<RecordedCall> {
     let ways: &[CallVariant] = if form == BindingForm::MpiF08 {
         &[CallVariant::New, CallVariant::Large]
