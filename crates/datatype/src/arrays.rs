@@ -61,7 +61,7 @@ fn some_dimensions(dimensions: usize) -> Result<(), DatatypeError> {
 }
 
 impl Datatype {
-    /// Makes an `MPI_Type_create_subarray`: the `parts` elements from `starts` on, of an array of `sizes` elements. The
+    /// Makes the type of `MPI_Type_create_subarray`: the `parts` elements from `starts` on, of an array of `sizes` elements. The
     /// bounds are those of the entire array.
     pub fn subarray(
         width: Width,
@@ -117,7 +117,7 @@ impl Datatype {
         Datatype::make(Combiner::Subarray, contents, TypeConstructor::Same(placed), shape)
     }
 
-    /// Makes an `MPI_Type_create_darray`: the part of process `rank` of a distributed array. The bounds are those of the
+    /// Makes the type of `MPI_Type_create_darray`: the part of process `rank` of a distributed array. The bounds are those of the
     /// entire array.
     pub fn darray(width: Width, array: Distributed<'_>, old: &Type) -> Result<Type, DatatypeError> {
         let n = array.global.len();

@@ -46,7 +46,7 @@ fn count_of(len: usize) -> i64 {
 }
 
 impl Datatype {
-    /// Makes an `MPI_Type_contiguous`: `count` elements one after another.
+    /// Makes the type of `MPI_Type_contiguous`: `count` elements one after another.
     pub fn contiguous_of(width: Width, count: i64, old: &Type) -> Result<Type, DatatypeError> {
         let n = not_negative("count", count)?;
         let mut sum = BlockSum::new();
@@ -56,7 +56,7 @@ impl Datatype {
         Datatype::make(Combiner::Contiguous, contents, recipe, sum.shape()?)
     }
 
-    /// Makes an `MPI_Type_vector`: `count` blocks of `length` elements, `stride` extents apart.
+    /// Makes the type of `MPI_Type_vector`: `count` blocks of `length` elements, `stride` extents apart.
     pub fn vector(
         width: Width,
         count: i64,
@@ -70,7 +70,7 @@ impl Datatype {
         Datatype::grid(Combiner::Vector, contents, count, length, bytes, old)
     }
 
-    /// Makes an `MPI_Type_create_hvector`: like [`vector`](Datatype::vector), with the stride in bytes.
+    /// Makes the type of `MPI_Type_create_hvector`: like [`vector`](Datatype::vector), with the stride in bytes.
     pub fn hvector(
         width: Width,
         count: i64,
@@ -98,7 +98,7 @@ impl Datatype {
         Datatype::make(combiner, contents.of(from_ref(old)), recipe, sum.shape()?)
     }
 
-    /// Makes an `MPI_Type_indexed`: blocks of `lengths[i]` elements at `places[i]` extents.
+    /// Makes the type of `MPI_Type_indexed`: blocks of `lengths[i]` elements at `places[i]` extents.
     pub fn indexed(
         width: Width,
         lengths: &[i64],
@@ -113,7 +113,7 @@ impl Datatype {
         Datatype::blocks(Combiner::Indexed, contents, blocks, old.extent(), old)
     }
 
-    /// Makes an `MPI_Type_create_hindexed`: like [`indexed`](Datatype::indexed), with `places` in bytes.
+    /// Makes the type of `MPI_Type_create_hindexed`: like [`indexed`](Datatype::indexed), with `places` in bytes.
     pub fn hindexed(
         width: Width,
         lengths: &[i64],
@@ -127,7 +127,7 @@ impl Datatype {
         Datatype::blocks(Combiner::Hindexed, contents, blocks, 1, old)
     }
 
-    /// Makes an `MPI_Type_create_indexed_block`: blocks of `length` elements at `places[i]` extents.
+    /// Makes the type of `MPI_Type_create_indexed_block`: blocks of `length` elements at `places[i]` extents.
     pub fn indexed_block(
         width: Width,
         length: i64,
@@ -141,7 +141,7 @@ impl Datatype {
         Datatype::blocks(Combiner::IndexedBlock, contents, blocks, old.extent(), old)
     }
 
-    /// Makes an `MPI_Type_create_hindexed_block`: like [`indexed_block`](Datatype::indexed_block), with `places` in bytes.
+    /// Makes the type of `MPI_Type_create_hindexed_block`: like [`indexed_block`](Datatype::indexed_block), with `places` in bytes.
     pub fn hindexed_block(
         width: Width,
         length: i64,
@@ -184,7 +184,7 @@ impl Datatype {
         Datatype::make(combiner, contents.of(from_ref(old)), recipe, sum.shape()?)
     }
 
-    /// Makes an `MPI_Type_create_struct`: blocks of `block_lengths[i]` elements of `types[i]` at `places[i]` bytes. The
+    /// Makes the type of `MPI_Type_create_struct`: blocks of `block_lengths[i]` elements of `types[i]` at `places[i]` bytes. The
     /// extent is padded to the strictest alignment of the members, unless a resized type sets it.
     pub fn structure(
         width: Width,
@@ -210,7 +210,7 @@ impl Datatype {
         Datatype::make(Combiner::Struct, contents.of(types), recipe, sum.shape()?.padded()?)
     }
 
-    /// Makes an `MPI_Type_create_resized`: the same data with other bounds.
+    /// Makes the type of `MPI_Type_create_resized`: the same data with other bounds.
     pub fn resized(width: Width, old: &Type, lb: i64, extent: i64) -> Result<Type, DatatypeError> {
         let ub = lb.checked_add(extent).ok_or(DatatypeError::Overflow { what: "upper bound" })?;
         let shape = TypeShape { marks: Some((lb, ub)), ..*old.shape() };
@@ -218,7 +218,7 @@ impl Datatype {
         Datatype::make(Combiner::Resized, contents, TypeConstructor::Same(old.clone()), shape)
     }
 
-    /// Makes an `MPI_Type_dup`: a type with the same map, committed if `old` is.
+    /// Makes the type of `MPI_Type_dup`: a type with the same map, committed if `old` is.
     pub fn duplicate(old: &Type) -> Result<Type, DatatypeError> {
         let contents = Contents::default().of(from_ref(old));
         let made = Datatype::make(

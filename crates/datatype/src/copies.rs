@@ -65,7 +65,7 @@ trait Loop: Copy {
         }
     }
 
-    /// [`copy`](Loop::copy), compiled for 32-byte registers.
+    /// Runs [`copy`](Loop::copy), compiled for 32-byte registers.
     ///
     /// # Safety
     /// Every source block must be readable and every destination block writable, and the processor must have AVX2.
@@ -76,7 +76,7 @@ trait Loop: Copy {
         unsafe { self.copy::<AVX2>(block) }
     }
 
-    /// [`copy`](Loop::copy), compiled for 64-byte registers.
+    /// Runs [`copy`](Loop::copy), compiled for 64-byte registers.
     ///
     /// # Safety
     /// Every source block must be readable and every destination block writable, and the processor must have these parts of
@@ -135,7 +135,8 @@ impl<const PACK: bool> Loop for Dense<PACK> {
             }
             for _ in 0..columns % 4 {
                 let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
-                // SAFETY: `BlockMove` needs a readable block at `from` and a writable one at `to`. The contract of `each` promises both.
+                // SAFETY: `one` needs a readable block at `from` and a writable block at `to`: the caller of `each` promises
+                // both.
                 unsafe { block.one(from, to) }
                 memory = memory.wrapping_offset(step);
                 packed = packed.wrapping_add(len);
@@ -160,7 +161,8 @@ impl Loop for Spread {
     unsafe fn each<const LEVEL: u8>(self, block: impl BlockMove) {
         let (mut from, mut to) = (self.from, self.to);
         for _ in 0..self.count {
-            // SAFETY: `BlockMove` needs a readable block at `from` and a writable one at `to`. The contract of `each` promises both.
+            // SAFETY: `one` needs a readable block at `from` and a writable block at `to`: the caller of `each` promises
+            // both.
             unsafe { block.one(from, to) }
             from = from.wrapping_offset(self.step);
             to = to.wrapping_offset(self.stride);
@@ -208,7 +210,8 @@ impl<const PACK: bool> Loop for Listed<'_, PACK> {
         for &offset in self.offsets {
             let memory = self.memory.wrapping_offset(offset as isize);
             let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
-            // SAFETY: `BlockMove` needs a readable block at `from` and a writable one at `to`. The contract of `each` promises both.
+            // SAFETY: `one` needs a readable block at `from` and a writable block at `to`: the caller of `each` promises
+            // both.
             unsafe { block.one(from, to) }
             packed = packed.wrapping_add(block.len());
         }

@@ -86,7 +86,7 @@ fn converse(host: &str, command: String) -> Result<u8, String> {
         match frame::read(&mut stream) {
             Ok(Some(VmFrame::Output(bytes))) => {
                 let mut out = stdout().lock();
-                // If nobody reads our output any more, end like a program that gets SIGPIPE.
+                // If our output has no reader any more, end like a program that gets SIGPIPE.
                 if out.write_all(&bytes).and_then(|()| out.flush()).is_err() {
                     return Ok(141);
                 }

@@ -1,7 +1,7 @@
 //! Bottom fill (the mark of a payload is the last bytes of the same write, which the receiver polls) fails where bytes are
 //! not placed in order. The default method, where order is not promised, does not fail.
 //!
-//! Soft-RoCE drops packets that come too early, and they are sent again. So disorder of the network alone does not make it
+//! Soft-RoCE drops packets that come too early, and they are sent again. So disorder of the network does not by itself make it
 //! place bytes out of order, as the printed figures show. Adapters with several paths or relaxed ordering do; the fault
 //! fabric simulates them over the real fabric.
 

@@ -28,7 +28,7 @@ fn both_rails_carry_and_every_byte_is_right() {
     pair(&cables, |_| (), first, |_| ());
 }
 
-/// A secondary rail dies in the middle of a round, by `kill`.
+/// Kills a secondary rail in the middle of a round, by `kill`, and checks that nothing is lost.
 fn death(cables: &Cables, kill: impl Fn() + Send + Sync) {
     let died = |side: &Side, peer| {
         side.until("the dead rail is out", || !side.verbs.rail_works(FURTHER, peer));
