@@ -32,8 +32,7 @@ pub(crate) struct BlockGrid {
 /// A loop over blocks, for any method to move a block.
 trait Loop: Copy {
     /// # Safety
-    /// Every block must be readable and writable respectively. The processor must
-    /// be of this level.
+    /// Every source block must be readable and every destination block writable. The processor must be of this level.
     unsafe fn each<const LEVEL: u8>(self, block: impl BlockMove);
 
     /// # Safety

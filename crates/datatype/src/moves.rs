@@ -94,7 +94,7 @@ unsafe fn gather_8(memory: [*mut u8; 4], packed: *mut u8) {
 unsafe fn gather_16(memory: [*mut u8; 4], packed: *mut u8) {
     use std::arch::asm;
     use std::arch::x86_64::{_mm_loadu_si128, _mm256_set_m128i, _mm256_storeu_si256};
-    // SAFETY: the contract of `four` promises 16 readable bytes at each place and 64 writable ones at `packed`.
+    // SAFETY: the contract of `four` promises 16 readable bytes at each place and 64 writable bytes at `packed`.
     unsafe {
         let [a, b, c, d] = memory.map(|m| _mm_loadu_si128(m.cast_const().cast()));
         let (mut low, mut high) = (_mm256_set_m128i(b, a), _mm256_set_m128i(d, c));

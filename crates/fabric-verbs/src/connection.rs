@@ -49,7 +49,8 @@ pub enum ConnectionPhase {
 #[derive(Debug, Clone, Copy)]
 pub struct Asking {
     pub since: Instant,
-    /// Waiting time so far, without times in which the process did not look for the answer, because the program computed, or was stopped.
+    /// Waiting time so far, without times in which the process did not look for the answer, because the
+    /// program computed, or was stopped.
     pub waited: Duration,
     pub looked: Instant,
     pub next: Instant,

@@ -314,7 +314,7 @@ impl VerbsRail {
         let mut attributes = ibv_qp_attr {
             qp_state: IBV_QPS_RTS,
             timeout: self.options.timeout,
-            // At most 6: 7 would mean for ever.
+            // Both at most 6: as `rnr_retry`, 7 would mean to retry for ever.
             retry_cnt: self.options.retries.min(6),
             rnr_retry: 6,
             sq_psn: psn,

@@ -27,7 +27,7 @@ const BOOT: [Duration; 3] =
 const STEP: Duration = Duration::from_secs(90);
 /// Interval at which the control file is read.
 const GLANCE: Duration = Duration::from_millis(50);
-/// Number of cables: two rails, and one that is not tested.
+/// Number of cables: two rails, and a control network, which is not under test.
 const WIRES: usize = 3;
 
 /// Number of a machine and a frame of its agent; `None` when the agent is gone.
