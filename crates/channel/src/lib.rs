@@ -1,11 +1,10 @@
-//! Ways between processes that are more than the bare fabric and less than MPI's messages: what
-//! collectives and one-sided operations are carried by.
+//! Channels between processes above the bare fabric and below MPI's messages. Collectives and one-sided operations use them.
 //!
-//! Everything here works below matching: [`weft_p2p`](../weft_p2p/index.html) hands arrived messages
-//! of these kinds over, and looks after their progress.
+//! Everything here works below matching: [`weft_p2p`](../weft_p2p/index.html) hands over arrived messages of these kinds,
+//! and drives their progress.
 //!
-//! The lowest byte of a message's head says whose it is: below 0x40 matching, 0x40 to 0x4f
-//! [`multicast`], 0x60 to 0x6f streams of segments, which p2p has.
+//! The lowest byte of a message's head names the layer to which the message belongs: below 0x40 matching, 0x40 to 0x4f
+//! [`multicast`], 0x60 to 0x6f streams of segments, which belong to p2p.
 
 #![warn(missing_docs)]
 

@@ -11,51 +11,53 @@
 //!
 //! **Numbers.** One sequence for all roots of a group. Every member calls [`MulticastMember::numbers`] once
 //! for each operation, in the same order, so all give an operation the same numbers without a message.
-//! One sequence, and not one for each root, because then what a member must remember to tell a new
-//! datagram from an old one does not grow with the number of roots: a number is open (given out, not
-//! over), to come, or over; what is over and comes again is dropped.
+//! There is one sequence, not one per root, so that the memory by which a member tells a new datagram from an old one does
+//! not grow with the number of roots. A number is open (given out, not over), to come, or over. A datagram whose number is
+//! over is dropped.
 //!
-//! **Who touches what when.**
-//! - The caller's memory: [`MulticastMember::send`] reads it until its future is over, and has copied it then. [`MulticastMember::receive`] writes into it from the call until the future ends or is dropped.
-//! - What the root keeps (the datagrams as they were sent) is written by `send` alone, before they
-//!   leave, and never again while anybody may ask for them or a repair is on its way out of it.
-//! - Datagrams that nobody here has asked for yet are kept in a store with a bound for the process
-//!   ([`MulticastLimits::store`]); beyond it they are dropped, which is a loss like any other.
+//! **Access to memory.**
+//! - The caller's memory: [`MulticastMember::send`] reads it until its future is over, and has copied it by then.
+//! [`MulticastMember::receive`] writes into it from the call until the future ends or is dropped.
+//! - The root's kept datagrams (as they were sent) are written only by `send`, before they leave. They never change while
+//! a member may ask for them or a repair is being sent out of them.
+//! - Early datagrams, which no receive has asked for yet, are kept in a store with a bound for the process
+//! ([`MulticastLimits::store`]). Beyond the bound they are dropped, which counts as a loss like any other.
 //!
-//! **What the root keeps, and why nothing needed is overwritten.** A multicast is kept until the root
-//! knows that everybody has it, which it learns in one of three ways:
+//! **How long the root keeps a multicast, and why nothing needed is overwritten.** The root keeps a multicast until it
+//! knows that every member has received it. It learns this in one of three ways:
 //! - [`ReleaseMode::Heard`]: the caller says "every other member has begun operation k" ([`MulticastMember::heard`]).
 //!   It knows because it has heard from everybody in operation k: by the gather of a barrier or an
-//!   allreduce, or by the blocks of an allgather in which all multicast. A member begins an operation
-//!   when it is through with the one before; so all before k may go. In an allgather k is not heard
-//!   before its own multicast has left, so that those of k - 1 and of k are kept at once: two buffers,
-//!   used in turn. With one, k would overwrite what a slow member still lacks of k - 1. Operations of
-//!   such a group must not overlap. And it is not the multicast of the *last* operation that counts:
-//!   after a broadcast, in which nobody but the root says anything, nothing more is known than before.
+//! allreduce, or by the blocks of an allgather in which all multicast. A member begins an operation only after the
+//! previous operation is over there, so all multicasts before k may be released. In an allgather, operation k is heard
+//! only after the
+//! root's own multicast has left, so the multicasts of k - 1 and of k are kept at once: two buffers,
+//! used in turn. With one buffer, k would overwrite the multicast of k - 1 that a slow member still lacks. Operations of
+//! such a group must not overlap. Hearing from everybody in the *last* operation is required: a broadcast, in which
+//! only the root sends, tells nothing new about the other members.
 //! - [`ReleaseMode::Acknowledged`] (a broadcast): the root may be at most [`MulticastLimits::window`] multicasts, or
-//!   [`MulticastLimits::kept`] bytes, ahead of the slowest member. Half a window apart it marks a datagram, and
-//!   who is through with that says so in a small reliable message: not for each operation, and
-//!   nobody waits for it unless the window is full.
-//! - [`ReleaseMode::EachAcknowledged`] (the thesis's first alternative in 3.3.4, which it calls expensive): every member says of every
-//!   multicast that it has it, and the root waits for all of them. Members do not ask; the root repeats what is not acknowledged
-//!   in time, after a wait that it learns as members do.
+//! [`MulticastLimits::kept`] bytes, ahead of the slowest member. Every half window it marks a datagram. A member for which
+//! the marked multicast is over acknowledges it by a small reliable message. There is no acknowledgement per operation, and
+//! the root waits for acknowledgements only when the window is full.
+//! - [`ReleaseMode::EachAcknowledged`] (the thesis's first alternative in 3.3.4, which it calls expensive): every member
+//! acknowledges every multicast, and the root waits for all acknowledgements. Members do not ask. The root repeats a
+//! multicast that is not acknowledged in time, after a wait that it learns as members do.
 //!
-//! **Repair** goes to the one that asked, by a reliable message: it cannot be lost again, so that each
-//! loss costs one question and one answer at any rate of loss, and those who lost nothing hear nothing. Or the
-//! datagram is multicast once more ([`Repair::Multicast`], the thesis's way): one answer serves all that lack it,
-//! those who have it drop it, and it may be lost again. A question within half of [`MulticastLimits::least`] after such an
-//! answer counts as answered by it; what has been multicast 16 times goes by messages.
+//! **Repair** goes by a reliable message to the member that asked. It cannot be lost again, so each loss costs one
+//! question and one answer at any rate of loss, and members that lost nothing receive nothing. Alternatively, the
+//! datagram is multicast once more ([`Repair::Multicast`], the thesis's way): one answer serves all members that lack the
+//! datagram, the other members drop it, and it may be lost again. A question within half of [`MulticastLimits::least`]
+//! after such an answer counts as answered by it. A payload that has been multicast again 16 times is repaired by messages.
 //!
-//! **Time.** A receive that is awaited asks when it has waited longer than four times the longest wait
-//! of late that ended well, within bounds ([`MulticastLimits::least`], [`MulticastLimits::most`]), and then each time
-//! after twice as long. A root that has not sent yet ignores it. The layer that waits must look again
-//! at [`Multicasts::deadline`]; in the simulator that is announced to the fabric.
+//! **Time.** An awaited receive asks when it has waited longer than four times the longest recent wait that ended
+//! without a question, within bounds ([`MulticastLimits::least`], [`MulticastLimits::most`]). It asks again each time
+//! after twice as long. A root that has not sent yet ignores the question. The layer that waits must make progress again
+//! at [`Multicasts::deadline`]; in the simulator the deadline is announced to the fabric.
 //!
-//! **The end.** In [`MulticastMember::close`] every member says that it lacks nothing, by messages alone
+//! **The end.** In [`MulticastMember::close`] every member declares that it lacks nothing, only by messages
 //! (dissemination, ceil(log2 n) rounds), and answers questions until all have said so.
 //!
 //! **Trust.** A datagram counts only if job, group, context, root, source, number, segment and length
-//! fit; foreign, repeated and late ones are dropped and counted. A message that cannot be is a fault
+//! fit. Foreign, repeated and late datagrams are dropped and counted. An impossible message is a fault
 //! of its sender.
 
 mod bits;

@@ -1,4 +1,4 @@
-//! Several rails as one channel: which operation, or which part of it, takes which rail.
+//! Several rails as one channel: assigns operations, or parts of them, to rails.
 //!
 //! ```text
 //!   virtual channel to a peer ─┬─ subchannel 0    one adapter, one port, or one path: the fabric numbers them
@@ -8,11 +8,11 @@
 //!   from it on            in fragments, so that all rails are done at once    load balanced
 //!                         share = (load of all + length) x weight - own load
 //! ```
-//! Writes and reads use opposite directions of a link: each has loads of its own. Weights are how fast rails were seen to be
-//! beside each other (`traffic.rs`), so that unequal rails add up; until a rail was compared, it counts as the average. A rail
-//! that does not work towards the peer gets nothing.
+//! Writes and reads use opposite directions of a link: each direction has loads of its own. Weights are the speeds of rails
+//! observed in comparison with each other (`traffic.rs`), so that unequal rails add up. A rail that has not been compared
+//! yet counts as average. A rail that does not work towards the peer gets nothing.
 //!
-//! Order: none between fragments, nor between operations. What synchronizes waits for the end of what was issued.
+//! Order: none between fragments, nor between operations. Synchronization waits for the end of all issued operations.
 //! Source: Vishnu et al. 2005, sections 3.1 and 3.2.
 
 mod traffic;
@@ -23,7 +23,7 @@ use std::time::Instant;
 use traffic::{FragmentEnd, RailTraffic};
 use weft_fabric::{Counter, Counters, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 
-/// Which way data go.
+/// Direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RailDirection {
     /// From this process to the peer.
@@ -32,7 +32,7 @@ pub enum RailDirection {
     Read = 1,
 }
 
-/// A part of an operation: its rail, where it begins, its length in bytes.
+/// A part of an operation: its rail, its offset, and its length in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fragment {
     /// The path to take, below [`weft_fabric::Capabilities::rails`].
@@ -53,50 +53,50 @@ pub struct Thresholds {
     pub write: usize,
     /// One-sided reads.
     pub read: usize,
-    /// The payload of a message, which its receiver reads.
+    /// Payload of a rendezvous message, which its receiver reads.
     pub rendezvous: usize,
 }
 
 impl Default for Thresholds {
-    /// One-sided operations have no rendezvous, so they are worth fragmenting early: the document's 8 KiB.
+    /// One-sided operations have no rendezvous, so fragmenting pays off earlier: the document's 8 KiB.
     fn default() -> Thresholds {
         Thresholds { write: 8 << 10, read: 8 << 10, rendezvous: 16 << 10 }
     }
 }
 
-/// What fragments count their ends with: each a counter of its own, and the value that says it is over.
+/// Ends of fragments: the counter of each fragment, and the value at which the fragment is over.
 pub type Waits = SmallVec<[(Counter, u64); 2]>;
 
-/// Usual length of the part that a rail is given at once: rails that share a bus take turns on it.
+/// Usual length of the part that a rail is given at once, in bytes. Rails that share a bus take turns on it.
 const CHUNK: usize = 64 << 10;
-/// The most parts of a fragment: those of a longer one are longer.
+/// Maximum number of parts per fragment. Longer fragments use larger parts.
 const CHUNKS: usize = 64;
 
-/// Fragments begin at multiples of so many bytes, and have as many at least; those of shorter operations, where the
-/// threshold lets them be fragmented, at multiples of a part of them.
+/// Alignment of fragments, in bytes: each begins at a multiple of it. Operations shorter than two grains, where the
+/// threshold lets them be fragmented, use a smaller multiple of `LEAST_GRAIN`.
 const GRAIN: usize = 4 << 10;
 const LEAST_GRAIN: usize = 64;
 
-/// Where an operation of `len` bytes may be cut for so many rails.
+/// Returns the alignment at which an operation of `len` bytes may be cut for `rails` rails.
 fn grain(len: usize, rails: usize) -> usize {
     if len >= 2 * GRAIN { GRAIN } else { (len / rails / LEAST_GRAIN).max(1) * LEAST_GRAIN }
 }
 
-/// The rails of a process, and what is under way on them.
+/// The rails of a process, and the fragments under way on them.
 #[derive(Default)]
 pub struct RailSet {
     /// By [`RailDirection`].
     traffic: RefCell<[RailTraffic; 2]>,
     turn: Cell<usize>,
     thresholds: Cell<Thresholds>,
-    /// Something is under way.
+    /// True if a fragment may be under way.
     busy: Cell<bool>,
-    /// Since when the process has done nothing but wait.
+    /// Time since which the process has done nothing but wait.
     waiting: Cell<Option<Instant>>,
 }
 
 impl RailSet {
-    /// The lengths in force, a copy.
+    /// Returns the lengths in force.
     pub fn thresholds(&self) -> Thresholds {
         self.thresholds.get()
     }
@@ -106,14 +106,14 @@ impl RailSet {
         self.thresholds.set(thresholds);
     }
 
-    /// Whether an operation of `len` bytes is fragmented.
+    /// Returns true if an operation of `len` bytes is fragmented.
     pub fn fragments(&self, way: RailDirection, len: usize) -> bool {
         let Thresholds { write, read, .. } = self.thresholds.get();
         len >= if way == RailDirection::Write { write } else { read }
     }
 
-    /// The rail of the next operation that is not fragmented, of `rails` of which `works` says which do. Rails
-    /// that were seen to be less than half as fast as another do not take turns.
+    /// Returns the rail of the next operation that is not fragmented, out of `rails` rails; `works` tells which of them work.
+    /// Rails that were seen to be less than half as fast as another rail do not take turns.
     pub fn next(&self, way: RailDirection, rails: usize, works: impl Fn(usize) -> bool) -> usize {
         let turn = self.turn.get();
         self.turn.set(turn.wrapping_add(1));
@@ -125,7 +125,7 @@ impl RailSet {
         turns.find(|&rail| works(rail) && !slow(rail)).unwrap_or(0)
     }
 
-    /// How an operation of `len` bytes is spread.
+    /// Spreads an operation of `len` bytes over the working rails.
     pub fn spread(
         &self,
         way: RailDirection,
@@ -143,7 +143,7 @@ impl RailSet {
         let load = |rail: usize| traffic.load(rail) as f64;
         let all = usable.iter().fold(len as f64, |all, &rail| all + load(rail));
         let sum_of_weights: f64 = weights.iter().sum();
-        // Rails that have more than their share already get nothing; the others share the rest.
+        // Rails that already have more than their share get nothing. The other rails share the rest.
         let shares: SmallVec<[f64; 4]> = usable
             .iter()
             .zip(&weights)
@@ -169,9 +169,9 @@ impl RailSet {
         fragments
     }
 
-    /// Posts `here` in fragments over the first `rails` rails to `peer`: a write of it to `there`, or a read of
-    /// that into it. Each fragment appends to `waits` what says that it is over; who waits for it frees the
-    /// counters afterwards. Memory belongs to the fabric until then. After an error that appends nothing,
+    /// Posts `here` in fragments over the first `rails` rails to `peer`: a write of `here` to `there`, or a read of
+    /// `there` into `here`. Appends the end of each fragment to `waits`; the caller that waits for them frees the
+    /// counters afterwards. The memory belongs to the fabric until then. After an error that appends nothing,
     /// nothing is under way.
     pub fn stripe<F: Fabric>(
         &self,
@@ -229,7 +229,7 @@ impl RailSet {
     }
 
     /// Iterates over the parts of fragments in the order in which they are posted: by turns, so that all rails begin at once,
-    /// and each rail is the first one as often as the others. Yields the number of a fragment, the offset in it, and the
+    /// and each rail comes first equally often. Yields the index of a fragment, the offset in it, and the
     /// length.
     fn parts<'f>(
         &self,
@@ -255,7 +255,7 @@ impl RailSet {
         self.busy.set(true);
     }
 
-    /// Looks which fragments are over by `now`: before their counters are freed, and as often as the process has time.
+    /// Notes which fragments are over by `now`. Call it before their counters are freed, and as often as the process has time.
     pub fn observe(&self, counters: &Counters, now: Instant) {
         let prompt = self.waiting.get().is_some_and(|since| now > since);
         let mut busy = false;
@@ -265,13 +265,13 @@ impl RailSet {
         self.busy.set(busy);
     }
 
-    /// Returns whether anything may be under way, so that [`RailSet::observe`] has something to look for.
+    /// Returns true if a fragment may be under way, so that [`RailSet::observe`] has something to look for.
     #[inline]
     pub fn is_busy(&self) -> bool {
         self.busy.get()
     }
 
-    /// The process does nothing but wait from `now` on: it looks at each end when that comes.
+    /// Notes that the process does nothing but wait from `now` on, so that it observes each end when the end comes.
     #[inline]
     pub fn wait_begins(&self, now: impl FnOnce() -> Instant) {
         if self.busy.get() && self.waiting.get().is_none() {
@@ -279,13 +279,13 @@ impl RailSet {
         }
     }
 
-    /// The process goes on with something else.
+    /// Notes that the process stops waiting.
     #[inline]
     pub fn wait_ends(&self) {
         self.waiting.set(None);
     }
 
-    /// How fast each rail was seen to be, in units of their average; 1 for those that were never compared.
+    /// Returns the observed speed of each rail, in units of their average; 1 for rails that were never compared.
     pub fn weights(&self, way: RailDirection, rails: usize) -> Vec<f64> {
         let traffic = &self.traffic.borrow()[way as usize];
         (0..rails).map(|rail| traffic.weight(rail)).collect()

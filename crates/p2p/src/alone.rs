@@ -1,4 +1,4 @@
-//! For tests of parts: a process alone with its fabric, which sends to itself.
+//! Fixture for tests of parts: a single process with its fabric, which sends to itself.
 
 use crate::envelope::Envelope;
 use crate::limits::ProtocolLimits;
@@ -13,7 +13,7 @@ pub fn transport(limits: ProtocolLimits) -> Transport<Shm> {
     Transport::new(Shm::connect_with(&mut world, options).expect("connected"), limits)
 }
 
-/// The next message, with its envelope.
+/// Returns the next message, with its envelope.
 pub fn next(transport: &Transport<Shm>) -> Option<(Envelope, ArrivedMessage)> {
     let message = transport.fabric.receive(None)?;
     Some((Envelope::decode(message.head).expect("one of ours"), message))

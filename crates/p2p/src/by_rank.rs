@@ -1,20 +1,20 @@
-//! Entries by rank, made at first use: a process talks to few of many, and some of other jobs leave.
+//! Table of entries by rank, made at first use: a process talks to few of many ranks, and some of other jobs leave.
 //!
-//! An open table by a hash of the rank, a power of two long and at most three quarters full.
+//! An open-addressing table by a hash of the rank. Its length is a power of two, and it is at most three quarters full.
 
-/// A place that holds nobody.
+/// Rank of an empty place.
 const NOBODY: u32 = u32::MAX;
 
-/// One `T` for each rank that was asked for. An entry stays until it is removed; a rank has one at most.
+/// One `T` for each rank that was asked for. An entry stays until it is removed; a rank has at most one entry.
 #[derive(Default)]
 pub struct RankTable<T> {
-    /// Rank and entry, [`NOBODY`] where there is none.
+    /// Rank and entry; [`NOBODY`] marks an empty place.
     places: Box<[(u32, T)]>,
     len: usize,
 }
 
 impl<T: Default> RankTable<T> {
-    /// The entry of `peer`; `make` makes it if there is none.
+    /// Returns the entry of `peer`. Calls `make` if there is none.
     #[inline(always)]
     pub fn get_or_insert(&mut self, peer: usize, make: impl FnOnce() -> T) -> &mut T {
         let peer = peer as u32;
@@ -25,22 +25,22 @@ impl<T: Default> RankTable<T> {
         &mut self.places[at].1
     }
 
-    /// The entry of `peer`, if there is one.
+    /// Returns the entry of `peer`, if there is one.
     pub fn get(&self, peer: usize) -> Option<&T> {
         self.find(peer as u32).map(|at| &self.places[at].1)
     }
 
-    /// The same, to change it.
+    /// Returns the entry of `peer` for changes, if there is one.
     pub fn get_mut(&mut self, peer: usize) -> Option<&mut T> {
         self.find(peer as u32).map(|at| &mut self.places[at].1)
     }
 
-    /// Takes the entry of `peer` away, if there is one.
+    /// Removes the entry of `peer`, if there is one.
     pub fn remove(&mut self, peer: usize) {
         let Some(hole) = self.find(peer as u32) else { return };
         self.places[hole] = (NOBODY, T::default());
         self.len -= 1;
-        // What stands behind it without a gap may have been put there because the place was taken.
+        // Entries that follow without a gap may stand there because this place was taken: they are inserted again.
         let mask = self.places.len() - 1;
         let mut at = (hole + 1) & mask;
         while self.places[at].0 != NOBODY {
@@ -50,13 +50,13 @@ impl<T: Default> RankTable<T> {
         }
     }
 
-    /// Changes all of them, with the rank of each.
+    /// Calls `change` for each entry, with its rank.
     pub fn each(&mut self, mut change: impl FnMut(usize, &mut T)) {
         let entries = self.places.iter_mut().filter(|place| place.0 != NOBODY);
         entries.for_each(|(rank, peer)| change(*rank as usize, peer));
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -99,13 +99,13 @@ impl<T: Default> RankTable<T> {
     }
 }
 
-/// Spreads neighbouring ranks, and ranks that are powers of two apart.
+/// Returns a hash that spreads neighbouring ranks, and ranks that are powers of two apart.
 #[inline(always)]
 fn hash(peer: u32) -> usize {
     (peer.wrapping_mul(0x9e37_79b9) >> 8) as usize
 }
 
-// Long under Miri, and nothing is unsafe.
+// Skipped under Miri: the tests take long there, and no code here is unsafe.
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn every_peer_keeps_its_entry() {
         let mut peers = RankTable::default();
-        // A prime, so that steps of 64 meet everybody.
+        // A prime, so that steps of 64 reach every rank.
         let size = 4999;
         for round in 0..3 {
             for rank in (0..size).map(|i| i * 64 % size) {

@@ -1,4 +1,4 @@
-//! Credit between two processes: how much one may have sent that the other has not released.
+//! Credit between two processes: bounds the units that a sender has sent and the receiver has not released.
 //!
 //! ```text
 //!   sender      charged ── what it has sent              released ── what the receiver has told it of
@@ -18,13 +18,13 @@ pub struct Credit {
 }
 
 impl Credit {
-    /// Whether `units` more may be sent, where `most` may be unreleased.
+    /// Returns true if `units` more may be sent, where at most `most` may be unreleased.
     #[inline(always)]
     pub fn covers(&self, units: u64, most: u64) -> bool {
         self.charged + units - self.released <= most
     }
 
-    /// Takes `units`, if they are covered. False: they are not, and nothing was taken.
+    /// Charges `units` if the credit covers them. Returns false, and charges nothing, if it does not.
     #[inline(always)]
     pub fn try_charge(&mut self, units: u64, most: u64) -> bool {
         let covered = self.covers(units, most);
@@ -34,12 +34,12 @@ impl Credit {
         covered
     }
 
-    /// What was charged is taken back, and will never be released.
+    /// Takes back a charge of `units`, which will never be released.
     pub fn refund(&mut self, units: u64) {
         self.charged -= units;
     }
 
-    /// The peer has released so much in all. False: it cannot have.
+    /// Notes that the peer has released `released` units in total. Returns false if the peer cannot have released that much.
     pub fn release_to(&mut self, released: u64) -> bool {
         let sound = (self.released..=self.charged).contains(&released);
         if sound {
@@ -48,7 +48,7 @@ impl Credit {
         sound
     }
 
-    /// `units` of the peer were released here. What it is to be told, if that is more than `beyond` by now.
+    /// Adds `units` of the peer that were released here. Returns the total to tell the peer if more than `beyond` is untold.
     #[inline(always)]
     pub fn add_returned(&mut self, units: u64, beyond: u64) -> Option<u64> {
         self.owed += units;
@@ -72,17 +72,17 @@ impl Credit {
 
     /// Takes the low half of the total that the peer has released. Returns false if the peer cannot have released that much.
     pub fn release_to_low(&mut self, low: u32) -> bool {
-        // The low half is enough, since the unreleased part is less than 2^32.
+        // The low half is enough, because the unreleased part is less than 2^32.
         let more = low.wrapping_sub(self.released as u32);
         self.release_to(self.released + u64::from(more))
     }
 
-    /// What was released here in all.
+    /// Returns the number of units released here in total.
     pub fn owed(&self) -> u64 {
         self.owed
     }
 
-    /// Whether `units` of the peer may be released here without telling it more than `beyond` late.
+    /// Returns true if `units` of the peer may be released here with at most `beyond` untold.
     pub fn may_owe(&self, units: u64, beyond: u64) -> bool {
         self.owed + units - self.told <= beyond
     }

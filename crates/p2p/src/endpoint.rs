@@ -1,4 +1,4 @@
-//! One process's end of all its point-to-point traffic.
+//! Endpoint: all point-to-point traffic of one process.
 
 mod cancel;
 mod completion;
@@ -30,31 +30,31 @@ use weft_channel::multicast::Multicasts;
 use weft_channel::rails::RailSet;
 use weft_fabric::{ArrivedMessage, Counter, Fabric, FabricExt, Fault, StagingPool};
 
-/// Messages of one sweep.
+/// Maximum number of messages handled in one sweep.
 const SWEEP: usize = 64;
 
 /// Point-to-point messages of one process. Not `Sync`.
 ///
-/// It owns the parts, hands each message to that which it is for, and moves all of them on.
-// The transport and, in the state, the peers come first: what is given to both needs no addresses computed.
+/// It owns the parts, hands each message to the part it is for, and drives the progress of all parts.
+// The transport and, in the state, the peers come first: code that uses both needs no address computation.
 #[repr(C)]
 pub struct Endpoint<F: Fabric> {
     transport: Transport<F>,
     state: RefCell<EndpointState>,
     parked: RefCell<Parked<F>>,
-    /// Made with the first group, or the first word of one.
+    /// Multicast groups. Made with the first group, or the first message for a group.
     multicasts: OnceCell<Box<Multicasts>>,
     waiting: Cell<Option<(Counter, u64)>>,
     next_immediate: Cell<u32>,
-    /// A signal handler has left something that a helper can do.
+    /// True if a signal handler has left work that a helper can do.
     helper_pending: Cell<bool>,
-    /// A look for one message has dealt with another, of which nobody has been told.
+    /// True if progress was made that no call of [`Endpoint::progress`] has reported yet.
     unreported_progress: Cell<bool>,
 }
 
 impl<F: Fabric> Endpoint<F> {
-    /// Takes over `fabric`, all of whose messages it receives from now on; some of its counters are
-    /// allocated here.
+    /// Creates an endpoint that takes over `fabric`, and receives all of its messages from now on. Allocates some of the
+    /// fabric's counters.
     pub fn new(fabric: F, limits: ProtocolLimits) -> Endpoint<F> {
         let transport = Transport::new(fabric, limits);
         let state = RefCell::new(EndpointState::new(transport.counters(), &limits));
@@ -70,39 +70,39 @@ impl<F: Fabric> Endpoint<F> {
         }
     }
 
-    /// Keeps what cannot be given back yet, because peers may still read it: `give_back` says whether it
-    /// has done it, and is asked again by [`Endpoint::clear_parked`].
+    /// Parks memory that cannot be given back yet, because peers may still read it. `give_back` returns true if it
+    /// has given it back; [`Endpoint::clear_parked`] calls it until then.
     pub fn park(&self, give_back: impl FnMut(&F) -> bool + 'static) {
         self.parked.borrow_mut().add(give_back);
     }
 
-    /// How much waits to be given back.
+    /// Returns the number of entries that wait to be given back.
     pub fn parked(&self) -> usize {
         self.parked.borrow().len()
     }
 
-    /// Gives back what can be given back by now.
+    /// Gives back all parked memory that can be given back by now.
     pub fn clear_parked(&self) {
         self.parked.borrow_mut().clear(&self.transport.fabric);
     }
 
-    /// The first of `count` immediates of this process that it does not give out again.
+    /// Reserves `count` immediates of this process, never to be reserved again. Returns the first of them.
     pub fn new_immediates(&self, count: u32) -> u32 {
         self.next_immediate.replace(self.next_immediate.get() + count)
     }
 
-    /// For what is done without messages: memory, counters, one-sided operations.
+    /// Returns the fabric, for work without messages: memory, counters, one-sided operations.
     pub fn fabric(&self) -> &F {
         &self.transport.fabric
     }
 
-    /// The numbers in force, a copy: later changes do not show in it.
+    /// Returns a copy of the limits in force. Later changes do not show in it.
     pub fn limits(&self) -> ProtocolLimits {
         self.transport.limits.get()
     }
 
-    /// From here on this process sends so much at once, and moves what is larger so. What is under way goes on as it
-    /// began.
+    /// Changes the eager limit and the way of larger payloads for messages that begin from now on. Messages under way go on as
+    /// they began.
     pub fn change(&self, eager: usize, eager_fixed: bool, rendezvous: Rendezvous) {
         let transport = &self.transport;
         let limits = transport.limits.get();
@@ -110,58 +110,58 @@ impl<F: Fabric> Endpoint<F> {
         self.state.borrow_mut().operations.peers.look_at_all_again(transport);
     }
 
-    /// Temporary buffers.
+    /// Returns the pool of temporary buffers.
     pub fn staging(&self) -> &StagingPool {
         &self.transport.staging
     }
 
-    /// What spreads operations over several rails.
+    /// Returns the rails, over which operations are spread.
     pub fn rails(&self) -> &RailSet {
         &self.transport.rails
     }
 
-    /// Advances by one for every message that found no receive: what a probe waits for.
+    /// Returns the counter that advances by one for every message without a matching receive. A probe waits for it.
     pub fn arrivals(&self) -> Counter {
         self.transport.arrivals
     }
 
-    /// Has all who wait for [`Endpoint::arrivals`] look again: for whoever takes what another one may wait for.
+    /// Makes all who wait for [`Endpoint::arrivals`] look again. For a caller that takes a message for which another may wait.
     pub fn notify_probes(&self) {
         self.transport.notify_probes();
     }
 
-    /// Unexpected envelopes now and at most, and their payload in bytes now and at most.
+    /// Returns the present and the maximum number of unexpected envelopes, and the same for their payload in bytes.
     pub fn unexpected(&self) -> (usize, usize, u64, u64) {
         self.state.borrow().matching.load()
     }
 
-    /// Posted receives now and at most. Receives that find their message at once are never posted.
+    /// Returns the present and the maximum number of posted receives. Receives that match a message at once are never posted.
     pub fn posted(&self) -> (usize, usize) {
         self.state.borrow().matching.posted()
     }
 
-    /// Posted receives and unexpected messages that were looked at, and did not match what was looked for.
+    /// Returns the number of queue entries (posted receives and unexpected messages) that were examined without a match.
     pub fn passed(&self) -> u64 {
         self.state.borrow().matching.passed()
     }
 
-    /// Posted receives and unexpected envelopes of the contexts that `ours` names.
+    /// Returns the numbers of posted receives and unexpected envelopes in the contexts for which `ours` returns true.
     pub fn load_of(&self, ours: impl Fn(MatchingContext) -> bool) -> (usize, usize) {
         self.state.borrow().matching.load_of(ours)
     }
 
-    /// Begins what [`Endpoint::unexpected`] and [`Endpoint::posted`] say "at most" of anew.
+    /// Restarts the maxima of [`Endpoint::unexpected`] and [`Endpoint::posted`] from the present values.
     pub fn restart_most(&self) {
         self.state.borrow_mut().matching.restart_most();
     }
 
-    /// Processes with which payload was exchanged.
+    /// Returns the number of processes with which payload was exchanged.
     pub fn peers(&self) -> usize {
         self.state.borrow().operations.peers.len()
     }
 
-    /// Forgets a process of another job, with which nothing is under way: its number may be another's before long. So
-    /// whatever is kept by peer is named here.
+    /// Forgets a process of another job, with which nothing is under way: its number may soon belong to another process.
+    /// Everything that is kept by peer must be dropped here.
     pub fn forget_peer(&self, peer: usize) {
         let mut state = self.state.borrow_mut();
         state.operations.peers.forget(peer);
@@ -169,26 +169,26 @@ impl<F: Fabric> Endpoint<F> {
         state.streams.forget(peer);
     }
 
-    /// What was sent and received since the endpoint was made.
+    /// Returns the counts of messages sent and received since the endpoint was made.
     pub fn counts(&self) -> MessageCounts {
         let operations = &self.state.borrow().operations;
         MessageCounts { often: operations.often, seldom: operations.seldom }
     }
 
-    /// Moves everything on: fabric, arrived messages, reads that are over. True if anything moved.
+    /// Drives progress: of the fabric, arrived messages, and completed reads. Returns true if anything moved.
     pub fn progress(&self) -> bool {
         self.progress_with_more().0
     }
 
-    /// [`Endpoint::progress`] in the middle of an operation. The next one says that something moved, so that other threads
-    /// hear of what is theirs.
+    /// Calls [`Endpoint::progress`] in the middle of an operation. The next call also reports this progress, so that other
+    /// threads hear of messages that are theirs.
     pub fn progress_between(&self) {
         self.unreported_progress.set(self.progress());
     }
 
-    /// [`Endpoint::progress`], and whether more messages may be there: there is a bound on those of one call, and what comes
-    /// after the last posted receive was met waits in the fabric, where the next one takes it from without a
-    /// copy in between.
+    /// Does the work of [`Endpoint::progress`]. Returns whether anything moved, and whether more messages may be there.
+    /// One call handles a bounded number of messages. It also stops after it has matched the last posted receive: later messages
+    /// wait in the fabric, from which the next receive takes them without an intermediate copy.
     #[inline]
     pub fn progress_with_more(&self) -> (bool, bool) {
         let (transport, fabric) = (&self.transport, &self.transport.fabric);
@@ -211,8 +211,9 @@ impl<F: Fabric> Endpoint<F> {
         (moved, more)
     }
 
-    /// Acts on what has arrived, up to a bound, in one sweep: whether there was any, and whether more may be there. What is
-    /// sent at once and awaited, most of all, goes straight to its receive; its sender is told of the room once.
+    /// Handles arrived messages, up to a bound, in one sweep. Returns whether there was any, and whether more may be there.
+    /// An eager message goes straight to its posted receive, on a fast path; its sender is told of the released credit
+    /// once per run.
     #[inline(always)]
     fn take_arrived(&self) -> (bool, bool) {
         let (transport, fabric) = (&self.transport, &self.transport.fabric);
@@ -247,7 +248,7 @@ impl<F: Fabric> Endpoint<F> {
         (true, more)
     }
 
-    /// Acts on an arrived message and gives its buffer back.
+    /// Acts on an arrived message and returns its buffer to the fabric.
     fn handle(&self, message: ArrivedMessage) {
         self.handle_in(&mut self.state.borrow_mut(), message);
     }
@@ -271,7 +272,7 @@ impl<F: Fabric> Endpoint<F> {
         fabric.release(message);
     }
 
-    /// Hands a message to the part that it is for.
+    /// Hands a message to the part it is for.
     #[inline(always)]
     fn dispatch(
         &self,
@@ -301,7 +302,7 @@ impl<F: Fabric> Endpoint<F> {
             }
             MessageKind::Rtr => in_flight.on_rtr(transport, operations, from, payload),
             MessageKind::Atp => written::on_atp(transport, operations, from, payload),
-            // It has woken this process, which looks after what it follows.
+            // The message has served its purpose: it woke this process, whose progress follows staged payloads.
             MessageKind::StagedComplete => Ok(()),
             MessageKind::Cancel => {
                 let done = u64::from(matching.take_back(peer, e.request));
@@ -317,7 +318,7 @@ impl<F: Fabric> Endpoint<F> {
         }
     }
 
-    /// [`crate::ProtocolLimits::ranks_each`].
+    /// Returns [`crate::ProtocolLimits::ranks_each`].
     pub fn ranks_each(&self) -> u32 {
         self.transport.limits.get().ranks_each
     }
@@ -344,21 +345,21 @@ impl<F: Fabric> Endpoint<F> {
             return Poll::Ready(Err(fault.clone()));
         }
         self.waiting.set(Some((counter, target)));
-        // A fault of the fabric ends the wait there.
+        // A fault of the fabric ends the wait, because `poll_any` returns it.
         self.transport.fabric.poll_any(&[(counter, target)], None, cx).map_ok(|_| ())
     }
 
-    /// What the last future that was polled waits for: the progress engine need not poll it before.
+    /// Takes the wait of the last polled future: the progress engine need not poll that future before the wait is over.
     pub fn last_wait(&self) -> Option<(Counter, u64)> {
         self.waiting.take()
     }
 
-    /// What ended all waits, if anything did.
+    /// Returns the fault that ended all waits, if there is one.
     pub fn fault(&self) -> Option<Fault> {
         self.state.borrow().operations.fault.clone().or_else(|| self.transport.fabric.fault())
     }
 
-    /// Operations under way, at most `limit`.
+    /// Lists operations under way, at most `limit`.
     pub fn pending(&self, limit: usize) -> Vec<PendingOperation> {
         self.state.borrow().operations.requests.pending(self.transport.counters(), limit)
     }

@@ -1,4 +1,4 @@
-//! What travels: the 24-byte head of every message.
+//! Wire format: the 24-byte head of every message.
 //!
 //! ```text
 //!   word 0   kind (8) | unused (24) | tag (32)
@@ -11,14 +11,14 @@
 use weft_fabric::{Head, Sge};
 
 /// A matching space: one for the messages and one for the collectives of every communicator.
-/// Unique in the job for ever.
+/// Never used twice in a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct MatchingContext(pub u64);
 
 /// Message tag; negative tags never travel.
 pub type Tag = i32;
 
-/// From whom a receive takes a message: one process, or any member of the context.
+/// Source from which a receive takes a message: one process, or any member of the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceiveSource {
     /// `rank` in the communicator, which is `peer` in the fabric.
@@ -28,7 +28,7 @@ pub enum ReceiveSource {
         /// The sender's rank in the fabric.
         peer: usize,
     },
-    /// The first to arrive, whoever sent it.
+    /// The first message to arrive, from any sender.
     Any,
 }
 
@@ -38,35 +38,35 @@ pub enum ReceiveSource {
 pub enum MessageKind {
     /// Envelope and whole payload.
     Eager = 1,
-    /// The same; the receiver answers [`MessageKind::Ack`] when it is matched.
+    /// Envelope and whole payload of a synchronous send; the receiver answers [`MessageKind::Ack`] at the match.
     EagerSync = 2,
-    /// Envelope; the payload waits at the sender.
+    /// Offer (request to send): only the envelope; the payload waits at the sender.
     Rts = 3,
-    /// An `EagerSync` was matched.
+    /// Answer to an `EagerSync`: it was matched.
     Ack = 4,
-    /// Send the payload in pieces.
+    /// Request to send the payload in pieces (clear to send).
     Cts = 5,
-    /// A piece.
+    /// One piece of a payload.
     Data = 6,
-    /// The payload has been read.
+    /// End of a read (acknowledgement to sender): the payload has been read.
     Ats = 7,
-    /// Eager payload so far released at the receiver.
+    /// Credit: total of the eager payload so far released at the receiver.
     Credit = 8,
-    /// Take an `Rts` or `EagerSync` back if it is not matched.
+    /// Request to take an `Rts` or `EagerSync` back if it is unmatched.
     Cancel = 9,
-    /// It was taken back.
+    /// Answer to a `Cancel`: 1 if the message was taken back, else 0.
     Cancelled = 10,
-    /// Help to copy this payload.
+    /// Request to help to copy this payload.
     CoCopyRequest = 11,
-    /// So many pieces were copied.
+    /// Number of pieces that the sender copied.
     CoCopyReply = 12,
-    /// Write the payload here.
+    /// Request to write the payload to this address (ready to receive).
     Rtr = 13,
-    /// It has been written.
+    /// End of a write (acknowledgement to peer): the payload has been written.
     Atp = 14,
-    /// All of a payload is staged, of which its receiver had missed some.
+    /// Notice that a payload is completely staged, after its receiver had stopped to wait for some of it.
     StagedComplete = 15,
-    /// Where words of requests are that may be cancelled.
+    /// Address of a chunk of the sender's cancel words (`matching/cancel.rs`).
     CancelWords = 16,
 }
 
@@ -99,7 +99,7 @@ impl MessageKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope {
     pub kind: MessageKind,
-    /// A word of the sender's says whether it is void (`cancel.rs`).
+    /// True if a cancel word at the sender tells whether the message is void (`cancel.rs`).
     pub word: bool,
     pub tag: Tag,
     /// Context, or the number that a reply carries.
@@ -116,7 +116,7 @@ impl Envelope {
         Head([word0, self.context.0, u64::from(self.rank) | u64::from(self.request) << 32])
     }
 
-    /// `None` if the kind is unknown.
+    /// Decodes a head. Returns `None` if the kind is unknown.
     pub fn decode(head: Head) -> Option<Envelope> {
         let [word0, word1, word2] = head.0;
         Some(Envelope {
@@ -129,24 +129,24 @@ impl Envelope {
         })
     }
 
-    /// A reply about `request` (of the process that gets it), with a number.
+    /// Encodes a reply about `request`, which is of the receiving process, with a number.
     pub fn reply(kind: MessageKind, request: u32, number: u64) -> Head {
         Envelope { kind, word: false, tag: 0, context: MatchingContext(number), rank: 0, request }
             .encode()
     }
 }
 
-/// What a message says of a rendezvous, to who looks at heads alone.
+/// Step of a rendezvous, for callers that see only heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RendezvousNotice {
     /// A payload is offered.
     Start,
-    /// It has been read.
+    /// The payload has been read.
     Finish,
 }
 
-/// What a message with this head says of a rendezvous, and the rank in the communicator that offers
-/// it; `None` of any other message.
+/// Returns the step of a rendezvous that a message with this head announces, and the rank in the communicator that offers
+/// the payload. Returns `None` for any other message.
 pub fn announced(head: &Head) -> Option<(RendezvousNotice, Option<u32>)> {
     let e = Envelope::decode(*head)?;
     match e.kind {
@@ -156,7 +156,7 @@ pub fn announced(head: &Head) -> Option<(RendezvousNotice, Option<u32>)> {
     }
 }
 
-/// A payload of a few words, of which zeros at the end are not sent: addresses end with some where
+/// A payload of a few words. Zeros at the end are not sent: addresses end with zeros if
 /// the fabric's keys are short.
 pub struct ShortWords {
     bytes: [u8; 8 * ShortWords::MOST],
@@ -165,7 +165,7 @@ pub struct ShortWords {
 
 impl ShortWords {
     const MOST: usize = 8;
-    /// So many words are always there.
+    /// Minimum number of words sent.
     const LEAST: usize = 4;
 
     pub fn new(words: &[u64]) -> ShortWords {
@@ -178,13 +178,13 @@ impl ShortWords {
         ShortWords { bytes, len: 8 * len }
     }
 
-    /// The payload, as long as `self` stays where it is.
+    /// Returns the payload. It is valid as long as `self` stays where it is.
     pub fn payload(&mut self) -> Sge {
         // SAFETY: it is given to `send`, which copies an inline payload before it returns.
         unsafe { Sge::new(self.bytes.as_mut_ptr(), self.len) }
     }
 
-    /// The words of a payload; `None` if there are too few.
+    /// Reads the words of a payload. Returns `None` if there are too few.
     pub fn read<const N: usize>(payload: Sge) -> Option<[u64; N]> {
         let mut bytes = [0; 8 * ShortWords::MOST];
         let len = payload.len().min(8 * N);
@@ -197,7 +197,7 @@ impl ShortWords {
     }
 }
 
-/// The first word of an eager message with `tag`: what a waiting receive compares.
+/// Returns the first word of an eager message with `tag`, with which a waiting receive compares.
 pub fn eager_word(tag: Tag) -> u64 {
     MessageKind::Eager as u64 | u64::from(tag as u32) << 32
 }

@@ -9,10 +9,10 @@
 //!   written      sender ── RTS ──>, <── RTR(address) ──, ══ write ══>, ── ATP ──>
 //!   pieces       sender ── RTS ──>, <── CTS ──, ── Data, Data, ... ──>     where memory cannot be read
 //! ```
-//! Which of them a message takes is chosen by what they cost ([`protocol`]).
+//! The protocol of a message is chosen by cost ([`protocol`]).
 //!
-//! What its sender waits for somebody to act on is sent solicited, so that a helper thread acts on it
-//! while the receiver's program computes: EagerSync, RTS, RTR, ATP, CTS, Data, CoCopyReply, Cancel.
+//! Messages on which a sender waits for its peer to act are sent solicited, so that a helper thread acts on them
+//! while the peer's program computes: EagerSync, RTS, RTR, ATP, CTS, Data, CoCopyReply, Cancel.
 //!
 //! # Parts
 //!
@@ -28,7 +28,7 @@
 //!      ▼
 //!   request, transport, credit, limits, message, envelope, slab
 //! ```
-//! Arrows point down alone. A part gets what it needs as arguments: the transport, and those parts below it that it changes.
+//! Arrows point only down. A part gets its needs as arguments: the transport, and the parts below that it changes.
 //!
 //! Messages here are contiguous bytes; packing is done above. One thread at a time.
 

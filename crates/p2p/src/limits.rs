@@ -1,50 +1,50 @@
-//! What governs the protocols.
+//! Limits of the protocols.
 
 use crate::message::MessageProtocol;
 use weft_intranode::staging;
 
-/// Sizes that govern the protocols. In bytes.
+/// Limits of the protocols. Sizes are in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct ProtocolLimits {
-    /// Largest payload that is sent at once; above it, rendezvous. A fabric whose round trip is long is sent more
+    /// Maximum payload that is sent eagerly; larger payloads go by rendezvous. A fabric with a long round trip has a higher limit
     /// ([`weft_fabric::Capabilities::round_trip`]).
     pub eager: usize,
-    /// `eager` was asked for: more is sent at once nowhere, however long a question and its answer take.
+    /// True if the user set `eager`: then a long round trip does not raise the limit.
     pub eager_fixed: bool,
-    /// Eager payload that one sender may have unreceived at one receiver; beyond it, payload waits
+    /// Maximum eager payload of one sender that may be unreleased at one receiver. Beyond it, payload waits
     /// at the sender.
     pub credit: u64,
     /// Credit between processes of one job with a long round trip ([`far_credit`]).
     pub far_credit: u64,
-    /// Memory for payloads that receivers on the same node copy from ([`weft_intranode::staging`]); 0: none.
+    /// Memory for payloads that receivers on the same node copy out of ([`weft_intranode::staging`]); 0: none.
     pub staging: usize,
-    /// Ranks that take turns on a processor; 1: each has its own.
+    /// Number of ranks that take turns on a processor; 1: each has its own.
     pub ranks_each: u32,
-    /// How large payloads move.
+    /// Way in which large payloads move.
     pub rendezvous: Rendezvous,
-    /// The protocol for all payloads that it is eligible for; nothing: the cheapest.
+    /// Protocol for all payloads for which it is eligible. `None`: the cheapest.
     pub protocol: Option<MessageProtocol>,
-    /// Memory of large nonblocking operations is registered when they begin, so that a signal handler
+    /// True if memory of large nonblocking operations is registered when they begin, so that a signal handler
     /// may start the transfer: [`crate::Endpoint::interrupted`].
     pub prepares: bool,
-    /// The end of a rendezvous wakes the helper of its sender, too.
+    /// True if the end of a rendezvous wakes the helper of its sender, too.
     pub notifies_at_end: bool,
-    /// The helper of a receiver ends the rendezvous when its transfer is over.
+    /// True if the helper of a receiver ends the rendezvous when its transfer is over.
     pub ends_by_helper: bool,
 }
 
-/// How large payloads move, where the fabric reaches the other's memory. Senders choose.
+/// Way in which large payloads move, if the fabric reaches the other's memory. The sender's setting decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rendezvous {
-    /// The receiver reads them: one message less, and the sender has nothing to do.
+    /// The receiver reads the payload: one message less, and the sender has nothing to do.
     #[default]
     Read,
-    /// The sender writes them (`protocol/written.rs`).
+    /// The sender writes the payload (`protocol/written.rs`).
     Write,
 }
 
 impl ProtocolLimits {
-    /// What holds where nobody chooses: 16 KiB at once, receivers read what is larger.
+    /// Default limits: up to 16 KiB eagerly, receivers read larger payloads.
     pub const USUAL: ProtocolLimits = ProtocolLimits {
         eager: 16 << 10,
         eager_fixed: false,

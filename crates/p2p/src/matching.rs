@@ -6,8 +6,8 @@
 //!   unexpected   in one list by arrival; once somebody has looked for one that lies deep, also in chains
 //!                by (context, source, tag), (context, tag), (context, source) or (context), as it was looked for
 //! ```
-//! A chain keeps the order of posting or arrival; where several receives fit, the one posted first wins. What one
-//! message or receive costs does not depend on how many others wait.
+//! A chain keeps the order of posting or arrival. If several receives match, the earliest posted wins. The cost of one
+//! message or receive does not depend on the number of others that wait.
 
 mod arrived;
 mod cancel;
@@ -29,7 +29,7 @@ pub struct Matched {
     pub(crate) peer: usize,
     /// Sender's rank in the communicator.
     pub rank: u32,
-    /// What the sender tagged it with, also where the receive took any tag.
+    /// Tag of the message, also if the receive took any tag.
     pub tag: Tag,
     /// Length of the message in bytes.
     pub len: u64,
@@ -38,18 +38,18 @@ pub struct Matched {
 }
 
 impl Matched {
-    /// The sender, as this process calls it in the fabric.
+    /// Returns the sender's rank in the fabric.
     pub fn peer(&self) -> usize {
         self.peer
     }
 
-    /// Payload that its sender was charged for, in bytes, though nobody will receive it.
+    /// Returns the payload, in bytes, for which its sender was charged although it is dropped unreceived.
     pub(crate) fn owed(&self) -> u64 {
         if self.kind == MessageKind::EagerSync { self.len } else { 0 }
     }
 }
 
-/// What a probe finds.
+/// Message found by a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// Sender's rank in the communicator.
@@ -57,20 +57,20 @@ pub struct Seen {
     pub tag: Tag,
     /// Length of the message in bytes.
     pub len: u64,
-    /// Peer and request, if a word says whether the message is void.
+    /// Peer and request, if a cancel word tells whether the message is void.
     pub word: Option<(usize, u32)>,
 }
 
-/// What came with an envelope.
+/// Payload of an envelope, or its address.
 pub enum EnvelopeBody {
     /// The payload.
     Here(Staging),
-    /// Where the payload lies at the sender.
+    /// The address of the payload at the sender.
     There(RemoteAddr),
 }
 
 impl EnvelopeBody {
-    /// Bytes of payload kept here.
+    /// Returns the bytes of payload kept here.
     fn len(&self) -> u64 {
         match self {
             EnvelopeBody::Here(payload) => payload.len() as u64,
@@ -79,7 +79,7 @@ impl EnvelopeBody {
     }
 }
 
-/// An envelope on its way into the queue of unexpected ones.
+/// An envelope on its way into the unexpected queue.
 pub struct EnvelopeArrival {
     pub kind: MessageKind,
     pub word: bool,
@@ -92,15 +92,15 @@ pub struct EnvelopeArrival {
     pub body: EnvelopeBody,
 }
 
-/// Both queues, and the words that say which messages are void; what a message that is awaited needs comes first.
+/// Both queues, and the cancel words that tell which messages are void. The fields that an awaited message needs come first.
 ///
-/// Invariant: no receive is posted that a kept message would match, so that a message is looked for in one queue and a receive
-/// in the other, and what neither finds is added.
+/// Invariant: no kept message matches a posted receive. So a message is looked up only among the posted receives, and a receive
+/// only among the kept messages; if nothing is found, it is added to its own queue.
 #[repr(C)]
 pub struct Matching {
     posted: PostedReceives,
     arrived: UnexpectedMessages,
-    /// Of sends that may be cancelled.
+    /// Cancel words, of sends that may be cancelled.
     pub words: CancelWords,
 }
 
@@ -113,41 +113,41 @@ impl Matching {
         }
     }
 
-    /// No receive is posted and no message waits: the next message may go straight to its buffer.
+    /// Returns true if no receive is posted and no message waits: the next message may go straight to its buffer.
     #[inline]
     pub fn idle(&self) -> bool {
         self.posted.len() == 0 && self.arrived.len() == 0
     }
 
-    /// Whether a message waits for its receive.
+    /// Returns true if a message waits for its receive.
     #[inline(always)]
     pub fn has_arrived(&self) -> bool {
         self.arrived.len() > 0
     }
 
-    /// Unexpected envelopes now, the most there ever were, and the same for their payload in bytes.
+    /// Returns the present and the maximum number of unexpected envelopes, and the same for their payload in bytes.
     pub fn load(&self) -> (usize, usize, u64, u64) {
         let (bytes, most_bytes) = self.arrived.payload();
         (self.arrived.len(), self.arrived.most(), bytes, most_bytes)
     }
 
-    /// Posted receives now, and the most there ever were.
+    /// Returns the present and the maximum number of posted receives.
     #[inline]
     pub fn posted(&self) -> (usize, usize) {
         (self.posted.len(), self.posted.most())
     }
 
-    /// Entries of both queues that were looked at in vain.
+    /// Returns the number of entries of both queues that were examined without a match.
     pub fn passed(&self) -> u64 {
         self.posted.passed() + self.arrived.passed()
     }
 
-    /// Posted receives and unexpected envelopes of the contexts that `ours` names. Walks both queues.
+    /// Counts the posted receives and unexpected envelopes in the contexts for which `ours` returns true. Walks both queues.
     pub fn load_of(&self, ours: impl Fn(MatchingContext) -> bool) -> (usize, usize) {
         (self.posted.count(&ours), self.arrived.count(&ours))
     }
 
-    /// Begins all that says "the most" anew, from what there is now.
+    /// Restarts all maxima from the present values.
     pub fn restart_most(&mut self) {
         self.posted.restart_most();
         self.arrived.restart_most();
@@ -155,7 +155,7 @@ impl Matching {
 
     // ---- posted receives ----
 
-    /// Adds a receive; `rank` or `tag` of `None` match anything. Its place, for [`Matching::withdraw`].
+    /// Adds a receive. A `rank` or `tag` of `None` matches anything. Returns its place, for [`Matching::withdraw`].
     #[inline(always)]
     pub fn post(
         &mut self,
@@ -167,18 +167,18 @@ impl Matching {
         self.posted.post(context, rank, tag, request)
     }
 
-    /// Takes the receive that an arrived envelope matches; its request.
+    /// Takes the receive that an arrived envelope matches. Returns its request.
     #[inline(always)]
     pub fn match_posted(&mut self, context: MatchingContext, rank: u32, tag: Tag) -> Option<u32> {
         self.posted.take(context, rank, tag)
     }
 
-    /// The request of that receive, which stays posted.
+    /// Returns the request of the receive that an envelope matches. The receive stays posted.
     pub fn find_posted(&self, context: MatchingContext, rank: u32, tag: Tag) -> Option<u32> {
         self.posted.fitting(context, rank, tag).map(|found| self.posted.request(found))
     }
 
-    /// Withdraws the receive of `request`, posted at `place`; false if it is no longer there.
+    /// Withdraws the receive of `request`, posted at `place`. Returns false if it is no longer there.
     pub fn withdraw(&mut self, place: u32, request: u32) -> bool {
         self.posted.withdraw(place, request)
     }
@@ -190,7 +190,7 @@ impl Matching {
         self.arrived.keep(arrival)
     }
 
-    /// The first message that a receive would take.
+    /// Returns the first message that a receive would take.
     pub fn peek(
         &mut self,
         context: MatchingContext,
@@ -211,7 +211,8 @@ impl Matching {
         self.arrived.take(context, source, tag)
     }
 
-    /// The first message that a receive takes and that is not void; those that are, are handed to `void`.
+    /// Takes the first message that a receive matches and that is not void. Takes void messages before it, and hands
+    /// them to `void`.
     pub fn take_valid<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -229,7 +230,8 @@ impl Matching {
         }
     }
 
-    /// The first message that a receive would take and that is not void; those that are, are taken and handed to `void`.
+    /// Returns the first message that a receive would take and that is not void. Takes void messages before it, and
+    /// hands them to `void`.
     pub fn peek_valid<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -246,7 +248,7 @@ impl Matching {
         }
     }
 
-    /// Whether a message that has arrived is void, by its `word`: a receive waits for it, and its sender has cancelled it.
+    /// Returns true if an arrived message is void: a receive waits for it, but its `word` tells that the sender has cancelled it.
     pub fn is_void<F: Fabric>(
         &self,
         transport: &Transport<F>,
@@ -264,6 +266,6 @@ impl Matching {
     }
 }
 
-// Long under Miri, and nothing is unsafe.
+// Skipped under Miri: the tests take long there, and no code here is unsafe.
 #[cfg(all(test, not(miri)))]
 mod tests;

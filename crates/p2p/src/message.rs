@@ -1,13 +1,13 @@
-//! What callers say of a message, and how it may go.
+//! Description of a message by its caller, and the protocols for it.
 
 use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource, Tag};
 
-/// How a send may complete (MPI 5.0, section 3.4). Ready and buffered sends are standard ones here.
+/// Completion mode of a send (MPI 5.0, section 3.4). Ready and buffered sends are standard sends here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendMode {
-    /// Completes as soon as its buffer may be used again, received or not.
+    /// The send completes as soon as its buffer may be used again, received or not.
     Standard,
-    /// Completes only once it is matched.
+    /// The send completes only once it is matched.
     Synchronous,
 }
 
@@ -21,25 +21,25 @@ impl From<SendMode> for TransferPattern {
     }
 }
 
-/// What else the two ends of a message do, as far as the caller knows.
+/// Pattern of communication around a message, as far as the caller knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TransferPattern {
     /// Nothing else is known: a standard send to one receiver.
     #[default]
     Plain,
-    /// It is over only once it is matched (MPI 5.0, section 3.4).
+    /// The send completes only once it is matched (MPI 5.0, section 3.4).
     Synchronous,
-    /// Its sender serves others, too.
+    /// The sender sends to several receivers.
     OneToMany,
-    /// Its receiver receives from others, too.
+    /// The receiver receives from several senders.
     ManyToOne,
-    /// Its receiver sends the same memory on or back before long, so that the sender's cache may still have the lines
-    /// to which it is copied.
+    /// The receiver soon sends the same memory on or back, so that the sender's cache may still have the lines
+    /// to which the payload is copied.
     Forwarded,
 }
 
 impl TransferPattern {
-    /// Each once, for tables and tests that go through them.
+    /// All patterns, for tables and tests.
     pub const ALL: [TransferPattern; 5] = [
         TransferPattern::Plain,
         TransferPattern::Synchronous,
@@ -48,7 +48,7 @@ impl TransferPattern {
         TransferPattern::Forwarded,
     ];
 
-    /// For settings and reports, in lower case.
+    /// Returns the name for settings and reports, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             TransferPattern::Plain => "plain",
@@ -60,25 +60,25 @@ impl TransferPattern {
     }
 }
 
-/// The ways of a message.
+/// Protocols by which a message may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageProtocol {
     /// The payload goes with its envelope, and the sender need not wait for the receiver.
     Eager,
-    /// Sender and receiver copy in turn, part by part, through memory that both see.
+    /// Sender and receiver copy at the same time, part by part, through memory that both see.
     Staged,
     /// The receiver copies straight from the sender's memory, which stays in use until then.
     Read,
     /// Both processors copy pieces straight from the one memory to the other.
     CoCopy,
-    /// The sender copies straight to the receiver's memory, once that has been named.
+    /// The sender copies straight to the receiver's memory, once the receiver has sent the address.
     Written,
     /// The payload is cut into messages of the fabric, for peers whose memory is out of reach.
     Pieces,
 }
 
 impl MessageProtocol {
-    /// In the order in which the first of equal costs is taken.
+    /// All protocols, in the order in which the first of equal costs is taken.
     pub const ALL: [MessageProtocol; 6] = [
         MessageProtocol::Eager,
         MessageProtocol::Staged,
@@ -88,7 +88,7 @@ impl MessageProtocol {
         MessageProtocol::Pieces,
     ];
 
-    /// For settings and reports, in lower case.
+    /// Returns the name for settings and reports, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             MessageProtocol::Eager => "eager",
@@ -101,16 +101,16 @@ impl MessageProtocol {
     }
 }
 
-/// Where a message goes and what it carries besides its payload.
+/// Destination and envelope of a message.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MessageTarget {
     /// The matching space at the receiver.
     pub context: MatchingContext,
-    /// Receiver in the fabric.
+    /// Receiver's rank in the fabric.
     pub peer: usize,
     /// Sender's rank in the communicator.
     pub rank: u32,
-    /// What the receiver may select it by; not negative.
+    /// Tag by which the receiver may select the message; not negative.
     pub tag: Tag,
 }
 
@@ -121,10 +121,10 @@ impl MessageTarget {
     }
 }
 
-/// Which messages a receive or probe takes.
+/// Pattern of the messages that a receive or probe takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Want {
-    /// The matching space: messages of others are never taken.
+    /// The matching space. Messages of other contexts are never taken.
     pub context: MatchingContext,
     /// One sender, or any.
     pub source: ReceiveSource,
@@ -132,5 +132,5 @@ pub struct Want {
     pub tag: Option<Tag>,
 }
 
-/// What to do with a peer's message: an error names what made no sense.
+/// Result of handling a peer's message. An error names the impossible part.
 pub(crate) type Outcome = Result<(), &'static str>;

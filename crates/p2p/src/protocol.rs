@@ -1,4 +1,4 @@
-//! How a message goes: for which cases each protocol is eligible, what it costs by the model of the machine, and which is the
+//! Protocols of a message: the cases for which each is eligible, its cost by the model of the machine, and the choice of the
 //! cheapest.
 //!
 //! ```text
@@ -9,8 +9,9 @@
 //!   written   the sender writes it                 one copy, by the sender, once the receiver has said where
 //!   pieces    in messages                          where the sender's memory cannot be read
 //! ```
-//! Choosing is arithmetic on a [`MessageCase`]: no state, no clock, no fabric. An endpoint makes tables of it (`table.rs`) for each kind
-//! of peer that it has, so that a message costs a comparison with its size.
+//! The choice is arithmetic on a [`MessageCase`], without state, clock or fabric. An endpoint makes tables from it
+//! (`table.rs`) for each
+//! kind of peer that it has, so that a message costs a comparison with its size.
 //!
 //! Source of the form: a cost for each protocol and a choice by size, as in UCX (Shamis et al. 2015).
 
@@ -31,45 +32,46 @@ pub(crate) mod written;
 pub use crate::message::{MessageProtocol, TransferPattern};
 use weft_fabric::{CacheDistance, Capabilities, CopyModel};
 
-/// The others that [`TransferPattern::OneToMany`] and [`TransferPattern::ManyToOne`] speak of, with this one: the fewest that are several.
+/// Assumed number of peers in [`TransferPattern::OneToMany`] and [`TransferPattern::ManyToOne`], including this one: the
+/// minimum of several.
 const SEVERAL: f64 = 2.0;
 
-/// Where the other end of a message is.
+/// Place of the other end of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locality {
-    /// It is this process.
+    /// The other end is this process.
     Here,
-    /// Processors copy to and from what both see.
+    /// The other end is on this node: processors copy to and from memory that both see.
     SameNode,
-    /// On another node, or behind a fabric whose operations this processor does not carry out.
+    /// The other end is on another node, or behind a fabric whose operations this processor does not carry out.
     Elsewhere,
 }
 
-/// What is known of the way to a peer. Sizes in bytes.
+/// Properties of the path to a peer. Sizes are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerPath {
-    /// Decides which protocols are possible at all.
+    /// Place of the peer, which decides which protocols are possible at all.
     pub place: Locality,
-    /// All of its memory can be read and written from here.
+    /// True if all of the peer's memory can be read and written from here.
     pub direct: bool,
     /// Largest payload of one message of the fabric.
     pub send_max: usize,
-    /// Largest payload that may be sent at once.
+    /// Maximum payload that may be sent eagerly.
     pub eager: usize,
-    /// Largest payload that finds a place to be staged; 0: there is no staging memory.
+    /// Maximum payload that can be staged; 0: there is no staging memory.
     pub staging: usize,
     /// Ranks that take turns on a processor; 1: each has its own.
     pub ranks_each: u32,
-    /// How far its processor's caches are taken to be from this one's.
+    /// Assumed distance of its processor's caches from this one's.
     pub distance: CacheDistance,
-    /// Who offers a payload wants to write it.
+    /// True if the sender of an offered payload wants to write it.
     pub writes: bool,
-    /// Taken for all that it is eligible for, whatever it costs.
+    /// Protocol that is taken for all payloads for which it is eligible, whatever the cost.
     pub asked: Option<MessageProtocol>,
 }
 
 impl PeerPath {
-    /// From rank `me` to `peer`, which a fabric reaches so.
+    /// Returns the path from rank `me` to `peer`, with the capabilities `to` of the fabric towards it.
     pub fn new(
         (me, peer): (usize, usize),
         to: &Capabilities,
@@ -85,7 +87,7 @@ impl PeerPath {
         path.with_round_trip(to.round_trip, limits, model)
     }
 
-    /// Where a question and its answer take so many nanoseconds: more is sent at once, unless `limits` fix it.
+    /// Raises the eager limit for a round trip of `round_trip` nanoseconds, unless `limits` fix it.
     pub fn with_round_trip(
         self,
         round_trip: u32,
@@ -97,7 +99,7 @@ impl PeerPath {
         PeerPath { eager: self.eager.max(worth), ..self }
     }
 
-    /// To a peer that is there, and whose memory may be reached.
+    /// Returns the path to a peer at `place`. `direct`: its memory can be reached.
     pub fn at(
         place: Locality,
         direct: bool,
@@ -119,34 +121,34 @@ impl PeerPath {
     }
 }
 
-/// A message, as far as its protocol depends on it.
+/// Properties of a message on which its protocol depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageCase {
     /// Length of the payload.
     pub bytes: usize,
-    /// What the sender or receiver does beside this message.
+    /// Pattern of communication around this message.
     pub pattern: TransferPattern,
-    /// The way from the sender to the receiver.
+    /// The path from the sender to the receiver.
     pub path: PeerPath,
 }
 
-/// What a protocol makes the two ends do, in nanoseconds.
+/// Work of the two ends in a protocol, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProtocolWork {
-    /// Of the sender's processor: copies, calls, messages.
+    /// Time of the sender's processor: copies, calls, messages.
     pub sender: f64,
-    /// Of the receiver's processor: copies, calls, messages.
+    /// Time of the receiver's processor: copies, calls, messages.
     pub receiver: f64,
-    /// Until the payload is there both wait so long for lines of each other.
+    /// Time until the payload is there in which both wait for cache lines of each other.
     pub latency: f64,
-    /// Both work at the same time, in so many parts; 1: one after the other.
+    /// Number of parts in which both ends work at the same time; 1: one after the other.
     pub parts: u32,
-    /// So often one end waits for the other to come to it.
+    /// Number of times that one end waits for the other to be scheduled.
     pub turns: u32,
 }
 
 impl ProtocolWork {
-    /// Nanoseconds until the payload of `case` is where it belongs; of several, until the last is.
+    /// Returns the nanoseconds until the payload of `case` has arrived; of several payloads, until the last has.
     pub fn time(&self, model: &CopyModel, case: &MessageCase) -> f64 {
         let (sender, receiver) = match case.pattern {
             TransferPattern::OneToMany => (SEVERAL * self.sender, self.receiver),
@@ -162,13 +164,13 @@ impl ProtocolWork {
 }
 
 impl MessageCase {
-    /// The time of a line from one end to the other, which is what a message costs beside its payload.
+    /// Returns the time of a cache line from one end to the other, which is the cost of a message apart from its payload.
     fn line(&self, model: &CopyModel) -> f64 {
         model.line.at(self.path.distance)
     }
 
-    /// To copy `len` bytes that the other end has, or wrote a while ago. Where many take turns on a processor they
-    /// are out of its own cache by then.
+    /// Returns the time to copy `len` bytes that the other end has, or wrote a while ago. If many ranks take turns on a processor,
+    /// the bytes are out of its own cache by then.
     fn fetch(&self, model: &CopyModel, len: usize) -> f64 {
         match self.path.place {
             Locality::Here => model.copy(len),
@@ -179,7 +181,7 @@ impl MessageCase {
         }
     }
 
-    /// To copy `len` bytes to memory that the other end has read.
+    /// Returns the time to copy `len` bytes to memory that the other end has read.
     fn rewrite(&self, model: &CopyModel, len: usize) -> f64 {
         match self.path.place {
             Locality::Here => model.copy(len),
@@ -187,14 +189,14 @@ impl MessageCase {
         }
     }
 
-    /// To read or write `len` bytes of the other end's own memory.
+    /// Returns the time to read or write `len` bytes of the other end's own memory.
     fn direct(&self, model: &CopyModel, len: usize) -> f64 {
         let call = model.cma(len, self.path.distance) - model.fetch(len, self.path.distance);
         let call = if self.path.place == Locality::Here { 0.0 } else { call };
         call + self.fetch(model, len)
     }
 
-    /// What it costs beside a copy that its receiver writes lines that the sender has.
+    /// Returns the extra cost, apart from a copy, of the receiver writing lines that the sender has.
     fn stolen(&self, model: &CopyModel) -> f64 {
         match self.pattern {
             TransferPattern::Forwarded => self.rewrite(model, self.bytes) - model.copy(self.bytes),
@@ -203,13 +205,13 @@ impl MessageCase {
         .max(0.0)
     }
 
-    /// The payloads of all who share a processor, at both ends, are more than its cache has.
+    /// Returns true if the payloads of all ranks that share a processor, at both ends, exceed its private cache.
     fn is_out_of_cache(&self, model: &CopyModel) -> bool {
         let each = self.path.ranks_each as usize;
         each > 1 && self.bytes.saturating_mul(2 * each) > model.private
     }
 
-    /// Whether payloads beyond what goes at once may be moved this way at all.
+    /// Returns `Ok` if the payload may be offered (rendezvous), else the reason.
     fn is_offered(&self) -> Result<(), &'static str> {
         match self.path.place {
             Locality::Elsewhere if self.bytes <= eager::most(&self.path) => {
@@ -222,7 +224,7 @@ impl MessageCase {
 }
 
 impl MessageProtocol {
-    /// In words.
+    /// Returns a description in words.
     pub fn about(self) -> &'static str {
         match self {
             MessageProtocol::Eager => eager::ABOUT,
@@ -234,7 +236,7 @@ impl MessageProtocol {
         }
     }
 
-    /// Why not, in words.
+    /// Tests whether the protocol is eligible for `case`. The error is the reason in words.
     pub fn eligible(self, case: &MessageCase) -> Result<(), &'static str> {
         match self {
             MessageProtocol::Eager => eager::eligible(case),
@@ -246,7 +248,7 @@ impl MessageProtocol {
         }
     }
 
-    /// Of a case for which it is eligible.
+    /// Returns the work in a case for which the protocol is eligible.
     pub fn work(self, model: &CopyModel, case: &MessageCase) -> ProtocolWork {
         match self {
             MessageProtocol::Eager => eager::work(model, case),
@@ -258,13 +260,13 @@ impl MessageProtocol {
         }
     }
 
-    /// Nanoseconds, or why not.
+    /// Returns the cost in nanoseconds, or the reason why the protocol is not eligible.
     pub fn cost(self, model: &CopyModel, case: &MessageCase) -> Result<f64, &'static str> {
         self.eligible(case).map(|()| self.work(model, case).time(model, case))
     }
 }
 
-/// The cheapest protocol for `case` among `these`; `None`: none is eligible.
+/// Returns the cheapest protocol for `case` among `these`; `None` if none is eligible.
 fn cheapest(
     model: &CopyModel,
     case: &MessageCase,
@@ -275,16 +277,17 @@ fn cheapest(
         return asked;
     }
     let able = these.iter().filter_map(|&p| p.cost(model, case).ok().map(|cost| (p, cost)));
-    // The first of equal ones.
+    // Of equal costs the first is taken.
     able.reduce(|best, next| if next.1 < best.1 { next } else { best }).map(|(p, _)| p)
 }
 
-/// The sender's choice.
+/// Returns the sender's choice.
 pub fn choose(model: &CopyModel, case: &MessageCase) -> MessageProtocol {
     cheapest(model, case, &MessageProtocol::ALL).expect("every payload can be sent in pieces")
 }
 
-/// The sender's choices by size: up to and with so many bytes each, ascending; the last for all that is larger.
+/// Returns the sender's choices by size, ascending: each holds for sizes up to and including its limit in bytes, the last for all
+/// larger sizes.
 pub fn limits(
     model: &CopyModel,
     path: PeerPath,
@@ -293,12 +296,12 @@ pub fn limits(
     table::Ranges::of(model, path, pattern, choose).steps().to_vec()
 }
 
-/// The receiver's choice of what it can read.
+/// Returns the receiver's choice for a payload that it can read.
 pub fn choose_to_fetch(model: &CopyModel, case: &MessageCase) -> MessageProtocol {
     cheapest(model, case, &[MessageProtocol::Read, MessageProtocol::CoCopy])
         .unwrap_or(MessageProtocol::Read)
 }
 
-// Numbers alone, and many of them: nothing for Miri.
+// Skipped under Miri: long tests that are only arithmetic.
 #[cfg(all(test, not(miri)))]
 mod tests;

@@ -1,11 +1,11 @@
-//! Operations under way, by number: how they begin, and how they end.
+//! Operations under way, by number: their states, from begin to end.
 //!
 //! Invariants:
-//! - A slot that is not [`RequestStage::Free`] has a counter, which stays with the slot for good and never falls; the operation is over
-//!   once it has reached the slot's target, and only what ends the operation advances it.
-//! - One slot is the spare: taken, free of any operation, and with a counter, so that a send can hand that to the fabric
-//!   before it is known whether there will be anything to wait for.
-//! - As many slots act ([`Slot::acts`]) as [`ProcessRequests::acting`] says.
+//! - A slot that is not [`RequestStage::Free`] has a counter, which stays with the slot for good and never falls. The operation is
+//! over once the counter has reached the slot's target; only the end of the operation advances it.
+//! - One slot is the spare: it is taken, has no operation, and has a counter, so that a send can hand the counter to the
+//! fabric before it is known whether there will be anything to wait for.
+//! - [`ProcessRequests::acting`] is the number of slots with [`RequestSlot::acts`].
 
 use crate::envelope::{MatchingContext, Tag};
 use crate::message::{MessageTarget, TransferPattern};
@@ -13,54 +13,54 @@ use crate::slab::Slab;
 use std::collections::VecDeque;
 use weft_fabric::{Counter, Counters, Fabric, Region, Sge};
 
-/// An operation under way. Valid until [`crate::Endpoint::finish`] says that it is complete.
+/// An operation under way. Valid until [`crate::Endpoint::finish`] returns its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RequestId(pub u32);
 
-/// How an operation ended (MPI 5.0, section 3.2.5).
+/// Result of an operation (MPI 5.0, section 3.2.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Status {
     /// Sender's rank in the communicator; of a send: meaningless.
     pub source: i32,
-    /// The message's tag, also where the receive took any.
+    /// The message's tag, also if the receive took any tag.
     pub tag: Tag,
     /// Bytes received.
     pub bytes: u64,
-    /// Bytes of the message that found no room in the buffer.
+    /// Bytes of the message that did not fit the buffer.
     pub lost: u64,
-    /// It was taken back before it was matched; nothing was moved.
+    /// True if the operation was cancelled before it was matched; nothing was moved.
     pub cancelled: bool,
-    /// A peer's message made no sense; the operation was given up.
+    /// True if a peer's message was invalid; the operation was given up.
     pub corrupt: bool,
 }
 
 /// An operation under way, for the report of a hang.
 #[derive(Debug, Clone, Copy)]
 pub struct PendingOperation {
-    /// It receives; else it sends.
+    /// True if the operation receives, false if it sends.
     pub receive: bool,
-    /// The matching space, which tells whose operation it is.
+    /// The matching space, which identifies the communicator.
     pub context: MatchingContext,
-    /// In the fabric; `None`: any.
+    /// Peer's rank in the fabric; `None`: any.
     pub peer: Option<usize>,
-    /// `None`: any.
+    /// Tag of the message; `None`: any.
     pub tag: Option<Tag>,
     /// Payload of a send, or room of a receive.
     pub bytes: u64,
 }
 
-/// What stage an operation is in.
+/// Stage of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RequestStage {
     #[default]
     Free,
     /// Send: the fabric still needs the payload.
     Queued,
-    /// Send: an `EagerSync` that is not acknowledged.
+    /// Send: an `EagerSync` that is not yet acknowledged.
     Unacknowledged,
-    /// Send: an `Rts` that is not answered.
+    /// Send: an `Rts` that is not yet answered.
     Offered,
-    /// Send: pieces are on their way.
+    /// Send: the fabric still has to send pieces.
     Pushing,
     /// Send: RDMA writes of the payload are under way.
     Writing,
@@ -72,20 +72,20 @@ pub enum RequestStage {
     Filling,
     /// Receive: the sender writes the payload.
     Landing,
-    /// Receive: the sender is copying pieces too.
+    /// Receive: the sender was asked to copy pieces, too.
     Sharing,
     /// Send: a stream carries it.
     StreamOut,
     /// Receive: by a stream.
     StreamIn,
-    /// Over, not yet asked for.
+    /// Over; the status has not been taken yet.
     Complete,
 }
 
-/// A payload of which the sender is asked to copy pieces, too (`protocol/co_copy.rs`).
+/// A payload of which the sender was asked to copy pieces, too (`protocol/co_copy.rs`).
 #[derive(Debug, Clone, Copy)]
 pub struct CoCopiedPayload {
-    /// The claim word, and the number of this sharing that it shows.
+    /// Index of the claim word, and the number of this sharing, which the word shows.
     pub word: u32,
     pub number: u32,
     pub pieces: u32,
@@ -93,7 +93,7 @@ pub struct CoCopiedPayload {
     pub own: u32,
 }
 
-/// An operation. The counter stays with the slot for good: it is never set back.
+/// An operation. Its counter stays with the slot for good and is never reset.
 #[derive(Debug)]
 pub struct RequestSlot {
     pub stage: RequestStage,
@@ -101,27 +101,27 @@ pub struct RequestSlot {
     /// The operation is over when `counter >= target` and the stage is `Complete` or `Queued`.
     pub target: u64,
     pub context: MatchingContext,
-    /// In the fabric; `None`: any source.
+    /// Peer's rank in the fabric; `None`: any source.
     pub peer: Option<u32>,
     pub rank: i32,
     pub tag: Tag,
     pub buffer: Sge,
-    /// Of a receive under way: bytes that have arrived. Of a send: pieces not yet taken.
+    /// Bytes that have arrived of a receive in pieces.
     pub progress: u64,
-    /// The peer's request; of a posted receive, its place among those.
+    /// The peer's request; of a posted receive, its place among the posted receives.
     pub remote: u32,
     pub region: Option<Region>,
     pub shared: Option<CoCopiedPayload>,
     pub status: Status,
-    /// The program asked to cancel it.
+    /// True if the program asked to cancel the operation.
     pub cancelling: bool,
-    /// A word says whether it is cancelled (`cancel.rs`).
+    /// True if a cancel word tells whether the operation is cancelled (`cancel.rs`).
     pub word: bool,
-    /// It receives.
+    /// True if the operation receives.
     pub receives: bool,
-    /// Of a receive: what its caller knows of the message.
+    /// Pattern of a receive, as far as its caller knows it.
     pub pattern: TransferPattern,
-    /// This process must act when the peer answers.
+    /// True if this process must act when the peer answers.
     pub acts: bool,
 }
 
@@ -151,7 +151,7 @@ impl Default for RequestSlot {
 }
 
 impl RequestSlot {
-    /// A fresh operation, over at `target`. Only what nobody sets is set back: most of it is left as it must be.
+    /// Resets the slot for a new operation, over at `target`. Resets only the fields that the operation does not set itself.
     #[inline(always)]
     pub fn renew(&mut self, target: u64) {
         self.target = target;
@@ -174,7 +174,7 @@ impl RequestSlot {
         self.counter.expect("an open request has one")
     }
 
-    /// A send of `buffer`.
+    /// Sets the slot up for a send of `buffer`.
     pub fn describe(&mut self, to: MessageTarget, buffer: Sge, stage: RequestStage) {
         self.stage = stage;
         self.context = to.context;
@@ -184,32 +184,32 @@ impl RequestSlot {
         self.buffer = buffer;
     }
 
-    /// Advances the counter.
+    /// Advances the counter by one.
     #[inline(always)]
     pub fn advance(&self, counters: &Counters) {
         counters.add(self.counter(), 1);
     }
 
-    /// Whether its counter is there.
+    /// Returns true if the counter has reached the target.
     #[inline(always)]
     pub fn has_counted(&self, counters: &Counters) -> bool {
         counters.value(self.counter()) >= self.target
     }
 
-    /// Whether nothing is left to do, not even to tell the other end.
+    /// Returns true if nothing is left to do, not even to tell the other end.
     pub fn is_over(&self, counters: &Counters) -> bool {
         !matches!(self.stage, RequestStage::Reading | RequestStage::Writing)
             && self.has_counted(counters)
     }
 
-    /// Everything is done: nobody needs its memory any more.
+    /// Completes the operation: nothing uses its memory any more.
     pub fn complete<F: Fabric>(&mut self, fabric: &F) {
         self.stage = RequestStage::Complete;
         self.withdraw(fabric);
         self.advance(fabric.counters());
     }
 
-    /// Gives a registration of its memory back, if there is one.
+    /// Withdraws the registration of its memory, if there is one.
     #[inline(always)]
     pub fn withdraw<F: Fabric>(&mut self, fabric: &F) {
         if let Some(region) = self.region.take() {
@@ -237,24 +237,24 @@ impl RequestSlot {
     }
 }
 
-/// Forgotten requests that are looked at in one go.
+/// Maximum number of forgotten requests examined per pass.
 const LOOKS: usize = 16;
 
 /// All operations of a process.
 #[repr(C)]
 pub struct ProcessRequests {
-    /// A prepared request for a send that the fabric may have to keep.
+    /// A prepared request for a send whose payload the fabric may have to queue.
     spare: u32,
     spare_counter: Counter,
-    /// Requests with [`Slot::acts`].
+    /// Number of requests with [`RequestSlot::acts`].
     acting: usize,
-    /// Requests that nobody will ask for again.
+    /// Requests that the program has freed before their end (MPI_Request_free).
     forgotten: VecDeque<u32>,
     slots: Slab<RequestSlot>,
 }
 
 impl ProcessRequests {
-    /// The spare's counter is allocated.
+    /// Creates the requests, with the spare. Allocates the spare's counter.
     pub fn new(counters: &Counters) -> ProcessRequests {
         let mut slots: Slab<RequestSlot> = Slab::new();
         let spare = slots.take();
@@ -263,8 +263,8 @@ impl ProcessRequests {
         ProcessRequests { spare, spare_counter, acting: 0, forgotten: VecDeque::new(), slots }
     }
 
-    /// A fresh request, with its counter and the value that will mean "over", and its slot. Its user sets context, tag, buffer
-    /// and stage.
+    /// Opens a request with a counter, and sets the target at which it is over. The caller sets context, tag, buffer and
+    /// stage.
     #[inline(always)]
     pub fn open(&mut self, counters: &Counters) -> (u32, &mut RequestSlot) {
         let index = self.slots.take();
@@ -277,13 +277,13 @@ impl ProcessRequests {
         (index, slot)
     }
 
-    /// What the next send counts its end with, if the fabric keeps its payload.
+    /// Returns the counter for the end of the next send, used if the fabric queues its payload.
     #[inline(always)]
     pub fn spare_counter(&self) -> Counter {
         self.spare_counter
     }
 
-    /// The fabric keeps the payload of a send: the spare request is its, and another one is made.
+    /// Turns the spare request into a send whose payload the fabric has queued, and opens another spare.
     #[cold]
     pub fn use_spare(&mut self, counters: &Counters, to: MessageTarget, buffer: Sge) -> RequestId {
         let spare = self.spare;
@@ -296,7 +296,7 @@ impl ProcessRequests {
         RequestId(spare)
     }
 
-    /// The request that a reply names, if it is in `stage` and of this peer.
+    /// Returns the request that a reply names, if it is in `stage` and belongs to this peer.
     pub fn waiting(
         &mut self,
         peer: usize,
@@ -308,7 +308,7 @@ impl ProcessRequests {
         (slot.stage == stage && slot.peer == Some(peer as u32)).then_some(slot)
     }
 
-    /// The slot of a number that may be none.
+    /// Returns the slot of a number, or `None` if the number is out of range.
     pub fn get_mut(&mut self, request: u32) -> Option<&mut RequestSlot> {
         self.slots.get(request)?;
         Some(&mut self.slots[request])
@@ -320,23 +320,23 @@ impl ProcessRequests {
         self.acting = self.acting + usize::from(acts) - usize::from(former);
     }
 
-    /// Whether this process must act for any.
+    /// Returns true if this process must act for any request.
     pub fn any_acts(&self) -> bool {
         self.acting > 0
     }
 
-    /// Gives a number back, whose operation has ended.
+    /// Frees the number of an operation that has ended.
     #[inline(always)]
     pub fn give(&mut self, request: u32) {
         self.slots.give(request);
     }
 
-    /// Requests in use, the spare among them.
+    /// Returns the number of requests in use, including the spare.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Nobody will ask for it again.
+    /// Notes that the program has freed the request before its end.
     pub fn forget(&mut self, request: u32) {
         self.forgotten.push_back(request);
     }
@@ -346,7 +346,7 @@ impl ProcessRequests {
         !self.forgotten.is_empty()
     }
 
-    /// Of the next few forgotten ones, the first that is over. `looks` says how many were looked at before.
+    /// Returns the first request that is over among the next few forgotten ones. `looks` counts the examined requests of this pass.
     pub fn forgotten_over(&mut self, counters: &Counters, looks: &mut usize) -> Option<RequestId> {
         let most = self.forgotten.len().min(LOOKS.saturating_sub(*looks));
         for _ in 0..most {
@@ -360,7 +360,7 @@ impl ProcessRequests {
         None
     }
 
-    /// Operations under way, at most `limit`.
+    /// Lists operations under way, at most `limit`.
     pub fn pending(&self, counters: &Counters, limit: usize) -> Vec<PendingOperation> {
         let live = |slot: &&RequestSlot| {
             !matches!(slot.stage, RequestStage::Free | RequestStage::Complete)

@@ -1,16 +1,16 @@
-//! Slots by number, in chunks of one length: growth copies nothing, a number costs no search and one look at a table, and
-//! few slots lie in the owner itself.
+//! Slots by number, in chunks of equal length. Growth copies nothing, a number is resolved by one table look-up without a
+//! search, and the first few slots lie in the owner itself.
 
-/// Slots inside the slab.
+/// Number of slots inside the slab.
 const FIRST: u32 = 4;
-/// Slots of a chunk. The first chunk has no use for those that lie inside the slab.
+/// Number of slots in a chunk. In the first chunk, the slots whose numbers lie inside the slab are unused.
 const CHUNK: usize = 16;
 
-/// No slot.
+/// Number that means no slot.
 pub const NONE: u32 = u32::MAX;
 
 /// A growing set of `T`, addressed by number. Freed numbers are used again, last freed first.
-// What every call looks at lies in one cache line.
+// The fields that every call reads lie in one cache line.
 #[repr(C)]
 pub struct Slab<T> {
     used: usize,
@@ -26,7 +26,7 @@ impl<T: Default> Slab<T> {
         Slab { first, chunks: Vec::new(), free: (0..FIRST).rev().collect(), used: 0, most: 0 }
     }
 
-    /// A free slot, as it was left.
+    /// Takes a free slot, with its old content. Returns its number.
     #[inline(always)]
     pub fn take(&mut self) -> u32 {
         self.used += 1;
@@ -43,30 +43,30 @@ impl<T: Default> Slab<T> {
         let end = (self.chunks.len() + 1) * CHUNK;
         let first = (end - CHUNK).max(FIRST as usize) as u32;
         self.chunks.push(Box::new(std::array::from_fn(|_| T::default())));
-        // To give slots back allocates nothing, as signal handlers need it.
+        // The free list has room for all slots, so that `give` allocates nothing, as signal handlers require.
         self.free.reserve(end);
         self.free.extend((first + 1..end as u32).rev());
         first
     }
 
-    /// Gives a slot back.
+    /// Frees a slot.
     #[inline(always)]
     pub fn give(&mut self, index: u32) {
         self.used -= 1;
         self.free.push(index);
     }
 
-    /// Slots in use.
+    /// Returns the number of slots in use.
     pub fn len(&self) -> usize {
         self.used
     }
 
-    /// Largest number of slots that were in use at once.
+    /// Returns the maximum number of slots that were in use at once.
     pub fn most(&self) -> usize {
         self.most
     }
 
-    /// Forgets that there ever were more than now.
+    /// Restarts the maximum from the present number.
     pub fn restart_most(&mut self) {
         self.most = self.used;
     }

@@ -1,4 +1,4 @@
-//! Streams of segments: a protocol for collective operations, which know who sends what, after CollGM
+//! Streams of segments: a protocol for collective operations, in which every rank knows who sends what, after CollGM
 //! (sections 3.2 and 3.3), on writes into memory registered beforehand.
 //!
 //! ```text
@@ -10,40 +10,40 @@
 //! ```
 //! *Small*: one message of the fabric. *Segments*: the payload is copied into registered segments (64
 //! KiB: the next is copied while one travels) and written into places of the receiver. A few places
-//! stand ready for a peer, so that a message begins at once; the announcement, which goes first, is the
-//! request for all others. *Blocks*: both ends register the program's own memory, 128 KiB at a time, and
-//! the payload is copied by nobody.
+//! are granted to a peer in advance, so that a message begins at once; the announcement, which goes first, requests
+//! all further places. *Blocks*: both ends register the program's own memory, 128 KiB at a time, and
+//! no copy is made.
 //!
-//! # Who owns what until when
+//! # Ownership of memory
 //!
-//! - The program's buffer of a send or receive is ours from [`crate::Streams::isend`] or [`crate::Streams::irecv`] until its
-//!   request is over. A relayed buffer may be read by its sends until they are over, too.
-//! - A place is its peer's from the grant until its flag shows the grant's stamp; then ours until it
-//!   is copied and all writes from it are over. Only then it is granted again, with a new stamp.
-//! - A send token is a segment of ours from the copy until the write's completion.
-//! - An exposed block is the peer's from the Address until its flag (or the refusal).
+//! - The program's buffer of a send or receive belongs to this module from [`crate::Streams::isend`] or
+//! [`crate::Streams::irecv`] until its request is over. The sends of a relay may read its buffer until they are over, too.
+//! - A place belongs to the peer from the grant until its flag shows the grant's stamp; then to this process until it
+//! is copied and all writes from it are over. Only then it is granted again, with a new stamp.
+//! - A send token is a segment that belongs to this process from the copy until the write's completion.
+//! - An exposed block belongs to the peer from the Address until its flag is set (or the block is refused).
 //!
 //! # Flow control
 //!
-//! Places are receive tokens, segments to send from are send tokens: one pool of each a process. A send
-//! without a token waits in a backlog, one without a place for a grant. A receive without a place waits
-//! in line; half of all places are only for receives that the program has posted, of senders that have
-//! the payload: they are emptied as soon as they are filled, so that whoever sends too early, or passes on
-//! what has not come, cannot keep others from going on. A
-//! segment is passed on from its place only if the next rank has granted one already.
+//! Places are receive tokens, segments to send from are send tokens; a process has one pool of each. A send
+//! without a token waits in a backlog, a send without a place waits for a grant. A receive without a place waits
+//! in line. Half of all places are reserved for posted receives whose senders have
+//! the payload: these places are emptied as soon as they are filled, so that a sender that is early, or relays
+//! a payload that it does not have yet, cannot block other messages. A
+//! segment is relayed from its place only if the next rank has granted a place already.
 //!
-//! # What is shared with other messages, and what not
+//! # Shared with other messages, and separate
 //!
 //! Requests with their ends, status and waits, matching, slots, credit and entries by rank are the types of all messages.
-//! The queues are apart: nothing here is received from anybody or with any tag, and what collectives wait for must
-//! neither keep an awaited message from going straight to its buffer nor call a helper. A message that nobody has asked
-//! for yet is kept: its envelope, and at most [`StreamSizes::credit`] small payloads and [`StreamSizes::allowance`] segments of a peer.
-//! Heads, pools and the moving of pieces are of their own (ARCHITECTURE.md says why).
+//! The queues are separate: no receive here is from any source or with any tag, and messages that collectives wait for must
+//! neither keep an awaited message from going straight to its buffer nor call a helper. A message without a receive
+//! is kept: its envelope, and per peer at most [`StreamSizes::credit`] small payloads and [`StreamSizes::allowance`] segments.
+//! Heads, pools and the transfer of pieces are separate (ARCHITECTURE.md says why).
 //!
 //! # Memory
 //!
 //! For a process, whatever the number of communicators: [`StreamSizes::memory`] bytes registered, and up to
-//! `credit * small` bytes kept for each peer that sends early. Nothing before the first use.
+//! `credit * small` bytes kept for each peer that sends early. No memory before the first use.
 
 mod core;
 mod flights;
@@ -61,30 +61,30 @@ use weft_fabric::{ArrivedMessage, Fabric, Sge};
 
 pub(crate) use wire::is_ours;
 
-/// What governs the protocols. All processes must have the same. Bytes, unless it says otherwise.
+/// Sizes of the stream protocols. All processes must have the same. In bytes, unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamSizes {
-    /// Largest payload of a small message.
+    /// Maximum payload of a small message.
     pub small: usize,
-    /// Small messages with payload that one peer may have unreceived at another.
+    /// Maximum number of small messages with payload that one peer may have unreleased at another.
     pub credit: u64,
     /// Bytes of a segment.
     pub segment: usize,
-    /// Places for segments of this process: receive tokens. A multiple of 8, at most 512.
+    /// Number of places for segments of this process: receive tokens. A multiple of 8, at most 512.
     pub slots: usize,
-    /// Segments to send from: send tokens.
+    /// Number of segments to send from: send tokens.
     pub tokens: usize,
-    /// Places that stand ready for a peer, at most 4.
+    /// Number of places granted to a peer in advance, at most 4.
     pub allowance: usize,
-    /// Most places of one message: the bound on outstanding segments.
+    /// Maximum number of places of one message: the bound on outstanding segments.
     pub window: usize,
-    /// Largest payload that goes in segments; above, the program's memory is registered.
+    /// Maximum payload that goes in segments; above, the program's memory is registered.
     pub rendezvous: usize,
     /// Bytes of a block that is registered at once.
     pub block: usize,
-    /// Most blocks of one message under way.
+    /// Maximum number of blocks of one message under way.
     pub blocks: usize,
-    /// Most blocks of this process that are awaited.
+    /// Maximum number of blocks that this process awaits.
     pub flags: usize,
 }
 
@@ -107,7 +107,7 @@ impl Default for StreamSizes {
 }
 
 impl StreamSizes {
-    /// The most memory that a process registers for streams, in bytes.
+    /// Returns the maximum memory that a process registers for streams, in bytes.
     pub fn memory(&self) -> usize {
         (self.slots + self.tokens) * self.segment + 64 * (self.slots + self.flags)
     }
@@ -128,10 +128,10 @@ impl StreamSizes {
     }
 }
 
-/// What happened so far.
+/// Counts of events so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StreamCounts {
-    /// Messages sent that are small: whole, with their head.
+    /// Small messages sent: whole, with their head.
     pub small: u64,
     /// Messages sent in segments.
     pub segmented: u64,
@@ -141,15 +141,15 @@ pub struct StreamCounts {
     pub received: u64,
     /// Segments and blocks written.
     pub pieces: u64,
-    /// Messages and segments that were passed on from where they were received.
+    /// Messages and segments that were relayed from the place where they were received.
     pub forwarded: u64,
     /// Bytes copied from the program's memory into segments.
     pub copied_in: u64,
-    /// Bytes copied to the program's memory from where they were received.
+    /// Bytes copied to the program's memory from the place where they were received.
     pub copied_out: u64,
-    /// Messages that asked for more places as they began.
+    /// Messages that requested more places as they began.
     pub early: u64,
-    /// Messages that had to stop after they had begun, until places were granted.
+    /// Messages that stopped in the middle until places were granted.
     pub stalls: u64,
     /// Sends that found no token.
     pub no_token: u64,
@@ -157,19 +157,19 @@ pub struct StreamCounts {
     pub hungry: u64,
     /// Heads that granted places.
     pub grants: u64,
-    /// Small messages kept because nobody had asked for them yet.
+    /// Small messages kept because they arrived before their receive.
     pub saved: u64,
     /// Bytes of those small messages.
     pub saved_bytes: u64,
-    /// Larger messages whose sender had to wait because nobody had asked for them yet.
+    /// Larger messages whose sender had to wait because they arrived before their receive.
     pub waited: u64,
-    /// Messages that turned from blocks to segments, because memory could not be registered.
+    /// Messages that changed from blocks to segments, because memory could not be registered.
     pub converted: u64,
-    /// Lookups of who a message is for.
+    /// Lookups of the receive of a message, or of the message of a receive.
     pub lookups: u64,
 }
 
-/// How a message travels.
+/// Way in which a message travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 enum Mode {
@@ -187,8 +187,9 @@ impl Mode {
 
 /// The streams of one process. Costs nothing before its first message.
 ///
-/// Invariants: a request at [`RequestStage::StreamOut`] or [`RequestStage::StreamIn`] is of one record of the core, which ends it; a record lasts
-/// until its operation is over, and until no receive passes on by it.
+/// Invariants: a request at [`RequestStage::StreamOut`] or [`RequestStage::StreamIn`] belongs to one record of the core,
+/// which ends it.
+/// A record lasts until its operation is over and no receive relays by it.
 #[derive(Default)]
 pub(crate) struct Stream {
     core: Option<Box<StreamCore>>,
@@ -197,7 +198,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Chooses sizes, before the first message. False: it is too late.
+    /// Sets the sizes, before the first message. Returns false if it is too late.
     pub fn set_sizes(&mut self, sizes: StreamSizes) -> bool {
         let early = self.core.is_none();
         if early {
@@ -206,12 +207,12 @@ impl Stream {
         early
     }
 
-    /// The sizes in force.
+    /// Returns the sizes in force.
     pub fn sizes(&self) -> StreamSizes {
         self.sizes.unwrap_or_default().checked()
     }
 
-    /// What happened so far; zeros before the first message.
+    /// Returns the counts so far; zeros before the first message.
     pub fn counts(&self) -> StreamCounts {
         self.core.as_ref().map_or_else(StreamCounts::default, |core| core.counts)
     }
@@ -223,13 +224,13 @@ impl Stream {
         }
     }
 
-    /// Registered memory in use, in bytes: at most [`StreamSizes::memory`].
+    /// Returns the registered memory in use, in bytes: at most [`StreamSizes::memory`].
     pub fn registered(&self) -> usize {
         let bytes = |c: &StreamCore| c.places.bytes() + c.tokens.bytes() + c.flags.bytes();
         self.core.as_deref().map_or(0, bytes)
     }
 
-    /// Acts, and ends the requests of what is over by then.
+    /// Calls `act`, and completes the requests of operations that are over afterwards.
     fn with<F: Fabric, T>(
         &mut self,
         fabric: &F,
@@ -255,19 +256,19 @@ impl Stream {
         value
     }
 
-    /// Whether [`Stream::progress`] has anything to look at.
+    /// Returns true if [`Stream::progress`] has anything to look at.
     #[inline(always)]
     pub fn is_busy(&self) -> bool {
         self.busy
     }
 
-    /// Moves on what peers have written and what was kept back. True if anything moved.
+    /// Handles the pieces that peers have written, and sends and receives that had to wait. Returns true if anything moved.
     pub fn progress<F: Fabric>(&mut self, fabric: &F, operations: &mut Operations) -> bool {
         self.with(fabric, operations, |core, _| core.progress(fabric))
     }
 
-    /// Acts on an arrived message of a kind of ours ([`is_ours`]); an error names what made no sense.
-    /// The caller gives its buffer back.
+    /// Handles an arrived message of a stream's kind ([`is_ours`]). An error names the invalid part.
+    /// The caller returns the message's buffer to the fabric.
     pub fn handle<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -277,7 +278,7 @@ impl Stream {
         self.with(fabric, operations, |core, _| core.handle(fabric, message))
     }
 
-    /// Starts a send; `None` when it is over already.
+    /// Starts a send. Returns `None` if it is over already.
     pub fn isend<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -291,8 +292,8 @@ impl Stream {
         self.with(fabric, operations, sent).map(RequestId)
     }
 
-    /// Starts a receive of at most `data.len()` bytes, whose message is passed on to each of `to` while it comes in; the sends
-    /// are handed to `add`.
+    /// Starts a receive of at most `data.len()` bytes, whose message is relayed to each of `to` while it arrives. Calls `add` with
+    /// each of the sends.
     pub fn relay<F: Fabric>(
         &mut self,
         fabric: &F,

@@ -1,4 +1,4 @@
-//! What all parts of an endpoint work on: the fabric, the numbers in force, rails and temporary buffers.
+//! State that all parts of an endpoint use: the fabric, the limits, rails and temporary buffers.
 
 use crate::limits::ProtocolLimits;
 use std::cell::Cell;
@@ -7,19 +7,19 @@ use weft_fabric::{
     Counter, Counters, Fabric, FabricExt, Fault, Head, Region, RemoteAddr, Sge, StagingPool,
 };
 
-/// What does not belong to any one message. Nothing of it says what is under way.
+/// Resources that belong to no single message. Nothing here tells what is under way.
 #[repr(C)]
 pub struct Transport<F: Fabric> {
     pub fabric: F,
     pub limits: Cell<ProtocolLimits>,
-    /// Advances for every message that found no receive.
+    /// Counter that advances for every message without a matching receive.
     pub arrivals: Counter,
     pub staging: StagingPool,
     pub rails: RailSet,
 }
 
 impl<F: Fabric> Transport<F> {
-    /// Takes over `fabric`, of whose counters one is allocated.
+    /// Creates the transport on `fabric`, and allocates one of its counters.
     pub fn new(fabric: F, limits: ProtocolLimits) -> Transport<F> {
         let arrivals = fabric.counters().allocate();
         let (staging, rails) = (StagingPool::default(), RailSet::default());
@@ -34,18 +34,18 @@ impl<F: Fabric> Transport<F> {
         self.fabric.counters()
     }
 
-    /// Sends a head alone.
+    /// Sends a head without payload.
     #[inline(never)]
     pub fn control(&self, peer: usize, head: Head) {
         self.fabric.send(peer, head, Sge::EMPTY, None);
     }
 
-    /// Sends a head alone, which wakes the peer's helper, too.
+    /// Sends a head without payload, which also wakes the peer's helper.
     pub fn control_solicited(&self, peer: usize, head: Head) {
         self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
     }
 
-    /// The end of a rendezvous, of which a helper hears if that is asked for.
+    /// Sends the end of a rendezvous. It wakes the peer's helper if [`ProtocolLimits::notifies_at_end`] is set.
     pub fn control_at_end(&self, peer: usize, head: Head) {
         match self.limits.get().notifies_at_end {
             true => self.control_solicited(peer, head),
@@ -53,31 +53,33 @@ impl<F: Fabric> Transport<F> {
         }
     }
 
-    /// Has all who wait for [`Transport::arrivals`] look again.
+    /// Makes all who wait for [`Transport::arrivals`] look again.
     pub fn notify_probes(&self) {
         self.counters().add(self.arrivals, 1);
     }
 
-    /// Registers memory of the program for a transfer to come, if that is asked for and the memory is large.
+    /// Registers memory of the program for a later transfer, if [`ProtocolLimits::prepares`] is set and the memory is large.
     pub fn prepared(&self, memory: Sge, lands: bool) -> Option<Region> {
         let asked = self.limits.get().prepares && memory.len() > self.limits.get().eager;
         asked.then(|| self.fabric.prepare(memory, lands).ok().flatten()).flatten()
     }
 
-    /// A word of the node's memory, as it is.
+    /// Returns the present value of a word of the node's memory.
     pub fn look(&self, peer: usize, at: RemoteAddr) -> Result<u64, Fault> {
         self.atomic(|result| self.fabric.fetch_add(peer, at, 0, result, None))
     }
 
-    /// The former value of a word of the node's memory, which is changed if it is `from`.
+    /// Changes a word of the node's memory to `to` if it is `from`. Returns its former value.
     pub fn swap(&self, peer: usize, at: RemoteAddr, from: u64, to: u64) -> Result<u64, Fault> {
         self.atomic(|result| self.fabric.compare_swap(peer, at, from, to, result, None))
     }
 
-    /// The former value of a word, of an atomic that is over when the call returns.
+    /// Posts an atomic that is over when the call returns. Returns the former value of the word.
     fn atomic(&self, post: impl FnOnce(Sge) -> Result<(), Fault>) -> Result<u64, Fault> {
         let mut before = [0u8; 8];
-        // SAFETY: on a synchronous fabric the result is written before `post` returns.
+        // SAFETY: `before` has 8 bytes and outlives the call: words of the node's memory are reached synchronously, so
+        // the result is
+        // written before `post` returns.
         post(unsafe { Sge::new(before.as_mut_ptr(), 8) })?;
         Ok(u64::from_ne_bytes(before))
     }

@@ -1,4 +1,4 @@
-//! Which segments have come: most payloads have one, so that 64 need no memory of their own.
+//! Set of the segments that have arrived. Most payloads have one segment, so the first 64 need no memory of their own.
 
 #[derive(Debug, Default)]
 pub struct Bits {
@@ -29,8 +29,8 @@ impl Bits {
         if word == 0 { self.first } else { self.more.get(word - 1).copied().unwrap_or(0) }
     }
 
-    /// The first word that lacks one of the first `count` bits: the number of its first bit, and which
-    /// it lacks.
+    /// Finds the first word that lacks one of the first `count` bits. Returns the number of the word's first bit, and the
+    /// lacking bits.
     pub fn missing(&self, count: u32) -> Option<(u32, u64)> {
         (0..count.div_ceil(64)).find_map(|word| {
             let there = (count - 64 * word).min(64);

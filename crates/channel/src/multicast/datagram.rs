@@ -1,4 +1,4 @@
-//! What travels: the title of every datagram, and the heads of the messages beside them.
+//! Wire format: the title of every datagram, and the heads of the messages for repair and acknowledgement.
 //!
 //! ```text
 //!   datagram   context (64) | number (64) | root (32) | length (32) | unit (24) | marks (8)
@@ -18,25 +18,25 @@ pub const KINDS: RangeInclusive<u8> = DatagramKind::Nak as u8..=DatagramKind::Cl
 
 const MAGIC: u64 = 0xd7;
 
-/// Numbers of 24 bits.
+/// Maximum value of a number of 24 bits.
 pub const MOST_24: u32 = (1 << 24) - 1;
 
-/// What every datagram begins with.
+/// Header at the beginning of every datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Title {
-    /// Tells the lives of groups apart.
+    /// Number that distinguishes successive groups.
     pub context: u64,
     pub number: u64,
     /// The sender's place in the group.
     pub root: u32,
-    /// Of the whole payload, in bytes.
+    /// Length of the whole payload, in bytes.
     pub len: u32,
     /// Payload of one datagram, in bytes.
     pub unit: u32,
     pub segment: u32,
-    /// Who is through with this number tells the root so.
+    /// True if a member acknowledges this number to the root when it is over there.
     pub marked: bool,
-    /// It was multicast before.
+    /// True if the datagram was multicast before.
     pub again: bool,
 }
 
@@ -56,7 +56,7 @@ impl Title {
         bytes
     }
 
-    /// `None` if it cannot be one.
+    /// Decodes a title. Returns `None` if the bytes cannot be a title.
     pub fn decode(bytes: &[u8; HEADER]) -> Option<Title> {
         let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|b| bytes[8 * i + b]));
         let (middle, last) = (word(2), word(3));
@@ -77,12 +77,12 @@ impl Title {
         sound.then_some(title)
     }
 
-    /// How many datagrams the payload takes: an empty one takes one.
+    /// Returns the number of datagrams that the payload takes. An empty payload takes one.
     pub fn segments(&self) -> u32 {
         self.len.div_ceil(self.unit).max(1)
     }
 
-    /// Where in the payload this segment lies: offset and length, in bytes.
+    /// Returns the place of this segment in the payload: offset and length, in bytes.
     pub fn place(&self) -> (usize, usize) {
         let offset = self.segment as usize * self.unit as usize;
         (offset, (self.len as usize - offset).min(self.unit as usize))
@@ -93,13 +93,13 @@ impl Title {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum DatagramKind {
-    /// Segments of a number are missing; the payload says which, from the one in the head.
+    /// Question: segments of a number are missing. The payload is a mask of them, beginning at the segment in the head.
     Nak = 0x40,
     /// A datagram, as it was sent before.
     Repair = 0x41,
-    /// The sender is through with all below this number.
+    /// Acknowledgement: all numbers below this one are over at the sender.
     Ack = 0x42,
-    /// The sender and those that it has heard from lack nothing; the number is the round.
+    /// Word of the end: the sender and all members from which it has heard lack nothing. The number is the round.
     Close = 0x43,
 }
 
@@ -120,7 +120,7 @@ impl HeadWord {
         Head([first, self.context, self.number])
     }
 
-    /// `None` if the kind is of somebody else.
+    /// Decodes a head. Returns `None` if the kind belongs to another layer.
     pub fn decode(head: Head) -> Option<HeadWord> {
         let [first, context, number] = head.0;
         let kind =

@@ -1,4 +1,4 @@
-//! One group as its member sees it.
+//! A multicast group, from the point of view of one of its members.
 
 use super::datagram::{DatagramKind, HeadWord, Title};
 use super::receives::{DatagramOutcome, DatagramReceives};
@@ -9,17 +9,17 @@ use std::rc::Rc;
 use std::time::Instant;
 use weft_fabric::{Counter, Fabric, FabricExt, Fault, GroupId, PostOutcome, Sge, Work};
 
-/// What all members agreed on, and what this one knows.
+/// A group: the arguments on which all members agreed, and the state of this member.
 pub struct MulticastGroup {
     pub id: GroupId,
     pub context: u64,
-    /// Place in the group to rank in the fabric.
+    /// Rank in the fabric, by place in the group.
     pub members: Rc<[u32]>,
     /// Own place.
     pub me: usize,
     /// Payload of one datagram, in bytes.
     pub unit: u32,
-    /// Advances when an acknowledgement or a word of the end comes.
+    /// Counter that advances when an acknowledgement or a word of the end arrives.
     pub moved: Counter,
     pub state: RefCell<GroupState>,
     #[cfg(test)]
@@ -30,7 +30,7 @@ pub struct MulticastGroup {
 pub struct GroupState {
     pub receives: DatagramReceives,
     pub kept: RetransmitBuffer,
-    /// Rounds of the end that have been heard: a bit each.
+    /// Rounds of the end that have been heard: one bit per round.
     pub rounds: u64,
 }
 
@@ -40,13 +40,13 @@ impl MulticastGroup {
         HeadWord { kind, segment, place: self.me as u32, context: self.context, number }
     }
 
-    /// Says that this member, and those that it has heard from, lack nothing.
+    /// Tells a member that this member, and all members from which it has heard, lack nothing.
     pub fn say_close<F: Fabric>(&self, fabric: &F, place: usize, round: u32) {
         let head = self.word(DatagramKind::Close, 0, u64::from(round)).encode();
         fabric.send(self.members[place] as usize, head, Sge::EMPTY, None);
     }
 
-    /// Sends datagrams of `entry` to all.
+    /// Multicasts all datagrams of `entry`.
     pub fn spread<F: Fabric>(
         &self,
         fabric: &F,
@@ -61,7 +61,7 @@ impl MulticastGroup {
         Ok(())
     }
 
-    /// Answers a question, from the datagrams that were kept.
+    /// Answers a question from the kept datagrams.
     pub fn answer<F: Fabric>(
         &self,
         fabric: &F,
@@ -74,7 +74,7 @@ impl MulticastGroup {
         #[cfg(test)]
         let word = self.planted.get().question(word);
         let Some(entry) = state.kept.find(word.number) else {
-            // Not sent yet, or an old question that somebody has answered.
+            // The number has not been sent yet, or the question is old and already answered.
             shared.counts.naks_ignored += 1;
             return Ok(());
         };
@@ -93,7 +93,9 @@ impl MulticastGroup {
         Ok(())
     }
 
-    /// Decides whether segments of an entry are multicast again. They are given as a first segment and bits from there on.
+    /// Decides whether segments of an entry are multicast again. The segments are given as the first segment and a mask
+    /// of bits from
+    /// there on.
     fn recast(
         &self,
         now: Instant,
@@ -116,7 +118,7 @@ impl MulticastGroup {
         shared: &mut MulticastShared,
     ) {
         let datagram = entry.again(segment, &shared.pool);
-        // If the fabric cannot send it now, it is lost as before, and repaired later.
+        // If the fabric cannot send the datagram now, it stays lost, and a later question repairs it.
         if fabric.multicast(self.id, datagram.sge()).is_ok() {
             shared.counts.recasts_sent += 1;
         }
@@ -141,7 +143,8 @@ impl MulticastGroup {
         shared.counts.repairs_sent += 1;
     }
 
-    /// Repeats a multicast that not all have acknowledged. `through`, by place: all below that number is over there.
+    /// Repeats a multicast that not all members have acknowledged. `through[place]`: at that member, all numbers below this value
+    /// are over.
     fn repeat<F: Fabric>(
         &self,
         fabric: &F,
@@ -165,8 +168,8 @@ impl MulticastGroup {
         }
     }
 
-    /// Asks for everything that is overdue, and repeats what is not acknowledged in time. Returns the earliest deadline that
-    /// is left.
+    /// Asks for every overdue datagram, and repeats multicasts that are not acknowledged in time. Returns the earliest
+    /// remaining deadline.
     pub fn look_after<F: Fabric>(
         &self,
         fabric: &F,
@@ -184,7 +187,7 @@ impl MulticastGroup {
             let Some(awaited) = &mut asked.awaited else { continue };
             if awaited.deadline <= now {
                 let head = self.word(DatagramKind::Nak, segment, asked.number).encode();
-                // It is copied at once: so short a payload always is.
+                // The fabric copies such a short payload during the call, so `which` may be dropped afterwards.
                 let which = shared.pool.take(8);
                 which.sge().fill(&bits.to_le_bytes());
                 let root = self.members[asked.root as usize] as usize;
@@ -197,7 +200,7 @@ impl MulticastGroup {
         earliest
     }
 
-    /// A datagram, by multicast or as a repair, from the process `source`. True if it was news.
+    /// Accepts a datagram, by multicast or as a repair, from the process `source`. Returns true if the datagram was new.
     pub fn accept<F: Fabric>(
         &self,
         fabric: &F,
@@ -225,7 +228,7 @@ impl MulticastGroup {
         false
     }
 
-    /// A number is over here: tells the roots that wait for it.
+    /// Notes that a number is over here, and tells the roots that wait for it.
     pub fn over<F: Fabric>(&self, fabric: &F, number: u64, shared: &mut MulticastShared) {
         let receives = &mut self.state.borrow_mut().receives;
         receives.over(number);

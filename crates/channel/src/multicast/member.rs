@@ -1,4 +1,4 @@
-//! What an algorithm sees of a group: send, receive, close.
+//! A group's interface for algorithms: send, receive, close.
 
 use super::datagram::{HEADER, MOST_24, Title};
 use super::group::{GroupState, MulticastGroup};
@@ -9,30 +9,30 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, FabricExt, Fault, GroupId, Sge, Work};
 
-/// Who moves things on while an operation waits: the layer above, which also hands over what arrives.
+/// Host of a member: the layer above, which drives progress while an operation waits, and hands over arrived messages.
 pub trait ProgressHost {
     /// The network that carries the datagrams and the messages that repair them.
     type Fabric: Fabric;
 
-    /// Where a member posts what it sends.
+    /// Returns the fabric on which a member posts its sends.
     fn fabric(&self) -> &Self::Fabric;
 
-    /// All groups of this process, which share counts and the store for early datagrams.
+    /// Returns all groups of this process, which share counts and the store for early datagrams.
     fn multicasts(&self) -> &Multicasts;
 
     /// Waits until `counter >= target`.
     fn until(&self, counter: Counter, target: u64) -> impl Future<Output = Result<(), Fault>>;
 }
 
-/// How the root learns that nobody can ask for a multicast any more.
+/// Way in which the root learns that no member can ask for a multicast any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReleaseMode {
-    /// By a later [`MulticastMember::heard`]: the caller sees to it that it comes soon.
+    /// By a later [`MulticastMember::heard`]: the caller ensures that it follows soon.
     Heard,
     /// By acknowledgements; the window bounds how far the root may be ahead.
     Acknowledged,
-    /// By an acknowledgement of this multicast from each other member, for which [`MulticastMember::send`] waits. Members do not ask:
-    /// the root repeats what is not acknowledged in time.
+    /// By an acknowledgement of this multicast from each other member, for which [`MulticastMember::send`] waits. Members do not
+    /// ask: the root repeats a multicast that is not acknowledged in time.
     EachAcknowledged,
 }
 
@@ -43,16 +43,16 @@ pub struct MulticastMember<H: ProgressHost> {
 }
 
 impl<H: ProgressHost> MulticastMember<H> {
-    /// Joins the group `id` of `members` (ranks in the fabric), all of which must do so with the same
-    /// arguments; `me` is the own place among them. `context` is a number that the job uses once. Groups
-    /// may share an `id`: then each hears the others' datagrams, too, and drops them. Datagrams sent
-    /// before may be missed, and are repaired as lost ones are.
+    /// Joins the group `id` of `members` (ranks in the fabric). All members must call it with the same
+    /// arguments, except `me`, which is the own place among them. `context` is a number that the job uses once. Groups
+    /// may share an `id`: then each receives the datagrams of the other groups, too, and drops them. Datagrams sent
+    /// before the call may be missed, and are repaired like lost datagrams.
     ///
-    /// Errors: `Unsupported` where the fabric has no multicast, `Corrupt` if a peer
-    /// has said before what cannot be.
+    /// Errors: `Unsupported` if the fabric has no multicast, `Corrupt` if a peer
+    /// has sent an impossible message before.
     ///
     /// # Panics
-    /// If `me` is no place, or `context` is that of an open group.
+    /// If `members[me]` is not the own rank, or `context` belongs to an open group.
     pub fn open(
         host: &Rc<H>,
         id: GroupId,
@@ -104,7 +104,7 @@ impl<H: ProgressHost> MulticastMember<H> {
         self.group.me
     }
 
-    /// Multicasts that are kept for those who may ask.
+    /// Returns the number of multicasts that are kept for members that may ask.
     pub fn kept(&self) -> usize {
         self.group.state.borrow().kept.len()
     }
@@ -114,18 +114,18 @@ impl<H: ProgressHost> MulticastMember<H> {
         self.group.planted.set(planted);
     }
 
-    /// The numbers of the next operation, which makes `count` multicasts: the first of them. Every
-    /// member calls it once for each operation, in the same order, before anything else of that
-    /// operation; and every member either sends or receives each of the numbers.
+    /// Returns the first number of the next operation, which makes `count` multicasts. Every
+    /// member calls it once per operation, in the same order, before any other call of that
+    /// operation. Every member either sends or receives each of the numbers.
     pub fn numbers(&self, count: u64) -> u64 {
         self.group.state.borrow_mut().receives.numbers(count)
     }
 
-    /// Multicasts `data` as `number`. It has been copied when the future is over, which is at its first
+    /// Multicasts `data` as `number`. The data have been copied when the future is over, which is at its first
     /// poll unless the window is full or `ends` is [`ReleaseMode::EachAcknowledged`].
     ///
-    /// Beyond [`MulticastMember::unit`] bytes it takes several datagrams, sent without a pause: what receivers
-    /// have no room for is lost and repaired, so that long payloads are better sent as several numbers.
+    /// Beyond [`MulticastMember::unit`] bytes the multicast takes several datagrams, sent without a pause. Datagrams for which
+    /// receivers have no room are lost and repaired, so long payloads are better sent as several numbers.
     ///
     /// Errors: [`weft_fabric::FaultCause::Unsupported`] beyond 2^24 datagrams or 4 GiB; faults of the fabric.
     pub async fn send(&self, number: u64, data: Sge, ends: ReleaseMode) -> Result<(), Fault> {
@@ -185,7 +185,7 @@ impl<H: ProgressHost> MulticastMember<H> {
         }
     }
 
-    /// Waits until all other members have acknowledged `number`. It is repeated for those that have not in time.
+    /// Waits until all other members have acknowledged `number`. Repeats it for members that have not acknowledged it in time.
     async fn all_acknowledge(&self, number: u64) -> Result<(), Fault> {
         let MulticastMember { host, group } = self;
         let (fabric, table) = (host.fabric(), host.multicasts());
@@ -207,16 +207,16 @@ impl<H: ProgressHost> MulticastMember<H> {
         Ok(())
     }
 
-    /// Every other member has begun the operation whose first number is `first`, so that it is through
-    /// with all before: operations of the group do not overlap where this is said. The caller knows by
-    /// having heard from everybody in that operation, or from somebody who has.
+    /// Notes that every other member has begun the operation whose first number is `first`, so that all operations before are
+    /// over there. Operations of a group that uses this must not overlap. The caller knows it by
+    /// having heard from everybody in that operation, or from a member that has.
     pub fn heard(&self, first: u64) {
         self.group.state.borrow_mut().kept.forget_below(first);
     }
 
-    /// Begins to receive `number` from the member at place `root`: exactly `into.len()` bytes. What has
-    /// come before is there at once; [`Receiving::end`] waits for the rest, and only then is it asked
-    /// for when it is overdue.
+    /// Begins to receive `number` from the member at place `root`: exactly `into.len()` bytes. Datagrams that have
+    /// arrived before are taken at once. [`Receiving::end`] waits for the rest, and only during this wait does the member ask
+    /// for overdue datagrams.
     pub fn begin_receive(&self, root: usize, number: u64, into: Sge) -> Receiving<'_, H> {
         let fabric = self.host.fabric();
         let table = self.host.multicasts();
@@ -250,9 +250,9 @@ impl<H: ProgressHost> MulticastMember<H> {
         receiving.end()
     }
 
-    /// Every member multicasts its block, `blocks[place]`, and receives all others (an allgather).
-    /// `at_once`: a member sends when it has the block of the one so many places before it, which bounds
-    /// the datagrams that nobody has read; 0: all at once. Collective.
+    /// Multicasts this member's block, `blocks[place]`, and receives those of all other members (an allgather).
+    /// `at_once`: a member sends after it has the block of the member `at_once` places before it, which bounds
+    /// the number of unread datagrams; 0: all members send at once. Collective.
     pub async fn everyone(&self, blocks: &[Sge], at_once: usize) -> Result<(), Fault> {
         let (me, n) = (self.place(), self.size());
         assert_eq!(blocks.len(), n, "one block for each member");
@@ -275,9 +275,9 @@ impl<H: ProgressHost> MulticastMember<H> {
         Ok(())
     }
 
-    /// Ends the group: every member calls it when its own operations are over; it returns when those of
-    /// all are, so that nobody asks any more. No multicast takes part. A member that drops its end
-    /// without it leaves those alone who still lack something of it.
+    /// Ends the group. Every member calls it when its own operations are over; it returns when the operations of
+    /// all members are over, so that no member asks any more. It uses no multicast. If a member drops its end
+    /// without `close`, members that still lack one of its datagrams get no repair.
     pub async fn close(self) -> Result<(), Fault> {
         let MulticastMember { host, group } = &self;
         let (fabric, n) = (host.fabric(), group.members.len());
@@ -306,7 +306,7 @@ impl<H: ProgressHost> Drop for MulticastMember<H> {
 }
 
 impl MulticastGroup {
-    /// The member at `place` lacks nothing, nor do those that it has heard from.
+    /// Notes that the member at `place`, and the members from which it has heard, lack nothing.
     pub fn hear_close<F: Fabric>(
         &self,
         fabric: &F,
@@ -324,7 +324,7 @@ impl MulticastGroup {
     }
 }
 
-/// A root's wait for acknowledgements. Dropped before its end, the multicast is not repeated any more.
+/// A root's wait for acknowledgements. If it is dropped before its end, the multicast is no longer repeated.
 struct RootWait<'m, H: ProgressHost> {
     multicast: &'m MulticastMember<H>,
     number: u64,
@@ -338,19 +338,19 @@ impl<H: ProgressHost> Drop for RootWait<'_, H> {
     }
 }
 
-/// A receive under way; dropped before its end, it is given up, and its number is over here.
+/// A receive under way. If it is dropped before its end, the receive is given up, and its number is over here.
 pub struct Receiving<'m, H: ProgressHost> {
     multicast: &'m MulticastMember<H>,
     number: u64,
     counter: Counter,
     target: u64,
-    /// False where its root repeats what is not acknowledged: then it does not ask.
+    /// False if the root repeats unacknowledged multicasts: then this member does not ask.
     asks: bool,
     awaits: bool,
 }
 
 impl<H: ProgressHost> Receiving<'_, H> {
-    /// Waits for all of it.
+    /// Waits for the whole payload.
     pub async fn end(mut self) -> Result<(), Fault> {
         let MulticastMember { host, group } = self.multicast;
         let (fabric, table) = (host.fabric(), host.multicasts());
@@ -376,7 +376,7 @@ impl<H: ProgressHost> Receiving<'_, H> {
             let asked = &mut receives.asked[at.expect("asked for until it is dropped")];
             let (root, marked, failed) = (asked.root, asked.marked, asked.failed.take());
             if failed.is_some() {
-                // It stays over.
+                // The failed receive must stay over.
                 asked.failed = failed.clone();
             }
             if let Some(awaited) = asked.awaited.take() {

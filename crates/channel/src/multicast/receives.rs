@@ -1,4 +1,4 @@
-//! The receives of a member: those that were asked for, and datagrams that came before.
+//! The receives of a member: pending receives, and datagrams that arrived before their receive.
 
 use super::bits::Bits;
 use super::datagram::Title;
@@ -11,15 +11,15 @@ pub struct PendingReceive {
     /// The root's place.
     pub root: u32,
     into: Sge,
-    /// Advances by one when all is here, or when it has failed.
+    /// Counter that advances by one when the whole payload is here, or when the receive has failed.
     pub counter: Counter,
     have: Bits,
-    /// Payload of a datagram; 0: none has come yet.
+    /// Payload of a datagram, in bytes. 0 if no datagram has arrived yet.
     unit: u32,
     left: u32,
     pub marked: bool,
     pub failed: Option<Fault>,
-    /// Since it is awaited: when to ask for what is missing.
+    /// State of the wait while the receive is awaited, with the time of the next question.
     pub awaited: Option<Awaited>,
 }
 
@@ -43,8 +43,8 @@ impl PendingReceive {
         self.left == 0 || self.failed.is_some()
     }
 
-    /// What is missing: the first segment of a word of them, and which of that word. Before anything
-    /// has come the number of segments is not known, and all count.
+    /// Returns the missing segments: the number of the first segment of a word, and a mask of the missing segments of that word.
+    /// Before the first datagram the number of segments is unknown, and all count as missing.
     pub fn missing(&self) -> (u32, u64) {
         match self.unit {
             0 => (0, u64::MAX),
@@ -55,7 +55,7 @@ impl PendingReceive {
         }
     }
 
-    /// Takes a segment in; false if it was here already or does not fit those before.
+    /// Takes a segment. Returns false if it was here already or does not fit the segments before.
     fn take(&mut self, title: &Title, data: Sge) -> bool {
         if self.is_over() {
             return false;
@@ -79,20 +79,20 @@ impl PendingReceive {
     }
 }
 
-/// A datagram that nobody has asked for yet.
+/// A datagram that no receive has asked for yet.
 struct Stored {
     title: Title,
     data: Staging,
 }
 
-/// What became of a datagram.
+/// Fate of an arrived datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DatagramOutcome {
     Taken,
     Stored,
-    /// It was here already, or its number is over.
+    /// The segment was here already, or its number is over.
     Duplicate,
-    /// There is no room to keep it.
+    /// The store has no room for the datagram.
     Dropped,
 }
 
@@ -100,18 +100,18 @@ pub enum DatagramOutcome {
 pub struct DatagramReceives {
     /// The next number that is given out.
     next: u64,
-    /// Given out and not over, in ascending order.
+    /// Numbers given out and not over, in ascending order.
     open: Vec<u64>,
     pub asked: Vec<PendingReceive>,
     stored: Vec<Stored>,
-    /// Roots that want to know when everything up to a number is over.
+    /// Acknowledgements owed: the root's place, and a number. The root is told when all numbers up to it are over.
     owed: Vec<(u32, u64)>,
     /// The waits of receives that may ask.
     pub waits: LongestWait,
 }
 
 impl DatagramReceives {
-    /// Gives out `count` numbers to one operation: the first of them.
+    /// Gives `count` numbers to one operation. Returns the first of them.
     pub fn numbers(&mut self, count: u64) -> u64 {
         let first = self.next;
         self.next += count;
@@ -123,31 +123,31 @@ impl DatagramReceives {
         self.open.binary_search(&number).is_ok()
     }
 
-    /// All below is over here.
+    /// Returns the lowest number that is not over here.
     pub fn through(&self) -> u64 {
         self.open.first().copied().unwrap_or(self.next)
     }
 
-    /// The number is over.
+    /// Notes that the number is over.
     pub fn over(&mut self, number: u64) {
         if let Ok(at) = self.open.binary_search(&number) {
             self.open.remove(at);
         }
     }
 
-    /// Somebody is to be told when this number, and all before it, are over.
+    /// Notes that `root` is to be told when this number, and all before it, are over.
     pub fn owe_acknowledgement(&mut self, root: u32, number: u64) {
         self.owed.push((root, number));
     }
 
-    /// A root that can be told now.
+    /// Removes and returns a root that can be told now.
     pub fn next_owed(&mut self) -> Option<u32> {
         let through = self.through();
         let at = self.owed.iter().position(|&(_, number)| number < through)?;
         Some(self.owed.swap_remove(at).0)
     }
 
-    /// Begins a receive, with what has come before it; `freed` counts bytes of the store.
+    /// Begins a receive, and takes the datagrams that arrived before it. Adds to `freed` the bytes that they held in the store.
     pub fn ask(&mut self, mut asked: PendingReceive, counters: &Counters, freed: &mut usize) {
         let number = asked.number;
         let before = asked.is_over();
@@ -168,8 +168,8 @@ impl DatagramReceives {
         self.asked.push(asked);
     }
 
-    /// A datagram of the group, whose title is sound and whose source is its root. `room`: what is left
-    /// of the store, in bytes.
+    /// Accepts a datagram of the group, whose title is valid and whose source is its root. `room`: free bytes
+    /// of the store.
     pub fn accept(
         &mut self,
         title: &Title,
@@ -199,7 +199,7 @@ impl DatagramReceives {
         if self.stored.iter().any(same) {
             return DatagramOutcome::Duplicate;
         }
-        // An empty payload needs a place, too.
+        // An empty payload takes room in the store, too.
         if *room < data.len().max(64) {
             return DatagramOutcome::Dropped;
         }

@@ -1,4 +1,4 @@
-//! What a root keeps of its own multicasts until nobody can ask for them any more.
+//! Multicasts that a root keeps until no member can ask for them any more.
 
 use super::datagram::{HEADER, Title};
 use super::table::MulticastLimits;
@@ -12,16 +12,16 @@ use weft_fabric::{Sge, Staging, StagingPool};
 /// One multicast, as its datagrams.
 pub struct RetransmitEntry {
     pub title: Title,
-    /// All datagrams, one behind the other.
+    /// All datagrams, contiguous.
     pub memory: Rc<Staging>,
-    /// How many others may still lack it.
+    /// Number of other members that may still lack the payload.
     missing: u32,
     acknowledged: bool,
-    /// How often some of it was multicast again, and the last time.
+    /// Number of times that some of the payload was multicast again, and the latest time.
     recast: Cell<(u32, Option<Last>)>,
 }
 
-/// When some of a payload was multicast again, and what: bits from a segment on.
+/// Time at which some of a payload was multicast again, and the segments: a mask of bits from a segment on.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     at: Instant,
@@ -29,21 +29,22 @@ struct Last {
     bits: u64,
 }
 
-/// So often a payload is multicast again; then it goes by messages, for members that multicast does not reach.
+/// Maximum number of times that a payload is multicast again. Then it goes by messages, for members that multicast does not reach.
 const MOST_RECASTS: u32 = 16;
 
-/// Whether a question is answered by multicast.
+/// Decision whether a question is answered by multicast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recast {
     Now,
-    /// The last one was a moment ago.
+    /// The last repair by multicast was a moment ago, and serves this question, too.
     Joined,
-    /// Often enough.
+    /// The maximum number of repairs by multicast is reached.
     Never,
 }
 
 impl RetransmitEntry {
-    /// Somebody asks at `now`, who has waited for more than `least`: what was multicast since serves him, too.
+    /// Decides the answer to a question at `now`, whose member has waited longer than `least`. A repair multicast less than half of
+    /// `least` ago serves this member, too.
     pub fn recast(&self, now: Instant, least: Duration, segment: u32, bits: u64) -> Recast {
         let (times, last) = self.recast.get();
         let joins = last.is_some_and(|last| {
@@ -60,7 +61,7 @@ impl RetransmitEntry {
         Recast::Now
     }
 
-    /// Datagram `segment`, marked as a repair.
+    /// Returns a copy of datagram `segment`, marked as a repair.
     pub fn again(&self, segment: u32, pool: &StagingPool) -> Staging {
         let datagram = self.datagram(segment);
         let copy = pool.take(datagram.len());
@@ -69,7 +70,7 @@ impl RetransmitEntry {
         copy
     }
 
-    /// Datagram `segment`.
+    /// Returns datagram `segment`.
     pub fn datagram(&self, segment: u32) -> Sge {
         let (_, len) = Title { segment, ..self.title }.place();
         let stride = HEADER + self.title.unit as usize;
@@ -77,35 +78,35 @@ impl RetransmitEntry {
     }
 }
 
-/// All that is kept, and how far the others are.
+/// All kept multicasts, and the progress of the other members.
 #[derive(Default)]
 pub struct RetransmitBuffer {
     entries: VecDeque<RetransmitEntry>,
-    /// By place: that member is through with all below. Made with the first multicast that asks for it.
+    /// By place: at that member, all numbers below this value are over. Allocated at the first acknowledgement.
     through: Box<[u64]>,
-    /// Of entries that must be acknowledged: payload in bytes.
+    /// Payload of the entries that must be acknowledged, in bytes.
     open_bytes: usize,
     open: usize,
-    /// Such entries, and their payload, since the last marked one.
+    /// Number of such entries, and their payload in bytes, since the last marked entry.
     unmarked: usize,
     unmarked_bytes: usize,
-    /// By number: multicasts for whose acknowledgements the root waits.
+    /// Multicasts for whose acknowledgements the root waits, by number.
     awaited: Vec<(u64, Awaited)>,
     waits: LongestWait,
 }
 
 impl RetransmitBuffer {
-    /// Entries, for tests and counts.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether another multicast would go beyond the window, or beyond so many bytes.
+    /// Returns true if another multicast would go beyond the window, or beyond `bytes` of payload.
     pub fn is_full(&self, window: usize, bytes: usize) -> bool {
         self.open >= window.max(1) || self.open_bytes >= bytes
     }
 
-    /// Whether the next multicast of `len` bytes is to be marked, so that acknowledgements come in time.
+    /// Decides whether the next multicast, of `len` bytes, is to be marked, so that acknowledgements come in time.
     pub fn marks(&mut self, len: usize, window: usize, bytes: usize) -> bool {
         self.unmarked += 1;
         self.unmarked_bytes += len;
@@ -116,7 +117,8 @@ impl RetransmitBuffer {
         marks
     }
 
-    /// Makes the datagrams of `data`. `others`: who must acknowledge; `None`: it ends when it is heard that all are through.
+    /// Builds and keeps the datagrams of `data`. `others`: number of members that must acknowledge; `None`: the entry is kept until
+    /// it is heard that the multicast is over at all members.
     pub fn keep(
         &mut self,
         title: Title,
@@ -149,18 +151,18 @@ impl RetransmitBuffer {
         self.entries.iter().find(|entry| entry.title.number == number)
     }
 
-    /// Everybody is through with what is below `number`.
+    /// Drops the entries below `number`, which are over at every member.
     pub fn forget_below(&mut self, number: u64) {
         self.retain(|entry| entry.title.number >= number);
     }
 
-    /// The member at `place` of `members` is through with what is below `number`.
+    /// Notes that at the member at `place` of `members`, all numbers below `number` are over.
     pub fn acknowledged(&mut self, place: usize, members: usize, number: u64) {
         if self.through.is_empty() {
             self.through = vec![0; members].into();
         }
         let before = std::mem::replace(&mut self.through[place], number);
-        // Messages of one member keep their order.
+        // Acknowledgements of one member arrive in order; a lower number is ignored nevertheless.
         self.through[place] = self.through[place].max(before);
         self.retain(|entry| {
             let news = before <= entry.title.number && entry.title.number < number;
@@ -177,7 +179,7 @@ impl RetransmitBuffer {
         self.awaited.push((number, Awaited::new(now, patience)));
     }
 
-    /// Ends that wait. `now`: when all have acknowledged; `None`: the wait is given up.
+    /// Ends the wait for `number`. `now`: time at which all have acknowledged; `None`: the wait is given up.
     pub fn end_wait(&mut self, number: u64, now: Option<Instant>) {
         if let Some(at) = self.awaited.iter().position(|(awaited, _)| *awaited == number) {
             let (_, awaited) = self.awaited.swap_remove(at);
@@ -187,8 +189,8 @@ impl RetransmitBuffer {
         }
     }
 
-    /// Calls `repeat` with each multicast whose acknowledgements are overdue at `now`, and with what is known of the members,
-    /// by place: all below that number is over there. Returns the earliest deadline that is left.
+    /// Calls `repeat` with each multicast whose acknowledgements are overdue at `now`, and with the progress of the members,
+    /// by place: all numbers below this value are over there. Returns the earliest remaining deadline.
     pub fn look_after(
         &mut self,
         now: Instant,

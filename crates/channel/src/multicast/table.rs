@@ -1,4 +1,4 @@
-//! All groups of a process: what arrives finds its group, and what is overdue is asked for.
+//! All groups of a process. Finds the group of an arrived datagram, and asks for overdue datagrams.
 
 use super::datagram::{DatagramKind, HEADER, HeadWord, Title};
 use super::group::MulticastGroup;
@@ -8,30 +8,30 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 use weft_fabric::{ArrivedMessage, Counter, Fabric, FabricExt, GroupId, Sge, Staging, StagingPool};
 
-/// How a root answers those who lack a datagram.
+/// Way in which a root answers members that lack a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Repair {
-    /// By a reliable message to the one that asks.
+    /// By a reliable message to the member that asks.
     #[default]
     Unicast,
-    /// By multicast once more, which serves all that lack it.
+    /// By multicast once more, which serves all members that lack the datagram.
     Multicast,
 }
 
-/// Numbers that govern multicast. They may differ between processes.
+/// Parameters of multicast. They may differ between processes.
 #[derive(Debug, Clone, Copy)]
 pub struct MulticastLimits {
-    /// The shortest wait before a member asks for what it has not got.
+    /// Minimum wait before a member asks for a missing datagram.
     pub least: Duration,
-    /// The wait doubles up to this while no answer comes.
+    /// Maximum wait between questions: the wait doubles up to this while no answer comes.
     pub most: Duration,
-    /// How many multicasts a root may be ahead of the slowest member, where nothing else bounds it.
+    /// Maximum number of multicasts that a root may be ahead of the slowest member, where nothing else bounds it.
     pub window: usize,
-    /// The same as payload in bytes; one more multicast may begin below it.
+    /// The same bound as payload in bytes. One more multicast may begin while less is kept.
     pub kept: usize,
-    /// Datagrams of all groups that nobody has asked for yet, in bytes.
+    /// Maximum size of the early datagrams of all groups, in bytes.
     pub store: usize,
-    /// How this process, as a root, answers a member that lacks something.
+    /// Way in which this process, as a root, answers a member that lacks a datagram.
     pub repair: Repair,
 }
 
@@ -48,67 +48,67 @@ impl Default for MulticastLimits {
     }
 }
 
-/// What has happened so far, in all groups, ended ones among them.
+/// Counts of events in all groups, including ended groups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MulticastCounts {
     /// Multicasts that this process sent as a root.
     pub sent: u64,
     /// Datagrams of those multicasts, each once, without repairs.
     pub datagrams_sent: u64,
-    /// Datagrams that came, whatever became of them; repairs by message are not among them.
+    /// Datagrams that arrived, in whatever state. Repairs by message are not among them.
     pub datagrams: u64,
-    /// Questions for what has not come in time (it may be lost, or not sent yet).
+    /// Questions for datagrams that have not arrived in time (they may be lost, or not sent yet).
     pub naks_sent: u64,
     /// Questions of other members to this process as a root.
     pub naks_heard: u64,
-    /// Those of them that named nothing that is kept.
+    /// Questions heard that named no kept multicast.
     pub naks_ignored: u64,
     /// Datagrams that this process sent once more as reliable messages.
     pub repairs_sent: u64,
-    /// Datagrams received as reliable messages, and those multicast again that were news.
+    /// Datagrams received as reliable messages, and new datagrams that were multicast again.
     pub repairs: u64,
     /// Datagrams multicast again.
     pub recasts_sent: u64,
     /// Questions for datagrams that had been multicast again a moment before.
     pub naks_joined: u64,
-    /// Datagrams that were here already.
+    /// Datagrams that had arrived before.
     pub duplicates: u64,
-    /// Datagrams of nobody's group, or that cannot be.
+    /// Datagrams of a foreign group, or with an impossible title.
     pub foreign: u64,
-    /// Datagrams that came too early, when the store was full.
+    /// Datagrams that arrived too early, when the store was full.
     pub dropped: u64,
-    /// Messages that say how far a member is.
+    /// Acknowledgements sent.
     pub acks_sent: u64,
 }
 
-/// What groups share.
+/// State that groups share.
 pub struct MulticastShared {
     pub counts: MulticastCounts,
     pub limits: MulticastLimits,
     pub pool: StagingPool,
-    /// What is left of the store, in bytes.
+    /// Free space of the store, in bytes.
     pub room: usize,
-    /// Where datagrams are read to.
+    /// Buffer into which datagrams are read.
     scratch: Staging,
-    /// Advances when a repair that the fabric had kept has left, and its value when all have.
+    /// Counter that advances when a repair that the fabric had queued has left, and its value when all have left.
     done: Option<Counter>,
     all_left: u64,
     departing: Vec<Rc<Staging>>,
-    /// Words of the end that came before their group was opened: context, sender, place, round.
+    /// Words of the end that arrived before their group was opened: context, sender, place, round.
     early: Vec<(u64, usize, u32, u64)>,
 }
 
-/// More early words of the end than this are a mistake of the sender.
+/// Maximum number of early words of the end. More are a mistake of the sender.
 const MOST_EARLY: usize = 1 << 16;
 
-/// Datagrams of one look.
+/// Maximum number of datagrams read per call.
 const MOST_READ: usize = 64;
 
-/// While nobody waits for a datagram, only every so many looks read them.
+/// While no receive is awaited, only every Nth call of `progress` reads datagrams.
 const SELDOM: u32 = 8;
 
 impl MulticastShared {
-    /// The counter for repairs that the fabric keeps.
+    /// Returns the counter for repairs that the fabric has queued. Releases their memory if all have left.
     pub fn done<F: Fabric>(&mut self, fabric: &F) -> Counter {
         let counters = fabric.counters();
         if let Some(done) = self.done {
@@ -123,7 +123,7 @@ impl MulticastShared {
         done
     }
 
-    /// A repair out of `memory` is on its way.
+    /// Notes that a repair out of `memory` is being sent.
     pub fn leaves(&mut self, memory: Rc<Staging>) {
         self.all_left += 1;
         self.departing.push(memory);
@@ -140,14 +140,14 @@ impl Default for Multicasts {
 pub struct Multicasts {
     pub(super) groups: RefCell<Vec<Rc<MulticastGroup>>>,
     pub(super) shared: RefCell<MulticastShared>,
-    /// Receives that are awaited.
+    /// Number of awaited receives, and of roots that wait for acknowledgements.
     awaited: Cell<usize>,
     deadline: Cell<Option<Instant>>,
     turns: Cell<u32>,
 }
 
 impl Multicasts {
-    /// No group is open yet. `limits` hold for all that will be.
+    /// Creates a table without groups. `limits` hold for all groups that will be opened.
     pub fn new(limits: MulticastLimits) -> Multicasts {
         let pool = StagingPool::default();
         let shared = MulticastShared {
@@ -170,27 +170,27 @@ impl Multicasts {
         }
     }
 
-    /// What happened so far, all groups together.
+    /// Returns the counts of events, all groups together.
     pub fn counts(&self) -> MulticastCounts {
         self.shared.borrow().counts
     }
 
-    /// Groups that are open.
+    /// Returns the number of open groups.
     pub fn len(&self) -> usize {
         self.groups.borrow().len()
     }
 
-    /// Whether no group is open, so that there are no datagrams to look for.
+    /// Returns true if no group is open, so that there are no datagrams to read.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// When something will be overdue: who sleeps must look again then.
+    /// Returns the time at which the next question or repetition is due. A caller that sleeps must make progress again then.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline.get()
     }
 
-    /// Reads datagrams, and asks for what is overdue. True if anything moved.
+    /// Reads datagrams, and asks for overdue datagrams. Returns true if any datagram arrived.
     pub fn progress<F: Fabric>(&self, fabric: &F) -> bool {
         let waits = self.awaited.get() > 0;
         let turn = self.turns.get().wrapping_add(1);
@@ -203,7 +203,7 @@ impl Multicasts {
         moved
     }
 
-    /// Reads datagrams. True if there were any.
+    /// Reads datagrams. Returns true if there were any.
     pub(super) fn read<F: Fabric>(&self, fabric: &F) -> bool {
         let groups = self.groups.borrow();
         if groups.is_empty() {
@@ -231,7 +231,7 @@ impl Multicasts {
         moved
     }
 
-    /// Asks for what is overdue, and notes when that will be the case next.
+    /// Asks for overdue datagrams, and notes the next deadline.
     pub(super) fn look_after<F: Fabric>(&self, fabric: &F) {
         if self.awaited.get() == 0 {
             self.deadline.set(None);
@@ -243,13 +243,13 @@ impl Multicasts {
         let next = groups.iter().filter_map(|g| g.look_after(fabric, now, shared)).min();
         self.deadline.set(next);
         if next.is_some() {
-            // The simulator lets virtual time reach it; elsewhere whoever sleeps asks for it.
+            // The simulator lets virtual time reach the deadline. Elsewhere the caller that sleeps asks for it.
             let _ = fabric.poll_any(&[], next, &mut Context::from_waker(Waker::noop()));
         }
     }
 
-    /// Acts on an arrived message; the caller gives its buffer back. `None`: it is of another kind.
-    /// Errors name what cannot be: the sender is at fault.
+    /// Acts on an arrived message; the caller returns its buffer afterwards. Returns `None` if the message is of another kind.
+    /// An error names the impossible part of the message: the sender is at fault.
     pub fn handle<F: Fabric>(
         &self,
         fabric: &F,
@@ -269,8 +269,8 @@ impl Multicasts {
         let shared = &mut *self.shared.borrow_mut();
         let groups = self.groups.borrow();
         let Some(group) = groups.iter().find(|group| group.context == word.context) else {
-            // Not opened here yet: only the word of the end is needed later, the others are repeated
-            // or not sent before. Or ended already: an old question.
+            // The group is not opened here yet, or has ended already. If it is not opened yet, only the word of the end is
+            // needed later: other messages are repeated, or not sent before. If it has ended, the message is an old question.
             if word.kind == DatagramKind::Close {
                 if shared.early.len() >= MOST_EARLY {
                     return Err("word of the end of a multicast group");
@@ -363,7 +363,7 @@ impl Multicasts {
         }
     }
 
-    /// Whether an open group uses the fabric's group `id`.
+    /// Returns true if an open group uses the fabric's group `id`.
     fn joined(&self, id: GroupId) -> bool {
         self.groups.borrow().iter().any(|group| group.id == id)
     }
@@ -373,7 +373,7 @@ impl Multicasts {
     }
 }
 
-/// Title and payload of a datagram whose length fits.
+/// Returns title and payload of a datagram whose length fits.
 fn title_of(datagram: Sge) -> Option<(Title, Sge)> {
     if datagram.len() < HEADER {
         return None;

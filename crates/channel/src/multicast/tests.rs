@@ -1,5 +1,5 @@
-//! Multicast alone, on a host that only hands over what arrives: without loss, with loss, and explored
-//! under many schedules, where errors that are planted must be found.
+//! Tests of multicast on a host that only hands over arrived messages: without loss, with loss, and explored
+//! under many schedules, where planted errors must be found.
 
 mod explored;
 mod host;
@@ -17,9 +17,9 @@ pub enum Planted {
     OneBuffer,
     /// A question is answered from the other buffer.
     WrongBuffer,
-    /// A member leaves when it lacks nothing itself.
+    /// A member leaves as soon as it lacks nothing itself.
     NoEnd,
-    /// The root of a broadcast takes it for an operation in which it has heard from all.
+    /// The root treats a broadcast as an operation in which it has heard from all.
     DeafRoot,
     /// A root that waits for acknowledgements does not repeat.
     NoRepeat,

@@ -1,4 +1,4 @@
-//! Waits for what may be lost: how long a member waits before it asks, and a root before it repeats.
+//! Waits for messages that may be lost: the time after which a member asks, and a root repeats.
 
 use std::time::{Duration, Instant};
 

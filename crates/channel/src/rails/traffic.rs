@@ -1,4 +1,4 @@
-//! What is under way in one direction of all rails, and how fast they are in comparison with each other.
+//! Traffic in one direction of all rails, and the speeds of the rails in comparison with each other.
 //!
 //! ```text
 //!   sample   rail 0   ████████████  bytes, seconds        rails that are busy together; it ends when each of them has
@@ -6,12 +6,12 @@
 //!   window   led by rail 0 │ led by rail 1 │              as many samples as rails, each led by another one
 //!   weight   bytes of the window / its seconds, in units of the average
 //! ```
-//! Rails that share a bus take turns on it. The last turn makes one of two equal rails seem slower: by half where each has one
-//! part, as little as by a sixteenth where each has eight. So rails are compared only over samples in which each of them was
-//! the first one as often as the others. A rail that was busy while others were idle says nothing: it had the bus to itself.
+//! Rails that share a bus take turns on it. The last turn makes one of two equal rails seem slower: by half if each has one
+//! part, as little as by a sixteenth if each has eight. So rails are compared only over samples in which each rail came
+//! first equally often. A rail that was busy while the others were idle is not compared: it had the bus to itself.
 //!
-//! An end counts if the process waited for something when it came. Who looks later does not know when that was, and the sample
-//! is left out.
+//! An end counts only if the process was waiting when the end came. A process that looks later does not know the time
+//! of the end, and the sample is discarded.
 
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ use weft_fabric::{Counter, Counters};
 /// Minimum bytes of a sample, on average over its rails.
 const SEEN: u64 = 64 << 10;
 
-/// Rails whose weights are within this of the best count as equal.
+/// Fraction of the best weight above which rails count as equal.
 const SAME: f64 = 0.9;
 
 /// End of a fragment, which comes when `counter >= value`.
@@ -31,7 +31,7 @@ pub struct FragmentEnd {
     pub value: u64,
 }
 
-/// Bytes that a rail has carried, and how long it was busy with them.
+/// Bytes that a rail has carried, and the time that it was busy with them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Throughput {
     bytes: u64,
@@ -45,18 +45,18 @@ impl Throughput {
     }
 }
 
-/// Throughput of each rail, by its number; nothing: the rail was idle.
+/// Throughput of each rail, by its number. Zero bytes: the rail was idle.
 type Sample = SmallVec<[Throughput; 4]>;
 
 /// One direction of one rail.
 struct Rail {
-    /// Fragments under way: what counts their end, and their bytes.
+    /// Fragments under way: the counter and the value of their end, and their bytes.
     under_way: VecDeque<(Counter, u64, u64)>,
-    /// Bytes of them together.
+    /// Bytes of all fragments under way.
     load: u64,
-    /// Since when there has been something under way, and bytes that have ended since.
+    /// Time since which fragments have been under way, and the bytes that have ended since.
     busy: Option<(Instant, u64)>,
-    /// In the sample that is being taken.
+    /// Throughput in the sample that is being taken.
     volume: Throughput,
     /// Speed in units of the average.
     weight: f64,
@@ -70,7 +70,7 @@ impl Default for Rail {
 }
 
 impl Rail {
-    /// Takes note of what is over by `now`. Returns whether anything is, and whether the rail has become idle.
+    /// Notes which fragments are over by `now`. Returns two flags: a fragment ended, and the rail has become idle.
     fn look(&mut self, counters: &Counters, now: Instant) -> (bool, bool) {
         let Some((since, mut ended)) = self.busy else { return (false, false) };
         let before = self.load;
@@ -96,34 +96,34 @@ impl Rail {
 #[derive(Default)]
 pub(super) struct RailTraffic {
     rails: Vec<Rail>,
-    /// The latest samples of the same rails, at most as many as there are rails in them.
+    /// Latest samples of the same rails, at most as many as there are rails in each.
     window: VecDeque<Sample>,
-    /// Samples so far: each is led by the rail after that of the one before.
+    /// Number of samples so far. Each is led by the rail after the leading rail of the previous sample.
     count: usize,
-    /// An end in the sample that is being taken was not seen when it came.
+    /// True if an end in the current sample was not seen when it came.
     late: bool,
 }
 
 impl RailTraffic {
-    /// Has room for so many rails.
+    /// Ensures room for `rails` rails.
     pub fn reserve(&mut self, rails: usize) {
         if self.rails.len() < rails {
             self.rails.resize_with(rails, Default::default);
         }
     }
 
-    /// Bytes under way on a rail.
+    /// Returns the bytes under way on a rail.
     pub fn load(&self, rail: usize) -> u64 {
         self.rails[rail].load
     }
 
-    /// The speed of a rail in units of the average; 1 if it was never compared.
+    /// Returns the speed of a rail in units of the average; 1 if the rail was never compared.
     pub fn weight(&self, rail: usize) -> f64 {
         self.rails.get(rail).map_or(1.0, |rail| rail.weight)
     }
 
-    /// The weights by which these rails share an operation. Equal rails are never seen to be quite equal, and unequal shares
-    /// would keep that up.
+    /// Returns the weights by which these rails share an operation. Weights that are nearly equal count as equal: measured speeds
+    /// of equal rails always differ a little, and unequal shares would preserve the difference.
     pub fn weights(&self, rails: &[usize]) -> SmallVec<[f64; 4]> {
         let weights: SmallVec<[f64; 4]> = rails.iter().map(|&rail| self.weight(rail)).collect();
         let best = weights.iter().copied().fold(0.0, f64::max);
@@ -133,7 +133,7 @@ impl RailTraffic {
         }
     }
 
-    /// Returns which of so many fragments is posted first.
+    /// Returns the index of the fragment that is posted first, out of `fragments`.
     pub fn lead(&self, fragments: usize) -> usize {
         self.count % fragments.max(1)
     }
@@ -146,8 +146,8 @@ impl RailTraffic {
         rail.busy.get_or_insert((now, 0));
     }
 
-    /// Takes note of what is over by `now`. `prompt`: the process has waited, so that what is over ended right now. Returns
-    /// whether anything is still under way.
+    /// Notes which fragments are over by `now`. `prompt`: the process has been waiting, so that these fragments ended just now.
+    /// Returns true if a fragment is still under way.
     pub fn look(&mut self, counters: &Counters, now: Instant, prompt: bool) -> bool {
         let (mut ended, mut idle) = (false, false);
         for rail in &mut self.rails {
@@ -171,7 +171,7 @@ impl RailTraffic {
         let compared = sample.iter().filter(|volume| volume.bytes > 0).count();
         let bytes: u64 = sample.iter().map(|volume| volume.bytes).sum();
         let short = bytes < compared as u64 * SEEN;
-        // Something too short may be the beginning of something longer.
+        // A sample that is too short may be the beginning of a longer one.
         if (compared < 2 || short) && self.rails.iter().any(|rail| rail.busy.is_some()) {
             return;
         }
@@ -182,7 +182,7 @@ impl RailTraffic {
         self.take(sample, compared);
     }
 
-    /// Takes a sample of so many rails into the window, and the weights from that if it is complete.
+    /// Takes a sample of `compared` rails into the window. Computes the weights if the window is full.
     fn take(&mut self, sample: Sample, compared: usize) {
         let there = |sample: &Sample| -> SmallVec<[bool; 4]> {
             sample.iter().map(|volume| volume.bytes > 0).collect()
@@ -204,7 +204,7 @@ impl RailTraffic {
         }
         let rate = |sum: &Throughput| sum.bytes as f64 / sum.time.as_secs_f64().max(1e-9);
         let both = || self.rails.iter().zip(&sums).filter(|(_, sum)| sum.bytes > 0);
-        // What these rails are in comparison with others does not change.
+        // The ratio between these rails and the rails outside of the window does not change.
         let unit = both().map(|(_, sum)| rate(sum)).sum::<f64>()
             / both().map(|(rail, _)| rail.weight).sum::<f64>();
         for (rail, sum) in self.rails.iter_mut().zip(&sums).filter(|(_, sum)| sum.bytes > 0) {

@@ -1,4 +1,4 @@
-//! MPI_Cancel: by the request's word on one node, by messages between nodes (`matching/cancel.rs`).
+//! MPI_Cancel: by the request's cancel word within a node, by messages between nodes (`matching/cancel.rs`).
 
 use super::Endpoint;
 use super::state::EndpointState;
@@ -10,7 +10,7 @@ use crate::transport::Transport;
 use weft_fabric::Fabric;
 
 impl<F: Fabric> Endpoint<F> {
-    /// Asks to take a send or receive back (MPI_Cancel). It still ends by being waited for.
+    /// Asks to cancel a send or receive (MPI_Cancel). The caller still has to wait for it.
     pub fn cancel(&self, id: RequestId) {
         let transport = &self.transport;
         let EndpointState { operations, matching, .. } = &mut *self.state.borrow_mut();
@@ -35,7 +35,7 @@ impl<F: Fabric> Endpoint<F> {
                 }
                 let eager = slot.stage == RequestStage::Unacknowledged;
                 let peer = slot.peer.expect("a send has a receiver") as usize;
-                // A message to oneself that has arrived is taken back at once, and MPI_Cancel over.
+                // If a message to this process itself has arrived unmatched, it is taken back at once, and MPI_Cancel is done.
                 if peer == transport.fabric.rank() && matching.take_back(peer, id.0) {
                     taken_back(transport, operations, id.0, peer, eager);
                 } else {
@@ -48,7 +48,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 }
 
-/// The receiver's answer: 1 if the message was taken back.
+/// Handles the receiver's answer: 1 if the message was taken back.
 pub fn on_cancelled<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -68,7 +68,7 @@ pub fn on_cancelled<F: Fabric>(
     Ok(())
 }
 
-/// A send ends as cancelled, whose envelope its receiver has dropped without owing credit for it.
+/// Ends a send as cancelled. Its receiver has dropped the envelope and owes no credit for it.
 fn taken_back<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,

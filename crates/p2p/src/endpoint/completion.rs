@@ -1,4 +1,4 @@
-//! Ends of requests: whether an operation is over, its status, and waits for it.
+//! Completion of requests: tests, status, and waits.
 
 use super::Endpoint;
 use super::state::EndpointState;
@@ -16,7 +16,7 @@ impl<F: Fabric> Endpoint<F> {
         Wait { endpoint: self, id }
     }
 
-    /// True if the operation is over; its status waits for [`Endpoint::finish`].
+    /// Returns true if the operation is over. Its status is kept for [`Endpoint::finish`].
     pub fn is_over(&self, id: RequestId) -> bool {
         self.looks_over(&mut self.state.borrow_mut(), id)
     }
@@ -35,25 +35,25 @@ impl<F: Fabric> Endpoint<F> {
         }
     }
 
-    /// The status of an operation that is over, which ends its request; `None` while it is not.
+    /// Ends the request of an operation that is over. Returns its status, or `None` while it is not over.
     pub fn finish(&self, id: RequestId) -> Option<Status> {
         let state = &mut *self.state.borrow_mut();
         self.looks_over(state, id).then(|| state.close(&self.transport, id))
     }
 
-    /// The status of an operation that is over, without ending its request.
+    /// Returns the status of an operation that is over, without ending its request.
     pub fn peek_status(&self, id: RequestId) -> Option<Status> {
         self.is_over(id).then(|| self.state.borrow().operations.requests[id.0].status)
     }
 
-    /// Nobody will ask for the request again; it ends by itself (MPI_Request_free).
+    /// Gives up the request: it ends by itself (MPI_Request_free).
     pub fn forget(&self, id: RequestId) {
         if self.finish(id).is_none() {
             self.state.borrow_mut().operations.requests.forget(id.0);
         }
     }
 
-    /// Frees those that are over among the next few: nobody waits for them.
+    /// Frees the forgotten requests that are over, among the next few.
     pub(super) fn free_forgotten(&self, state: &mut EndpointState) {
         let (counters, mut looks) = (self.transport.counters(), 0);
         while let Some(id) = state.operations.requests.forgotten_over(counters, &mut looks) {
@@ -61,7 +61,7 @@ impl<F: Fabric> Endpoint<F> {
         }
     }
 
-    /// The wait that ends when the operation may be over.
+    /// Returns the wait that ends when the operation may be over.
     pub fn wait_of(&self, id: RequestId) -> (Counter, u64) {
         let state = self.state.borrow();
         let slot = &state.operations.requests[id.0];
@@ -75,14 +75,16 @@ impl<F: Fabric> Endpoint<F> {
     }
 }
 
-/// Ends many requests with one look at the endpoint: nobody else touches that meanwhile.
+/// A batch that ends many requests with one borrow of the endpoint's state. No other code uses the endpoint meanwhile.
 pub struct CompletionBatch<'e, F: Fabric> {
     endpoint: &'e Endpoint<F>,
     state: RefMut<'e, EndpointState>,
 }
 
 impl<F: Fabric> CompletionBatch<'_, F> {
-    /// Ends a receive that has its message, all of it, and the status; `None`, and nothing is done, for any other.
+    /// Ends a receive that has its whole message, untruncated, and returns the status. Returns `None`, and does nothing,
+    /// for any other
+    /// request.
     #[inline(always)]
     pub fn received(&mut self, id: RequestId) -> Option<Status> {
         let slot = &self.state.operations.requests[id.0];
@@ -113,7 +115,7 @@ impl<F: Fabric> Future for Wait<'_, F> {
             let slot = &state.operations.requests[id.0];
             let wait = (slot.counter(), slot.target);
             endpoint.waiting.set(Some(wait));
-            // A fault of the fabric ends the wait there.
+            // A fault of the fabric ends the wait, because `poll_any` returns it.
             match endpoint.transport.fabric.poll_any(&[wait], None, cx) {
                 Poll::Ready(Ok(_)) => continue,
                 Poll::Ready(Err(fault)) => return Poll::Ready(Err(fault)),

@@ -1,4 +1,4 @@
-//! What a signal handler does that has interrupted the program outside of the library: it starts the transfers of
+//! Work of a signal handler that has interrupted the program outside of the library: it starts the transfers of
 //! messages whose receives were posted before. Kumar et al. 2008, section 4.
 //!
 //! ```text
@@ -8,8 +8,8 @@
 //!   the program computes ──────────────────────────────────────────────>
 //!   MPI_Wait: the read is over, ATS
 //! ```
-//! It polls no future, allocates nothing, registers nothing: it looks at what has arrived ([`FabricExt::peek`]) and takes
-//! only what needs no more than a match, a copy and one post. Everything else stays, in its order, for the next call of
+//! It polls no future, allocates nothing, registers nothing. It looks at arrived messages ([`FabricExt::peek`]) and takes
+//! only those that need no more than a match, a copy and one post. All other messages stay, in their order, for the next call of
 //! [`Endpoint::progress`].
 
 use super::Endpoint;
@@ -23,7 +23,8 @@ use weft_fabric::{ArrivedMessage, Fabric, FabricExt, Key, Peek, RemoteAddr};
 use weft_intranode::staging;
 
 impl<F: Fabric> Endpoint<F> {
-    /// Starts what can be started; true if anything was. Only while the program's thread is outside of the library.
+    /// Starts the transfers that can be started. Returns true if any was. Call it only while the program's thread is outside of the
+    /// library.
     pub fn interrupted(&self) -> bool {
         let Ok(mut state) = self.state.try_borrow_mut() else { return false };
         let (transport, behind) = (&self.transport, &self.helper_pending);
@@ -43,30 +44,30 @@ impl<F: Fabric> Endpoint<F> {
         any
     }
 
-    /// A handler has left something that does not wait for the program; says so once.
+    /// Returns true, once, if a signal handler has left work that a helper can do.
     pub fn take_behind(&self) -> bool {
         self.helper_pending.replace(false)
     }
 
-    /// Whether a signal handler has left something, without taking notice of it.
+    /// Returns true if a signal handler has left work for a helper. Does not clear the mark.
     pub fn is_behind(&self) -> bool {
         self.helper_pending.get()
     }
 
-    /// Something is outstanding that a helper could move on: receives are posted, or payloads on their way
-    /// that this process must see to.
+    /// Returns true if a helper could advance something: receives are posted, or transfers are under way that need this
+    /// process.
     pub fn awaits_help(&self) -> bool {
         self.state.borrow().matching.posted().0 > 0 || self.awaits_more_than_a_handler()
     }
 
-    /// The same of what a signal handler cannot do.
+    /// Returns true if something is outstanding that only a helper can advance, not a signal handler.
     pub fn awaits_more_than_a_handler(&self) -> bool {
         let state = self.state.borrow();
         let limits = self.transport.limits.get();
         state.operations.requests.any_acts() || state.in_flight.awaits_help(&limits)
     }
 
-    /// An operation under way whose payload is more than is sent at once.
+    /// Returns true if the payload of an operation under way is above the eager limit.
     pub fn is_large(&self, id: RequestId) -> bool {
         let operations = &self.state.borrow().operations;
         let slot = &operations.requests[id.0];
@@ -76,11 +77,11 @@ impl<F: Fabric> Endpoint<F> {
     }
 }
 
-/// What a signal handler works with.
+/// State that a signal handler works with.
 struct Handler<'h, F: Fabric> {
     transport: &'h Transport<F>,
     state: &'h mut EndpointState,
-    /// Something is left for a helper.
+    /// Set if work is left for a helper.
     behind: &'h Cell<bool>,
 }
 
@@ -90,7 +91,8 @@ impl<F: Fabric> Handler<'_, F> {
         let matching = &self.state.matching;
         let started = match e.kind {
             MessageKind::Rts => match matching.find_posted(e.context, e.rank, e.tag) {
-                // Whether it is void, the helper finds out, and it follows what is still being copied in.
+                // A message with a cancel word may be void, and a staged payload may still be being copied: both are
+                // left to the helper.
                 Some(index) => {
                     let plain = !e.word && !staging::is_staged(e.request);
                     plain && self.start_read(index, message, e)
@@ -119,7 +121,7 @@ impl<F: Fabric> Handler<'_, F> {
         if len >> 48 != 0 || remote.key == Key::NONE || fits == 0 {
             return false;
         }
-        // The room that is needed was taken when the receive was posted.
+        // The room was reserved when the receive was posted; a handler must not allocate.
         if !in_flight.transfers.has_room() {
             return false;
         }
@@ -141,7 +143,7 @@ impl<F: Fabric> Handler<'_, F> {
         true
     }
 
-    /// Ends a read that was over when it was posted: memory of the same node.
+    /// Ends a read that was over as soon as it was posted, because the memory is on the same node.
     fn try_end(&mut self, index: u32) -> bool {
         let transport = self.transport;
         let slot = &mut self.state.operations.requests[index];
@@ -154,13 +156,13 @@ impl<F: Fabric> Handler<'_, F> {
         if told {
             slot.stage = RequestStage::Complete;
         } else if over {
-            // No event will come.
+            // The read is over, so no event will wake the helper: it is marked.
             self.behind.set(true);
         }
         told
     }
 
-    /// Posts the write of a payload that was offered, to where its receiver says.
+    /// Posts the write of an offered payload to the address that its receiver sent.
     fn start_write(&mut self, message: &ArrivedMessage, e: Envelope) -> bool {
         let Some((wanted, to)) = written::decode(message.payload) else { return false };
         let EndpointState { operations, in_flight, .. } = &mut *self.state;
@@ -177,7 +179,7 @@ impl<F: Fabric> Handler<'_, F> {
         }
         (slot.remote, slot.stage) = (e.context.0 as u32, RequestStage::Writing);
         if slot.has_counted(self.transport.counters()) {
-            // No event will come.
+            // The write is over, so no event will wake the helper: it is marked.
             self.behind.set(true);
         }
         requests.set_acts(e.request, false);
@@ -186,11 +188,11 @@ impl<F: Fabric> Handler<'_, F> {
         true
     }
 
-    /// Copies an eager payload into its receive, if its sender need not be told anything now.
+    /// Copies an eager payload into its receive, unless its sender would have to be told of credit now.
     fn take_eager(&mut self, index: u32, message: &ArrivedMessage, e: Envelope) -> bool {
         let EndpointState { operations, matching, .. } = &mut *self.state;
         let (transport, peer) = (self.transport, message.peer);
-        // An eager message with credit for the sender takes the usual path.
+        // If an eager message carries credit for this process, the usual path takes it.
         let rides = e.kind == MessageKind::Eager && e.request != 0;
         if rides || !operations.peers.may_owe(peer, message.payload.len() as u64) {
             return false;

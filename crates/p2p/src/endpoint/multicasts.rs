@@ -1,5 +1,5 @@
-//! The endpoint as host of multicast groups: what arrives for them comes with all other messages, and
-//! their progress is part of the endpoint's. Without a group that costs a look at one word.
+//! The endpoint as host of multicast groups. Their messages arrive with all other messages, and
+//! their progress is part of the endpoint's. Without a group this costs a look at one word.
 
 use super::Endpoint;
 use std::time::Instant;
@@ -7,17 +7,17 @@ use weft_channel::multicast::{MulticastLimits, Multicasts, ProgressHost};
 use weft_fabric::{Counter, Fabric, Fault};
 
 impl<F: Fabric> Endpoint<F> {
-    /// The multicast groups of this process.
+    /// Returns the multicast groups of this process.
     pub fn multicasts(&self) -> &Multicasts {
         self.multicasts.get_or_init(Box::default)
     }
 
-    /// Sets the sizes and times of multicast; false if there are groups already.
+    /// Sets the sizes and times of multicast. Returns false if the table of groups exists already.
     pub fn set_multicast_limits(&self, limits: MulticastLimits) -> bool {
         self.multicasts.set(Box::new(Multicasts::new(limits))).is_ok()
     }
 
-    /// When something is overdue and [`Endpoint::progress`] must be called, although nothing arrives.
+    /// Returns the time at which [`Endpoint::progress`] must be called because something is overdue, even if nothing arrives.
     #[inline]
     pub fn deadline(&self) -> Option<Instant> {
         self.multicasts.get()?.deadline()

@@ -1,4 +1,4 @@
-//! The receiving side: posting, probing, and the short way for a waiting receive.
+//! The receiving side: posting, probing, and the fast path of a waiting receive.
 
 use super::Endpoint;
 use super::state::EndpointState;
@@ -9,23 +9,23 @@ use crate::protocol::eager;
 use crate::request::{RequestId, RequestStage, Status};
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
-/// What a look for one awaited message found.
+/// Result of a look for one awaited message.
 #[derive(Debug)]
 pub enum Direct {
-    /// It; the buffer holds it.
+    /// The message; its payload is in the buffer.
     Got(Status),
-    /// Nothing has arrived.
+    /// No message has arrived.
     Nothing,
-    /// Something else stands in the way: the receive must be posted.
+    /// Another message or receive is in the way: the receive must be posted.
     Post,
-    /// Something else arrived and was dealt with, which another thread may wait for: the receive must
+    /// Another message arrived and was handled; another thread may wait for it. The receive must
     /// be posted.
     Other,
 }
 
 impl<F: Fabric> Endpoint<F> {
-    /// Looks once for an eager message from one source and takes it from the fabric straight into
-    /// `buffer`, without a request. Nothing else may be posted or waiting.
+    /// Looks once for an eager message from one source, and takes it from the fabric straight into
+    /// `buffer`, without a request. If any receive is posted or any message is unexpected, it returns [`Direct::Post`].
     #[inline(always)]
     pub fn poll_direct(&self, want: &Want, buffer: Sge) -> Direct {
         let (ReceiveSource::Rank { rank, peer }, Some(tag)) = (want.source, want.tag) else {
@@ -41,7 +41,7 @@ impl<F: Fabric> Endpoint<F> {
         let mine = word0 == eager_word(tag) && word1 == want.context.0 && word2 == rank.into();
         if !mine {
             self.handle(message);
-            // The next call of progress says that something moved.
+            // The next call of `progress` reports this progress.
             self.unreported_progress.set(true);
             return Direct::Other;
         }
@@ -54,16 +54,16 @@ impl<F: Fabric> Endpoint<F> {
         Direct::Got(status)
     }
 
-    /// Whether what [`Endpoint::poll_direct`] looks for comes by a network, which somebody must move on.
+    /// Returns true if the message that [`Endpoint::poll_direct`] looks for comes by a network, whose progress must be driven.
     pub fn is_far(&self, want: &Want) -> bool {
         let ReceiveSource::Rank { peer, .. } = want.source else { return false };
         !self.transport.fabric.capabilities(peer).shares_memory
     }
 
-    /// Moves the fabric on between two looks of [`Endpoint::poll_direct`].
+    /// Drives the fabric's progress between two looks of [`Endpoint::poll_direct`].
     pub fn move_on(&self) {
         if self.transport.fabric.progress() {
-            // The next call of progress says that something moved.
+            // The next call of `progress` reports this progress.
             self.unreported_progress.set(true);
         }
     }
@@ -74,7 +74,7 @@ impl<F: Fabric> Endpoint<F> {
         self.post(want, buffer, TransferPattern::Plain)
     }
 
-    /// The same of a message of which more is known, as its sender knows.
+    /// Posts a receive with a pattern, which its sender knows as well.
     pub fn irecv_as(&self, want: &Want, buffer: Sge, pattern: TransferPattern) -> RequestId {
         self.post(want, buffer, pattern)
     }
@@ -105,7 +105,7 @@ impl<F: Fabric> Endpoint<F> {
             return RequestId(index);
         }
         let place = state.matching.post(want.context, rank, want.tag, index);
-        // Nobody has sent it yet: the peer's request has room for the place.
+        // A posted receive has no sender's request yet, so this field holds its place in the queue.
         state.operations.requests[index].remote = place;
         if transport.limits.get().prepares {
             self.prepare_receive(state, index);
@@ -113,7 +113,7 @@ impl<F: Fabric> Endpoint<F> {
         RequestId(index)
     }
 
-    /// Registers memory of a receive that was posted, and takes the room that its transfer needs.
+    /// Registers the memory of a posted receive, and reserves the room that its transfer needs.
     #[cold]
     fn prepare_receive(&self, state: &mut EndpointState, index: u32) {
         let EndpointState { operations, in_flight, .. } = state;
@@ -127,7 +127,7 @@ impl<F: Fabric> Endpoint<F> {
         self.wait(self.irecv(&want, buffer)).await
     }
 
-    /// Source, tag and length of the message that a receive would take now.
+    /// Returns source, tag and length of the message that a receive would take now.
     pub fn probe(&self, want: &Want) -> Option<Status> {
         let transport = &self.transport;
         let EndpointState { operations, matching, .. } = &mut *self.state.borrow_mut();
@@ -137,12 +137,12 @@ impl<F: Fabric> Endpoint<F> {
         Some(Status { source: rank as i32, tag, bytes: len, ..Status::default() })
     }
 
-    /// Takes that message out of the queue, for [`Endpoint::imrecv`].
+    /// Takes the message that [`Endpoint::probe`] finds out of the queue, for [`Endpoint::imrecv`].
     pub fn take(&self, want: &Want) -> Option<Matched> {
         self.state.borrow_mut().take_valid(&self.transport, want)
     }
 
-    /// Receives a message that was taken.
+    /// Receives a message that [`Endpoint::take`] returned.
     pub fn imrecv(&self, message: Matched, buffer: Sge) -> RequestId {
         let transport = &self.transport;
         let EndpointState { operations, in_flight, .. } = &mut *self.state.borrow_mut();

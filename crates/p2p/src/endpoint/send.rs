@@ -1,4 +1,4 @@
-//! The sending side: at once, or by the protocol that the peer's table names.
+//! The sending side: eager, or by the protocol that the peer's table names.
 
 use super::Endpoint;
 use super::state::EndpointState;
@@ -8,15 +8,15 @@ use crate::request::RequestId;
 use weft_fabric::{Fabric, Fault, Sge};
 
 impl<F: Fabric> Endpoint<F> {
-    /// Starts a send. `None`: it is already over and `buffer` may be used again.
+    /// Starts a send. Returns `None` if it is already over and `buffer` may be used again.
     ///
-    /// Costs no allocation, lock or system call for a payload that goes at once, with credit, and room in the fabric.
+    /// Costs no allocation, lock or system call for an eager payload with credit and room in the fabric.
     #[inline]
     pub fn isend(&self, to: MessageTarget, buffer: Sge, mode: SendMode) -> Option<RequestId> {
         self.isend_as(to, buffer, mode.into())
     }
 
-    /// The same of a message of which more is known.
+    /// Starts a send of which a pattern is known.
     #[inline]
     pub fn isend_as(
         &self,
@@ -27,7 +27,7 @@ impl<F: Fabric> Endpoint<F> {
         self.isend_or_offer(to, buffer, pattern, false)
     }
 
-    /// [`Endpoint::isend`] of a message that [`Endpoint::cancel`] may take back without the receiver's help.
+    /// Starts a send that [`Endpoint::cancel`] may take back without the receiver's help.
     #[inline(always)]
     pub fn isend_cancellable(
         &self,
@@ -78,7 +78,7 @@ impl<F: Fabric> Endpoint<F> {
         self.isend_otherwise(state, to, buffer, (pattern, cancellable))
     }
 
-    /// What does not go at once, or not without an answer.
+    /// Starts a send that is not eager, or that needs an answer.
     #[cold]
     fn isend_otherwise(
         &self,

@@ -1,4 +1,4 @@
-//! The parts of an endpoint that change while messages travel.
+//! State of an endpoint that changes while messages are under way.
 
 use crate::limits::ProtocolLimits;
 use crate::matching::{Matched, Matching};
@@ -10,7 +10,7 @@ use crate::stream::Stream;
 use crate::transport::Transport;
 use weft_fabric::{Counters, Fabric};
 
-/// Each part has its own methods; what stands here goes through several of them.
+/// Each part has its own methods. Methods here involve several parts.
 #[repr(C)]
 pub struct EndpointState {
     pub operations: Operations,
@@ -20,7 +20,7 @@ pub struct EndpointState {
 }
 
 impl EndpointState {
-    /// Nothing is under way.
+    /// Creates the state without operations.
     pub fn new(counters: &Counters, limits: &ProtocolLimits) -> EndpointState {
         EndpointState {
             operations: Operations::new(counters),
@@ -37,7 +37,7 @@ impl EndpointState {
         operations.close(transport, id, |request| matching.words.retire(request))
     }
 
-    /// The first message that a receive takes and that is not void.
+    /// Takes the first message that a receive matches and that is not void.
     pub fn take_valid<F: Fabric>(
         &mut self,
         transport: &Transport<F>,

@@ -7,40 +7,40 @@ use crate::request::RequestId;
 use crate::stream::{StreamCounts, StreamSizes};
 use weft_fabric::{Fabric, Sge};
 
-/// The streams of an endpoint. Their requests are as all others: [`Endpoint::wait`] ends them.
+/// The streams of an endpoint. Their requests are like all others: [`Endpoint::wait`] ends them.
 ///
 /// A [`MessageTarget`] names the receiver of a send, or the sender of a receive with its rank in the communicator.
 pub struct Streams<'e, F: Fabric>(&'e Endpoint<F>);
 
 impl<F: Fabric> Endpoint<F> {
-    /// The other way of messages that this endpoint moves on: streams of segments, for collectives.
+    /// Returns the streams of segments of this endpoint, a second channel for messages of collectives.
     pub fn streams(&self) -> Streams<'_, F> {
         Streams(self)
     }
 }
 
 impl<F: Fabric> Streams<'_, F> {
-    /// Chooses sizes, before the first message. False: it is too late.
+    /// Sets the sizes, before the first message. Returns false if it is too late.
     pub fn set_sizes(&self, sizes: StreamSizes) -> bool {
         self.0.state.borrow_mut().streams.set_sizes(sizes)
     }
 
-    /// The sizes in force.
+    /// Returns the sizes in force.
     pub fn sizes(&self) -> StreamSizes {
         self.0.state.borrow().streams.sizes()
     }
 
-    /// What happened so far; zeros before the first message.
+    /// Returns the counts so far; zeros before the first message.
     pub fn counts(&self) -> StreamCounts {
         self.0.state.borrow().streams.counts()
     }
 
-    /// Registered memory in use, in bytes: at most [`StreamSizes::memory`].
+    /// Returns the registered memory in use, in bytes: at most [`StreamSizes::memory`].
     pub fn registered(&self) -> usize {
         self.0.state.borrow().streams.registered()
     }
 
-    /// Starts a send; `None` when it is over already.
+    /// Starts a send. Returns `None` if it is over already.
     pub fn isend(&self, to: MessageTarget, data: Sge) -> Option<RequestId> {
         let EndpointState { operations, streams, .. } = &mut *self.0.state.borrow_mut();
         streams.isend(&self.0.transport.fabric, operations, to, data)
@@ -51,8 +51,8 @@ impl<F: Fabric> Streams<'_, F> {
         self.relay(from, data, std::iter::empty(), |_| {})
     }
 
-    /// Starts a receive whose message is passed on to each of `to` while it comes in; the sends are
-    /// handed to `add`.
+    /// Starts a receive whose message is forwarded to each of `to` while it arrives. Calls `add` with each of the
+    /// sends.
     pub fn relay(
         &self,
         from: MessageTarget,

@@ -1,4 +1,4 @@
-//! Messages that came before their receive.
+//! Unexpected messages: messages that arrived before their receive.
 
 use super::chains::{Chains, Hash};
 use super::{EnvelopeArrival, EnvelopeBody, Matched, Seen};
@@ -6,13 +6,13 @@ use crate::envelope::{MatchingContext, MessageKind, ReceiveSource, Tag};
 use crate::slab::{NONE, Slab};
 use weft_fabric::{Key, RemoteAddr};
 
-/// So many are looked through one by one. Who wants one that lies deeper looks for it in chains.
+/// Maximum number of messages that a search examines one by one. A search for a deeper message uses chains.
 const FEW: usize = 16;
 
-/// So many looks through all of them come before chains.
+/// Multiple of the number of messages. Chains are made once fruitless examinations exceed it.
 const PATIENCE: u64 = 4;
 
-/// An envelope: at most 64 bytes, payload apart, with the 8 of its links in chains of one kind.
+/// An envelope: at most 64 bytes without payload, including the 8 bytes of its links in chains of one kind.
 #[derive(Debug, Clone, Copy)]
 struct Unexpected {
     context: MatchingContext,
@@ -20,10 +20,10 @@ struct Unexpected {
     tag: Tag,
     peer: u32,
     request: u32,
-    /// Length in the low 56 bits, kind in the high 8, of which the first two are [`STORED`] and [`WORD`].
+    /// Length in the low 56 bits, kind in the high 8. The two highest bits are [`STORED`] and [`WORD`].
     len_kind: u64,
     /// Key and address of a payload at the sender if they are short, as those of shared memory are;
-    /// else the number of its [`EnvelopeBody`].
+    /// else the index of its [`EnvelopeBody`].
     place: [u64; 2],
     later: u32,
     earlier: u32,
@@ -33,10 +33,10 @@ const _: () = assert!(size_of::<Unexpected>() + 8 <= 64, "the stated bound of an
 
 const LEN_MASK: u64 = (1 << 56) - 1;
 
-/// The envelope has a [`EnvelopeBody`] of its own.
+/// Flag: the envelope has an [`EnvelopeBody`] of its own.
 const STORED: u64 = 1 << 63;
 
-/// [`EnvelopeArrival::word`].
+/// Flag: [`EnvelopeArrival::word`].
 const WORD: u64 = 1 << 62;
 
 const FLAGS: u64 = STORED | WORD;
@@ -57,7 +57,7 @@ impl Default for Unexpected {
     }
 }
 
-/// What a receive or a probe looks for.
+/// Pattern for which a receive or a probe searches.
 #[derive(Clone, Copy)]
 struct Wanted {
     context: MatchingContext,
@@ -72,7 +72,7 @@ impl Wanted {
             && self.tag.is_none_or(|tag| tag == u.tag)
     }
 
-    /// Which chains of the index it is looked for in.
+    /// Returns the kind of chains in which the pattern is looked up.
     fn kind(&self) -> usize {
         usize::from(self.rank.is_none()) | usize::from(self.tag.is_none()) << 1
     }
@@ -91,7 +91,7 @@ impl Unexpected {
         self.len_kind & LEN_MASK
     }
 
-    /// The hash under which it is in chains of one [`Wanted::kind`].
+    /// Returns the hash of the message in chains of one [`Wanted::kind`].
     fn hash(&self, kind: usize) -> Hash {
         let rank = if kind & 1 == 0 { self.rank } else { u32::MAX };
         let tag = if kind & 2 == 0 { self.tag as u32 } else { u32::MAX };
@@ -107,11 +107,11 @@ impl Unexpected {
     }
 }
 
-/// The chains by sender and its request, of those that may be cancelled.
+/// Kind of the chains by sender and its request, of messages that may be cancelled.
 const SENDERS: usize = 4;
 
 impl Unexpected {
-    /// The hash under which it is in chains of a kind, if it is in them.
+    /// Returns the hash of the message in chains of a kind, if it belongs to them.
     fn hash_in(&self, kind: usize) -> Option<Hash> {
         match kind {
             SENDERS => self.may_be_cancelled().then(|| Hash::of(0, self.peer, self.request)),
@@ -120,17 +120,17 @@ impl Unexpected {
     }
 }
 
-/// All of them, in the order of their arrival.
+/// All unexpected messages, in the order of their arrival.
 #[repr(C)]
 pub(super) struct UnexpectedMessages {
     slots: Slab<Unexpected>,
     first: u32,
     last: u32,
-    /// By all of rank and tag, by one of them, by the context alone, by the sender's request. Each is made when looks
-    /// for what lies deep have cost as much, and dropped when there are few: a flood that is not searched again and
-    /// again takes no more memory.
+    /// Chains by rank and tag, by one of them, by the context alone, and by the sender's request. Each kind is made when
+    /// searches for deep messages have cost as much, and all are dropped when few messages are left. A flood that is not
+    /// searched again and again takes no more memory.
     chains: [Option<Box<Chains>>; 5],
-    /// Messages that were looked at in vain for want of those chains.
+    /// Messages examined without a match for want of those chains.
     deep: [u64; 5],
     bodies: Vec<Option<EnvelopeBody>>,
     free_bodies: Vec<u32>,
@@ -177,7 +177,7 @@ impl UnexpectedMessages {
         self.passed + self.chains.iter().flatten().map(|chains| chains.passed()).sum::<u64>()
     }
 
-    /// From the first that arrived on.
+    /// Iterates over all messages, from the first that arrived on.
     fn all(&self) -> impl Iterator<Item = u32> {
         let some = |slot: u32| (slot != NONE).then_some(slot);
         std::iter::successors(some(self.first), move |&at| some(self.slots[at].later))
@@ -253,7 +253,7 @@ impl UnexpectedMessages {
         self.search(wanted.kind(), |kind| sample.hash(kind), |u| wanted.fits(u))
     }
 
-    /// The first that `fits`: among the first few, or else in the chains of a kind, where its hash is known.
+    /// Finds the first message that `fits`: among the first few, or else in the chains of a kind, by its hash.
     #[inline]
     fn search(
         &mut self,
@@ -289,7 +289,7 @@ impl UnexpectedMessages {
         found
     }
 
-    /// The chains of a kind, made if there are none, to be put back.
+    /// Takes the chains of a kind, and makes them if there are none. The caller puts them back.
     #[cold]
     fn chains_of(&mut self, kind: usize) -> Box<Chains> {
         self.chains[kind].take().unwrap_or_else(|| {
@@ -299,7 +299,7 @@ impl UnexpectedMessages {
         })
     }
 
-    /// The first message that a receive would take.
+    /// Returns the first message that a receive would take.
     pub(super) fn peek(
         &mut self,
         context: MatchingContext,
@@ -341,7 +341,7 @@ impl UnexpectedMessages {
                 chains.remove(at, hash);
             }
         }
-        // Far from where they are made, so that they do not come and go with every message.
+        // The bound is far below the length at which chains are made, so that they do not come and go with every message.
         if self.slots.len() <= FEW / 4 {
             for chains in self.chains.iter_mut().filter_map(Option::take) {
                 self.passed += chains.passed();
@@ -372,7 +372,7 @@ impl UnexpectedMessages {
     }
 }
 
-/// Adds a message to chains of a kind, if it belongs there.
+/// Adds a message to chains of a kind, if it belongs to them.
 fn note(chains: &mut Chains, slots: &Slab<Unexpected>, kind: usize, at: u32) {
     if let Some(hash) = slots[at].hash_in(kind) {
         chains.push(at, hash);

@@ -1,4 +1,4 @@
-//! Sends that are taken back (MPI_Cancel; MPI 5.0, section 3.8.4).
+//! Cancelled sends (MPI_Cancel; MPI 5.0, section 3.8.4).
 //!
 //! ```text
 //!   on one node     sender's word of the request:   OPEN ──┬── CLAIMED      the receiver, when it matches the envelope
@@ -6,13 +6,13 @@
 //!                                                                └── DROPPED   the receiver met the envelope, which is void
 //!   between nodes   sender ── Cancel ──> receiver ── Cancelled(0 or 1) ──> sender
 //! ```
-//! Both change the word by compare-and-swap, so that one of them has it. On one node MPI_Cancel and MPI_Wait are local: the
-//! receiver need not be inside MPI, nor have a helper. Between nodes the receiver answers when it makes progress, by its helper
-//! if there is something that this waits for; who is outside for good answers never, and the send waits for its match, as if it
-//! had not been cancelled. A message that is sent at once is over, and is not taken back.
+//! Both change the word by compare-and-swap, so that only one of them gets it. On one node MPI_Cancel and MPI_Wait are local:
+//! the receiver need not be inside MPI, nor have a helper. Between nodes the receiver answers when it makes progress, by its
+//! helper if there is work for which a helper waits. A receiver that stays outside of MPI never answers, and the send
+//! waits for its match, as if it had not been cancelled. An eager standard send is over at once, and is not taken back.
 //!
-//! Cost: one compare-and-swap a nonblocking send of the program that is synchronous or offered; none for others. The request's
-//! number is kept from others until its envelope is dropped: it names the word.
+//! Cost: one compare-and-swap per nonblocking send of the program that is synchronous or offered; none for other sends. The
+//! number of a cancelled request is not given out again until its envelope is dropped, because it names the word.
 
 use crate::envelope::{Envelope, MessageKind, ShortWords};
 use crate::message::Outcome;
@@ -20,36 +20,36 @@ use crate::transport::Transport;
 use std::collections::{BTreeMap, VecDeque};
 use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
 
-/// What a word says.
+/// States of a word.
 const OPEN: u64 = 0;
 const CLAIMED: u64 = 1;
 const CANCELLED: u64 = 2;
 const DROPPED: u64 = 3;
 
-/// Words of a chunk, by the numbers of requests.
+/// Number of words in a chunk, which are numbered by their requests.
 const CHUNK: u32 = 1024;
-/// Most chunks; requests beyond them are cancelled by messages.
+/// Maximum number of chunks. Requests beyond them are cancelled by messages.
 const CHUNKS: usize = 64;
-/// Distance of words: one cache line each.
+/// Distance between words, in bytes: one cache line each.
 const STRIDE: usize = 64;
 
 fn place(request: u32) -> (usize, usize) {
     ((request / CHUNK) as usize, (request % CHUNK) as usize * STRIDE)
 }
 
-/// A process's words, and its requests that were cancelled and whose envelopes may lie at their receivers.
+/// Cancel words of a process, and its cancelled requests whose envelopes may still be at their receivers.
 ///
-/// Invariants: a word is a request's from [`CancelWords::open`] until its send has ended, or, once cancelled, until its receiver
-/// has dropped the envelope; the request's number is not given out again before.
+/// Invariants: a word belongs to a request from [`CancelWords::open`] until its send has ended or, once cancelled, until its
+/// receiver has dropped the envelope. The request's number is not given out again before.
 #[derive(Default)]
 pub struct CancelWords {
     chunks: Vec<Region>,
     cancelled: VecDeque<u32>,
-    /// Of the few peers that such sends go to, or come from.
+    /// Peers that such sends go to, or come from. They are few.
     known: BTreeMap<usize, Known>,
 }
 
-/// What is known of a peer's words and what it knows of ours.
+/// Addresses of a peer's words, and the chunks of own words that the peer knows (a bit each).
 #[derive(Debug, Clone, Default)]
 struct Known {
     theirs: Vec<RemoteAddr>,
@@ -57,9 +57,9 @@ struct Known {
 }
 
 impl CancelWords {
-    // ---- the sender's -------------------------------------------------------------------------
+    // ---- sender's side ------------------------------------------------------------------------
 
-    /// Opens the word of a request for `peer`, which sees this process's memory. False: there is none.
+    /// Opens the word of a request for `peer`, which sees this process's memory. Returns false if there is no word for it.
     pub fn open<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize, request: u32) -> bool {
         let (chunk, offset) = place(request);
         while self.chunks.len() <= chunk.min(CHUNKS - 1) {
@@ -81,7 +81,7 @@ impl CancelWords {
         true
     }
 
-    /// Cancels a request of this process. False: its receiver has claimed it.
+    /// Cancels a request of this process. Returns false if its receiver has claimed it.
     pub fn cancel<F: Fabric>(&self, transport: &Transport<F>, request: u32) -> Result<bool, Fault> {
         let (chunk, offset) = place(request);
         let at = self.chunks[chunk].at(offset);
@@ -89,12 +89,13 @@ impl CancelWords {
         Ok(before == OPEN)
     }
 
-    /// Keeps the number of a cancelled request, whose envelope may lie at its receiver.
+    /// Keeps the number of a cancelled request, whose envelope may still be at its receiver.
     pub fn retire(&mut self, request: u32) {
         self.cancelled.push_back(request);
     }
 
-    /// Gives numbers back whose envelopes were dropped: of those that are kept a few in turn, so that many cost no more.
+    /// Frees numbers whose envelopes were dropped. Each call examines a few of the kept numbers in turn, so that the
+    /// cost is bounded.
     pub fn free_void<F: Fabric>(&mut self, transport: &Transport<F>, mut give: impl FnMut(u32)) {
         const LOOKS: usize = 8;
         for _ in 0..LOOKS.min(self.cancelled.len()) {
@@ -108,14 +109,14 @@ impl CancelWords {
         }
     }
 
-    // ---- the receiver's -----------------------------------------------------------------------
+    // ---- receiver's side ----------------------------------------------------------------------
 
-    /// A peer, whose memory this process sees if it is `near`, says where a chunk of its words is.
+    /// Notes the address of a chunk of a peer's words. This process sees the peer's memory if it is `near`.
     pub fn on_words(&mut self, peer: usize, near: bool, e: Envelope, p: Sge) -> Outcome {
         const WHAT: &str = "place of words";
         let at = RemoteAddr::from_words(ShortWords::read::<4>(p).ok_or(WHAT)?);
         let theirs = &mut self.known.entry(peer).or_default().theirs;
-        // In any order: the first message that a chunk is used for brings it.
+        // Chunks may come in any order: the address precedes the first message that uses the chunk.
         let chunk = e.request as usize;
         if !near || chunk >= CHUNKS {
             return Err(WHAT);
@@ -132,8 +133,8 @@ impl CancelWords {
         self.known.remove(&peer);
     }
 
-    /// Takes the envelope of a peer's request, which is about to be matched. False: it was cancelled, and is void. What
-    /// cannot be is a `fault`, and the envelope counts.
+    /// Claims the envelope of a peer's request, which is about to be matched. Returns false if it was cancelled, and is void. An
+    /// impossible state is noted in `fault`, and the envelope counts as valid.
     pub fn claim<F: Fabric>(
         &self,
         transport: &Transport<F>,
@@ -153,7 +154,7 @@ impl CancelWords {
         !void
     }
 
-    /// Whether a peer's request was cancelled; then its envelope is dropped.
+    /// Returns true if a peer's request was cancelled, and marks its envelope as dropped.
     pub fn drops<F: Fabric>(&self, transport: &Transport<F>, peer: usize, request: u32) -> bool {
         self.turn(transport, peer, request, CANCELLED, DROPPED) == Ok(CANCELLED)
     }

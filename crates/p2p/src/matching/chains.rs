@@ -1,31 +1,31 @@
-//! Chains of slots by key, with a number of ends that grows with them: whoever looks for a key meets few others.
+//! Chains of slots by key. The number of chains grows with the slots, so that a search for a key meets few slots of other keys.
 //!
 //! ```text
 //!   ends    first and last slot, by the key's hash      2 slots an end, on the average, where keys are looked for
 //!   links   the next and the one before, by slot        8 bytes
 //! ```
-//! Slots of one key keep their order, also when there are more ends: those of one are divided among several.
+//! Slots of one key keep their order when the number of ends grows: the slots of one end are divided among several.
 
 use crate::slab::NONE;
 use std::cell::Cell;
 
-/// Ends before there are many slots.
+/// Initial number of ends.
 const FIRST: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
 struct Pair {
-    /// Of a chain the first slot, of a slot the one before.
+    /// In a chain the first slot, in a slot the previous one.
     first: u32,
-    /// Of a chain the last slot, of a slot the next.
+    /// In a chain the last slot, in a slot the next one.
     last: u32,
 }
 
-/// Slots whose links lie together.
+/// Number of slots whose links lie together.
 const CHUNK: usize = 64;
 
 const EMPTY: Pair = Pair { first: NONE, last: NONE };
 
-/// A key's hash; its high bits are good.
+/// Hash of a key. Its high bits are well mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hash(u64);
 
@@ -40,13 +40,13 @@ impl Hash {
 
 pub(super) struct Chains {
     ends: Vec<Pair>,
-    /// In chunks, so that growth neither copies nor leaves anything behind.
+    /// Links by slot. They are kept in chunks, so that growth neither copies nor frees memory.
     #[allow(clippy::vec_box)] // chunks stay where they are when there are more
     links: Vec<Box<[Pair; CHUNK]>>,
     len: usize,
-    /// 64 less the logarithm of the number of ends.
+    /// 64 minus the logarithm of the number of ends.
     shift: u32,
-    /// Slots that were looked at beyond the first of a chain; and of those, before there were so many ends.
+    /// Slots examined beyond the first of a chain; and their number when the ends last grew.
     passed: Cell<u64>,
     before: u64,
 }
@@ -72,7 +72,7 @@ impl Chains {
         (hash.0 >> self.shift) as usize
     }
 
-    /// Adds a slot behind all others.
+    /// Adds a slot behind all others of its chain.
     #[inline(always)]
     pub(super) fn push(&mut self, slot: u32, hash: Hash) {
         while self.links.len() <= slot as usize / CHUNK {
@@ -82,7 +82,7 @@ impl Chains {
         self.attach(slot, self.end(hash));
     }
 
-    /// Has enough ends for the slots that there are and one more. `hash` says that of a slot's key.
+    /// Ensures enough ends for the present slots and one more. `hash` returns the hash of a slot's key.
     #[inline(always)]
     pub(super) fn make_room(&mut self, hash: impl Fn(u32) -> Hash) {
         if self.len >= 2 * self.ends.len() {
@@ -90,7 +90,7 @@ impl Chains {
         }
     }
 
-    /// The same, once more was looked at in vain than that costs: slots of which few are looked for need few ends.
+    /// Adds ends once fruitless examinations have cost more than growing: chains that are rarely searched need few ends.
     #[inline]
     pub(super) fn adapt(&mut self, hash: impl Fn(u32) -> Hash) {
         if self.passed.get() - self.before > self.len as u64 && self.len >= 2 * self.ends.len() {
@@ -133,7 +133,7 @@ impl Chains {
         }
     }
 
-    /// Takes a slot out. Allocates nothing.
+    /// Removes a slot. Allocates nothing.
     #[inline(always)]
     pub(super) fn remove(&mut self, slot: u32, hash: Hash) {
         let end = self.end(hash);
@@ -149,7 +149,7 @@ impl Chains {
         self.len -= 1;
     }
 
-    /// The first slot of a chain that `fits`.
+    /// Returns the first slot of a chain that `fits`.
     #[inline(always)]
     pub(super) fn find(&self, hash: Hash, fits: impl Fn(u32) -> bool) -> Option<u32> {
         let first = self.ends[self.end(hash)].first;
@@ -166,7 +166,7 @@ impl Chains {
         }
     }
 
-    /// All slots, in the order of each key.
+    /// Iterates over all slots, in the order of each key.
     pub(super) fn all(&self) -> impl Iterator<Item = u32> {
         let links = move |first: u32| {
             let some = |slot: u32| (slot != NONE).then_some(slot);

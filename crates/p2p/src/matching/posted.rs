@@ -1,4 +1,4 @@
-//! Receives that wait for their message.
+//! Posted receives: receives that wait for their message.
 
 use super::chains::{Chains, Hash};
 use crate::envelope::{MatchingContext, Tag};
@@ -12,11 +12,11 @@ struct PostedReceive {
     request: u32,
 }
 
-/// What a receive asks for.
+/// Pattern for which a receive asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Wanted {
     context: MatchingContext,
-    /// Rank in the low half, tag in the high one; [`OPEN`] matches anything, and no rank or tag is that.
+    /// Rank in the low half, tag in the high half. [`OPEN`] matches anything; no rank or tag has that value.
     which: u64,
 }
 
@@ -34,7 +34,7 @@ impl Wanted {
         Hash::of(self.context.0, self.which as u32, (self.which >> 32) as u32)
     }
 
-    /// Which of them are open.
+    /// Returns the kind: bit 0 is set if the rank is open, bit 1 if the tag is open.
     #[inline(always)]
     fn kind(&self) -> usize {
         usize::from(self.which as u32 == OPEN) | usize::from((self.which >> 32) as u32 == OPEN) << 1
@@ -48,14 +48,14 @@ impl Default for PostedReceive {
     }
 }
 
-/// All of them: each in the chain of what it asks for, open ranks and tags as such. A message looks for the first of
-/// each kind that there is, and takes the one that was posted first.
+/// All posted receives: each is in the chain of its pattern, with open ranks and tags as values of their own. A message looks
+/// for the first receive of each kind that exists, and takes the earliest posted.
 #[repr(C)]
 pub(super) struct PostedReceives {
     order: u64,
-    /// How many there are of each kind.
+    /// Number of receives of each kind.
     kinds: [usize; 4],
-    /// Those of which rank or tag are open.
+    /// Number of receives whose rank or tag is open.
     open: usize,
     len: usize,
     most: usize,
@@ -63,10 +63,10 @@ pub(super) struct PostedReceives {
     chains: Chains,
 }
 
-/// Slots of a chunk.
+/// Number of slots in a chunk.
 const CHUNK: usize = 16;
 
-/// By the numbers of their requests, so that a receive needs no number of its own here.
+/// Slots by the numbers of their requests, so that a receive needs no number of its own here.
 #[derive(Default)]
 #[allow(clippy::vec_box)] // chunks stay where they are when there are more
 struct Slots(Vec<Box<[PostedReceive; CHUNK]>>);
@@ -86,7 +86,7 @@ impl Slots {
         self.0.get(place as usize / CHUNK).map(|chunk| &chunk[place as usize % CHUNK])
     }
 
-    /// The slot of a request, which may be higher than all before.
+    /// Returns the slot of a request, whose number may be higher than all before.
     #[inline(always)]
     fn made(&mut self, place: u32) -> &mut PostedReceive {
         if self.0.len() <= place as usize / CHUNK {
@@ -137,7 +137,7 @@ impl PostedReceives {
         self.chains.all().filter(|&slot| ours(self.slots.at(slot).wanted.context)).count()
     }
 
-    /// Adds a receive; its place, for [`PostedReceives::withdraw`].
+    /// Adds a receive. Returns its place, for [`PostedReceives::withdraw`].
     #[inline(always)]
     pub(super) fn post(
         &mut self,
@@ -161,7 +161,7 @@ impl PostedReceives {
         place
     }
 
-    /// Takes the receive that an arrived envelope matches out; its request. Allocates nothing.
+    /// Removes the receive that an arrived envelope matches. Returns its request. Allocates nothing.
     #[inline(always)]
     pub(super) fn take(&mut self, context: MatchingContext, rank: u32, tag: Tag) -> Option<u32> {
         if self.open != 0 {
@@ -179,7 +179,7 @@ impl PostedReceives {
         self.chains.find(wanted.hash(), |slot| self.slots.at(slot).wanted == wanted)
     }
 
-    /// The place of the receive that an arrived envelope matches.
+    /// Returns the place of the receive that an arrived envelope matches.
     #[inline]
     pub(super) fn fitting(&self, context: MatchingContext, rank: u32, tag: Tag) -> Option<u32> {
         let exact = Wanted::new(context, Some(rank), Some(tag));
@@ -200,7 +200,7 @@ impl PostedReceives {
         self.slots.at(place).request
     }
 
-    /// Takes a receive out; its request. Allocates nothing.
+    /// Removes a receive. Returns its request. Allocates nothing.
     #[inline]
     pub(super) fn unpost(&mut self, place: u32) -> u32 {
         let wanted = self.slots.at(place).wanted;
@@ -217,7 +217,7 @@ impl PostedReceives {
         request
     }
 
-    /// Takes the receive of `request` out, if it is still at its place.
+    /// Removes the receive of `request`, if it is still at its place. Returns true if it was.
     pub(super) fn withdraw(&mut self, place: u32, request: u32) -> bool {
         let there = self.slots.get(place).is_some_and(|posted| posted.request == request);
         if there {

@@ -80,7 +80,7 @@ fn a_cancelled_message_is_taken_back_once() {
     assert!(m.idle());
 }
 
-/// Random operations against the plainest possible matching.
+/// Random operations against the simplest possible matching.
 #[test]
 fn agrees_with_a_plain_list() {
     let mut seed = 12345u64;
@@ -92,7 +92,7 @@ fn agrees_with_a_plain_list() {
     let mut posted: Vec<(u64, Option<u32>, Option<Tag>, u32)> = Vec::new();
     let mut kept: Vec<(u64, u32, Tag, u32)> = Vec::new();
     for id in 0..20_000u32 {
-        // Now one queue grows, now the other.
+        // The two queues grow by turns.
         let receives = if id / 500 % 2 == 0 { 1 } else { 2 };
         let (context, rank, tag) = (random(3), random(6) as u32, random(4) as Tag);
         if random(3) < receives {
@@ -162,8 +162,8 @@ fn the_load_of_a_context_is_counted_by_itself() {
     assert_eq!((m.posted(), m.load().1), ((2, 2), 2));
 }
 
-/// Costs of one entry, whatever the number that wait with it: a few are looked through in any case, and some share an
-/// end by chance.
+/// Asserts that the cost per entry does not depend on the number of waiting entries. A few entries are examined in any case, and
+/// some share a chain by chance.
 fn is_linear(what: &str, cost: impl Fn(u32) -> u64) {
     for n in [2000, 4000, 8000] {
         let cost = cost(n);
@@ -171,7 +171,7 @@ fn is_linear(what: &str, cost: impl Fn(u32) -> u64) {
     }
 }
 
-/// So that no order is the good one.
+/// Iterates over all numbers below `n` in a scattered order, so that no order is favoured.
 fn scattered(n: u32) -> impl Iterator<Item = u32> {
     // 7919 is a prime that divides none of the numbers above.
     (0..n).map(move |i| (u64::from(i) * 7919 % u64::from(n)) as u32)

@@ -1,5 +1,5 @@
-//! Co-copy: both ends copy pieces of a payload, the sender, if it waits, by writes, while the receiver reads, and both
-//! processors' memory bandwidth adds up.
+//! Co-copy: both ends copy pieces of a payload. The receiver reads and the sender, if it waits, writes, so that the
+//! memory bandwidths of both processors add up.
 //!
 //! ```text
 //!   receiver ── CoCopyRequest(claims, buffer) ──> sender       both take the next piece by compare-and-swap
@@ -8,12 +8,12 @@
 //!   all pieces copied ── ATS ──>
 //! ```
 //! Claim word: number of the sharing (32) | next piece (32), in memory of the receiver. The number
-//! changes when the sharing is over, so that an invitation that is read late finds nothing to take.
-//! A sender that computes takes nothing, and the receiver copies everything: nobody waits for
-//! somebody who is not inside the library, except for a piece that was taken.
+//! changes when the word is used for the next sharing, so that an invitation that is read late finds no piece to take.
+//! A sender that computes takes no piece, and the receiver copies everything: no process waits for
+//! a process outside of the library, except for a piece that was claimed.
 //!
-//! Cost: half of the pieces by each end, a system call and a line for each, and three messages. Chosen for long payloads
-//! between ranks with a processor each, of which neither has others to serve.
+//! Cost: half of the pieces by each end, a system call and a cache line for each piece, and three messages. Chosen for long
+//! payloads between ranks with a processor each, if neither serves other ranks.
 
 use super::operations::Operations;
 use super::rendezvous::PayloadOffer;
@@ -24,15 +24,15 @@ use crate::request::{CoCopiedPayload, ProcessRequests, RequestStage};
 use crate::transport::Transport;
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
 
-/// Pieces are multiples of this, in bytes: a few pages, so that a system call moves more than one.
+/// Unit of pieces, in bytes: each piece is a multiple of a few pages, so that a system call moves more than one page.
 const UNIT: usize = 16 << 10;
-/// Units of the largest piece.
+/// Maximum number of units in a piece.
 const UNITS: usize = 64;
-/// Pieces of what is not longer than so many of the largest.
+/// Usual number of pieces. Payloads longer than this number of the largest pieces have more.
 const PIECES: usize = 4;
-/// Sharings of one process at a time.
+/// Maximum number of concurrent sharings of one process.
 const WORDS: usize = 64;
-/// Distance of claim words: one cache line each.
+/// Distance between claim words, in bytes: one cache line each.
 const STRIDE: usize = 64;
 
 /// The claim words of a process.
@@ -42,36 +42,36 @@ struct Claims {
     numbers: [u32; WORDS],
 }
 
-/// The tag of an invitation: bytes of the last piece below this bit, units of a piece above.
+/// Layout of the tag of an invitation: bytes of the last piece below this bit, units of a piece above.
 const UNITS_SHIFT: u32 = 24;
 
-/// The invitation's payload: where the claim word and the buffer are.
+/// Encodes the invitation's payload: the addresses of the claim word and of the buffer.
 fn encode(claims: RemoteAddr, buffer: RemoteAddr) -> ShortWords {
     let (claims, buffer) = (claims.words(), buffer.words());
-    // In turns, so that what is zero in both is at the end.
+    // The two addresses alternate, so that words that are zero in both are at the end.
     ShortWords::new(&std::array::from_fn::<_, 8, _>(|i| [claims, buffer][i % 2][i / 2]))
 }
 
-/// The claim word and the buffer that an invitation names.
+/// Decodes the addresses of the claim word and of the buffer from an invitation.
 fn decode(payload: Sge) -> Option<(RemoteAddr, RemoteAddr)> {
     let words = ShortWords::read::<8>(payload)?;
     let at = |first| RemoteAddr::from_words(std::array::from_fn(|i| words[2 * i + first]));
     Some((at(0), at(1)))
 }
 
-/// Units of one piece of a payload of `len` bytes: about one of [`PIECES`], so that the two ends are
-/// done at about the same time, but not so little that starting a copy costs more than the copy.
+/// Returns the units of one piece of a payload of `len` bytes. There are about [`PIECES`] pieces, so that the two ends finish
+/// at about the same time, and a piece is not so small that starting a copy costs more than the copy.
 fn units(len: usize) -> usize {
     len.div_ceil(PIECES).div_ceil(UNIT).clamp(1, UNITS)
 }
 
-/// Piece `i` of a payload of `len` bytes: offset and length.
+/// Returns offset and length of piece `i` of a payload of `len` bytes.
 fn piece(i: u32, len: usize, units: usize) -> (usize, usize) {
     let offset = i as usize * units * UNIT;
     (offset, (units * UNIT).min(len - offset))
 }
 
-/// Of its last piece, what one end copies while the other has no more to do.
+/// Fraction of the last piece that one end copies while the other has no more to do.
 const TAIL: f64 = 0.5;
 
 pub(super) const ABOUT: &str = "in pieces that both ends copy";
@@ -90,37 +90,37 @@ pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
 
 pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let line = case.line(model);
-    // As if there were parts of pieces, for the time to grow with the size.
+    // The number of pieces is a real number, so that the time grows steadily with the size.
     let (least, most) =
         (case.bytes as f64 / (UNITS * UNIT) as f64, case.bytes as f64 / UNIT as f64);
     let pieces = most.clamp(2.0, PIECES as f64).max(least);
-    // To claim one takes a look and a swap, of a word that the other end has changed.
+    // Claiming a piece takes a load and a compare-and-swap of a word that the other end has changed.
     let claim = 2.0 * line + model.cma_call * (1.0 - 1.0 / pieces);
     let each = case.direct(model, case.bytes) / pieces + claim;
     let half = pieces / 2.0;
     ProtocolWork {
         sender: half * each + 2.0 * line,
         receiver: (half + TAIL) * each + case.stolen(model) / 2.0 + 2.0 * line,
-        // The sender is invited, and the receiver is told.
+        // Two of the lines: the sender is invited, and the receiver is told of the copied pieces.
         latency: 3.0 * line,
         parts: u32::MAX,
         turns: 3,
     }
 }
 
-/// Sharings that this process has invited to.
+/// Sharings to which this process has invited.
 ///
 /// Invariants: a claim word belongs to one sharing from its invitation to its end, and shows that sharing's number; a request at
 /// [`RequestStage::Sharing`] has a word, and its buffer is exposed.
 #[derive(Default)]
 pub struct CoCopy {
-    /// Made at first use.
+    /// Claim words, made at first use.
     claims: Option<Claims>,
 }
 
 impl CoCopy {
-    /// Copies an offered payload into `into` together with the sender. False: too many are shared already; nothing was
-    /// done.
+    /// Copies an offered payload into `into` together with the sender. Returns false, and does nothing, if the maximum number of
+    /// payloads is shared already.
     pub fn share<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -165,7 +165,7 @@ impl CoCopy {
         Ok(true)
     }
 
-    /// A free claim word with a fresh number and no piece taken: where it is, which it is, the number.
+    /// Opens a free claim word with a fresh number and no piece taken. Returns its address, its index, and the number.
     fn open<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -183,7 +183,7 @@ impl CoCopy {
         let old = claims.numbers[word as usize];
         let number = old.wrapping_add(1);
         claims.numbers[word as usize] = number;
-        // What the word holds now: the old number and some piece.
+        // The word still holds the old number and some piece.
         let me = transport.fabric.rank();
         let mut now = transport.look(me, at)?;
         loop {
@@ -196,7 +196,7 @@ impl CoCopy {
         }
     }
 
-    /// The sender has copied some pieces.
+    /// Handles the sender's report of the pieces that it has copied.
     pub fn on_reply<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -234,7 +234,7 @@ impl CoCopy {
     }
 }
 
-/// Takes the next piece of sharing `number`, whose claim word is at `at` of `peer`; `None` if none is left.
+/// Claims the next piece of sharing `number`, whose claim word is at `at` of `peer`. Returns `None` if none is left.
 fn claim<F: Fabric>(
     transport: &Transport<F>,
     (peer, at): (usize, RemoteAddr),
@@ -255,7 +255,7 @@ fn claim<F: Fabric>(
     }
 }
 
-/// The receiver asks for help.
+/// Handles the receiver's request for help.
 pub fn on_request<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -289,7 +289,7 @@ pub fn on_request<F: Fabric>(
             Ok(None) => break,
             Ok(Some(i)) => match copy(i) {
                 Ok(()) => done += 1,
-                // A piece is missing and nobody else will copy it.
+                // The claimed piece is missing, and no other process will copy it.
                 Err(fault) => operations.fault = Some(fault),
             },
             Err(fault) => operations.fault = Some(fault),

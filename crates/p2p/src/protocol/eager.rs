@@ -4,8 +4,8 @@
 //!   sender ── Eager(envelope, payload) ──> receiver            the payload is within the receiver's credit
 //!   sender ── EagerSync ──> receiver,  <── Ack ── at the match    if the sender waits for that
 //! ```
-//! Cost among ranks that share memory: a line, and two copies one after the other, of which the first is to memory that the
-//! receiver has read. Chosen for what is short; elsewhere for all that [`crate::ProtocolLimits::eager`] allows.
+//! Cost among ranks that share memory: a cache line, and two copies one after the other. The first copy goes to memory that the
+//! receiver has read. Chosen for short payloads; elsewhere for all that [`crate::ProtocolLimits::eager`] allows.
 
 use super::operations::Operations;
 use super::{MessageCase, PeerPath, ProtocolWork, TransferPattern};
@@ -18,14 +18,14 @@ use weft_fabric::{ArrivedMessage, CopyModel, Fabric, FabricExt, PostOutcome, Sge
 
 pub(super) const ABOUT: &str = "with its envelope, through the receiver's ring";
 
-/// Largest payload, in bytes, of which two copies more take no longer than a question and its answer of `round_trip`
+/// Returns the maximum payload, in bytes, for which two more copies take no longer than a round trip of `round_trip`
 /// nanoseconds, which a rendezvous needs.
 pub(super) fn worth(model: &CopyModel, round_trip: u32) -> usize {
     let able = |&bits: &u32| 2.0 * model.copy(1 << bits) <= f64::from(round_trip);
     (0..usize::BITS / 2).take_while(able).last().map_or(0, |bits| 1 << bits)
 }
 
-/// Largest payload, in bytes.
+/// Returns the maximum payload, in bytes.
 pub(crate) fn most(path: &PeerPath) -> usize {
     path.eager.min(path.send_max)
 }
@@ -41,7 +41,7 @@ pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
 
 pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let line = case.line(model);
-    // The answer to a synchronous one.
+    // The answer to a synchronous send.
     let answers = u32::from(case.pattern == TransferPattern::Synchronous);
     ProtocolWork {
         sender: case.rewrite(model, case.bytes),
@@ -54,8 +54,8 @@ pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
 
 // ---- the sender ---------------------------------------------------------------------------------
 
-/// Sends what the receiver's credit covers, and was charged for. `cancellable`: the word that [`Matching::words`] opens says
-/// whether it is void.
+/// Sends a payload that the receiver's credit covers, and that was charged. `cancellable`: a word of [`Matching::words`] tells
+/// whether the message is void.
 #[inline]
 pub fn send_charged<F: Fabric>(
     transport: &Transport<F>,
@@ -122,7 +122,7 @@ fn acknowledge<F: Fabric>(
     transport.control(peer, Envelope::reply(MessageKind::Ack, request, ride.into()));
 }
 
-/// A synchronous send was matched.
+/// Handles the acknowledgement of a synchronous send: it was matched.
 pub fn on_ack<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -140,7 +140,7 @@ pub fn on_ack<F: Fabric>(
     Ok(())
 }
 
-/// The receiver released eager payload.
+/// Handles the credit for eager payload that the receiver released.
 pub fn on_credit<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -153,7 +153,7 @@ pub fn on_credit<F: Fabric>(
 
 // ---- the receiver -------------------------------------------------------------------------------
 
-/// Copies a payload into a receive's buffer, as far as it goes: so many bytes.
+/// Copies a payload into a receive's buffer, as far as it fits. Returns the number of bytes copied.
 #[inline(always)]
 fn copy_in<F: Fabric>(transport: &Transport<F>, buffer: Sge, payload: Sge) -> usize {
     let fits = payload.len().min(buffer.len());
@@ -168,7 +168,7 @@ fn copy_in<F: Fabric>(transport: &Transport<F>, buffer: Sge, payload: Sge) -> us
     fits
 }
 
-/// Copies a payload in, and says so.
+/// Copies a payload into a buffer. Returns the status.
 #[inline(always)]
 pub fn deliver<F: Fabric>(
     transport: &Transport<F>,
@@ -187,7 +187,7 @@ pub fn deliver<F: Fabric>(
     }
 }
 
-/// Completes a posted receive by a message that was sent at once and carries no credit. Returns the length of its payload.
+/// Completes a posted receive by an eager message that carries no credit. Returns the length of its payload.
 /// Returns `None` and does nothing for any other message.
 #[inline(always)]
 pub fn meet<F: Fabric>(
@@ -207,7 +207,7 @@ pub fn meet<F: Fabric>(
     Some(message.payload.len() as u64)
 }
 
-/// A receive gets its payload, and is over.
+/// Copies the payload into a receive, and completes it.
 #[inline(always)]
 fn fill<F: Fabric>(
     transport: &Transport<F>,
@@ -218,7 +218,7 @@ fn fill<F: Fabric>(
 ) {
     slot.peer = Some(peer as u32);
     let fits = copy_in(transport, slot.buffer, payload);
-    // Field by field: a whole status would go over the stack.
+    // The fields are set one by one: a whole status would be built on the stack.
     slot.status.source = rank as i32;
     slot.status.tag = tag;
     slot.status.bytes = fits as u64;
@@ -227,7 +227,7 @@ fn fill<F: Fabric>(
     slot.advance(transport.counters());
 }
 
-/// An eager message has arrived.
+/// Handles an arrived eager message.
 pub fn on_eager<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -236,7 +236,7 @@ pub fn on_eager<F: Fabric>(
     payload: Sge,
 ) -> Outcome {
     let len = payload.len() as u64;
-    // An eager message is no request of its sender, so the field of the request holds credit.
+    // A standard eager message has no request at its sender, so the field of the request holds credit.
     let (ride, e) = match e.kind {
         MessageKind::Eager => (e.request, Envelope { request: 0, ..e }),
         _ => (0, e),
@@ -264,7 +264,7 @@ pub fn on_eager<F: Fabric>(
     Ok(())
 }
 
-/// An eager message meets its posted receive.
+/// Delivers an eager message to its posted receive.
 #[inline]
 pub fn deliver_to<F: Fabric>(
     transport: &Transport<F>,
@@ -280,7 +280,7 @@ pub fn deliver_to<F: Fabric>(
     operations.peers.return_credit(transport, peer, payload.len() as u64);
 }
 
-/// An eager message that was kept meets its receive.
+/// Delivers a kept eager message to its receive.
 pub fn accept<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,

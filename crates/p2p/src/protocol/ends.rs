@@ -71,7 +71,9 @@ pub fn tell<F: Fabric>(
                 at.copy_from_slice(&other.request.to_ne_bytes());
             }
             let head = Envelope::reply(end.kind, end.request, ride.into());
-            // SAFETY: an inline payload is copied before `send` returns.
+            // SAFETY: `bytes` holds `others.len()` times `BYTES` bytes and outlives the call, and `send` copies an
+            // inline payload before it
+            // returns.
             let payload = unsafe { Sge::new(bytes.as_mut_ptr(), others.len() * BYTES) };
             let wakes = end.kind == MessageKind::Atp || transport.limits.get().notifies_at_end;
             match wakes {

@@ -1,4 +1,4 @@
-//! What every protocol changes: the operations under way, what is known of their peers, and what is counted.
+//! State that every protocol changes: the operations under way, their peers, and the counts.
 
 use super::peers::MessagePeers;
 use crate::counts::{LargeMessageCounts, SmallMessageCounts};
@@ -6,12 +6,12 @@ use crate::request::{ProcessRequests, RequestId, RequestStage, Status};
 use crate::transport::Transport;
 use weft_fabric::{Counters, Fabric, FabricExt, Fault, Work};
 
-/// The operations of a process. What a small message needs comes first and together: a simulated rank finds none of it in the
-/// cache.
+/// The operations of a process. The fields that a small message needs come first and together: a simulated rank finds none of
+/// them in the cache.
 #[repr(C)]
 pub struct Operations {
     pub peers: MessagePeers,
-    /// What ended everything.
+    /// The fault that ended all operations.
     pub fault: Option<Fault>,
     pub often: SmallMessageCounts,
     pub requests: ProcessRequests,
@@ -19,7 +19,7 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// None is under way. The counter of the spare request is allocated.
+    /// Creates the state without operations. Allocates the counter of the spare request.
     pub fn new(counters: &Counters) -> Operations {
         Operations {
             peers: MessagePeers::default(),
@@ -30,8 +30,8 @@ impl Operations {
         }
     }
 
-    /// Ends a request whose operation is over. `void` gets the number of one that was cancelled by its word, in place of the
-    /// others.
+    /// Ends a request whose operation is over. If a request was cancelled by its word, `void` gets its number; other numbers are
+    /// free again.
     #[inline(always)]
     pub fn close<F: Fabric>(
         &mut self,

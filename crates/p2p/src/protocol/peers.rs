@@ -1,4 +1,4 @@
-//! What is known of each peer: how messages go to it, and the credit between the two.
+//! Peers: the way in which messages go to each, and the credit between the two processes.
 
 use super::table::{AllRanges, Tables};
 use super::{Locality, PeerPath};
@@ -12,41 +12,41 @@ use weft_fabric::{CacheDistance, Fabric};
 /// Maximum number of messages that carry credit while all of the credit is used once. Other messages carry none.
 const RIDES: u64 = 16;
 
-/// What is known of one peer. Made at first use.
+/// Properties of one peer. Made at first use.
 #[derive(Debug, Clone, Default)]
 pub struct MessagePeer {
-    /// Up to so many bytes are sent at once, whatever the pattern.
+    /// Maximum payload, in bytes, that is sent eagerly whatever the pattern.
     pub eager: u32,
-    /// Number of its table of choices.
+    /// Number of the peer's table of choices.
     table: u32,
     /// Largest piece of a pushed payload, in bytes.
     pub piece: u32,
-    /// Processors copy to and from what it allocates: payloads may be staged.
+    /// True if processors copy to and from memory that the peer allocates: payloads may be staged.
     pub near: bool,
-    /// They reach all of its memory: copies may be shared.
+    /// True if processors reach all of the peer's memory: copies may be shared.
     pub shares: bool,
-    /// Eager payload, in bytes, and the maximum of its unreleased part.
+    /// Credit for eager payload, in bytes, and the maximum of its unreleased part.
     pub credit: Credit,
     pub room: u64,
-    /// Released payload, in bytes, from which on a message carries credit.
+    /// Minimum released payload, in bytes, for a message to carry credit.
     pub rides: u64,
 }
 
 /// All peers of a process.
 ///
-/// Invariants: what is known of a peer follows from what the fabric and the limits say, and is found anew when either has changed;
-/// its credit is kept then. All peers of one kind share a table of choices.
+/// Invariants: the properties of a peer follow from the fabric and the limits, and are computed anew when either has changed;
+/// the credit is kept then. All peers of one kind share a table of choices.
 #[derive(Default)]
 #[repr(C)]
 pub struct MessagePeers {
     entries: RankTable<MessagePeer>,
     tables: Tables,
-    /// That by which peers know what is sent at once.
+    /// The distance by which the eager limits of the peers were computed.
     distance: CacheDistance,
 }
 
 impl MessagePeers {
-    /// What is known of `peer`.
+    /// Returns the properties of `peer`.
     #[inline(always)]
     pub fn of<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize) -> &mut MessagePeer {
         self.entries.get_or_insert(peer, || {
@@ -54,7 +54,7 @@ impl MessagePeers {
         })
     }
 
-    /// The entry of `peer`, if there is one.
+    /// Returns the entry of `peer`, if there is one.
     pub fn get(&self, peer: usize) -> Option<&MessagePeer> {
         self.entries.get(peer)
     }
@@ -64,12 +64,12 @@ impl MessagePeers {
         self.entries.remove(peer);
     }
 
-    /// Processes with which payload was exchanged.
+    /// Returns the number of processes with which payload was exchanged.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The choices for messages of `peer`, by how far the caches are now.
+    /// Returns the choices for messages of `peer`, by the present distance of the caches.
     pub fn table<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize) -> &AllRanges {
         let number = self.of(transport, peer).table;
         let copies = transport.fabric.copies();
@@ -82,7 +82,7 @@ impl MessagePeers {
         self.tables.get(copies.model(), number, copies.distance_to_try())
     }
 
-    /// The limits have changed.
+    /// Computes the properties of all peers anew, after the limits have changed.
     pub fn look_at_all_again<F: Fabric>(&mut self, transport: &Transport<F>) {
         let MessagePeers { entries, tables, distance } = self;
         entries.each(|rank, known| {
@@ -90,7 +90,7 @@ impl MessagePeers {
         });
     }
 
-    /// What is known of the way to `peer` has changed.
+    /// Computes the properties of `peer` anew, after the path to it has changed.
     #[cold]
     pub fn look_again<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize) {
         let known = self.of(transport, peer).clone();
@@ -98,7 +98,7 @@ impl MessagePeers {
         *self.of(transport, peer) = known;
     }
 
-    /// Payload of `peer` was released here; tells the peer from time to time.
+    /// Notes that payload of `peer` was released here. Tells the peer from time to time.
     #[inline]
     pub fn return_credit<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize, len: u64) {
         if len == 0 {
@@ -110,7 +110,7 @@ impl MessagePeers {
         }
     }
 
-    /// Whether `len` bytes of `peer` may be released without telling it at once.
+    /// Returns true if `len` bytes of `peer` may be released without telling it at once.
     pub fn may_owe(&self, peer: usize, len: u64) -> bool {
         self.get(peer).is_some_and(|known| known.credit.may_owe(len, known.room / 4))
     }
@@ -133,7 +133,7 @@ impl MessagePeers {
     }
 }
 
-/// `known`, with what the fabric and the limits say now.
+/// Returns `known` with the present properties from the fabric and the limits.
 fn described<F: Fabric>(
     tables: &mut Tables,
     distance: CacheDistance,

@@ -1,10 +1,10 @@
-//! Pieces: a payload in messages of the fabric, once it is wanted.
+//! Pieces: a payload in messages of the fabric, once the receiver asks for it.
 //!
 //! ```text
 //!   sender ── RTS ──> receiver,  <── CTS ── at the match,  ── Data, Data, ... ──>
 //! ```
-//! Cost among ranks that share memory: that of eager messages and two lines more, and both ends copy at the same time. Chosen
-//! where the sender's memory cannot be read and there is no place to stage the payload.
+//! Cost among ranks that share memory: that of eager messages and two cache lines more, and both ends copy at the same time.
+//! Chosen if the sender's memory cannot be read and there is no place to stage the payload.
 
 use super::operations::Operations;
 use super::{MessageCase, ProtocolWork};
@@ -47,13 +47,13 @@ pub fn ask<F: Fabric>(
     operations.requests.set_acts(index, true);
     operations.seldom.pieces += 1;
     let mut wanted = (wanted as u64).to_ne_bytes();
-    // SAFETY: an inline payload is copied before `send` returns.
+    // SAFETY: `wanted` is an array of this frame that outlives the call, and `send` copies an inline payload before it returns.
     let payload = unsafe { Sge::new(wanted.as_mut_ptr(), wanted.len()) };
     let head = Envelope::reply(MessageKind::Cts, request, u64::from(index));
     transport.fabric.send_solicited(peer, head, payload, None);
 }
 
-/// The receiver cannot read the payload and asks for it in pieces.
+/// Handles the request of a receiver that cannot read the payload, and wants it in pieces.
 pub fn on_cts<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -85,7 +85,7 @@ pub fn push<F: Fabric>(
     let wanted = wanted.min(slot.buffer.len());
     slot.withdraw(&transport.fabric);
     slot.stage = RequestStage::Pushing;
-    // Pieces that are kept may leave, and count, before the last is sent.
+    // Pieces that the fabric has queued may leave, and count, before the last piece is sent.
     let before = transport.counters().value(slot.counter());
     let mut kept = 0;
     for offset in (0..wanted).step_by(piece) {
@@ -104,7 +104,7 @@ pub fn push<F: Fabric>(
     operations.seldom.sent_pieces += 1;
 }
 
-/// A piece has arrived.
+/// Handles an arrived piece.
 pub fn on_data<F: Fabric>(
     transport: &Transport<F>,
     requests: &mut ProcessRequests,

@@ -3,9 +3,9 @@
 //! ```text
 //!   sender ── RTS(address) ──> receiver, ══ read ══, ── ATS ──>
 //! ```
-//! Cost among ranks that share memory: a system call, something for each page and one copy, all by the receiver, and a
-//! message back for which the sender waits; elsewhere a round trip of the adapter before the bytes come, over all rails of
-//! them (`striped.rs`). Chosen for long payloads, and where the sender serves others, too.
+//! Cost among ranks that share memory: a system call, some time per page and one copy, all by the receiver, and a
+//! message back for which the sender waits. Elsewhere: a round trip of the adapter before the bytes come, over all rails
+//! (`striped.rs`). Chosen for long payloads, and if the sender serves other receivers, too.
 
 use super::operations::Operations;
 use super::transfers::{self, Transfers};
@@ -30,7 +30,7 @@ pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
 pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let line = case.line(model);
     ProtocolWork {
-        // The end of it is told.
+        // The sender is told of the end.
         sender: line,
         receiver: case.direct(model, case.bytes) + case.stolen(model) + line,
         latency: line,
@@ -39,7 +39,7 @@ pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     }
 }
 
-/// Reads what the request `index` receives. False: it cannot be done; nothing is under way.
+/// Reads the payload that the request `index` receives. Returns false if that is impossible; then nothing is under way.
 pub fn read<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -52,7 +52,7 @@ pub fn read<F: Fabric>(
     }
     let slot = &mut operations.requests[index];
     if transport.fabric.read(peer, into, from, slot.counter).is_err() {
-        // It may have been refused for the first time.
+        // The fabric may have refused reads of this peer for the first time.
         operations.peers.look_again(transport, peer);
         return false;
     }

@@ -1,4 +1,4 @@
-//! Rendezvous: an offer, and the payloads that move because of one.
+//! Rendezvous: offers, and the transfers of offered payloads.
 //!
 //! ```text
 //!   sender ── RTS(length, address) ──> receiver: kept, or met by its receive; moved as the offer and the table of choices say
@@ -20,17 +20,17 @@ use crate::transport::Transport;
 use weft_fabric::{Fabric, FabricExt, Key, PostOutcome, RemoteAddr, Sge};
 use weft_intranode::staging;
 
-/// An offered payload: its length, where it is, and the sender's request.
+/// An offered payload: its length, its address, and the sender's request.
 pub struct PayloadOffer {
     pub len: u64,
     pub remote: RemoteAddr,
     pub request: u32,
 }
 
-/// Payloads that are in flight.
+/// Payloads in flight.
 ///
-/// Invariant: a receive that has met an offer is with exactly one of the protocols, by its stage, until the sender is told of
-/// the end.
+/// Invariant: a receive that has matched an offer belongs to exactly one of the protocols, by its stage, until the sender is
+/// told of the end.
 #[repr(C)]
 pub struct RendezvousFlights {
     pub transfers: Transfers,
@@ -39,7 +39,7 @@ pub struct RendezvousFlights {
 }
 
 impl RendezvousFlights {
-    /// Nothing is in flight.
+    /// Creates the state without payloads in flight.
     pub fn new(limits: &ProtocolLimits) -> RendezvousFlights {
         RendezvousFlights {
             transfers: Transfers::default(),
@@ -48,7 +48,7 @@ impl RendezvousFlights {
         }
     }
 
-    /// Moves on what can be. True if anything is over.
+    /// Advances all payloads that can advance. Returns true if any is over.
     #[inline(always)]
     pub fn progress<F: Fabric>(
         &mut self,
@@ -59,7 +59,7 @@ impl RendezvousFlights {
         if self.transfers.any_striped() {
             self.transfers.settle_striped(transport, &operations.requests);
         } else if transport.rails.is_busy() {
-            // Of one-sided operations.
+            // The busy rails belong to one-sided operations.
             transport.rails.observe(transport.counters(), transport.fabric.now());
         }
         if !self.transfers.is_empty() {
@@ -71,14 +71,14 @@ impl RendezvousFlights {
         moved
     }
 
-    /// Whether a helper could end something.
+    /// Returns true if a helper could end a transfer.
     pub fn awaits_help(&self, limits: &ProtocolLimits) -> bool {
         limits.ends_by_helper && !self.transfers.is_empty() || self.staged.any_followed()
     }
 
     // ---- the sender -------------------------------------------------------------------------
 
-    /// Sends what is not so short that every pattern sends it at once. `cancellable`: without the receiver's help.
+    /// Sends a payload that is too long to be eager whatever the pattern. `cancellable`: without the receiver's help.
     #[cold]
     pub fn send_longer<F: Fabric>(
         &mut self,
@@ -107,7 +107,7 @@ impl RendezvousFlights {
         Some(self.offer(transport, operations, matching, (to, buffer), (protocol, cancellable)))
     }
 
-    /// Sends the envelope; the payload waits here until the receiver reads it or asks for it.
+    /// Sends only the envelope. The payload waits here until the receiver reads it or asks for it.
     #[cold]
     pub fn offer<F: Fabric>(
         &mut self,
@@ -121,7 +121,7 @@ impl RendezvousFlights {
         let (index, slot) = operations.requests.open(transport.counters());
         slot.describe(to, buffer, RequestStage::Offered);
         let writes = match protocol {
-            // It has no credit.
+            // The payload would be eager, but there is no credit.
             MessageProtocol::Eager => {
                 let told = transport.limits.get().rendezvous == Rendezvous::Write;
                 told && fabric.capabilities(to.peer).direct
@@ -136,7 +136,7 @@ impl RendezvousFlights {
             slot.region = fabric.expose(buffer).ok();
             slot.region.map_or(RemoteAddr::default(), |r| r.remote)
         };
-        // A receiver that cannot read asks for pieces; on one node it may find that out only then.
+        // A receiver that cannot read asks for pieces. On one node it may find that out only when it tries to read.
         let acts = at.key == Key::NONE || operations.peers.of(transport, to.peer).near;
         operations.requests.set_acts(index, acts);
         let word = cancellable && open_word(transport, operations, matching, to.peer, index);
@@ -165,7 +165,7 @@ impl RendezvousFlights {
         })
     }
 
-    /// The receiver says where the payload is to be written.
+    /// Handles the receiver's address: starts to write the payload there.
     pub fn on_rtr<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -178,7 +178,7 @@ impl RendezvousFlights {
 
     // ---- the receiver -----------------------------------------------------------------------
 
-    /// An offer has arrived: match it or keep it.
+    /// Handles an arrived offer: matches it or keeps it.
     pub fn on_rts<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -211,7 +211,7 @@ impl RendezvousFlights {
         Ok(())
     }
 
-    /// A message that was kept meets its receive.
+    /// Delivers a kept message to its receive.
     pub fn accept<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -264,7 +264,7 @@ impl RendezvousFlights {
             at if written::is_offer_to_write(at) => {
                 written::invite(transport, operations, (index, peer), into, &offer)
             }
-            // This payload cannot be read from outside.
+            // This payload cannot be read remotely.
             at if at.key == Key::NONE => false,
             _ => self.fetch_directly(transport, operations, (index, peer), into, &offer),
         };
@@ -273,7 +273,7 @@ impl RendezvousFlights {
         }
     }
 
-    /// Reads an offered payload, alone or with its sender. False: it cannot be read; nothing was done.
+    /// Reads an offered payload, without or with its sender's help. Returns false, and does nothing, if it cannot be read.
     fn fetch_directly<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -287,7 +287,7 @@ impl RendezvousFlights {
         if table.choose_to_fetch(pattern, into.len()) == MessageProtocol::CoCopy {
             match self.co_copy.share(transport, operations, (index, peer), into, offer) {
                 Ok(true) => return true,
-                // All claim words are taken.
+                // All claim words are in use.
                 Ok(false) => {}
                 Err(fault) => {
                     operations.fault = Some(fault);
@@ -300,7 +300,7 @@ impl RendezvousFlights {
     }
 }
 
-/// Gives a request its word, if the receiver sees this process's memory: its send may be cancelled.
+/// Opens a cancel word for a request, so that its send may be cancelled, if the receiver sees this process's memory.
 pub fn open_word<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -314,7 +314,7 @@ pub fn open_word<F: Fabric>(
     opened
 }
 
-/// Offers so many bytes there, by a request, of which a word may say that it is void.
+/// Sends an offer of `len` bytes at `at`, by a request. `word`: its cancel word tells whether it is void.
 pub fn send_rts<F: Fabric>(
     transport: &Transport<F>,
     seldom: &mut LargeMessageCounts,

@@ -7,8 +7,9 @@
 //!                                  │ missed some for a while
 //!                                  └──> in the list, looked after by progress; the sender tells by StagedComplete
 //! ```
-//! Cost: the slower of the two copies, a part of the other, a line for each part, and two messages. No system call, and the
-//! sender waits for nobody. Chosen between what is sent at once and what is so long that one copy is cheaper than two.
+//! Cost: the slower of the two copies, a part of the other, a cache line per part, and two messages. No system call, and the
+//! sender does not wait for the receiver. Chosen for sizes above the eager ones, up to those for which one copy is
+//! cheaper than two.
 
 use super::operations::Operations;
 use super::rendezvous::{PayloadOffer, send_rts};
@@ -24,7 +25,7 @@ use weft_intranode::staging::ProcessStaging;
 
 pub(super) const ABOUT: &str = "through memory that both see, copied in and out at the same time";
 
-/// What one copy takes beside a helper that is woken to make it, so that to wake it is worth it.
+/// Minimum duration of a copy for which a helper is woken, in context switches.
 const SWITCHES: f64 = 10.0;
 
 pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
@@ -44,7 +45,7 @@ pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let parts = case.bytes.div_ceil(pipelined::part(case.bytes)).max(1) as f64;
     let line = case.line(model);
     ProtocolWork {
-        // The end of it is told, too.
+        // The message of the end is part of the sender's time, too.
         sender: case.rewrite(model, case.bytes) + line,
         receiver: case.fetch(model, case.bytes) + case.stolen(model) + line * (parts + 1.0),
         latency: 2.0 * line,
@@ -53,8 +54,8 @@ pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     }
 }
 
-/// Bytes of a payload that take so long to copy out that the receiver's helper is woken for it, which copies while the
-/// program computes.
+/// Returns the minimum payload, in bytes, whose copy takes so long that the receiver's helper is woken for it. The helper copies
+/// while the program computes.
 pub(super) fn worth_a_helper(model: &CopyModel, distance: CacheDistance) -> usize {
     let time = SWITCHES * model.switch;
     (1..64)
@@ -63,7 +64,7 @@ pub(super) fn worth_a_helper(model: &CopyModel, distance: CacheDistance) -> usiz
         .unwrap_or(usize::MAX)
 }
 
-/// A receive whose payload is still being copied in.
+/// A receive whose payload the sender is still copying in.
 struct Follower {
     index: u32,
     peer: usize,
@@ -71,14 +72,14 @@ struct Follower {
     /// The payload's length at the sender, in bytes.
     len: usize,
     into: Sge,
-    /// Bytes that are here.
+    /// Bytes that have been copied out.
     there: usize,
 }
 
 /// Payloads in staging memory.
 ///
-/// Invariants: a place belongs to its receiver from the RTS to the ATS ([`Pool`]); a receive is in the list as long as it is at
-/// [`RequestStage::Reading`] and has not all of its payload.
+/// Invariants: a place belongs to its receiver from the RTS to the ATS ([`Pool`]). A receive is in the list as long as it is at
+/// [`RequestStage::Reading`] and lacks some of its payload.
 #[repr(C)]
 pub struct Staged {
     followed: Vec<Follower>,
@@ -86,7 +87,7 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// No memory is taken before the first payload.
+    /// Creates an empty pool. It takes no memory before the first payload.
     pub fn new(limits: &ProtocolLimits) -> Staged {
         Staged {
             followed: Vec::new(),
@@ -94,7 +95,7 @@ impl Staged {
         }
     }
 
-    /// Sends `buffer` through a place of the staging memory. False: there is none, and nothing was done.
+    /// Sends `buffer` through a place of the staging memory. Returns false, and does nothing, if there is no place.
     pub fn send<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -110,7 +111,7 @@ impl Staged {
         let Some(pipelined) = Pipelined::at(&place) else { return false };
         operations.seldom.staged += 1;
         pipelined.open();
-        // Nobody waits for it: its receiver may go on with what it does, if there is little to copy.
+        // The sender does not wait, so a receiver that computes is not interrupted if there is little to copy.
         let solicited = buffer.len() > operations.peers.table(transport, to.peer).quiet;
         let seldom = &mut operations.seldom;
         send_rts(transport, seldom, to, (buffer.len(), at), (request, false), solicited);
@@ -121,7 +122,7 @@ impl Staged {
         true
     }
 
-    /// The receiver has copied a payload out, of which `request` names the place.
+    /// Frees the place that `request` names, after the receiver has copied the payload out.
     pub fn give(&mut self, request: u32) -> Option<()> {
         self.pool.give(request)
     }
@@ -144,13 +145,13 @@ impl Staged {
         }
     }
 
-    /// Whether a payload is still being copied in.
+    /// Returns true if a payload is still being copied in.
     #[inline(always)]
     pub fn any_followed(&self) -> bool {
         !self.followed.is_empty()
     }
 
-    /// Looks after all that were left. True if one of them is over.
+    /// Advances all followed receives. Returns true if one of them is over.
     #[cold]
     pub fn follow_all<F: Fabric>(
         &mut self,
@@ -163,7 +164,7 @@ impl Staged {
     }
 }
 
-/// True: the receive is over, or there is a fault.
+/// Copies out the parts that have arrived. Returns true if the receive is over, or there is a fault.
 fn goes_on<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -174,7 +175,7 @@ fn goes_on<F: Fabric>(
     let seen = fabric.mapped(peer, at, HEAD + len);
     let consumed = match seen.as_ref().and_then(Pipelined::at) {
         Some(pipelined) => pipelined.consume(there, into, fabric.copies()),
-        // Near peers see each other's memory: no such place.
+        // Peers on this node see each other's memory, so the offered place does not exist.
         None => Consumed::Corrupt,
     };
     match consumed {

@@ -14,8 +14,8 @@ use crate::transport::Transport;
 use weft_channel::rails::{RailDirection, Waits};
 use weft_fabric::{Fabric, RemoteAddr, Sge};
 
-/// Starts to read an offered payload over all rails. False: it is not worth it, it cannot be
-/// done, or there is one; then nothing is under way.
+/// Starts to read an offered payload over all rails. Returns false if striping is not worth it or impossible, or there is only
+/// one rail; then nothing is under way.
 pub fn fetch<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -31,9 +31,9 @@ pub fn fetch<F: Fabric>(
     let (fabric, way) = (&transport.fabric, RailDirection::Read);
     match rails.stripe(fabric, way, (peer, count), (into, from), &mut waits) {
         Ok(()) => {}
-        // It cannot be registered, say: there are other ways.
+        // Nothing was posted, for example because the memory cannot be registered: other protocols are tried.
         Err(_) if waits.is_empty() => return false,
-        // Parts are under way into the buffer.
+        // Parts are already under way into the buffer, so there is no other protocol to try.
         Err(fault) => {
             operations.fault = Some(fault);
             return true;

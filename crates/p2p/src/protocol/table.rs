@@ -1,7 +1,7 @@
-//! The choices for one kind of peer, by size: made once, asked for every message that is not short.
+//! Tables of choices by size for each kind of peer: made once, consulted for every message that is not short.
 //!
-//! A message costs a comparison with each limit of a [`Ranges`], of which there are few; no cost is computed for it. There is
-//! a table for either distance of the caches, and the one for the distance that is observed now is asked.
+//! A message costs a comparison with each limit of a [`Ranges`], of which there are few. No cost is computed for it. There is
+//! a table for each distance of the caches; the table of the distance that is observed now is used.
 
 use super::{
     Locality, MessageCase, MessageProtocol, PeerPath, TransferPattern, choose, choose_to_fetch,
@@ -10,15 +10,15 @@ use super::{
 use std::cell::OnceCell;
 use weft_fabric::{CacheDistance, CopyModel};
 
-/// Larger payloads go as those of this size do, in bytes: all caches are too small for either.
+/// Maximum size for which choices are computed, in bytes. Larger payloads go like this size: all caches are too small for either.
 const LARGEST: usize = 1 << 28;
 
-/// Protocols by size: up to and with so many bytes each, ascending; the last holds for all that is larger.
+/// Protocols by size, ascending: each holds for sizes up to and including its limit in bytes, the last for all larger sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ranges(Box<[(usize, MessageProtocol)]>);
 
 impl Ranges {
-    /// What `best` says for each size.
+    /// Computes the ranges of `best`, the choice for each size.
     pub fn of(
         model: &CopyModel,
         path: PeerPath,
@@ -29,7 +29,7 @@ impl Ranges {
         Ranges::new(&steps, |bytes| best(model, &MessageCase { bytes, pattern, path }))
     }
 
-    /// It changes at `steps`, or between two powers of two, never back to what it was there.
+    /// Computes the ranges of `best`. The choice may change at `steps`, or between two powers of two; there it never changes back.
     fn new(steps: &[usize], best: impl Fn(usize) -> MessageProtocol) -> Ranges {
         let powers = (0..=LARGEST.ilog2()).map(|power| 1 << power);
         let mut sizes: Vec<usize> = powers.collect();
@@ -41,7 +41,7 @@ impl Ranges {
         for size in sizes {
             let next = best(size);
             while next != below.1 {
-                // The largest size for which the lower one is still the best.
+                // Bisection: finds the largest size for which the lower choice is still the best.
                 let (mut low, mut high) = (below.0, size);
                 while high - low > 1 {
                     let middle = low + (high - low) / 2;
@@ -69,23 +69,23 @@ impl Ranges {
     }
 }
 
-/// The choices at one distance. What few ranks ask for is made when the first does: a simulation has ranks by the ten thousands.
+/// Choices at one distance. The ranges are made at the first use, because a simulation has tens of thousands of ranks.
 #[derive(Debug)]
 pub(crate) struct ProtocolTable {
-    /// Up to so many bytes everything is sent at once, whatever the pattern.
+    /// Maximum payload, in bytes, that goes eagerly whatever the pattern.
     pub eager: u32,
     ranges: OnceCell<Box<AllRanges>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct AllRanges {
-    /// Staged payloads up to here do not wake the receiver's helper, in bytes.
+    /// Maximum staged payload that does not wake the receiver's helper, in bytes.
     pub quiet: usize,
-    /// By pattern.
+    /// Sender's choices by pattern.
     staged: [Ranges; TransferPattern::ALL.len()],
-    /// While there is no place to stage anything.
+    /// Sender's choices by pattern while there is no place to stage a payload.
     unstaged: [Ranges; TransferPattern::ALL.len()],
-    /// The receiver's.
+    /// Receiver's choices by pattern.
     fetched: [Ranges; TransferPattern::ALL.len()],
 }
 
@@ -94,13 +94,13 @@ impl ProtocolTable {
         ProtocolTable { eager: sent_at_once(model, path) as u32, ranges: OnceCell::new() }
     }
 
-    /// Of the same `model` and `path`.
+    /// Returns the ranges. `model` and `path` must be those of `new`.
     pub fn ranges(&self, model: &CopyModel, path: PeerPath) -> &AllRanges {
         self.ranges.get_or_init(|| Box::new(AllRanges::new(model, path)))
     }
 }
 
-/// The bytes up to which each pattern goes eagerly.
+/// Returns the maximum size, in bytes, up to which all patterns go eagerly.
 fn sent_at_once(model: &CopyModel, path: PeerPath) -> usize {
     let every = |bytes: usize| {
         TransferPattern::ALL.iter().all(|&pattern| {
@@ -140,18 +140,18 @@ impl AllRanges {
         self.staged[pattern as usize].at(bytes)
     }
 
-    /// The same while there is no place to stage it.
+    /// Returns the sender's choice while there is no place to stage the payload.
     pub fn choose_unstaged(&self, pattern: TransferPattern, bytes: usize) -> MessageProtocol {
         self.unstaged[pattern as usize].at(bytes)
     }
 
-    /// How the receiver takes what it can read.
+    /// Returns the receiver's choice for a payload that it can read.
     pub fn choose_to_fetch(&self, pattern: TransferPattern, bytes: usize) -> MessageProtocol {
         self.fetched[pattern as usize].at(bytes)
     }
 }
 
-/// What goes one way, whose distance alone may change.
+/// Tables of one kind of path, of which only the distance may change.
 #[derive(Debug)]
 struct PathTables {
     path: PeerPath,
@@ -159,14 +159,14 @@ struct PathTables {
     apart: ProtocolTable,
 }
 
-/// Of all kinds of peers that this process has met.
+/// Tables of all kinds of peers that this process has met.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     made: Vec<PathTables>,
 }
 
 impl Tables {
-    /// The number of the tables for `path`, whatever its distance.
+    /// Returns the number of the tables for `path`, whatever its distance.
     pub fn number(&mut self, model: &CopyModel, path: PeerPath) -> u32 {
         let path = PeerPath { distance: CacheDistance::Shared, ..path };
         let known = self.made.iter().position(|kind| kind.path == path);
@@ -180,7 +180,7 @@ impl Tables {
         number as u32
     }
 
-    /// The bytes up to which everything is sent at once by the tables of this number.
+    /// Returns the maximum payload, in bytes, that goes eagerly by the tables of this number.
     pub fn eager(&self, number: u32, distance: CacheDistance) -> u32 {
         self.at(number, distance).1.eager
     }
@@ -192,7 +192,7 @@ impl Tables {
 
     fn at(&self, number: u32, distance: CacheDistance) -> (PeerPath, &ProtocolTable) {
         let kind = &self.made[number as usize];
-        // Elsewhere it makes no difference.
+        // If the peer is not on this node, the distance makes no difference.
         match (kind.path.place, distance) {
             (Locality::SameNode, CacheDistance::Apart) => {
                 (PeerPath { distance, ..kind.path }, &kind.apart)

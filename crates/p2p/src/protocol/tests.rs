@@ -1,4 +1,4 @@
-//! The choice on machines that are made up, as tables: each row is a protocol, up to and with so many bytes.
+//! The choice on invented machines, as tables: each row is a protocol, with the maximum size for which it is chosen, in bytes.
 
 mod parts;
 
@@ -8,7 +8,7 @@ use MessageProtocol::{CoCopy, Eager, Pieces, Read, Staged, Written};
 use TransferPattern::{Forwarded, ManyToOne, OneToMany, Plain, Synchronous};
 use weft_fabric::ByDistance;
 
-/// Two processors with a cache in common, and a system that reads another's memory quickly.
+/// Two processors with a shared cache, and a system that reads another process's memory quickly.
 const NEAR: CopyModel = CopyModel {
     line: ByDistance { shared: 50.0, apart: 200.0 },
     rewrite: ByDistance { shared: 2.0, apart: 30.0 },
@@ -29,9 +29,9 @@ const NEAR: CopyModel = CopyModel {
     private: 1 << 20,
     last: 32 << 20,
 };
-/// A page of another's memory costs more than to copy it twice.
+/// A page of another process's memory costs more than copying it twice.
 const DEAR_PAGES: CopyModel = CopyModel { cma_page: 800.0, ..NEAR };
-/// What the caches do not hold is slow to copy, and they hold little.
+/// Memory beyond the caches is slow to copy, and the caches are small.
 const SLOW_MEMORY: CopyModel =
     CopyModel { memory: 1.0, past: 1.0, private: 64 << 10, last: 256 << 10, ..NEAR };
 
@@ -64,8 +64,8 @@ fn table(
     assert_eq!(limits(model, path, pattern), rows, "{path:?}, {pattern:?}");
 }
 
-/// What is short goes at once; where the two wait for each other anyway both ends copy; who is not alone with the other leaves
-/// the copying to it.
+/// Short messages go eagerly. If the two ends wait for each other anyway, both copy. An end that serves several peers leaves the
+/// copying to the other end.
 #[test]
 fn near_caches() {
     table(&NEAR, USUAL, Plain, &[(5600, Eager), (44096, Staged), (ALL, CoCopy)]);
@@ -75,7 +75,7 @@ fn near_caches() {
     table(&NEAR, USUAL, Forwarded, &[(5600, Eager), (32214, Staged), (ALL, CoCopy)]);
 }
 
-/// A second copy costs more than a system call earlier there.
+/// A second copy becomes more expensive than a system call at a smaller size.
 #[test]
 fn far_caches() {
     table(&NEAR, FAR, Plain, &[(8960, Eager), (22000, Read), (ALL, CoCopy)]);
@@ -106,14 +106,14 @@ fn no_cma() {
     }
 }
 
-/// What several who share a processor stage is out of its cache when the receiver comes to it.
+/// Payloads staged by several ranks that share a processor are out of its cache when the receiver copies them.
 #[test]
 fn slow_memory() {
     table(&SLOW_MEMORY, CROWD, ManyToOne, &[(8192, Eager), (ALL, Written)]);
     table(&NEAR, CROWD, ManyToOne, &[(16384, Eager), (30511, Staged), (ALL, Written)]);
 }
 
-/// Nobody copies while the other does, and each turn is a switch: fewer turns for a second copy.
+/// Only one end copies at a time, and each turn is a context switch: a second copy is cheaper than more turns.
 #[test]
 fn many_ranks_a_processor() {
     table(&NEAR, CROWD, Plain, &[(16384, Eager), (35072, Staged), (ALL, Read)]);
@@ -121,14 +121,14 @@ fn many_ranks_a_processor() {
     table(&NEAR, CROWD, OneToMany, &[(16384, Eager), (ALL, Read)]);
 }
 
-/// Who sends to itself is not to wait for itself while that can be helped.
+/// A process that sends to itself must not wait for itself if that is avoidable.
 #[test]
 fn to_oneself() {
     table(&NEAR, HERE, Plain, &[(12250, Eager), (HERE.staging, Staged), (ALL, Read)]);
     table(&NEAR, HERE, Synchronous, &[(1250, Eager), (ALL, Read)]);
 }
 
-/// The limits decide there, as nothing is known of what it costs.
+/// The limits decide, because costs over a network are not known.
 #[test]
 fn over_a_network() {
     for pattern in TransferPattern::ALL {
@@ -152,8 +152,8 @@ fn what_is_asked_for_is_taken_where_it_can_be() {
     assert_eq!(choose_to_fetch(&NEAR, &case), Read);
 }
 
-/// Whatever the machine, the peer and the sizes of the limits: somebody can carry it, the empty message too, and no table says
-/// anything else than the costs do.
+/// Whatever the machine, the peer and the limits: some protocol is eligible for every message, also the empty one, and the tables
+/// agree with the costs.
 #[test]
 fn every_message_goes_the_cheapest_way() {
     let mut rng = fastrand::Rng::with_seed(9);
@@ -200,7 +200,7 @@ fn every_message_goes_the_cheapest_way() {
     }
 }
 
-/// What a table holds is what the choice says.
+/// The tables hold the result of the choice.
 #[test]
 fn an_endpoint_asks_the_same() {
     for path in PLACES {
@@ -223,7 +223,7 @@ fn an_endpoint_asks_the_same() {
     }
 }
 
-/// A helper is not woken for what it would hardly have begun.
+/// A helper is not woken for copies that would be over before it has begun.
 #[test]
 fn helpers_are_woken_for_long_copies() {
     let [near, far] = [USUAL, FAR].map(|path| AllRanges::new(&NEAR, path).quiet);

@@ -1,4 +1,4 @@
-//! RDMA reads and writes of payloads that are under way.
+//! RDMA reads and writes of payloads under way.
 
 use super::ends::{self, RendezvousEnd};
 use super::operations::Operations;
@@ -7,30 +7,30 @@ use crate::transport::Transport;
 use weft_channel::rails::Waits;
 use weft_fabric::{Fabric, FabricExt};
 
-/// A request whose payload is on its way over several rails.
+/// A request whose payload is under way over several rails.
 struct Striped {
     request: u32,
     waits: Waits,
 }
 
-/// Which requests wait for their reads and writes.
+/// Requests that wait for their reads and writes.
 ///
-/// Invariants: a request at [`RequestStage::Reading`] or [`RequestStage::Writing`] that is not staged is in the list; one that has left those
-/// stages may stay in it until the list is looked through, so that a look at one of many costs no look at all. The counters
-/// of a striped transfer are the fabric's until all of them are there, and are freed then.
+/// Invariants: a request at [`RequestStage::Reading`] or [`RequestStage::Writing`] that is not staged is in the list. A request
+/// that has left those stages may stay until the next walk through the list, so that ending a single request needs no walk. The
+/// counters of a striped transfer belong to the fabric until all fragments are over, and are freed then.
 #[derive(Default)]
 #[repr(C)]
 pub struct Transfers {
-    /// Requests whose reads or writes are under way, and some of which they are over.
+    /// Requests whose reads or writes are under way, and some whose are over.
     moving: Vec<u32>,
-    /// Those of them that go over several rails.
+    /// Requests among them that go over several rails.
     striped: Vec<Striped>,
     /// Ends that are about to be reported.
     ends: Vec<RendezvousEnd>,
 }
 
 impl Transfers {
-    /// Whether there is nothing to look after.
+    /// Returns true if no transfer is under way.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.moving.is_empty()
@@ -41,28 +41,28 @@ impl Transfers {
         !self.striped.is_empty()
     }
 
-    /// Takes the room that the transfers of all requests need.
+    /// Reserves the room that the transfers of all requests need.
     pub fn reserve(&mut self, requests: &ProcessRequests) {
         self.moving.reserve(requests.len());
     }
 
-    /// Whether one more needs no memory: what a signal handler must know.
+    /// Returns true if one more transfer needs no allocation, as a signal handler requires.
     pub fn has_room(&self) -> bool {
         self.moving.len() < self.moving.capacity()
     }
 
-    /// The transfer of a request has begun.
+    /// Notes that the transfer of a request has begun.
     pub fn begin(&mut self, request: u32) {
         self.moving.push(request);
     }
 
-    /// The same in fragments, each with a wait.
+    /// Notes that the transfer of a request has begun in fragments, each with a wait.
     pub fn begin_striped(&mut self, request: u32, waits: Waits) {
         self.striped.push(Striped { request, waits });
         self.moving.push(request);
     }
 
-    /// Counts reads and writes whose fragments are all over.
+    /// Advances the counters of requests whose fragments are all over.
     pub fn settle_striped<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -106,7 +106,7 @@ impl Transfers {
     }
 }
 
-/// Ends the request `index` if its read or its write is over: tells the other end.
+/// Ends the request `index` if its read or write is over, and tells the other end. Returns true if it was.
 pub fn settle<F: Fabric>(
     transport: &Transport<F>,
     requests: &mut ProcessRequests,

@@ -1,4 +1,4 @@
-//! Written: the receiver says where, the sender writes.
+//! Written: the receiver sends an address, the sender writes.
 //!
 //! ```text
 //!   sender ── RTS(envelope) ──> receiver          no address in it: the offer to write
@@ -6,10 +6,10 @@
 //!          ══ write, over all rails ══>
 //!          ── ATP ──>                         when the write is acknowledged
 //! ```
-//! Cost: that of reading, by the sender, a message more, and the sender must act once more. Chosen by
-//! [`crate::Rendezvous::Write`] at the sender, as adapters write faster than they read, and many reads at once are not to be
-//! had; among ranks that share memory where several write into the memory of one at the same time. Source: Kumar et al.
-//! 2008, section 2.2.
+//! Cost: that of reading, but by the sender, and one message more; the sender must act once more. Chosen by
+//! [`crate::Rendezvous::Write`] at the sender, because adapters write faster than they read and allow few outstanding
+//! reads. Among ranks that share memory, chosen if several senders write into the memory of one receiver at the same time.
+//! Source: Kumar et al. 2008, section 2.2.
 
 use super::operations::Operations;
 use super::rendezvous::PayloadOffer;
@@ -51,20 +51,20 @@ pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     }
 }
 
-/// What an offer names in place of an address.
+/// Mark in an offer, in place of an address: the sender will write.
 pub(crate) const OFFER: RemoteAddr = RemoteAddr { key: Key::NONE, addr: 1 };
 
 pub(crate) fn is_offer_to_write(at: RemoteAddr) -> bool {
     at == OFFER
 }
 
-/// How much a receiver wants, and where.
+/// Decodes the receiver's reply: the number of bytes that it wants, and the address.
 pub(crate) fn decode(payload: Sge) -> Option<(usize, RemoteAddr)> {
     let [wanted, at @ ..] = ShortWords::read::<5>(payload)?;
     Some((wanted as usize, RemoteAddr::from_words(at)))
 }
 
-/// Tells the sender of an offered payload to write it into `into`. False: it cannot; nothing was done.
+/// Asks the sender of an offered payload to write it into `into`. Returns false, and does nothing, if it cannot be written.
 pub fn invite<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -74,7 +74,7 @@ pub fn invite<F: Fabric>(
 ) -> bool {
     let Ok(region) = transport.fabric.expose_to_writers(into) else { return false };
     let slot = &mut operations.requests[index];
-    // It may have been prepared for a handler.
+    // The memory may have been registered for a signal handler.
     slot.withdraw(&transport.fabric);
     slot.region = Some(region);
     slot.stage = RequestStage::Landing;
@@ -93,7 +93,7 @@ pub fn invite<F: Fabric>(
     true
 }
 
-/// The receiver has said where.
+/// Handles the receiver's address: starts to write the payload there.
 pub fn on_rtr<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -126,7 +126,7 @@ pub fn on_rtr<F: Fabric>(
         transfers.begin(e.request);
         return Ok(());
     }
-    // The receiver takes pieces, too.
+    // The write cannot be posted: the receiver accepts pieces, too.
     pieces::push(transport, operations, peer, e, wanted);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A process's streams: what both directions share.
+//! State of a process's streams that both directions share.
 
 use super::flights::{From, StreamFlight, StreamFlights};
 use super::pool::{LandingFlags, SegmentPlaces, SegmentSlot, Tokens};
@@ -14,48 +14,48 @@ use crate::slab::Slab;
 use std::collections::VecDeque;
 use weft_fabric::{ArrivedMessage, Fabric, Fault, RemoteAddr, Sge, StagingPool};
 
-/// What is known of one peer. Made at first use.
+/// Properties of one peer. Made at first use.
 #[derive(Default)]
 pub struct StreamPeer {
-    /// Largest payload that is sent as one small message, in bytes.
+    /// Maximum payload that is sent as one small message, in bytes.
     pub small: usize,
-    /// Largest payload that the fabric copies at once, in bytes.
+    /// Maximum payload that the fabric copies inline, in bytes.
     pub inline: usize,
-    /// Its memory can be written wherever it is.
+    /// True if all of the peer's memory can be written.
     pub direct: bool,
-    /// Writes are over when they are posted.
+    /// True if writes are over when they are posted.
     pub synchronous: bool,
-    /// Small messages with payload.
+    /// Credit of small messages with payload.
     pub credit: Credit,
-    /// Messages that are passed on to it and have neither been sent nor announced, in their order.
+    /// Messages that are relayed to the peer and have been neither sent nor announced, in their order.
     pub held: VecDeque<u32>,
-    /// Its small messages with payload that came.
+    /// Number of small messages with payload that arrived from the peer.
     pub came: u64,
-    /// Its chunks of places.
+    /// Addresses of the peer's chunks of places.
     pub chunks: Vec<Option<RemoteAddr>>,
-    /// Its places that wait for our next segment.
+    /// Places of the peer that wait for our next segment.
     pub standing: VecDeque<SegmentSlot>,
-    /// The same by number, which an Open names.
+    /// Numbers of these places, which an Open names.
     pub standing_numbers: VecDeque<u16>,
-    /// Our chunks that it knows: one bit each.
+    /// Own chunks that the peer knows: one bit each.
     pub knows: u64,
-    /// Our places that stand ready for it.
+    /// Number of own places granted to the peer in advance.
     pub given: usize,
 }
 
 impl StreamPeer {
-    /// Whether so many bytes may go as one small message, where `most` are unreceived at once.
+    /// Returns true if `len` bytes may go as one small message, where at most `most` may be unreleased.
     pub fn has_credit(&self, most: u64, len: usize) -> bool {
         len == 0 || len <= self.small && self.credit.covers(1, most)
     }
 
-    /// The same, and takes the credit.
+    /// Does the test of [`StreamPeer::has_credit`], and charges the credit.
     pub fn takes_credit(&mut self, most: u64, len: usize) -> bool {
         len == 0 || len <= self.small && self.credit.try_charge(1, most)
     }
 }
 
-/// An operation that is over: its request, bytes received, and bytes beyond.
+/// An operation that is over: its request, bytes received, and bytes that did not fit.
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
     pub request: u32,
@@ -63,7 +63,7 @@ pub struct Ended {
     pub lost: u64,
 }
 
-/// Everything.
+/// The complete state.
 pub struct StreamCore {
     pub sizes: StreamSizes,
     pub counts: StreamCounts,
@@ -75,18 +75,18 @@ pub struct StreamCore {
     pub tokens: Tokens,
     pub flags: LandingFlags,
     pub flights: StreamFlights,
-    /// Receives that pieces are awaited for.
+    /// Receives that wait for pieces.
     pub active: Vec<u32>,
     /// Receives that have no place and need one.
     pub hungry: VecDeque<u32>,
     /// Sends that have a place and no token.
     pub backlog: VecDeque<u32>,
-    /// What the stamp of the last place was.
+    /// Stamp of the last grant.
     pub stamp: u64,
     pub fault: Option<Fault>,
-    /// Memory for small messages that came early.
+    /// Memory for small messages that arrived early.
     pub saved_pool: StagingPool,
-    /// Operations that are over, of whose requests nobody knows it yet.
+    /// Operations that are over, whose requests are not completed yet.
     pub ended: Vec<Ended>,
     /// Scratch: the sends of a relay.
     pub relayed: Vec<u32>,
@@ -130,25 +130,25 @@ impl StreamCore {
         })
     }
 
-    /// What is known of a peer that a message went to or came from.
+    /// Returns the properties of a peer to which a message went or from which one came.
     pub fn known(&self, peer: usize) -> &StreamPeer {
         self.peers.get(peer).expect("looked up when the message began")
     }
 
-    /// A value that no flag has held.
+    /// Returns a value that no flag has held.
     pub fn next_stamp(&mut self) -> u64 {
         self.stamp += 1;
         self.stamp
     }
 
-    /// Keeps a failure of this process's own, which ends everything.
+    /// Keeps a fault of this process, which ends all operations.
     pub fn fail(&mut self, fault: Fault) {
         self.fault.get_or_insert(fault);
     }
 
     // ---- writes under way ---------------------------------------------------------------------
 
-    /// A flight has begun; it may be over.
+    /// Notes that a flight has begun. It may be over at once.
     pub fn depart<F: Fabric>(&mut self, fabric: &F, flight: StreamFlight) {
         self.sends[flight.send].flying += 1;
         if let From::SegmentSlot(place) = flight.from {
@@ -172,13 +172,13 @@ impl StreamCore {
 
     // ---- progress -----------------------------------------------------------------------------
 
-    /// Whether [`StreamCore::progress`] has anything to look at.
+    /// Returns true if [`StreamCore::progress`] has anything to look at.
     pub fn busy(&self) -> bool {
         let idle = self.flights.is_empty() && self.active.is_empty();
         !(idle && self.hungry.is_empty() && self.backlog.is_empty())
     }
 
-    /// Ends flights, takes segments in, hands freed tokens and places on. True if anything moved.
+    /// Ends flights, takes arrived segments, passes freed tokens and places on. Returns true if anything moved.
     pub fn progress<F: Fabric>(&mut self, fabric: &F) -> bool {
         let mut moved = false;
         let mut at = 0;
@@ -198,7 +198,7 @@ impl StreamCore {
         moved
     }
 
-    /// Lets sends go on that waited for a token, in their order, until there is none again.
+    /// Resumes sends that waited for a token, in their order, until there is no token left.
     fn resume<F: Fabric>(&mut self, fabric: &F) {
         while let Some(send) = self.backlog.pop_front() {
             self.sends[send].waits = false;
@@ -212,7 +212,7 @@ impl StreamCore {
 
     // ---- messages -----------------------------------------------------------------------------
 
-    /// Acts on an arrived message, which stays the caller's to give back.
+    /// Handles an arrived message. The caller returns its buffer to the fabric.
     pub fn handle<F: Fabric>(&mut self, fabric: &F, message: &ArrivedMessage) -> Outcome {
         let note = Note::decode(message.head).ok_or("message of unknown kind")?;
         let (peer, payload) = (message.peer, message.payload);
@@ -234,18 +234,18 @@ impl StreamCore {
     }
 }
 
-/// Bytes of piece `i` of what is left behind `base` of `len` bytes: offset and length.
+/// Returns offset and length of piece `i` of the part behind `base`, out of `len` bytes.
 pub fn piece(base: usize, unit: usize, i: usize, len: usize) -> (usize, usize) {
     let offset = base + i * unit;
     (offset, unit.min(len - offset))
 }
 
-/// Pieces of `len` bytes.
+/// Returns the number of pieces of `len` bytes.
 pub fn pieces(len: usize, unit: usize) -> usize {
     len.div_ceil(unit)
 }
 
-/// As much of `part` as lies inside of `buffer`.
+/// Returns the part of `buffer` at `offset`, `len` bytes long, clipped to the buffer.
 pub fn clip(buffer: Sge, offset: usize, len: usize) -> Sge {
     let start = offset.min(buffer.len());
     buffer.part(start, len.min(buffer.len() - start))

@@ -1,11 +1,11 @@
-//! Writes, and messages that the fabric keeps, that are under way.
+//! Flights: writes, and messages that the fabric has queued, under way.
 
 use weft_fabric::{Counter, Counters, Region};
 
 /// Memory that a write under way reads from.
 #[derive(Debug, Clone, Copy)]
 pub enum From {
-    /// The program's own, for as long as the request lasts.
+    /// The program's own memory, for as long as the request lasts.
     Program,
     Token(u16),
     /// A place where the segment was received.
@@ -13,7 +13,7 @@ pub enum From {
     Block(Region),
 }
 
-/// A write (or a message that the fabric keeps) under way.
+/// A write (or a message that the fabric has queued) under way.
 pub struct StreamFlight {
     pub counter: Counter,
     pub target: u64,
@@ -21,7 +21,7 @@ pub struct StreamFlight {
     pub send: u32,
 }
 
-/// Invariant: a counter that was taken belongs to one flight until that is over, or nothing flew; then it serves again.
+/// Invariant: a counter that was taken belongs to one flight until the flight is over, or did not begin; then it is used again.
 #[derive(Default)]
 pub struct StreamFlights {
     under_way: Vec<StreamFlight>,
@@ -33,18 +33,18 @@ impl StreamFlights {
         self.under_way.is_empty()
     }
 
-    /// A counter for a flight, and the value that will mean that it is over.
+    /// Returns a counter for a flight, and the value at which the flight is over.
     pub fn counter(&mut self, counters: &Counters) -> (Counter, u64) {
         let counter = self.idle.pop().unwrap_or_else(|| counters.allocate());
         (counter, counters.value(counter) + 1)
     }
 
-    /// Nothing flies, or nothing does any more, that the counter is for.
+    /// Returns a counter to the pool: its flight did not begin, or is over.
     pub fn give_back(&mut self, counter: Counter) {
         self.idle.push(counter);
     }
 
-    /// A flight has begun; it is handed back if it is over.
+    /// Begins a flight. Returns it if it is over already.
     pub fn begin(&mut self, counters: &Counters, flight: StreamFlight) -> Option<StreamFlight> {
         if counters.value(flight.counter) >= flight.target {
             self.idle.push(flight.counter);
@@ -54,7 +54,7 @@ impl StreamFlights {
         None
     }
 
-    /// The next flight that is over, from `at` on, where the next look begins.
+    /// Returns the next flight that is over, from `at` on. The next call continues there.
     pub fn next_over(&mut self, counters: &Counters, at: &mut usize) -> Option<StreamFlight> {
         while let Some(flight) = self.under_way.get(*at) {
             if counters.value(flight.counter) >= flight.target {

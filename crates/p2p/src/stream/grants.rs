@@ -1,4 +1,4 @@
-//! Where the next pieces of a message may be put: places for segments, the program's memory for blocks.
+//! Grants: memory for the next pieces of a message, which is places for segments, or the program's memory for blocks.
 
 use super::Mode;
 use super::core::{StreamCore, piece, pieces};
@@ -9,7 +9,7 @@ use crate::message::Outcome;
 use weft_fabric::{Fabric, FabricExt};
 
 impl StreamCore {
-    /// Asks for what a receive needs next, places for segments or for blocks; `first`: not again.
+    /// Requests the next memory of a receive, places or blocks. `first`: false if the receive has waited before.
     pub(super) fn want<F: Fabric>(&mut self, fabric: &F, index: u32, first: bool) {
         match self.receives[index].mode {
             Mode::Blocks => self.want_blocks(fabric, index),
@@ -29,7 +29,7 @@ impl StreamCore {
         let left = receive.pieces - receive.granted;
         let room = self.sizes.window.saturating_sub(receive.landings.len());
         let batch = PLACES.min(self.sizes.window.div_ceil(2));
-        // Not one head for each place.
+        // Places are granted in batches, not with one head for each place.
         if left == 0 || room < batch.min(left) {
             return;
         }
@@ -54,7 +54,7 @@ impl StreamCore {
         }
     }
 
-    /// Grants up to `most` places, as many as there are: their numbers, and how many.
+    /// Grants up to `most` places, as many as are available. Returns their numbers and their count.
     fn grant<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -89,7 +89,7 @@ impl StreamCore {
         (numbers, count)
     }
 
-    /// Tells a peer where a chunk is, once.
+    /// Tells a peer the address of a chunk, once.
     fn introduce<F: Fabric>(&mut self, fabric: &F, peer: usize, chunk: usize) {
         let address = self.places.chunk(chunk);
         let segment = self.sizes.segment as u64;
@@ -104,13 +104,13 @@ impl StreamCore {
         }
     }
 
-    /// Lets places stand ready for a peer's next message, as long as half of all is left for those
-    /// that are waited for.
+    /// Grants places in advance for a peer's next message, as long as half of all places are left for receives whose payload
+    /// is waited for.
     pub(super) fn stand<F: Fabric>(&mut self, fabric: &F, peer: usize) {
         let most = self.sizes.allowance.min(PLACES);
         let given = self.peer(fabric, peer).given;
         let count = most.saturating_sub(given).min(self.places.spare(&self.sizes));
-        // Not one head for each place.
+        // Places are granted in batches, not with one head for each place.
         if 2 * count >= most && count > 0 {
             let state = PlaceOwner::Standing(peer as u32);
             let (_, count) = self.grant(fabric, peer, STANDING, count, state);
@@ -118,12 +118,12 @@ impl StreamCore {
         }
     }
 
-    /// What a sender passes on has come.
+    /// Handles the notice that a relaying sender has its payload now.
     pub fn on_ready<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> Outcome {
         let named = |r: &StreamReceive| {
             r.live && r.mode != Mode::Small && (r.peer as usize, r.remote) == (peer, note.low)
         };
-        // Segments may overtake messages: a receive that is over needs nothing.
+        // Segments may overtake messages: if the receive is over already, nothing is needed.
         let Some(index) = self.receives.iter().position(named) else { return Ok(()) };
         let index = index as u32;
         self.receives[index].idle = false;
@@ -171,7 +171,7 @@ impl StreamCore {
         self.convert(fabric, index);
     }
 
-    /// The rest comes in segments, once no block is under way.
+    /// Switches the rest of the message to segments, once no block is under way.
     fn convert<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let receive = &mut self.receives[index];
         if !receive.landings.is_empty() {
@@ -187,7 +187,7 @@ impl StreamCore {
         self.want_segments(fabric, index);
     }
 
-    /// The sender could not write a block, nor will it write those behind.
+    /// Handles the refusal of a block: the sender could not write it, and will not write the blocks behind it.
     pub fn on_unable<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> Outcome {
         const WHAT: &str = "refusal of a block";
         if self.receives.get(note.low).is_none() || !self.active.contains(&note.low) {
@@ -215,8 +215,8 @@ impl StreamCore {
         Ok(())
     }
 
-    /// Gives places to those that have none, in the order in which they began to wait. Who gets none
-    /// stays in line, and may be one that others need not wait for.
+    /// Grants places to the receives that have none, in the order in which they began to wait. A receive that gets none
+    /// stays in line, but does not block the receives behind it.
     pub fn feed<F: Fabric>(&mut self, fabric: &F) {
         for _ in 0..self.hungry.len() {
             let Some(index) = self.hungry.pop_front() else { break };

@@ -1,38 +1,38 @@
 //! Registered memory: places where peers' segments land (receive tokens), segments to send from (send
-//! tokens), and flags for blocks. All of a process's communicators share them.
+//! tokens), and flags for blocks. All communicators of a process share them.
 //!
 //! ```text
 //!   a chunk of 8 places:   flag, flag, ... (a cache line each) | segment | segment | ...
 //! ```
-//! Memory comes by chunks when it is first needed, never more than the sizes say, and is kept.
+//! Memory is allocated by chunks at first need, never more than the sizes allow, and is kept.
 
 use super::StreamSizes;
 use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge};
 
-/// Places of a chunk.
+/// Number of places in a chunk.
 pub const CHUNK: usize = 8;
-/// Bytes of a cache line: a flag has one to itself.
+/// Size of a cache line, in bytes. Each flag has a line of its own.
 const LINE: usize = 64;
 
-/// Whose a place is.
+/// State and owner of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceOwner {
     Free,
-    /// This peer may write to it, whatever it sends next.
+    /// This peer may write its next segment there.
     Standing(u32),
-    /// A certain piece will come.
+    /// A certain piece is awaited there.
     Landing,
-    /// Received and copied, but still being sent on.
+    /// The segment was received and copied, but is still being relayed.
     Held,
 }
 
 struct Slot {
     memory: Sge,
     arrival: Counter,
-    /// What the flag will hold when the awaited segment is there; never repeats.
+    /// Value of the flag when the awaited segment has arrived; never repeats.
     stamp: u64,
     state: PlaceOwner,
-    /// Writes from it under way.
+    /// Number of writes from the place under way.
     readers: u32,
 }
 
@@ -42,12 +42,12 @@ pub struct SegmentPlaces {
     chunks: Vec<Region>,
     slots: Vec<Slot>,
     free: Vec<u16>,
-    /// There is no memory for more.
+    /// True if there is no memory for more chunks.
     exhausted: bool,
 }
 
 impl SegmentPlaces {
-    /// Takes a free place, of a new chunk if need be. `None`: all are in use.
+    /// Takes a free place, from a new chunk if needed. Returns `None` if all are in use.
     pub fn take<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -56,7 +56,7 @@ impl SegmentPlaces {
         if self.free.is_empty() && self.slots.len() + CHUNK <= self.most(sizes) {
             let region = match fabric.allocate(CHUNK * (LINE + sizes.segment)) {
                 Ok(region) => region,
-                // What there is must do.
+                // If memory runs out, the existing places have to suffice.
                 Err(_) if !self.slots.is_empty() => {
                     self.exhausted = true;
                     return Ok(None);
@@ -76,17 +76,17 @@ impl SegmentPlaces {
         Ok(self.free.pop())
     }
 
-    /// Places that there can be.
+    /// Returns the maximum number of places.
     pub fn most(&self, sizes: &StreamSizes) -> usize {
         if self.exhausted { self.slots.len() } else { sizes.slots }
     }
 
-    /// Places that could be taken.
+    /// Returns the number of places that could be taken.
     pub fn left(&self, sizes: &StreamSizes) -> usize {
         self.free.len() + (self.most(sizes) - self.slots.len())
     }
 
-    /// Places that may be given to those who do not fill them at once: all but half.
+    /// Returns the number of places that may be granted to senders that do not fill them at once: half of all places are reserved.
     pub fn spare(&self, sizes: &StreamSizes) -> usize {
         self.left(sizes).saturating_sub(self.most(sizes) / 2)
     }
@@ -95,12 +95,12 @@ impl SegmentPlaces {
         self.chunks.iter().map(|chunk| chunk.local.len()).sum()
     }
 
-    /// Where a chunk is, for peers.
+    /// Returns the address of a chunk, for peers.
     pub fn chunk(&self, chunk: usize) -> RemoteAddr {
         self.chunks[chunk].remote
     }
 
-    /// Gives a place to a peer; the stamp is what its flag must become.
+    /// Assigns a place to a peer. `stamp` is the value that its flag must reach.
     pub fn assign(&mut self, place: u16, state: PlaceOwner, stamp: u64) {
         let slot = &mut self.slots[usize::from(place)];
         (slot.state, slot.stamp) = (state, stamp);
@@ -114,7 +114,7 @@ impl SegmentPlaces {
         self.slots[usize::from(place)].state = state;
     }
 
-    /// Whether the awaited segment is there.
+    /// Returns true if the awaited segment has arrived.
     pub fn arrived<F: Fabric>(&self, fabric: &F, place: u16) -> bool {
         let slot = &self.slots[usize::from(place)];
         fabric.counters().value(slot.arrival) >= slot.stamp
@@ -124,19 +124,19 @@ impl SegmentPlaces {
         self.slots[usize::from(place)].memory
     }
 
-    /// A write from the place begins.
+    /// Notes that a write from the place begins.
     pub fn hold(&mut self, place: u16) {
         self.slots[usize::from(place)].readers += 1;
     }
 
-    /// A write from it is over. True if the place was waiting for that and is free.
+    /// Notes that a write from the place is over. Returns true if that was the last that kept the place from being free.
     pub fn unhold(&mut self, place: u16) -> bool {
         let slot = &mut self.slots[usize::from(place)];
         slot.readers -= 1;
         slot.readers == 0 && slot.state == PlaceOwner::Held && self.give(place)
     }
 
-    /// The place is not needed any more but for writes from it. True if it is free.
+    /// Gives the place up, except for writes from it. Returns true if it is free.
     pub fn give(&mut self, place: u16) -> bool {
         let slot = &mut self.slots[usize::from(place)];
         let free = slot.readers == 0;
@@ -148,7 +148,7 @@ impl SegmentPlaces {
     }
 }
 
-/// A place as its sender knows it.
+/// A place from the sender's view.
 #[derive(Debug, Clone, Copy)]
 pub struct SegmentSlot {
     pub at: RemoteAddr,
@@ -156,7 +156,7 @@ pub struct SegmentSlot {
     pub stamp: u64,
 }
 
-/// Place number `place` in the chunk at `chunk`.
+/// Returns the address of place `place` in the chunk at `chunk`.
 pub fn place_at(chunk: RemoteAddr, place: u16, stamp: u64, segment: usize) -> SegmentSlot {
     let i = usize::from(place) % CHUNK;
     SegmentSlot {
@@ -182,7 +182,7 @@ impl Tokens {
         if self.free.is_empty() && self.regions.len() < sizes.tokens {
             match fabric.allocate(sizes.segment) {
                 Ok(region) => self.regions.push(region),
-                // Those that are in use come back.
+                // If memory runs out, tokens in use will come back.
                 Err(_) if !self.regions.is_empty() => return Ok(None),
                 Err(fault) => return Err(fault),
             }
@@ -204,7 +204,7 @@ impl Tokens {
     }
 }
 
-/// Flags that say that a block has landed.
+/// Flags that show that a block has landed.
 #[derive(Default)]
 pub struct LandingFlags {
     flags: Vec<Flag>,
@@ -229,7 +229,7 @@ impl LandingFlags {
         self.flags.len() * LINE
     }
 
-    /// Flags that could be taken.
+    /// Returns the number of flags that could be taken.
     pub fn left(&self, sizes: &StreamSizes) -> usize {
         if self.flags.is_empty() { sizes.flags } else { self.free.len() }
     }

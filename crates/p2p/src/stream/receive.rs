@@ -1,4 +1,4 @@
-//! The receiving side: pieces taken in order and passed on, and what came too early.
+//! The receiving side: takes pieces in order, relays them, and keeps early messages.
 
 use super::Mode;
 use super::core::{Ended, StreamCore, clip, piece, pieces};
@@ -12,10 +12,10 @@ use crate::request::{ProcessRequests, RequestStage};
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge, Staging, Work};
 
-/// Where the next piece will be.
+/// Memory in which the next piece will land.
 #[derive(Clone, Copy)]
 pub enum Landing {
-    /// One that stood ready for the peer, or one that was granted for this message.
+    /// A place that was granted in advance (`stood`), or for this message.
     SegmentSlot {
         place: u16,
         stood: bool,
@@ -27,10 +27,10 @@ pub enum Landing {
     },
 }
 
-/// A receive, or a message that came before it.
+/// A receive, or a message that arrived before its receive.
 #[derive(Default)]
 pub struct StreamReceive {
-    /// Of the operation, once there is one.
+    /// Request of the operation, once there is one.
     request: u32,
     pub peer: u32,
     buffer: Option<Sge>,
@@ -42,27 +42,27 @@ pub struct StreamReceive {
     pub base: usize,
     pub unit: usize,
     pub pieces: usize,
-    /// Pieces that were given a place, and that were taken in.
+    /// Numbers of pieces that were given a place, and that were taken.
     pub granted: usize,
     pub drained: usize,
     pub landings: VecDeque<Landing>,
-    /// A small message that came early.
+    /// Payload of a small message that arrived early.
     pub saved: Option<Staging>,
-    /// Sends that pass it on.
+    /// Sends that relay the message.
     pub children: Vec<u32>,
-    /// It has no place, and waits for one.
+    /// True if the receive has no place, and waits for one.
     pub hungry: bool,
-    /// The sender passes on what it does not have yet: it gets nothing of the half of all places that
-    /// is for those who fill them at once.
+    /// True if the sender relays a payload that it does not have yet. Then the receive gets no place of the half that
+    /// is reserved for senders that fill places at once.
     pub idle: bool,
-    /// It is not over.
+    /// True if the receive is not over.
     pub live: bool,
-    /// No further blocks: segments, once the blocks under way are there.
+    /// True if no further blocks follow, but segments, once the blocks under way have arrived.
     pub converts: bool,
 }
 
 impl StreamReceive {
-    /// Bytes of the message that find no room.
+    /// Returns the number of bytes of the message that do not fit.
     fn lost(&self) -> u64 {
         self.len.saturating_sub(self.buffer().len()) as u64
     }
@@ -84,8 +84,8 @@ impl StreamCore {
         index
     }
 
-    /// The record of a message that has arrived, and whether its receive was there. It is looked for by the sender's place in
-    /// the fabric: all receives here name theirs.
+    /// Returns the record of an arrived message, and whether its receive was posted. The lookup uses the sender's rank in
+    /// the fabric, since all receives here name their sender.
     fn meet_posted(&mut self, peer: usize, note: Note) -> (u32, bool) {
         self.counts.lookups += 1;
         let (context, rank, tag) = (MatchingContext(note.first), peer as u32, note.low as Tag);
@@ -100,7 +100,7 @@ impl StreamCore {
         (request, false)
     }
 
-    /// The record of a receive, and whether its message was there.
+    /// Returns the record of a receive, and whether its message had arrived.
     fn meet_arrived(&mut self, from: MessageTarget) -> (u32, bool) {
         self.counts.lookups += 1;
         let MessageTarget { context, peer, tag, .. } = from;
@@ -115,7 +115,7 @@ impl StreamCore {
         (index, false)
     }
 
-    /// Starts a receive into `buffer`, which `children` pass on: its request.
+    /// Starts a receive into `buffer`, which the sends `relay` pass on. Returns its request.
     pub fn irecv<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -173,13 +173,13 @@ impl StreamCore {
         Ok(())
     }
 
-    /// A small message meets its receive: on to those it is passed on to, and in.
+    /// Delivers a small message to its receive: sends it to the children, and copies it into the buffer.
     fn deliver<F: Fabric>(&mut self, fabric: &F, index: u32, payload: Sge) {
         let children = std::mem::take(&mut self.receives[index].children);
         let buffer = self.receives[index].buffer();
         for &child in &children {
             let to = self.known(self.sends[child].to.peer);
-            // What the fabric might keep must lie where it stays, and so must what needs a place.
+            // `payload` is temporary. A message that the fabric might queue, or that needs a place, must be sent from the buffer.
             let (len, next) = (payload.len(), to.held.front() == Some(&child));
             let at_once = len <= to.inline && to.has_credit(self.sizes.credit, len);
             if next && at_once && len == buffer.len() {
@@ -206,7 +206,7 @@ impl StreamCore {
         self.finish_receive(fabric, index);
     }
 
-    /// Everything is here, and the last of it goes on.
+    /// Finishes a receive whose payload is all here, and relays the rest of it.
     fn finish_receive<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let children = std::mem::take(&mut self.receives[index].children);
         for &child in &children {
@@ -263,7 +263,7 @@ impl StreamCore {
         Ok(())
     }
 
-    /// A message of pieces meets its receive.
+    /// Begins the transfer of a message of pieces, which has met its receive.
     fn begin<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let receive = &self.receives[index];
         if receive.mode == Mode::Blocks && receive.lost() > 0 {
@@ -278,7 +278,7 @@ impl StreamCore {
         }
     }
 
-    /// Takes the pieces in that are there, in order. True if there was one.
+    /// Takes the pieces that have arrived, in order. Returns true if there was one.
     pub fn drain<F: Fabric>(&mut self, fabric: &F, index: u32) -> bool {
         let mut any = false;
         while let Some(&landing) = self.receives[index].landings.front() {
@@ -320,7 +320,7 @@ impl StreamCore {
         any
     }
 
-    /// A segment has arrived: on to those who wait for it, straight from where it lies, and into the
+    /// Takes an arrived segment: relays it to the children that wait for it, straight from its place, and copies it into the
     /// program's memory.
     fn take_segment<F: Fabric>(
         &mut self,
@@ -338,8 +338,8 @@ impl StreamCore {
             let same = send.mode == Mode::Segments
                 && send.base + send.next * send.unit == offset
                 && (offset + len == whole.len() || len == send.unit);
-            // One that has no place now gets it from the program's memory later: nothing that is
-            // needed for other messages waits for a receiver.
+            // A child without a place now is served from the program's memory later: a place that other
+            // messages need must not wait for a receiver.
             if same && send.next < send.pieces && !send.waits && !send.places.is_empty() {
                 let source = if whole.is_phantom() { Sge::phantom(len) } else { memory };
                 if self.write(fabric, child, source, From::SegmentSlot(place)) {
@@ -355,7 +355,7 @@ impl StreamCore {
         self.places.give(place);
     }
 
-    /// So many bytes from the start are there to be passed on.
+    /// Relays the first `ready` bytes, which have arrived.
     fn pass_on<F: Fabric>(&mut self, fabric: &F, index: u32, ready: usize) {
         for i in 0..self.receives[index].children.len() {
             let child = self.receives[index].children[i];

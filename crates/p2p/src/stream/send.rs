@@ -1,4 +1,4 @@
-//! The sending side: small messages at once, segments into places, blocks written where they belong.
+//! The sending side: small messages at once, segments into places, blocks into the receiver's memory.
 
 use super::Mode;
 use super::core::{Ended, StreamCore, piece, pieces};
@@ -15,40 +15,40 @@ use weft_fabric::{
 /// A send under way.
 #[derive(Default)]
 pub struct Send {
-    /// Of the operation.
+    /// Request of the operation.
     pub request: u32,
     pub to: MessageTarget,
     pub data: Option<Sge>,
     pub mode: Mode,
-    /// Where pieces begin to be counted: what lies before went in blocks.
+    /// Offset from which pieces are counted: the bytes before went in blocks.
     pub base: usize,
     /// Bytes of a piece.
     pub unit: usize,
-    /// Pieces, and the next to be written.
+    /// Number of pieces, and index of the next to be written.
     pub pieces: usize,
     pub next: usize,
-    /// Bytes from the start that are there to be sent: less than all while a message is passed on.
+    /// Bytes from the start that may be sent: less than all while a message is relayed.
     pub ready: usize,
-    /// It is held back behind others; and whether all of what it passes on is there.
+    /// `held`: the send is held back behind others. `come`: all of the relayed payload is here.
     held: bool,
     come: bool,
-    /// Granted places that are not written to yet.
+    /// Granted places that have not been written yet.
     pub places: VecDeque<SegmentSlot>,
-    /// Writes under way.
+    /// Number of writes under way.
     pub flying: usize,
-    /// The block that was exposed ahead.
+    /// The block that was exposed in advance, with its number.
     exposed: Option<(usize, Region)>,
-    /// The receiver's request, as far as it is known.
+    /// The receiver's request, once it is known.
     remote: u32,
-    /// It stands in the backlog.
+    /// True if the send is in the backlog.
     pub waits: bool,
-    /// A block could not be written; what the receiver said before it knew counts for nothing.
+    /// True if a block could not be written. Addresses that the receiver sent before it knew this are ignored.
     unable: bool,
-    /// It passes on what was not there when it was announced, and the receiver does not know better.
+    /// True if the relayed payload was not here when the send was announced, and the receiver has not been told otherwise.
     relayed: bool,
-    /// It is under way.
+    /// True if the send is under way.
     live: bool,
-    /// A receive passes its message on by it, and knows it by its number.
+    /// True if a receive relays its message by this send, and still knows its number.
     fed: bool,
 }
 
@@ -59,7 +59,7 @@ impl Send {
 }
 
 impl StreamCore {
-    /// A record, and a request, for a send of `data`, of which `ready` bytes are there.
+    /// Opens a record and a request for a send of `data`, of which the first `ready` bytes are here.
     fn open_send<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -77,7 +77,7 @@ impl StreamCore {
         index
     }
 
-    /// Starts a send: its request; `None` when it is over already.
+    /// Starts a send. Returns its request, or `None` if it is over already.
     pub fn isend<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -104,14 +104,14 @@ impl StreamCore {
         Some(request)
     }
 
-    /// Whether so many bytes may go as one small message, which is counted then.
+    /// Charges the credit if `len` bytes may go as one small message. Returns true if so.
     fn takes_credit<F: Fabric>(&mut self, fabric: &F, peer: usize, len: usize) -> bool {
         let most = self.sizes.credit;
         self.peer(fabric, peer).takes_credit(most, len)
     }
 
-    /// Starts to pass on what will come into `data`, message by message of the receive that feeds it.
-    /// A short one is sent when it is there, by the credit of that time; what comes behind it is held
+    /// Starts to relay the payload that will arrive in `data`, as the receive that feeds the send gets it.
+    /// A short message is sent when it has arrived, by the credit of that time. Messages behind it are held
     /// back as well, so that nothing overtakes it.
     pub fn announce_relay<F: Fabric>(
         &mut self,
@@ -132,12 +132,12 @@ impl StreamCore {
         index
     }
 
-    /// All of a message that is passed on is in its place.
+    /// Notes that all of a relayed message is in its buffer.
     pub fn relay_come<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let send = &mut self.sends[index];
         let peer = send.to.peer;
         (send.ready, send.come) = (send.data().len(), true);
-        // Others may have waited behind it.
+        // Other messages may have waited behind it.
         while let Some(&first) = self.peer(fabric, peer).held.front()
             && self.sends[first].come
         {
@@ -152,8 +152,8 @@ impl StreamCore {
         }
     }
 
-    /// Sends the first message that was held back for a peer: a small one from where it is, others begin
-    /// to be sent from their places.
+    /// Sends the first message that was held back for a peer: a small message from `from`, larger messages are announced
+    /// and sent from their buffers.
     pub fn send_held<F: Fabric>(&mut self, fabric: &F, index: u32, from: Sge) {
         let to = self.sends[index].to;
         let first = self.peer(fabric, to.peer).held.pop_front();
@@ -175,7 +175,7 @@ impl StreamCore {
         self.depart(fabric, StreamFlight { counter, target, from: From::Program, send: index });
     }
 
-    /// Opens a message of several pieces, with what it needs of places: the early request.
+    /// Announces a message of several pieces, with the places that it needs: the early request.
     fn announce<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let Send { to, ready, .. } = self.sends[index];
         let data = self.sends[index].data();
@@ -211,13 +211,13 @@ impl StreamCore {
         let payload = [data.len() as u64, pack(&numbers), send.unit as u64];
         note.send(fabric, to.peer, &payload);
         if blocks && !entry.synchronous {
-            // While the announcement travels.
+            // The registration overlaps with the announcement.
             self.expose_ahead(fabric, index);
         }
         self.push(fabric, index);
     }
 
-    /// Registers the next block, if it is there.
+    /// Registers the next block, if its payload is here.
     fn expose_ahead<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let send = &mut self.sends[index];
         if send.next >= send.pieces || send.exposed.is_some() {
@@ -231,7 +231,7 @@ impl StreamCore {
         }
     }
 
-    /// Writes as many pieces as there are data, places and tokens for.
+    /// Writes as many pieces as payload, places and tokens allow.
     pub fn push<F: Fabric>(&mut self, fabric: &F, index: u32) {
         loop {
             let send = &mut self.sends[index];
@@ -257,7 +257,7 @@ impl StreamCore {
             } else if send.mode == Mode::Blocks {
                 match send.exposed.take() {
                     Some((_, region)) => From::Block(region),
-                    // What the fabric does with memory that cannot be exposed is its own affair.
+                    // If the memory cannot be exposed, the fabric handles it by its own means.
                     None => fabric.expose(part).map_or(From::Program, From::Block),
                 }
             } else {
@@ -288,7 +288,7 @@ impl StreamCore {
         }
     }
 
-    /// Writes the next piece of a send, which lies in `source`, into its next place.
+    /// Writes the next piece of a send, which lies in `source`, into its next place. Returns true if it was posted.
     pub fn write<F: Fabric>(&mut self, fabric: &F, index: u32, source: Sge, from: From) -> bool {
         let (counter, target) = self.flights.counter(fabric.counters());
         let send = &mut self.sends[index];
@@ -313,7 +313,7 @@ impl StreamCore {
                         | FaultCause::NoRoom { .. }
                 ) && send.mode == Mode::Blocks =>
             {
-                // The program's memory cannot be reached after all: segments can.
+                // If the program's memory cannot be reached after all, the message goes on in segments.
                 send.places.clear();
                 send.unable = true;
                 let note = Note::new(StreamKind::Unable, send.remote, send.next as u64, 0);
@@ -353,7 +353,7 @@ impl StreamCore {
 
     // ---- what receivers say -------------------------------------------------------------------
 
-    /// The send that `peer` names, if it is under way to it.
+    /// Returns the send that `peer` names, if it is under way to `peer`.
     fn named(&mut self, peer: usize, index: u32) -> Option<&mut Send> {
         let known = self.sends.get(index).is_some();
         let send = known.then(|| &mut self.sends[index])?;
@@ -388,7 +388,7 @@ impl StreamCore {
             if send.mode != Mode::Segments || send.next + send.places.len() + count > send.pieces {
                 return Err(WHAT);
             }
-            // All that was written is over, and nothing could follow it.
+            // Stalled: all written pieces are over, and there was no place for the next.
             let stalled = send.places.is_empty() && send.flying == 0 && send.next > 0;
             self.counts.stalls += u64::from(stalled);
         }
@@ -450,7 +450,7 @@ impl StreamCore {
         Ok(())
     }
 
-    /// The receiver has no use for the message, which is longer than what it expected.
+    /// Handles the refusal of a message that is longer than the receive.
     pub fn on_finish<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> Outcome {
         let send = self.named(peer, note.low).ok_or("end of a message")?;
         if let Some((_, region)) = send.exposed.take() {

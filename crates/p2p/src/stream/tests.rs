@@ -1,4 +1,4 @@
-//! Streams by themselves: a process sends to itself.
+//! Tests of streams without an endpoint: a process sends to itself.
 
 use super::pool::{CHUNK, PlaceOwner, SegmentPlaces, Tokens};
 use super::*;
@@ -53,7 +53,7 @@ impl Alone {
         self.stream.relay(fabric, operations, (to(tag), into.sge()), on, |send| sends.push(send))
     }
 
-    /// Moves on until nothing moves.
+    /// Drives progress until nothing moves.
     fn settle(&mut self) {
         let (fabric, operations) = (&self.transport.fabric, &mut self.operations);
         for _ in 0..1000 {
@@ -72,7 +72,7 @@ impl Alone {
         over.then(|| self.operations.close(&self.transport, id, |_| panic!("no word")))
     }
 
-    /// Whether every record and request was given back.
+    /// Returns true if every record and request was given back.
     fn holds_nothing(&self) -> bool {
         let core = self.stream.core.as_ref().expect("used");
         let spare = 1;

@@ -1,4 +1,4 @@
-//! What travels: the 24-byte head of every message of a stream, and small payloads of numbers.
+//! Wire format: the 24-byte head of every message of a stream, and small payloads of numbers.
 //!
 //! ```text
 //!   word 0   kind (8) | count (8) | mode (8) | unused (8) | tag or request (32)
@@ -8,17 +8,17 @@
 use crate::message::MessageTarget;
 use weft_fabric::{Fabric, FabricExt, Head, PostOutcome, RemoteAddr, Sge};
 
-/// Kinds of message. Their numbers lie beyond those of point-to-point messages.
+/// Kinds of message. Their numbers lie above those of point-to-point messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum StreamKind {
     /// A whole message. Tag; word 1: context.
     Small = 0x60,
-    /// A message is about to come, and its request for places: the early request. Tag, mode, count of
-    /// segments that go into places granted before; word 1: context; word 2: request of the sender.
+    /// Announcement of a message, with a request for places: the early request. Tag, mode, count of
+    /// segments that go into places granted in advance; word 1: context; word 2: request of the sender.
     /// Payload: length, those places, bytes of a piece.
     Open = 0x61,
-    /// Where places of segments are. Word 1: number of the chunk. Payload: its address.
+    /// Address of a chunk of places. Word 1: number of the chunk. Payload: its address.
     Chunk = 0x62,
     /// Places for a message's next segments: request of the sender (or [`STANDING`]), count; word 1:
     /// places; word 2: their stamp.
@@ -30,24 +30,24 @@ pub enum StreamKind {
     Convert = 0x65,
     /// The sender cannot write this block. Request of the receiver; word 1: number of the block.
     Unable = 0x66,
-    /// The message is not wanted. Request of the sender.
+    /// Refusal of a message. Request of the sender.
     Finish = 0x67,
-    /// Word 1: small messages of this peer released so far.
+    /// Credit. Word 1: small messages of this peer released so far.
     Credit = 0x68,
-    /// What is passed on has come, and waits for places. Request of the sender, of an Open.
+    /// Notice that a relayed payload is here, and waits for places. Request of the sender, of an Open.
     Ready = 0x69,
 }
 
-/// In place of a number: places for whatever comes next.
+/// Mark in place of a request: the places are for any next message.
 pub const STANDING: u32 = u32::MAX;
 
-/// Beside the mode of an Open: the sender does not have the payload yet, it passes it on.
+/// Flag in the mode of an Open: the sender does not have the payload yet, because it relays the message.
 pub const RELAYED: u8 = 0x80;
 
-/// Most places that one head names.
+/// Maximum number of places that one head names.
 pub const PLACES: usize = 4;
 
-/// Whether a head is one of ours.
+/// Returns true if a head belongs to a stream.
 #[inline]
 pub fn is_ours(head: &Head) -> bool {
     kind_of(head.0[0]).is_some()
@@ -67,7 +67,7 @@ pub struct Note {
     pub kind: StreamKind,
     pub count: u8,
     pub mode: u8,
-    /// Tag, or a request of whom it is sent to.
+    /// Tag, or a request of the receiving process.
     pub low: u32,
     pub first: u64,
     pub second: u64,
@@ -78,7 +78,7 @@ impl Note {
         Note { kind, count: 0, mode: 0, low, first, second }
     }
 
-    /// The first of a message to where `to` says.
+    /// Returns the first head of a message to `to`.
     pub fn to(kind: StreamKind, to: MessageTarget, second: u64) -> Note {
         Note::new(kind, to.tag as u32, to.context.0, second)
     }
@@ -97,23 +97,25 @@ impl Note {
         Some(Note { kind: kind_of(word)?, count, mode, low, first, second })
     }
 
-    /// Sends it with a few words, which the fabric copies at once. It wakes a peer's helper, too.
+    /// Sends the head with a few words, which the fabric copies at once. Wakes the peer's helper, too.
     pub fn send<F: Fabric>(self, fabric: &F, peer: usize, words: &[u64]) {
         let mut bytes = [0; 8 * WORDS];
         for (at, word) in bytes.chunks_exact_mut(8).zip(words) {
             at.copy_from_slice(&word.to_ne_bytes());
         }
-        // SAFETY: an inline payload is copied before `send` returns.
+        // SAFETY: `bytes` holds `8 * words.len()` bytes and outlives the call, and `send_solicited` copies an inline
+        // payload before it
+        // returns.
         let payload = unsafe { Sge::new(bytes.as_mut_ptr(), 8 * words.len()) };
         let posted = fabric.send_solicited(peer, self.encode(), payload, None);
         debug_assert_eq!(posted, PostOutcome::Done, "an inline payload is copied at once");
     }
 }
 
-/// Most words of a payload: what every fabric takes inline.
+/// Maximum number of words of a payload: every fabric takes this many inline.
 const WORDS: usize = 2 * RemoteAddr::WORDS;
 
-/// The words of a payload; `None` if there are too few.
+/// Reads the words of a payload. Returns `None` if there are too few.
 pub fn words<const N: usize>(payload: Sge) -> Option<[u64; N]> {
     let mut bytes = [0; 8 * WORDS];
     let len = 8 * N;
@@ -125,12 +127,12 @@ pub fn words<const N: usize>(payload: Sge) -> Option<[u64; N]> {
     Some(std::array::from_fn(word))
 }
 
-/// Numbers of places in one word.
+/// Packs numbers of places into one word.
 pub fn pack(places: &[u16]) -> u64 {
     places.iter().rev().fold(0, |word, &place| word << 16 | u64::from(place))
 }
 
-/// Number `i` in such a word.
+/// Returns number `i` of a packed word.
 pub fn unpack(word: u64, i: usize) -> u16 {
     (word >> (16 * i)) as u16
 }

@@ -1,4 +1,4 @@
-//! Explored under many schedules, with a fifth of the datagrams lost and some repeated.
+//! Exploration under many schedules, with a fifth of the datagrams lost and some repeated.
 
 use super::Planted;
 use super::host::{LIMITS, Member};
@@ -17,7 +17,7 @@ fn run<P: Future<Output = Result<u64, String>> + 'static>(
     explore(machine, SimOptions::new(4), 0..SEEDS, program).map(|explored| explored.seeds)
 }
 
-/// All is well as it is, and the planted error is found.
+/// Checks that the right form passes under all schedules, and that the planted error is found.
 fn check<P: Future<Output = Result<u64, String>> + 'static>(
     planted: Planted,
     program: impl Fn(Sim, Planted) -> P,
@@ -91,7 +91,7 @@ fn a_broadcast_after_which_the_root_forgets() {
     check(Planted::DeafRoot, mixed);
 }
 
-/// The same, repaired by multicast, which may be lost again.
+/// The same errors, with repair by multicast, which may be lost again.
 #[test]
 fn repairs_by_multicast() {
     const AGAIN: MulticastLimits = MulticastLimits { repair: Repair::Multicast, ..LIMITS };

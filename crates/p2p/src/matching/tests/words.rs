@@ -1,4 +1,4 @@
-//! Words of sends that may be cancelled: both ends in one process.
+//! Cancel words: both ends in one process.
 
 use crate::alone::{next, transport};
 use crate::envelope::MessageKind;
@@ -14,7 +14,7 @@ fn of_receiver_and_canceller_one_has_the_message() {
     for request in [7, 8, 9] {
         assert!(words.open(&transport, 0, request));
     }
-    // Told once, however many words.
+    // The address is sent once, however many words are opened.
     let (e, message) = next(&transport).unwrap();
     assert_eq!(e.kind, MessageKind::CancelWords);
     assert!(words.on_words(0, false, e, message.payload).is_err(), "who is far sees no words");

@@ -1,4 +1,4 @@
-//! The parts that payloads go through, each by itself: a process sends to itself.
+//! The parts through which payloads go, each tested without the others: a process sends to itself.
 
 use crate::alone::{next, transport};
 use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource};
@@ -64,7 +64,7 @@ impl Parts {
         in_flight.offer(transport, operations, matching, what, (protocol, false))
     }
 
-    /// Acts on all messages of a rendezvous that are there: their kinds.
+    /// Handles all arrived messages of a rendezvous. Returns their kinds.
     fn act(&mut self) -> Vec<MessageKind> {
         let Parts { transport, operations, in_flight, matching } = self;
         let mut kinds = Vec::new();
@@ -104,7 +104,7 @@ fn bytes(of: &Staging) -> Vec<u8> {
     bytes
 }
 
-/// Sends 5000 bytes to itself by `protocol`: the kinds of message that this takes.
+/// Sends 5000 bytes to itself by `protocol`. Returns the kinds of message used.
 fn moved(protocol: MessageProtocol) -> Vec<MessageKind> {
     let mut parts = Parts::new(LIMITS);
     let (from, into) = (parts.payload(5000), parts.transport.staging.take(5000));
@@ -129,7 +129,7 @@ fn an_offer_is_read_or_written_and_both_ends_hear_of_the_end() {
 #[test]
 fn a_staged_payload_frees_its_sender_and_its_place() {
     let mut parts = Parts::new(LIMITS);
-    // More payloads than the pool has places for at once.
+    // There are more payloads than the pool has places at once.
     for round in 0..200 {
         let (from, into) = (parts.payload(20_000), parts.transport.staging.take(20_000));
         let Parts { transport, operations, in_flight, .. } = &mut parts;
