@@ -1,5 +1,5 @@
-//! Access to the memory of ranks: put, get, accumulate and their like (MPI 5.0, section 12.3), what is in flight of them, and
-//! its completion.
+//! Access to the memory of ranks: put, get, accumulate and similar operations (MPI 5.0, section 12.3), the operations in
+//! flight, and their completion.
 //!
 //! ```text
 //!   put_get.rs                MPI_Put, get: by the reach of the place they act on
@@ -13,8 +13,8 @@
 //!   in_flight.rs              operations that were issued, and their completion
 //!   immediates.rs             those that the target's adapter counts
 //! ```
-//! Contract: an operation enters its epoch, finds its place and is issued; it is over when its call returns, or once
-//! [`WindowAccess::drain`] says so. Nothing here opens or ends an epoch.
+//! Contract: an operation enters its epoch, finds its place and is issued. It is over when its call returns, or once
+//! [`WindowAccess::drain`] has returned. Nothing here opens or ends an epoch.
 
 mod accumulate;
 pub mod accumulate_protocol;
@@ -40,7 +40,7 @@ use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_process::Error;
 
-/// What one process does on the memory of a window.
+/// Operations of one process on the memory of a window.
 pub struct WindowAccess<F: Fabric> {
     core: Rc<WindowCore<F>>,
     control: Rc<WindowControl<F>>,
@@ -52,7 +52,7 @@ pub struct WindowAccess<F: Fabric> {
 }
 
 impl<F: Fabric> WindowAccess<F> {
-    /// Nothing is under way.
+    /// Creates the part without operations under way.
     pub fn new(
         core: Rc<WindowCore<F>>,
         control: Rc<WindowControl<F>>,
@@ -64,17 +64,17 @@ impl<F: Fabric> WindowAccess<F> {
         WindowAccess { core, control, memory, locks, in_flight, deferred, immediates }
     }
 
-    /// What was issued.
+    /// Returns the issued operations.
     pub fn in_flight(&self) -> &WindowFlights<F> {
         &self.in_flight
     }
 
-    /// Puts that the targets' adapters count.
+    /// Returns the puts that the targets' adapters count.
     pub fn immediates(&self) -> &EpochImmediates {
         &self.immediates
     }
 
-    /// Waits until what was issued to a rank is over there, and here.
+    /// Waits until all operations issued to a rank are over there, and here.
     pub async fn drain(&self, rank: usize) -> Result<(), Error> {
         self.drain_to(rank, u64::MAX).await
     }
@@ -84,10 +84,10 @@ impl<F: Fabric> WindowAccess<F> {
         self.in_flight.drain(rank, number).await
     }
 
-    /// Waits for all that was issued.
+    /// Waits for all issued operations.
     pub async fn drain_all(&self) -> Result<(), Error> {
         loop {
-            // It stays in the list until all is over: another thread may ask for the same.
+            // The rank stays in the list until its operations are over, because another thread may wait for it, too.
             let Some(rank) = self.in_flight.any_touched() else { return Ok(()) };
             self.drain(rank).await?;
             self.in_flight.untouch(rank);
@@ -99,15 +99,15 @@ impl<F: Fabric> WindowAccess<F> {
         self.drain_to(issued.rank, issued.number).await
     }
 
-    /// Whether it is over by now.
+    /// Returns true if the operation is over by now.
     pub fn is_over(&self, issued: Issued) -> bool {
         self.in_flight.has_settled(issued.rank, issued.number) || self.is_idle(issued.rank)
     }
 
-    /// Nothing is under way to a rank.
+    /// Returns true if nothing is under way to a rank.
     #[inline(always)]
     pub fn is_idle(&self, rank: usize) -> bool {
-        // Where memory is mapped, nothing ever is.
+        // If memory is mapped, operations are over at once, and no rank is ever touched.
         self.in_flight.is_untouched()
             || (self.in_flight.is_idle(rank) && self.deferred.is_empty(rank))
     }

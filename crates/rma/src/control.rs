@@ -1,5 +1,5 @@
-//! What the ranks of a window tell each other beside the data: words of one rank that the others write and add to without it,
-//! and messages that ask it to do what nobody else can.
+//! Control information that the ranks of a window exchange apart from the data: words of one rank that other ranks write
+//! and add to without its help, and requests for operations that only the rank itself can carry out.
 //!
 //! ```text
 //!   layout.rs           which word is where: locks, the table of attached memory, flags of epochs
@@ -9,10 +9,10 @@
 //!   request.rs          what a target-assisted request says
 //!   messages.rs         how it is sent and answered, and how a rank serves others
 //! ```
-//! They are what MPI leaves to the library of sections 12.5 (synchronization) and 12.7.3 (progress).
+//! They implement what MPI leaves to the library in sections 12.5 (synchronization) and 12.7.3 (progress).
 //!
-//! Contract: a word is written by whoever the layout says and never goes back. Nothing here knows an epoch or a window's
-//! memory; what a request does is carried out by whoever serves (`access/target_assisted.rs`).
+//! Contract: a word is written only by the ranks that the layout names, and never decreases. Nothing here knows an epoch
+//! or a window's memory; the service carries requests out (`access/target_assisted.rs`).
 
 pub mod layout;
 pub mod messages;
@@ -29,12 +29,12 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, FabricExt, Fault, PeerWords, RemoteAddr, RemoteFlag, Sge};
 
-/// One rank's control words.
+/// Control words of one rank.
 struct Remote {
     at: RemoteAddr,
-    /// Rails that have words of their own among them; at least 1.
+    /// Number of rails, at least 1; each but the first has words of its own.
     rails: usize,
-    /// Themselves, if this process sees them.
+    /// The words themselves, if this process sees them.
     seen: OnceCell<Option<PeerWords>>,
 }
 
@@ -43,12 +43,12 @@ pub struct WindowControl<F: Fabric> {
     core: Rc<WindowCore<F>>,
     own: OwnWords<F>,
     ranks: Box<[Remote]>,
-    /// Answers that were asked for: their tags ([`messages`]).
+    /// Number of the next answer's tag ([`messages`]).
     answers: Cell<i32>,
 }
 
 impl<F: Fabric> WindowControl<F> {
-    /// `ranks`: where each rank's control words are, and how many rails have words there.
+    /// Creates the part. `ranks`: the address of each rank's control words, and the number of rails with words there.
     pub fn new(
         core: Rc<WindowCore<F>>,
         own: OwnWords<F>,
@@ -58,29 +58,29 @@ impl<F: Fabric> WindowControl<F> {
         WindowControl { core, own, ranks: ranks.map(remote).collect(), answers: Cell::new(0) }
     }
 
-    /// This rank's.
+    /// Returns this rank's control words.
     pub fn own(&self) -> &OwnWords<F> {
         &self.own
     }
 
-    /// Ranks of the window.
+    /// Returns the number of ranks of the window.
     #[inline]
     pub fn size(&self) -> usize {
         self.ranks.len()
     }
 
-    /// This rank in the window.
+    /// Returns this rank in the window.
     #[inline]
     pub fn rank(&self) -> usize {
         self.core.rank()
     }
 
-    /// Rails that have words of their own at a rank.
+    /// Returns the number of rails with words at a rank.
     pub fn rails(&self, rank: usize) -> usize {
         self.ranks[rank].rails
     }
 
-    /// The control words of a rank, if this process sees them.
+    /// Returns the control words of a rank, if this process sees them.
     #[inline(always)]
     pub fn seen(&self, rank: usize) -> Option<&PeerWords> {
         match self.ranks[rank].seen.get() {
@@ -97,7 +97,7 @@ impl<F: Fabric> WindowControl<F> {
         seen.get_or_init(look).as_ref()
     }
 
-    /// Adds to a rank's word; what it was.
+    /// Adds to a rank's word. Returns the former value.
     pub async fn add(&self, rank: usize, index: usize, operand: u64) -> Result<u64, Fault> {
         if let Some(words) = self.seen(rank) {
             return Ok(remote_atomics::add_seen(&words[index], operand));
@@ -106,7 +106,7 @@ impl<F: Fabric> WindowControl<F> {
         remote_atomics::add(self.core.endpoint(), peer, at, operand).await
     }
 
-    /// Replaces a rank's word if it is `old`; what it was.
+    /// Replaces a rank's word if it is `old`. Returns the former value.
     pub async fn swap(&self, rank: usize, index: usize, old: u64, new: u64) -> Result<u64, Fault> {
         if let Some(words) = self.seen(rank) {
             return Ok(remote_atomics::swap_seen(&words[index], old, new));
@@ -115,7 +115,7 @@ impl<F: Fabric> WindowControl<F> {
         remote_atomics::swap(self.core.endpoint(), peer, at, old, new).await
     }
 
-    /// Reads `count` words of a rank from `index` on, in no order with what others write.
+    /// Reads `count` words of a rank from `index` on, unordered with respect to writes of other ranks.
     pub async fn read(&self, rank: usize, index: usize, count: usize) -> Result<Vec<u64>, Fault> {
         let (peer, at) = self.find(rank, index);
         remote_atomics::read(self.core.endpoint(), peer, at, count).await
@@ -125,29 +125,29 @@ impl<F: Fabric> WindowControl<F> {
         (self.core.peer(rank), word(self.ranks[rank].at, index))
     }
 
-    /// The counter of this rank's own flag that `index` tells it by.
+    /// Returns the counter of this rank's own flag `index` in `table`.
     pub fn flag(&self, table: ControlTable, index: usize) -> Counter {
         self.own.flag(table, index)
     }
 
-    /// Waits until one of this rank's flags has come to `value`.
+    /// Waits until one of this rank's flags has reached `value`.
     pub async fn until(&self, flag: Counter, value: u64) -> Result<(), Fault> {
         self.core.endpoint().until(flag, value).await
     }
 
-    /// What a rank says cannot be.
+    /// Returns the fault of a rank that sent an impossible value.
     #[cold]
     pub fn corrupt(&self, rank: usize, what: &'static str) -> Fault {
         Fault::corrupt(self.core.peer(rank), what)
     }
 
-    /// Word `index` of one of a rank's tables, as this process writes it.
+    /// Returns word `index` of a table of another rank as a flag, which this process writes.
     pub fn remote_flag(&self, rank: usize, table: ControlTable, index: usize) -> RemoteFlag {
         let at = word(self.ranks[rank].at, table.word(self.ranks.len(), index));
         RemoteFlag { at, waking: true }
     }
 
-    /// Writes this rank's word of one of a rank's tables, which may sleep for it.
+    /// Writes this rank's word of a table of another rank. Wakes that rank.
     pub fn tell(
         &self,
         rank: usize,
@@ -160,7 +160,7 @@ impl<F: Fabric> WindowControl<F> {
         fabric.write_flag(peer, Sge::EMPTY, flag.at, flag, value, None)
     }
 
-    /// Wakes a rank that may sleep while it looks for a change of words.
+    /// Wakes a rank that may sleep while it waits for a change of words.
     #[cold]
     pub fn ring(&self, rank: usize) {
         if rank == self.rank() {
@@ -169,7 +169,7 @@ impl<F: Fabric> WindowControl<F> {
         let Some(remote) = self.ranks.get(rank) else { return };
         let bell = RemoteFlag { at: word(remote.at, BELL), waking: true };
         let (fabric, nothing) = (self.core.fabric(), Sge::EMPTY);
-        // Who cannot be rung has ended: the fault is found by whoever waits for it.
+        // A rank that cannot be rung has ended. Whoever waits for that rank finds the fault.
         let _ = fabric.write_flag(self.core.peer(rank), nothing, bell.at, bell, 1, None);
     }
 }
@@ -185,7 +185,7 @@ mod tests {
     use crate::testing::{AINT, ALL, Numbers, Program, end, numbers, parts, run_at, ty};
     use weft_process::{Comm, class};
 
-    /// Words are added to, replaced and read, and flags are heard, at every rank by every other one.
+    /// Words are added to, replaced and read, and flags are heard, at every rank by every other rank.
     #[derive(Clone, Copy)]
     struct Words;
 
@@ -221,7 +221,7 @@ mod tests {
         ALL.into_iter().for_each(|place| run_at(place, 3, Words));
     }
 
-    /// Rank 0 serves the others; some of it it refuses.
+    /// Rank 0 serves the other ranks, and refuses some requests.
     #[derive(Clone, Copy)]
     struct Service;
 

@@ -1,5 +1,5 @@
-//! What every part of a window shares: its communicator and fabric, by which call it was made and how it works, and which
-//! epochs are open.
+//! Facts that every part of a window shares: its communicator and fabric, the call that made it, its options, and the
+//! open epochs.
 //!
 //! ```text
 //!   open_epochs.rs       which epochs are open, and what they allow (MPI 5.0, section 12.5)
@@ -7,7 +7,7 @@
 //!   target_location.rs   what a program says of an operation's target (section 12.3)
 //!   exchange.rs          what all ranks tell each other while they make a window (section 12.2)
 //! ```
-//! Contract: knows no part of a window. Each part keeps one `Rc` of it, and changes nothing of it but the open epochs.
+//! Contract: knows no part of a window. Each part keeps one `Rc` of it, and changes nothing in it except the open epochs.
 
 pub mod assert;
 pub mod exchange;
@@ -25,7 +25,7 @@ use weft_fabric::Fabric;
 use weft_p2p::Endpoint;
 use weft_process::{Comm, Error, class};
 
-/// By which call a window was made.
+/// Call by which a window was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowFlavor {
     /// MPI_Win_create: each rank exposes memory that the program owns.
@@ -38,22 +38,22 @@ pub enum WindowFlavor {
     Dynamic,
 }
 
-/// What the parts of one window share.
+/// State that the parts of one window share.
 pub struct WindowCore<F: Fabric> {
     comm: Rc<Comm<F>>,
     pub flavor: WindowFlavor,
     pub options: WindowOptions,
-    /// All ranks see memory of the fabric, and share processors.
+    /// True if all ranks see memory of the fabric, and share processors.
     pub one_node: bool,
-    /// Some rank's process carries out itself what others do to its memory, whatever the fabric calls it.
+    /// True if some rank's process itself carries out the accesses of other ranks to its memory, whatever the fabric reports.
     pub by_progress: bool,
-    /// Set by the program; empty until then.
+    /// Name set by the program; empty until then.
     pub name: RefCell<OsString>,
     pub open: OpenEpochs,
 }
 
 impl<F: Fabric> WindowCore<F> {
-    /// `comm` is the window's own.
+    /// Creates the core. `comm` is the window's own communicator.
     pub fn new(comm: Rc<Comm<F>>, flavor: WindowFlavor, options: WindowOptions) -> WindowCore<F> {
         let fabric = comm.engine().endpoint().fabric();
         let one_node = comm.group().ranks().iter().all(|&peer| {
@@ -78,25 +78,25 @@ impl<F: Fabric> WindowCore<F> {
         self.endpoint().fabric()
     }
 
-    /// This process, as the window's communicator counts.
+    /// Returns this process's rank in the window's communicator.
     #[inline]
     pub fn rank(&self) -> usize {
         self.comm.rank()
     }
 
-    /// Number of ranks of the window.
+    /// Returns the number of ranks of the window.
     #[inline]
     pub fn size(&self) -> usize {
         self.open.ranks()
     }
 
-    /// The process of a rank in the fabric.
+    /// Returns the fabric rank of a rank.
     #[inline]
     pub fn peer(&self, rank: usize) -> usize {
         self.comm.group().ranks()[rank] as usize
     }
 
-    /// What reports call the window.
+    /// Returns the name of the window in reports.
     pub fn label(&self) -> String {
         let name = self.name.borrow();
         match name.is_empty() {
@@ -105,7 +105,7 @@ impl<F: Fabric> WindowCore<F> {
         }
     }
 
-    /// An error of synchronization, in a user's words.
+    /// Returns an error of synchronization, in a user's words.
     #[cold]
     pub fn sync(&self, what: impl fmt::Display) -> Error {
         self.wrong(class::RMA_SYNC, what)
@@ -116,7 +116,7 @@ impl<F: Fabric> WindowCore<F> {
         Error::new(class, format_args!("{}: {what}", self.label()))
     }
 
-    /// Error: TRUNCATE if an operation's data at this side, `origin` bytes called `name`, are not as many as at the target.
+    /// Checks that an operation's data at this side, `origin` bytes called `name`, are as long as at the target. Error: TRUNCATE.
     pub fn same_length(
         &self,
         origin: usize,

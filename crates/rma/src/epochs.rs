@@ -1,5 +1,5 @@
-//! Epochs of active target communication: how they begin and end (MPI 5.0, sections 12.5.1 and 12.5.2). Those of passive
-//! target are begun and ended by locks ([`crate::locks`]).
+//! Epochs of active target communication: their begin and end (MPI 5.0, sections 12.5.1 and 12.5.2). Locks begin and end the
+//! epochs of passive target communication ([`crate::locks`]).
 //!
 //! ```text
 //!   fence.rs                      MPI_Win_fence: five designs, one a file in fence/
@@ -7,8 +7,8 @@
 //!   flags.rs                      "posted" and "completed" between two ranks: counted, told, heard
 //!   ordered_flag.rs               "completed" behind the data on their way, on each rail
 //! ```
-//! Contract: an epoch is open from the moment that [`crate::core::open_epochs`] says so; when the call that ends it returns,
-//! what was issued in it is over at both sides.
+//! Contract: an epoch is open as [`crate::core::open_epochs`] states. When the call that ends it returns,
+//! the operations issued in it are over at both sides.
 
 pub mod fence;
 mod flags;
@@ -34,7 +34,7 @@ pub struct Epochs<F: Fabric> {
 }
 
 impl<F: Fabric> Epochs<F> {
-    /// None is open.
+    /// Creates the part without open epochs.
     pub fn new(
         core: Rc<WindowCore<F>>,
         control: Rc<WindowControl<F>>,
@@ -47,7 +47,7 @@ impl<F: Fabric> Epochs<F> {
         Epochs { core, memory, access, flags, fence }
     }
 
-    /// Fences.
+    /// Returns the fences of the window.
     pub fn fence(&self) -> &WindowFences<F> {
         &self.fence
     }

@@ -1,5 +1,5 @@
 //! One-sided communication (MPI 5.0, chapter 12): windows, the epochs in which they may be accessed, and
-//! what acts on them.
+//! the operations on them.
 //!
 //! ```text
 //!   window ── a thin owner: makes the parts, each of those below it, and hands each call to one of them
@@ -16,20 +16,20 @@
 //!
 //!   A part knows those below it alone: window ─▶ epochs ─▶ access ─▶ locks ─▶ memory ─▶ control ─▶ core ─▶ options
 //! ```
-//! Each room is a file, which says what it promises and where what is, and a folder of the same name.
+//! Each part is a file, which states its contract and lists its modules, and a folder of the same name.
 //!
-//! **The target does nothing.** What a put, get, accumulate, lock or flush needs of the target lies in
-//! memory that this process reaches by itself: the target's memory and its control words, a region that
-//! the fabric allocated. The one exception is memory that no fabric reaches from here.
+//! **The target does nothing.** A put, get, accumulate, lock or flush needs only memory of the target
+//! that this process reaches by itself: the window memory and the control words, a region that
+//! the fabric allocated. The only exception is memory that no fabric reaches from here.
 //!
-//! **One atomicity domain an element** (all origins find the same: [`AtomicityDomain`]; [`accumulate_protocol`] has the table):
-//! where all ranks of the window see a rank's memory and share processors, one element up to 8 bytes is updated by the processor
-//! at once, and several under one exclusion, which both respect (locks/exclusion.rs); in memory that nodes share, integers of 8
-//! bytes by the adapters' atomics; else, and for other elements, under a lock among the control words. Where processors
-//! see the memory, an accumulate of several elements is whole: none sees or changes half of what another writes, which
-//! MPI does not promise, and programs that swap structs of bytes rely on.
+//! **One atomicity domain per element** (all origins find the same: [`AtomicityDomain`]; [`accumulate_protocol`] has the table).
+//! If all ranks of the window see a rank's memory and share processors, the processor updates a single element of up to 8 bytes
+//! atomically, and several elements under one exclusion, which single updates respect (locks/exclusion.rs). In memory that nodes
+//! share, the adapters' atomics update integers of 8 bytes. All other elements are updated under a lock among the control words.
+//! Where processors see the memory, an accumulate of several elements is whole: no accumulate sees or changes half of
+//! another one's update. MPI does not guarantee this, but programs that swap structs of bytes rely on it.
 //!
-//! Waiting is for counters alone: the end of posted operations, and flags that peers set.
+//! All waits are for counters: the end of posted operations, and flags that peers set.
 
 #![warn(missing_docs)]
 

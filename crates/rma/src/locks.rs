@@ -1,5 +1,5 @@
-//! Locks of ranks: those of MPI_Win_lock (MPI 5.0, section 12.5.3), and what makes accumulates exclude each other (section
-//! 12.7.1). They lie among the control words of the rank that they belong to, which does nothing for them.
+//! Locks of ranks: those of MPI_Win_lock (MPI 5.0, section 12.5.3), and the exclusion of accumulates (section
+//! 12.7.1). They lie among the control words of the rank to which they belong, and need no action of that rank.
 //!
 //! ```text
 //!   passive_target.rs    MPI_Win_lock, unlock, lock_all, unlock_all, flush: what they ask of the locks
@@ -7,8 +7,8 @@
 //!   exclusion.rs         the exclusion of accumulates where processors see the memory; exclusion_waits.rs: taking it
 //!   fifo.rs              this process's operations one after the other, before they ask for one of its tickets
 //! ```
-//! Contract: who holds a lock is alone, or with others that share it, at that rank; nothing here waits for operations, which
-//! whoever unlocks has done before.
+//! Contract: the holder of a lock is the only one at that rank, or shares it with other shared holders. Nothing here waits for
+//! operations; a caller that unlocks has waited for them before.
 
 mod exclusion;
 mod exclusion_waits;
@@ -28,14 +28,14 @@ use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_process::Error;
 
-/// What this process has of one rank's locks.
+/// State of this process for one rank's locks.
 #[derive(Default)]
 struct ByRank {
-    /// The ticket of its lock, while that is held.
+    /// Ticket of the rank's lock, while it is held.
     ticket: Cell<u64>,
-    /// That lock was tried for and taken or given back, and somebody has to be told.
+    /// Turn that must be passed on: the lock was tried for and taken or given back, and another rank must be told.
     tell: Cell<Option<TicketTurn>>,
-    /// This process is among those that announce updates of single elements of it.
+    /// True if this process announces updates of single elements of the rank.
     announces: Cell<bool>,
 }
 
@@ -46,32 +46,32 @@ pub struct Locks<F: Fabric> {
     ranks: Box<[ByRank]>,
     /// Ranks whose locks were taken for MPI_Win_lock_all.
     joined: RefCell<Vec<usize>>,
-    /// This process's operations that need a guard, and those that ask for a lock of MPI_Win_lock_all.
+    /// Queues of this process: operations that need a guard, and operations that ask for a lock of MPI_Win_lock_all.
     guards: Fifo<F>,
     joins: Fifo<F>,
 }
 
 impl<F: Fabric> Locks<F> {
-    /// Nothing is locked.
+    /// Creates the locks. Nothing is locked.
     pub fn new(core: Rc<WindowCore<F>>, control: Rc<WindowControl<F>>) -> Locks<F> {
         let (guards, joins) = (Fifo::new(core.comm()), Fifo::new(core.comm()));
         let ranks = (0..core.size()).map(|_| ByRank::default()).collect();
         Locks { core, control, ranks, joined: RefCell::default(), guards, joins }
     }
 
-    /// One of the locks of a rank.
+    /// Returns one of the locks of a rank.
     fn lock_of(&self, which: TicketLockKind, rank: usize) -> TicketLock<'_, F> {
         TicketLock { control: &self.control, which, target: rank }
     }
 
-    /// The lock of MPI_Win_lock, where there is no need to wait for the fabric.
+    /// Returns the lock of MPI_Win_lock, if it is mapped and needs no wait for the fabric.
     #[inline]
     fn mapped_lock(&self, rank: usize) -> Option<MappedTicketLock<'_>> {
         let words = self.control.seen(rank)?;
         Some(MappedTicketLock { words, which: TicketLockKind::Window, size: self.control.size() })
     }
 
-    /// Runs `f` while the guard of a rank is held, after what this process runs under guards already.
+    /// Runs `f` while the guard of a rank is held, after the operations of this process that already wait for guards.
     pub async fn guarded<R>(
         &self,
         rank: usize,
@@ -87,8 +87,8 @@ impl<F: Fabric> Locks<F> {
         self.one_by_one(guarded).await
     }
 
-    /// Runs `f` after what this process runs under guards already: an exclusive lock needs no guard, but other threads may be in
-    /// the same epoch.
+    /// Runs `f` after the operations of this process that already wait for guards. An exclusive lock needs no guard, but other
+    /// threads may be in the same epoch.
     pub async fn one_by_one<R>(
         &self,
         f: impl Future<Output = Result<R, Error>>,
@@ -106,7 +106,7 @@ mod tests {
     use crate::testing::{ALL, Program, end, parts, run_at};
     use weft_process::{Comm, class};
 
-    /// All count in one word of rank 0, which only a lock keeps right.
+    /// All ranks count in one word of rank 0, and only a lock keeps the count right.
     #[derive(Clone, Copy)]
     struct Counting;
 
@@ -153,7 +153,7 @@ mod tests {
         ALL.into_iter().for_each(|place| run_at(place, 3, Counting));
     }
 
-    /// MPI_Win_lock_all shares each lock, at the first operation.
+    /// MPI_Win_lock_all takes each lock shared, at the first operation.
     #[derive(Clone, Copy)]
     struct Sharing;
 
@@ -167,7 +167,7 @@ mod tests {
             locks.enter(0).await.unwrap();
             assert!(core.open.is_joined(0));
             assert_eq!(locks.lock_all(0).unwrap_err().class(), class::RMA_SYNC);
-            // All share it at once.
+            // All ranks share the lock at once.
             core.comm().barrier().await.unwrap();
             locks.unlock_all().await.unwrap();
             locks.lock(LockKind::Exclusive, 0, 0).await.unwrap();

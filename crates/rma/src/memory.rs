@@ -1,5 +1,5 @@
-//! The memory of a window: this rank's own part, what the others expose, and where in it an operation acts (MPI 5.0, sections
-//! 12.2 and 12.3).
+//! The memory of a window: this rank's own part, the parts of the other ranks, and the places on which operations act (MPI 5.0,
+//! sections 12.2 and 12.3).
 //!
 //! ```text
 //!   allocation.rs       this rank's part is made: MPI_Win_create, allocate, allocate_shared
@@ -9,7 +9,7 @@
 //!   regions.rs          a TargetAddress for each part of data in several attached regions
 //!   protocol.rs         how puts and gets reach memory: mapped, system, adapter, target-assisted
 //! ```
-//! Contract: says where memory is and how it is reached, and moves no data. What it says of a rank's part never changes.
+//! Contract: tells where memory is and how it is reached, and moves no data. The answers for a rank's part never change.
 
 pub mod allocation;
 pub mod attached;
@@ -32,10 +32,10 @@ use weft_fabric::{Fabric, FabricExt, Region, Sge};
 /// One rank's part of the window.
 struct ByRank {
     exposed: ExposedWindow,
-    /// Who updates its words.
+    /// Agent that updates words of the part.
     domain: AtomicityDomain,
     reach: OnceCell<TargetReach>,
-    /// The part, if that is seen and operations need not wait for a fence that issues them; nothing until `reach` is known.
+    /// The part, if it is mapped and operations need not be deferred to a fence; empty until `reach` is known.
     mapped: Cell<Sge>,
 }
 
@@ -43,7 +43,7 @@ struct ByRank {
 pub struct WindowMemory<F: Fabric> {
     core: Rc<WindowCore<F>>,
     control: Rc<WindowControl<F>>,
-    /// This rank's part, and what the fabric lent for it.
+    /// This rank's part, and its registration by the fabric.
     own: Sge,
     region: Option<Region>,
     ranks: Box<[ByRank]>,
@@ -51,7 +51,7 @@ pub struct WindowMemory<F: Fabric> {
 }
 
 impl<F: Fabric> WindowMemory<F> {
-    /// Of this rank, and of all as they exposed it.
+    /// Creates the memory from this rank's own part, and the parts of all ranks as exposed.
     pub fn new(
         core: Rc<WindowCore<F>>,
         control: Rc<WindowControl<F>>,
@@ -72,24 +72,24 @@ impl<F: Fabric> WindowMemory<F> {
         WindowMemory { core, control, own, region, ranks, attached }
     }
 
-    /// This rank's part; of a dynamic window nothing.
+    /// Returns this rank's part; empty in a dynamic window.
     pub fn own(&self) -> Sge {
         self.own
     }
 
-    /// What a rank exposed.
+    /// Returns the exposed part of a rank.
     #[inline]
     pub fn exposed(&self, rank: usize) -> &ExposedWindow {
         &self.ranks[rank].exposed
     }
 
-    /// Who updates words of a rank's part.
+    /// Returns the agent that updates words of a rank's part.
     #[inline]
     pub fn domain(&self, rank: usize) -> AtomicityDomain {
         self.ranks[rank].domain
     }
 
-    /// How this process reaches the window's part of a rank; found out once.
+    /// Returns the way in which this process reaches the part of a rank. Computed once.
     #[inline]
     pub fn reach(&self, rank: usize) -> TargetReach {
         let part = &self.ranks[rank];
@@ -104,7 +104,7 @@ impl<F: Fabric> WindowMemory<F> {
         })
     }
 
-    /// How this process reaches a rank's part, if that was asked for before.
+    /// Returns the way in which this process reaches a rank's part, if it was computed before.
     pub fn known_reach(&self, rank: usize) -> Option<TargetReach> {
         self.ranks[rank].reach.get().copied()
     }
@@ -123,7 +123,8 @@ impl<F: Fabric> WindowMemory<F> {
         self.reach_of(peer, at, len, within)
     }
 
-    /// `len` bytes at a displacement of a rank, where an operation may act at once. `None`: [`WindowMemory::locate`] says more.
+    /// Returns `len` bytes at a displacement of a rank, if an operation may act there at once. `None`: use
+    /// [`WindowMemory::locate`].
     #[inline(always)]
     pub fn mapped(&self, rank: usize, disp: i64, len: usize) -> Option<Sge> {
         let part = self.ranks.get(rank)?;
@@ -133,7 +134,7 @@ impl<F: Fabric> WindowMemory<F> {
         inside.then(|| memory.part(offset, len))
     }
 
-    /// Whether a rank's own process alone reaches its memory.
+    /// Returns true if only a rank's own process reaches its memory.
     pub fn needs_service(&self, rank: usize) -> bool {
         let reachable = self.exposed(rank).within && self.core.flavor != WindowFlavor::Dynamic;
         rank != self.core.rank()
@@ -141,7 +142,7 @@ impl<F: Fabric> WindowMemory<F> {
             && !self.core.fabric().capabilities(self.core.peer(rank)).direct
     }
 
-    /// Everything of this rank goes back to the fabric.
+    /// Withdraws all registrations of this rank.
     pub fn withdraw(&self) {
         self.withdraw_attached();
         if let Some(region) = self.region {
@@ -158,7 +159,7 @@ mod tests {
     use crate::testing::{AINT, ALL, Numbers, Program, end, parts, run_at, ty};
     use weft_process::{Comm, class};
 
-    /// Memory of four numbers of each rank, found by this one.
+    /// Memory of four numbers at each rank, located by the rank itself.
     #[derive(Clone, Copy)]
     struct Finding(FenceDesign);
 
@@ -180,7 +181,7 @@ mod tests {
                 rails: 1,
                 adapters: false,
             };
-            // All expose as much, and this test looks at its own.
+            // All ranks expose the same, and this test looks only at its own part.
             let all = (0..core.size()).map(|_| exposed);
             let memory = WindowMemory::new(core.clone(), control, own, all);
             let (me, word) = (core.rank(), ty(AINT));

@@ -1,26 +1,26 @@
-//! How a window works, where there is a choice: each with the word by which a setting or a hint asks for it.
+//! Options of a window: each with the word by which a setting or a hint asks for it.
 
 use std::str::FromStr;
 
-/// How a window works; the same at all its ranks.
+/// Options of a window; the same at all its ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WindowOptions {
-    /// How [`crate::Window::fence`] learns that operations are over.
+    /// Design of [`crate::Window::fence`], by which it learns that operations are over.
     pub fence: FenceDesign,
-    /// When puts and gets are issued to the fabric.
+    /// Order in which puts and gets are issued to the fabric.
     pub order: IssueOrder,
-    /// How a target learns that an access epoch (MPI_Win_start to MPI_Win_complete) is over.
+    /// Way in which a target learns that an access epoch (MPI_Win_start to MPI_Win_complete) is over.
     pub ending: Ending,
-    /// Whether adapters or the target's guard make accumulates exclude each other.
+    /// Choice between adapters and the target's guard for the mutual exclusion of accumulates.
     pub atomics: Atomics,
 }
 
-/// How fences are built (`epochs/fence.rs`). The same at all ranks of a window.
+/// Designs of fences (`epochs/fence.rs`). The same at all ranks of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum FenceDesign {
     /// Fence-2S.
     TwoSided,
-    /// Fence-2S whose last operation is not joined with its synchronization: the end of an epoch is a message of its own.
+    /// Fence-2S whose last operation does not mark the end: the end of an epoch is a message of its own.
     TwoSidedApart,
     /// Fence-1S.
     Pairwise,
@@ -34,7 +34,7 @@ pub enum FenceDesign {
 }
 
 impl FenceDesign {
-    /// Each once, for settings and tests that go through them.
+    /// All designs, for settings and tests.
     pub const ALL: [FenceDesign; 6] = [
         FenceDesign::TwoSided,
         FenceDesign::TwoSidedApart,
@@ -44,13 +44,13 @@ impl FenceDesign {
         FenceDesign::Acknowledged,
     ];
 
-    /// Checks that operations wait for the fence that ends their epoch.
+    /// Returns true if operations are deferred until the fence that ends their epoch.
     #[inline]
     pub fn defers(self) -> bool {
         matches!(self, FenceDesign::TwoSided | FenceDesign::TwoSidedApart)
     }
 
-    /// The word by which a setting chooses it; its case does not matter there.
+    /// Returns the word by which a setting chooses it, in any case.
     pub fn name(self) -> &'static str {
         match self {
             FenceDesign::TwoSided => "2S",
@@ -63,21 +63,21 @@ impl FenceDesign {
     }
 }
 
-/// When puts and gets are issued (`access/deferred.rs`).
+/// Order in which puts and gets are issued (`access/deferred.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum IssueOrder {
-    /// As they are called.
+    /// In the order of the calls.
     #[default]
     Called,
-    /// Puts and gets in turns, when the epoch is synchronized.
+    /// Puts and gets by turns, when the epoch is synchronized.
     Turns,
 }
 
 impl IssueOrder {
-    /// Each once, for settings and tests that go through them.
+    /// All orders, for settings and tests.
     pub const ALL: [IssueOrder; 2] = [IssueOrder::Called, IssueOrder::Turns];
 
-    /// The word by which a setting chooses it; its case does not matter there.
+    /// Returns the word by which a setting chooses it, in any case.
     pub fn name(self) -> &'static str {
         match self {
             IssueOrder::Called => "called",
@@ -86,7 +86,7 @@ impl IssueOrder {
     }
 }
 
-/// By what an access epoch ends at its targets (`epochs/ordered_flag.rs`).
+/// Way in which an access epoch ends at its targets (`epochs/ordered_flag.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Ending {
     /// Flags on the rails that were used.
@@ -99,10 +99,10 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Each once, for settings and tests that go through them.
+    /// All endings, for settings and tests.
     pub const ALL: [Ending; 3] = [Ending::Used, Ending::Every, Ending::Acknowledged];
 
-    /// The word by which a setting chooses it; its case does not matter there.
+    /// Returns the word by which a setting chooses it, in any case.
     pub fn name(self) -> &'static str {
         match self {
             Ending::Used => "used",
@@ -112,26 +112,26 @@ impl Ending {
     }
 }
 
-/// How elements are updated that adapters can update (`access/adapter_atomics.rs`).
+/// Ways to update elements that adapters can update (`access/adapter_atomics.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Atomics {
-    /// By adapters where a rank's part of the window is short (4 KiB or less): counters, locks, queues.
+    /// By adapters if a rank's part of the window is short (4 KiB or less): counters, locks, queues.
     #[default]
     Auto,
-    /// Under the target's guard, as all others.
+    /// Under the target's guard, as all other elements.
     Guarded,
     /// By the adapters' atomics.
     Adapter,
 }
 
-/// Bytes of a part of a window in which no accumulate is so long that the guard would be much better.
+/// Maximum length of a part, in bytes, in which no accumulate is so long that the guard would be much better.
 pub const SHORT: usize = 4 << 10;
 
 impl Atomics {
-    /// Each once, for settings and tests that go through them.
+    /// All ways, for settings and tests.
     pub const ALL: [Atomics; 3] = [Atomics::Auto, Atomics::Guarded, Atomics::Adapter];
 
-    /// Whether adapters update the words of a part of a window of `len` bytes.
+    /// Returns true if adapters update the words of a part of a window of `len` bytes.
     pub fn by_adapters(self, len: usize) -> bool {
         match self {
             Atomics::Auto => len <= SHORT,
@@ -140,7 +140,7 @@ impl Atomics {
         }
     }
 
-    /// The word by which a setting chooses it; its case does not matter there.
+    /// Returns the word by which a setting chooses it, in any case.
     pub fn name(self) -> &'static str {
         match self {
             Atomics::Auto => "auto",
@@ -155,7 +155,7 @@ macro_rules! by_name {
         $(impl FromStr for $option {
             type Err = ();
 
-            /// By its name, in capitals or not.
+            /// Parses a name, in upper or lower case.
             fn from_str(name: &str) -> Result<$option, ()> {
                 $option::ALL.into_iter().find(|it| it.name().eq_ignore_ascii_case(name)).ok_or(())
             }

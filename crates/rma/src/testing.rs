@@ -1,4 +1,4 @@
-//! Parts of a window without the window, for the tests of each.
+//! Parts of a window without the window, for the tests of each part.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use weft_fabric::{Fabric, RemoteAddr};
 use weft_process::Comm;
 
-/// What every part stands on, on each rank of `comm`.
+/// Makes the parts that every other part needs, on each rank of `comm`.
 pub async fn parts<F: Fabric>(
     comm: &Rc<Comm<F>>,
     options: WindowOptions,
@@ -27,7 +27,7 @@ pub async fn parts<F: Fabric>(
     (core, control)
 }
 
-/// The parts go back to the fabric, once all ranks are done with them.
+/// Ends the parts, once all ranks have finished with them.
 pub async fn end<F: Fabric>(core: &WindowCore<F>) {
     core.comm().barrier().await.expect("all are done");
     core.comm().close().await.expect("the end");

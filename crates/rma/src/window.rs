@@ -1,4 +1,4 @@
-//! The window: its parts, and which of them each call of a program is for (MPI 5.0, chapter 12).
+//! The window: its parts, and the part that each call of a program is for (MPI 5.0, chapter 12).
 
 mod creation;
 
@@ -20,7 +20,7 @@ use weft_datatype::{Basic, PredefinedOp};
 use weft_fabric::{Fabric, Sge};
 use weft_process::{Buffer, Comm, Error, NonblockingTask};
 
-/// A window of this process. It has a communicator of its own, so that nothing meets the program's messages.
+/// A window of this process. It has a communicator of its own, so that its messages cannot match the program's.
 pub struct Window<F: Fabric> {
     core: Rc<WindowCore<F>>,
     control: Rc<WindowControl<F>>,
@@ -28,59 +28,59 @@ pub struct Window<F: Fabric> {
     locks: Rc<Locks<F>>,
     access: Rc<WindowAccess<F>>,
     epochs: Epochs<F>,
-    /// What serves others that cannot reach this rank's memory, if anybody's cannot be reached.
+    /// Service for ranks that cannot reach this rank's memory, if the memory of some rank cannot be reached.
     service: RefCell<Option<NonblockingTask>>,
 }
 
-/// What it is.
+/// Properties.
 impl<F: Fabric> Window<F> {
-    /// The communicator of the window's own.
+    /// Returns the window's own communicator.
     pub fn comm(&self) -> &Rc<Comm<F>> {
         self.core.comm()
     }
 
-    /// Decides what [`Window::memory`] may be and whether memory can be attached.
+    /// Returns the kind of call that made the window. It decides what [`Window::memory`] may be and whether memory can be attached.
     pub fn flavor(&self) -> WindowFlavor {
         self.core.flavor
     }
 
-    /// What the program named it; empty until then.
+    /// Returns the name set by the program; empty until then.
     pub fn name(&self) -> Ref<'_, OsString> {
         self.core.name.borrow()
     }
 
-    /// Names it.
+    /// Sets the name.
     pub fn set_name(&self, name: OsString) {
         *self.core.name.borrow_mut() = name;
     }
 
-    /// What reports call it.
+    /// Returns the name of the window in reports.
     pub fn label(&self) -> String {
         self.core.label()
     }
 
-    /// This process, as the window's communicator counts.
+    /// Returns this process's rank in the window's communicator.
     pub fn rank(&self) -> usize {
         self.core.rank()
     }
 
-    /// Number of ranks of the window.
+    /// Returns the number of ranks of the window.
     pub fn size(&self) -> usize {
         self.core.size()
     }
 
-    /// This rank's part; of a dynamic window nothing.
+    /// Returns this rank's part; empty in a dynamic window.
     pub fn memory(&self) -> Sge {
         self.memory.own()
     }
 
-    /// Length of a rank's part and its displacement unit, in bytes.
+    /// Returns the length of a rank's part and its displacement unit, in bytes.
     pub fn part(&self, rank: usize) -> (usize, usize) {
         let exposed = self.memory.exposed(rank);
         (exposed.len as usize, exposed.unit as usize)
     }
 
-    /// A rank's part as this process sees it (MPI_Win_shared_query).
+    /// Returns a rank's part, if this process sees it (MPI_Win_shared_query).
     pub fn shared_segment(&self, rank: usize) -> Option<Sge> {
         match self.memory.reach(rank) {
             TargetReach::Mapped(memory) => Some(memory),
@@ -88,13 +88,13 @@ impl<F: Fabric> Window<F> {
         }
     }
 
-    /// Makes memory part of this rank's window. Errors: RMA_FLAVOR of a window that is not dynamic, RMA_ATTACH if it overlaps
-    /// what is attached or there is too much of that.
+    /// Makes memory part of this rank's window. Errors: RMA_FLAVOR if the window is not dynamic, RMA_ATTACH if the memory overlaps
+    /// attached memory or the maximum number of regions is attached.
     pub async fn attach(&self, memory: Sge) -> Result<(), Error> {
         self.memory.attach(memory).await
     }
 
-    /// Takes it out; `base` is where it was attached. Errors: RMA_FLAVOR, and BASE if nothing is attached there.
+    /// Detaches memory. `base` is the address at which it was attached. Errors: RMA_FLAVOR, and BASE if nothing is attached there.
     pub async fn detach(&self, base: usize) -> Result<(), Error> {
         self.memory.detach(base).await
     }
@@ -102,8 +102,8 @@ impl<F: Fabric> Window<F> {
 
 /// Access to the memory of ranks.
 impl<F: Fabric> Window<F> {
-    /// Moves `origin`'s data to the target. When it returns, the operation is issued, and over where
-    /// memory is shared; `origin` must stay as it is until a synchronization says so.
+    /// Moves `origin`'s data to the target. When it returns, the operation is issued, and it is over if
+    /// memory is shared. `origin` must not change until a synchronization has ended the operation.
     pub async fn put(
         &self,
         origin: &Buffer,
@@ -121,8 +121,8 @@ impl<F: Fabric> Window<F> {
         self.access.get(origin, location).await
     }
 
-    /// Changes the target's elements; what they were before goes to `result`, if somebody asks. Errors:
-    /// TYPE if the target's data are not all of one predefined type, OP if the operator is not for it.
+    /// Changes the target's elements. Their former values go to `result`, if there is one. Errors:
+    /// TYPE if the target's data are not all of one predefined type, OP if the operator is not defined for the type.
     pub async fn accumulate(
         &self,
         change: Change<'_>,
@@ -137,13 +137,13 @@ impl<F: Fabric> Window<F> {
         self.access.until_over(issued).await
     }
 
-    /// Whether it is over by now.
+    /// Returns true if the operation is over by now.
     pub fn is_over(&self, issued: Issued) -> bool {
         self.access.is_over(issued)
     }
 
-    /// A put of plain bytes to memory that is seen, in an epoch that is open: all there is to do. False:
-    /// something else must be done first ([`Window::put`]).
+    /// Puts plain bytes to mapped memory, in an epoch that is open, as a fast path. Returns false, and does nothing, if
+    /// the case needs [`Window::put`].
     #[inline(always)]
     pub fn try_put(&self, origin: Sge, rank: usize, disp: i64) -> bool {
         match self.mapped(rank, disp, origin.len()) {
@@ -155,7 +155,7 @@ impl<F: Fabric> Window<F> {
         }
     }
 
-    /// A get where that is all there is to do; else [`Window::get`].
+    /// Gets plain bytes from mapped memory, as a fast path. Returns false, and does nothing, if the case needs [`Window::get`].
     #[inline(always)]
     pub fn try_get(&self, origin: Sge, rank: usize, disp: i64) -> bool {
         match self.mapped(rank, disp, origin.len()) {
@@ -167,8 +167,8 @@ impl<F: Fabric> Window<F> {
         }
     }
 
-    /// An accumulate of elements without gaps on memory that is seen, in an epoch that is open: all there is to do.
-    /// What was there goes to `former`. False: nothing was done, and [`Window::accumulate`] is to be called.
+    /// Accumulates contiguous elements in mapped memory, in an epoch that is open, as a fast path. The former values go to
+    /// `former`. Returns false, and does nothing, if the case needs [`Window::accumulate`].
     #[inline]
     pub fn try_accumulate(
         &self,
@@ -181,7 +181,8 @@ impl<F: Fabric> Window<F> {
         packed.is_for(basic, len) && self.try_change(packed, basic, former, (rank, disp, len))
     }
 
-    /// MPI_Compare_and_swap of a word where that is all there is to do.
+    /// Does MPI_Compare_and_swap of a word, as a fast path. Returns false, and does nothing, if the case needs
+    /// [`Window::accumulate`].
     #[inline]
     pub fn try_swap(
         &self,
@@ -209,7 +210,7 @@ impl<F: Fabric> Window<F> {
         memory.is_some_and(|memory| self.access.try_change(packed, basic, former, (rank, memory)))
     }
 
-    /// Memory on which an operation may act at once, in an epoch that is open.
+    /// Returns memory on which an operation may act at once, in an epoch that is open.
     #[inline(always)]
     fn mapped(&self, rank: usize, disp: i64, len: usize) -> Option<Sge> {
         let memory = self.memory.mapped(rank, disp, len)?;
@@ -219,19 +220,19 @@ impl<F: Fabric> Window<F> {
 
 /// Epochs of active target.
 impl<F: Fabric> Window<F> {
-    /// Whether a barrier of [`Window::comm`] is all that [`Window::fence`] has left to do. Then whoever has run one
-    /// says so by [`Window::fenced`].
+    /// Returns true if [`Window::fence`] would only have to run a barrier of [`Window::comm`]. A caller that runs the barrier
+    /// itself then calls [`Window::fenced`].
     #[inline]
     pub fn fence_is_a_barrier(&self, asserted: i32) -> bool {
         self.epochs.fence().is_a_barrier(asserted)
     }
 
-    /// A fence has ended.
+    /// Notes that a fence has ended.
     pub fn fenced(&self, asserted: i32) {
         self.epochs.fence().ended(asserted);
     }
 
-    /// Ends the epoch of the fence before, here and at all targets, and opens another. Error: RMA_SYNC in an epoch of another
+    /// Ends the epoch of the fence before, here and at all targets, and opens another epoch. Error: RMA_SYNC in an epoch of another
     /// kind.
     pub async fn fence(&self, asserted: i32) -> Result<(), Error> {
         self.epochs.fence().run(asserted).await
@@ -247,7 +248,7 @@ impl<F: Fabric> Window<F> {
         self.epochs.start(targets, asserted).await
     }
 
-    /// Ends the access epoch: what was issued is over at the targets.
+    /// Ends the access epoch: the issued operations are over at the targets.
     pub async fn complete(&self) -> Result<(), Error> {
         self.epochs.complete().await
     }
@@ -257,7 +258,7 @@ impl<F: Fabric> Window<F> {
         self.epochs.wait().await
     }
 
-    /// Whether that is so by now; then the exposure epoch is over.
+    /// Tests whether all origins have completed. If so, ends the exposure epoch.
     pub fn test(&self) -> Result<bool, Error> {
         self.epochs.test()
     }
@@ -270,51 +271,51 @@ impl<F: Fabric> Window<F> {
         self.locks.lock(kind, rank, asserted).await
     }
 
-    /// [`Window::lock`] where there is nothing to wait for. False: that is to be called.
+    /// Does the work of [`Window::lock`] if there is nothing to wait for. Returns false if [`Window::lock`] must be called.
     #[inline]
     pub fn try_lock(&self, kind: LockKind, rank: usize, asserted: i32) -> bool {
         self.locks.try_lock(kind, rank, asserted)
     }
 
-    /// Ends what was issued to a rank, then its lock.
+    /// Waits for the operations issued to a rank, then gives its lock back.
     pub async fn unlock(&self, rank: usize) -> Result<(), Error> {
         self.locks.may_unlock(rank)?;
         self.access.drain(rank).await?;
         self.locks.unlock(rank).await
     }
 
-    /// [`Window::unlock`] where there is nothing to wait for. False: that is to be called.
+    /// Does the work of [`Window::unlock`] if there is nothing to wait for. Returns false if [`Window::unlock`] must be called.
     #[inline]
     pub fn try_unlock(&self, rank: usize) -> bool {
         self.access.is_idle(rank) && self.locks.try_unlock(rank)
     }
 
-    /// Allows access to all ranks. Each rank's lock is asked for, shared, by the first operation on it.
+    /// Allows access to all ranks. The first operation on a rank asks for the rank's lock, shared.
     pub async fn lock_all(&self, asserted: i32) -> Result<(), Error> {
         self.locks.lock_all(asserted)
     }
 
-    /// Ends what was issued, then the locks of all ranks.
+    /// Waits for all issued operations, then gives the locks of all ranks back.
     pub async fn unlock_all(&self) -> Result<(), Error> {
         self.locks.may_unlock_all()?;
         self.access.drain_all().await?;
         self.locks.unlock_all().await
     }
 
-    /// Waits until what was issued to a rank is over at both sides (MPI_Win_flush; MPI_Win_flush_local
-    /// may do with less, but there is no way to know of less).
+    /// Waits until the operations issued to a rank are over at both sides (MPI_Win_flush). MPI_Win_flush_local
+    /// would need only local completion, but there is no way to learn of local completion alone.
     pub async fn flush(&self, rank: usize) -> Result<(), Error> {
         self.locks.may_flush(rank)?;
         self.access.drain(rank).await
     }
 
-    /// Waits until what was issued to any rank is over at both sides (MPI_Win_flush_all).
+    /// Waits until the operations issued to any rank are over at both sides (MPI_Win_flush_all).
     pub async fn flush_all(&self) -> Result<(), Error> {
         self.locks.may_flush_all()?;
         self.access.drain_all().await
     }
 
-    /// Nothing is under way to a rank that is locked: then a flush is over without waiting.
+    /// Returns true if nothing is under way to a rank that is locked: then a flush is over without waiting.
     #[inline(always)]
     pub fn is_flushed(&self, rank: usize) -> bool {
         rank < self.size() && self.core.open.is_passive(rank) && self.access.is_idle(rank)

@@ -1,4 +1,4 @@
-//! Accumulates (MPI 5.0, section 12.3.4): each element is updated as if alone.
+//! Accumulates (MPI 5.0, section 12.3.4): each element is updated atomically.
 //!
 //! ```text
 //!   single     one word: the processor updates it at once                      (one node, memory of the fabric)
@@ -8,10 +8,13 @@
 //!   guarded    the rank's guard is taken, the data read, reduced, written back, the guard given back
 //!   target-assisted  as whole or guarded, by the rank's own process
 //! ```
-//! Between nodes the guard costs six round trips an operation, however many elements it has. Which of them it is, is
-//! chosen by [`super::accumulate_protocol`]; those that meet at an element exclude each other, since all origins find the same
-//! ([`TargetAddress::domain`], the element's type and place). An accumulate is over when the call returns; so those of one
-//! origin are in order, as MPI has it unless a program waives it. What each way costs: [`AccumulateProtocol::cost`], `weft explain accumulate`.
+//! Between nodes the guard costs six round trips per operation, whatever the number of elements. The protocol is
+//! chosen by [`super::accumulate_protocol`]. Protocols that meet at an element exclude each other, because all origins
+//! find the same
+//! domain ([`TargetAddress::domain`], the element's type and place). An accumulate is over when the call returns, so
+//! accumulates of one
+//! origin are ordered, as MPI requires unless a program waives it. Costs of the protocols: [`AccumulateProtocol::cost`],
+//! `weft explain accumulate`.
 
 use super::accumulate_protocol::{self, AccumulateKey, AccumulateProtocol, Sight, is_solid};
 use super::deferred::DeferredKind;
@@ -25,28 +28,28 @@ use weft_datatype::{Basic, PredefinedOp};
 use weft_fabric::{Fabric, FabricExt, Sge, Work};
 use weft_process::{Buffer, Error, class};
 
-/// What is done to the target's elements.
+/// Change of the target's elements.
 #[derive(Clone)]
 pub enum Change<'a> {
     /// `target = origin op target`; for [`PredefinedOp::NoOp`] there is no origin.
     Reduce {
-        /// Must be defined for the target's elements.
+        /// The operator. Must be defined for the type of the target's elements.
         op: PredefinedOp,
-        /// The left operands, as many elements as at the target; read only.
+        /// The left operands, as many elements as at the target; only read.
         origin: Option<&'a Buffer>,
     },
-    /// The one element becomes `new` if it equals `compare`.
+    /// The single element becomes `new` if it equals `compare`.
     Swap {
-        /// What the element must be for the swap to happen.
+        /// Value that the element must have for the swap to happen.
         compare: &'a Buffer,
-        /// What it becomes then.
+        /// New value of the element.
         new: &'a Buffer,
     },
 }
 
 impl<F: Fabric> WindowAccess<F> {
-    /// Changes the target's elements; what they were before goes to `result`, if somebody asks. Errors:
-    /// TYPE if the target's data are not all of one predefined type, OP if the operator is not for it.
+    /// Changes the target's elements. Their former values go to `result`, if there is one. Errors:
+    /// TYPE if the target's data are not all of one predefined type, OP if the operator is not defined for the type.
     pub async fn accumulate(
         &self,
         change: Change<'_>,
@@ -109,8 +112,8 @@ impl<F: Fabric> WindowAccess<F> {
         Ok(Issued::OVER)
     }
 
-    /// Changes elements without gaps in memory that is seen, in an epoch that is open: all there is to do. What was there
-    /// goes to `former`. False: nothing was done, and [`WindowAccess::accumulate`] is to be called.
+    /// Changes contiguous elements in mapped memory, in an epoch that is open, as a fast path. The former values go to
+    /// `former`. Returns false, and does nothing, if the case needs [`WindowAccess::accumulate`].
     #[inline(always)]
     pub fn try_change(
         &self,
@@ -151,7 +154,7 @@ impl<F: Fabric> WindowAccess<F> {
         ran && done.is_ok()
     }
 
-    /// The predefined type of which all elements are.
+    /// Returns the predefined type of which all elements are.
     fn element(&self, change: PackedChange, location: &TargetLocation) -> Result<Basic, Error> {
         let Some(basic) = location.ty.uniform() else {
             let text =
@@ -218,7 +221,8 @@ impl<F: Fabric> WindowAccess<F> {
         }
     }
 
-    /// Whether the target's process does it: nobody else can, or it would have to do each step of it anyway.
+    /// Returns true if the target's process performs the operation: no other process can, or it would have to perform
+    /// each step anyway.
     fn is_assisted(&self, place: &TargetAddress) -> bool {
         match place.reach {
             TargetReach::TargetAssisted => true,
@@ -287,7 +291,7 @@ impl<F: Fabric> WindowAccess<F> {
     }
 }
 
-/// Changes elements without gaps where they lie.
+/// Changes contiguous elements in place.
 fn change_runs(
     place: &TargetAddress,
     location: &TargetLocation,
@@ -306,7 +310,7 @@ fn change_runs(
     result
 }
 
-/// Calls `f` for each run of a location's data in memory that is seen, with its place among the packed bytes.
+/// Calls `f` for each run of a location's data in mapped memory, with its offset among the packed bytes.
 fn each_run(
     place: &TargetAddress,
     location: &TargetLocation,

@@ -1,5 +1,5 @@
-//! How an accumulate reaches its target's elements: for which cases each way is eligible, what it costs, and the one way for a
-//! case. Puts and gets: [`crate::memory::protocol`].
+//! Protocols of accumulates: the cases for which each is eligible, its cost, and the choice for a case. For puts and gets see
+//! [`crate::memory::protocol`].
 //!
 //! ```text
 //!   the rank's own process alone reaches them: target-assisted
@@ -8,63 +8,63 @@
 //!   processors see them: one word: single ── else whole                   both exclude each other (exclusion.rs)
 //!   else guarded
 //! ```
-//! All origins of an element must find ways that exclude each other. So the window, the element's type and place say which of
-//! these it is; operator, count and origin choose only among ways that do, and there the cheaper one is taken: an atomic for
-//! one element, one exclusion for several.
+//! All origins of an element must choose protocols that exclude each other. So the choice depends on the window and on the
+//! element's type and place. Operator, count and origin choose only among protocols that exclude each other; among them the
+//! cheaper is taken: an atomic for a single element, one exclusion for several.
 
 use crate::memory::target_address::AtomicityDomain;
 use weft_datatype::Basic;
 use weft_fabric::{CacheDistance, CopyModel};
 
-/// How this process reaches memory.
+/// Way in which this process reaches memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight {
-    /// It sees it.
+    /// This process sees the memory.
     Mapped,
-    /// The fabric reads and writes it.
+    /// The fabric reads and writes the memory.
     Direct,
-    /// Only the owner does.
+    /// Only the owner reaches the memory.
     TargetAssisted,
 }
 
-/// An accumulate, as far as the choice depends on it.
+/// Properties of an accumulate on which the choice depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccumulateKey {
-    /// Elements at the target.
+    /// Number of elements at the target.
     pub elements: usize,
-    /// They have no gaps, as pair types may.
+    /// True if the elements have no gaps, as pair types may.
     pub solid: bool,
-    /// The processor updates each of them at once: their size, and where they lie.
+    /// True if the processor updates each element atomically, by size and alignment.
     pub word: bool,
-    /// Adapters do, where they lie as they should.
+    /// True if adapters update elements of this type atomically, if aligned.
     pub adapter: bool,
-    /// Who can reach the target's memory at all.
+    /// Way in which this process reaches the target's memory.
     pub sight: Sight,
-    /// Who updates words of that memory.
+    /// Agent that updates words of that memory: processors, adapters, or holders of the guard.
     pub domain: AtomicityDomain,
-    /// The target is locked exclusively by this origin.
+    /// True if this origin has locked the target exclusively.
     pub alone: bool,
 }
 
-/// How it is done.
+/// Protocol of an accumulate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccumulateProtocol {
-    /// The target's own process does it.
+    /// The target's own process performs the operation.
     TargetAssisted,
-    /// Adapters' atomics, a word each.
+    /// Atomics of adapters, one per word.
     Adapters,
-    /// Without regard to others.
+    /// No exclusion of other origins.
     Alone,
     /// One processor atomic.
     Single,
     /// One exclusion for the whole operation, and a vectorised reduction.
     Whole,
-    /// The target's guard, and the data read and written back.
+    /// The target's guard is held while the data are read, changed and written back.
     Guarded,
 }
 
 impl AccumulateProtocol {
-    /// Each once, for reports that go through them.
+    /// All protocols, for reports.
     pub const ALL: [AccumulateProtocol; 6] = [
         AccumulateProtocol::TargetAssisted,
         AccumulateProtocol::Adapters,
@@ -74,7 +74,7 @@ impl AccumulateProtocol {
         AccumulateProtocol::Guarded,
     ];
 
-    /// For reports, in lower case.
+    /// Returns the name for reports, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             AccumulateProtocol::TargetAssisted => "target-assisted",
@@ -86,7 +86,7 @@ impl AccumulateProtocol {
         }
     }
 
-    /// Why it is that one.
+    /// Returns the reason for the choice, in words.
     pub fn why(self) -> &'static str {
         match self {
             AccumulateProtocol::TargetAssisted => {
@@ -106,7 +106,7 @@ impl AccumulateProtocol {
         }
     }
 
-    /// Why not, in words.
+    /// Tests whether the protocol is eligible for `case`. The error is the reason in words.
     pub fn eligible(self, case: &AccumulateKey) -> Result<(), &'static str> {
         let AccumulateKey { elements, solid, word, adapter, sight, domain, alone } = *case;
         let adapters = domain == AtomicityDomain::Adapters && adapter;
@@ -142,16 +142,17 @@ impl AccumulateProtocol {
         }
     }
 
-    /// Nanoseconds for `bytes` of a target at `distance` on the same node, nobody else at it; `None`: over a network, of which the
-    /// model of copies knows nothing.
+    /// Returns the nanoseconds for `bytes` of a target at `distance` on the same node, without contention. Returns
+    /// `None` over a network,
+    /// about which the model of copies knows nothing.
     pub fn cost(self, model: &CopyModel, bytes: usize, distance: CacheDistance) -> Option<f64> {
         let line = model.line.at(distance);
         let reduce = model.fetch(bytes, distance) + model.reduce * bytes as f64;
         match self {
             AccumulateProtocol::Single | AccumulateProtocol::Alone => Some(line.max(reduce)),
-            // The origin's announcement stays in its own cache; the word of the holder comes and goes.
+            // The origin's announcement stays in its own cache; the cache line of the holder's word moves.
             AccumulateProtocol::Whole => Some(line + line.max(reduce)),
-            // A ticket, its turn, and the data read, combined and written back.
+            // Three lines: the ticket, its turn, and the data, which are read, combined and written back.
             AccumulateProtocol::Guarded => {
                 Some(3.0 * line + reduce + model.rewrite(bytes, distance))
             }
@@ -160,12 +161,12 @@ impl AccumulateProtocol {
     }
 }
 
-/// Whether elements of this type have no gaps.
+/// Returns true if elements of this type have no gaps.
 pub(crate) fn is_solid(basic: Basic) -> bool {
     basic.pair().is_none() && basic.size() == basic.extent()
 }
 
-/// The one way for a case.
+/// Returns the protocol for a case.
 #[inline(always)]
 pub fn choose(case: &AccumulateKey) -> AccumulateProtocol {
     let AccumulateKey { elements, solid, word, adapter, sight, domain, alone } = *case;
@@ -208,7 +209,7 @@ mod tests {
         let pair = AccumulateKey { solid: false, word: false, ..INT };
         #[rustfmt::skip]
         let table = [
-            // what, sight, domain: to the rest of the window, and under an exclusive lock
+            // columns: what, sight, domain; protocol if other origins share the window, and under an exclusive lock
             (INT,   Mapped,   Processors, AccumulateProtocol::Single,   AccumulateProtocol::Alone),
             (long,  Mapped,   Processors, AccumulateProtocol::Single,   AccumulateProtocol::Alone),
             (odd,   Mapped,   Processors, AccumulateProtocol::Whole,    AccumulateProtocol::Alone),
@@ -235,7 +236,7 @@ mod tests {
         }
     }
 
-    /// Of the ways that a case may go, the chosen one is the cheapest.
+    /// Among the eligible protocols of a case, the chosen one is the cheapest.
     #[test]
     fn the_choice_is_the_cheapest() {
         let model = CopyModel::GENERIC;
@@ -255,7 +256,7 @@ mod tests {
 
     #[test]
     fn ways_that_meet_at_an_element_exclude_each_other() {
-        // An element is met by operations of any number of elements, by any origin that sees it as all others do.
+        // An element is met by operations of any number of elements, by any origin in the same domain.
         for domain in
             [AtomicityDomain::Guarded, AtomicityDomain::Processors, AtomicityDomain::Adapters]
         {
@@ -270,7 +271,7 @@ mod tests {
                     other => panic!("{other:?}"),
                 };
                 let sights: &[Sight] = match domain {
-                    // All see it, or it would not be theirs.
+                    // Processors are the domain only if all ranks see the memory.
                     AtomicityDomain::Processors => &[Sight::Mapped],
                     _ => &[Sight::Mapped, Sight::Direct],
                 };

@@ -9,19 +9,21 @@
 //!   several elements   the same with all of them under way at once, at most [`UNDER_WAY`]; v by reads of whole
 //!                      runs, which only guess: no v of a read is done before a compare-swap has found it there
 //! ```
-//! Under the guard ([`super::accumulate`]) it is 6, of which others wait for all. Nobody waits here: of those who
-//! swap the same word, one is always through.
+//! Under the guard ([`super::accumulate`]) an operation takes 6 round trips, for all of which other origins wait. Here no
+//! origin waits: of the origins that swap the same word, one always succeeds.
 //!
-//! **One domain an element**, which MPI asks for among accumulates of the same predefined type at the same place
-//! (MPI 5.0, section 12.7.1): every origin, the target itself and those on its node too, goes through the fabric,
-//! whose far adapter does atomics on memory that nodes share. Whether is decided by what all origins find alike:
-//! what the target shows ([`crate::memory::exposed::ExposedWindow::adapters`]), the element's type ([`is_for`]) and its address,
-//! a multiple of 8. Operator, count and origin have no say. All else stays under the guard.
+//! **One domain per element**, which MPI requires among accumulates of the same predefined type at the same place
+//! (MPI 5.0, section 12.7.1): every origin, including the target itself and the ranks on its node, goes through the fabric,
+//! whose adapter does atomics on memory that nodes share. The choice depends on facts that all origins find alike:
+//! the target's information ([`crate::memory::exposed::ExposedWindow::adapters`]), the element's type ([`is_for`]) and its address,
+//! a multiple of 8. Operator, count and origin do not matter. All other elements stay under the guard.
 //!
-//! When: windows of MPI_Win_allocate whose ranks do not all share processors, if they are short ([`crate::options::SHORT`]) or it was
-//! asked for. The guard pays where accumulates are long and rarely meet: it moves n elements in 6 round trips, this takes
-//! n atomic operations, and how long accumulates will be must not decide. On the simulated machine `ndr` 1 element takes 2.3 us instead of 13.5, 64 take 8.6 instead of
-//! 13.8, and from 120 or so on the guard is faster.
+//! Used in windows of MPI_Win_allocate whose ranks do not all share processors, if they are short
+//! ([`crate::options::SHORT`]) or the
+//! program asks for it. The guard pays off if accumulates are long and rarely meet: it moves n elements in 6 round trips,
+//! while this takes n atomic operations. The length of later accumulates is unknown, and must not decide. On the
+//! simulated machine `ndr`
+//! 1 element takes 2.3 us instead of 13.5, 64 take 8.6 instead of 13.8, and from about 120 on the guard is faster.
 
 use super::WindowAccess;
 use crate::control::packed_change::PackedChange;
@@ -34,28 +36,28 @@ use weft_fabric::{Completion, Counter, Fabric, FabricExt, Fault, RemoteAddr, Sge
 use weft_p2p::Endpoint;
 use weft_process::Error;
 
-/// Bytes of a word.
+/// Size of a word, in bytes.
 const WORD: usize = 8;
-/// Operations under way at once. The simulated machines post some 20 in a round trip, so that more change nothing;
-/// an adapter has about 16 of its own going.
+/// Maximum number of atomics under way. The simulated machines post about 20 in a round trip, so a larger limit changes
+/// nothing; an adapter itself executes about 16 at a time.
 const UNDER_WAY: u64 = 64;
-/// Bytes that are read before the first of them is swapped. The longer, the more others change in between; two
-/// round trips are a tenth of the time of so many.
+/// Maximum number of bytes that are read before the first of them is swapped. In longer groups, other origins change more words
+/// in between. For a group of this size, two round trips are a tenth of the time.
 const GROUP: usize = 512 * WORD;
 
-/// Whether adapters update elements of this type, where these are aligned.
+/// Returns true if adapters update elements of this type, provided that the elements are aligned.
 pub fn is_for(basic: Basic) -> bool {
     matches!(basic.repr(), Repr::I64 | Repr::U64 | Repr::Bool64)
 }
 
-/// Elements that follow each other at the target.
+/// Contiguous elements at the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdjacentElements {
-    /// From the start of the memory on, in bytes.
+    /// Offset from the start of the memory, in bytes.
     pub offset: i64,
-    /// Where they begin among the packed bytes of all.
+    /// Offset among the packed bytes of all elements.
     pub skip: usize,
-    /// A multiple of 8.
+    /// Length in bytes, a multiple of 8.
     pub len: usize,
 }
 
@@ -64,13 +66,13 @@ impl AdjacentElements {
         base.offset(self.offset.wrapping_add(skip as i64) as u64)
     }
 
-    /// Each word: where it is, and where among the packed bytes.
+    /// Iterates over the words: the address of each, and its offset among the packed bytes.
     fn words(self, base: RemoteAddr) -> impl Iterator<Item = (RemoteAddr, usize)> {
         (0..self.len).step_by(WORD).map(move |skip| (self.at(base, skip), self.skip + skip))
     }
 }
 
-/// Those whose elements are aligned, and the others.
+/// Splits runs into those whose elements are aligned, and the rest.
 pub fn aligned(
     base: RemoteAddr,
     runs: impl Iterator<Item = AdjacentElements>,
@@ -78,7 +80,7 @@ pub fn aligned(
     runs.partition(|run| run.at(base, 0).addr.is_multiple_of(WORD as u64))
 }
 
-/// Runs in groups of at most `most` bytes, a multiple of 8.
+/// Divides runs into groups of at most `most` bytes, a multiple of 8.
 fn groups(runs: &[AdjacentElements], most: usize) -> Vec<Vec<AdjacentElements>> {
     let (mut groups, mut group, mut room) = (Vec::new(), Vec::new(), most);
     for &run in runs {
@@ -105,11 +107,11 @@ fn word(at: Sge) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// What is posted without waiting for each other.
+/// Operations that are posted without waiting for each other.
 struct Flow<'w, F: Fabric> {
     endpoint: &'w Rc<Endpoint<F>>,
     done: Counter,
-    /// The counter's value when all is over.
+    /// Value of the counter when all operations are over.
     due: u64,
 }
 
@@ -120,7 +122,7 @@ impl<'w, F: Fabric> Flow<'w, F> {
         Flow { endpoint, done, due: counters.value(done) }
     }
 
-    /// Posts one, once there is room for it.
+    /// Posts an operation, once fewer than [`UNDER_WAY`] are under way.
     async fn post(
         &mut self,
         f: impl FnOnce(&F, Completion) -> Result<(), Fault>,
@@ -138,7 +140,7 @@ impl<'w, F: Fabric> Flow<'w, F> {
         self.endpoint.until(self.done, self.due).await
     }
 
-    /// Nothing is under way. On a fault this is left out, since what is under way may still advance the counter.
+    /// Frees the counter, when nothing is under way. Not called after a fault, because operations may still advance the counter.
     fn end(self) {
         self.endpoint.fabric().counters().free(self.done);
     }
@@ -147,16 +149,16 @@ impl<'w, F: Fabric> Flow<'w, F> {
 /// A change of words of one process.
 pub struct WordChange {
     pub peer: usize,
-    /// What offsets of runs count from.
+    /// Address from which the offsets of runs count.
     pub base: RemoteAddr,
     pub basic: Basic,
     pub packed: PackedChange,
-    /// Where what was there goes, as packed.
+    /// Packed memory for the former values.
     pub former: Option<Sge>,
 }
 
 impl WordChange {
-    /// Changes the words of `runs`, each at once.
+    /// Changes the words of `runs`, each atomically.
     pub async fn run<F: Fabric>(
         &self,
         endpoint: &Rc<Endpoint<F>>,
@@ -185,14 +187,14 @@ impl WordChange {
         runs.iter().flat_map(|run| run.words(self.base))
     }
 
-    /// Adds `origin`, or nothing.
+    /// Adds `origin` to the words, or nothing.
     async fn add<F: Fabric>(
         &self,
         flow: &mut Flow<'_, F>,
         runs: &[AdjacentElements],
         origin: Option<Sge>,
     ) -> Result<(), Error> {
-        // Where nobody asks, all land in one place.
+        // If the former values are not wanted, all land in one scratch word.
         let unasked = flow.endpoint.staging().take(WORD);
         for (at, skip) in self.words(runs) {
             let operand = origin.map_or(0, |origin| word(origin.part(skip, WORD)));
@@ -218,7 +220,7 @@ impl WordChange {
         Ok(flow.all().await?)
     }
 
-    /// Any operator, on one group of words.
+    /// Applies any operator to one group of words.
     async fn reduce<F: Fabric>(
         &self,
         flow: &mut Flow<'_, F>,
@@ -229,7 +231,7 @@ impl WordChange {
         let pool = flow.endpoint.staging();
         let [before, after, found] = [0; 3].map(|_| pool.take(bytes));
         let of = |staging: &weft_fabric::Staging, i: usize| staging.sge().part(WORD * i, WORD);
-        // One by an atomic operation, several by reads, which promise no whole words.
+        // A single word is read by an atomic. Several are read by plain reads, which do not guarantee whole words.
         let mut sure = words.len() == 1;
         if sure {
             let (at, into) = (words[0].0, before.sge());
@@ -276,7 +278,7 @@ impl WordChange {
 }
 
 impl<F: Fabric> WindowAccess<F> {
-    /// Changes elements of a type that [`is_for`] takes, at a place whose words adapters update.
+    /// Changes elements of a type for which [`is_for`] is true, at a place whose words adapters update.
     pub(super) async fn change_by_adapters(
         &self,
         place: &TargetAddress,
@@ -301,7 +303,7 @@ impl<F: Fabric> WindowAccess<F> {
         if others.is_empty() {
             return Ok(());
         }
-        // Elements of one operation at both kinds of addresses: a type with odd gaps.
+        // One operation has elements at both kinds of addresses: a type with odd gaps.
         let ty = named(basic);
         let change = async {
             for AdjacentElements { offset, skip, len } in others {

@@ -1,12 +1,12 @@
-//! Operations that are deferred until their epoch's synchronization issues them: all of them in an epoch of
-//! Fence-2S; puts and gets on a network where a program asks for both directions of it at once.
+//! Operations that are deferred until their epoch's synchronization issues them: all operations in an epoch of
+//! Fence-2S; puts and gets on a network if a program asks to use both directions of it at once.
 //!
 //! ```text
 //!   as called      put put put put get get get get      puts fill one direction, then gets the other
 //!   in turns       put get put get put get put get      both at once: the document's reordering
 //! ```
 //! Source: Vishnu et al. 2005, section 3.2 ("reordering" at the direct one-sided layer) and figures 16 to 19.
-//! MPI orders nothing within an epoch, but accumulates, which are never reordered.
+//! MPI orders nothing within an epoch except accumulates, which are never reordered.
 
 use super::WindowAccess;
 use super::in_flight::Issued;
@@ -20,7 +20,7 @@ use weft_datatype::{Basic, PredefinedOp, Type};
 use weft_fabric::{Fabric, Sge};
 use weft_process::{Buffer, BufferPiece, Error};
 
-/// What a deferred operation does.
+/// Kind of a deferred operation, with its buffers.
 #[derive(Clone)]
 pub enum DeferredKind {
     Put(Buffer),
@@ -44,7 +44,7 @@ impl DeferredOp {
         TargetLocation { rank: self.rank, disp: self.disp, count: self.count, ty: &self.ty }
     }
 
-    /// Where what it returns goes in the end.
+    /// Returns the buffer for the data that the operation returns.
     pub fn result(&self) -> Option<&Buffer> {
         match &self.kind {
             DeferredKind::Put(_) => None,
@@ -55,7 +55,7 @@ impl DeferredOp {
         }
     }
 
-    /// The data that it brings, packed.
+    /// Returns the data that the operation sends, packed.
     pub fn pieces(&self, pool: &weft_fabric::StagingPool) -> [Option<BufferPiece>; 2] {
         let piece = |buffer: &Buffer| Some(buffer.readable(pool));
         match &self.kind {
@@ -66,7 +66,7 @@ impl DeferredOp {
         }
     }
 
-    /// What a target is asked for, with its data in `pieces`.
+    /// Returns the request to the target, with the data in `pieces`.
     pub fn request(&self, pieces: &[Option<BufferPiece>; 2]) -> RmaRequest {
         let [first, second] = [0, 1].map(|i| pieces[i].as_ref().map_or(Sge::EMPTY, |p| p.sge));
         match self.kind {
@@ -82,7 +82,7 @@ impl DeferredOp {
     }
 }
 
-/// What waits to be issued, by rank.
+/// Deferred operations, by rank.
 pub struct Deferred(Box<[RefCell<Vec<DeferredOp>>]>);
 
 impl Deferred {
@@ -95,7 +95,7 @@ impl Deferred {
         self.0[rank].borrow().is_empty()
     }
 
-    /// What waits at a rank: whoever takes it issues it, in its order.
+    /// Takes the operations deferred at a rank. The caller issues them, in their order.
     pub fn take(&self, rank: usize) -> Vec<DeferredOp> {
         std::mem::take(&mut *self.0[rank].borrow_mut())
     }
@@ -106,7 +106,7 @@ impl Deferred {
 }
 
 impl<F: Fabric> WindowAccess<F> {
-    /// Whether a put or get waits for its synchronization.
+    /// Returns true if a put or get is deferred until its synchronization.
     pub(super) fn is_deferred(&self, place: &TargetAddress, rank: usize) -> bool {
         let turns = self.core.options.order == IssueOrder::Turns;
         turns && matches!(place.reach, TargetReach::Direct { synchronous: false, .. })
@@ -129,13 +129,13 @@ impl<F: Fabric> WindowAccess<F> {
         }
     }
 
-    /// The operations that wait for a fence, by rank; nothing waits any more.
+    /// Takes the operations deferred for a fence, by rank. No operation is deferred afterwards.
     pub fn take_deferred(&self) -> impl Iterator<Item = Vec<DeferredOp>> {
         let touched = self.in_flight.take_touched().into_iter();
         touched.map(|rank| self.deferred.take(rank)).filter(|waiting| !waiting.is_empty())
     }
 
-    /// Issues the puts and gets that wait at a rank, in turns.
+    /// Issues the puts and gets deferred at a rank, by turns.
     pub fn issue_deferred(&self, rank: usize) -> Result<(), Error> {
         if self.deferred.is_empty(rank) {
             return Ok(());

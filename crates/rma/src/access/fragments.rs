@@ -1,5 +1,5 @@
-//! What one operation posts: whole or in fragments, over one rail or several ([`weft_channel::rails`]), and
-//! what says that it is over.
+//! Posts of one operation: whole or in fragments, over one rail or several ([`weft_channel::rails`]), and
+//! their completion.
 
 use super::in_flight::{Issued, IssuedOperation, WindowFlights};
 use crate::control::layout::RAILS;
@@ -13,16 +13,16 @@ pub struct PostedFragments<'w, F: Fabric> {
     in_flight: &'w WindowFlights<F>,
     rank: usize,
     peer: usize,
-    /// Operations are over when they are posted.
+    /// True if operations are over when they are posted.
     pub over: bool,
     rails: usize,
-    /// Counters of its own; else the target's.
+    /// Own counters of the operation. If there are none, it uses the counter of the rank.
     waits: Waits,
 }
 
 impl<'w, F: Fabric> PostedFragments<'w, F> {
-    /// `own`: something is to be done when it is over, so it has a counter of its own; so have operations that
-    /// may take several rails.
+    /// Begins the posts of an operation. `own`: something is to be done at its end, so the operation needs a counter of its own.
+    /// Operations that may take several rails have own counters, too.
     pub fn new(
         in_flight: &'w WindowFlights<F>,
         place: &TargetAddress,
@@ -45,14 +45,14 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
         self.in_flight.core().fabric()
     }
 
-    /// A counter for a post, which must reach one more.
+    /// Adds a counter for the posts of the operation.
     fn add_counter(&mut self) {
         let counters = self.fabric().counters();
         let counter = counters.allocate();
         self.waits.push((counter, counters.value(counter)));
     }
 
-    /// Posts one part, which counts once.
+    /// Posts one part, which advances the counter by one.
     pub fn post(&mut self, f: impl FnOnce(Completion) -> Result<(), Fault>) -> Result<(), Fault> {
         if self.over {
             return f(None);
@@ -110,7 +110,7 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
         }
     }
 
-    /// Remembers what was posted until it is over; then `unpack` gets the data of `piece`.
+    /// Keeps the posted operation until it is over. Then the data of `piece` are unpacked into `unpack`.
     pub fn keep(self, piece: Option<BufferPiece>, unpack: Option<Buffer>) -> Issued {
         if self.over {
             return Issued::OVER;
@@ -120,7 +120,7 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
         self.in_flight.keep(self.rank, IssuedOperation { waits: self.waits, piece, unpack })
     }
 
-    /// Waits until what was posted is over; it has counters of its own.
+    /// Waits until the posted operation is over. It must have counters of its own.
     pub async fn wait(self) -> Result<(), Error> {
         let counters = self.fabric().counters();
         for &(counter, value) in &self.waits {

@@ -1,12 +1,12 @@
-//! Puts that the target's adapter counts: writes with immediate, for Fence-RI ([`crate::epochs::fence`]).
+//! Puts counted by the target's adapter: writes with immediate, for Fence-RI ([`crate::epochs::fence`]).
 
 use std::cell::{Cell, RefCell};
 
-/// Writes with immediate of this process, in the epoch of fences that is open.
+/// Writes with immediate of this process, in the open epoch of fences.
 pub struct EpochImmediates {
-    /// 0 or 1: the immediate of this epoch.
+    /// Parity of the epoch, 0 or 1, which selects its immediate.
     parity: Cell<u32>,
-    /// By rank; empty until there is one.
+    /// Number of writes by rank; empty before the first.
     sent: RefCell<Vec<u32>>,
     ranks: usize,
 }
@@ -16,7 +16,7 @@ impl EpochImmediates {
         EpochImmediates { parity: Cell::default(), sent: RefCell::default(), ranks }
     }
 
-    /// One more write to a rank; which of its two immediates it carries.
+    /// Counts one more write to a rank. Returns which of the rank's two immediates the write carries.
     pub fn count(&self, rank: usize) -> u32 {
         let mut sent = self.sent.borrow_mut();
         sent.resize(self.ranks, 0);
@@ -24,12 +24,12 @@ impl EpochImmediates {
         self.parity.get()
     }
 
-    /// The writes to each rank in this epoch.
+    /// Takes the numbers of writes to each rank in this epoch.
     pub fn take(&self) -> Vec<u32> {
         std::mem::take(&mut *self.sent.borrow_mut())
     }
 
-    /// The next epoch counts apart; which immediate this one had.
+    /// Switches to the other immediate for the next epoch. Returns the index of the immediate of this epoch.
     pub fn next_epoch(&self) -> u32 {
         self.parity.replace(1 - self.parity.get())
     }

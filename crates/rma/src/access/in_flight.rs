@@ -1,12 +1,12 @@
-//! Operations that were issued to the fabric and may not be over, by rank, and their completion.
+//! Operations in flight: issued to the fabric and perhaps not over, by rank, and their completion.
 //!
 //! ```text
 //!   issued ── needs nothing afterwards ──▶ counted by the rank's one counter
 //!          └─ memory to give back, data to unpack, several rails ──▶ an entry with counters of its own
 //!   drain: the first entry's counters ── its data unpacked ── the next
 //! ```
-//! Contract: entries of a rank end in the order in which they were issued, as far as others see; what an operation still reads
-//! or lands in is kept until then.
+//! Contract: entries of a rank end in the order of issue, as far as callers see. Memory from which an operation reads, or into
+//! which it writes, is kept until then.
 
 use crate::core::WindowCore;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -16,29 +16,29 @@ use weft_channel::rails::Waits;
 use weft_fabric::{Counter, Fabric, FabricExt};
 use weft_process::{Buffer, BufferPiece, Error};
 
-/// An operation that was issued: what a request waits for.
+/// Handle of an issued operation, for which a request waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Issued {
     pub(super) rank: usize,
-    /// How many at that rank come before it, with it. 0: it is over.
+    /// Number of entries at that rank up to and including this one. 0: the operation is over.
     pub(super) number: u64,
 }
 
 impl Issued {
     pub(super) const OVER: Issued = Issued { rank: 0, number: 0 };
 
-    /// It is over when all at the rank is.
+    /// Returns the handle of an operation that is over when all at the rank are.
     pub(super) fn with_all(rank: usize) -> Issued {
         Issued { rank, number: u64::MAX }
     }
 }
 
-/// An operation that was issued and may not be over.
+/// An issued operation that may not be over.
 pub struct IssuedOperation {
-    /// It is over when each of these counters has its value. None: when all is over that was posted to the
-    /// rank without a counter of its own.
+    /// The operation is over when each of these counters has its value. If there are none: when all operations are over that
+    /// were posted to the rank without a counter of their own.
     pub waits: Waits,
-    /// Memory that it still reads, or lands in, and where the data go from there.
+    /// Memory that the operation still reads or writes, and the buffer into which its data are unpacked.
     pub piece: Option<BufferPiece>,
     pub unpack: Option<Buffer>,
 }
@@ -46,24 +46,24 @@ pub struct IssuedOperation {
 #[derive(Default)]
 struct ByRank {
     entries: RefCell<VecDeque<IssuedOperation>>,
-    /// Counts completions of operations that need nothing afterwards, and its value once all are over.
+    /// Counter of the completions of operations without own counters, and its value once all are over.
     done: OnceCell<Counter>,
     due: Cell<u64>,
-    /// Entries made, and those of them that ended.
+    /// Number of entries made, and of entries ended.
     issued: Cell<u64>,
     settled: Cell<u64>,
-    /// It is in the list of those with operations under way.
+    /// True if the rank is in the list of ranks with operations under way.
     touched: Cell<bool>,
-    /// Rails of puts that may not be over, and whether there are gets among what may not be over.
+    /// Rails of puts that may not be over (a bit each), and whether gets may not be over.
     rails: Cell<u16>,
     reads: Cell<bool>,
 }
 
-/// What one process has in flight on a window.
+/// Operations of one process in flight on a window.
 pub struct WindowFlights<F: Fabric> {
     core: Rc<WindowCore<F>>,
     ranks: Box<[ByRank]>,
-    /// Ranks to which operations were issued since the last synchronization of all.
+    /// Ranks to which operations were issued since the last synchronization of all ranks.
     touched: RefCell<Vec<usize>>,
 }
 
@@ -77,18 +77,18 @@ impl<F: Fabric> WindowFlights<F> {
         &self.core
     }
 
-    /// Nothing is in flight to a rank.
+    /// Returns true if nothing is in flight to a rank.
     #[inline]
     pub fn is_idle(&self, rank: usize) -> bool {
         self.ranks[rank].entries.borrow().is_empty()
     }
 
-    /// Whether so many entries of a rank have ended.
+    /// Returns true if `number` entries of a rank have ended.
     pub fn has_settled(&self, rank: usize, number: u64) -> bool {
         self.ranks[rank].settled.get() >= number
     }
 
-    /// One more is posted to a rank that needs nothing afterwards: the counter that it advances when it is over.
+    /// Counts one more post to a rank without own counter. Returns the counter that the post advances when it is over.
     pub fn one_more(&self, rank: usize) -> Counter {
         let of = &self.ranks[rank];
         let counter = *of.done.get_or_init(|| {
@@ -101,13 +101,13 @@ impl<F: Fabric> WindowFlights<F> {
         counter
     }
 
-    /// Remembers what was posted until it is over.
+    /// Keeps a posted operation until it is over.
     pub fn keep(&self, rank: usize, entry: IssuedOperation) -> Issued {
         let of = &self.ranks[rank];
         self.touch(rank);
         let plain = |entry: &IssuedOperation| entry.waits.is_empty();
         let mut entries = of.entries.borrow_mut();
-        // What needs nothing afterwards is one entry.
+        // Consecutive operations without own counters share one entry.
         if !(plain(&entry) && entries.back().is_some_and(plain)) {
             entries.push_back(entry);
             of.issued.set(of.issued.get() + 1);
@@ -115,52 +115,52 @@ impl<F: Fabric> WindowFlights<F> {
         Issued { rank, number: of.issued.get() }
     }
 
-    /// The rank has operations under way.
+    /// Notes that the rank has operations under way.
     pub fn touch(&self, rank: usize) {
         if !self.ranks[rank].touched.replace(true) {
             self.touched.borrow_mut().push(rank);
         }
     }
 
-    /// Nothing is under way to any rank.
+    /// Returns true if nothing is under way to any rank.
     #[inline]
     pub fn is_untouched(&self) -> bool {
         self.touched.borrow().is_empty()
     }
 
-    /// A rank with operations under way.
+    /// Returns a rank with operations under way.
     pub fn any_touched(&self) -> Option<usize> {
         self.touched.borrow().last().copied()
     }
 
-    /// All that was under way to a rank is over.
+    /// Notes that all operations to a rank are over.
     pub fn untouch(&self, rank: usize) {
         if self.ranks[rank].touched.replace(false) {
             self.touched.borrow_mut().retain(|&other| other != rank);
         }
     }
 
-    /// The ranks with operations under way, which are somebody else's to end from now on.
+    /// Takes the list of ranks with operations under way. The caller ends these operations.
     pub fn take_touched(&self) -> Vec<usize> {
         let touched = std::mem::take(&mut *self.touched.borrow_mut());
         touched.iter().for_each(|&rank| self.ranks[rank].touched.set(false));
         touched
     }
 
-    /// Puts to a rank travel over a rail, of which `most` are told apart.
+    /// Notes that puts to a rank travel over a rail. The first `most` rails are distinguished.
     #[inline]
     pub fn uses_rail(&self, rank: usize, rail: usize, most: usize) {
         let rails = &self.ranks[rank].rails;
-        // One that has no place in the set is beyond it.
+        // A rail beyond the set is noted as bit `most`.
         rails.set(rails.get() | 1u16.checked_shl(rail as u32).unwrap_or(1 << most));
     }
 
-    /// The set of them, and whether there are gets, among what may not be over.
+    /// Returns the rails of puts, and whether there are gets, among the operations that may not be over.
     pub fn rails(&self, rank: usize) -> (u16, bool) {
         (self.ranks[rank].rails.get(), self.ranks[rank].reads.get())
     }
 
-    /// A get was posted to a rank, which may not be over.
+    /// Notes whether a get to a rank may not be over.
     pub fn set_reads(&self, rank: usize, reads: bool) {
         self.ranks[rank].reads.set(reads);
     }
@@ -182,7 +182,7 @@ impl<F: Fabric> WindowFlights<F> {
         Ok(())
     }
 
-    /// Waits for a counter, which may be freed afterwards.
+    /// Waits for a counter, which the caller may free afterwards.
     pub async fn until(&self, counter: Counter, value: u64) -> Result<(), Error> {
         let endpoint = self.core.endpoint();
         endpoint.until(counter, value).await?;
@@ -192,13 +192,13 @@ impl<F: Fabric> WindowFlights<F> {
         Ok(())
     }
 
-    /// What the first operation at a rank waits for, if it waits; `None`: there is none.
+    /// Returns the wait of the first entry at a rank, `Some(None)` if it is over. `None`: there is no entry.
     fn first_wait(&self, rank: usize) -> Option<Option<(Counter, u64)>> {
         let of = &self.ranks[rank];
         let counters = self.core.fabric().counters();
         let entries = of.entries.borrow();
         let first = entries.front()?;
-        // Operations may end in any order: of those without a counter of their own, the last counts.
+        // Operations may end in any order. For those without own counters, the last end counts.
         let plain = first.waits.is_empty().then(|| Some((*of.done.get()?, of.due.get())));
         let waits = plain.flatten();
         let missing = |&&(counter, value): &&(Counter, u64)| counters.value(counter) < value;
@@ -222,7 +222,7 @@ impl<F: Fabric> WindowFlights<F> {
         }
     }
 
-    /// The counters go back to the fabric; nothing is in flight.
+    /// Frees the counters. Nothing may be in flight.
     pub fn withdraw(&self) {
         for of in &self.ranks {
             if let Some(&counter) = of.done.get() {
@@ -239,7 +239,7 @@ mod tests {
     use crate::testing::{Place, Program, end, parts, run_at};
     use weft_process::Comm;
 
-    /// Entries end in their order, whichever counter comes first.
+    /// Entries end in their order, whichever counter is advanced first.
     #[derive(Clone, Copy)]
     struct Order;
 

@@ -13,8 +13,8 @@ use weft_fabric::{Fabric, FabricExt, Sge};
 use weft_process::{Buffer, Error};
 
 impl<F: Fabric> WindowAccess<F> {
-    /// Moves `origin`'s data to the target. When it returns, the operation is issued, and over where
-    /// memory is shared; `origin` must stay as it is until a synchronization says so.
+    /// Moves `origin`'s data to the target. When it returns, the operation is issued, and it is over if
+    /// memory is shared. `origin` must not change until a synchronization has ended the operation.
     pub async fn put(
         &self,
         origin: &Buffer,
@@ -56,7 +56,7 @@ impl<F: Fabric> WindowAccess<F> {
         place.each_run(location, |at, skip, len| {
             let from = piece.sge.part(skip, len);
             if counted && !posts.over {
-                // Each run says by itself that it has arrived.
+                // Each run carries the immediate, so that the target's adapter counts its arrival.
                 let first = self.memory.exposed(location.rank).immediate;
                 let immediate = first + self.immediates.count(location.rank);
                 return posts.post(|done| fabric.write_imm(place.peer, from, at, immediate, done));
@@ -110,7 +110,7 @@ impl<F: Fabric> WindowAccess<F> {
         }
     }
 
-    /// Checks an operation: where it acts, unless there is nothing to do, or nothing yet.
+    /// Checks an operation. Returns its place, or breaks if there is nothing to do, or the operation is deferred.
     async fn begin(
         &self,
         origin: &Buffer,
@@ -129,7 +129,7 @@ impl<F: Fabric> WindowAccess<F> {
         Ok(ControlFlow::Continue(place))
     }
 
-    /// Writes packed data to where they belong, and waits until they are there.
+    /// Writes packed data to their places, and waits until they have arrived.
     pub(super) async fn write_all(
         &self,
         place: &TargetAddress,
@@ -141,7 +141,7 @@ impl<F: Fabric> WindowAccess<F> {
         posts.wait().await
     }
 
-    /// Reads packed data from where they lie, and waits until they are here.
+    /// Reads packed data from their places, and waits until they are here.
     pub(super) async fn read_all(
         &self,
         place: &TargetAddress,

@@ -1,8 +1,8 @@
-//! Operations whose data lie in several regions that their target attached ([`crate::memory::regions`]).
+//! Operations whose data lie in several regions that their target has attached ([`crate::memory::regions`]).
 //!
-//! Such an operation is over when its call returns. Elements that lie across regions are updated under the guard; so
-//! does every origin, since all find the same regions. Cost: one transfer a part; accumulates as under the guard, but
-//! for elements that lie in one region, which are those of an operation in that region alone.
+//! Such an operation is over when its call returns. Elements that cross regions are updated under the guard, by every
+//! origin, since all find the same regions. Cost: one transfer per part; accumulates cost as much as under the guard, except
+//! for elements within one region, which cost as much as those of an operation in that region.
 
 use super::WindowAccess;
 use super::accumulate_protocol::is_solid;
@@ -116,7 +116,7 @@ impl<F: Fabric> WindowAccess<F> {
         self.locks.guarded(rank, guarded).await
     }
 
-    /// Writes some of the packed bytes to where they belong, and waits until they are there.
+    /// Writes ranges of the packed bytes to their places, and waits until they have arrived.
     async fn write_parts(
         &self,
         rank: usize,
@@ -127,7 +127,7 @@ impl<F: Fabric> WindowAccess<F> {
         self.move_parts(RailDirection::Write, rank, parts, ranges, data).await
     }
 
-    /// Reads some of the packed bytes from where they lie, and waits until they are here.
+    /// Reads ranges of the packed bytes from their places, and waits until they are here.
     async fn read_parts(
         &self,
         rank: usize,
@@ -178,14 +178,14 @@ impl<F: Fabric> WindowAccess<F> {
     }
 }
 
-/// Where the target is asked for all of it, as it names the place, since some part of it is not reached otherwise.
+/// Returns the location as the target names it if some part is reached only by the target; then the target is asked for all parts.
 fn asks_target(location: &TargetLocation, parts: &[RegionPart]) -> Option<i64> {
     let any = parts.iter().any(|part| matches!(part.place.reach, TargetReach::TargetAssisted));
     any.then_some(location.disp)
 }
 
-/// Calls `f` for the elements that lie each in one of `parts` whose words processors update, and where they begin among
-/// the packed bytes; returns the ranges of packed bytes, of whole elements, that are left.
+/// Calls `f` for the elements that lie within one of `parts` whose words processors update, with their offset among
+/// the packed bytes. Returns the remaining ranges of packed bytes, in whole elements.
 fn within(
     parts: &[RegionPart],
     bytes: usize,
@@ -207,7 +207,8 @@ fn within(
     rest
 }
 
-/// Calls `f` for what each part has in common with each of the ranges, both in order: the part, and those packed bytes.
+/// Calls `f` for the intersection of each part with each range, both in order: with the part, and offset and length of
+/// the packed bytes.
 fn common(
     parts: &[RegionPart],
     ranges: &[(usize, usize)],
@@ -236,7 +237,7 @@ mod tests {
         let (a, b) = (memory(64), memory(64));
         let word = Basic::of_handle(0x201).expect("MPI_AINT");
         let part = |memory: Sge, skip, domain| RegionPart::own(0, memory, skip, domain);
-        // An element of 8 bytes lies across: 4 bytes in each.
+        // An element of 8 bytes crosses the parts: 4 bytes in each.
         let (one, two) = (a.sge().part(0, 20), b.sge().part(4, 28));
         for (domain, whole) in
             [(AtomicityDomain::Processors, true), (AtomicityDomain::Guarded, false)]

@@ -1,5 +1,5 @@
-//! What this rank does of its own memory for origins whose fabric does not reach it: the requests of [`crate::control::messages`],
-//! by its helper where its program computes.
+//! Service of this rank for origins whose fabric does not reach its memory: it carries out the requests of
+//! [`crate::control::messages`], by its helper while its program computes.
 
 use super::WindowAccess;
 use super::adapter_atomics::{self, AdjacentElements};
@@ -13,7 +13,7 @@ use weft_fabric::{Fabric, Sge};
 use weft_process::Error;
 
 impl<F: Fabric> WindowAccess<F> {
-    /// Carries requests out until [`crate::control::WindowControl::stop_serving`].
+    /// Carries out requests until [`crate::control::WindowControl::stop_serving`].
     pub async fn serve(&self) -> Result<(), Error> {
         let fulfil = async |request: &ControlRequest, more: Sge, answer: Sge| {
             self.fulfil(request, more, answer).await
@@ -21,7 +21,7 @@ impl<F: Fabric> WindowAccess<F> {
         self.control.serve(fulfil).await
     }
 
-    /// Does what a request asks for; the data it returns begin 8 bytes in. False: it asks for what cannot be.
+    /// Carries out a request. The data that it returns begin at byte 8 of `answer`. Returns false if the request is impossible.
     pub async fn fulfil(
         &self,
         request: &ControlRequest,
@@ -73,7 +73,7 @@ impl<F: Fabric> WindowAccess<F> {
         Ok(true)
     }
 
-    /// Changes elements of this rank that adapters update, whoever asks; offsets of `runs` are those of
+    /// Changes elements of this rank that adapters update for all origins. The offsets of `runs` are those of
     /// [`WindowAccess::own_memory`].
     async fn fulfil_by_adapters(
         &self,
@@ -105,8 +105,8 @@ impl<F: Fabric> WindowAccess<F> {
         self.locks.guarded(self.core.rank(), change).await
     }
 
-    /// Adds `len` bytes of this rank's memory, at an offset in its part of the window, or at an address of a dynamic
-    /// window, as a peer names it, to the parts of packed bytes; they begin at `skip` there. False: it has no such.
+    /// Appends `len` bytes of this rank's memory to `parts`, beginning at `skip` of the packed bytes. A peer names them by the
+    /// offset in this rank's part of the window, or by an address in a dynamic window. Returns false if there is no such memory.
     fn own_memory(&self, at: u64, len: u64, mut skip: usize, parts: &mut Vec<RegionPart>) -> bool {
         let peer = self.core.peer(self.core.rank());
         if self.core.flavor == WindowFlavor::Dynamic {
@@ -130,7 +130,7 @@ impl<F: Fabric> WindowAccess<F> {
     }
 }
 
-/// The memory of a part of this rank.
+/// Returns the memory of a part of this rank.
 fn seen(part: &RegionPart) -> Sge {
     match part.place.reach {
         TargetReach::Mapped(memory) => memory,

@@ -1,23 +1,26 @@
-//! The control words of one rank: where each of them is. They lie apart from the window's own memory, so they are the same
-//! wherever that is.
+//! Layout of one rank's control words. They lie apart from the window's own memory, so their layout is the same
+//! for any window memory.
 //!
 //! ```text
-//!   word   0        8        16       24          32       40     48, each of n' words, the power of two not below n
-//!          | lock   | guard  | table  | exclusion | single | bell | slots: lock, guard | grants: lock, guard | posted, two | completed, two | rails, two each |
-//!            ticket locks      dynamic  accumulates                 by ticket modulo n'  by target             by target     by origin        by origin
+//!   word     0        8        16       24          32       40     48
+//!            | lock   | guard  | table  | exclusion | single | bell | tables
+//!              ticket locks      dynamic  accumulates
+//!   tables   | slots: lock, guard | grants: lock, guard | posted, two | completed, two | rails, two each |
+//!              by ticket modulo n'  by target             by target     by origin        by origin
+//!              each of n' words, the power of two not below n
 //! ```
-//! The lock is MPI_Win_lock's, the guard that of accumulates. Slots belong to the target's locks; grants
-//! are flags for this rank's waits for the locks of others. Words never go back: they count. Posted and
-//! completed are two words each, by parity, since flags may overtake each other: a rank tells count k + 1 only
-//! once the other has heard k - 1 ([`crate::epochs::post_start_complete_wait`]). Each rail but the first has two words an
+//! The lock is MPI_Win_lock's, the guard that of accumulates. Slots belong to the locks of the target; grants
+//! are flags on which this rank waits for locks of other ranks. Words never decrease: they count. Posted and
+//! completed have two words each, by parity, because flags may overtake each other: a rank tells count k + 1 only
+//! once the other has heard k - 1 ([`crate::epochs::post_start_complete_wait`]). Each rail except the first has two words per
 //! origin, too ([`crate::epochs::ordered_flag`]).
 
 use weft_fabric::RemoteAddr;
 
-/// Rails that have words of their own, at most; the lowest one of an epoch needs none.
+/// Maximum number of rails with words of their own. The lowest rail of an epoch needs none.
 pub const RAILS: usize = 8;
 
-/// Which of the two ticket locks.
+/// One of the two ticket locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TicketLockKind {
     /// MPI_Win_lock.
@@ -26,34 +29,34 @@ pub enum TicketLockKind {
     Guard = 1,
 }
 
-/// Words of a cache line.
+/// Number of words in a cache line.
 const LINE: usize = 8;
-/// Where the header of a dynamic window's table begins; what it is stands in [`crate::memory::attached`].
+/// Index of the header of a dynamic window's table; [`crate::memory::attached`] defines it.
 pub const TABLE: usize = 2 * LINE;
-/// Who changes this rank's elements: `locks/exclusion.rs`.
+/// Index of the word of the process that changes this rank's elements: `locks/exclusion.rs`.
 pub const EXCLUSION: usize = 3 * LINE;
-/// Whose single element this rank is changing.
+/// Index of the word that names the rank whose single element this rank is changing.
 pub const SINGLE: usize = 4 * LINE;
-/// Written to wake this rank, which looks at what it waits for.
+/// Index of the bell: a write wakes this rank, which then checks its waits.
 pub const BELL: usize = 5 * LINE;
-/// Tables of one word a rank begin here.
+/// Index of the first of the tables with one word per rank.
 const TABLES: usize = 6 * LINE;
 
-/// A table of one word a rank.
+/// A table of one word per rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlTable {
     Slots(TicketLockKind),
     Grants(TicketLockKind),
-    /// By target and parity: exposure epochs that it has granted to this rank.
+    /// By target and parity: exposure epochs that the target has granted to this rank.
     Posted(u64),
-    /// By origin and parity: access epochs that it has completed.
+    /// By origin and parity: access epochs that the origin has completed.
     Completed(u64),
-    /// By origin and parity: access epochs whose data on one rail, from 1 on, are here.
+    /// By origin and parity: access epochs whose data on one rail, from 1 on, have arrived.
     Rail(usize, u64),
 }
 
 impl ControlTable {
-    /// Which table it is, among all.
+    /// Returns the index of the table among all tables.
     #[inline]
     pub fn number(self) -> usize {
         match self {
@@ -65,7 +68,7 @@ impl ControlTable {
         }
     }
 
-    /// The index of a word in the control words of a window of `size` ranks.
+    /// Returns the index of a word in the control words of a window of `size` ranks.
     #[inline]
     pub fn word(self, size: usize, index: usize) -> usize {
         debug_assert!(index < row(size));
@@ -73,23 +76,23 @@ impl ControlTable {
     }
 }
 
-/// Words of a table: a power of two, so that a slot is found without a division.
+/// Returns the number of words of a table: a power of two, so that a slot is found without a division.
 #[inline]
 pub fn row(size: usize) -> usize {
     size.next_power_of_two().max(LINE)
 }
 
-/// Words of all but the rails'.
+/// Returns the number of words without those of further rails.
 pub fn words(size: usize) -> usize {
     words_of(size, 1)
 }
 
-/// Words of all, with so many rails.
+/// Returns the number of words with `rails` rails.
 pub fn words_of(size: usize, rails: usize) -> usize {
     TABLES + (6 + 2 * rails) * row(size)
 }
 
-/// Word `index` of the control words at `base`.
+/// Returns the address of word `index` of the control words at `base`.
 pub fn word(base: RemoteAddr, index: usize) -> RemoteAddr {
     base.offset(8 * index as u64)
 }

@@ -1,8 +1,8 @@
-//! Requests on their way: sent and answered, and received and carried out.
+//! Requests between ranks: sending, answering, receiving, carrying out.
 //!
-//! Who sends them: operations on memory that no fabric reaches, which the target's service takes, by its helper where its
-//! program computes; and Fence-2S, whose requests are taken by the target's fence. They are messages of the window's own
-//! communicator; those to a service are synchronous, since such messages wake a helper.
+//! Requests come from operations on memory that no fabric reaches, which the target's service takes, by its helper while its
+//! program computes; and from Fence-2S, whose requests the target's fence takes. They are messages of the window's own
+//! communicator. Those to a service are synchronous, because synchronous messages wake a helper.
 
 use super::WindowControl;
 use super::request::{
@@ -13,7 +13,7 @@ use weft_fabric::{Fabric, Fault, Sge, Staging};
 use weft_p2p::{MessageTarget, ReceiveSource, RequestId, SendMode, Want};
 use weft_process::{Error, class};
 
-/// Who takes a request.
+/// Receiver of a request at the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taker {
     /// The service; its helper is woken.
@@ -23,7 +23,7 @@ pub enum Taker {
 }
 
 impl Taker {
-    /// Tag of a head.
+    /// Returns the tag of heads.
     fn head(self) -> i32 {
         match self {
             Taker::Service => 1,
@@ -31,7 +31,7 @@ impl Taker {
         }
     }
 
-    /// Tag of what follows it.
+    /// Returns the tag of the message after a head.
     fn more(self) -> i32 {
         match self {
             Taker::Service => 3,
@@ -47,34 +47,34 @@ impl Taker {
     }
 }
 
-/// A part of an operation that its target is asked for.
+/// A part of an operation that the target is asked to carry out.
 #[derive(Clone, Copy)]
 pub struct RequestedPart<'a> {
     pub location: &'a TargetLocation<'a>,
-    /// Of the first element: an offset in the target's part of the window, or an address of a dynamic window.
+    /// Place of the first element: an offset in the target's part of the window, or an address of a dynamic window.
     pub own: i64,
     pub operation: RmaRequest,
-    /// Which of the packed bytes: offset and length.
+    /// Range of the packed bytes: offset and length.
     pub part: (usize, usize),
-    /// The last one of an epoch.
+    /// True if the request is the last of an epoch.
     pub last: bool,
 }
 
-/// One request on its way.
+/// One request under way.
 pub struct SentRequest {
     sent: [Option<RequestId>; 2],
-    /// The answer, and where it lands.
+    /// The answer's receive, and its memory.
     answer: Option<(RequestId, Staging)>,
-    /// What is sent.
+    /// Memory of the messages, kept until they are sent.
     _all: Staging,
 }
 
-/// Answers on their way to who asked.
+/// Answers that are being sent to the ranks that asked.
 #[derive(Default)]
 pub struct Answers(Vec<(RequestId, Staging)>);
 
 impl<F: Fabric> WindowControl<F> {
-    /// Sends a request. `answer`: somebody wants to know how it ends, or its data.
+    /// Sends a request. `answer`: the caller wants to know the outcome, or the data.
     pub fn ask(&self, taker: Taker, asked: RequestedPart<'_>, answer: bool) -> SentRequest {
         let RequestedPart { location, own, operation, part: (skip, take), last } = asked;
         let mut runs = Vec::new();
@@ -113,8 +113,8 @@ impl<F: Fabric> WindowControl<F> {
         SentRequest { sent, answer, _all: all }
     }
 
-    /// Waits until a request has been sent, and for its answer, if there is to be one: its data, in memory
-    /// that they begin at byte 8 of. Error: RMA_RANGE if the target refused it.
+    /// Waits until a request has been sent, and for its answer, if there is one. Returns the memory of the answer, whose data
+    /// begin at byte 8. Error: RMA_RANGE if the target refused the request.
     pub async fn answered(
         &self,
         rank: usize,
@@ -140,7 +140,7 @@ impl<F: Fabric> WindowControl<F> {
         }
     }
 
-    /// Has a target's service do a whole operation; what it returns goes to `result`. `own`: as for [`RequestedPart`].
+    /// Asks a target's service for a whole operation. The returned data go to `result`. `own`: as in [`RequestedPart`].
     pub async fn ask_for(
         &self,
         own: i64,
@@ -159,7 +159,8 @@ impl<F: Fabric> WindowControl<F> {
         Ok(())
     }
 
-    /// Carries requests to this rank's service out by `perform` ([`WindowControl::take_one`]), until [`WindowControl::stop_serving`].
+    /// Carries out requests to this rank's service by `perform` ([`WindowControl::take_one`]), until
+    /// [`WindowControl::stop_serving`].
     pub async fn serve(
         &self,
         perform: impl AsyncFn(&ControlRequest, Sge, Sge) -> Result<bool, Error>,
@@ -169,9 +170,9 @@ impl<F: Fabric> WindowControl<F> {
         Ok(())
     }
 
-    /// Receives the next request and carries it out: `perform` gets it, the runs and data that come with it, and memory
-    /// for its answer, whose data begin 8 bytes in; false: it asks for what cannot be. The answer is added to those on their way.
-    /// `None`: the service is to end.
+    /// Receives the next request and carries it out. `perform` gets the request, the runs and data that come with it, and memory
+    /// for its answer, whose data begin at byte 8; it returns false if the request is impossible. The answer is sent and added to
+    /// `answers`. Returns `None` if the service is to end.
     pub async fn take_one(
         &self,
         taker: Taker,
@@ -181,7 +182,7 @@ impl<F: Fabric> WindowControl<F> {
         let endpoint = self.core.endpoint();
         let (rank, request) = self.next_request(taker).await?;
         if request.kind == ControlRequestKind::Stop {
-            // A fence hears so that nothing more comes from its sender.
+            // A fence learns by this request that its sender will send no more.
             return Ok((taker == Taker::Fence).then_some(request));
         }
         answers.0.retain(|(id, _)| endpoint.finish(*id).is_none());
@@ -202,7 +203,7 @@ impl<F: Fabric> WindowControl<F> {
         Ok(Some(request))
     }
 
-    /// The next request, and whose it is.
+    /// Returns the next request, and the rank that sent it.
     async fn next_request(&self, taker: Taker) -> Result<(usize, ControlRequest), Error> {
         let head = self.core.endpoint().staging().take(HEAD);
         let context = self.core.comm().context();
@@ -224,7 +225,7 @@ impl<F: Fabric> WindowControl<F> {
         Ok(())
     }
 
-    /// Ends this rank's own service: nobody asks any more.
+    /// Ends this rank's own service, when no rank asks any more.
     pub async fn stop_serving(&self) -> Result<(), Error> {
         let me = self.core.rank();
         self.answered(me, self.send_head(me, Taker::Service, ControlRequest::STOP))
@@ -232,7 +233,7 @@ impl<F: Fabric> WindowControl<F> {
             .map(|_| ())
     }
 
-    /// Tells the fence of a rank that nothing more comes from here.
+    /// Tells the fence of a rank that this rank will send no more requests.
     pub fn end_epoch(&self, rank: usize) -> SentRequest {
         self.send_head(rank, Taker::Fence, ControlRequest { last: true, ..ControlRequest::STOP })
     }

@@ -1,4 +1,4 @@
-//! This rank's own control words: memory of the fabric, apart from the window's, and the flags in it that this rank waits for.
+//! Control words of this rank: memory of the fabric, apart from the window's, and the flags in it on which this rank waits.
 
 use super::layout::{ControlTable, words_of};
 use std::cell::OnceCell;
@@ -6,19 +6,19 @@ use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, FabricExt, Fault, Region, RemoteAddr};
 use weft_p2p::Endpoint;
 
-/// This rank's own control words: memory of the fabric on which peers do flags and atomics.
+/// Control words of this rank: memory of the fabric on which peers do flags and atomics.
 pub struct OwnWords<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     region: Region,
     size: usize,
     rails: usize,
-    /// Flags that this rank waits for, once it does: grants, posted, completed, rails.
+    /// Flags on which this rank waits, made at first use: grants, posted, completed, rails.
     flags: Box<[Box<[OnceCell<Counter>]>]>,
 }
 
 impl<F: Fabric> OwnWords<F> {
-    /// For a window of `size` ranks, to which so many rails lead; `near`: all of them share processors, which then do
-    /// the atomics.
+    /// Allocates the words for a window of `size` ranks, reached over `rails` rails. `near`: all ranks share processors, which
+    /// then do the atomics.
     pub fn new(
         endpoint: &Rc<Endpoint<F>>,
         size: usize,
@@ -35,7 +35,7 @@ impl<F: Fabric> OwnWords<F> {
         Ok(OwnWords { endpoint: endpoint.clone(), region, size, rails, flags })
     }
 
-    /// Rails that have words.
+    /// Returns the number of rails with words.
     pub fn rails(&self) -> usize {
         self.rails
     }
@@ -44,12 +44,12 @@ impl<F: Fabric> OwnWords<F> {
         self.region.remote
     }
 
-    /// `count` words from `index` on.
+    /// Returns the memory of `count` words from `index` on.
     pub fn local(&self, index: usize, count: usize) -> weft_fabric::Sge {
         self.region.local.part(8 * index, 8 * count)
     }
 
-    /// The counter that is word `index` of one of the tables that this rank waits on.
+    /// Returns the counter that is word `index` of one of the tables on which this rank waits.
     pub fn flag(&self, table: ControlTable, index: usize) -> Counter {
         let which = table.number().checked_sub(2).expect("slots are no flags");
         *self.flags[which][index].get_or_init(|| {

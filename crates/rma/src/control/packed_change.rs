@@ -1,10 +1,10 @@
-//! What an accumulate does to its target's elements, as requests carry it and as whoever reaches the elements applies it.
+//! Changes of an accumulate: packed, as requests carry them and as the process that reaches the elements applies them.
 
 use weft_datatype::{Basic, ElementSpacing, PredefinedOp, compare_and_swap};
 use weft_fabric::Sge;
 use weft_process::Error;
 
-/// What an accumulate does to its target's elements, with its data packed.
+/// Change of an accumulate to its target's elements, with its data packed.
 #[derive(Clone, Copy)]
 pub enum PackedChange {
     Reduce { op: PredefinedOp, origin: Sge },
@@ -12,7 +12,7 @@ pub enum PackedChange {
 }
 
 impl PackedChange {
-    /// Changes packed elements of nobody else's: what they are before goes to `former`.
+    /// Changes packed elements that no other process accesses. Their former values go to `former`.
     pub fn apply(self, basic: Basic, elements: Sge, former: Option<Sge>) -> Result<(), Error> {
         if let Some(former) = former {
             former.copy_from(elements);
@@ -37,7 +37,7 @@ impl PackedChange {
         Ok(())
     }
 
-    /// Changes the words at `target`, each at once.
+    /// Changes the words at `target`, each atomically.
     pub fn try_apply(self, basic: Basic, skip: usize, target: Sge, former: Option<Sge>) {
         let part = |piece: Sge| piece.part(skip, target.len());
         let count = target.len() / basic.size();
@@ -56,7 +56,7 @@ impl PackedChange {
         }
     }
 
-    /// Of the elements whose packed bytes begin at `skip`.
+    /// Returns the change of the elements whose packed bytes begin at `skip`.
     pub fn part(self, skip: usize, len: usize) -> PackedChange {
         match self {
             PackedChange::Reduce { op: PredefinedOp::NoOp, .. } | PackedChange::Swap { .. } => self,
@@ -66,7 +66,7 @@ impl PackedChange {
         }
     }
 
-    /// Whether `bytes` of elements of `basic` can be changed so.
+    /// Returns true if the change is defined for `bytes` of elements of `basic`.
     pub fn is_for(self, basic: Basic, bytes: usize) -> bool {
         let whole = basic.size() > 0 && bytes.is_multiple_of(basic.size());
         whole
@@ -76,7 +76,7 @@ impl PackedChange {
             }
     }
 
-    /// Whether elements may differ afterwards.
+    /// Returns true if elements may differ afterwards.
     pub fn changes(self) -> bool {
         !matches!(self, PackedChange::Reduce { op: PredefinedOp::NoOp, .. })
     }

@@ -1,4 +1,5 @@
-//! Single words and short tables in memory of a peer's fabric: by this processor where it sees them, else by the fabric.
+//! Atomics on single words, and reads of short tables, in a peer's memory: by this processor if it sees the words, else
+//! by the fabric.
 
 use std::rc::Rc;
 use std::sync::atomic::AtomicU64;
@@ -6,18 +7,18 @@ use std::sync::atomic::Ordering::SeqCst;
 use weft_fabric::{Counter, Fabric, FabricExt, Fault, RemoteAddr, Sge, Staging};
 use weft_p2p::Endpoint;
 
-/// Adds to a word that this process sees; what it was.
+/// Adds to a word that this process sees. Returns the former value.
 pub fn add_seen(word: &AtomicU64, operand: u64) -> u64 {
     word.fetch_add(operand, SeqCst)
 }
 
-/// Replaces a word that this process sees if it is `old`; what it was.
+/// Replaces a word that this process sees if it is `old`. Returns the former value.
 pub fn swap_seen(word: &AtomicU64, old: u64, new: u64) -> u64 {
     let (Ok(was) | Err(was)) = word.compare_exchange(old, new, SeqCst, SeqCst);
     was
 }
 
-/// Adds to a word of `peer`; what it was.
+/// Adds to a word of `peer`. Returns the former value.
 pub async fn add<F: Fabric>(
     endpoint: &Rc<Endpoint<F>>,
     peer: usize,
@@ -32,7 +33,7 @@ pub async fn add<F: Fabric>(
     Ok(word(&fetched(endpoint, 8, post).await?))
 }
 
-/// Replaces a word of `peer` if it is `old`; what it was.
+/// Replaces a word of `peer` if it is `old`. Returns the former value.
 pub async fn swap<F: Fabric>(
     endpoint: &Rc<Endpoint<F>>,
     peer: usize,
@@ -54,7 +55,7 @@ fn word(from: &Staging) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// What a posted operation brings.
+/// Posts an operation and waits for it. Returns the fetched data.
 async fn fetched<F: Fabric>(
     endpoint: &Rc<Endpoint<F>>,
     len: usize,
@@ -65,7 +66,7 @@ async fn fetched<F: Fabric>(
     let target = counters.value(done) + 1;
     let into = endpoint.staging().take(len);
     post(into.sge(), done)?;
-    // On a fault the number is lost, since the operation may still advance it.
+    // After a fault the counter is not freed, because the operation may still advance it.
     endpoint.until(done, target).await?;
     counters.free(done);
     Ok(into)

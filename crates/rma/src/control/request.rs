@@ -1,23 +1,23 @@
-//! What a request says that the target's own process carries out.
+//! Format of a request that the target's own process carries out.
 //!
 //! ```text
 //!   head (kind, operator, runs, bytes, answer) │ more: runs, data          one tag for heads, one for the rest
 //!   answer: how it ended │ data                                            a tag of its own; none if nobody waits
 //! ```
-//! At most [`MOST`] bytes at once, so that neither side needs memory for the whole. What a peer says is checked when it is
-//! read ([`ControlRequest::decode`]).
+//! At most [`MOST`] bytes per request, so that neither side needs memory for the whole operation. Contents of a peer's request are
+//! checked when it is decoded ([`ControlRequest::decode`]).
 
 use super::packed_change::PackedChange;
 use weft_datatype::{Basic, PredefinedOp};
 use weft_fabric::Sge;
 
-/// Largest part of an operation, in packed bytes: a multiple of every element.
+/// Maximum part of an operation per request, in packed bytes: a multiple of every element size.
 pub const MOST: usize = 1 << 20;
 
-/// Tags of answers begin here; requests have those below.
+/// First tag of answers. Requests have the tags below.
 pub const ANSWERS: i32 = 16;
 
-/// What a request asks for.
+/// Kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum ControlRequestKind {
@@ -28,23 +28,23 @@ pub enum ControlRequestKind {
     Stop = 5,
 }
 
-/// The first message.
+/// Head of a request, its first message.
 #[derive(Debug, Clone, Copy)]
 pub struct ControlRequest {
     pub kind: ControlRequestKind,
     pub op: u64,
     pub basic: u64,
-    /// Runs of the target's memory, and their bytes together.
+    /// Number of runs of the target's memory, and their total bytes.
     pub runs: u64,
     pub bytes: u64,
-    /// Tag of the answer; 0: nobody waits for one.
+    /// Tag of the answer; 0: no answer is wanted.
     pub answer: i32,
-    /// The last one of an epoch.
+    /// True if the request is the last of an epoch.
     pub last: bool,
 }
 
 const WORDS: usize = 7;
-/// Its length in bytes.
+/// Length of a head in bytes.
 pub const HEAD: usize = 8 * WORDS;
 
 impl ControlRequest {
@@ -63,7 +63,7 @@ impl ControlRequest {
         bytes_of([kind as u64, op, basic, runs, bytes, answer as u64, u64::from(last)])
     }
 
-    /// What a peer asks for, if it can be.
+    /// Decodes a peer's request. Returns `None` if it is impossible.
     pub fn decode(from: Sge) -> Option<ControlRequest> {
         use ControlRequestKind::*;
         let [kind, op, basic, runs, bytes, answer, last] = words(from);
@@ -81,7 +81,7 @@ impl ControlRequest {
         Basic::of_handle(u32::try_from(self.basic).ok()?)
     }
 
-    /// Data that come with it.
+    /// Returns the bytes of data that come with the request.
     pub fn brings(&self) -> usize {
         match self.kind {
             ControlRequestKind::Put => self.bytes as usize,
@@ -92,7 +92,7 @@ impl ControlRequest {
         }
     }
 
-    /// Data that go back, to whoever waits for them.
+    /// Returns the bytes of data that go back, if an answer is wanted.
     pub fn returns(&self) -> usize {
         match self.kind {
             ControlRequestKind::Get | ControlRequestKind::Reduce | ControlRequestKind::Swap => {
@@ -103,7 +103,7 @@ impl ControlRequest {
     }
 }
 
-/// The first word of an answer.
+/// First word of an answer.
 pub const DONE: u64 = 0;
 pub const REFUSED: u64 = 1;
 
@@ -117,7 +117,7 @@ pub fn bytes_of(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
     words.into_iter().flat_map(u64::to_ne_bytes).collect()
 }
 
-/// An operation's data, packed, as requests carry them.
+/// Operation and data of a request, packed.
 #[derive(Clone, Copy)]
 pub enum RmaRequest {
     Put(Sge),
@@ -135,7 +135,7 @@ impl RmaRequest {
         }
     }
 
-    /// Handles of operator and element type, 0 for none.
+    /// Returns the handles of operator and element type, 0 for none.
     pub fn names(self) -> [u64; 2] {
         match self {
             RmaRequest::Change(PackedChange::Reduce { op, .. }, basic) => {
@@ -146,7 +146,7 @@ impl RmaRequest {
         }
     }
 
-    /// The data of the packed bytes `skip..skip + take`.
+    /// Returns the data of the packed bytes `skip..skip + take`.
     pub fn data(self, skip: usize, take: usize) -> [Sge; 2] {
         match self {
             RmaRequest::Put(data) => [data.part(skip, take), Sge::EMPTY],
@@ -159,7 +159,7 @@ impl RmaRequest {
         }
     }
 
-    /// Offsets and lengths of the parts that requests carry, of `len` packed bytes.
+    /// Iterates over the parts of `len` packed bytes that requests carry: offsets and lengths.
     pub fn parts(self, len: usize) -> impl Iterator<Item = (usize, usize)> {
         let most = match self {
             RmaRequest::Change(_, basic) => MOST / basic.size() * basic.size(),

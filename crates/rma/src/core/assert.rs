@@ -1,9 +1,9 @@
 //! Assertions of synchronization calls (MPI 5.0, section 12.5.5): bits of the ABI.
 
-/// The other side has made, or need not make, the matching call: nobody is waited for, and no
+/// The matching call has been made, or need not be made, at the other side: no call waits, and no
 /// lock is taken.
 pub const NOCHECK: i32 = 1024;
-/// To a fence: this process has issued no operation that it would end.
+/// To a fence: this process has issued no operation that the fence would have to end.
 pub const NOPRECEDE: i32 = 2048;
 /// No put or accumulate will reach this rank's part until the next synchronization; a hint that
 /// changes nothing here.

@@ -1,15 +1,15 @@
-//! What the ranks of a window tell each other together, while they make it.
+//! Collective exchanges among the ranks of a window, while they make it.
 
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::Fabric;
 use weft_process::{Buffer, Comm, Error, RankBuffers};
 
-/// A predefined datatype.
+/// Returns the datatype of a predefined element type.
 pub fn named(basic: Basic) -> Type {
     Predefined::only(basic)
 }
 
-/// Some words of every rank, on every rank.
+/// Gathers a few words of every rank on every rank.
 pub async fn gather<F: Fabric, const N: usize>(
     comm: &Comm<F>,
     words: [u64; N],

@@ -1,4 +1,4 @@
-//! Which epochs of this process are open on a window, and what they allow (MPI 5.0, section 12.5).
+//! Epochs of this process that are open on a window, and the accesses that they allow (MPI 5.0, section 12.5).
 //!
 //! ```text
 //!   fence          closed ── fence ──▶ open ── operation ──▶ used ── fence ──▶ open         all ranks
@@ -6,7 +6,7 @@
 //!   lock           that rank, until unlock                                                  by rank: shared, exclusive, unchecked
 //!   lock_all       all ranks; each one's lock is taken at the first operation on it         by rank: joined
 //! ```
-//! Contract: state alone. What opens and ends epochs is in [`crate::epochs`] and [`crate::locks`].
+//! Contract: only state. [`crate::epochs`] and [`crate::locks`] open and end epochs.
 
 use super::WindowCore;
 use std::cell::{Cell, RefCell};
@@ -14,21 +14,21 @@ use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_process::Error;
 
-/// How far the epochs of fences are.
+/// State of the epochs of fences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fenced {
     #[default]
     Closed,
-    /// A fence may have opened one: it has if an operation follows.
+    /// A fence may have opened an epoch: it has if an operation follows.
     Open,
-    /// Operations were issued in it.
+    /// Operations were issued in the epoch.
     Used,
 }
 
-/// By what this process may access a rank's memory.
+/// Epoch by which this process may access a rank's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AccessEpoch {
-    /// By a fence or by MPI_Win_lock_all, if at all.
+    /// No epoch of start or lock: access only by a fence or MPI_Win_lock_all, if at all.
     #[default]
     None,
     /// MPI_Win_start.
@@ -41,18 +41,18 @@ pub enum AccessEpoch {
 }
 
 impl AccessEpoch {
-    /// MPI_Win_lock gave it.
+    /// Returns true if MPI_Win_lock opened the epoch.
     #[inline]
     pub fn is_locked(self) -> bool {
         !matches!(self, AccessEpoch::None | AccessEpoch::Started)
     }
 }
 
-/// One rank, as a target.
+/// State of one rank as a target.
 #[derive(Default)]
 pub struct TargetEpochs {
     pub access: Cell<AccessEpoch>,
-    /// MPI_Win_lock_all's share of its lock is held.
+    /// True if the rank's lock is held as part of MPI_Win_lock_all.
     joined: Cell<bool>,
 }
 
@@ -64,17 +64,17 @@ pub struct OpenEpochs {
     pub started: RefCell<Option<Rc<[usize]>>>,
     /// Ranks of MPI_Win_post.
     pub posted: RefCell<Option<Rc<[usize]>>>,
-    /// MPI_Win_lock_all, and whether with MPI_MODE_NOCHECK.
+    /// MPI_Win_lock_all, if open; the value is true for MPI_MODE_NOCHECK.
     pub all: Cell<Option<bool>>,
-    /// Ranks locked by MPI_Win_lock.
+    /// Number of ranks locked by MPI_Win_lock.
     locks: Cell<usize>,
 }
 
-/// Whether an operation may be issued.
+/// Answer to the question whether an operation may be issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entering {
     Open,
-    /// Once the rank's lock is held: MPI_Win_lock_all has not asked for it yet.
+    /// The rank's lock must be taken first: MPI_Win_lock_all has not asked for it yet.
     Join,
     Closed,
 }
@@ -110,7 +110,7 @@ impl OpenEpochs {
         &self.ranks[rank]
     }
 
-    /// MPI_Win_lock holds a rank's lock, or need not.
+    /// Notes that MPI_Win_lock holds a rank's lock, or need not hold it.
     #[inline]
     pub fn locked(&self, of: &TargetEpochs, access: AccessEpoch) {
         of.access.set(access);
@@ -123,12 +123,12 @@ impl OpenEpochs {
         self.locks.set(self.locks.get() - 1);
     }
 
-    /// Ranks locked by MPI_Win_lock.
+    /// Returns the number of ranks locked by MPI_Win_lock.
     pub fn locks(&self) -> usize {
         self.locks.get()
     }
 
-    /// MPI_Win_lock_all's share of a rank's lock is held, or given back.
+    /// Notes whether a rank's lock is held as part of MPI_Win_lock_all.
     pub fn set_joined(&self, rank: usize, joined: bool) {
         self.ranks[rank].joined.set(joined);
     }
@@ -137,7 +137,7 @@ impl OpenEpochs {
         self.ranks[rank].joined.get()
     }
 
-    /// An operation on a rank is about to be issued.
+    /// Decides whether an operation on a rank may be issued, and notes that it is in the epoch of a fence.
     #[inline(always)]
     pub fn enter(&self, rank: usize) -> Entering {
         let of = &self.ranks[rank];
@@ -154,24 +154,24 @@ impl OpenEpochs {
         if fenced != Fenced::Closed { Entering::Open } else { Entering::Closed }
     }
 
-    /// Whether MPI_Win_lock or MPI_Win_lock_all opened the epoch of operations on a rank.
+    /// Returns true if MPI_Win_lock or MPI_Win_lock_all opened the epoch of operations on a rank.
     #[inline]
     pub fn is_passive(&self, rank: usize) -> bool {
         self.access(rank).is_locked() || self.all.get().is_some()
     }
 
-    /// Whether this process alone may access a rank's memory now.
+    /// Returns true if only this process may access a rank's memory now.
     #[inline(always)]
     pub fn is_alone(&self, rank: usize) -> bool {
         self.access(rank) == AccessEpoch::Exclusive
     }
 
-    /// Whether the epoch of an operation on a rank is a fence's.
+    /// Returns true if the epoch of an operation on a rank belongs to a fence.
     pub fn is_of_fence(&self, rank: usize) -> bool {
         self.access(rank) == AccessEpoch::None && self.all.get().is_none()
     }
 
-    /// The open epochs in words; `None`: there are none.
+    /// Describes the open epochs in words; `None` if there are none.
     pub fn in_words(&self) -> Option<String> {
         if self.started.borrow().is_some() {
             return Some(
@@ -197,7 +197,7 @@ impl OpenEpochs {
         None
     }
 
-    /// Why there is no epoch for an operation on a rank.
+    /// Explains why there is no epoch for an operation on a rank.
     fn outside(&self) -> String {
         match (&*self.started.borrow(), self.locks()) {
             (Some(ranks), _) => {
@@ -210,19 +210,19 @@ impl OpenEpochs {
 }
 
 impl<F: Fabric> WindowCore<F> {
-    /// Whether a fence issues the operations on a rank that are called now.
+    /// Returns true if a fence will issue the operations on a rank that are called now.
     pub fn is_for_fence(&self, rank: usize) -> bool {
         self.options.fence.defers() && self.open.is_of_fence(rank)
     }
 
-    /// The error of an operation on a rank without an epoch.
+    /// Returns the error of an operation on a rank without an epoch.
     #[cold]
     pub fn outside(&self, rank: usize) -> Error {
         let why = self.open.outside();
         self.sync(format_args!("an operation on rank {rank} outside of an access epoch: {why}"))
     }
 
-    /// An access epoch other than of fences is about to be opened.
+    /// Checks that an access epoch other than that of a fence may be opened.
     pub fn may_open(&self, call: &str) -> Result<(), Error> {
         if self.open.fence.get() == Fenced::Used {
             let text = "while operations are under way that MPI_Win_fence must end";
@@ -236,7 +236,7 @@ impl<F: Fabric> WindowCore<F> {
         Ok(())
     }
 
-    /// An epoch is about to be opened that must be the only one of locks or MPI_Win_start.
+    /// Checks that an epoch may be opened that must be the only one of locks or MPI_Win_start.
     pub fn may_open_alone(&self, call: &str) -> Result<(), Error> {
         self.may_open(call)?;
         if self.open.started.borrow().is_some() || self.open.locks() > 0 {

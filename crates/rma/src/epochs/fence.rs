@@ -1,5 +1,6 @@
-//! Fence (MPI 5.0, section 12.5.1): five designs, one a file, and a variant of the first. Four are those of Santhanaraman et al. 2009
-//! ("Design Alternatives for Implementing Fence Synchronization"); the fifth is the usual one.
+//! Fence (MPI 5.0, section 12.5.1): five designs, one per file, and a variant of the first. Four are those of
+//! Santhanaraman et al. 2009
+//! ("Design Alternatives for Implementing Fence Synchronization"); the fifth is the usual design.
 //!
 //! ```text
 //!                 when operations are issued    their end at the target        the next epoch begins after
@@ -39,7 +40,7 @@ pub struct WindowFences<F: Fabric> {
 }
 
 impl<F: Fabric> WindowFences<F> {
-    /// `first`: the first of this rank's two immediates.
+    /// Creates the fences. `first`: the first of this rank's two immediates.
     pub fn new(
         core: Rc<WindowCore<F>>,
         control: Rc<WindowControl<F>>,
@@ -50,8 +51,8 @@ impl<F: Fabric> WindowFences<F> {
         WindowFences { core, control, access, flags, arrivals: ImmediateArrivals::new(first) }
     }
 
-    /// Whether a barrier of the window's communicator is all that [`WindowFences::run`] has left to do. Then whoever has run one
-    /// says so by [`WindowFences::ended`].
+    /// Returns true if [`WindowFences::run`] would only have to run a barrier of the window's communicator. A caller that runs the
+    /// barrier itself then calls [`WindowFences::ended`].
     #[inline]
     pub fn is_a_barrier(&self, asserted: i32) -> bool {
         let before = self.core.open.fence.get();
@@ -61,7 +62,7 @@ impl<F: Fabric> WindowFences<F> {
             && self.access.in_flight().is_untouched()
     }
 
-    /// A fence has ended.
+    /// Notes that a fence has ended.
     pub fn ended(&self, asserted: i32) {
         let last = asserted & assert::NOSUCCEED != 0;
         self.core.open.fence.set(if last { Fenced::Closed } else { Fenced::Open });
@@ -81,7 +82,7 @@ impl<F: Fabric> WindowFences<F> {
             let text = "MPI_Win_fence with MPI_MODE_NOPRECEDE, but operations were issued";
             return Err(self.core.sync(text));
         }
-        // Nobody has an epoch that this one ends: all say so, or all know it.
+        // No epoch is open on any rank: every rank asserts it (MPI_MODE_NOPRECEDE), or no fence has opened an epoch.
         let opens = first || before == Fenced::Closed;
         if !(first && last) {
             match self.core.options.fence {

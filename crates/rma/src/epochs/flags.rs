@@ -1,11 +1,11 @@
-//! What two ranks tell each other of their epochs: "posted" to an origin, "completed" to a target, each counted.
+//! Flags of epochs between two ranks: "posted" to an origin, "completed" to a target, each counted.
 //!
 //! Flags count epochs, by parity in one of two words for each pair of ranks and direction.
 //!
-//! Why two words suffice although a flag may be overtaken by the next: whoever tells count k + 1 knows that
-//! the other has heard k - 1. A rank posts again once it has waited for the epoch before, whose origin had
-//! heard of it; it completes again once the target, which had waited for the epoch before, posted again; and
-//! of two fences in a row ([`super::fence`]), the first is over for a rank that has come to the second.
+//! Two words suffice although a flag may be overtaken by the next, because a rank that tells count k + 1 knows that
+//! the other has heard k - 1. A rank posts again only after it has waited for its previous epoch, whose origin had
+//! heard the post. An origin completes again only after the target, which had waited for the previous epoch, has posted again.
+//! Of two fences in a row ([`super::fence`]), the first is over for a rank that has reached the second.
 
 use super::ordered_flag::encode;
 use crate::control::WindowControl;
@@ -16,24 +16,24 @@ use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_process::Error;
 
-/// What was told to one rank, and what was heard of it.
+/// Flags told to one rank, and heard from it.
 #[derive(Default)]
 struct ByRank {
-    /// Exposures granted to it, and access epochs to it that were completed.
+    /// Told: exposures granted to the rank, and access epochs to it that were completed.
     posted: Cell<u64>,
     completed: Cell<u64>,
-    /// Both as it told them.
+    /// Heard: the same two, as the rank told them.
     started: Cell<u64>,
     awaited: Cell<u64>,
 }
 
-/// One more; the new value.
+/// Advances a count by one. Returns the new value.
 fn advance(count: &Cell<u64>) -> u64 {
     count.set(count.get() + 1);
     count.get()
 }
 
-/// The flags between this rank and each other one.
+/// The flags between this rank and each other rank.
 pub struct PairFlags<F: Fabric> {
     pub core: Rc<WindowCore<F>>,
     pub control: Rc<WindowControl<F>>,
@@ -41,48 +41,48 @@ pub struct PairFlags<F: Fabric> {
 }
 
 impl<F: Fabric> PairFlags<F> {
-    /// Nothing was told.
+    /// Creates the flags. Nothing has been told.
     pub fn new(core: Rc<WindowCore<F>>, control: Rc<WindowControl<F>>) -> PairFlags<F> {
         let ranks = (0..core.size()).map(|_| ByRank::default()).collect();
         PairFlags { core, control, ranks }
     }
 
-    /// Tells a rank that this one has posted to it once more.
+    /// Tells a rank that this rank has posted to it once more.
     pub fn tell_posted(&self, rank: usize) -> Result<(), Error> {
         let count = advance(&self.ranks[rank].posted);
         Ok(self.control.tell(rank, ControlTable::Posted(count), self.core.rank(), count)?)
     }
 
-    /// This rank has posted once more, which the other need not be told.
+    /// Notes that this rank has posted once more, without telling the other rank.
     pub fn count_posted(&self, rank: usize) {
         advance(&self.ranks[rank].posted);
     }
 
-    /// Waits until a rank has posted to this one once more.
+    /// Waits until a rank has posted to this rank once more.
     pub async fn hear_posted(&self, rank: usize) -> Result<(), Error> {
         let count = advance(&self.ranks[rank].started);
         let flag = self.control.flag(ControlTable::Posted(count), rank);
         Ok(self.control.until(flag, count).await?)
     }
 
-    /// A rank has posted once more, or will, and this one need not hear it.
+    /// Notes that a rank has posted once more, or will, without waiting for its flag.
     pub fn count_started(&self, rank: usize) {
         advance(&self.ranks[rank].started);
     }
 
-    /// Tells a rank that this one has completed once more.
+    /// Tells a rank that this rank has completed once more.
     pub fn tell_completed(&self, rank: usize) -> Result<(), Error> {
         let count = advance(&self.ranks[rank].completed);
         let value = encode(count, 0);
         Ok(self.control.tell(rank, ControlTable::Completed(count), self.core.rank(), value)?)
     }
 
-    /// The epoch that this rank completes next at another one.
+    /// Returns the number of the epoch that this rank completes next at another rank.
     pub fn next_completed(&self, rank: usize) -> u64 {
         self.ranks[rank].completed.get() + 1
     }
 
-    /// That one is completed, and was told.
+    /// Notes that this epoch is completed, and was told.
     pub fn count_completed(&self, rank: usize) {
         advance(&self.ranks[rank].completed);
     }
@@ -93,7 +93,7 @@ impl<F: Fabric> PairFlags<F> {
         self.hear_epoch(rank, count).await
     }
 
-    /// Whether each of `ranks` has completed once more by now; then it is heard.
+    /// Returns true if each of `ranks` has completed once more by now. Counts the flags as heard then.
     pub fn are_completed(&self, ranks: &[usize]) -> bool {
         let over = ranks.iter().all(|&rank| {
             let next = self.ranks[rank].awaited.get() + 1;

@@ -1,4 +1,4 @@
-//! How a target learns that an access epoch is over (MPI_Win_complete): by flags behind the data, on the rails
+//! Completion of an access epoch at its target (MPI_Win_complete): by flags behind the data, on the rails
 //! that carry them.
 //!
 //! ```text
@@ -8,13 +8,13 @@
 //!                  rail 1  data ──▶ flag ──▶                        the first says which others there are
 //!   every          the same on all rails, whether they have data or not: the document's way
 //! ```
-//! Cost until the target knows: a latency for `used` and `every`, three for `acknowledged`; a flag a rail. What
-//! is read is waited for first: a flag does not come after a read at its target. Where a fabric promises no order
-//! ([`FabricExt::write_flag_after`]), and of operations that are over when they are posted, it is `acknowledged`.
+//! Time until the target knows: one latency for `used` and `every`, three for `acknowledged`. Cost: one flag per rail. Reads
+//! are waited for first, because a flag may arrive before a read is done at the target. If a fabric guarantees no order
+//! ([`FabricExt::write_flag_after`]), or operations are over when they are posted, the ending is `acknowledged`.
 //! Source: Vishnu et al. 2005, section 3.2 ("multiple synchronization messages") and figure 4.
 //!
-//! The word `completed` is epochs x 256 + the set of rails whose own words are to be awaited. Words are written
-//! again if a rail dies, always with the same value and before a later one: so they are no counts of arrivals.
+//! The word `completed` is epochs x 256 + the set of rails whose own words must be awaited. If a rail dies, words are written
+//! again, always with the same value and before a later value: so they do not count arrivals.
 
 use super::flags::PairFlags;
 use crate::access::WindowAccess;
@@ -25,19 +25,19 @@ use crate::options::Ending;
 use weft_fabric::{Fabric, FabricExt};
 use weft_process::Error;
 
-/// What the word `completed` says: so many epochs, and rails to hear of.
+/// Encodes the word `completed`: the number of epochs, and the rails whose words must be awaited.
 pub fn encode(count: u64, rails: u8) -> u64 {
     count << 8 | u64::from(rails)
 }
 
-/// Rails of a set, ascending.
+/// Iterates over the rails of a set, in ascending order.
 fn each(rails: u8) -> impl Iterator<Item = usize> {
     (0..RAILS).filter(move |rail| rails >> rail & 1 == 1)
 }
 
 impl<F: Fabric> PairFlags<F> {
-    /// Tells a rank that this one has completed once more, behind the data on their way. False: nothing was
-    /// told, since that is to come after the end of what was issued.
+    /// Tells a rank that this rank has completed once more, behind the data under way. Returns false, and tells nothing,
+    /// if the flag must follow the end of the issued operations.
     pub fn tell_behind(
         &self,
         memory: &WindowMemory<F>,
@@ -54,7 +54,7 @@ impl<F: Fabric> PairFlags<F> {
             Ending::Used => used,
             Ending::Every => used | ((1 << rails) - 1),
         };
-        // A rail without a word there leaves nothing to do but to wait.
+        // If a rail has no word at the target, the data must be waited for.
         let within = set >> self.control.rails(rank) == 0;
         if used == 0 || reads || !within {
             return Ok(false);
@@ -70,7 +70,7 @@ impl<F: Fabric> PairFlags<F> {
                 return Ok(false);
             }
         }
-        // What others were told by now is true as well if this fails: their data are there.
+        // If this fails, the words already written are true nevertheless: the data on those rails are there.
         let value = encode(count, others);
         if !fabric.write_flag_after(lead, peer, flag(ControlTable::Completed(count)), value)? {
             return Ok(false);
@@ -79,7 +79,7 @@ impl<F: Fabric> PairFlags<F> {
         Ok(true)
     }
 
-    /// Rails to hear of before epoch `count` of a rank is over; `None`: it is not known yet.
+    /// Returns the rails whose words complete epoch `count` of a rank; `None` if the first flag has not come yet.
     fn behind(&self, rank: usize, count: u64) -> Option<u8> {
         let flag = self.control.flag(ControlTable::Completed(count), rank);
         let value = self.core.fabric().counters().value(flag);
@@ -100,7 +100,7 @@ impl<F: Fabric> PairFlags<F> {
         Ok(())
     }
 
-    /// Whether epoch `count` of a rank is over by now.
+    /// Returns true if epoch `count` of a rank is over by now.
     pub fn is_heard(&self, rank: usize, count: u64) -> bool {
         let counters = self.core.fabric().counters();
         let there = |rail: usize| {

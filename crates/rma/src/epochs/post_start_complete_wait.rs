@@ -4,7 +4,7 @@
 //!   target:  post ── flag posted[target] at each origin       wait ── until completed[origin] of each
 //!   origin:  start ── until posted[target] of each  ... operations ...  complete ── flag completed[origin] behind them
 //! ```
-//! Cost: one flag each way for a pair ([`super::flags`]); where several rails were used, one on each of them
+//! Cost: one flag in each direction per pair ([`super::flags`]); if several rails were used, one on each of them
 //! ([`super::ordered_flag`]).
 
 use super::Epochs;
@@ -28,7 +28,7 @@ impl<F: Fabric> Epochs<F> {
             return Err(self.core.sync(text));
         }
         for &origin in &*origins {
-            // Both sides promise that the origin's start comes after it, and does not wait.
+            // With MPI_MODE_NOCHECK, both sides guarantee that the origin's start comes later, and does not wait.
             match asserted & assert::NOCHECK {
                 0 => self.flags.tell_posted(origin)?,
                 _ => self.flags.count_posted(origin),
@@ -52,12 +52,12 @@ impl<F: Fabric> Epochs<F> {
         Ok(())
     }
 
-    /// Ends the access epoch: what was issued is over at the targets.
+    /// Ends the access epoch: the issued operations are over at the targets.
     pub async fn complete(&self) -> Result<(), Error> {
         let Some(targets) = self.core.open.started.take() else {
             return Err(self.core.sync("MPI_Win_complete without MPI_Win_start"));
         };
-        // Whoever is not told behind the data is told once they are acknowledged.
+        // Targets that were not told behind the data are told once the data are acknowledged.
         let behind = |&rank: &usize| self.flags.tell_behind(&self.memory, &self.access, rank);
         let told: SmallVec<[bool; 8]> = targets.iter().map(behind).collect::<Result<_, _>>()?;
         for (&rank, told) in targets.iter().zip(told) {
@@ -81,7 +81,7 @@ impl<F: Fabric> Epochs<F> {
         Ok(())
     }
 
-    /// Whether that is so by now; then the exposure epoch is over.
+    /// Tests whether all origins have completed. If so, ends the exposure epoch.
     pub fn test(&self) -> Result<bool, Error> {
         let mut posted = self.core.open.posted.borrow_mut();
         let Some(origins) = &*posted else {

@@ -1,4 +1,4 @@
-//! How accumulates exclude each other where processors see the memory: one exclusion an operation, or none for one word.
+//! Exclusion of accumulates where processors see the memory: one exclusion per operation, or none for a single word.
 //!
 //! ```text
 //!   single   one element that is a word:  announce ── nobody holds? ── the processor updates it at once ── recall
@@ -8,25 +8,25 @@
 //!   each origin's line   | target + 1 while it is at a single element of that target |
 //! ```
 //! Contract.
-//! - While a rank holds, nobody else changes elements of that target, and nobody who keeps to this reads half of what it
-//!   writes. Singles do not exclude each other: the processor does.
-//! - Who announces looks for a holder afterwards, who holds looks for announcements afterwards, all sequentially
-//!   consistent, so that one of two who meet sees the other: the single one gives way, the whole one waits. The bit of an
-//!   origin is set before its first announcement, so who sees no bit need not look at that origin's line.
-//! - Who finds a holder waits in the queue of the target's guard ([`super::ticket_lock`]), asleep. The first of the queue says so
-//!   beside the holder, who looks there after giving back, and rings it. Others may take the exclusion in between, since a
-//!   waiter that sleeps or is off its processor must not hold up those that run; but not once the first has
-//!   tried [`PATIENCE`] times.
+//! - While a rank holds the exclusion, no other rank changes elements of that target, and no rank that keeps this contract
+//! reads a half-written update. Single updates do not exclude each other: the processor does.
+//! - An origin that announces looks for a holder afterwards; a holder looks for announcements afterwards; all sequentially
+//! consistent. So if two meet, one of them sees the other: the single update gives way, the whole update waits. The bit of an
+//! origin is set before its first announcement, so a holder that sees no bit need not look at that origin's line.
+//! - An origin that finds a holder waits in the queue of the target's guard ([`super::ticket_lock`]), asleep. The first of the
+//! queue notes itself beside the holder, which looks there after giving back, and rings it. Other origins may take the
+//! exclusion in between, because a waiter that sleeps or is descheduled must not hold up running ones; but they may
+//! not once the first has tried [`PATIENCE`] times.
 //!
-//! Cost: a single one has an exchange of its own line more than the update itself, and lines that are only read; a whole
-//! one a compare-and-swap and an exchange of the target's line. A process that is descheduled at a single element holds up
-//! whole ones alone; one that holds, all others, for as long as it takes to reduce: none of them may wait for anything then.
+//! Cost: a single update needs an exchange of its own line apart from the update itself, and lines that are only read; a whole
+//! update needs a compare-and-swap and an exchange of the target's line. A process that is descheduled during a single update
+//! holds up only whole updates. A holder that is descheduled holds up all updates, so a holder must not wait for anything.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Release, SeqCst};
 
-/// A word that all origins see: of the processor, or of the model checker. Sequentially consistent, unless its name says
-/// otherwise.
+/// A word that all origins see, of the processor or of the model checker. Accesses are sequentially consistent, unless the
+/// method's name says otherwise.
 pub trait LockWord {
     fn now(&self) -> u64;
     fn clear_released(&self);
@@ -65,26 +65,26 @@ macro_rules! word {
     };
 }
 word!(AtomicU64);
-// The model checker takes sequential consistency from fences alone: what follows a write comes after it.
+// The model checker implements sequential consistency only by fences, so each write is followed by a fence.
 #[cfg(loom)]
 word!(loom::sync::atomic::AtomicU64, loom::sync::atomic::fence(SeqCst));
 
-/// Words of the target's line.
+/// Number of words of the target's line.
 pub const WORDS: usize = 8;
 const HOLDER: usize = 0;
 const FIRST: usize = 1;
 const BITS: usize = 2;
-/// Origins share a bit where there are more of them than bits.
+/// Number of bits for origins. If there are more origins, they share bits.
 const ORIGINS: usize = 64 * (WORDS - BITS);
 
-/// Of the first to wait: others no longer come between.
+/// Flag of the first waiter: other origins may no longer take the exclusion before it.
 const PRESSING: u64 = 1 << 32;
-/// How often it tries before.
+/// Number of tries after which the first waiter sets [`PRESSING`].
 pub const PATIENCE: usize = 64;
 
 /// The exclusion of one target, for one origin.
 pub struct TargetExclusion<'w, W> {
-    /// The target's [`WORDS`].
+    /// The line of [`WORDS`] words of the target.
     pub line: &'w [W],
     pub target: usize,
     pub me: usize,
@@ -95,28 +95,29 @@ impl<W: LockWord> TargetExclusion<'_, W> {
         self.me as u64 + 1
     }
 
-    /// Says that this origin will announce. Once is enough.
+    /// Registers this origin as one that announces. Once is enough.
     pub fn register(&self) {
         let bit = self.me % ORIGINS;
         self.line[BITS + bit / 64].add_bits(1 << (bit % 64));
     }
 
-    /// Announces a single update by this origin's own line. False: somebody holds; it is to be recalled, and not done.
+    /// Announces a single update in this origin's own line. Returns false if there is a holder: then the update must be recalled
+    /// without being done.
     #[inline(always)]
     pub fn announce(&self, own: &W) -> bool {
         own.exchange(self.target as u64 + 1);
         self.line[HOLDER].now() == 0
     }
 
-    /// The update is done. Who is to be rung: a holder that may wait for it. It may be missed by a hair's breadth; then
-    /// that one is still looking.
+    /// Recalls the announcement. Returns the rank to be rung: a holder that may wait for it. A holder may be missed if it comes
+    /// just afterwards; then it is still looking at the announcements.
     #[inline(always)]
     pub fn recall(&self, own: &W) -> Option<usize> {
         own.clear_released();
         rank(self.line[HOLDER].now())
     }
 
-    /// Takes the exclusion, if nobody has it or presses for it.
+    /// Takes the exclusion, unless it is held or the first waiter presses.
     #[inline(always)]
     pub fn hold(&self) -> bool {
         self.line[FIRST].now() & PRESSING == 0 && self.take()
@@ -127,12 +128,12 @@ impl<W: LockWord> TargetExclusion<'_, W> {
         self.line[HOLDER].replace(0, self.mark())
     }
 
-    /// This origin is the first to wait; the guard is held.
+    /// Notes that this origin is the first to wait. It must hold the guard.
     pub fn come_first(&self) {
         self.line[FIRST].exchange(self.mark());
     }
 
-    /// Takes the exclusion as the first to wait, who has tried so often before.
+    /// Takes the exclusion as the first waiter, after `tried` tries.
     pub fn hold_first(&self, tried: usize) -> bool {
         if self.take() {
             self.line[FIRST].clear_released();
@@ -145,12 +146,12 @@ impl<W: LockWord> TargetExclusion<'_, W> {
         false
     }
 
-    /// The first to wait gives up.
+    /// Gives up as the first waiter.
     pub fn leave(&self) {
         self.line[FIRST].clear_released();
     }
 
-    /// Whether one of `origins` has announced an update of this target; `own` finds an origin's line.
+    /// Returns true if one of `origins` has announced an update of this target. `own` returns an origin's line.
     #[inline(always)]
     pub fn is_announced<'o>(&self, origins: usize, own: impl Fn(usize) -> Option<&'o W>) -> bool
     where
@@ -171,7 +172,7 @@ impl<W: LockWord> TargetExclusion<'_, W> {
         false
     }
 
-    /// Gives the exclusion back. Who is to be rung: the first to wait.
+    /// Gives the exclusion back. Returns the rank to be rung: the first waiter.
     #[inline(always)]
     pub fn give_back(&self) -> Option<usize> {
         self.line[HOLDER].exchange(0);
@@ -290,7 +291,7 @@ mod loom_models {
         }
     }
 
-    /// What a single update does that found a holder.
+    /// Repeats a single update that found a holder, under the exclusion.
     fn whole_of_one(shared: &Shared, one: TargetExclusion<'_, AtomicU64>) {
         while !one.hold() {
             thread::yield_now();
@@ -316,7 +317,7 @@ mod loom_models {
         });
     }
 
-    /// Without waiting: whether it was done.
+    /// Tries a single update without waiting. Returns true if it was done.
     fn try_single(shared: &Shared, me: usize) -> bool {
         let one = TargetExclusion { line: &shared.line, target: 0, me };
         one.register();
@@ -328,7 +329,7 @@ mod loom_models {
         free
     }
 
-    /// The same.
+    /// Tries a whole update without waiting. Returns true if it was done.
     fn try_whole(shared: &Shared, me: usize) -> bool {
         let one = TargetExclusion { line: &shared.line, target: 0, me };
         if !one.hold() {
@@ -372,7 +373,7 @@ mod loom_models {
             let first = thread::spawn(move || {
                 let one = TargetExclusion { line: &other.line, target: 0, me: 1 };
                 one.come_first();
-                // A wake that got lost leaves it parked for ever, which the checker reports.
+                // If a wake is lost, the waiter stays parked for ever, which the checker reports.
                 while !one.hold_first(0) {
                     thread::park();
                 }

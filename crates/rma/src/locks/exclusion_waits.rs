@@ -1,4 +1,4 @@
-//! Taking the exclusion of a target ([`super::exclusion`]) whose words this process sees: at once, or asleep until it is free.
+//! Waits for the exclusion of a target ([`super::exclusion`]) whose words this process sees: a few tries at once, then asleep.
 
 use super::Locks;
 use super::exclusion::{self, TargetExclusion};
@@ -12,19 +12,19 @@ use weft_process::{Error, class};
 /// The exclusion of a target whose words this process sees.
 type MappedExclusion<'w> = TargetExclusion<'w, AtomicU64>;
 
-/// An update of one word that was announced, and is to be recalled.
+/// An announced update of one word, which must be recalled.
 #[must_use]
 pub struct AnnouncedUpdate<'w> {
     exclusion: MappedExclusion<'w>,
     own: &'w AtomicU64,
-    /// It may be done; else somebody holds the exclusion.
+    /// True if the update may be done; false if there is a holder.
     pub free: bool,
 }
 
-/// Looks for the end of single updates before others are let in: such an update takes some ten nanoseconds.
+/// Number of looks for the end of single updates before the exclusion is given back: a single update takes about ten nanoseconds.
 const LOOKS: usize = 100;
 
-/// Tries for the exclusion before the queue: as long as a short operation of somebody else.
+/// Number of tries before a waiter enters the queue: about the duration of a short operation of another origin.
 const TRIES: usize = 20;
 
 #[cold]
@@ -36,7 +36,7 @@ fn held_soon(exclusion: &MappedExclusion<'_>) -> bool {
 }
 
 impl<F: Fabric> Locks<F> {
-    /// `None`: this process does not see the target's control words.
+    /// Returns the exclusion of a rank. `None`: this process does not see the rank's control words.
     #[inline(always)]
     fn exclusion(&self, rank: usize) -> Option<MappedExclusion<'_>> {
         let words = self.control.seen(rank)?;
@@ -50,8 +50,8 @@ impl<F: Fabric> Locks<F> {
             .is_announced(self.control.size(), |origin| Some(&self.control.seen(origin)?[SINGLE]))
     }
 
-    /// Announces an update of one word of a rank, which the processor does at once. `None`: this process does not see the
-    /// control words.
+    /// Announces an update of one word of a rank, which the processor does atomically. Returns `None` if this process does not see
+    /// the control words.
     #[inline(always)]
     pub fn announce(&self, rank: usize) -> Option<AnnouncedUpdate<'_>> {
         let exclusion = self.exclusion(rank)?;
@@ -63,7 +63,7 @@ impl<F: Fabric> Locks<F> {
         Some(AnnouncedUpdate { exclusion, own, free })
     }
 
-    /// The update is done, or is not to be. Whether it was free to be done.
+    /// Recalls an update that is done, or that must not be done. Returns true if it was free to be done.
     #[inline(always)]
     pub fn recall(&self, announced: AnnouncedUpdate<'_>) -> bool {
         if let Some(holder) = announced.exclusion.recall(announced.own) {
@@ -72,7 +72,8 @@ impl<F: Fabric> Locks<F> {
         announced.free
     }
 
-    /// Runs `f`, which changes elements of a rank, while nobody else does. False, and it was not run: others do now.
+    /// Runs `f`, which changes elements of a rank, under the exclusion. Returns false, without running `f`, if other
+    /// origins are at it.
     #[inline(always)]
     pub fn try_whole(&self, rank: usize, f: impl FnOnce()) -> bool {
         let Some(exclusion) = self.exclusion(rank) else { return false };
@@ -102,7 +103,7 @@ impl<F: Fabric> Locks<F> {
         }
     }
 
-    /// Runs `f`, which changes elements of a rank, while nobody else does.
+    /// Runs `f`, which changes elements of a rank, under the exclusion.
     pub async fn whole<R>(&self, rank: usize, f: impl FnOnce() -> R) -> Result<R, Error> {
         let Some(exclusion) = self.exclusion(rank) else {
             let text = "a rank's control words are not seen, although its memory is";
@@ -126,12 +127,12 @@ impl<F: Fabric> Locks<F> {
         result
     }
 
-    /// Waits until a look finds what it looks for, by the backoff of all waits; whoever changes that rings this rank's bell.
+    /// Waits until `look` returns true, with the backoff of all waits. Whoever changes the state rings this rank's bell.
     async fn when(&self, mut look: impl FnMut() -> bool) -> Result<(), Error> {
         let mut never = pin!(self.core.endpoint().until_any(&[]));
         std::future::poll_fn(|cx| match look() {
             true => Poll::Ready(Ok(())),
-            // Nothing but a fault ends this.
+            // Only a fault ends this future.
             false => never.as_mut().poll(cx).map_err(Error::from),
         })
         .await

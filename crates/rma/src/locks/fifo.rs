@@ -1,4 +1,4 @@
-//! A FIFO ticket among the operations of one process, whichever thread calls them: each rank has at most
+//! Queue of the operations of one process, whichever thread calls them, so that each rank has at most
 //! one ticket of a lock at a time ([`super::ticket_lock`]).
 
 use std::cell::Cell;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use weft_fabric::{Counter, Fabric};
 use weft_process::{Comm, Error};
 
-/// Who comes next: how many have come, and the counter of those that are through.
+/// The queue: the number of operations that have come, and a counter of those that are through.
 pub struct Fifo<F: Fabric> {
     comm: Rc<Comm<F>>,
     come: Cell<u64>,
@@ -14,14 +14,14 @@ pub struct Fifo<F: Fabric> {
 }
 
 impl<F: Fabric> Fifo<F> {
-    /// Nobody has come.
+    /// Creates an empty queue.
     pub fn new(comm: &Rc<Comm<F>>) -> Fifo<F> {
         let counters = comm.engine().endpoint().fabric().counters();
         let through = counters.allocate();
         Fifo { comm: comm.clone(), come: Cell::new(counters.value(through)), through }
     }
 
-    /// Runs `f` once all that came before is through.
+    /// Runs `f` once all operations before it are through.
     pub async fn take<R>(&self, f: impl Future<Output = Result<R, Error>>) -> Result<R, Error> {
         let endpoint = self.comm.engine().endpoint();
         let turn = self.come.get();

@@ -8,10 +8,10 @@ use crate::core::open_epochs::{AccessEpoch, Entering, Fenced};
 use weft_fabric::Fabric;
 use weft_process::Error;
 
-/// How a rank is locked.
+/// Kind of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockKind {
-    /// Others may hold shared locks of that rank at the same time (MPI_LOCK_SHARED).
+    /// Other ranks may hold shared locks of that rank at the same time (MPI_LOCK_SHARED).
     Shared,
     /// No other lock of that rank is held meanwhile (MPI_LOCK_EXCLUSIVE).
     Exclusive,
@@ -27,12 +27,12 @@ impl LockKind {
 }
 
 impl<F: Fabric> Locks<F> {
-    /// [`Locks::lock`] where there is nothing to wait for. False: that is to be called.
+    /// Does the work of [`Locks::lock`] if there is nothing to wait for. Returns false if [`Locks::lock`] must be called.
     #[inline]
     pub fn try_lock(&self, kind: LockKind, rank: usize, asserted: i32) -> bool {
         let (of, open) = (&self.ranks[rank], &self.core.open);
         let epoch = open.of(rank);
-        // What is left to tell is of a lock that was tried for, and is [`Locks::lock`]'s.
+        // If a turn is left to tell, the lock was tried for before: [`Locks::lock`] finishes that.
         let plain = asserted & assert::NOCHECK == 0
             && epoch.access.get() == AccessEpoch::None
             && of.tell.get().is_none()
@@ -57,7 +57,7 @@ impl<F: Fabric> Locks<F> {
         }
     }
 
-    /// [`Locks::unlock`] where there is nothing to wait for. False: that is to be called.
+    /// Does the work of [`Locks::unlock`] if there is nothing to wait for. Returns false if [`Locks::unlock`] must be called.
     #[inline]
     pub fn try_unlock(&self, rank: usize) -> bool {
         let (of, open) = (&self.ranks[rank], &self.core.open);
@@ -81,7 +81,7 @@ impl<F: Fabric> Locks<F> {
         }
     }
 
-    /// Waits for the lock of a rank. Errors: RMA_SYNC in an epoch with which it cannot be.
+    /// Waits for the lock of a rank. Errors: RMA_SYNC in an epoch that excludes the lock.
     pub async fn lock(&self, kind: LockKind, rank: usize, asserted: i32) -> Result<(), Error> {
         self.core.may_open("MPI_Win_lock")?;
         match self.core.open.access(rank) {
@@ -100,7 +100,7 @@ impl<F: Fabric> Locks<F> {
         } else {
             let (lock, of) = (self.lock_of(TicketLockKind::Window, rank), &self.ranks[rank]);
             match of.tell.take() {
-                // Taken when it was tried for.
+                // The lock was taken by the earlier try.
                 Some(turn) => lock.pass(turn).await?,
                 None => of.ticket.set(lock.acquire(kind == LockKind::Shared).await?),
             }
@@ -111,7 +111,7 @@ impl<F: Fabric> Locks<F> {
         Ok(())
     }
 
-    /// Error: RMA_SYNC unless MPI_Win_lock locked a rank.
+    /// Checks that MPI_Win_lock has locked a rank. Error: RMA_SYNC.
     pub fn may_unlock(&self, rank: usize) -> Result<(), Error> {
         if self.core.open.access(rank).is_locked() {
             return Ok(());
@@ -119,13 +119,13 @@ impl<F: Fabric> Locks<F> {
         Err(self.core.sync(format_args!("MPI_Win_unlock: rank {rank} is not locked")))
     }
 
-    /// Gives the lock of a rank back, where all that was issued is over.
+    /// Gives the lock of a rank back. All operations issued to the rank must be over.
     pub async fn unlock(&self, rank: usize) -> Result<(), Error> {
         self.may_unlock(rank)?;
         let held = self.core.open.access(rank);
         let (lock, of) = (self.lock_of(TicketLockKind::Window, rank), &self.ranks[rank]);
         match of.tell.take() {
-            // Given back when that was tried.
+            // The lock was given back by the earlier try.
             Some(turn) => lock.pass(turn).await?,
             None if held == AccessEpoch::Unchecked => {}
             None => lock.release(held == AccessEpoch::Shared, of.ticket.get()).await?,
@@ -135,14 +135,14 @@ impl<F: Fabric> Locks<F> {
         Ok(())
     }
 
-    /// Allows access to all ranks. Each rank's lock is asked for, shared, by the first operation on it.
+    /// Allows access to all ranks. The first operation on a rank asks for the rank's lock, shared.
     pub fn lock_all(&self, asserted: i32) -> Result<(), Error> {
         self.core.may_open_alone("MPI_Win_lock_all")?;
         self.core.open.all.set(Some(asserted & assert::NOCHECK != 0));
         Ok(())
     }
 
-    /// An operation on `rank` is about to be issued. Where MPI_Win_lock_all has not yet asked for that
+    /// Enters the epoch of an operation on `rank`, which is about to be issued. If MPI_Win_lock_all has not yet asked for that
     /// rank's lock, it is taken now. Error: RMA_SYNC outside of an epoch.
     #[inline]
     pub async fn enter(&self, rank: usize) -> Result<(), Error> {
@@ -153,12 +153,12 @@ impl<F: Fabric> Locks<F> {
         }
     }
 
-    /// An operation comes to a rank in an epoch of MPI_Win_lock_all for the first time.
+    /// Takes a rank's lock for the first operation on it in an epoch of MPI_Win_lock_all.
     #[cold]
     async fn join(&self, rank: usize) -> Result<(), Error> {
         let open = &self.core.open;
         let join = async {
-            // Another thread may have been here first.
+            // Another thread may have taken the lock meanwhile.
             if !open.is_joined(rank) {
                 let ticket = self.lock_of(TicketLockKind::Window, rank).acquire(true).await?;
                 self.ranks[rank].ticket.set(ticket);
@@ -170,7 +170,7 @@ impl<F: Fabric> Locks<F> {
         self.joins.take(join).await
     }
 
-    /// Error: RMA_SYNC without MPI_Win_lock_all.
+    /// Checks that MPI_Win_lock_all was called. Error: RMA_SYNC.
     pub fn may_unlock_all(&self) -> Result<(), Error> {
         match self.core.open.all.get() {
             Some(_) => Ok(()),
@@ -178,7 +178,7 @@ impl<F: Fabric> Locks<F> {
         }
     }
 
-    /// Gives the locks of all ranks back, where all that was issued is over.
+    /// Gives the locks of all ranks back. All issued operations must be over.
     pub async fn unlock_all(&self) -> Result<(), Error> {
         let joined = std::mem::take(&mut *self.joined.borrow_mut());
         for rank in joined {
@@ -191,7 +191,7 @@ impl<F: Fabric> Locks<F> {
         Ok(())
     }
 
-    /// Error: RMA_SYNC unless a rank is locked, so that it may be flushed.
+    /// Checks that a rank is locked, so that it may be flushed. Error: RMA_SYNC.
     pub fn may_flush(&self, rank: usize) -> Result<(), Error> {
         if self.core.open.is_passive(rank) {
             return Ok(());
@@ -199,7 +199,7 @@ impl<F: Fabric> Locks<F> {
         Err(self.core.sync(format_args!("MPI_Win_flush: rank {rank} is not locked")))
     }
 
-    /// Error: RMA_SYNC unless some rank is locked.
+    /// Checks that some rank is locked. Error: RMA_SYNC.
     pub fn may_flush_all(&self) -> Result<(), Error> {
         if self.core.open.locks() == 0 && self.core.open.all.get().is_none() {
             return Err(self.core.sync("MPI_Win_flush_all: no rank is locked"));

@@ -1,4 +1,4 @@
-//! A fair lock for many and for one, in control words of the rank that it belongs to, which does nothing.
+//! A fair shared/exclusive lock in control words of the rank to which it belongs, which takes no part.
 //!
 //! A ticket lock for readers and writers (after Mellor-Crummey and Scott, 1991) whose waiters sleep on a
 //! flag of their own instead of polling:
@@ -11,33 +11,33 @@
 //!   slots[t mod n]   0, or who waits with ticket t: registered by the waiter, taken out at once either by it
 //!                    (it found its turn come) or by whoever brought its turn (and sets its grant flag)
 //! ```
-//! Read and write are one word, `turns` = read x 2^32 + write, so that one operation moves both. Whoever has a
-//! ticket knows each within less than 2^31, so that word is enough to tell them ([`decode`]).
+//! Read and write are one word, `turns` = read x 2^32 + write, so that one operation advances both. Each is within 2^31 of
+//! any outstanding ticket, so the word is enough to decode them ([`decode`]).
 //!
-//! Tickets are served in their order, so nobody starves: readers that follow each other hold it together.
+//! Tickets are served in order, so no rank starves. Readers with consecutive tickets hold the lock together.
 //!
-//! Contract. Each rank has at most one ticket of a lock at a time, so `n` slots suffice. A turn is looked
-//! for after the slot was written, and a slot after the turn was advanced, both by atomic operations of the
+//! Contract. Each rank has at most one ticket of a lock at a time, so `n` slots suffice. A waiter writes its slot before it
+//! looks for its turn, and a releaser advances the turn before it looks at the slot, both by atomic operations of the
 //! fabric, so one of the two sees the other. A slot is emptied by compare-and-swap, so exactly one of them
 //! ends the wait: a grant flag is written only for a waiter that still waits for it, and never late.
 //!
-//! Cost without contention: two operations to take it, two to give it back (fetch-add and read; fetch-add and
-//! read). With contention: two more by the waiter, one and a flag by who releases. Where this process's processor
-//! sees the words, no future is made: a compare-and-swap takes it, a fetch-add gives it back ([`MappedTicketLock`]).
+//! Cost without contention: two operations to take the lock, two to give it back (fetch-add and read, each). With contention:
+//! two more by the waiter, one and a flag by the releaser. If this process's processor sees the words, no future is
+//! made: a compare-and-swap takes the lock, a fetch-add gives it back ([`MappedTicketLock`]).
 
 use crate::control::WindowControl;
 use crate::control::layout::{ControlTable, TicketLockKind, row};
 use std::sync::atomic::Ordering::SeqCst;
 use weft_fabric::{Fabric, Fault, PeerWords};
 
-/// Places of the words in the line of a lock.
+/// Indices of the words in the line of a lock.
 const USERS: usize = 0;
 const TURNS: usize = 1;
-/// What advances the counts in the latter.
+/// Increments of the two counts in the word of turns.
 const READ: u64 = 1 << 32;
 const WRITE: u64 = 1;
 
-/// The counts of read and write in the word of turns, both within 2^31 of `near`.
+/// Returns the counts of read and write in the word of turns, both within 2^31 of `near`.
 fn decode(turns: u64, near: u64) -> (u64, u64) {
     let whole = |low: u64| {
         near.wrapping_add_signed(i64::from((low as u32).wrapping_sub(near as u32) as i32))
@@ -46,18 +46,18 @@ fn decode(turns: u64, near: u64) -> (u64, u64) {
     (whole(turns.wrapping_sub(write) >> 32), write)
 }
 
-/// How a lock was taken or given back without waiting.
+/// Result of an attempt to take or give back a lock without waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tried {
-    /// Nothing was done.
+    /// The attempt failed; nothing was done.
     Not,
-    /// With this ticket.
+    /// Done, with this ticket.
     Done(u64),
-    /// With this ticket, but the turn of another one has come whose owner may sleep: [`TicketLock::pass`].
+    /// Done, with this ticket, but another turn has come whose owner may sleep: [`TicketLock::pass`] must follow.
     Tell(u64, TicketTurn),
 }
 
-/// The turn of `ticket` has come to enter shared, exclusively, or either.
+/// Turn of `ticket`, which has come to enter shared, exclusively, or either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TicketTurn {
     ticket: u64,
@@ -65,7 +65,7 @@ pub struct TicketTurn {
     exclusive: bool,
 }
 
-/// Who waits: ticket + 1, rank, and whether shared.
+/// Number of bits of a rank in a waiter's word: ticket + 1, rank, and whether shared.
 const RANK_BITS: u32 = 24;
 
 fn waiter(ticket: u64, rank: usize, shared: bool) -> u64 {
@@ -80,35 +80,35 @@ fn rank_of(waiter: u64) -> usize {
     (waiter >> 1) as usize & ((1 << RANK_BITS) - 1)
 }
 
-/// A word of a lock's line.
+/// Returns the index of a word in a lock's line.
 #[inline]
 fn line(which: TicketLockKind, index: usize) -> usize {
     8 * which as usize + index
 }
 
-/// The word where who waits with a ticket is registered.
+/// Returns the index of the word in which the waiter with a ticket is registered.
 #[inline]
 fn slot(which: TicketLockKind, size: usize, ticket: u64) -> usize {
     ControlTable::Slots(which).word(size, ticket as usize & (row(size) - 1))
 }
 
-/// One of the locks of a rank whose words this process sees: what needs no waiting.
+/// A lock of a rank whose words this process sees, for attempts without waiting.
 pub struct MappedTicketLock<'w> {
     pub words: &'w PeerWords,
     pub which: TicketLockKind,
-    /// Ranks of the window.
+    /// Number of ranks of the window.
     pub size: usize,
 }
 
 impl MappedTicketLock<'_> {
-    /// Takes it, if nobody is in the way.
+    /// Takes the lock, if that is possible without waiting.
     #[inline]
     pub fn try_acquire(&self, shared: bool) -> Tried {
         let users = &self.words[line(self.which, USERS)];
         let turns = &self.words[line(self.which, TURNS)];
         let next = users.load(SeqCst);
         let (read, write) = decode(turns.load(SeqCst), next);
-        // The turn of the next ticket has come: it stays so until that one is given back.
+        // The turn of the next ticket has come, and stays until that ticket is given back.
         if next != if shared { read } else { write }
             || users.compare_exchange(next, next + 1, SeqCst, SeqCst).is_err()
         {
@@ -121,7 +121,7 @@ impl MappedTicketLock<'_> {
         self.told(next, TicketTurn { ticket: next + 1, shared: true, exclusive: false })
     }
 
-    /// Gives it back, taken with `ticket`.
+    /// Gives the lock back, taken with `ticket`.
     #[inline]
     pub fn try_release(&self, shared: bool, ticket: u64) -> Tried {
         let turns = &self.words[line(self.which, TURNS)];
@@ -135,7 +135,7 @@ impl MappedTicketLock<'_> {
         self.told(ticket, turn)
     }
 
-    /// What is left to do after a turn was brought: to tell who may wait for it.
+    /// Finishes an attempt that has advanced a turn: the owner of that turn may have to be told.
     #[inline]
     fn told(&self, ticket: u64, turn: TicketTurn) -> Tried {
         match self.words[slot(self.which, self.size, turn.ticket)].load(SeqCst) {
@@ -145,11 +145,11 @@ impl MappedTicketLock<'_> {
     }
 }
 
-/// One of the locks of a rank.
+/// A lock of a rank.
 pub struct TicketLock<'w, F: Fabric> {
     pub control: &'w WindowControl<F>,
     pub which: TicketLockKind,
-    /// The rank that it belongs to.
+    /// The rank to which the lock belongs.
     pub target: usize,
 }
 
@@ -162,7 +162,7 @@ impl<F: Fabric> TicketLock<'_, F> {
         slot(self.which, self.control.size(), ticket)
     }
 
-    /// Takes it; the ticket is needed to give it back.
+    /// Takes the lock. Returns the ticket, which is needed to give it back.
     pub async fn acquire(&self, shared: bool) -> Result<u64, Fault> {
         let ticket = self.add(self.line(USERS), 1).await?;
         if !self.has_come(ticket, shared).await? {
@@ -175,13 +175,13 @@ impl<F: Fabric> TicketLock<'_, F> {
         Ok(ticket)
     }
 
-    /// Whether the turn of a ticket has come.
+    /// Returns true if the turn of a ticket has come.
     async fn has_come(&self, ticket: u64, shared: bool) -> Result<bool, Fault> {
         let (read, write) = decode(self.read(self.line(TURNS)).await?, ticket);
         Ok(ticket == if shared { read } else { write })
     }
 
-    /// The turn has not come: registers, and sleeps until somebody brings it.
+    /// Registers this rank, whose turn has not come, and sleeps until another rank grants it.
     #[cold]
     async fn wait(&self, ticket: u64, shared: bool) -> Result<(), Fault> {
         let grant = self.control.flag(ControlTable::Grants(self.which), self.target);
@@ -194,14 +194,14 @@ impl<F: Fabric> TicketLock<'_, F> {
         self.control.until(grant, ticket + 1).await
     }
 
-    /// Gives it back, taken with `ticket`.
+    /// Gives the lock back, taken with `ticket`.
     pub async fn release(&self, shared: bool, ticket: u64) -> Result<(), Fault> {
         let step = if shared { WRITE } else { READ + WRITE };
         let (_, write) = decode(self.add(self.line(TURNS), step).await?, ticket);
         self.pass(TicketTurn { ticket: write + 1, shared: !shared, exclusive: true }).await
     }
 
-    /// Tells whose turn has come, if it sleeps.
+    /// Tells the owner of the turn that has come, if it sleeps.
     pub async fn pass(&self, turn: TicketTurn) -> Result<(), Fault> {
         let slot = self.slot(turn.ticket);
         let entry = self.read(slot).await?;
@@ -225,7 +225,7 @@ impl<F: Fabric> TicketLock<'_, F> {
         self.control.swap(self.target, index, old, new).await
     }
 
-    /// A word as it is now: by an atomic operation, which is ordered with the others.
+    /// Returns the present value of a word, by an atomic operation, which is ordered with the other atomics.
     async fn read(&self, index: usize) -> Result<u64, Fault> {
         self.add(index, 0).await
     }
@@ -245,7 +245,7 @@ mod tests {
                 }
             }
         }
-        // Both advance at once, past the end of a half.
+        // Both counts advance at once, past the end of a half.
         let last = u64::from(u32::MAX);
         let turns = word(last, last).wrapping_add(READ + WRITE);
         assert_eq!(decode(turns, last), (last + 1, last + 1));

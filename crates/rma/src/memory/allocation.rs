@@ -5,34 +5,34 @@ use crate::core::exchange::gather;
 use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge};
 use weft_process::{Comm, Error, class};
 
-/// What a rank brings to a new window.
+/// Memory that a rank brings to a new window.
 #[derive(Debug, Clone, Copy)]
 pub enum WindowOffer {
-    /// The program's own (MPI_Win_create).
+    /// The program's own memory (MPI_Win_create).
     Own(Sge),
-    /// So many bytes, to be allocated; aligned to `align`, a power of two.
+    /// Memory to be allocated (MPI_Win_allocate).
     Allocate {
         /// Bytes of this rank; ranks may differ.
         len: usize,
-        /// Bytes.
+        /// Alignment in bytes, a power of two.
         align: usize,
     },
-    /// So many bytes in memory that all ranks see, one after the other if `contiguous`.
+    /// Memory that all ranks see (MPI_Win_allocate_shared), one part after the other if `contiguous`.
     Share {
         /// Bytes of this rank; ranks may differ.
         len: usize,
         /// Alignment in bytes, a power of two up to [`Region::ALIGN_SEEN`]: of the whole if `contiguous`, else of each rank's
         /// part.
         align: usize,
-        /// The parts of all ranks make one piece, without gaps between them.
+        /// True if the parts of all ranks are one piece, without gaps between them.
         contiguous: bool,
     },
-    /// Nothing yet (MPI_Win_create_dynamic).
+    /// No memory yet (MPI_Win_create_dynamic).
     Nothing,
 }
 
 impl WindowOffer {
-    /// Bytes of this rank.
+    /// Returns the bytes of this rank.
     pub(crate) fn len(&self) -> usize {
         match self {
             WindowOffer::Own(memory) => memory.len(),
@@ -41,7 +41,7 @@ impl WindowOffer {
         }
     }
 
-    /// By which call such a window is made.
+    /// Returns the kind of call that makes such a window.
     pub(crate) fn flavor(&self) -> WindowFlavor {
         match self {
             WindowOffer::Own(_) => WindowFlavor::Create,
@@ -52,21 +52,22 @@ impl WindowOffer {
     }
 }
 
-/// This rank's memory, made.
+/// This rank's memory of a window.
 pub struct OwnMemory {
     pub memory: Sge,
-    /// As `holder` names it.
+    /// Address of the memory, at `holder`.
     pub at: RemoteAddr,
-    /// What the fabric lent for it.
+    /// Registration or allocation by the fabric.
     pub region: Option<Region>,
-    /// The rank in whose fabric memory it lies, if that is another one.
+    /// The rank in whose fabric memory it lies, if that is another rank.
     pub holder: Option<usize>,
-    /// The fabric allocated it.
+    /// True if the fabric allocated the memory.
     pub within: bool,
 }
 
 impl OwnMemory {
-    /// All ranks of `comm` call it. Errors: NO_MEM, and what the fabric says of memory that it cannot expose.
+    /// Makes this rank's memory. All ranks of `comm` call it. Errors: NO_MEM, and those of the fabric for memory that it
+    /// cannot expose.
     pub async fn new<F: Fabric>(comm: &Comm<F>, brings: &WindowOffer) -> Result<OwnMemory, Error> {
         let engine = comm.engine();
         let fabric = engine.endpoint().fabric();
@@ -142,10 +143,10 @@ impl OwnMemory {
             Ok(region) => region.at(region.first_at(align)).words(),
             Err(_) => [0; 4],
         };
-        // Only rank 0's counts: the others get it in one exchange with everybody's share of it.
+        // Only rank 0's answer counts: the other ranks learn it in an exchange in which everybody takes part.
         let [at, ..] = gather(comm, start).await?[..] else { return Err(out_of_memory(total)) };
         if at == [0; 4] {
-            // The others see the same limits: so all can say which one it is.
+            // Allocation failed at rank 0. The other ranks have the same limits, so each can tell which limit it is.
             let why = |total| match fabric.allocate_on_node(total) {
                 Err(fault) => fault.into(),
                 Ok(region) => {
@@ -160,7 +161,7 @@ impl OwnMemory {
         }
         let holder = comm.group().ranks()[0] as usize;
         let at = RemoteAddr::from_words(at).offset(places[comm.rank()]);
-        // No bytes have a place, too: the others see it, and so does their owner.
+        // A part without bytes has an address, too, which the other ranks and its owner see.
         let memory = match (&region, fabric.shown(holder, at, len)) {
             (_, Some(seen)) => seen,
             (Ok(region), None) => region.local.part(region.first_at(align), len),
@@ -177,7 +178,7 @@ impl OwnMemory {
         OwnMemory { memory, at, region: Some(region), holder: None, within: true }
     }
 
-    /// To the fabric.
+    /// Gives the memory back to the fabric.
     pub fn give_back<F: Fabric>(self, fabric: &F) {
         if let Some(region) = self.region {
             fabric.withdraw(region);

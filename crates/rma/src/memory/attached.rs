@@ -1,14 +1,14 @@
-//! The memory of dynamic windows: attached and detached by its rank alone, found by the others when they need
+//! The memory of dynamic windows: attached and detached by its own rank, without the others, which find it when they need
 //! it (MPI 5.0, section 12.2.4).
 //!
 //! ```text
 //!   control words   | version | entries | where the table is |        version odd: being changed
 //!   the table       | start, length, how to reach it | ...             memory of the fabric, made anew to grow
 //! ```
-//! An origin reads the version before each operation, and the table where it has changed since. Cost: one
-//! atomic read an operation; three reads more after a change. Memory: 64 bytes a region at its rank, and at each
-//! origin that accesses it. Limit: [`REGIONS`] a rank, besides what the fabric can register.
-//! What lies in several regions: [`super::regions`].
+//! An origin reads the version before each operation, and the table if it has changed since. Cost: one
+//! atomic read per operation; three reads more after a change. Memory: 64 bytes per region at its rank, and at each
+//! origin that accesses it. Limit: [`REGIONS`] per rank, apart from what the fabric can register.
+//! Data in several regions: [`super::regions`].
 
 use super::{WindowMemory, regions};
 use crate::control::layout::TABLE;
@@ -18,18 +18,18 @@ use std::cell::RefCell;
 use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge};
 use weft_process::{Error, class};
 
-/// Attached memory, as an origin finds it.
+/// A piece of attached memory, as an origin finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttachedPiece {
     pub at: RemoteAddr,
-    /// Its address in the target, and its length.
+    /// Address in the target, and length in bytes.
     pub start: u64,
     pub len: u64,
     pub within: bool,
 }
 
 const WORDS: usize = 8;
-/// Version, entries, place of the table.
+/// Words of the header: version, entries, address of the table.
 const HEADER: usize = 2 + RemoteAddr::WORDS;
 
 impl AttachedPiece {
@@ -50,29 +50,29 @@ impl AttachedPiece {
     }
 }
 
-/// The piece that holds the byte at an address, of those in order.
+/// Returns the piece that holds the byte at an address. `pieces` are sorted.
 pub fn holding(pieces: &[AttachedPiece], at: u64) -> Option<&AttachedPiece> {
     let next = pieces.partition_point(|piece| piece.start <= at);
     let piece = &pieces[next.checked_sub(1)?];
     (at - piece.start < piece.len).then_some(piece)
 }
 
-/// What this rank has attached.
+/// Attached memory of this rank, and known attached memory of other ranks.
 #[derive(Default)]
 pub struct AttachedMemory {
     own: RefCell<Own>,
-    /// What others have, by rank, as it was at a version; in order.
+    /// Pieces of other ranks, by rank, with the version at which they were read; sorted by address.
     known: RefCell<Vec<(u64, Vec<AttachedPiece>)>>,
 }
 
 #[derive(Default)]
 struct Own {
-    /// In order of their addresses.
+    /// Pieces, sorted by address.
     pieces: Vec<AttachedPiece>,
-    /// Of the pieces, in their order.
+    /// Registrations of the pieces, in the same order.
     regions: Vec<Region>,
     table: Option<Region>,
-    /// Tables that somebody may still read.
+    /// Former tables, which an origin may still read.
     former: Vec<Region>,
 }
 
@@ -116,7 +116,7 @@ impl<F: Fabric> WindowMemory<F> {
         self.publish().await
     }
 
-    /// Takes it out; `base` is where it was attached.
+    /// Removes memory from this rank's window. `base` is the address at which it was attached.
     pub async fn detach(&self, base: usize) -> Result<(), Error> {
         self.only_dynamic("MPI_Win_detach")?;
         let region = {
@@ -142,7 +142,7 @@ impl<F: Fabric> WindowMemory<F> {
         Err(self.core.wrong(class::RMA_FLAVOR, text))
     }
 
-    /// Writes the table anew for the others to read.
+    /// Writes the table anew, for the other ranks to read.
     async fn publish(&self) -> Result<(), Error> {
         let fabric = self.core.fabric();
         let bytes: Vec<u8> = {
@@ -171,7 +171,7 @@ impl<F: Fabric> WindowMemory<F> {
         Ok(())
     }
 
-    /// The attached memory of `rank` that holds `len` bytes at address `first` in one piece.
+    /// Finds the attached memory of `rank` that holds `len` bytes at address `first` in one piece.
     pub async fn find_attached(
         &self,
         rank: usize,
@@ -184,7 +184,7 @@ impl<F: Fabric> WindowMemory<F> {
         self.with_attached(rank, find).await
     }
 
-    /// Calls `f` with all that `rank` has attached now, in order.
+    /// Calls `f` with all memory that `rank` has attached now, sorted by address.
     pub async fn with_attached<R>(
         &self,
         rank: usize,
@@ -218,7 +218,7 @@ impl<F: Fabric> WindowMemory<F> {
                 continue;
             }
             let mut pieces: Vec<_> = table.chunks_exact(WORDS).map(AttachedPiece::decode).collect();
-            // As this rank keeps its own; what a peer says may be anything.
+            // A rank keeps its own pieces sorted, but a peer's table may be in any order.
             pieces.sort_unstable_by_key(|piece| piece.start);
             let known = &mut *self.attached.known.borrow_mut();
             known.resize_with(self.core.size(), || (u64::MAX, Vec::new()));
@@ -226,8 +226,8 @@ impl<F: Fabric> WindowMemory<F> {
         }
     }
 
-    /// Calls `f` with the memory, and its piece, of each part of `len` bytes at an address of this rank. False: they
-    /// are not all attached.
+    /// Calls `f` with the memory, and its piece, of each part of `len` bytes at an address of this rank. Returns false if
+    /// not all bytes are attached.
     pub fn own_attached(&self, at: u64, len: u64, mut f: impl FnMut(Sge, &AttachedPiece)) -> bool {
         let own = self.attached.own.borrow();
         let part = |piece: &AttachedPiece, at: u64, len: u64| {
@@ -238,7 +238,7 @@ impl<F: Fabric> WindowMemory<F> {
         regions::cut(&own.pieces, (at, len), part).is_ok()
     }
 
-    /// What is attached goes back to the fabric, and its tables.
+    /// Withdraws all attached memory, and its tables.
     pub(super) fn withdraw_attached(&self) {
         let own = std::mem::take(&mut *self.attached.own.borrow_mut());
         let fabric = self.core.fabric();
@@ -247,8 +247,8 @@ impl<F: Fabric> WindowMemory<F> {
     }
 }
 
-/// Most regions that a rank has attached at once.
+/// Maximum number of regions that a rank may have attached at once.
 pub const REGIONS: usize = 1 << 21;
 
-/// Bound on a table that a peer speaks of, in words.
+/// Maximum length of a peer's table, in words.
 const MOST: usize = WORDS * REGIONS;

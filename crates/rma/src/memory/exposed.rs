@@ -1,32 +1,32 @@
-//! What each rank of a window shows to the others when the window is made.
+//! Information about each rank's part, exchanged when the window is made.
 
 use crate::control::layout::RAILS;
 use weft_fabric::RemoteAddr;
 
-/// Where a rank's memory and its control words are. Exchanged once; sizes in bytes.
+/// Addresses of a rank's memory and control words. Exchanged once; sizes in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExposedWindow {
-    /// Where its memory lies, as `holder` names it.
+    /// Address of the memory, at `holder`.
     pub memory: RemoteAddr,
     /// Length of the memory.
     pub len: u64,
     /// Displacement unit.
     pub unit: u64,
-    /// Its control words ([`crate::control`]).
+    /// Address of the control words ([`crate::control`]).
     pub control: RemoteAddr,
-    /// The rank in whose fabric memory it lies: its own, but in shared windows.
+    /// The rank in whose fabric memory it lies: the rank itself, except in shared windows.
     pub holder: u64,
-    /// The first of its two immediates ([`crate::epochs::fence`]).
+    /// First of the rank's two immediates ([`crate::epochs::fence`]).
     pub immediate: u32,
-    /// The fabric allocated it.
+    /// True if the fabric allocated the memory.
     pub within: bool,
-    /// Adapters update its words: [`crate::access::adapter_atomics`].
+    /// True if adapters update its words: [`crate::access::adapter_atomics`].
     pub adapters: bool,
-    /// Rails that have words of their own among its control words; at least 1.
+    /// Number of rails with words of their own among its control words; at least 1.
     pub rails: usize,
 }
 
-/// Words that travel.
+/// Number of words exchanged per rank.
 pub const WORDS: usize = 2 * RemoteAddr::WORDS + 4;
 
 /// Returns the words of a rank that could not allocate its part of `len` bytes, with the class of its error. No [`ExposedWindow`] has
@@ -49,7 +49,7 @@ impl ExposedWindow {
         [a, b, c, d, e, f, g, h, self.len, self.unit, self.holder, flags]
     }
 
-    /// What a peer says, checked: `None` if it cannot be in a window of `size` ranks.
+    /// Decodes and checks a peer's words. Returns `None` if they are impossible in a window of `size` ranks.
     pub fn decode(words: [u64; WORDS], size: usize) -> Option<ExposedWindow> {
         let [a, b, c, d, e, f, g, h, len, unit, holder, flags] = words;
         let fits = isize::try_from(len).is_ok() && i64::try_from(unit).is_ok_and(|unit| unit > 0);

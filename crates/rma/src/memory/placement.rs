@@ -1,4 +1,4 @@
-//! Where an operation acts: from rank, displacement and datatype to memory, checked (MPI 5.0, section 12.3).
+//! Placement: from rank, displacement and datatype of an operation to memory, checked (MPI 5.0, section 12.3).
 
 use super::WindowMemory;
 use super::attached::AttachedPiece;
@@ -39,12 +39,12 @@ impl<F: Fabric> WindowMemory<F> {
         })
     }
 
-    /// Who updates words of memory that adapters do not, `within`: its process's fabric allocated it.
+    /// Returns the agent that updates words of memory that adapters do not. `within`: the fabric of its process allocated it.
     pub fn by_processors(&self, within: bool) -> AtomicityDomain {
         by_processors(self.core.one_node, within)
     }
 
-    /// How this process reaches memory of another one, `within`: that one's fabric allocated it.
+    /// Returns the way in which this process reaches memory of `peer`. `within`: the fabric of `peer` allocated it.
     pub fn reach_of(&self, peer: usize, at: RemoteAddr, len: usize, within: bool) -> TargetReach {
         let fabric = self.core.fabric();
         let seen = fabric.mapped(peer, at, len);
@@ -71,14 +71,14 @@ impl<F: Fabric> WindowMemory<F> {
             Some(piece) => Ok(self.place_in(location.rank, &piece, location.disp)),
             None if location.is_empty() => Ok(NOWHERE),
             None => {
-                // Whether all of it is attached is said now.
+                // If not all data are attached, this fails with the error.
                 self.parts(location).await?;
                 Ok(self.all_of(location))
             }
         }
     }
 
-    /// An address in an attached piece.
+    /// Returns an address in an attached piece.
     pub fn place_in(&self, rank: usize, piece: &AttachedPiece, own: i64) -> TargetAddress {
         let AttachedPiece { at, start, len, within } = *piece;
         let peer = self.core.peer(rank);
@@ -110,7 +110,7 @@ impl<F: Fabric> WindowMemory<F> {
     }
 }
 
-/// Who updates words of memory that adapters do not.
+/// Returns the agent that updates words of memory that adapters do not.
 pub(super) fn by_processors(one_node: bool, within: bool) -> AtomicityDomain {
     match one_node && within {
         true => AtomicityDomain::Processors,
@@ -118,7 +118,7 @@ pub(super) fn by_processors(one_node: bool, within: bool) -> AtomicityDomain {
     }
 }
 
-/// A place for no data.
+/// Address of an operation without data.
 const NOWHERE: TargetAddress = TargetAddress {
     reach: TargetReach::Mapped(Sge::EMPTY),
     peer: 0,
@@ -128,7 +128,7 @@ const NOWHERE: TargetAddress = TargetAddress {
     domain: AtomicityDomain::Guarded,
 };
 
-/// Whether all data of a location at `offset` lie in memory of `len` bytes.
+/// Returns true if all data of a location at `offset` lie in memory of `len` bytes.
 pub fn inside(location: &TargetLocation, offset: i64, len: u64) -> bool {
     let Ok((low, span)) = location.ty.span(location.count) else { return false };
     if span == 0 {

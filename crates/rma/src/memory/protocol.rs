@@ -1,4 +1,4 @@
-//! How a put or a get reaches its target's memory: for which targets each way is eligible, and what it costs.
+//! Protocols of puts and gets: the targets for which each is eligible, and its cost.
 //!
 //! ```text
 //!   mapped     this process sees the memory            one copy, by this processor
@@ -6,13 +6,13 @@
 //!   adapter    the fabric does, over the network       over when its completion is
 //!   assisted   its own process does                    a request, an answer, two copies, and the other must come to it
 //! ```
-//! Choosing is arithmetic: no state, no clock, no fabric. Whatever the size, mapped is the copy of system without its call, and
-//! target-assisted needs the target's process, which may not come for long; so the first that is eligible is the best, and a window
-//! asks once for each rank.
+//! The choice is arithmetic, without state, clock or fabric. For any size, mapped is the copy of system without its call, and
+//! target-assisted needs the target's process, which may not come for a long time. So the first eligible protocol is the best,
+//! and a window chooses once per rank.
 
 use weft_fabric::{CacheDistance, CopyModel};
 
-/// What is moved.
+/// Direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessDirection {
     /// From the origin to the target.
@@ -21,49 +21,49 @@ pub enum AccessDirection {
     Get,
 }
 
-/// What is known of the way to a target's memory.
+/// Properties of the path to a target's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TargetPath {
-    /// This process sees it.
+    /// True if this process sees the memory.
     pub mapped: bool,
-    /// The target's fabric allocated it, so that others may reach it.
+    /// True if the target's fabric allocated the memory, so that other processes may reach it.
     pub within: bool,
-    /// The fabric reaches all memory of the target.
+    /// True if the fabric reaches all memory of the target.
     pub direct: bool,
-    /// This processor carries out what the fabric does: the ranks share a node.
+    /// True if this processor carries out the fabric's operations: the ranks share a node.
     pub synchronous: bool,
-    /// How far the caches of the target's processor are from this one's.
+    /// Distance of the caches of the target's processor from this one's.
     pub distance: CacheDistance,
-    /// Ranks that take turns on a processor; 1: each has its own.
+    /// Number of ranks that take turns on a processor; 1: each has its own.
     pub ranks_each: u32,
 }
 
-/// An operation, as far as its way depends on it.
+/// Properties of an operation on which its protocol depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccessTransfer {
-    /// Which end's memory is read and which is written.
+    /// Direction, which tells the memory that is read and the memory that is written.
     pub direction: AccessDirection,
     /// Length of the data.
     pub bytes: usize,
-    /// How the target's memory can be reached from here.
+    /// The path to the target's memory.
     pub path: TargetPath,
 }
 
-/// The ways of a put or a get, the best first.
+/// Protocols of a put or a get, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessProtocol {
-    /// This processor copies, for it sees the target's memory.
+    /// This processor copies, because it sees the target's memory.
     Mapped,
     /// The operating system copies between the two processes' memory.
     System,
     /// A network adapter moves the data, without the target's process.
     Adapter,
-    /// The target's process is sent a request; takes as long as it stays out of the library.
+    /// The target's process is sent a request, and answers when it enters the library, or by its helper.
     TargetAssisted,
 }
 
 impl AccessProtocol {
-    /// Each once, the best first: the first that is eligible is taken.
+    /// All protocols, the best first: the first that is eligible is taken.
     pub const ALL: [AccessProtocol; 4] = [
         AccessProtocol::Mapped,
         AccessProtocol::System,
@@ -71,7 +71,7 @@ impl AccessProtocol {
         AccessProtocol::TargetAssisted,
     ];
 
-    /// For reports, in lower case.
+    /// Returns the name for reports, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             AccessProtocol::Mapped => "mapped",
@@ -81,7 +81,7 @@ impl AccessProtocol {
         }
     }
 
-    /// In words.
+    /// Returns a description in words.
     pub fn about(self) -> &'static str {
         match self {
             AccessProtocol::Mapped => "this processor copies, as it sees the memory",
@@ -91,7 +91,7 @@ impl AccessProtocol {
         }
     }
 
-    /// Why not, in words.
+    /// Tests whether the protocol is eligible for `path`. The error is the reason in words.
     pub fn eligible(self, path: &TargetPath) -> Result<(), &'static str> {
         let reached = path.within || path.direct;
         match self {
@@ -105,11 +105,11 @@ impl AccessProtocol {
         }
     }
 
-    /// Nanoseconds until the bytes are there; `None`: over a network, of which the model of copies knows nothing.
+    /// Returns the nanoseconds until the bytes are there; `None` over a network, about which the model of copies knows nothing.
     pub fn cost(self, model: &CopyModel, transfer: &AccessTransfer) -> Option<f64> {
         let AccessTransfer { direction, bytes, path } = *transfer;
         let TargetPath { distance, synchronous, ranks_each, .. } = path;
-        // A put writes what its target has used; a get reads what it has written.
+        // A put writes memory that its target has used. A get reads memory that its target has written.
         let copy = match direction {
             AccessDirection::Put => model.rewrite(bytes, distance).max(model.copy(bytes)),
             AccessDirection::Get => model.fetch(bytes, distance),
@@ -128,7 +128,7 @@ impl AccessProtocol {
     }
 }
 
-/// The way to memory, for operations of any size.
+/// Returns the protocol for operations of any size on memory.
 pub fn choose(path: &TargetPath) -> AccessProtocol {
     let able = AccessProtocol::ALL.into_iter().find(|way| way.eligible(path).is_ok());
     able.expect("every process can serve its own memory")
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// What makes it right to choose without the size.
+    /// Justifies the choice without the size.
     #[test]
     fn what_is_mapped_is_the_cheapest() {
         let generic = CopyModel::GENERIC;

@@ -1,5 +1,5 @@
-//! Data that lie in several regions that their target attached, side by side or not (MPI 5.0, section 12.2.4: what is
-//! accessed must be attached, but not as one region).
+//! Data in several regions that their target has attached, adjacent or not (MPI 5.0, section 12.2.4: accessed
+//! memory must be attached, but not as one region).
 //!
 //! ```text
 //!   attached       │ region 1 │ region 2 │        │ region 3 │
@@ -17,15 +17,15 @@ use weft_process::{Error, class};
 /// A part of an operation's data that lies in one region.
 #[derive(Debug, Clone, Copy)]
 pub struct RegionPart {
-    /// Where its first byte is; what is seen is the part alone.
+    /// Address of its first byte. If it is mapped, the memory is only that of the part.
     pub place: TargetAddress,
-    /// Where it begins among the packed bytes, and its length.
+    /// Offset among the packed bytes, and length.
     pub skip: usize,
     pub len: usize,
 }
 
 impl RegionPart {
-    /// Memory of this process: `memory` holds the packed bytes from `skip` on.
+    /// Returns a part in memory of this process: `memory` holds the packed bytes from `skip` on.
     pub fn own(peer: usize, memory: Sge, skip: usize, domain: AtomicityDomain) -> RegionPart {
         let at = RemoteAddr::default();
         let place = TargetAddress {
@@ -40,8 +40,8 @@ impl RegionPart {
     }
 }
 
-/// Cuts `len` bytes at address `at` at the borders of regions, which are in order: each piece with the address and
-/// the length of what lies in it. The address of the first byte in none, if there is one.
+/// Cuts `len` bytes at address `at` at the borders of regions, which are sorted. Calls `f` for each piece with address and
+/// length of the bytes in it. The error is the address of the first byte that lies in no region.
 pub fn cut(
     pieces: &[AttachedPiece],
     (mut at, mut len): (u64, u64),
@@ -57,7 +57,7 @@ pub fn cut(
 }
 
 impl<F: Fabric> WindowMemory<F> {
-    /// The parts of a location's data. Error: RMA_RANGE if some of them are not attached.
+    /// Returns the parts of a location's data. Error: RMA_RANGE if some of them are not attached.
     pub async fn parts(&self, location: &TargetLocation<'_>) -> Result<Vec<RegionPart>, Error> {
         let mut runs = Vec::new();
         location.ty.runs(location.count, 0, location.len(), |offset, len| {
@@ -99,7 +99,7 @@ impl<F: Fabric> WindowMemory<F> {
         Ok(found.into_iter().map(part).collect())
     }
 
-    /// The place of data in several regions, as the target names it.
+    /// Returns the address of data in several regions, as the target names it.
     pub fn all_of(&self, location: &TargetLocation) -> TargetAddress {
         TargetAddress {
             reach: TargetReach::Scattered,

@@ -1,19 +1,19 @@
-//! A place in a rank's memory, found and checked: where it is, and how this process reaches it.
+//! A place in a rank's memory, found and checked: its address, and the way in which this process reaches it.
 
 use crate::core::target_location::TargetLocation;
 use weft_fabric::{Fault, RemoteAddr, Sge};
 use weft_process::Buffer;
 
-/// How this process reaches a piece of a rank's memory.
+/// Way in which this process reaches a piece of a rank's memory.
 #[derive(Debug, Clone, Copy)]
 pub enum TargetReach {
-    /// It sees it.
+    /// This process sees the memory.
     Mapped(Sge),
-    /// The fabric reads and writes it. With [`weft_fabric::Capabilities::synchronous`] it has when the call returns.
+    /// The fabric reads and writes the memory. If [`weft_fabric::Capabilities::synchronous`], it has done so when the call returns.
     Direct { synchronous: bool, rails: usize },
-    /// Only the rank's own process does.
+    /// Only the rank's own process reaches the memory.
     TargetAssisted,
-    /// In several ways: it lies in several attached regions ([`super::regions`]).
+    /// The data lie in several attached regions, which may be reached in several ways ([`super::regions`]).
     Scattered,
 }
 
@@ -21,31 +21,31 @@ pub enum TargetReach {
 #[derive(Debug, Clone, Copy)]
 pub struct TargetAddress {
     pub reach: TargetReach,
-    /// The process that `at` is an address of.
+    /// Fabric rank of the process to which the address `at` belongs.
     pub peer: usize,
-    /// The start of the memory: the window's part of that rank, or what it attached.
+    /// Start of the memory: the window's part of that rank, or an attached piece.
     pub at: RemoteAddr,
-    /// Of the first element from that start on, in bytes. All data lie inside.
+    /// Offset of the first element from that start, in bytes. All data lie inside.
     pub offset: i64,
-    /// That element as the rank itself names it: an offset in its part of the window, or an address of a dynamic
+    /// Place of the first element as the rank itself names it: an offset in its part of the window, or an address of a dynamic
     /// window.
     pub own: i64,
     pub domain: AtomicityDomain,
 }
 
-/// Who updates elements that are words; the same for all origins of an element.
+/// Agent that updates elements that are words; the same for all origins of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtomicityDomain {
-    /// Whoever holds the guard, as all other elements.
+    /// Holders of the guard, as for all other elements.
     Guarded,
-    /// Processors at once: [`weft_datatype::Basic::is_word_at`].
+    /// Processors, atomically: [`weft_datatype::Basic::is_word_at`].
     Processors,
     /// Adapters: `access/adapter_atomics.rs`.
     Adapters,
 }
 
 impl TargetAddress {
-    /// The elements as this process sees them.
+    /// Returns the elements, if this process sees them.
     pub fn view(&self, location: &TargetLocation) -> Option<Buffer> {
         match self.reach {
             TargetReach::Mapped(memory) => {
@@ -55,7 +55,7 @@ impl TargetAddress {
         }
     }
 
-    /// Calls `f(address, skip, length)` for each run of the packed bytes, in order, until it fails.
+    /// Calls `f(address, skip, length)` for each run of the packed bytes, in order, until `f` fails.
     pub fn each_run(
         &self,
         location: &TargetLocation,

@@ -1,4 +1,4 @@
-//! How a window is made and ends (MPI 5.0, sections 12.2.1 to 12.2.5).
+//! Creation and end of a window (MPI 5.0, sections 12.2.1 to 12.2.5).
 
 use super::Window;
 use crate::access::WindowAccess;
@@ -20,7 +20,7 @@ use weft_process::{Comm, Error, Executor, class};
 
 impl<F: Fabric> Window<F> {
     /// Makes a window of the ranks of `comm`, which all call it. `unit`: this rank's displacement unit, in
-    /// bytes. One broadcast for the communicator, an allgather of 96 bytes a rank, and one of 8 where
+    /// bytes. Cost: one broadcast for the communicator, an allgather of 96 bytes per rank, and one of 8 bytes if
     /// memory is the program's own.
     pub async fn create(
         comm: &Comm<F>,
@@ -32,7 +32,7 @@ impl<F: Fabric> Window<F> {
         let (fabric, size) = (core.fabric(), core.size());
         let rails = (0..size).map(|rank| fabric.capabilities(core.peer(rank)).rails);
         let rails = rails.max().unwrap_or(1).clamp(1, RAILS);
-        // What fails here fails for all: they learn of it together.
+        // A failure at one rank fails all ranks: they learn of it together, in the exchange.
         let made = match OwnMemory::new(core.comm(), &brings).await {
             Ok(own) => match OwnWords::new(core.endpoint(), size, rails, core.one_node) {
                 Ok(words) => Ok((own, words)),
@@ -54,7 +54,7 @@ impl<F: Fabric> Window<F> {
                 immediate,
                 within: own.within,
                 rails,
-                // What the target says counts, so all its origins find the same.
+                // The target's choice counts, so all its origins find the same.
                 adapters: core.flavor == WindowFlavor::Allocate
                     && !core.one_node
                     && options.atomics.by_adapters(own.memory.len()),
@@ -83,7 +83,7 @@ impl<F: Fabric> Window<F> {
         Ok(window)
     }
 
-    /// The parts, each of those that it stands on.
+    /// Makes the parts, each from those below it.
     fn of(
         core: Rc<WindowCore<F>>,
         own: OwnMemory,
@@ -102,14 +102,14 @@ impl<F: Fabric> Window<F> {
         Window { core, control, memory, locks, access, epochs, service: RefCell::new(None) }
     }
 
-    /// Where some rank can be reached by its own process alone, all that may be begin to serve.
+    /// Starts the service of all ranks, if some rank can be reached only by its own process.
     async fn begin_service(&self) -> Result<(), Error> {
         let engine = self.comm().engine();
         if !self.core.one_node {
-            // Connections are made by both ends when they are first needed, and this one may compute then.
+            // Both ends make connections when they are first needed, and this process may be computing then.
             engine.want_helper();
         }
-        // Whoever has a rank on another node finds the same as all others.
+        // In a window over several nodes, every rank has a peer on another node, so all ranks find the same `by_progress`.
         if !self.core.by_progress && !self.some_need_service().await? {
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl<F: Fabric> Window<F> {
     }
 
     async fn some_need_service(&self) -> Result<bool, Error> {
-        // All know that all are reached: no need to ask.
+        // In these windows all ranks are reachable, and all ranks know this without an exchange.
         if matches!(self.flavor(), WindowFlavor::Allocate | WindowFlavor::Shared) {
             return Ok(false);
         }
@@ -130,7 +130,7 @@ impl<F: Fabric> Window<F> {
         Ok(all.iter().any(|&[needs]| needs != 0))
     }
 
-    /// Errors: RMA_SYNC while an epoch is open.
+    /// Checks that no epoch is open. Error: RMA_SYNC.
     pub fn may_free(&self) -> Result<(), Error> {
         match self.core.open.in_words() {
             Some(why) => Err(self.core.sync(format_args!("MPI_Win_free: {why}"))),
@@ -157,7 +157,7 @@ impl<F: Fabric> Window<F> {
     }
 }
 
-/// The error of a rank that has its part, where another one has none.
+/// Returns the error of a rank that has its part, when another rank has none.
 fn failed_elsewhere(told: &[[u64; exposed::WORDS]], me: usize) -> Error {
     let failed =
         |words: &[u64; exposed::WORDS]| ExposedWindow::decode(*words, told.len()).is_none();

@@ -1,4 +1,4 @@
-//! Fence-1S-Barrier: as Fence-1S, but a barrier says that the next epoch may begin.
+//! Fence-1S-Barrier: like Fence-1S, but a barrier starts the next epoch.
 //!
 //! ```text
 //!   own operations over ── "over" to each other rank ── until each has said so ── barrier

@@ -1,4 +1,4 @@
-//! How much is to come to a rank in an epoch: what all others have for it, added up. Cost: an allreduce of 4 n bytes, of
+//! Numbers that a rank has to expect in an epoch, summed over all ranks. Cost: an allreduce of 4 n bytes, for
 //! more than 512 ranks a reduce-scatter.
 
 use super::WindowFences;
@@ -9,7 +9,7 @@ use weft_fabric::{Fabric, Sge};
 use weft_process::{Buffer, Error};
 
 impl<F: Fabric> WindowFences<F> {
-    /// The sum of what all ranks have for this one: `counts` by rank, or none at all.
+    /// Returns the sum of the counts of all ranks for this rank. `counts`: by rank, or empty.
     pub(super) async fn expected(&self, mut counts: Vec<u32>) -> Result<u32, Error> {
         let size = self.core.size();
         counts.resize(size, 0);
@@ -36,10 +36,11 @@ impl<F: Fabric> WindowFences<F> {
     }
 }
 
-/// For so many ranks all counts on every rank are as quick as each rank's own: half the rounds, short messages.
+/// Maximum number of ranks for an allreduce of all counts, which is then as quick as a reduce-scatter: half the rounds,
+/// short messages.
 const FEW: usize = 512;
 
-/// The sum of ints.
+/// Reduction: the sum of ints.
 struct Total;
 
 impl weft_collective::ElementReduction for Total {

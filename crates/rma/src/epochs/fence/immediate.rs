@@ -1,14 +1,14 @@
-//! Fence-RI: puts are RDMA writes with immediate, so the target's adapter counts what has arrived; at the
-//! fence all add up how many each is to expect.
+//! Fence-RI: puts are RDMA writes with immediate, so the target's adapter counts arrivals. At the
+//! fence, the ranks sum up the number of writes that each has to expect.
 //!
 //! ```text
 //!   put: write with the immediate of the target's window and the epoch's parity ── an arrival at the target
 //!   fence: writes to each rank ── added up ── until so many have arrived ── barrier
 //! ```
-//! Two immediates by parity: a rank that is one epoch ahead counts apart. The fabric keeps writes back for
+//! There are two immediates, by parity: a rank that is one epoch ahead is counted separately. The fabric holds back writes for
 //! which the target has no receive posted (credits). Gets are over when their data are here. Cost: an
-//! allreduce of 4 n bytes (beyond 512 ranks a reduce-scatter), a barrier; no flags, and no waiting for acknowledgements. Source: Santhanaraman et al. 2009,
-//! "Novel Fence-RI Design". Chosen by name only.
+//! allreduce of 4 n bytes (beyond 512 ranks a reduce-scatter), a barrier; no flags, and no waiting for acknowledgements.
+//! Source: Santhanaraman et al. 2009, "Novel Fence-RI Design". Chosen only by name.
 
 use super::WindowFences;
 use std::cell::Cell;
@@ -19,7 +19,7 @@ use weft_process::Error;
 pub struct ImmediateArrivals {
     /// The first of this rank's two immediates.
     first: u32,
-    /// By parity: all that have ever arrived, once an epoch is over.
+    /// By parity: total of the writes to expect since the window was made.
     expected: [Cell<u64>; 2],
 }
 

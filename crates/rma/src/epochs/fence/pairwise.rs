@@ -1,12 +1,12 @@
-//! Fence-1S: operations are issued at once; every pair of ranks says that its operations are over, and that
+//! Fence-1S: operations are issued at once. Every pair of ranks tells each other that their operations are over, and that
 //! the next epoch may begin.
 //!
 //! ```text
 //!   own operations over ── "over" to each other rank ── until each has said so
 //!                       ── "ready" to each other rank ── until each has said so
 //! ```
-//! Cost: 2 (n - 1) flags from every rank, whether it has to do with the other or not. Source: Santhanaraman et al. 2009,
-//! "Fence-Imm Naive Design". Chosen by name only.
+//! Cost: 2 (n - 1) flags from every rank, even to ranks that it does not access. Source: Santhanaraman et al. 2009,
+//! "Fence-Imm Naive Design". Chosen only by name.
 
 use super::WindowFences;
 use weft_fabric::Fabric;
@@ -26,7 +26,7 @@ impl<F: Fabric> WindowFences<F> {
         Ok(())
     }
 
-    /// The operations of all ranks are over: each tells each other one.
+    /// Waits until the operations of all ranks are over: each rank tells each other rank.
     pub(super) async fn all_over(&self) -> Result<(), Error> {
         self.access.drain_all().await?;
         for rank in self.others() {
@@ -38,7 +38,7 @@ impl<F: Fabric> WindowFences<F> {
         Ok(())
     }
 
-    /// All ranks but this one, each rank beginning with its neighbour so that they do not all meet at one.
+    /// Iterates over all other ranks, beginning with the neighbour, so that not all ranks address the same rank at once.
     fn others(&self) -> impl Iterator<Item = usize> + use<F> {
         let (me, size) = (self.core.rank(), self.core.size());
         (1..size).map(move |step| (me + step) % size)

@@ -1,14 +1,16 @@
-//! Fence-2S: operations are queued, and sent as messages by the fence that ends their epoch.
+//! Fence-2S: operations are queued, and the fence that ends their epoch sends them as messages.
 //!
 //! ```text
 //!   put, get, accumulate: queued
 //!   fence: ranks that it has operations for ── added up ── so many will send to me
 //!          requests to each of them, the last one says so; others' requests carried out, until so many last ones
 //! ```
-//! The first fence does nothing. Cost: an allreduce of 4 n bytes (beyond 512 ranks a reduce-scatter), one request an operation; no flags and no
-//! barrier, but nothing moves while the program computes. Source: Santhanaraman et al. 2009, "Fence-2S". Chosen by name only.
+//! The first fence does nothing. Cost: an allreduce of 4 n bytes (beyond 512 ranks a reduce-scatter), one request per
+//! operation. No flags
+//! and no barrier, but nothing moves while the program computes. Source: Santhanaraman et al. 2009, "Fence-2S". Chosen
+//! only by name.
 //!
-//! Fence-2S-APART is the same without the slides' optimization: the last request does not say so, and an empty one follows it.
+//! Fence-2S-APART is the same without the slides' optimization: the last request is not marked, and an empty request follows it.
 
 use super::WindowFences;
 use crate::access::deferred::DeferredOp;
@@ -18,10 +20,10 @@ use crate::options::FenceDesign;
 use weft_fabric::{Fabric, Sge};
 use weft_process::Error;
 
-/// A deferred operation's data on their way: packed until the end.
+/// Data of a deferred operation, packed until the end.
 type Pieces = [Option<weft_process::BufferPiece>; 2];
 
-/// A request on its way: its operation, and which of the packed bytes it is for.
+/// A request under way: its operation, and the range of its packed bytes.
 type Sent<'q> = (&'q DeferredOp, (usize, usize), SentRequest);
 
 impl<F: Fabric> WindowFences<F> {
@@ -63,7 +65,7 @@ impl<F: Fabric> WindowFences<F> {
         self.control.all_answered(answers).await
     }
 
-    /// Sends one rank's requests. The last one says so, unless the end is a message of its own.
+    /// Sends one rank's requests. Marks the last one, unless the end is a message of its own.
     fn send_all<'q>(&self, of_rank: &'q [DeferredOp], pieces: &[Pieces], sent: &mut Vec<Sent<'q>>) {
         let joined = self.core.options.fence != FenceDesign::TwoSidedApart;
         for (i, (deferred, pieces)) in of_rank.iter().zip(pieces).enumerate() {
