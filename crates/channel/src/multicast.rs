@@ -17,30 +17,29 @@
 //!
 //! **Access to memory.**
 //! - The caller's memory: [`MulticastMember::send`] reads it until its future is over, and has copied it by then.
-//! [`MulticastMember::receive`] writes into it from the call until the future ends or is dropped.
+//!   [`MulticastMember::receive`] writes into it from the call until the future ends or is dropped.
 //! - The root's kept datagrams (as they were sent) are written only by `send`, before they leave. They never change while
-//! a member may ask for them or a repair is being sent out of them.
+//!   a member may ask for them or a repair is being sent out of them.
 //! - Early datagrams, which no receive has asked for yet, are kept in a store with a bound for the process
-//! ([`MulticastLimits::store`]). Beyond the bound they are dropped, which counts as a loss like any other.
+//!   ([`MulticastLimits::store`]). Beyond the bound they are dropped, which counts as a loss like any other.
 //!
 //! **How long the root keeps a multicast, and why nothing needed is overwritten.** The root keeps a multicast until it
 //! knows that every member has received it. It learns this in one of three ways:
 //! - [`ReleaseMode::Heard`]: the caller says "every other member has begun operation k" ([`MulticastMember::heard`]).
-//!   It knows because it has heard from everybody in operation k: by the gather of a barrier or an
-//! allreduce, or by the blocks of an allgather in which all multicast. A member begins an operation only after the
-//! previous operation is over there, so all multicasts before k may be released. In an allgather, operation k is heard
-//! only after the
-//! root's own multicast has left, so the multicasts of k - 1 and of k are kept at once: two buffers,
-//! used in turn. With one buffer, k would overwrite the multicast of k - 1 that a slow member still lacks. Operations of
-//! such a group must not overlap. Hearing from everybody in the *last* operation is required: a broadcast, in which
-//! only the root sends, tells nothing new about the other members.
+//!   It knows because it has heard from everybody in operation k: by the gather of a barrier or an allreduce, or by
+//!   the blocks of an allgather in which all multicast. A member begins an operation only after the previous
+//!   operation is over there, so all multicasts before k may be released. In an allgather, operation k is heard only
+//!   after the root's own multicast has left, so the multicasts of k - 1 and of k are kept at once: two buffers, used
+//!   in turn. With one buffer, k would overwrite the multicast of k - 1 that a slow member still lacks. Operations of
+//!   such a group must not overlap. It is not enough that k is the *last* operation: after a broadcast, in which only
+//!   the root sends, nothing more is known about the other members than before.
 //! - [`ReleaseMode::Acknowledged`] (a broadcast): the root may be at most [`MulticastLimits::window`] multicasts, or
-//! [`MulticastLimits::kept`] bytes, ahead of the slowest member. Every half window it marks a datagram. A member for which
-//! the marked multicast is over acknowledges it by a small reliable message. There is no acknowledgement per operation, and
-//! the root waits for acknowledgements only when the window is full.
+//!   [`MulticastLimits::kept`] bytes, ahead of the slowest member. Every half window it marks a datagram. A member for which
+//!   the marked multicast is over acknowledges it by a small reliable message. There is no acknowledgement per operation, and
+//!   the root waits for acknowledgements only when the window is full.
 //! - [`ReleaseMode::EachAcknowledged`] (the thesis's first alternative in 3.3.4, which it calls expensive): every member
-//! acknowledges every multicast, and the root waits for all acknowledgements. Members do not ask. The root repeats a
-//! multicast that is not acknowledged in time, after a wait that it learns as members do.
+//!   acknowledges every multicast, and the root waits for all acknowledgements. Members do not ask. The root repeats a
+//!   multicast that is not acknowledged in time, after a wait that it learns as members do.
 //!
 //! **Repair** goes by a reliable message to the member that asked. It cannot be lost again, so each loss costs one
 //! question and one answer at any rate of loss, and members that lost nothing receive nothing. Alternatively, the

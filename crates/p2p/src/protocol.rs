@@ -10,8 +10,7 @@
 //!   pieces    in messages                          where the sender's memory cannot be read
 //! ```
 //! The choice is arithmetic on a [`MessageCase`], without state, clock or fabric. An endpoint makes tables from it
-//! (`table.rs`) for each
-//! kind of peer that it has, so that a message costs a comparison with its size.
+//! (`table.rs`) for each kind of peer that it has, so that a message costs a comparison with its size.
 //!
 //! Source of the form: a cost for each protocol and a choice by size, as in UCX (Shamis et al. 2015).
 

@@ -2,9 +2,9 @@
 //!
 //! Invariants:
 //! - A slot that is not [`RequestStage::Free`] has a counter, which stays with the slot for good and never falls. The operation is
-//! over once the counter has reached the slot's target; only the end of the operation advances it.
+//!   over once the counter has reached the slot's target; only the end of the operation advances it.
 //! - One slot is the spare: it is taken, has no operation, and has a counter, so that a send can hand the counter to the
-//! fabric before it is known whether there will be anything to wait for.
+//!   fabric before it is known whether there will be anything to wait for.
 //! - [`ProcessRequests::acting`] is the number of slots with [`RequestSlot::acts`].
 
 use crate::envelope::{MatchingContext, Tag};

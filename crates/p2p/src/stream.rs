@@ -17,20 +17,19 @@
 //! # Ownership of memory
 //!
 //! - The program's buffer of a send or receive belongs to this module from [`crate::Streams::isend`] or
-//! [`crate::Streams::irecv`] until its request is over. The sends of a relay may read its buffer until they are over, too.
+//!   [`crate::Streams::irecv`] until its request is over. The sends of a relay may read its buffer until they are over, too.
 //! - A place belongs to the peer from the grant until its flag shows the grant's stamp; then to this process until it
-//! is copied and all writes from it are over. Only then it is granted again, with a new stamp.
+//!   is copied and all writes from it are over. Only then it is granted again, with a new stamp.
 //! - A send token is a segment that belongs to this process from the copy until the write's completion.
 //! - An exposed block belongs to the peer from the Address until its flag is set (or the block is refused).
 //!
 //! # Flow control
 //!
-//! Places are receive tokens, segments to send from are send tokens; a process has one pool of each. A send
-//! without a token waits in a backlog, a send without a place waits for a grant. A receive without a place waits
-//! in line. Half of all places are reserved for posted receives whose senders have
-//! the payload: these places are emptied as soon as they are filled, so that a sender that is early, or relays
-//! a payload that it does not have yet, cannot block other messages. A
-//! segment is relayed from its place only if the next rank has granted a place already.
+//! Places are receive tokens, segments to send from are send tokens; a process has one pool of each. A send without a
+//! token waits in a backlog, a send without a place waits for a grant. A receive without a place waits in line. Half
+//! of all places are reserved for posted receives whose senders have the payload: these places are emptied as soon as
+//! they are filled, so that a sender that is early, or relays a payload that it does not have yet, cannot block other
+//! messages. A segment is relayed from its place only if the next rank has granted a place already.
 //!
 //! # Shared with other messages, and separate
 //!

@@ -77,9 +77,8 @@ impl<F: Fabric> Transport<F> {
     /// Posts an atomic that is over when the call returns. Returns the former value of the word.
     fn atomic(&self, post: impl FnOnce(Sge) -> Result<(), Fault>) -> Result<u64, Fault> {
         let mut before = [0u8; 8];
-        // SAFETY: `before` has 8 bytes and outlives the call: words of the node's memory are reached synchronously, so
-        // the result is
-        // written before `post` returns.
+        // SAFETY: `before` has 8 bytes and outlives the call: words of the node's memory are reached synchronously,
+        // so the result is written before `post` returns.
         post(unsafe { Sge::new(before.as_mut_ptr(), 8) })?;
         Ok(u64::from_ne_bytes(before))
     }

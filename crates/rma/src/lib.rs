@@ -26,7 +26,7 @@
 //! If all ranks of the window see a rank's memory and share processors, the processor updates a single element of up to 8 bytes
 //! atomically, and several elements under one exclusion, which single updates respect (locks/exclusion.rs). In memory that nodes
 //! share, the adapters' atomics update integers of 8 bytes. All other elements are updated under a lock among the control words.
-//! Where processors see the memory, an accumulate of several elements is whole: no accumulate sees or changes half of
+//! If processors see the memory, an accumulate of several elements is whole: no accumulate sees or changes half of
 //! another one's update. MPI does not guarantee this, but programs that swap structs of bytes rely on it.
 //!
 //! All waits are for counters: the end of posted operations, and flags that peers set.

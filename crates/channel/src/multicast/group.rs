@@ -93,9 +93,8 @@ impl MulticastGroup {
         Ok(())
     }
 
-    /// Decides whether segments of an entry are multicast again. The segments are given as the first segment and a mask
-    /// of bits from
-    /// there on.
+    /// Decides whether segments of an entry are multicast again. The segments are given as the first segment and a
+    /// mask of bits from there on.
     fn recast(
         &self,
         now: Instant,

@@ -2,7 +2,7 @@ use super::*;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Rails on a bus, on which a part has the bus to itself while it passes: bytes a microsecond of each and of the bus.
+/// Rails on a bus. A part has the bus to itself while it passes. Rates of each rail and of the bus in bytes per microsecond.
 struct Machine<'m> {
     rails: &'m [f64],
     bus: f64,
@@ -11,8 +11,8 @@ struct Machine<'m> {
 const NO_BUS: f64 = f64::INFINITY;
 
 impl Machine<'_> {
-    /// Carries the parts that wait at each rail, in order there, by turns where several could begin. Returns when the last part
-    /// of each fragment has passed.
+    /// Carries the parts that wait at each rail, in order there, by turns if several could begin. Returns the time at
+    /// which the last part of each fragment has passed.
     fn carry(
         &self,
         fragments: &[Fragment],
@@ -37,7 +37,7 @@ impl Machine<'_> {
     }
 }
 
-/// A process that waits for each of its transfers, one behind the other.
+/// A process that waits for each of its transfers, one after the other.
 struct Process {
     rails: RailSet,
     counters: Counters,
@@ -49,7 +49,7 @@ impl Process {
         Process { rails: RailSet::default(), counters: Counters::new(), now: Instant::now() }
     }
 
-    /// Moves `len` bytes. Returns the length of each fragment by rail, and how many microseconds it took.
+    /// Moves `len` bytes. Returns the length of each fragment by rail, and the duration in microseconds.
     fn move_bytes(&mut self, machine: &Machine, len: usize) -> (Vec<usize>, f64) {
         let (fragments, mut ends) = self.post(machine, len);
         self.rails.wait_begins(|| self.now);
@@ -64,7 +64,7 @@ impl Process {
         (self.lens(machine, &fragments), took)
     }
 
-    /// Posts `len` bytes. Returns the fragments, and when the counter of each is reached, in microseconds.
+    /// Posts `len` bytes. Returns the fragments, and the time at which the counter of each is reached, in microseconds.
     fn post(&mut self, machine: &Machine, len: usize) -> (RailFragments, Vec<(Counter, f64)>) {
         let fragments = self.rails.spread(RailDirection::Write, len, machine.rails.len(), |_| true);
         let mut lines = vec![VecDeque::new(); fragments.len()];
@@ -98,7 +98,7 @@ impl Process {
         (0..machine.rails.len()).map(on).collect()
     }
 
-    /// After some transfers of `len` bytes: the lengths of the fragments of the next one.
+    /// Moves `len` bytes several times. Returns the lengths of the fragments of the next transfer.
     fn settled(&mut self, machine: &Machine, len: usize) -> Vec<usize> {
         (0..20).for_each(|_| drop(self.move_bytes(machine, len)));
         self.move_bytes(machine, len).0
@@ -129,7 +129,7 @@ fn equal_rails_share_evenly() {
     let spread = rails.spread(RailDirection::Write, 1 << 20, 2, |_| true);
     assert_eq!(lens(&spread), [(0, 1 << 19), (1, 1 << 19)]);
     assert_eq!(lens(&rails.spread(RailDirection::Write, 5, 2, |_| true)), [(1, 5)]);
-    // Below two pages, too, where the threshold is low.
+    // Below two grains, too, if the threshold is low.
     for (len, first) in [(2048, 1024), (8191, 4032), (8192, 4096), (200, 64), (127, 0)] {
         let spread = lens(&rails.spread(RailDirection::Write, len, 2, |_| true));
         let last = (1, len - first);
@@ -159,7 +159,7 @@ fn what_is_under_way_counts() {
     assert_eq!(process.settled(&machine, 1 << 20), [1 << 19; 2]);
 }
 
-/// Each of two has the bus for one part, two or four: the one that comes last seems slower by up to a half.
+/// Each rail has the bus for one, two, or more parts in turn. The rail that comes last seems slower by up to a half.
 #[test]
 fn equal_rails_on_one_bus_stay_equal() {
     for len in [128 << 10, 256 << 10, 512 << 10, 1 << 20, 3 << 20] {
@@ -175,7 +175,7 @@ fn equal_rails_on_one_bus_stay_equal() {
     }
 }
 
-/// The same when lengths take turns, and where transfers of another length come between.
+/// Rails stay equal if lengths alternate, and if transfers of other lengths come between.
 #[test]
 fn lengths_in_turns_do_not_favour_a_rail() {
     let (mut process, machine) = (Process::new(), Machine { rails: &[971.0; 2], bus: 1000.0 });
@@ -209,14 +209,14 @@ fn unequal_rails_end_together() {
     }
 }
 
-/// The bus is narrower than both together, and one rail is slower than its part of it.
+/// The bus is slower than both rails together, and one rail is slower than its share of the bus.
 #[test]
 fn unequal_rails_on_one_bus_share_by_their_rates() {
     let len = 1 << 20;
     for rails in [[971.0, 300.0], [300.0, 971.0]] {
         let (mut process, machine) = (Process::new(), Machine { rails: &rails, bus: 1000.0 });
         process.settled(&machine, len);
-        // Two times, each led by another rail.
+        // Two transfers, each led by another rail.
         let took = [0; 2].map(|_| process.move_bytes(&machine, len).1);
         let (took, best) = (took[0].max(took[1]), len as f64 / 1000.0);
         assert!(took < 1.2 * best, "{rails:?}: {took}, not {best} us");
@@ -256,7 +256,7 @@ fn short_operations_do_not_take_a_slow_rail() {
     );
 }
 
-/// A program computes while its data move, and looks when some of them, or all, are long there.
+/// A program computes while its data move, and observes only when some or all of them have long ended.
 #[test]
 fn an_end_that_nobody_waited_for_says_nothing() {
     let (mut process, machine) = (Process::new(), Machine { rails: &[900.0, 300.0], bus: NO_BUS });
@@ -267,7 +267,7 @@ fn an_end_that_nobody_waited_for_says_nothing() {
             assert_eq!(process.lens(&machine, &fragments), known);
             ends[..seen].iter().for_each(|&(counter, _)| process.counters.add(counter, 1));
             process.rails.observe(&process.counters, process.after(50_000.0));
-            // From here on it waits.
+            // From here on the process waits.
             process.rails.wait_begins(|| process.after(50_000.0));
             ends[seen..].iter().for_each(|&(counter, _)| process.counters.add(counter, 1));
             process.rails.observe(&process.counters, process.after(50_001.0));

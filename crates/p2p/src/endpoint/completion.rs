@@ -82,9 +82,8 @@ pub struct CompletionBatch<'e, F: Fabric> {
 }
 
 impl<F: Fabric> CompletionBatch<'_, F> {
-    /// Ends a receive that has its whole message, untruncated, and returns the status. Returns `None`, and does nothing,
-    /// for any other
-    /// request.
+    /// Ends a receive that has its whole message, untruncated, and returns the status. Returns `None`, and does
+    /// nothing, for any other request.
     #[inline(always)]
     pub fn received(&mut self, id: RequestId) -> Option<Status> {
         let slot = &self.state.operations.requests[id.0];

@@ -72,8 +72,7 @@ pub fn tell<F: Fabric>(
             }
             let head = Envelope::reply(end.kind, end.request, ride.into());
             // SAFETY: `bytes` holds `others.len()` times `BYTES` bytes and outlives the call, and `send` copies an
-            // inline payload before it
-            // returns.
+            // inline payload before it returns.
             let payload = unsafe { Sge::new(bytes.as_mut_ptr(), others.len() * BYTES) };
             let wakes = end.kind == MessageKind::Atp || transport.limits.get().notifies_at_end;
             match wakes {

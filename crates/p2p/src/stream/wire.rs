@@ -104,8 +104,7 @@ impl Note {
             at.copy_from_slice(&word.to_ne_bytes());
         }
         // SAFETY: `bytes` holds `8 * words.len()` bytes and outlives the call, and `send_solicited` copies an inline
-        // payload before it
-        // returns.
+        // payload before it returns.
         let payload = unsafe { Sge::new(bytes.as_mut_ptr(), 8 * words.len()) };
         let posted = fabric.send_solicited(peer, self.encode(), payload, None);
         debug_assert_eq!(posted, PostOutcome::Done, "an inline payload is copied at once");

@@ -1,4 +1,4 @@
-//! Messages on every fabric against oracles: one program, since what it compiles of the crates below is the same for all.
+//! Messages on every fabric against oracles: a single test program, because all tests share the compiled crates below.
 #![cfg(not(miri))]
 
 mod multicast;

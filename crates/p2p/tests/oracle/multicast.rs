@@ -10,7 +10,7 @@ use weft_fabric_sim::{Chaos, SimOptions, run};
 use weft_fabric_testing::world::{FabricSetup, RankBody, SETUPS, TestRank, bytes, pattern, world};
 use weft_process::{Engine, Executor};
 
-/// Broadcasts and allgathers in two groups at once, the second of which is without rank 0; both
+/// Broadcasts and allgathers in two groups at once, the second without rank 0. Both groups
 /// share one group of the fabric.
 #[derive(Default)]
 struct Traffic {
@@ -96,7 +96,7 @@ fn multicasts_arrive_at_any_rate_of_loss() {
     }
 }
 
-/// All datagrams are lost, and the root's program computes: its helper alone hears the question.
+/// All datagrams are lost, and the root's program computes: only its helper hears the question.
 struct Computing;
 
 impl RankBody for Computing {
@@ -130,12 +130,12 @@ fn the_helper_answers_while_the_root_computes() {
     world(2, with("multicast_loss=1", 0), &Computing);
 }
 
-/// Nobody rings for what is lost: who sleeps wakes when it is overdue, whatever the longest sleep.
+/// A lost datagram rings no bell: a sleeper must wake at the deadline, however long its nap may be.
 struct Asleep;
 
 impl RankBody for Asleep {
     fn nap(&self) -> Duration {
-        // Longer than what counts as a hang.
+        // Longer than the limit of the hang detection.
         Duration::from_secs(70)
     }
 
@@ -167,8 +167,8 @@ fn a_sleeper_wakes_for_what_is_overdue() {
     world(2, with("multicast_loss=1", 0), &Asleep);
 }
 
-/// Where futures are the program, and all datagrams are lost: virtual time reaches what is overdue,
-/// for a call that waits and for an operation beside it.
+/// Futures as programs, with all datagrams lost: virtual time reaches the deadlines,
+/// for a call that waits and for a nonblocking operation.
 #[test]
 fn virtual_time_reaches_what_is_overdue() {
     let chaos = Chaos { loss: Some(Chance(1.0)), ..Chaos::default() };
@@ -218,6 +218,6 @@ fn virtual_time_reaches_what_is_overdue() {
     };
     let machine = weft_fabric_testing::machine::machine(1);
     let outcome = run(&machine, SimOptions::new(4).chaos(chaos), program).expect("no deadlock");
-    // Each lacked what the others have sent.
+    // Each member lacked the datagrams of the others.
     assert_eq!(outcome.results, [Some(1), Some(1), Some(2), Some(2)]);
 }

@@ -1,5 +1,5 @@
-//! What single operations promise: a bound on what waits unreceived, synchronous sends that know
-//! of their match, cancellation that happens wholly or not at all.
+//! Guarantees of single operations: a bound on unreceived payload, synchronous sends that complete
+//! only after their match, cancellation that happens wholly or not at all.
 
 use fastrand::Rng;
 use weft_fabric::Fabric;
@@ -12,14 +12,14 @@ use weft_p2p::{ProtocolLimits, TransferPattern};
 const DATA: u64 = 1;
 const CONTROL: u64 = 2;
 
-/// Runs on every fabric.
+/// Runs a test on every fabric.
 fn everywhere(n: usize, body: &impl RankBody) {
     for setup in SETUPS {
         world(n, setup, body);
     }
 }
 
-/// All send to rank 0, which moves everything on but receives nothing for a long time.
+/// All ranks send to rank 0, which makes progress but receives nothing for a long time.
 struct Flood {
     setup: FabricSetup,
 }
@@ -85,7 +85,7 @@ fn unreceived_payload_is_bounded_and_none_is_lost() {
     }
 }
 
-/// TestRank 0 sends synchronously; rank 1 matches only when told.
+/// Rank 0 sends synchronously; rank 1 matches only when told.
 struct Synchronous;
 
 impl RankBody for Synchronous {
@@ -98,7 +98,7 @@ impl RankBody for Synchronous {
             if rank.me() == 0 {
                 let data = rank.buffer(&data);
                 let id = rank.issend(DATA, 1, 5, &data);
-                // The peer has seen the message (it answers behind it), and must not have matched it.
+                // The peer has seen the message (its answer comes behind), and must not have matched it.
                 rank.isend(CONTROL, 1, 0, &nothing);
                 rank.wait(rank.irecv(&want(CONTROL, Some(1), None), &nothing));
                 for _ in 0..50 {
@@ -127,7 +127,7 @@ fn a_synchronous_send_ends_after_its_match() {
     everywhere(2, &Synchronous);
 }
 
-/// TestRank 0 sends and cancels at once; rank 1 receives at a random moment. Either both sides see the
+/// Rank 0 sends and cancels at once; rank 1 receives at a random moment. Either both sides see the
 /// message, or neither.
 struct Cancel;
 
@@ -146,7 +146,7 @@ impl RankBody for Cancel {
                 rank.endpoint().cancel(id);
                 let status = rank.wait(id);
                 rank.isend(CONTROL, 1, i32::from(status.cancelled), &nothing);
-                // The next round is for a receive of its own.
+                // The next round has a receive of its own.
                 rank.wait(rank.irecv(&want(CONTROL, Some(1), None), &nothing));
             } else {
                 for _ in 0..rng.usize(0..40) {
@@ -174,7 +174,7 @@ fn a_cancelled_send_is_received_or_not_but_not_both() {
     everywhere(2, &Cancel);
 }
 
-/// Both outcomes, one after the other, with nothing left to chance.
+/// Both outcomes of a cancellation, one after the other, without chance.
 struct Certain;
 
 impl RankBody for Certain {
@@ -208,12 +208,12 @@ fn cancellation_depends_on_the_match_alone() {
     everywhere(2, &Certain);
 }
 
-/// To oneself: taken back at once, whatever the fabric holds up.
+/// A message to oneself is taken back at once, whatever the fabric delays.
 struct Oneself;
 
 impl RankBody for Oneself {
     fn run<F: Fabric>(&self, rank: &TestRank<F>) {
-        // A longer one may still be needed by the fabric.
+        // The fabric may still need the buffer of a longer message.
         let inline = rank.endpoint().fabric().capabilities(rank.me()).inline_max;
         for len in [0, inline, 50_000] {
             let data = rank.buffer(&pattern(3, len));
@@ -232,7 +232,7 @@ fn a_message_to_oneself_is_taken_back_at_once() {
     everywhere(1, &Oneself);
 }
 
-/// Far more pieces than the fabric has room for, to a receiver that is slow to take them.
+/// Many more pieces than the fabric has room for, to a receiver that takes them slowly.
 struct Pieces;
 
 impl RankBody for Pieces {
@@ -258,7 +258,7 @@ fn a_payload_in_more_pieces_than_there_is_room_for_ends() {
     everywhere(2, &Pieces);
 }
 
-/// TestRank 0 sends, rank 1 receives; both know afterwards how much.
+/// Rank 0 sends, rank 1 receives; afterwards the counts of both are right.
 struct Counted;
 
 impl RankBody for Counted {
@@ -285,7 +285,7 @@ impl RankBody for Counted {
                 rank.isend(CONTROL, 1, 0, &data);
             }
         } else {
-            // One receive too many is cancelled, and none.
+            // A receive without a message is cancelled, and not counted.
             let nothing = rank.empty(1);
             let never = rank.irecv(&want(CONTROL, Some(0), Some(99)), &nothing);
             rank.endpoint().cancel(never);
@@ -316,7 +316,7 @@ fn what_was_sent_and_received_is_counted() {
     everywhere(2, &Counted);
 }
 
-/// Payloads of all lengths that are staged, both ways at once, from senders that may be in the middle of one.
+/// Staged payloads of all lengths, in both directions at once, from senders that may still be copying.
 struct Poured;
 
 impl RankBody for Poured {
@@ -328,7 +328,7 @@ impl RankBody for Poured {
             let len = rng.usize(1..most);
             let data = rank.buffer(&pattern(round + other as u64, len));
             let into = rank.empty(len);
-            // Posted before or after it comes.
+            // The receive is posted before or after the message arrives.
             let early = rng.bool().then(|| rank.irecv(&want(DATA, Some(other), None), &into));
             let sent = rank.isend(DATA, other, 0, &data);
             let receive =
@@ -347,7 +347,7 @@ fn payloads_are_followed_while_they_are_poured() {
     everywhere(2, &Poured);
 }
 
-/// That messages go as the choice says that they do, whatever their size and their pattern.
+/// Messages use the protocol that the choice names, whatever their size and pattern.
 struct Ways {
     limits: ProtocolLimits,
 }
@@ -374,7 +374,7 @@ impl RankBody for Ways {
             if me == 0 {
                 let data = rank.buffer(&data);
                 let send = rank.start_send(DATA, 1, 0, &data, pattern_sent);
-                // A network may have no room for it yet.
+                // A network may have no room for the message yet.
                 let waits_for_nobody =
                     matches!(way, MessageProtocol::Eager | MessageProtocol::Staged)
                         && pattern_sent != TransferPattern::Synchronous
@@ -386,7 +386,7 @@ impl RankBody for Ways {
                 assert_eq!(staged, u64::from(way == MessageProtocol::Staged), "{case:?}");
                 let eager = now.often.eager - before.often.eager;
                 assert_eq!(eager, u64::from(way == MessageProtocol::Eager), "{case:?}");
-                // One at a time.
+                // Only one message is under way at a time.
                 rank.wait(rank.irecv(&want(CONTROL, Some(1), Some(0)), &rank.empty(0)));
             } else {
                 let (want, into) = (want(DATA, Some(0), Some(0)), rank.empty(bytes_sent));

@@ -9,7 +9,7 @@ use weft_fabric_testing::world::{
 };
 use weft_p2p::{Direct, ProtocolLimits, Rendezvous, RequestId, Status, Tag, TransferPattern};
 
-/// Messages that each rank sends.
+/// Number of messages that each rank sends.
 const MESSAGES: usize = 60;
 const CONTEXTS: u64 = 2;
 const TAGS: Tag = 3;
@@ -21,11 +21,11 @@ struct Message {
     tag: Tag,
     len: usize,
     synchronous: bool,
-    /// Its bytes are `pattern(key, len)`.
+    /// Key of the payload, which is `pattern(key, len)`.
     key: u64,
 }
 
-/// What `from` sends, in order. Every rank can tell that of every other.
+/// Returns the messages that `from` sends, in order. Every rank can compute those of every other rank.
 fn plan(seed: u64, from: usize, setup: &FabricSetup, n: usize) -> Vec<Message> {
     let mut rng = Rng::with_seed(seed * 1000 + from as u64);
     let eager = setup.limits.eager;
@@ -47,7 +47,7 @@ fn plan(seed: u64, from: usize, setup: &FabricSetup, n: usize) -> Vec<Message> {
     (0..MESSAGES).map(message).collect()
 }
 
-/// How a batch of receives is made.
+/// Way in which a batch of receives is made.
 #[derive(Debug, Clone, Copy)]
 enum Way {
     Posted,
@@ -67,7 +67,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Starts some sends, and ends those that are over.
+    /// Starts some sends, and ends sends that are over.
     fn step<F: Fabric>(&mut self, rank: &TestRank<F>, rng: &mut Rng) {
         for _ in 0..rng.usize(0..3) {
             let Some(m) = self.queue.pop_front() else { break };
@@ -90,7 +90,7 @@ impl Sender {
     }
 }
 
-/// Messages on their way to this rank, by sender, in order; and what was received of them.
+/// Messages still expected at this rank, by sender, in order.
 struct Oracle {
     expected: Vec<Vec<Message>>,
 }
@@ -100,7 +100,7 @@ impl Oracle {
         self.expected.iter().map(Vec::len).sum()
     }
 
-    /// How many messages fit a shape.
+    /// Returns the number of expected messages that match a pattern.
     fn fitting(&self, context: u64, from: Option<usize>, tag: Option<Tag>) -> usize {
         let senders = self.expected.iter().enumerate();
         let wanted = senders.filter(|(s, _)| from.is_none_or(|f| f == *s));
@@ -108,7 +108,7 @@ impl Oracle {
         wanted.map(|(_, list)| list.iter().filter(fits).count()).sum()
     }
 
-    /// Checks what a receive got, and removes that message.
+    /// Checks the result of a receive, and removes its message.
     fn check(&mut self, context: u64, tag: Option<Tag>, status: &Status, into: &Staging) {
         let list = &mut self.expected[status.source as usize];
         let fits = |m: &Message| m.context == context && tag.is_none_or(|t| t == m.tag);
@@ -153,7 +153,7 @@ impl RankBody for Traffic {
 }
 
 impl Traffic {
-    /// As if signals came while the program computes.
+    /// Simulates signals while the program computes.
     fn interrupt<F: Fabric>(&self, rank: &TestRank<F>, rng: &mut Rng) {
         for _ in 0..rng.u32(0..4) {
             rank.endpoint().interrupted();
@@ -161,7 +161,7 @@ impl Traffic {
         }
     }
 
-    /// Makes `count` receives of one shape: as many messages of it are still to come, so all end.
+    /// Makes `count` receives of one pattern. At least as many matching messages are still expected, so all receives end.
     fn batch<F: Fabric>(
         &self,
         rank: &TestRank<F>,
@@ -173,7 +173,7 @@ impl Traffic {
     ) {
         let endpoint = rank.endpoint();
         let want = want(context, from, tag);
-        // Sometimes too short: what does not fit is lost, and nothing is written beyond the end.
+        // The buffer is sometimes too short: the rest of the message is lost, and nothing is written beyond the end.
         let room = if rng.u8(0..8) == 0 { rng.usize(0..2000) } else { 200 << 10 };
         match rng.choice([Way::Posted, Way::Probed, Way::TakenOut, Way::Direct]) {
             Some(Way::Posted) | None => {
@@ -307,7 +307,7 @@ fn on_a_simulated_cluster_in_chaos_with_delays() {
     traffic(7);
 }
 
-/// `limits` on shared memory, on a cluster, on one in chaos, and where half of all registrations fail.
+/// Runs with `limits` on shared memory, on a cluster, on a cluster in chaos, and with half of all registrations failing.
 fn everywhere(limits: ProtocolLimits) {
     for on in [SETUPS[0].on, SETUPS[5].on, SETUPS[6].on] {
         traffic_on(FabricSetup { on, limits, faults: "" });
@@ -328,7 +328,7 @@ fn with_ends_that_wake() {
     everywhere(ProtocolLimits { notifies_at_end: true, ..LARGE });
 }
 
-/// What handlers take and leave changes no order; that they start transfers is shown in handler.rs.
+/// Handlers do not change the order of messages. That they start transfers is tested in handler.rs.
 #[test]
 fn while_handlers_run() {
     for rendezvous in [Rendezvous::Read, Rendezvous::Write] {

@@ -143,8 +143,7 @@ impl AccumulateProtocol {
     }
 
     /// Returns the nanoseconds for `bytes` of a target at `distance` on the same node, without contention. Returns
-    /// `None` over a network,
-    /// about which the model of copies knows nothing.
+    /// `None` over a network, about which the model of copies knows nothing.
     pub fn cost(self, model: &CopyModel, bytes: usize, distance: CacheDistance) -> Option<f64> {
         let line = model.line.at(distance);
         let reduce = model.fetch(bytes, distance) + model.reduce * bytes as f64;

@@ -19,11 +19,10 @@
 //! a multiple of 8. Operator, count and origin do not matter. All other elements stay under the guard.
 //!
 //! Used in windows of MPI_Win_allocate whose ranks do not all share processors, if they are short
-//! ([`crate::options::SHORT`]) or the
-//! program asks for it. The guard pays off if accumulates are long and rarely meet: it moves n elements in 6 round trips,
-//! while this takes n atomic operations. The length of later accumulates is unknown, and must not decide. On the
-//! simulated machine `ndr`
-//! 1 element takes 2.3 us instead of 13.5, 64 take 8.6 instead of 13.8, and from about 120 on the guard is faster.
+//! ([`crate::options::SHORT`]) or the program asks for it. The guard pays off if accumulates are long and rarely
+//! meet: it moves n elements in 6 round trips, while this takes n atomic operations. The length of later accumulates
+//! is unknown, and must not decide. On the simulated machine `ndr` 1 element takes 2.3 us instead of 13.5, 64 take
+//! 8.6 instead of 13.8, and from about 120 on the guard is faster.
 
 use super::WindowAccess;
 use crate::control::packed_change::PackedChange;

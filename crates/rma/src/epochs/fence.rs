@@ -1,6 +1,6 @@
 //! Fence (MPI 5.0, section 12.5.1): five designs, one per file, and a variant of the first. Four are those of
-//! Santhanaraman et al. 2009
-//! ("Design Alternatives for Implementing Fence Synchronization"); the fifth is the usual design.
+//! Santhanaraman et al. 2009 ("Design Alternatives for Implementing Fence Synchronization"); the fifth is the usual
+//! design.
 //!
 //! ```text
 //!                 when operations are issued    their end at the target        the next epoch begins after

@@ -9,14 +9,14 @@
 //! ```
 //! Contract.
 //! - While a rank holds the exclusion, no other rank changes elements of that target, and no rank that keeps this contract
-//! reads a half-written update. Single updates do not exclude each other: the processor does.
+//!   reads a half-written update. Single updates do not exclude each other: the processor does.
 //! - An origin that announces looks for a holder afterwards; a holder looks for announcements afterwards; all sequentially
-//! consistent. So if two meet, one of them sees the other: the single update gives way, the whole update waits. The bit of an
-//! origin is set before its first announcement, so a holder that sees no bit need not look at that origin's line.
+//!   consistent. So if two meet, one of them sees the other: the single update gives way, the whole update waits. The bit of an
+//!   origin is set before its first announcement, so a holder that sees no bit need not look at that origin's line.
 //! - An origin that finds a holder waits in the queue of the target's guard ([`super::ticket_lock`]), asleep. The first of the
-//! queue notes itself beside the holder, which looks there after giving back, and rings it. Other origins may take the
-//! exclusion in between, because a waiter that sleeps or is descheduled must not hold up running ones; but they may
-//! not once the first has tried [`PATIENCE`] times.
+//!   queue notes itself beside the holder, which looks there after giving back, and rings it. Other origins may take the
+//!   exclusion in between, because a waiter that sleeps or is descheduled must not hold up running ones; but they may
+//!   not once the first has tried [`PATIENCE`] times.
 //!
 //! Cost: a single update needs an exchange of its own line apart from the update itself, and lines that are only read; a whole
 //! update needs a compare-and-swap and an exchange of the target's line. A process that is descheduled during a single update
@@ -79,7 +79,7 @@ const ORIGINS: usize = 64 * (WORDS - BITS);
 
 /// Flag of the first waiter: other origins may no longer take the exclusion before it.
 const PRESSING: u64 = 1 << 32;
-/// Number of tries after which the first waiter sets [`PRESSING`].
+/// Number of tries after which the first waiter sets `PRESSING`.
 pub const PATIENCE: usize = 64;
 
 /// The exclusion of one target, for one origin.

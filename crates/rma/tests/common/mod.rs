@@ -14,7 +14,7 @@ use weft_fabric_sim::{Chaos, Machine, SimOptions, run};
 use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine, Single};
 
-/// What every rank runs.
+/// Program of every rank.
 pub trait Program: Copy + Send + Sync + 'static {
     fn run<F: Fabric>(self, comm: Rc<Comm<F>>) -> impl Future<Output = ()> + 'static;
 }
@@ -22,18 +22,18 @@ pub trait Program: Copy + Send + Sync + 'static {
 const LIMITS: ProtocolLimits =
     ProtocolLimits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..ProtocolLimits::USUAL };
 
-/// Where ranks meet.
+/// Kind of fabric on which ranks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Shared memory, and the program's own memory reached by the system.
     Shared,
-    /// The same where the system does not permit that.
+    /// Shared memory, but the system does not permit access to the program's own memory.
     Served,
-    /// Shared memory that nobody sees, with completions that come late.
+    /// Shared memory that no rank sees directly, with completions that come late.
     Late,
     /// In virtual time, with operations that overtake each other.
     Simulated,
-    /// The same with two rails between the nodes.
+    /// Virtual time, with two rails between the nodes.
     Rails,
 }
 
@@ -94,7 +94,7 @@ fn share<F: Fabric>(
     });
 }
 
-/// Ends the process when a rank fails: the others would wait for it for ever.
+/// Aborts the process when a rank fails, because the other ranks would wait for it for ever.
 struct Alarm;
 
 impl Drop for Alarm {

@@ -1,4 +1,4 @@
-//! Accumulates of 8-byte integers, by adapters and under the guard: what comes out, and what it costs.
+//! Accumulates of 8-byte integers, by adapters and under the guard: results and costs.
 
 use crate::common::*;
 use fastrand::Rng;
@@ -30,7 +30,7 @@ async fn allocated<F: Fabric>(
     window
 }
 
-/// Runs a program on nodes of two ranks each, where operations overtake each other.
+/// Runs a program on nodes of two ranks each, with operations that overtake each other.
 fn on_pairs(ranks: usize, seed: u64, program: impl Program) {
     let sets = [("nodes", "8"), ("ranks_per_node", "2")];
     let machine = Rc::new(Machine::load_with("ndr", &sets).expect("a machine"));
@@ -42,7 +42,7 @@ fn on_pairs(ranks: usize, seed: u64, program: impl Program) {
     outcome.unwrap_or_else(|why| panic!("{ranks} ranks, seed {seed}: {why}"));
 }
 
-// ---- what an operation costs ------------------------------------------------------------------------
+// ---- cost of an operation ---------------------------------------------------------------------------
 
 #[derive(Debug, Clone, Copy)]
 enum What {
@@ -52,7 +52,7 @@ enum What {
 
 const KEPT: [i64; 1] = [1 << 40];
 
-/// What rank 0 posts to change `count` words of rank 1 `times` times, and how long that takes, in nanoseconds.
+/// Changes `count` words of rank 1 `times` times from rank 0. Returns the time in nanoseconds.
 async fn changes(
     comm: Rc<Comm<Sim>>,
     what: What,
@@ -66,7 +66,7 @@ async fn changes(
     comm.barrier().await.unwrap();
     let (mine, was) = (vec![3; count], vec![0; count]);
     let (mine, was) = (Numbers::new(&comm, &mine), Numbers::new(&comm, &was));
-    // The data are only bits here.
+    // The values do not matter, only the bits.
     let of = |numbers: &Numbers| Buffer::over(numbers.sge(), ty.clone());
     let (mine, was) = (of(&mine), of(&was));
     window.lock_all(0).await.unwrap();
@@ -92,7 +92,7 @@ async fn changes(
     time
 }
 
-/// Atomics, reads, writes and messages of one change, and its time in nanoseconds.
+/// Returns the atomics, reads, writes and messages of one change, and its time in nanoseconds.
 fn cost(what: What, ty: &Type, count: usize, atomics: Atomics) -> ([u64; 4], f64) {
     const TIMES: usize = 10;
     let machine = Rc::new(Machine::load_with("ndr", &[("nodes", "2")]).expect("a machine"));
@@ -104,7 +104,7 @@ fn cost(what: What, ty: &Type, count: usize, atomics: Atomics) -> ([u64; 4], f64
         .unwrap_or_else(|why| panic!("{what:?}: {why}"));
         (outcome.counts, outcome.results[0].unwrap())
     };
-    // The first takes its share of MPI_Win_lock_all's lock, too.
+    // The first change also takes the lock of MPI_Win_lock_all, so it is subtracted.
     let ((none, idle), (all, time)) = (counted(1), counted(1 + TIMES));
     let of = |counts: RunCounts| [counts.atomics, counts.reads, counts.writes, counts.messages];
     let [none, all] = [none, all].map(of);
@@ -119,7 +119,7 @@ fn cost(what: What, ty: &Type, count: usize, atomics: Atomics) -> ([u64; 4], f64
 #[test]
 fn an_integer_takes_one_operation_or_two() {
     let word = ty(AINT);
-    // The words are above 3, so that the least is new, and the largest stays.
+    // The words are above 3, so MAX leaves them as they are.
     let cases = [
         (What::Op(PredefinedOp::Sum), 1, [4, 1, 1, 0]),
         (What::Op(PredefinedOp::NoOp), 1, [4, 1, 0, 0]),
@@ -134,7 +134,7 @@ fn an_integer_takes_one_operation_or_two() {
         assert_eq!(guard.0, guarded, "{what:?} under the guard");
         assert!(4.0 * adapter.1 < guard.1, "{what:?}: {} and {} ns", adapter.1, guard.1);
     }
-    // A product is new each time: the word is read, and swapped.
+    // A product is a new value each time: the word is read, and swapped.
     let product = cost(What::Op(PredefinedOp::Prod), &word, 1, Atomics::Adapter);
     assert_eq!(product.0, [2, 0, 0, 0], "{product:?}");
 }
@@ -169,7 +169,7 @@ fn other_elements_stay_under_the_guard() {
 
 // ---- one word, many origins -------------------------------------------------------------------------
 
-/// Counters, greatest values, tickets and a spin lock, all on rank 0.
+/// Counters, maxima, tickets and a spin lock, all on rank 0.
 #[derive(Clone, Copy)]
 struct OneWord(fn(usize) -> Atomics);
 
@@ -190,7 +190,7 @@ impl Program for OneWord {
             was.get()[0]
         };
         window.lock_all(0).await.unwrap();
-        // All former values differ, and are those that a counter has.
+        // All former values differ, and are the values of a counter.
         let mut seen = Vec::new();
         for _ in 0..TIMES {
             seen.push(fetch(PredefinedOp::Sum, 1, 0).await);
@@ -202,7 +202,7 @@ impl Program for OneWord {
         comm.allgather(Some(own.buffer()), blocks.into()).await.unwrap();
         let values: BTreeSet<i64> = all.get().into_iter().collect();
         assert!(values.into_iter().eq(0..(TIMES * size) as i64), "{:?}", all.get());
-        // The greatest only grows, and ends as the greatest of all.
+        // The maximum never decreases, and ends as the maximum of all values.
         let mut rng = Rng::with_seed(me as u64);
         let mut last = i64::MIN;
         for i in 0..TIMES {
@@ -211,14 +211,14 @@ impl Program for OneWord {
             assert!(before >= last, "{before} after {last}");
             last = before.max(value);
         }
-        // Everybody's replacement is taken out by somebody exactly once, but the last.
+        // Each replacement is taken out by a rank exactly once, except the last.
         let mut sum = 0;
         for i in 0..TIMES {
             let value = (me * TIMES + i + 1) as i64;
             sum += value - fetch(PredefinedOp::Replace, value, 2).await;
         }
         fetch(PredefinedOp::Sum, sum, 3).await;
-        // A lock by compare-and-swap; what it guards is put and got.
+        // A lock by compare-and-swap; the data that it guards are put and got.
         let (free, taken) = (Numbers::new(&comm, &[0]), Numbers::new(&comm, &[me as i64 + 1]));
         let (free, taken) = (free.buffer(), taken.buffer());
         for _ in 0..TIMES {
@@ -258,7 +258,7 @@ impl Program for OneWord {
 
 #[test]
 fn one_word_is_updated_by_all_as_if_alone() {
-    // The last: ranks that were told different things do what the target was told.
+    // In the last case ranks have different settings: the target's setting counts.
     let ways: [fn(usize) -> Atomics; 3] =
         [|_| Atomics::Adapter, |_| Atomics::Guarded, |rank| Atomics::ALL[rank % 3]];
     for way in ways {
@@ -275,11 +275,11 @@ fn one_word_is_updated_by_all_as_if_alone() {
 
 // ---- random programs --------------------------------------------------------------------------------
 
-/// Bytes of each window.
+/// Size of each window, in bytes.
 const LEN: usize = 16 << 10;
 const ROUNDS: u64 = 4;
 
-/// What all ranks do at the same place, in whatever order: the outcome is the same in all.
+/// A change that all ranks make at the same place, in any order: the result is the same in all orders.
 #[derive(Debug, Clone)]
 struct Step {
     target: usize,
@@ -302,7 +302,7 @@ const OPS: [PredefinedOp; 9] = [
     PredefinedOp::LogicalXor,
 ];
 
-/// Datatypes of words: one after the other; with a gap; at even and odd places, of 32 bytes each.
+/// Datatypes of words: contiguous; with a gap; at even and odd addresses, of 32 bytes each.
 fn types() -> [Type; 3] {
     let word = ty(AINT);
     let gap = Datatype::resized(Width::Int, &word, 0, 24).unwrap();
@@ -314,7 +314,7 @@ fn types() -> [Type; 3] {
 
 const EXTENTS: [i64; 3] = [8, 24, 32];
 
-/// Places of a step's words, in bytes, as they are packed.
+/// Returns the places of a step's words, in bytes, in packed order.
 fn places(step: &Step) -> Vec<usize> {
     let of: &[usize] = if step.kind == 2 { &[0, 12] } else { &[0] };
     let at = |i: usize| step.disp as usize + i * EXTENTS[step.kind] as usize;
@@ -327,7 +327,7 @@ fn steps(rng: &mut Rng, ranks: usize) -> Vec<Step> {
     for target in 0..ranks {
         let mut next = 0;
         while next < LEN {
-            // Long ones are more than go under way at once, or than are read at once.
+            // Long steps exceed the maximum number of atomics under way, and of bytes read at once.
             let longest = [2, 20, 200, 800][rng.usize(0..4)];
             let step = Step {
                 target,
@@ -349,7 +349,7 @@ fn steps(rng: &mut Rng, ranks: usize) -> Vec<Step> {
     steps
 }
 
-/// What `rank` brings to word `i` of a step.
+/// Returns the origin's value of `rank` for word `i` of a step.
 fn value(round: u64, rank: usize, i: usize) -> i64 {
     let mut rng = Rng::with_seed(round << 40 | (rank as u64) << 20 | i as u64);
     if rng.bool() { rng.i64(..) } else { rng.i64(-3..4) }
@@ -369,7 +369,7 @@ fn apply(op: PredefinedOp, a: i64, b: i64) -> i64 {
     }
 }
 
-/// All ranks make the same steps of a seed, each in an order of its own.
+/// All ranks make the same steps of a seed, each rank in an order of its own.
 #[derive(Clone, Copy)]
 struct Random(WindowOptions, u64);
 
@@ -397,7 +397,7 @@ impl Program for Random {
                 let (mine, was) = (Numbers::new(&comm, &values), Numbers::new(&comm, &vec![9; n]));
                 let (ty, words) = (&types[step.kind], n / step.count);
                 let mut first = 0;
-                // In pieces of its own: which way an element goes does not depend on how many there are.
+                // Each rank divides the step differently: the protocol of an element must not depend on the number of elements.
                 while first < step.count {
                     let count = match own.bool() {
                         true => step.count - first,
@@ -422,7 +422,7 @@ impl Program for Random {
                 false => window.unlock_all().await.unwrap(),
             }
             comm.barrier().await.unwrap();
-            // Ranks in any order: the operators commute.
+            // The order of the ranks does not matter, because the operators commute.
             for (step, ..) in &held {
                 for (i, at) in places(step).into_iter().enumerate() {
                     let there = &mut model[step.target][at..at + 8];
@@ -436,12 +436,12 @@ impl Program for Random {
             if let Some(at) = (0..LEN).find(|&i| found[i] != model[me][i]) {
                 panic!("{options:?}, seed {seed}, round {round}: rank {me} at {at}");
             }
-            // Alone, what was there is known.
+            // With a single rank, the former values are known.
             if ranks == 1 && round == 0 {
                 let fetched = held.iter().filter(|(step, ..)| step.fetches);
                 fetched.for_each(|(_, _, was)| assert!(was.get().iter().all(|&word| word == 0)));
             }
-            // Each reads all words of one step, by an operation that leaves them.
+            // Each rank reads the first word of a step by an operation that does not change it.
             if let Some((step, _, was)) = held.first() {
                 let at = TargetLocation { rank: step.target, disp: step.disp, count: 1, ty: &word };
                 let one = Buffer::over(was.sge().part(0, 8), word.clone());

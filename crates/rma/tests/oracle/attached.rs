@@ -1,4 +1,4 @@
-//! Data in several attached regions, on every kind of path to them: fences of all designs, puts and gets in turns.
+//! Data in several attached regions, on every kind of path to them: fences of all designs, puts and gets by turns.
 
 use crate::common::*;
 use std::rc::Rc;

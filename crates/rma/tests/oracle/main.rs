@@ -1,4 +1,4 @@
-//! Windows on every kind of path to their memory: one program, since what it compiles of the crates below is the same for all.
+//! Windows on every kind of path to their memory: a single test program, because all tests share the compiled crates below.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! Windows over several rails: unequal ones add up, and one that dies in an epoch loses nothing.
+//! Windows over several rails: unequal rails add up, and a rail that dies in an epoch loses nothing.
 
 use crate::common::*;
 use fastrand::Rng;
@@ -14,10 +14,10 @@ use weft_rma::{Atomics, Change, Ending, TargetLocation, Window, WindowOffer, Win
 
 // ---- random programs --------------------------------------------------------------------------------
 
-/// Numbers in each window: operations are whole, in fragments, and in many chunks.
+/// Number of 64-bit numbers in each window. Operations are whole, in fragments, and in many chunks.
 const LEN: usize = 12_000;
 const EPOCHS: u64 = 6;
-/// Programs; each runs with all rails, and again with one that dies.
+/// Number of random programs. Each runs with all rails, and again with a rail that dies.
 const SEEDS: u64 = 40;
 
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ enum Work {
     Sum,
 }
 
-/// What one rank, or for sums every rank, does with a part of one window.
+/// An operation of one rank, or of every rank for sums, on a part of one window.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     origin: usize,
@@ -45,7 +45,7 @@ struct Step {
     work: Work,
 }
 
-/// The steps of one epoch: parts of a window do not overlap, so their order does not matter.
+/// Returns the steps of one epoch. Parts of a window do not overlap, so their order does not matter.
 fn steps(rng: &mut Rng, ranks: usize) -> Vec<Step> {
     let mut steps = Vec::new();
     for target in 0..ranks {
@@ -54,7 +54,7 @@ fn steps(rng: &mut Rng, ranks: usize) -> Vec<Step> {
         cuts.sort_unstable();
         for ends in cuts.windows(2) {
             let (first, len) = (ends[0], ends[1] - ends[0]);
-            // Parts of many windows are short.
+            // In half of the cases parts are short.
             let len = if rng.bool() { len } else { len.min(rng.usize(0..600)) };
             let work = [Work::Put, Work::Put, Work::Get, Work::Sum][rng.usize(0..4)];
             let len = if matches!(work, Work::Sum) { len.min(100) } else { len };
@@ -65,12 +65,12 @@ fn steps(rng: &mut Rng, ranks: usize) -> Vec<Step> {
     steps
 }
 
-/// What `origin` brings to number `i` of a step's part in an epoch.
+/// Returns the value of `origin` for number `i` of a step's part in an epoch.
 fn value(epoch: u64, origin: usize, i: usize) -> i64 {
     (epoch * 1_000_000_007 + origin as u64 * 100_003 + i as u64) as i64
 }
 
-/// All windows after an epoch.
+/// Computes all windows after an epoch.
 fn replay(model: &mut [Vec<i64>], epoch: u64, steps: &[Step]) {
     for step in steps {
         let ranks = model.len();
@@ -85,7 +85,7 @@ fn replay(model: &mut [Vec<i64>], epoch: u64, steps: &[Step]) {
     }
 }
 
-/// The program of a seed on one rank; every rank draws the same steps and knows all windows.
+/// Runs the program of a seed on one rank. Every rank draws the same steps and knows all windows.
 async fn program(comm: Rc<Comm<Sim>>, seed: u64) {
     let (me, ranks) = (comm.rank(), comm.size());
     let mut rng = Rng::with_seed(seed);
@@ -102,7 +102,7 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64) {
         let kind = [Epoch::Fence, Epoch::Post, Epoch::Lock][rng.usize(0..3)];
         let mut steps = steps(&mut rng, ranks);
         if matches!(kind, Epoch::Post) && rng.bool() {
-            // Without gets the end of the epoch is told behind the data.
+            // Without gets, the flag of the epoch's end may go behind the data.
             steps.retain(|step| !matches!(step.work, Work::Get));
         }
         let all: Rc<[usize]> = (0..ranks).collect();
@@ -174,13 +174,13 @@ fn engine(sim: Sim) -> Rc<Engine<Sim>> {
     Engine::new(sim, WaitPolicy::new(true), limits)
 }
 
-/// Deaths of one rail at some nodes, while the program runs.
+/// Draws the deaths of one rail at some nodes, while the program runs.
 fn deaths(rng: &mut Rng, ranks: usize, end: Picoseconds) -> (usize, Vec<(Picoseconds, Death)>) {
     let rail = rng.usize(0..2);
     let mut nodes: Vec<usize> = (0..ranks).collect();
     rng.shuffle(&mut nodes);
     nodes.truncate(rng.usize(1..=ranks));
-    // Neither while the window is made nor while it is freed: nothing of an epoch is under way then.
+    // No rail dies while the window is made or freed: no epoch is open then.
     let kill = |node| (rng.u64(end / 5..end * 9 / 10), Death::Rail { node, rail });
     (rail, nodes.into_iter().map(kill).collect())
 }
@@ -215,7 +215,7 @@ fn a_rail_that_dies_in_an_epoch_loses_no_byte() {
         })
         .unwrap_or_else(|why| panic!("{ranks} ranks, seed {seed}, {deaths:?}: {why}"));
         assert!(outcome.results.iter().all(|seen| *seen == Some(true)), "seed {seed}: {deaths:?}");
-        // What was under way comes again only after the detection of the death.
+        // Data under way are sent again only after the death has been detected.
         repeated += u64::from(outcome.end() > alive.end() + 900 * MICROSECOND);
     }
     assert!(repeated >= SEEDS / 3, "only {repeated} of {SEEDS} deaths hit something under way");
@@ -223,7 +223,7 @@ fn a_rail_that_dies_in_an_epoch_loses_no_byte() {
 
 // ---- the end of an epoch ----------------------------------------------------------------------------
 
-/// How long rank 1 waits for the end of an epoch in which rank 0 puts `len` bytes, in seconds.
+/// Returns the time, in seconds, that rank 1 waits for the end of an epoch in which rank 0 puts `len` bytes.
 fn epoch(machine: &Rc<Machine>, ending: Ending, len: usize) -> f64 {
     let outcome = run(machine, SimOptions::new(2), |sim| {
         let engine = engine(sim);
@@ -262,7 +262,7 @@ fn epoch(machine: &Rc<Machine>, ending: Ending, len: usize) -> f64 {
         .expect("alive")
 }
 
-/// Flags behind the data save the way back of acknowledgements, and the way of a flag after them.
+/// Flags behind the data save the return of the acknowledgements, and the latency of a later flag.
 #[test]
 fn a_target_hears_of_the_end_of_an_epoch_behind_its_data() {
     for name in ["em64t", "ndr"] {
@@ -280,7 +280,7 @@ fn a_target_hears_of_the_end_of_an_epoch_behind_its_data() {
     }
 }
 
-/// Data under way on a rail that dies come again later than a flag that takes another one.
+/// Data under way on a rail that dies arrive again later than a flag on another rail.
 #[test]
 fn the_end_of_an_epoch_is_not_heard_before_data_that_are_repeated() {
     let machine = Rc::new(Machine::load_with("em64t", &[("nodes", "2")]).expect("a machine"));
@@ -330,10 +330,10 @@ fn the_end_of_an_epoch_is_not_heard_before_data_that_are_repeated() {
 
 // ---- unequal rails ----------------------------------------------------------------------------------
 
-/// What a long operation is, in bytes.
+/// Length of a long operation, in bytes.
 const LONG: usize = 4 << 20;
 
-/// Time of `count` puts of `len` bytes and a flush, in seconds, after long ones.
+/// Returns the time of `count` puts of `len` bytes and a flush, in seconds, after long puts.
 fn puts(machine: &Rc<Machine>, len: usize, count: usize) -> f64 {
     const ROUNDS: u32 = 20;
     let outcome = run(machine, SimOptions::new(2), |sim| {
@@ -349,7 +349,7 @@ fn puts(machine: &Rc<Machine>, len: usize, count: usize) -> f64 {
                 let mut time = 0.0;
                 let fabric = comm.engine().endpoint().fabric();
                 for round in 0..2 * ROUNDS {
-                    // The first half learns the rates.
+                    // The first half of the rounds learns the rates.
                     let learns = round < ROUNDS;
                     let count_of = if learns { LONG } else { len } / 8;
                     let data = Buffer::phantom(count_of, word.clone());
@@ -404,7 +404,7 @@ fn unequal_rails_add_up() {
     }
 }
 
-/// Checks that the library spreads a put over the rails from the length in the machine's description on.
+/// Checks that the library spreads a put over the rails from the length on that the machine's description names.
 #[test]
 fn puts_are_spread_from_the_length_that_the_network_names() {
     const PUTS: u64 = 64;

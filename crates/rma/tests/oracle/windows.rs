@@ -1,4 +1,4 @@
-//! What windows do, on every kind of path to their memory.
+//! Operations on windows, on every kind of path to their memory.
 
 use crate::common::*;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ fn location(rank: usize, disp: i64, count: usize, ty: &weft_datatype::Type) -> T
     TargetLocation { rank, disp, count, ty }
 }
 
-/// All designs of fences, in both orders; all endings among them.
+/// Iterates over all designs of fences, in both orders; all endings are among them.
 fn all_options() -> impl Iterator<Item = WindowOptions> {
     let orders = [IssueOrder::Called, IssueOrder::Turns];
     let both = move |fence| orders.map(|order| (fence, order));
@@ -30,7 +30,7 @@ fn all_options() -> impl Iterator<Item = WindowOptions> {
     })
 }
 
-/// Windows of all kinds, of `len` numbers.
+/// Calls `f` with windows of all kinds, of `len` numbers.
 async fn each_kind<F: Fabric, R: Future<Output = ()>>(
     comm: &Rc<Comm<F>>,
     len: usize,
@@ -52,7 +52,7 @@ async fn each_kind<F: Fabric, R: Future<Output = ()>>(
     for kind in kinds {
         let window = Window::create(comm, kind, 8, options).await.unwrap();
         window.memory().fill(&vec![0; bytes]);
-        // Nobody writes before all have cleared theirs.
+        // No rank writes before all ranks have cleared their memory.
         comm.barrier().await.unwrap();
         f(window.clone()).await;
         window.free().await.unwrap();
@@ -74,7 +74,7 @@ impl Program for Rings {
                 let got = Numbers::new(&comm, &[0, 0]);
                 let column = Datatype::vector(Width::Int, 2, 1, 2, &word).unwrap();
                 column.commit();
-                // Fences: a put with gaps, and a get without.
+                // Fences: a put with gaps, and a get without gaps.
                 window.fence(NOTHING).await.unwrap();
                 window.put(&two.buffer(), &location(right, 1, 1, &column)).await.unwrap();
                 window.fence(NOTHING).await.unwrap();
@@ -130,7 +130,7 @@ fn puts_and_gets_arrive_in_every_kind_of_epoch() {
     }
 }
 
-/// All add to one word of rank 0, with locks and without.
+/// All ranks add to one word of rank 0, with locks and without.
 #[derive(Clone, Copy)]
 struct Sums(WindowOptions);
 
@@ -155,7 +155,7 @@ impl Program for Sums {
                 }
                 window.unlock_all().await.unwrap();
                 comm.barrier().await.unwrap();
-                // Read, add, write: only the lock makes it exact.
+                // Read, add, write: only the lock makes the sum exact.
                 for _ in 0..TIMES {
                     window.lock(LockKind::Exclusive, 0, NOTHING).await.unwrap();
                     let at = location(0, 2, 1, &word);
@@ -165,7 +165,7 @@ impl Program for Sums {
                     window.put(&more.buffer(), &at).await.unwrap();
                     window.unlock(0).await.unwrap();
                 }
-                // A swap by all: one finds what was there.
+                // A swap by all ranks: only one rank finds the former value.
                 let (compare, new) =
                     (Numbers::new(&comm, &[0]), Numbers::new(&comm, &[comm.rank() as i64 + 1]));
                 let (compare, new) = (compare.buffer(), new.buffer());
@@ -207,7 +207,7 @@ fn updates_of_one_word_by_all_are_exact() {
     }
 }
 
-/// Writers keep two words of rank 0 equal, and readers find them so; locks are taken at once where they can be.
+/// Writers keep two words of rank 0 equal, and readers check it. The fast path of locks is tried at random.
 #[derive(Clone, Copy)]
 struct Readers;
 
@@ -222,7 +222,7 @@ impl Program for Readers {
         let at = location(0, 0, 2, &word);
         let mut rng = fastrand::Rng::with_seed(comm.rank() as u64);
         for turn in 0..TIMES {
-            // The last rank only reads; the others write twice in three times.
+            // The last rank only reads; the other ranks write in two of three turns.
             let writes = comm.rank() + 1 < comm.size() && turn % 3 != 0;
             let kind = if writes { LockKind::Exclusive } else { LockKind::Shared };
             if rng.bool() || !window.try_lock(kind, 0, NOTHING) {
@@ -259,7 +259,7 @@ fn readers_and_writers_exclude_each_other() {
     }
 }
 
-/// Memory comes and goes.
+/// Memory is attached and detached.
 #[derive(Clone, Copy)]
 struct Attaching;
 
@@ -314,7 +314,7 @@ fn attached_memory_is_found() {
     }
 }
 
-/// Operations that are longer than a fragment, and gaps.
+/// Operations that are longer than a fragment, and operations with gaps.
 #[derive(Clone, Copy)]
 struct Long(IssueOrder);
 
@@ -330,7 +330,7 @@ impl Program for Long {
         let brings = WindowOffer::Allocate { len: 16 * LEN, align: 8 };
         let window = Window::create(&comm, brings, 8, options).await.unwrap();
         let (data, got) = (Numbers::new(&comm, &mine), Numbers::new(&comm, &vec![0; LEN]));
-        // One long piece, and one of long and short runs.
+        // One type with long and short runs; the other operations are one long run.
         let runs = [(1000, 0), (1, 1005), (3000, 1010), (8344, 4020)];
         let ragged = {
             let (lens, at): (Vec<i64>, Vec<i64>) = runs.iter().copied().unzip();
@@ -345,7 +345,7 @@ impl Program for Long {
             let all = numbers(window.memory());
             assert!((0..LEN).all(|i| all[i] == value(left, i)), "{me} of {size}");
         }
-        // Nobody writes while another still looks.
+        // No rank writes while another still reads.
         comm.barrier().await.unwrap();
         window.lock_all(NOTHING).await.unwrap();
         window.put(&data.buffer(), &location(right, 0, 1, &ragged)).await.unwrap();

@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 use weft_fabric::{Counter, Fabric, FabricExt, Fault, GroupId, Head, Sge, Staging, StagingPool};
 
-/// Hands over what arrives. Words of kind 1 advance `told`.
+/// Host that hands over arrived messages. Messages of kind 1 advance `told`.
 pub struct Bare<F> {
     pub fabric: F,
     pub multicasts: Multicasts,
@@ -17,7 +17,7 @@ pub struct Bare<F> {
     pub pool: StagingPool,
 }
 
-/// Waits long enough for what is only delayed, in most schedules.
+/// Limits with waits that outlast mere delays, in most schedules.
 pub const LIMITS: MulticastLimits = MulticastLimits {
     least: Duration::from_micros(150),
     most: Duration::from_millis(2),
@@ -77,7 +77,7 @@ impl<F: Fabric> ProgressHost for Bare<F> {
     }
 }
 
-/// One member of the group of all ranks, and how often it was told something before.
+/// One member of the group of all ranks, and the number of messages of kind 1 that it has heard of.
 pub struct Member<F: Fabric> {
     pub host: Rc<Bare<F>>,
     pub multicast: MulticastMember<Bare<F>>,
@@ -119,7 +119,7 @@ impl<F: Fabric> Member<F> {
         }
     }
 
-    /// A broadcast of `len` bytes that nobody confirms.
+    /// Broadcasts `len` bytes without waiting for acknowledgements.
     pub async fn broadcast(&self, round: u64, root: usize, len: usize) -> Result<(), String> {
         let data = payload(round, root, len);
         let number = self.multicast.numbers(1);
@@ -139,7 +139,7 @@ impl<F: Fabric> Member<F> {
         self.check("broadcast", into.sge(), &data)
     }
 
-    /// A broadcast of `len` bytes whose root goes on when all have acknowledged it.
+    /// Broadcasts `len` bytes. The root goes on when all members have acknowledged it.
     pub async fn acknowledged(&self, round: u64, root: usize, len: usize) -> Result<(), String> {
         let data = payload(round, root, len);
         let number = self.multicast.numbers(1);
@@ -159,7 +159,7 @@ impl<F: Fabric> Member<F> {
         self.check("acknowledged broadcast", into.sge(), &data)
     }
 
-    /// All tell the root, which multicasts `len` bytes.
+    /// Gathers a message from each member at the root, which then multicasts `len` bytes.
     pub async fn gather_multicast(
         &self,
         round: u64,
@@ -185,12 +185,12 @@ impl<F: Fabric> Member<F> {
         let into = self.host.pool.take(len);
         let received = self.multicast.receive(root, number, into.sge(), ReleaseMode::Heard).await;
         received.map_err(fault)?;
-        // The root has heard from everybody.
+        // The root has heard from all members.
         self.multicast.heard(number);
         self.check("gather and multicast", into.sge(), &data)
     }
 
-    /// All multicast `len` bytes.
+    /// Runs an allgather: each member multicasts `len` bytes.
     pub async fn everyone(&self, round: u64, len: usize, at_once: usize) -> Result<(), String> {
         let block = |place| match place == self.me() {
             true => self.host.buffer(&payload(round, place, len)),
@@ -204,7 +204,7 @@ impl<F: Fabric> Member<F> {
         all.try_for_each(|(r, b)| self.check("everyone", b.sge(), &payload(round, r, len)))
     }
 
-    /// All three, each after each: lengths of none, one and several datagrams.
+    /// Runs all three kinds of operation in every succession, with payloads of no, one and several datagrams.
     pub async fn mixed(&self, rounds: u64) -> Result<(), String> {
         let n = self.size();
         for round in 0..rounds {
@@ -224,7 +224,7 @@ impl<F: Fabric> Member<F> {
     }
 }
 
-/// What `root` sends in a round.
+/// Returns the payload that `root` sends in a round.
 pub fn payload(round: u64, root: usize, len: usize) -> Vec<u8> {
     let mut rng = fastrand::Rng::with_seed(round << 16 | root as u64);
     std::iter::repeat_with(|| rng.u8(..)).take(len).collect()

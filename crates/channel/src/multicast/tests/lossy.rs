@@ -1,5 +1,5 @@
-//! Every payload, once and in order, at any rate of loss, on shared memory and in the simulator; and
-//! nothing but datagrams when none is lost.
+//! Every payload arrives, once and in order, at any rate of loss, on shared memory and in the simulator. If nothing is lost,
+//! only datagrams are sent.
 
 use super::Planted;
 use super::host::{GROUP, LIMITS, Member, payload};
@@ -26,7 +26,7 @@ async fn program<F: Fabric>(fabric: F, limits: MulticastLimits) -> MulticastCoun
     host.multicasts.counts()
 }
 
-/// What several members have counted.
+/// Sums a count over several members.
 fn sum(
     all: impl IntoIterator<Item = MulticastCounts>,
     what: impl Fn(&MulticastCounts) -> u64,
@@ -65,7 +65,7 @@ fn simulated_losses_are_repaired() {
     }
 }
 
-/// One answer for all that lack a datagram, which may be lost as well; messages repair nothing.
+/// One answer serves all members that lack a datagram, and may be lost as well. No message repairs anything.
 #[test]
 fn simulated_losses_are_repaired_by_multicast() {
     for n in [2, 3, 8, 17] {
@@ -80,7 +80,7 @@ fn simulated_losses_are_repaired_by_multicast() {
                 assert!(all(|c| c.recasts_sent) > 0);
             }
             if n == 17 && loss > 0.1 {
-                // Several lack the same: one answer.
+                // One answer serves several members that lack the same datagram.
                 assert!(all(|c| c.repairs) > all(|c| c.recasts_sent), "{counts:?}");
                 assert!(all(|c| c.naks_joined) > 0);
             }
@@ -88,7 +88,7 @@ fn simulated_losses_are_repaired_by_multicast() {
     }
 }
 
-/// Whom multicast does not reach at all gets messages in the end.
+/// A member that multicast does not reach at all gets messages in the end.
 #[test]
 fn who_is_not_reached_by_multicast_gets_messages() {
     let counts = simulated(3, 1.0, Repair::Multicast);
@@ -99,7 +99,7 @@ fn who_is_not_reached_by_multicast_gets_messages() {
 
 #[test]
 fn nothing_lost_costs_nothing() {
-    // Everything is soon there: nobody asks.
+    // All datagrams arrive soon, so no member asks.
     const PATIENT: MulticastLimits =
         MulticastLimits { least: Duration::from_secs(1), most: Duration::from_secs(1), ..LIMITS };
     let options = SimOptions::new(5).chaos(Chaos { loss: Some(Chance(0.0)), ..Chaos::default() });
@@ -116,7 +116,7 @@ fn nothing_lost_costs_nothing() {
     };
     let outcome = run(&machine::machine(1), options, program).expect("no deadlock");
     let messages = outcome.counts.messages;
-    // The gathers, and three rounds of the end.
+    // Messages: those of the gathers, and three rounds of the end.
     assert_eq!(messages, 4 * ROUNDS + 5 * 3);
     for (rank, counts) in outcome.results.into_iter().enumerate() {
         let sent = ROUNDS * if rank == 0 { 2 } else { 1 };
@@ -147,7 +147,7 @@ fn a_window_is_acknowledged_twice() {
     assert_eq!(outcome.results, [Some(0), Some(8), Some(8)]);
 }
 
-/// Runs broadcasts of 0 to 3000 bytes from changing roots, each acknowledged by all, with so much loss.
+/// Runs broadcasts of 0 to 3000 bytes from changing roots, each acknowledged by all members, with the given loss.
 fn acknowledged(n: usize, loss: f64, limits: MulticastLimits) -> Vec<MulticastCounts> {
     let chaos = Chaos {
         delay: Chance(0.2),
@@ -172,7 +172,7 @@ fn acknowledged(n: usize, loss: f64, limits: MulticastLimits) -> Vec<MulticastCo
     outcome.expect("no deadlock").results.into_iter().flatten().collect()
 }
 
-/// All acknowledge every multicast, nobody asks, and a root repeats what is not acknowledged.
+/// All members acknowledge every multicast, no member asks, and a root repeats multicasts that are not acknowledged.
 #[test]
 fn a_root_repeats_what_is_not_acknowledged() {
     for (n, loss) in [2, 3, 8, 17].into_iter().flat_map(|n| [0.02, 0.3, 0.6].map(|l| (n, l))) {
@@ -190,7 +190,7 @@ fn a_root_repeats_what_is_not_acknowledged() {
     }
 }
 
-/// Without loss the acknowledgements are all that is sent beside the datagrams.
+/// Without loss, only acknowledgements are sent apart from the datagrams.
 #[test]
 fn nothing_is_repeated_that_is_acknowledged_in_time() {
     const PATIENT: MulticastLimits =
@@ -260,7 +260,7 @@ fn losses_on_shared_memory_are_repaired() {
     }
 }
 
-/// The root's program computes: all that hears the question is who sleeps at the helper's place.
+/// The root's program computes: only a thread that sleeps in the helper's place hears the question.
 #[test]
 #[cfg_attr(miri, ignore = "shared memory")]
 fn a_question_wakes_the_helper_of_a_root_that_computes() {
@@ -290,7 +290,7 @@ fn a_question_wakes_the_helper_of_a_root_that_computes() {
     assert!(repairs[0] >= 2 && repairs[1..] == [0, 0], "{repairs:?}");
 }
 
-/// Datagrams of a former life of the group, of strangers, and such as cannot be.
+/// Datagrams of a former life of the group, of foreign senders, and impossible ones are dropped.
 #[test]
 fn foreign_datagrams_are_dropped() {
     let options = SimOptions::new(2).chaos(Chaos { loss: Some(Chance(0.0)), ..Chaos::default() });
@@ -300,7 +300,7 @@ fn foreign_datagrams_are_dropped() {
         first.broadcast(0, 0, 8).await.expect("all arrives");
         first.close().await.expect("the end");
         let second = Member::of(&host, 2, Planted::Nothing);
-        // All have joined.
+        // All members have joined.
         second.gather_multicast(1, 1, 8).await.expect("all arrives");
         if second.me() == 0 {
             let old = crate::multicast::datagram::Title {
@@ -329,7 +329,7 @@ fn foreign_datagrams_are_dropped() {
     assert_eq!(outcome.results, [Some(0), Some(4)]);
 }
 
-/// A root and a receiver that disagree about the length.
+/// Root and receiver disagree about the length.
 #[test]
 fn another_length_is_an_error() {
     let options = SimOptions::new(2);

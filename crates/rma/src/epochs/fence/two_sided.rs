@@ -6,9 +6,8 @@
 //!          requests to each of them, the last one says so; others' requests carried out, until so many last ones
 //! ```
 //! The first fence does nothing. Cost: an allreduce of 4 n bytes (beyond 512 ranks a reduce-scatter), one request per
-//! operation. No flags
-//! and no barrier, but nothing moves while the program computes. Source: Santhanaraman et al. 2009, "Fence-2S". Chosen
-//! only by name.
+//! operation. No flags and no barrier, but nothing moves while the program computes. Source: Santhanaraman et al.
+//! 2009, "Fence-2S". Chosen only by name.
 //!
 //! Fence-2S-APART is the same without the slides' optimization: the last request is not marked, and an empty request follows it.
 
