@@ -1,4 +1,4 @@
-//! Reliable multicast over the fabric's unreliable one (Kini, sections 3.3.4, 4.2.4, 4.2.5, 5.4.1).
+//! Reliable multicast over the fabric's unreliable multicast (Kini, sections 3.3.4, 4.2.4, 4.2.5, 5.4.1).
 //!
 //! ```text
 //!   root    ── datagram 7 ──> everybody        nothing lost: one datagram, no other message
@@ -10,7 +10,7 @@
 //! # Contract
 //!
 //! **Numbers.** One sequence for all roots of a group. Every member calls [`MulticastMember::numbers`] once
-//! for each operation, in the same order, so all give an operation the same numbers without a message.
+//! per operation, in the same order, so all members give an operation the same numbers without a message.
 //! There is one sequence, not one per root, so that the memory by which a member tells a new datagram from an old one does
 //! not grow with the number of roots. A number is open (given out, not over), to come, or over. A datagram whose number is
 //! over is dropped.

@@ -4,8 +4,8 @@
 //!   virtual channel to a peer ─┬─ subchannel 0    one adapter, one port, or one path: the fabric numbers them
 //!                              └─ subchannel 1    (Capabilities::rails)
 //!
-//!   below the threshold   whole, by turns of those that are fast enough       round robin
-//!   from it on            in fragments, so that all rails are done at once    load balanced
+//!   below the threshold   whole, by turns of the rails that are fast enough     round robin
+//!   from it on            in fragments, so that all rails end together           load balanced
 //!                         share = (load of all + length) x weight - own load
 //! ```
 //! Writes and reads use opposite directions of a link: each direction has loads of its own. Weights are the speeds of rails
@@ -37,9 +37,9 @@ pub enum RailDirection {
 pub struct Fragment {
     /// The path to take, below [`weft_fabric::Capabilities::rails`].
     pub rail: usize,
-    /// Bytes of the operation that come before this part.
+    /// Offset of this part in the operation, in bytes.
     pub offset: usize,
-    /// Bytes of this part.
+    /// Length of this part, in bytes.
     pub len: usize,
 }
 
@@ -85,7 +85,7 @@ fn grain(len: usize, rails: usize) -> usize {
 /// The rails of a process, and the fragments under way on them.
 #[derive(Default)]
 pub struct RailSet {
-    /// By [`RailDirection`].
+    /// Traffic by [`RailDirection`].
     traffic: RefCell<[RailTraffic; 2]>,
     turn: Cell<usize>,
     thresholds: Cell<Thresholds>,
@@ -181,7 +181,7 @@ impl RailSet {
         (here, there): (Sge, RemoteAddr),
         waits: &mut Waits,
     ) -> Result<(), Fault> {
-        // One registration for all parts.
+        // One registration serves all parts.
         let region = fabric.prepare(here, way == RailDirection::Read)?;
         let outcome = self.post_parts(fabric, way, (peer, rails), (here, there), waits);
         if let Some(region) = region {

@@ -19,7 +19,7 @@ pub struct MessageCounts {
 pub struct SmallMessageCounts {
     /// Messages sent eagerly.
     pub eager: u64,
-    /// Messages received, once their requests have ended.
+    /// Messages received whose requests have ended.
     pub received: u64,
     /// Calls of [`crate::Endpoint::progress`].
     pub polls: u64,

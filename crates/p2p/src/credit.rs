@@ -1,14 +1,14 @@
 //! Credit between two processes: bounds the units that a sender has sent and the receiver has not released.
 //!
 //! ```text
-//!   sender      charged ── what it has sent              released ── what the receiver has told it of
-//!   receiver    owed ── what it has released             told ── what it has told the sender
+//!   sender      charged ── units sent so far            released ── units that the receiver has reported released
+//!   receiver    owed ── units released so far           told ── units that were reported to the sender
 //! ```
-//! Invariants: `released <= charged` and `told <= owed`; none of the four falls, but for what is refunded; what a sender
-//! has unreleased is at most what both agreed on. A receiver says how much it has released in all, so that words of it may be
-//! left out, but not reordered. Of bytes for messages, of messages for streams.
+//! Invariants: `released <= charged` and `told <= owed`; none of the four decreases, except `charged` by a refund; the unreleased
+//! units of a sender are at most the agreed maximum. A receiver reports its total, so that reports may be left out, but not
+//! reordered. The units are bytes for messages, and messages for streams.
 
-/// Both directions between this process and a peer.
+/// Credit in both directions between this process and a peer.
 #[derive(Debug, Clone, Default)]
 pub struct Credit {
     charged: u64,

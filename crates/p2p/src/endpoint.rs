@@ -125,7 +125,7 @@ impl<F: Fabric> Endpoint<F> {
         self.transport.arrivals
     }
 
-    /// Makes all who wait for [`Endpoint::arrivals`] look again. For a caller that takes a message for which another may wait.
+    /// Makes all waiters on [`Endpoint::arrivals`] look again. A caller that takes a message for which another may wait calls it.
     pub fn notify_probes(&self) {
         self.transport.notify_probes();
     }

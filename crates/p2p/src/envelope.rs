@@ -10,7 +10,7 @@
 
 use weft_fabric::{Head, Sge};
 
-/// A matching space: one for the messages and one for the collectives of every communicator.
+/// A matching space. Every communicator has one for its messages and one for its collectives.
 /// Never used twice in a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct MatchingContext(pub u64);
@@ -21,7 +21,7 @@ pub type Tag = i32;
 /// Source from which a receive takes a message: one process, or any member of the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceiveSource {
-    /// `rank` in the communicator, which is `peer` in the fabric.
+    /// One process: `rank` in the communicator, `peer` in the fabric.
     Rank {
         /// The sender's rank in the communicator, which its envelope carries.
         rank: u32,
@@ -32,7 +32,7 @@ pub enum ReceiveSource {
     Any,
 }
 
-/// The kinds of message.
+/// Kinds of message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum MessageKind {
@@ -180,7 +180,8 @@ impl ShortWords {
 
     /// Returns the payload. It is valid as long as `self` stays where it is.
     pub fn payload(&mut self) -> Sge {
-        // SAFETY: it is given to `send`, which copies an inline payload before it returns.
+        // SAFETY: `bytes` holds `len` bytes and `self` outlives the call of `send`, the only user of the payload, which copies an
+        // inline payload before it returns.
         unsafe { Sge::new(self.bytes.as_mut_ptr(), self.len) }
     }
 

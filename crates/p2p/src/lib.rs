@@ -17,20 +17,20 @@
 //! # Parts
 //!
 //! ```text
-//!   endpoint     the worker: owns the parts, hands arrived messages to them, moves them on
+//!   endpoint     the worker: owns the parts, hands arrived messages to them, drives their progress
 //!      │           transport (fabric, limits, rails, buffers), multicast groups, parked memory
 //!      ├──► stream       messages of collectives in registered segments: pools, places, pieces
 //!      ▼        ▼
-//!   protocol     what a message costs and how it goes, a protocol a file
+//!   protocol     costs of messages and their transfer, one file per protocol
 //!      │           operations (requests, peers with their credit, counts), in flight (transfers, staged, co-copy)
 //!      ▼
-//!   matching     posted receives, unexpected messages, words of sends that may be cancelled
+//!   matching     posted receives, unexpected messages, cancel words of sends
 //!      ▼
 //!   request, transport, credit, limits, message, envelope, slab
 //! ```
 //! Arrows point only down. A part gets its needs as arguments: the transport, and the parts below that it changes.
 //!
-//! Messages here are contiguous bytes; packing is done above. One thread at a time.
+//! Messages here are contiguous bytes; the layer above packs and unpacks. Only one thread at a time may call.
 
 #![warn(missing_docs)]
 

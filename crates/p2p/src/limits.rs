@@ -14,7 +14,7 @@ pub struct ProtocolLimits {
     /// Maximum eager payload of one sender that may be unreleased at one receiver. Beyond it, payload waits
     /// at the sender.
     pub credit: u64,
-    /// Credit between processes of one job with a long round trip ([`far_credit`]).
+    /// The same maximum between processes of one job with a long round trip ([`far_credit`]).
     pub far_credit: u64,
     /// Memory for payloads that receivers on the same node copy out of ([`weft_intranode::staging`]); 0: none.
     pub staging: usize,
@@ -64,8 +64,8 @@ impl ProtocolLimits {
 /// messages of 64 KiB, for which a network's own credits are enough, and payload whose release the sender does not know yet.
 const WINDOW: u64 = 8 << 20;
 
-/// Maximum number of bytes that all senders together may have unreceived at one receiver, unless the sum of [`ProtocolLimits::credit`] is
-/// more.
+/// Maximum number of bytes that all senders together may have unreceived at one receiver, unless the sum of
+/// [`ProtocolLimits::credit`] is more.
 const TOGETHER: u64 = 256 << 20;
 
 /// Returns the maximum payload that one sender may have unreceived at one receiver with a long round trip, in a job of

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   posted       chains by (context, source, tag), where a wildcard is a value of its own
-//!   unexpected   in one list by arrival; once somebody has looked for one that lies deep, also in chains
-//!                by (context, source, tag), (context, tag), (context, source) or (context), as it was looked for
+//!   unexpected   one list by arrival; once searches have gone deep, also chains by (context, source, tag),
+//!                (context, tag), (context, source) or (context), whichever the searches used
 //! ```
 //! A chain keeps the order of posting or arrival. If several receives match, the earliest posted wins. The cost of one
 //! message or receive does not depend on the number of others that wait.

@@ -24,7 +24,7 @@ impl From<SendMode> for TransferPattern {
 /// Pattern of communication around a message, as far as the caller knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TransferPattern {
-    /// Nothing else is known: a standard send to one receiver.
+    /// No pattern is known: a standard send to one receiver.
     #[default]
     Plain,
     /// The send completes only once it is matched (MPI 5.0, section 3.4).
@@ -69,7 +69,7 @@ pub enum MessageProtocol {
     Staged,
     /// The receiver copies straight from the sender's memory, which stays in use until then.
     Read,
-    /// Both processors copy pieces straight from the one memory to the other.
+    /// Both processors copy pieces straight from the sender's memory to the receiver's.
     CoCopy,
     /// The sender copies straight to the receiver's memory, once the receiver has sent the address.
     Written,
@@ -126,9 +126,9 @@ impl MessageTarget {
 pub struct Want {
     /// The matching space. Messages of other contexts are never taken.
     pub context: MatchingContext,
-    /// One sender, or any.
+    /// The sender, or any.
     pub source: ReceiveSource,
-    /// `None`: any.
+    /// Tag; `None`: any.
     pub tag: Option<Tag>,
 }
 

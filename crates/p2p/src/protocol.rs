@@ -3,10 +3,10 @@
 //!
 //! ```text
 //!   eager     with its envelope                    the receiver's ring is written and read, one after the other
-//!   staged    through memory that both see         both copy at the same time, in parts; the sender waits for nobody
+//!   staged    through memory that both see         both copy at the same time, in parts; the sender does not wait
 //!   read      the receiver reads it                one copy, by a system call on one machine
 //!   co-copy   both ends copy pieces of it          the same, by two processors
-//!   written   the sender writes it                 one copy, by the sender, once the receiver has said where
+//!   written   the sender writes it                 one copy, by the sender, once it has the receiver's address
 //!   pieces    in messages                          where the sender's memory cannot be read
 //! ```
 //! The choice is arithmetic on a [`MessageCase`], without state, clock or fabric. An endpoint makes tables from it
@@ -53,13 +53,13 @@ pub struct PeerPath {
     pub place: Locality,
     /// True if all of the peer's memory can be read and written from here.
     pub direct: bool,
-    /// Largest payload of one message of the fabric.
+    /// Maximum payload of one message of the fabric.
     pub send_max: usize,
     /// Maximum payload that may be sent eagerly.
     pub eager: usize,
     /// Maximum payload that can be staged; 0: there is no staging memory.
     pub staging: usize,
-    /// Ranks that take turns on a processor; 1: each has its own.
+    /// Number of ranks that take turns on a processor; 1: each has its own.
     pub ranks_each: u32,
     /// Assumed distance of its processor's caches from this one's.
     pub distance: CacheDistance,
@@ -123,7 +123,7 @@ impl PeerPath {
 /// Properties of a message on which its protocol depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageCase {
-    /// Length of the payload.
+    /// Length of the payload, in bytes.
     pub bytes: usize,
     /// Pattern of communication around this message.
     pub pattern: TransferPattern,

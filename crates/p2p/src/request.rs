@@ -34,7 +34,7 @@ pub struct Status {
     pub corrupt: bool,
 }
 
-/// An operation under way, for the report of a hang.
+/// Description of an operation under way, for the report of a hang.
 #[derive(Debug, Clone, Copy)]
 pub struct PendingOperation {
     /// True if the operation receives, false if it sends.
@@ -68,7 +68,7 @@ pub enum RequestStage {
     Posted,
     /// Receive: an RDMA read is under way.
     Reading,
-    /// Receive: pieces are awaited.
+    /// Receive: waits for pieces.
     Filling,
     /// Receive: the sender writes the payload.
     Landing,
@@ -76,7 +76,7 @@ pub enum RequestStage {
     Sharing,
     /// Send: a stream carries it.
     StreamOut,
-    /// Receive: by a stream.
+    /// Receive: a stream carries it.
     StreamIn,
     /// Over; the status has not been taken yet.
     Complete,
@@ -98,7 +98,7 @@ pub struct CoCopiedPayload {
 pub struct RequestSlot {
     pub stage: RequestStage,
     pub counter: Option<Counter>,
-    /// The operation is over when `counter >= target` and the stage is `Complete` or `Queued`.
+    /// Value of the counter at the end: the operation is over once it is reached and the stage is not `Reading` or `Writing`.
     pub target: u64,
     pub context: MatchingContext,
     /// Peer's rank in the fabric; `None`: any source.

@@ -53,7 +53,7 @@ impl<F: Fabric> Transport<F> {
         }
     }
 
-    /// Makes all who wait for [`Transport::arrivals`] look again.
+    /// Makes all waiters on [`Transport::arrivals`] look again.
     pub fn notify_probes(&self) {
         self.counters().add(self.arrivals, 1);
     }

@@ -2,16 +2,16 @@
 //! flight, and their completion.
 //!
 //! ```text
-//!   put_get.rs                MPI_Put, get: by the reach of the place they act on
-//!     fragments.rs            what one operation posts: over one rail or several
-//!     several_regions.rs      data in several attached regions, of accumulates, too
-//!     target_assisted.rs      what this rank does of its own memory for others that cannot reach it
+//!   put_get.rs                MPI_Put, get: by the way in which the target's memory is reached
+//!     fragments.rs            posts of one operation: over one rail or several
+//!     several_regions.rs      data in several attached regions, also of accumulates
+//!     target_assisted.rs      service of this rank for origins that cannot reach its memory
 //!   accumulate.rs             MPI_Accumulate, get_accumulate, fetch_and_op, compare_and_swap
-//!     accumulate_protocol.rs  which way: single, whole, adapters, alone, guarded, target-assisted, and what each costs
+//!     accumulate_protocol.rs  choice and cost: single, whole, adapters, alone, guarded, target-assisted
 //!     adapter_atomics.rs      by the adapters of a network
 //!   deferred.rs               operations that wait until their epoch's synchronization issues them
-//!   in_flight.rs              operations that were issued, and their completion
-//!   immediates.rs             those that the target's adapter counts
+//!   in_flight.rs              issued operations, and their completion
+//!   immediates.rs             puts that the target's adapter counts
 //! ```
 //! Contract: an operation enters its epoch, finds its place and is issued. It is over when its call returns, or once
 //! [`WindowAccess::drain`] has returned. Nothing here opens or ends an epoch.

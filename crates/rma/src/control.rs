@@ -3,11 +3,11 @@
 //!
 //! ```text
 //!   layout.rs           which word is where: locks, the table of attached memory, flags of epochs
-//!   own_words.rs        this rank's, and the flags in them that it waits for
-//!   remote_atomics.rs   another rank's: by this processor where it sees them, else by the fabric
-//!   packed_change.rs    what an accumulate does, packed
-//!   request.rs          what a target-assisted request says
-//!   messages.rs         how it is sent and answered, and how a rank serves others
+//!   own_words.rs        this rank's words, and the flags in them on which it waits
+//!   remote_atomics.rs   words of other ranks: by this processor if it sees them, else by the fabric
+//!   packed_change.rs    the change of an accumulate, packed
+//!   request.rs          format of a target-assisted request
+//!   messages.rs         sending and answering requests, and the service of a rank
 //! ```
 //! They implement what MPI leaves to the library in sections 12.5 (synchronization) and 12.7.3 (progress).
 //!

@@ -2,10 +2,10 @@
 //! open epochs.
 //!
 //! ```text
-//!   open_epochs.rs       which epochs are open, and what they allow (MPI 5.0, section 12.5)
+//!   open_epochs.rs       open epochs, and the accesses that they allow (MPI 5.0, section 12.5)
 //!   assert.rs            assertions of synchronization calls (section 12.5.5)
-//!   target_location.rs   what a program says of an operation's target (section 12.3)
-//!   exchange.rs          what all ranks tell each other while they make a window (section 12.2)
+//!   target_location.rs   the program's description of an operation's target (section 12.3)
+//!   exchange.rs          collective exchanges while a window is made (section 12.2)
 //! ```
 //! Contract: knows no part of a window. Each part keeps one `Rc` of it, and changes nothing in it except the open epochs.
 

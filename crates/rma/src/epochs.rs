@@ -2,10 +2,10 @@
 //! epochs of passive target communication ([`crate::locks`]).
 //!
 //! ```text
-//!   fence.rs                      MPI_Win_fence: five designs, one a file in fence/
+//!   fence.rs                      MPI_Win_fence: five designs, one per file in fence/
 //!   post_start_complete_wait.rs   MPI_Win_post, start, complete, wait, test
 //!   flags.rs                      "posted" and "completed" between two ranks: counted, told, heard
-//!   ordered_flag.rs               "completed" behind the data on their way, on each rail
+//!   ordered_flag.rs               "completed" behind the data under way, on each rail
 //! ```
 //! Contract: an epoch is open as [`crate::core::open_epochs`] states. When the call that ends it returns,
 //! the operations issued in it are over at both sides.

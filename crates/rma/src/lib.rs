@@ -2,19 +2,19 @@
 //! the operations on them.
 //!
 //! ```text
-//!   window ── a thin owner: makes the parts, each of those below it, and hands each call to one of them
+//!   window ── a thin owner: makes the parts from the bottom up, and hands each call to one of them
 //!     │
-//!     ├─ epochs    MPI_Win_fence (five designs), post, start, complete, wait: what the flags and collectives of epochs are
-//!     ├─ access    MPI_Put, get, accumulate, atomics; what is in flight, and its completion
+//!     ├─ epochs    MPI_Win_fence (five designs), post, start, complete, wait: flags and collectives that begin and end epochs
+//!     ├─ access    MPI_Put, get, accumulate, atomics; operations in flight, and their completion
 //!     ├─ locks     MPI_Win_lock, unlock, lock_all; the ticket lock, the guard and the exclusion of accumulates
 //!     ├─ memory    MPI_Win_create, allocate, attach: where memory is, and how this process reaches it:
 //!     │               seen     it is mapped here: copies and atomic instructions of this processor
 //!     │               direct   the fabric writes and reads it: RDMA, cross-memory attach
-//!     │               assisted neither: the rank's own library does it, by its helper if need be
+//!     │               assisted neither: the rank's own process does it, by its helper if needed
 //!     ├─ control   words that ranks write and add to at each other; requests that a target's own process carries out
 //!     └─ core      the communicator and the fabric, the flavor, the options, which epochs are open
 //!
-//!   A part knows those below it alone: window ─▶ epochs ─▶ access ─▶ locks ─▶ memory ─▶ control ─▶ core ─▶ options
+//!   A part knows only the parts below it: window ─▶ epochs ─▶ access ─▶ locks ─▶ memory ─▶ control ─▶ core ─▶ options
 //! ```
 //! Each part is a file, which states its contract and lists its modules, and a folder of the same name.
 //!
@@ -27,7 +27,7 @@
 //! atomically, and several elements under one exclusion, which single updates respect (locks/exclusion.rs). In memory that nodes
 //! share, the adapters' atomics update integers of 8 bytes. All other elements are updated under a lock among the control words.
 //! If processors see the memory, an accumulate of several elements is whole: no accumulate sees or changes half of
-//! another one's update. MPI does not guarantee this, but programs that swap structs of bytes rely on it.
+//! another's update. MPI does not guarantee this, but programs that swap structs of bytes rely on it.
 //!
 //! All waits are for counters: the end of posted operations, and flags that peers set.
 

@@ -2,10 +2,10 @@
 //! 12.7.1). They lie among the control words of the rank to which they belong, and need no action of that rank.
 //!
 //! ```text
-//!   passive_target.rs    MPI_Win_lock, unlock, lock_all, unlock_all, flush: what they ask of the locks
-//!   ticket_lock.rs       a fair lock for many and for one: the window's, and the guard of accumulates
-//!   exclusion.rs         the exclusion of accumulates where processors see the memory; exclusion_waits.rs: taking it
-//!   fifo.rs              this process's operations one after the other, before they ask for one of its tickets
+//!   passive_target.rs    MPI_Win_lock, unlock, lock_all, unlock_all, flush: their use of the locks
+//!   ticket_lock.rs       a fair shared/exclusive lock: the window's, and the guard of accumulates
+//!   exclusion.rs         the exclusion of accumulates if processors see the memory; exclusion_waits.rs: waits for it
+//!   fifo.rs              queue of this process's operations, before they take a ticket
 //! ```
 //! Contract: the holder of a lock is the only one at that rank, or shares it with other shared holders. Nothing here waits for
 //! operations; a caller that unlocks has waited for them before.

@@ -2,12 +2,12 @@
 //! sections 12.2 and 12.3).
 //!
 //! ```text
-//!   allocation.rs       this rank's part is made: MPI_Win_create, allocate, allocate_shared
-//!   exposed.rs          what each rank tells of its part when the window is made
+//!   allocation.rs       making this rank's part: MPI_Win_create, allocate, allocate_shared
+//!   exposed.rs          each rank's information about its part, exchanged when the window is made
 //!   attached.rs         the memory of dynamic windows: MPI_Win_attach, detach
 //!   placement.rs        from rank, displacement and datatype to a TargetAddress (target_address.rs)
 //!   regions.rs          a TargetAddress for each part of data in several attached regions
-//!   protocol.rs         how puts and gets reach memory: mapped, system, adapter, target-assisted
+//!   protocol.rs         protocols of puts and gets: mapped, system, adapter, target-assisted
 //! ```
 //! Contract: tells where memory is and how it is reached, and moves no data. The answers for a rank's part never change.
 
@@ -29,7 +29,7 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Region, Sge};
 
-/// One rank's part of the window.
+/// Part of one rank in the window.
 struct ByRank {
     exposed: ExposedWindow,
     /// Agent that updates words of the part.

@@ -303,7 +303,7 @@ impl<F: Fabric> Window<F> {
     }
 
     /// Waits until the operations issued to a rank are over at both sides (MPI_Win_flush). MPI_Win_flush_local
-    /// would need only local completion, but there is no way to learn of local completion alone.
+    /// would need only local completion, but there is no way to learn of it separately.
     pub async fn flush(&self, rank: usize) -> Result<(), Error> {
         self.locks.may_flush(rank)?;
         self.access.drain(rank).await

@@ -7,7 +7,7 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// Sets bit `i`; false if it was set.
+    /// Sets bit `i`. Returns false if it was set already.
     pub fn set(&mut self, i: u32) -> bool {
         let word = match i / 64 {
             0 => &mut self.first,

@@ -5,7 +5,7 @@
 //!              | segment (24) | magic (8), then up to `unit` bytes of payload
 //!   message    kind (8) | segment (24) | sender's place (32)  |  context (64)  |  number (64)
 //! ```
-//! A repair is a message whose payload is the datagram, or the datagram once more, marked as a repair.
+//! A repair is either a message whose payload is the datagram, or the datagram multicast again, marked as a repair.
 
 use std::ops::RangeInclusive;
 use weft_fabric::Head;
@@ -95,7 +95,7 @@ impl Title {
 pub enum DatagramKind {
     /// Question: segments of a number are missing. The payload is a mask of them, beginning at the segment in the head.
     Nak = 0x40,
-    /// A datagram, as it was sent before.
+    /// Repair: a datagram, as it was sent before.
     Repair = 0x41,
     /// Acknowledgement: all numbers below this one are over at the sender.
     Ack = 0x42,

@@ -35,7 +35,7 @@ pub struct GroupState {
 }
 
 impl MulticastGroup {
-    /// A message's head, from this member.
+    /// Returns the head of a message from this member.
     fn word(&self, kind: DatagramKind, segment: u32, number: u64) -> HeadWord {
         HeadWord { kind, segment, place: self.me as u32, context: self.context, number }
     }

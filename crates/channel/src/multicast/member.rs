@@ -29,7 +29,7 @@ pub trait ProgressHost {
 pub enum ReleaseMode {
     /// By a later [`MulticastMember::heard`]: the caller ensures that it follows soon.
     Heard,
-    /// By acknowledgements; the window bounds how far the root may be ahead.
+    /// By acknowledgements; the window bounds the number of multicasts that the root may be ahead.
     Acknowledged,
     /// By an acknowledgement of this multicast from each other member, for which [`MulticastMember::send`] waits. Members do not
     /// ask: the root repeats a multicast that is not acknowledged in time.
@@ -89,17 +89,17 @@ impl<H: ProgressHost> MulticastMember<H> {
         Ok(MulticastMember { host: host.clone(), group })
     }
 
-    /// Largest payload of one datagram, in bytes.
+    /// Returns the maximum payload of one datagram, in bytes.
     pub fn unit(&self) -> usize {
         self.group.unit as usize
     }
 
-    /// Number of members.
+    /// Returns the number of members.
     pub fn size(&self) -> usize {
         self.group.members.len()
     }
 
-    /// Own place.
+    /// Returns the own place.
     pub fn place(&self) -> usize {
         self.group.me
     }

@@ -98,7 +98,7 @@ pub enum DatagramOutcome {
 
 #[derive(Default)]
 pub struct DatagramReceives {
-    /// The next number that is given out.
+    /// The next number to give out.
     next: u64,
     /// Numbers given out and not over, in ascending order.
     open: Vec<u64>,
@@ -210,7 +210,7 @@ impl DatagramReceives {
         DatagramOutcome::Stored
     }
 
-    /// Bytes of the store that this group holds.
+    /// Returns the bytes of the store that this group holds.
     pub fn stored_bytes(&self) -> usize {
         self.stored.iter().map(|stored| stored.data.len()).sum()
     }

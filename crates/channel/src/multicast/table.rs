@@ -53,9 +53,9 @@ impl Default for MulticastLimits {
 pub struct MulticastCounts {
     /// Multicasts that this process sent as a root.
     pub sent: u64,
-    /// Datagrams of those multicasts, each once, without repairs.
+    /// Datagrams of the multicasts sent, each once, without repairs.
     pub datagrams_sent: u64,
-    /// Datagrams that arrived, in whatever state. Repairs by message are not among them.
+    /// Datagrams that arrived, including dropped ones, without repairs by message.
     pub datagrams: u64,
     /// Questions for datagrams that have not arrived in time (they may be lost, or not sent yet).
     pub naks_sent: u64,

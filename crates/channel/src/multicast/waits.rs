@@ -25,7 +25,7 @@ impl Awaited {
     }
 }
 
-/// The longest wait of late that ended without a reminder.
+/// The longest recent wait that ended without a reminder.
 #[derive(Default)]
 pub struct LongestWait(Duration);
 

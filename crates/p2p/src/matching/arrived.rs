@@ -6,7 +6,7 @@ use crate::envelope::{MatchingContext, MessageKind, ReceiveSource, Tag};
 use crate::slab::{NONE, Slab};
 use weft_fabric::{Key, RemoteAddr};
 
-/// Maximum number of messages that a search examines one by one. A search for a deeper message uses chains.
+/// Number of messages that a search examines first, one by one. Once searches often go deeper, they use chains.
 const FEW: usize = 16;
 
 /// Multiple of the number of messages. Chains are made once fruitless examinations exceed it.

@@ -128,7 +128,7 @@ impl CancelWords {
         Ok(())
     }
 
-    /// Forgets a process of another job.
+    /// Forgets a process of another job, and its words.
     pub fn forget(&mut self, peer: usize) {
         self.known.remove(&peer);
     }

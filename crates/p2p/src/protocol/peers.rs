@@ -19,7 +19,7 @@ pub struct MessagePeer {
     pub eager: u32,
     /// Number of the peer's table of choices.
     table: u32,
-    /// Largest piece of a pushed payload, in bytes.
+    /// Maximum length of a piece of a payload, in bytes.
     pub piece: u32,
     /// True if processors copy to and from memory that the peer allocates: payloads may be staged.
     pub near: bool,

@@ -1,11 +1,11 @@
 //! A payload that is read over several rails at once ([`weft_channel::rails`]).
 //!
 //! ```text
-//!   offer ─► fragment on rail 0 ─► ┐ each with a counter of its own, whose time says how fast its rail is
+//!   offer ─► fragment on rail 0 ─► ┐ each with a counter of its own, whose time measures the speed of its rail
 //!            fragment on rail 1 ─► ┴─► all over: the request's own counter, as after one read
 //! ```
-//! Chosen for payloads from [`weft_channel::rails::Thresholds::rendezvous`] on, where a fabric has several rails to a
-//! peer. Cost: one read a rail and 64 KiB. Source: Vishnu et al. 2005, section 3.1.
+//! Chosen for payloads from [`weft_channel::rails::Thresholds::rendezvous`] on, if a fabric has several rails to a
+//! peer. Cost: one read per rail and 64 KiB. Source: Vishnu et al. 2005, section 3.1.
 
 use super::operations::Operations;
 use super::transfers::Transfers;

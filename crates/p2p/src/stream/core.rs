@@ -190,7 +190,7 @@ impl StreamCore {
         while i < self.active.len() {
             let receive = self.active[i];
             moved |= self.drain(fabric, receive);
-            // A receive that is over has left the list.
+            // If a receive is over, it has left the list.
             i += usize::from(self.active.get(i) == Some(&receive));
         }
         self.feed(fabric);

@@ -1,10 +1,10 @@
 //! Accumulates (MPI 5.0, section 12.3.4): each element is updated atomically.
 //!
 //! ```text
-//!   single     one word: the processor updates it at once                      (one node, memory of the fabric)
-//!   whole      else: one exclusion for all of it, and a vectorised reduction   (the same: [`crate::locks`])
+//!   single     one word: the processor updates it atomically                  (one node, memory of the fabric)
+//!   whole      else: one exclusion, and a vectorised reduction                (the same: [`crate::locks`])
 //!   adapters   adapters do, integers of 8 bytes: [`super::adapter_atomics`]            (between nodes, memory of the fabric)
-//!   alone      reduced without regard to others                                (the lock is held exclusively)
+//!   alone      reduced without exclusion                                       (the lock is held exclusively)
 //!   guarded    the rank's guard is taken, the data read, reduced, written back, the guard given back
 //!   target-assisted  as whole or guarded, by the rank's own process
 //! ```

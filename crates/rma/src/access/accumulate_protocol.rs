@@ -2,9 +2,9 @@
 //! [`crate::memory::protocol`].
 //!
 //! ```text
-//!   the rank's own process alone reaches them: target-assisted
+//!   only the rank's own process reaches them: target-assisted
 //!   adapters update the window's words, and it is one of theirs: adapters
-//!   an exclusive lock is held: alone, as if there were no others
+//!   an exclusive lock is held: alone, without exclusion
 //!   processors see them: one word: single ── else whole                   both exclude each other (exclusion.rs)
 //!   else guarded
 //! ```

@@ -1,4 +1,4 @@
-//! Operations in flight: issued to the fabric and perhaps not over, by rank, and their completion.
+//! Operations in flight: issued to the fabric and perhaps still under way, by rank, and their completion.
 //!
 //! ```text
 //!   issued ── needs nothing afterwards ──▶ counted by the rank's one counter
@@ -33,7 +33,7 @@ impl Issued {
     }
 }
 
-/// An issued operation that may not be over.
+/// An issued operation that may still be under way.
 pub struct IssuedOperation {
     /// The operation is over when each of these counters has its value. If there are none: when all operations are over that
     /// were posted to the rank without a counter of their own.
@@ -54,7 +54,7 @@ struct ByRank {
     settled: Cell<u64>,
     /// True if the rank is in the list of ranks with operations under way.
     touched: Cell<bool>,
-    /// Rails of puts that may not be over (a bit each), and whether gets may not be over.
+    /// Rails of puts that may still be under way (a bit each), and whether gets may still be under way.
     rails: Cell<u16>,
     reads: Cell<bool>,
 }
@@ -155,12 +155,12 @@ impl<F: Fabric> WindowFlights<F> {
         rails.set(rails.get() | 1u16.checked_shl(rail as u32).unwrap_or(1 << most));
     }
 
-    /// Returns the rails of puts, and whether there are gets, among the operations that may not be over.
+    /// Returns the rails of puts, and whether there are gets, among the operations that may still be under way.
     pub fn rails(&self, rank: usize) -> (u16, bool) {
         (self.ranks[rank].rails.get(), self.ranks[rank].reads.get())
     }
 
-    /// Notes whether a get to a rank may not be over.
+    /// Notes whether gets to a rank may still be under way.
     pub fn set_reads(&self, rank: usize, reads: bool) {
         self.ranks[rank].reads.set(reads);
     }

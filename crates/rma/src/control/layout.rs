@@ -23,9 +23,9 @@ pub const RAILS: usize = 8;
 /// One of the two ticket locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TicketLockKind {
-    /// MPI_Win_lock.
+    /// The lock of MPI_Win_lock.
     Window = 0,
-    /// Accumulates.
+    /// The guard of accumulates.
     Guard = 1,
 }
 

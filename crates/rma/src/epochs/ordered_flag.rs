@@ -5,7 +5,7 @@
 //!   acknowledged   rail 0  data ──▶ ◀── ack            flag ──▶     one flag, once all is acknowledged
 //!                  rail 1  data ──▶ ◀── ack
 //!   used           rail 0  data ──▶ flag: rails = {1} ──▶           a flag behind the data of each rail that has some;
-//!                  rail 1  data ──▶ flag ──▶                        the first says which others there are
+//!                  rail 1  data ──▶ flag ──▶                        the first names the other rails
 //!   every          the same on all rails, whether they have data or not: the document's way
 //! ```
 //! Time until the target knows: one latency for `used` and `every`, three for `acknowledged`. Cost: one flag per rail. Reads

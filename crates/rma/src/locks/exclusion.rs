@@ -1,8 +1,8 @@
 //! Exclusion of accumulates where processors see the memory: one exclusion per operation, or none for a single word.
 //!
 //! ```text
-//!   single   one element that is a word:  announce ── nobody holds? ── the processor updates it at once ── recall
-//!   whole    anything else:               hold ── nobody has announced? ── read, reduce, write ── give back
+//!   single   one element that is a word:  announce ── no holder? ── the processor updates it atomically ── recall
+//!   whole    anything else:               hold ── no announcement? ── read, reduce, write ── give back
 //!
 //!   the target's line    | holder | first to wait | bits of origins that have ever announced |
 //!   each origin's line   | target + 1 while it is at a single element of that target |
@@ -13,10 +13,10 @@
 //! - An origin that announces looks for a holder afterwards; a holder looks for announcements afterwards; all sequentially
 //!   consistent. So if two meet, one of them sees the other: the single update gives way, the whole update waits. The bit of an
 //!   origin is set before its first announcement, so a holder that sees no bit need not look at that origin's line.
-//! - An origin that finds a holder waits in the queue of the target's guard ([`super::ticket_lock`]), asleep. The first of the
-//!   queue notes itself beside the holder, which looks there after giving back, and rings it. Other origins may take the
-//!   exclusion in between, because a waiter that sleeps or is descheduled must not hold up running ones; but they may
-//!   not once the first has tried [`PATIENCE`] times.
+//! - An origin that finds a holder waits in the queue of the target's guard ([`super::ticket_lock`]), asleep. The first of
+//!   the queue notes itself next to the holder's word; the holder looks there after giving back, and rings it. Other
+//!   origins may take the exclusion in between, because a waiter that sleeps or is descheduled must not hold up running
+//!   ones. They may no longer do so once the first has tried [`PATIENCE`] times.
 //!
 //! Cost: a single update needs an exchange of its own line apart from the update itself, and lines that are only read; a whole
 //! update needs a compare-and-swap and an exchange of the target's line. A process that is descheduled during a single update
@@ -82,7 +82,7 @@ const PRESSING: u64 = 1 << 32;
 /// Number of tries after which the first waiter sets `PRESSING`.
 pub const PATIENCE: usize = 64;
 
-/// The exclusion of one target, for one origin.
+/// The exclusion of one target, as one origin uses it.
 pub struct TargetExclusion<'w, W> {
     /// The line of [`WORDS`] words of the target.
     pub line: &'w [W],

@@ -8,8 +8,8 @@
 //!   read    may enter shared          exclusive t:  waits for write = t
 //!   write   may enter exclusive       release:      write + 1; an exclusive one read + 1 with it
 //!
-//!   slots[t mod n]   0, or who waits with ticket t: registered by the waiter, taken out at once either by it
-//!                    (it found its turn come) or by whoever brought its turn (and sets its grant flag)
+//!   slots[t mod n]   0, or the waiter with ticket t: registered by the waiter, removed either by the waiter (it finds
+//!                    that its turn has come) or by the releaser that advances the turn (and sets the grant flag)
 //! ```
 //! Read and write are one word, `turns` = read x 2^32 + write, so that one operation advances both. Each is within 2^31 of
 //! any outstanding ticket, so the word is enough to decode them ([`decode`]).

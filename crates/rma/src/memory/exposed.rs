@@ -29,8 +29,8 @@ pub struct ExposedWindow {
 /// Number of words exchanged per rank.
 pub const WORDS: usize = 2 * RemoteAddr::WORDS + 4;
 
-/// Returns the words of a rank that could not allocate its part of `len` bytes, with the class of its error. No [`ExposedWindow`] has
-/// these words.
+/// Returns the words of a rank that could not allocate its part of `len` bytes, with the class of its error. No
+/// [`ExposedWindow`] has these words.
 pub fn nothing(len: usize, class: i32) -> [u64; WORDS] {
     let mut words = [u64::MAX; WORDS];
     words[0] = len as u64;

@@ -24,7 +24,7 @@ const WANT: Want = Want {
     tag: Some(5),
 };
 
-/// All parts, without an endpoint around them.
+/// All parts, without an endpoint.
 struct Parts {
     transport: Transport<Shm>,
     operations: Operations,

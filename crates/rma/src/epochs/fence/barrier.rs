@@ -1,7 +1,7 @@
 //! Fence-1S-Barrier: like Fence-1S, but a barrier starts the next epoch.
 //!
 //! ```text
-//!   own operations over ── "over" to each other rank ── until each has said so ── barrier
+//!   own operations over ── "over" to each other rank ── until heard from each ── barrier
 //! ```
 //! Cost: n - 1 flags from every rank, and a barrier. Source: Santhanaraman et al. 2009, "Fence-Imm Opt Design". Chosen by
 //! name only.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   put: write with the immediate of the target's window and the epoch's parity ── an arrival at the target
-//!   fence: writes to each rank ── added up ── until so many have arrived ── barrier
+//!   fence: writes to each rank ── summed up ── until that number has arrived ── barrier
 //! ```
 //! There are two immediates, by parity: a rank that is one epoch ahead is counted separately. The fabric holds back writes for
 //! which the target has no receive posted (credits). Gets are over when their data are here. Cost: an

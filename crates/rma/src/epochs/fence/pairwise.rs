@@ -2,8 +2,8 @@
 //! the next epoch may begin.
 //!
 //! ```text
-//!   own operations over ── "over" to each other rank ── until each has said so
-//!                       ── "ready" to each other rank ── until each has said so
+//!   own operations over ── "over" to each other rank ── until heard from each
+//!                       ── "ready" to each other rank ── until heard from each
 //! ```
 //! Cost: 2 (n - 1) flags from every rank, even to ranks that it does not access. Source: Santhanaraman et al. 2009,
 //! "Fence-Imm Naive Design". Chosen only by name.

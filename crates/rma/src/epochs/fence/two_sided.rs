@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   put, get, accumulate: queued
-//!   fence: ranks that it has operations for ── added up ── so many will send to me
-//!          requests to each of them, the last one says so; others' requests carried out, until so many last ones
+//!   fence: targets of each rank ── summed up ── number of origins that will send to this rank
+//!          requests to each target, the last one marked; requests of origins carried out, until each origin's last
 //! ```
 //! The first fence does nothing. Cost: an allreduce of 4 n bytes (beyond 512 ranks a reduce-scatter), one request per
 //! operation. No flags and no barrier, but nothing moves while the program computes. Source: Santhanaraman et al.
