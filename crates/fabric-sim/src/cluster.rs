@@ -1,5 +1,5 @@
-//! A cluster that is driven by hand: what [`crate::run()`] is made of, and a way to drive ranks that
-//! are no futures (threads that poll, in tests).
+//! A cluster that its caller drives step by step. [`crate::run()`] is built on it, and so are tests that drive ranks that are not
+//! futures (threads that poll).
 
 use crate::host;
 use crate::machine::Machine;
@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// Ranks of a machine in virtual time. Everything happens in calls:
+/// Ranks of a machine in virtual time. Everything happens in calls of these methods:
 ///
 /// ```text
 ///   loop: due()? ──rank──> let that rank go on, until it can only wait; rest()
@@ -27,7 +27,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Errors: [`Stopped::Ranks`], [`Stopped::Death`].
+    /// Builds a cluster in which every rank is due. Errors: [`Stopped::Ranks`], [`Stopped::Death`].
     pub fn new(machine: &Rc<Machine>, options: SimOptions) -> Result<Cluster, Stopped> {
         let most = machine.nodes.0.saturating_mul(machine.ranks_per_node.0);
         if options.ranks == 0 || options.ranks > most {
@@ -48,24 +48,24 @@ impl Cluster {
         Ok(Cluster { state, limit })
     }
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.state.borrow().ranks.len()
     }
 
-    /// The fabric of one rank.
+    /// Returns the fabric of `rank`.
     pub fn rank(&self, rank: usize) -> Sim {
         Sim::new(&self.state, rank)
     }
 
-    /// The next rank that has something to see at the present time (at the start: every rank), with
-    /// its clock set. All that is due now has happened before anybody looks.
+    /// Returns the next rank that has something to see at the present time (at the start: every rank), with its clock set. All
+    /// events that are due now are handled first.
     #[inline]
     pub fn due(&self) -> Option<usize> {
         self.due_hosted().map(|(rank, _)| rank)
     }
 
-    /// The same, and whether the rank has threads.
+    /// Returns the same as [`due`](Self::due), with true if the rank has threads.
     #[inline]
     pub(crate) fn due_hosted(&self) -> Option<(usize, bool)> {
         let state = &mut *self.state.borrow_mut();
@@ -76,20 +76,19 @@ impl Cluster {
         state.next_ready()
     }
 
-    /// Handles the next event, which may let global time pass. False: there is none before
-    /// [`SimOptions::limit`].
+    /// Handles the next event, which may let global time pass. Returns false if no event is left before [`SimOptions::limit`].
     #[inline]
     pub fn advance(&self) -> bool {
         self.state.borrow_mut().step(self.limit)
     }
 
-    /// `rank` has had its turn and waits.
+    /// Records that `rank` has had its turn and waits.
     #[inline]
     pub fn rest(&self, rank: usize) {
         self.state.borrow_mut().rest(rank);
     }
 
-    /// Gives a turn to the program of a rank that is due.
+    /// Gives a turn to the program of a rank that is due. The `bool` is true if the rank has threads.
     pub(crate) fn poll<P: Future>(
         &self,
         (rank, hosted): (usize, bool),
@@ -104,8 +103,8 @@ impl Cluster {
         polled
     }
 
-    /// Why nobody can go on, when [`Cluster::advance`] has said so, and the first rank that waits.
-    /// `left`: who is not through, in ascending order. `None`: they are all dead.
+    /// Returns the reason why no rank can go on, and the first rank that waits, after [`Cluster::advance`] returned false.
+    /// `left`: the ranks that have not ended, in ascending order. `None`: all of these ranks are dead.
     pub(crate) fn stopped(&self, left: impl Iterator<Item = usize>) -> Option<(usize, Stopped)> {
         let state = &*self.state.borrow();
         let waiting: Vec<usize> = left.filter(|&rank| !state.ranks[rank].dead).collect();
@@ -117,24 +116,24 @@ impl Cluster {
         Some((first, stopped))
     }
 
-    /// Local time of a rank.
+    /// Returns the local time of `rank`.
     pub fn clock(&self, rank: usize) -> Picoseconds {
         self.state.borrow().ranks[rank].clock
     }
 
-    /// The clock of a rank that polls follows global time.
+    /// Moves the clock of a rank that polls up to global time.
     pub fn follow(&self, rank: usize) {
         let state = &mut *self.state.borrow_mut();
         let clock = &mut state.ranks[rank].clock;
         *clock = state.now.max(*clock);
     }
 
-    /// Global time.
+    /// Returns global time.
     pub fn now(&self) -> Picoseconds {
         self.state.borrow().now
     }
 
-    /// What has happened so far.
+    /// Returns the counts of the run so far.
     pub fn counts(&self) -> RunCounts {
         self.state.borrow().counts
     }

@@ -1,10 +1,9 @@
-//! What dies, and who hears of it.
+//! Deaths of ranks and of ports, and how the other ranks learn of them.
 //!
-//! A rank that dies does nothing more, and after [`crate::SimOptions::detection`] the waits of all others end. A
-//! port that dies takes what is under way through it along: each operation is sent again through
-//! another rail, once that has been noticed; messages of a pair stay in order meanwhile, because the
-//! receiver takes them by their numbers. Where two nodes have no rail in common any more, their
-//! ranks are lost to each other.
+//! A rank that dies does nothing more, and after [`crate::SimOptions::detection`] the waits of all other ranks end. A port that
+//! dies loses the operations under way through it. Once the loss has been noticed, each of these operations is sent again through
+//! another rail. Messages of a pair stay in order meanwhile, because the receiver takes them by their numbers. If two nodes have
+//! no rail in common any more, their ranks are lost to each other.
 
 use crate::in_flight::FlightAction;
 use crate::in_flight::SimFlight;
@@ -16,7 +15,7 @@ use weft_fabric::Fault;
 impl WorldState {
     // ---- messages in their turn ---------------------------------------------------------------
 
-    /// A message has been sent for the first time.
+    /// Numbers a message that is sent for the first time.
     #[inline]
     pub fn number(&mut self, flight: Option<u32>) {
         let (Some(turns), Some(flight)) = (&mut self.turns, flight) else { return };
@@ -26,7 +25,7 @@ impl WorldState {
         pair.sent += 1;
     }
 
-    /// A message has arrived: it enters the inbox, after those before it.
+    /// Puts a message that has arrived into the inbox, after those that were sent before it.
     #[inline]
     pub fn deliver_in_turn(&mut self, flight: u32) {
         if self.turns.is_none() {
@@ -46,7 +45,7 @@ impl WorldState {
         due.into_iter().for_each(|flight| self.deliver(flight));
     }
 
-    /// The rail under a flight has died: it goes again on another, once that is noticed.
+    /// Sends a flight again through another rail, after the time of detection: its rail has died.
     pub fn repeat(&mut self, flight: u32) {
         let SimFlight { from, to, bytes, .. } = self.flights[flight];
         let number = self.turns.as_mut().and_then(|turns| turns.numbers.remove(&flight));
@@ -81,14 +80,14 @@ impl WorldState {
         }
     }
 
-    /// Everybody learns that `rank` is gone.
+    /// Fails the waits of every rank, because `rank` is gone.
     pub fn announce(&mut self, rank: usize) {
         for other in 0..self.ranks.len() {
             self.fail(other, Fault::lost(rank));
         }
     }
 
-    /// `from` has found no way to `to`: both learn it.
+    /// Tells `from` and `to` that no rail connects them any more.
     #[cold]
     pub fn part(&mut self, from: usize, to: usize, at: Picoseconds) {
         let at = at + self.options.detection.0;
@@ -96,7 +95,7 @@ impl WorldState {
         self.post(at, from, to, FlightAction::Parted { peer: from });
     }
 
-    /// A node has no rail any more: those on it lose those elsewhere, and the other way round.
+    /// Handles the loss of a node's last rail: its ranks lose the ranks of other nodes, and the reverse.
     fn cut_off(&mut self, node: usize) {
         let ranks = 0..self.ranks.len();
         let inside = ranks.clone().find(|&r| self.node(r) == node);
@@ -109,19 +108,19 @@ impl WorldState {
         }
     }
 
-    /// What one rank sends can reach another.
+    /// Returns true if messages from one rank can reach another.
     pub fn is_connected(&self, from: usize, to: usize) -> bool {
         let (a, b) = (self.node(from), self.node(to));
         a == b || self.network.rail(a, b).is_some()
     }
 
-    /// Whether a rail connects two ranks.
+    /// Returns true if `rail` connects two ranks.
     pub fn rail_works(&self, rail: usize, from: usize, to: usize) -> bool {
         let works = |rank| self.network.works(self.node(rank), rail);
         self.node(from) == self.node(to) || works(from) && works(to)
     }
 
-    /// `rank` was dead at `time`: it had only run ahead of global time.
+    /// Returns true if `rank` died before `time`, which it reached only by running ahead of global time.
     #[inline]
     pub fn outlived(&self, rank: usize, time: Picoseconds) -> bool {
         let died = |&(at, death): &(Picoseconds, Death)| death == Death::Rank(rank) && at < time;

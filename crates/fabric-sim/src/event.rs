@@ -1,4 +1,4 @@
-//! What happens when a flight is due: messages enter inboxes, writes are placed, counters advance.
+//! Effects of a flight that is due: messages enter inboxes, writes are placed, counters advance.
 
 use crate::in_flight::{FlightAction, FlightPayload, NO_RAIL, NONE, SimFlight, Then};
 use crate::threads::RankArrival;
@@ -16,7 +16,7 @@ impl WorldState {
         }
     }
 
-    /// What is due happens.
+    /// Carries out the flight `number`, which is due.
     pub fn apply(&mut self, number: u32) {
         let SimFlight { from, to, bytes, sent, rail, .. } = self.flights[number];
         let (from, to) = (from as usize, to as usize);
@@ -48,7 +48,7 @@ impl WorldState {
             FlightAction::ReadRequest { dst, src, done } => {
                 let latency = self.prices.read.latency;
                 let back = FlightAction::ReadReply { dst, src, done };
-                // The answer takes the way of the question.
+                // The answer takes the same rail as the request.
                 let rail = (rail != NO_RAIL).then_some(rail as usize);
                 let (len, latency) = (dst.len(), latency - latency / 2);
                 self.launch_over(rail, self.now, to, from, len, latency, back);
@@ -98,7 +98,7 @@ impl WorldState {
         }
     }
 
-    /// A message enters its inbox.
+    /// Puts a message into the inbox of its receiver.
     pub fn deliver(&mut self, number: u32) {
         let SimFlight { from, to, .. } = self.flights[number];
         if let FlightAction::Message { payload, done, .. } = &mut self.flights[number].action
@@ -122,7 +122,7 @@ impl WorldState {
         self.wake(to as usize, RankArrival::Message(number));
     }
 
-    /// Takes the first message from `from`, or from anybody, out of the inbox of `rank`.
+    /// Takes the first message from `from`, or from any rank, out of the inbox of `rank`.
     #[inline]
     pub fn take_message(&mut self, rank: usize, from: Option<usize>) -> Option<u32> {
         let mut before = NONE;
@@ -145,7 +145,7 @@ impl WorldState {
         None
     }
 
-    /// All waits of `rank` end with `fault`.
+    /// Ends all waits of `rank` with `fault`.
     pub fn fail(&mut self, rank: usize, fault: Fault) {
         self.rest[rank].fault.get_or_insert(fault);
         self.ranks[rank].failed = true;

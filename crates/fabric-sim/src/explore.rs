@@ -8,9 +8,8 @@
 //!   // seed 417: rank 3: the sum is 7, not 10, at 12.345 us (also with delays of at most 3.125 us
 //!   // instead of 100 us); replay: WEFT_SIM_SEED=417
 //! ```
-//! Each seed has delays, losses and an order of ranks of its own ([`Chaos`]). A schedule is wrong if
-//! a rank returns an error or panics, if ranks return different values, if nobody can go on, or if
-//! virtual time reaches its limit.
+//! Each seed has its own delays, losses and order of ranks ([`Chaos`]). A schedule is wrong if a rank returns an error or panics,
+//! if ranks return different values, if no rank can go on, or if virtual time reaches its limit.
 
 use crate::cluster::Cluster;
 use crate::host;
@@ -27,16 +26,16 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Virtual time of one run, where [`SimOptions::limit`] sets none: 100 ms.
+/// Maximum virtual time of one run if [`SimOptions::limit`] sets none: 100 ms.
 const LIMIT: Picoseconds = 100_000 * MICROSECOND;
 
-/// Delays are not made smaller than this: 1 ns.
+/// Minimum delay to which a search shrinks delays: 1 ns.
 const LEAST_DELAY: Time = Time(1000);
 
-/// The seed to run alone.
+/// Name of the environment variable with the only seed to run.
 const SEED: &str = "WEFT_SIM_SEED";
 
-/// No schedule was wrong.
+/// Result of an exploration in which no schedule was wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Explored {
     /// Seeds that were run.
@@ -52,15 +51,15 @@ pub enum WrongReason {
     Failed(String),
     /// The rank panicked, with this text.
     Panicked(String),
-    /// The rank waits, among others.
+    /// The rank waits; other ranks may wait, too.
     Stopped(Stopped),
-    /// The rank returned one value, and the first rank another.
+    /// The rank and the first rank returned different values.
     Disagrees {
-        /// What the rank returned, as `{:?}` prints it.
+        /// Value that the rank returned, as `{:?}` prints it.
         value: String,
         /// The first rank that has not died.
         first: usize,
-        /// What that rank returned, as `{:?}` prints it.
+        /// Value that the first rank returned, as `{:?}` prints it.
         other: String,
     },
 }
@@ -68,24 +67,24 @@ pub enum WrongReason {
 /// A wrong schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongSchedule {
-    /// The rank that failed or differs; where nobody can go on, the first that waits.
+    /// The rank that failed or differs. If no rank can go on: the first rank that waits.
     pub rank: usize,
-    /// What was wrong with it.
+    /// The reason why the schedule is wrong.
     pub reason: WrongReason,
-    /// Virtual time in picoseconds: the rank's own clock where it failed, else that of the cluster.
+    /// Virtual time in picoseconds: the rank's own clock if the rank failed, else the clock of the cluster.
     pub at: Picoseconds,
 }
 
 /// The first seed whose schedule is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongSeed {
-    /// What to set `WEFT_SIM_SEED` to, to see it again.
+    /// Value of `WEFT_SIM_SEED` that shows the failure again.
     pub seed: u64,
-    /// The error that its schedule has shown.
+    /// The error that the seed's schedule has shown.
     pub failure: WrongSchedule,
     /// Longest delay of the run ([`Chaos::most`]).
     pub most: Time,
-    /// The smallest such bound, found by halving down to about 1 ns, under which the seed still fails.
+    /// Smallest maximum delay, found by halving down to about 1 ns, under which the seed still fails.
     pub least: Time,
 }
 
@@ -121,15 +120,16 @@ impl std::error::Error for WrongSeed {}
 
 /// Runs `program` as every rank for each of `seeds`, and stops at the first wrong schedule.
 ///
-/// `options` give ranks, deaths and the rest; where they have no chaos, it is [`Chaos::rough`]. The
-/// environment variable `WEFT_SIM_SEED` replaces `seeds` by one seed: it replays what was found.
+/// `options` give ranks, deaths and the rest. If they have no chaos, it is [`Chaos::rough`]. The environment variable
+/// `WEFT_SIM_SEED` replaces `seeds` by one seed, to replay a failure.
 ///
-/// A program that polls memory must let time pass in each turn: [`weft_fabric::FabricExt::charge`],
-/// then [`Sim::catch_up`]. Memory of its operations must outlive them in every schedule, also in the
-/// wrong ones: that of [`weft_fabric::Fabric::allocate`] does.
+/// A program that polls memory must let time pass in each turn: [`weft_fabric::FabricExt::charge`], then [`Sim::catch_up`].
+/// Memory of its operations must outlive them in every schedule, also in wrong ones. Memory of [`weft_fabric::Fabric::allocate`]
+/// does.
 ///
 /// # Panics
-/// If `WEFT_SIM_SEED` is no number, if the machine cannot hold the ranks, or if what dies is not there.
+/// If `WEFT_SIM_SEED` is not a number, if the machine cannot hold the ranks, or if a rank, node or rail that is to die does not
+/// exist.
 pub fn explore<T, P>(
     machine: &Rc<Machine>,
     options: SimOptions,
@@ -174,7 +174,7 @@ where
     Ok(explored)
 }
 
-/// One schedule: how many events it had.
+/// Runs one schedule and returns its number of events.
 fn once<T, P>(
     machine: &Rc<Machine>,
     options: SimOptions,
@@ -186,7 +186,7 @@ where
 {
     let size = options.ranks;
     let cluster = Cluster::new(machine, options).unwrap_or_else(|stopped| panic!("{stopped}"));
-    // Programs end before the cluster whose memory they name.
+    // Drops programs before the cluster: they use its memory.
     let mut programs: Vec<Option<Pin<Box<P>>>> =
         (0..size).map(|rank| Some(Box::pin(program(cluster.rank(rank))))).collect();
     let threads = host::Threads(&cluster.state);
@@ -232,7 +232,7 @@ where
     Ok(cluster.counts().events)
 }
 
-/// All ranks that have not died returned the same.
+/// Checks that all ranks that have not died returned the same value.
 fn agree<T: PartialEq + fmt::Debug>(
     results: &[Option<T>],
     at: Picoseconds,

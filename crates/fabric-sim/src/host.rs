@@ -1,6 +1,6 @@
-//! The host of a rank: threads that share its cores, computing that can be interrupted, interrupts
-//! of the adapter, and signals, in virtual time. The Rendezvous document (Kumar et al., OSU
-//! technical report OSU-CISRC-6/08-TR36, 2008) lives from them.
+//! The host of a rank in virtual time: threads that share its cores, computing that can be interrupted, interrupts of the
+//! adapter, and signals. The measurements of the Rendezvous document (Kumar et al., OSU technical report OSU-CISRC-6/08-TR36,
+//! 2008) need them.
 //!
 //! ```text
 //!            main thread            helper
@@ -10,29 +10,26 @@
 //!                        ^ interrupt: sim.sleep_for_event() of the helper ends
 //! ```
 //!
-//! A rank begins with one thread, its program, and costs nothing here until it uses one of the
-//! methods below. Then:
+//! A rank begins with one thread, its program, and pays nothing here until it calls one of the methods below. Then:
 //!
-//! - A thread that waits for the fabric spins: it keeps its core, and sees what arrives after
-//!   `host.poll`. A thread that has said [`Waiting::Sleep`] gives the core back, and is told by an
-//!   interrupt; so is one that sleeps for an [`InterruptEvent`], after `host.interrupt`. An interrupt itself
-//!   takes no processor time; the switches that it leads to do (`scheduler.switch`). What no event
-//!   announces (plain writes, flags that are not waking) does not wake a sleeper.
-//! - [`Sim::compute`] takes so much time of a core, whenever it gets one. A computing thread does
-//!   not look at the fabric. `charge` and the overheads of posts are not interrupted: a thread
-//!   keeps its core until what it has done in one go is over.
-//! - The cores of a rank (`scheduler.cores`) have one queue of ready threads. A thread takes an idle
-//!   core, its last one if it can choose, or else that of the lowest thread below it. The policies
-//!   are those of Linux 2.6: see `threads/policy.rs`.
-//! - A signal runs the thread's handler `host.signal` after it was sent, or when the thread gets a
-//!   core again; it wakes a sleeping thread. One that is sent while one is pending is taken in by
-//!   it, as POSIX has it for standard signals. The handler is a closure: it runs to its end, posts
-//!   and charges, and what it interrupted goes on that much later.
-//! - When a thread has run, those that spin look at what it has done, after `host.poll`; sleeping
-//!   threads are told by a [`Notify`] or not at all.
+//! - A thread that waits for the fabric spins: it keeps its core, and sees an arrival after `host.poll`. A thread that has chosen
+//!   [`Waiting::Sleep`] gives up its core and is woken by an interrupt. A thread that sleeps for an [`InterruptEvent`] is woken
+//!   after `host.interrupt`. An interrupt itself takes no processor time; the switches that it leads to do (`scheduler.switch`).
+//!   A change that no event announces (a plain write, a flag that is not waking) does not wake a sleeper.
+//! - [`Sim::compute`] takes the given time of a core, whenever the thread gets one. A computing thread does not look at the
+//!   fabric. `charge` and the overheads of posts are not interrupted: a thread keeps its core until the work of one poll is over.
+//! - The cores of a rank (`scheduler.cores`) have one queue of ready threads. A thread takes an idle core, preferably its last
+//!   one, or else the core of the thread with the lowest level below its own. The policies are those of Linux 2.6: see
+//!   `threads/policy.rs`.
+//! - A signal runs the thread's handler `host.signal` after it was sent, or when the thread next gets a core. It wakes a sleeping
+//!   thread. A signal that is sent while another is pending is merged with the pending signal, as POSIX prescribes for standard
+//!   signals. The handler is a closure: it runs to its end, posts and charges, and delays the code that it interrupted by that
+//!   time.
+//! - When a thread has run, spinning threads look at its results after `host.poll`. Sleeping threads learn of them only through a
+//!   [`Notify`].
 //!
-//! A thread runs ahead of global time while it is polled. What it tells others by messages, signals
-//! and [`Notify`] is seen on time; a `Cell` that threads share is seen early by what it has charged.
+//! A thread runs ahead of global time while it is polled. Messages, signals and [`Notify`] reach other threads at the right time.
+//! A `Cell` that threads share shows its new value too early, by the time that the writer has charged.
 
 mod helper;
 mod notify;
@@ -54,15 +51,15 @@ use weft_fabric::{Fabric, Head};
 pub struct Thread(usize);
 
 impl Sim {
-    /// Computes for `time` on a core of this rank; others may interrupt it, and it ends that much
-    /// later. [`weft_fabric::Work::Compute`] is the form that nobody interrupts.
+    /// Computes for `time` on a core of this rank. Other threads may interrupt it and delay its end.
+    /// [`weft_fabric::Work::Compute`] is the form that cannot be interrupted.
     pub fn compute(&self, time: Picoseconds) -> Compute {
         Compute { sim: self.clone(), time, thread: None }
     }
 
-    /// Starts a thread of this rank, as of local time. It ends with the rank's program at the
-    /// latest. A higher `priority` goes first; the main thread has 0. Under [`SchedulerPolicy::Dynamic`] it
-    /// is minus the nice value, from -19 to 20.
+    /// Starts a thread of this rank at local time. It ends with the rank's program at the latest. A thread of higher `priority`
+    /// goes first; the main thread has 0. Under [`SchedulerPolicy::Dynamic`] the priority is minus the nice value, from -19 to
+    /// 20.
     ///
     /// [`SchedulerPolicy::Dynamic`]: crate::machine::SchedulerPolicy::Dynamic
     pub fn spawn(&self, priority: i32, future: impl Future<Output = ()> + 'static) -> Thread {
@@ -71,19 +68,19 @@ impl Sim {
         Thread(state.host(self.rank()).spawn(priority, Box::pin(future), clock))
     }
 
-    /// The thread that asks.
+    /// Returns the calling thread.
     pub fn thread(&self) -> Thread {
         Thread(self.state().host(self.rank()).current)
     }
 
-    /// Sets the priority of the thread that asks; its slice begins anew.
+    /// Sets the priority of the calling thread, whose time slice begins anew.
     pub fn set_priority(&self, priority: i32) {
         let state = &mut *self.state();
         let host = state.host(self.rank());
         host.set_priority(host.current, priority);
     }
 
-    /// Says what the thread that asks does while it waits for the fabric.
+    /// Sets the behaviour of the calling thread while it waits for the fabric.
     pub fn set_waiting(&self, waiting: Waiting) {
         self.state().host(self.rank()).me().waiting = waiting;
     }
@@ -94,8 +91,8 @@ impl Sim {
         poll_fn(|_| self.rest(Some(until))).await;
     }
 
-    /// Asks for an interrupt at the next `event` from now on, once. What had arrived before raises
-    /// none: look for it between this and [`Sim::sleep_armed`].
+    /// Asks for one interrupt at the next `event` from now on. Earlier arrivals raise none: look for them between this call and
+    /// [`Sim::sleep_armed`].
     pub async fn arm(&self, event: InterruptEvent) {
         self.state().host(self.rank());
         self.catch_up().await;
@@ -104,7 +101,7 @@ impl Sim {
         (me.armed, me.fired) = (Some(event), None);
     }
 
-    /// Sleeps until the interrupt that [`Sim::arm`] asked for; not at all if nothing is armed.
+    /// Sleeps until the interrupt that [`Sim::arm`] asked for. Returns at once if nothing is armed.
     pub async fn sleep_armed(&self) {
         poll_fn(|_| {
             let (armed, fired) = {
@@ -129,15 +126,14 @@ impl Sim {
         self.sleep_armed().await;
     }
 
-    /// Says which of the messages that reach this rank are solicited, instead of all. It stands for
-    /// the bit that their senders set, and looks at nothing but the head.
+    /// Sets which of the messages to this rank are solicited, instead of all. `solicited` stands for the bit that senders set,
+    /// and sees only the head.
     pub fn solicit(&self, solicited: impl Fn(&Head) -> bool + 'static) {
         let former = self.state().host(self.rank()).solicits.replace(Box::new(solicited));
         drop(former);
     }
 
-    /// What the thread that asks does on a signal, from now on. Signals to a thread without a
-    /// handler stay pending.
+    /// Sets the handler that the calling thread runs on a signal from now on. Signals to a thread without a handler stay pending.
     pub fn on_signal(&self, handler: impl FnMut() + 'static) {
         let former = self.state().host(self.rank()).me().handler.replace(Box::new(handler));
         drop(former);
@@ -152,12 +148,12 @@ impl Sim {
         host.threads[thread.0].signalled(due);
     }
 
-    /// Signals to the thread that asks stay pending from now on.
+    /// Keeps signals to the calling thread pending from now on.
     pub fn block_signals(&self) {
         self.state().host(self.rank()).me().blocked = true;
     }
 
-    /// Signals are delivered again; one that is due has been handled before this returns.
+    /// Lets signals be delivered again. A signal that is due is handled before this returns.
     pub fn unblock_signals(&self) {
         let due = {
             let state = &mut *self.state();
@@ -173,17 +169,17 @@ impl Sim {
         }
     }
 
-    /// An object on which threads of this rank wait for each other.
+    /// Returns an object on which threads of this rank wait for each other.
     pub fn notify(&self) -> Notify {
         Notify::new(self.clone())
     }
 
-    /// What this rank's threads have cost so far.
+    /// Returns the counts of this rank's threads so far.
     pub fn host_counts(&self) -> HostCounts {
         self.state().host_counts(self.rank())
     }
 
-    /// Sleeps until local time `until`, or until woken.
+    /// Sleeps until local time `until`, or until an event wakes the thread.
     fn rest(&self, until: Option<Picoseconds>) -> Poll<()> {
         let state = &mut *self.state();
         let clock = state.clock(self.rank());
@@ -197,12 +193,12 @@ impl Sim {
     }
 }
 
-/// A computation: see [`Sim::compute`]. Two at once in one thread end together, after the sum of
-/// their times.
+/// A computation: see [`Sim::compute`]. Two computations of one thread at the same time end together, after the sum of their
+/// times.
 pub struct Compute {
     sim: Sim,
     time: Picoseconds,
-    /// Who computes, once it has begun.
+    /// The thread that computes, once it has begun.
     thread: Option<usize>,
 }
 

@@ -1,11 +1,11 @@
-//! What is under way: one entry for each operation and each timer, by number.
+//! Operations and timers under way: one numbered entry each.
 
 use crate::units::Picoseconds;
 use weft_fabric::{
     Completion, Counter, GroupId, Head, RemoteAddr, RemoteFlag, Sge, Staging, StagingPool,
 };
 
-/// What a write does after its data has been placed.
+/// Effect of a write after its data has been placed.
 #[derive(Debug, Clone, Copy)]
 pub enum Then {
     Nothing,
@@ -13,25 +13,25 @@ pub enum Then {
     Immediate(u32),
 }
 
-/// What happens when a flight is due.
+/// Effect of a flight when it is due.
 pub enum FlightAction {
     Free,
     /// A message enters the inbox of `to`.
     Message {
         head: Head,
-        /// For the helper of `to`, too.
+        /// True if the message wakes the helper of `to`, too.
         solicited: bool,
         payload: FlightPayload,
         done: Completion,
     },
-    /// All of a write's data that is not placed yet, then the rest.
+    /// The data of a write that is not placed yet, then its end.
     Write {
         src: Sge,
         dst: RemoteAddr,
         then: Then,
         done: Completion,
     },
-    /// Some packets of a write that has more.
+    /// Some packets of a write that has more of them.
     Packets {
         src: Sge,
         dst: RemoteAddr,
@@ -68,11 +68,11 @@ pub enum FlightAction {
     Complete {
         counter: Counter,
     },
-    /// Something dies.
+    /// A rank or a port dies.
     Death(crate::options::Death),
-    /// The others hear of it.
+    /// The other ranks learn of a death.
     Obituary(usize),
-    /// There is no way any more between `to` and `peer`.
+    /// No path connects `to` and `peer` any more.
     Parted {
         peer: usize,
     },
@@ -82,14 +82,14 @@ pub enum FlightAction {
 pub enum FlightPayload {
     /// Sizes only, or nothing.
     None(Sge),
-    /// Taken at the post.
+    /// Copied at the post.
     Copied(Staging),
-    /// Read when it arrives, and kept from then.
+    /// Read when the message arrives, and kept from then on.
     Kept(Sge),
 }
 
 impl FlightPayload {
-    /// Takes `source` now.
+    /// Copies `source` now.
     pub fn copy(source: Sge, pool: &StagingPool) -> FlightPayload {
         if source.is_phantom() {
             return FlightPayload::None(source);
@@ -123,10 +123,10 @@ impl FlightAtomic {
     }
 }
 
-/// No flight.
+/// Number that stands for no flight.
 pub const NONE: u32 = u32::MAX;
 
-/// The rail of a flight that takes none.
+/// Rail of a flight that uses none.
 pub const NO_RAIL: u8 = u8::MAX;
 
 pub struct SimFlight {
@@ -134,13 +134,13 @@ pub struct SimFlight {
     pub from: u32,
     pub to: u32,
     pub rail: u8,
-    /// It waits to leave the sender's port, for its bus.
+    /// True while the flight waits to leave the sender's port, because of the bus.
     pub leaving: bool,
-    /// It has passed the receiver's port.
+    /// True once the flight has passed the receiver's port.
     pub admitted: bool,
-    /// On the wire.
+    /// Number of bytes on the wire.
     pub bytes: usize,
-    /// Of the operation.
+    /// Latency of the operation.
     pub latency: Picoseconds,
     pub sent: Picoseconds,
     /// The next message in an inbox.
@@ -148,7 +148,7 @@ pub struct SimFlight {
 }
 
 impl SimFlight {
-    /// One that takes no rail: within a node, a timer, a datagram.
+    /// Returns a flight that uses no rail: within a node, a timer, a datagram.
     pub fn aside(action: FlightAction, from: usize, sent: Picoseconds) -> SimFlight {
         let from = from as u32;
         SimFlight {
@@ -194,7 +194,7 @@ impl SimFlights {
         self.all[index as usize].action = FlightAction::Free;
     }
 
-    /// Ends a flight; what it did is handed out.
+    /// Ends a flight and returns its action.
     pub fn take(&mut self, index: u32) -> FlightAction {
         self.free.push(index);
         std::mem::replace(&mut self.all[index as usize].action, FlightAction::Free)

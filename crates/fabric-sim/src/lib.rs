@@ -1,5 +1,5 @@
-//! A cluster in virtual time: the very algorithms that run on real fabrics, on machines that we do
-//! not own, deterministically, thousands of ranks in one thread.
+//! A cluster in virtual time: the same algorithms that run on real fabrics, on simulated machines, deterministically, with
+//! thousands of ranks in one thread.
 //!
 //! ```text
 //!   program of rank 0, 1, ...   futures, polled in the order of time            run, cluster
@@ -12,8 +12,8 @@
 //!   Network                     ports and buses, where messages wait            network
 //!   Machine                     a TOML file: latencies, gaps, rates             machine
 //! ```
-//! Arrows point from the upper to the lower: `run` and `explore` know `host` and `sim`, those `post`, `travel`, `event`, `deaths`, those
-//! `world`, and it `threads`, `turns`, `ordered_flag`, `network`, `queue`, `in_flight`, `machine`.
+//! Dependencies point downwards: `run` and `explore` use `host` and `sim`; these use `post`, `travel`, `event` and `deaths`;
+//! these use `world`; and `world` uses `threads`, `turns`, `ordered_flag`, `network`, `queue`, `in_flight` and `machine`.
 
 #![warn(missing_docs)]
 

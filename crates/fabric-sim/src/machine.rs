@@ -1,13 +1,12 @@
-//! What a simulated cluster costs: one machine file, read and checked.
+//! Costs of a simulated cluster: one machine file, read and checked.
 //!
 //! ```text
 //!   rank ── host ──┬── rail 0 ── switch        a write of n bytes, alone on the machine, arrives
 //!                  └── rail 1 ── switch        overhead + latency + n / bandwidth after its post
 //!          bus: shared by the rails on it
 //! ```
-//! Times are microseconds, rates MB/s (10^6 bytes a second), sizes bytes. The model is LogGP
-//! (Alexandrov et al. 1995) with an own latency and overhead for each kind of operation, a gap at
-//! either adapter, and buses that several rails share.
+//! Times are microseconds, rates MB/s (10^6 bytes a second), sizes bytes. The model is LogGP (Alexandrov et al. 1995) with a
+//! latency and an overhead of its own for each kind of operation, a gap at either adapter, and buses that several rails share.
 
 use crate::units::{self, Chance, Count, Rate, Time};
 use serde::Deserialize;
@@ -24,42 +23,42 @@ pub use load::{MachineError, NAMES};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// Short, as given to `weft sim --machine`.
+    /// Short name, as given to `weft sim --machine`.
     pub name: String,
-    /// What it stands for, and whence its numbers.
+    /// Description of the machine that the file stands for, and the source of its numbers.
     pub about: String,
     /// Nodes that the machine has; a simulation may use fewer, not more.
     pub nodes: Count,
     /// Ranks on one node.
     #[serde(default = "one")]
     pub ranks_per_node: Count,
-    /// Its nodes differ in arithmetic: the same operands may give other bits elsewhere.
+    /// True if nodes differ in arithmetic: the same operands may give other bits on another node.
     #[serde(default)]
     pub mixed_arithmetic: bool,
     /// Minimum length, in bytes, of a one-sided operation that the library spreads over all rails; the library's own if missing.
     pub fragment: Option<Count>,
-    /// Messages wait for ports and buses; `false`: everything has the network to itself.
+    /// True if messages wait for ports and buses; `false`: every message has the network to itself.
     #[serde(default = "yes")]
     pub contention: bool,
     /// Processor, memory and operating system of every node.
     pub host: NodeHost,
     /// Paths out of a node, each an adapter port. At least one.
     pub rail: Vec<NetworkPort>,
-    /// What rails share, by name; empty where no bus is narrower than its rails.
+    /// Links that rails share, by name; empty if no bus is narrower than its rails.
     #[serde(default)]
     pub bus: Vec<Bus>,
-    /// Between ranks of one node (and of a rank with itself).
+    /// Path between ranks of one node (and from a rank to itself).
     pub local: Local,
-    /// Datagrams to groups; nothing: the machine has none, and they are refused as unsupported.
+    /// Datagrams to groups. `None`: the machine has none, and they are refused as unsupported.
     pub multicast: Option<DatagramMulticast>,
-    /// What copies between ranks of one node cost, for algorithms that choose by it; nothing: as on a processor that nobody
-    /// has measured.
+    /// Costs of copies between ranks of one node, for algorithms that choose by them. If missing: the costs of a processor that
+    /// has not been measured.
     #[serde(default)]
     pub copies: weft_intranode::CostTable,
     /// How threads of a rank share its processor.
     #[serde(default)]
     pub scheduler: Scheduler,
-    /// What the numbers were fitted to, and which of them are assumed.
+    /// Published values that the numbers were fitted to, and numbers that are assumed.
     #[serde(default)]
     pub evidence: Evidence,
 }
@@ -76,35 +75,35 @@ fn one() -> Count {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeHost {
-    /// A copy by the processor.
+    /// Rate of a copy by the processor.
     pub copy: Rate,
-    /// A reduction, in bytes of one operand.
+    /// Rate of a reduction, in bytes of one operand.
     pub reduce: Rate,
-    /// Before each copy and each reduction.
+    /// Time before each copy and each reduction.
     #[serde(default)]
     pub call: Time,
-    /// From a program's call of a collective operation to the operation's first instruction.
+    /// Time from a program's call of a collective operation to the operation's first instruction.
     #[serde(default)]
     pub entry: Time,
-    /// From a word's change in memory to the program that polls it.
+    /// Time from a word's change in memory to the program that polls the word.
     #[serde(default)]
     pub poll: Time,
-    /// Registration of memory: a call, and each page of 4096 bytes.
+    /// Time of a call that registers memory, without its pages.
     #[serde(default)]
     pub registration: Time,
-    /// What each page of exposed memory adds to the call.
+    /// Time that each page (4096 bytes) of exposed memory adds to the registration.
     #[serde(default)]
     pub registration_page: Time,
-    /// From an adapter's event to the first instruction of who waits for it.
+    /// Time from an adapter's event to the first instruction of the thread that waits for it.
     #[serde(default)]
     pub interrupt: Time,
-    /// From the sending of a signal to its handler, and back.
+    /// Time from the sending of a signal to its handler, and back.
     #[serde(default)]
     pub signal: Time,
-    /// Arithmetic of a program's own kernels on one core, in 10^6 operations a second.
+    /// Rate of a program's own arithmetic on one core, in 10^6 operations a second.
     #[serde(default = "flops")]
     pub flops: Rate,
-    /// A team of threads begins to share a loop, and ends.
+    /// Time for a team of threads to begin and end a shared loop.
     #[serde(default)]
     pub fork: Time,
 }
@@ -119,91 +118,91 @@ fn flops() -> Rate {
 pub struct NetworkPort {
     /// Name of the [`Bus`] that it hangs on, if that is narrower than the rail.
     pub bus: Option<String>,
-    /// Of one direction; traffic out of the port does not slow traffic into it, unless a bus does.
+    /// Rate of one direction. Traffic out of the port does not slow traffic into it, unless a bus does.
     pub bandwidth: Rate,
-    /// Largest packet in bytes: parts of a message beyond it arrive in any order.
+    /// Maximum packet size in bytes. Packets of a longer message arrive in any order.
     pub mtu: Count,
-    /// Largest payload in bytes that travels inside its descriptor.
+    /// Maximum payload in bytes that travels inside its descriptor.
     #[serde(default, deserialize_with = "units::bytes")]
     pub inline: usize,
-    /// The adapter adds this to the latency of a payload that is not inline: it fetches it.
+    /// Time that the adapter adds to the latency of a payload that is not inline, to fetch it.
     #[serde(default)]
     pub fetch: Time,
-    /// Least time between two messages that leave a port.
+    /// Minimum time between two messages that leave a port.
     #[serde(default)]
     pub gap_out: Time,
-    /// Least time between two messages that arrive at a port: the hot spot.
+    /// Minimum time between two messages that arrive at a port: the hot spot.
     #[serde(default)]
     pub gap_in: Time,
-    /// How many messages may arrive at `gap_in`, and what the next ones cost.
+    /// Number of messages that may arrive at `gap_in`, and the cost of further ones.
     pub burst: Option<Burst>,
-    /// Bytes of a packet become visible in ascending order.
+    /// True if bytes of a packet become visible in ascending order.
     #[serde(default)]
     pub in_order: bool,
-    /// A write of an empty payload to another node.
+    /// Cost of a write of an empty payload to another node.
     pub write: Cost,
-    /// A read: `latency` is there and back.
+    /// Cost of a read: `latency` is the round trip.
     pub read: Cost,
-    /// An atomic operation on 8 bytes: `latency` is there and back.
+    /// Cost of an atomic operation on 8 bytes: `latency` is the round trip.
     pub atomic: Cost,
-    /// A message without payload, as far as the receiver's adapter.
+    /// Cost of a message without payload, as far as the receiver's adapter.
     pub send: Cost,
-    /// What the receiver's processor has to do for a message.
+    /// Time of the receiver's processor for a message.
     pub receive: ReceiveCosts,
-    /// A second write posted together with a first (data, then flag): what it adds.
+    /// Cost that a second write adds if it is posted together with a first (data, then flag).
     pub second: Cost,
-    /// A write with an immediate, beyond a write: it takes a descriptor of the receiver.
+    /// Time that a write with an immediate adds to a write: it takes a descriptor of the receiver.
     #[serde(default)]
     pub immediate: Time,
 }
 
-/// A port takes `messages` that arrive together at its `gap_in`; further ones one every `gap`.
+/// Limit of bursts: a port takes `messages` that arrive together at its `gap_in`, and further messages at one per `gap`.
 ///
-/// A leaky bucket: with `full` the time at which the port would have worked off all messages so
-/// far, one that reaches it at `t` is taken at `max(t, full - (messages - 1) * gap)` and sets
-/// `full = max(t, full) + gap`. One sender's rounds, microseconds apart, never fill it.
+/// This is a leaky bucket. Let `full` be the time at which the port would have worked off all messages so far. A message that
+/// reaches the port at `t` is taken at `max(t, full - (messages - 1) * gap)` and sets `full = max(t, full) + gap`. The rounds of
+/// one sender, microseconds apart, never fill it.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Burst {
-    /// How many messages may come at once before the slower pace begins.
+    /// Maximum number of messages that may come together before the slower pace begins.
     pub messages: Count,
     /// Time between messages at that slower pace.
     pub gap: Time,
 }
 
-/// One kind of operation, empty: `overhead` of the processor that posts, then `latency`.
+/// Cost of one kind of operation without payload: `overhead` of the processor that posts, then `latency`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
-    /// How long the processor is busy with the post, and the rank does nothing else.
+    /// Time for which the processor is busy with the post and the rank does nothing else.
     pub overhead: Time,
-    /// From the end of the post to the arrival, while the processor is free again.
+    /// Time from the end of the post to the arrival. The processor is free meanwhile.
     pub latency: Time,
 }
 
-/// The processor's part in receiving a message.
+/// Time of the processor for receiving a message.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiveCosts {
-    /// When it is taken from the adapter: completion, a new descriptor.
+    /// Time to take the message from the adapter: completion and a new descriptor.
     #[serde(default)]
     pub descriptor: Time,
-    /// When its receive is completed: matching and bookkeeping. LogGP's overhead of the receiver.
+    /// Time to complete its receive: matching and bookkeeping. LogGP's overhead of the receiver.
     pub matching: Time,
 }
 
-/// Something that the rails of a node share: a PCI-X bus, an adapter with two ports.
+/// A link that the rails of a node share: a PCI-X bus, an adapter with two ports.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bus {
-    /// What [`NetworkPort::bus`] calls it.
+    /// Name of the bus, for [`NetworkPort::bus`].
     pub name: String,
-    /// Limit of traffic out of the node; at least one of the three limits is given.
+    /// Maximum rate out of the node. At least one of the three limits is given.
     pub out: Option<Rate>,
-    /// Limit of traffic into the node; called `in` in the file.
+    /// Maximum rate into the node; called `in` in the file.
     #[serde(rename = "in")]
     pub into: Option<Rate>,
-    /// Limit of traffic in both directions together, where they take turns.
+    /// Maximum rate of both directions together, if they take turns.
     pub both: Option<Rate>,
 }
 
@@ -211,13 +210,14 @@ pub struct Bus {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Local {
-    /// How long the processor of the rank that posts is busy.
+    /// Time for which the processor of the rank that posts is busy.
     pub overhead: Time,
-    /// From the end of the post until the other rank can see an empty payload.
+    /// Time from the end of the post until the other rank can see an empty payload.
     pub latency: Time,
-    /// How fast payload moves, added to the latency.
+    /// Rate of the payload, whose time is added to the latency.
     pub bandwidth: Rate,
-    /// Atomics of one rank are seen by the others' processors at once, so that algorithms of shared memory serve within a node.
+    /// True if the processors of the other ranks see a rank's atomics at once, so that algorithms of shared memory can be used
+    /// within a node.
     #[serde(default)]
     pub shared: bool,
 }
@@ -226,22 +226,22 @@ pub struct Local {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatagramMulticast {
-    /// How long the sender's processor is busy, however many receive.
+    /// Time for which the sender's processor is busy, for any number of receivers.
     pub overhead: Time,
-    /// From the end of the post to the arrival at a group with one receiver.
+    /// Time from the end of the post to the arrival at a group with one receiver.
     pub latency: Time,
-    /// Added for each receiver beyond the first.
+    /// Time added for each receiver beyond the first.
     #[serde(default)]
     pub member: Time,
-    /// When a datagram is taken from the adapter.
+    /// Time to take a datagram from the adapter.
     #[serde(default)]
     pub receive: Time,
-    /// A receiver misses a datagram.
+    /// Probability that a receiver misses a datagram.
     #[serde(default)]
     pub loss: Chance,
-    /// Largest payload in bytes.
+    /// Maximum payload in bytes.
     pub largest: Count,
-    /// Datagrams that a receiver holds unread; more are lost.
+    /// Maximum number of datagrams that a receiver holds unread; further datagrams are lost.
     #[serde(default = "queue")]
     pub queue: Count,
 }
@@ -254,15 +254,15 @@ fn queue() -> Count {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scheduler {
-    /// Which of the threads that want to run, runs.
+    /// Policy that chooses the next thread to run.
     pub policy: SchedulerPolicy,
-    /// A thread that has run so long gives way to one of its priority.
+    /// Time after which a running thread gives way to a thread of its priority.
     pub slice: Time,
-    /// From one thread to another.
+    /// Time to switch from one thread to another.
     pub switch: Time,
-    /// [`SchedulerPolicy::Dynamic`] prefers a thread that has slept this much in all to one that has not.
+    /// Total sleep after which [`SchedulerPolicy::Dynamic`] prefers a thread most.
     pub history: Time,
-    /// Cores that each rank has for its threads.
+    /// Number of cores that each rank has for its threads.
     pub cores: Count,
 }
 
@@ -277,10 +277,10 @@ impl Default for Scheduler {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SchedulerPolicy {
-    /// SCHED_OTHER: who sleeps much is preferred, after a while.
+    /// SCHED_OTHER: a thread that sleeps much is preferred, after a while.
     Dynamic,
     /// SCHED_FIFO: the highest priority runs until it sleeps.
     Fifo,
-    /// SCHED_RR: the same, with time slices among equals.
+    /// SCHED_RR: as SCHED_FIFO, with time slices among threads of equal priority.
     RoundRobin,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use weft_fabric::block::OwnedBlock;
 use weft_fabric::{Fault, Key, Region, RemoteAddr, Sge};
 
-/// Largest region, in bytes: beyond it the machine has no memory.
+/// Maximum size of a region, in bytes: the machine has no memory beyond it.
 const LARGEST: usize = 1 << 40;
 
 #[repr(align(64))]
@@ -18,25 +18,25 @@ struct Entry {
     rank: u32,
     generation: u32,
     memory: Sge,
-    /// Flags and atomics may be in it.
+    /// True if flags and atomics may be in the region.
     allocated: bool,
     live: bool,
 }
 
-/// All regions of a world. Allocated memory stays until the end, because counters point into it; it
-/// is used again.
+/// All regions of a world. Allocated memory stays until the end, because counters point into it. After a region ends, its block
+/// is used for another.
 #[derive(Default)]
 pub struct WorldMemory {
     entries: Vec<Entry>,
     free: Vec<u32>,
-    /// Idle blocks by their number of lines.
+    /// Idle blocks by their number of cache lines.
     idle: BTreeMap<usize, Vec<OwnedBlock<Line>>>,
     /// Blocks in use, by region.
     used: BTreeMap<u32, OwnedBlock<Line>>,
 }
 
 impl WorldMemory {
-    /// Zeroed memory of `rank`.
+    /// Allocates zeroed memory for `rank`.
     pub fn allocate(&mut self, rank: usize, len: usize) -> Result<Region, Fault> {
         if len > LARGEST {
             const ENOMEM: i32 = 12;
@@ -48,7 +48,8 @@ impl WorldMemory {
             None => OwnedBlock::new(vec![Line { _words: [0; 8] }; lines]),
         };
         let start = block.first().as_ptr();
-        // SAFETY: the block holds `lines` lines, and `WorldMemory` keeps it until the world ends.
+        // SAFETY: `start` is valid for `lines` lines, the length of the block, and `WorldMemory` keeps the block until the world
+        // ends.
         let memory = unsafe {
             std::ptr::write_bytes(start, 0, lines);
             Sge::new(start.cast(), len)
@@ -58,7 +59,7 @@ impl WorldMemory {
         Ok(region)
     }
 
-    /// Names memory of the program.
+    /// Registers memory of the program as a region.
     pub fn expose(&mut self, rank: usize, memory: Sge) -> Region {
         self.enter(rank, memory, false)
     }
@@ -76,7 +77,7 @@ impl WorldMemory {
         Region { local: memory, remote: RemoteAddr::new(key, 0) }
     }
 
-    /// Ends the reach of a region.
+    /// Ends a region: its key is refused from now on.
     pub fn withdraw(&mut self, region: Region) {
         let Key([key, ..]) = region.remote.key;
         let index = key as u32;
@@ -89,7 +90,7 @@ impl WorldMemory {
         self.free.push(index);
     }
 
-    /// The memory of `len` bytes at `at`, which `rank` must own.
+    /// Returns the memory of `len` bytes at `at`, which `rank` must own.
     pub fn find(&self, rank: usize, at: RemoteAddr, len: usize) -> Result<Sge, Fault> {
         let corrupt = |what| Err(Fault::corrupt(rank, what));
         let Key([key, ..]) = at.key;
@@ -107,7 +108,7 @@ impl WorldMemory {
         Ok(entry.memory.part(at.addr as usize, len))
     }
 
-    /// The word at `at`: aligned, and in memory that the fabric allocated.
+    /// Returns the word at `at`, which must be aligned and in memory that the fabric allocated.
     pub fn word(&self, rank: usize, at: RemoteAddr) -> Result<Sge, Fault> {
         let word = self.find(rank, at, 8)?;
         let allocated = self.entries[at.key.0[0] as u32 as usize].allocated;

@@ -1,22 +1,22 @@
-//! Ports and buses: when a message that is posted now leaves, and when one that comes has arrived.
+//! Ports and buses: the times at which messages leave and arrive.
 //!
 //! ```text
 //!   post ──wait for port and bus──> start ── latency + n / bandwidth ──> tail ──wait for port and bus──> arrived
 //! ```
-//! A port carries one message at a time in each direction, for as long as its bytes take and at
-//! least for its gap. Alone on the machine, nothing waits anywhere.
+//! A port carries one message at a time in each direction, for the time of its bytes and at least for its gap. If a message is
+//! alone on the machine, it waits nowhere.
 
 use crate::machine::Machine;
 use crate::units::{Picoseconds, Rate};
 
-/// When something is free again.
+/// Time at which a port or a bus is free again.
 type Free = Picoseconds;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Port {
     out: Free,
     into: Inwards,
-    /// When the messages that have reached it so far will have been worked off.
+    /// Time at which the messages that have reached the port so far will have been worked off.
     full: Free,
     dead: bool,
 }
@@ -28,17 +28,17 @@ struct BusState {
     both: Free,
 }
 
-/// What a port or a bus carries inwards.
+/// Inward traffic of a port or a bus.
 #[derive(Debug, Clone, Copy, Default)]
 struct Inwards {
     free: Free,
-    /// The last time in which it carried nothing: from, to.
+    /// The last period without traffic: from, to.
     idle: (Picoseconds, Picoseconds),
 }
 
 impl Inwards {
-    /// Carries for `time` what is complete at `now`; when it has done so. It could carry it while that
-    /// came; what came between takes but its own time.
+    /// Carries for `time` a message that is complete at `now`, and returns the time at which it has been carried. Carrying may
+    /// overlap the message's own arrival. Messages that came in between add only their own time.
     fn carry(&mut self, now: Picoseconds, time: Picoseconds) -> Picoseconds {
         let begin = now.saturating_sub(time);
         let (from, to) = self.idle;
@@ -52,20 +52,20 @@ impl Inwards {
     }
 }
 
-/// One rail's constants.
+/// Constants of one rail.
 #[derive(Debug, Clone, Copy)]
 struct Path {
     bandwidth: Rate,
-    /// The slowest of rail and bus: what one message alone gets.
+    /// The slower rate of rail and bus: the rate of a message that is alone.
     slowest: Rate,
     gap_out: Picoseconds,
     gap_in: Picoseconds,
-    /// Messages that may arrive together, and the gap of further ones.
+    /// Maximum number of messages that may arrive together, and the gap of further ones.
     burst: Option<(u64, Picoseconds)>,
     bus: Option<usize>,
 }
 
-/// A bus's constants; no limit is no time.
+/// Constants of one bus. A direction without a limit takes no time.
 #[derive(Debug, Clone, Copy)]
 struct BusPath {
     out: Rate,
@@ -125,14 +125,14 @@ impl NetworkState {
         self.paths[rail].bus.map(|bus| (bus, node * self.buses.len() + bus))
     }
 
-    /// Whether a rail shares a bus with other traffic: then a departure must not be settled before
-    /// its time, or it would keep the bus from what arrives until then.
+    /// Returns true if a rail shares a bus with other traffic. Then a departure must not be settled before its time, because it
+    /// would block the bus for arrivals until then.
     #[inline]
     pub fn shares(&self, rail: usize) -> bool {
         self.contention && self.paths[rail].bus.is_some()
     }
 
-    /// When port and bus are free for a departure.
+    /// Returns the time at which port and bus are free for a departure.
     pub fn free(&self, node: usize, rail: usize) -> Picoseconds {
         let port = self.ports[node * self.rails + rail].out;
         self.bus(node, rail).map_or(port, |(_, i)| {
@@ -141,8 +141,8 @@ impl NetworkState {
         })
     }
 
-    /// A message of `bytes` that is ready at `at` leaves `node`: when its last byte reaches the
-    /// other port if nothing delays it there.
+    /// Sends a message of `bytes`, ready at `at`, out of `node`. Returns the time at which its last byte reaches the other port
+    /// if nothing delays it there.
     pub fn depart(
         &mut self,
         node: usize,
@@ -169,14 +169,14 @@ impl NetworkState {
         start + latency + path.slowest.time(bytes)
     }
 
-    /// Something arrives at this very moment, which may be handled after it: who comes now is behind.
+    /// Returns true if another message has just been taken at `now`: then a message that comes now is behind it.
     #[inline]
     pub fn is_taken(&self, node: usize, rail: usize, now: Picoseconds) -> bool {
         self.contention && self.ports[node * self.rails + rail].into.free == now
     }
 
-    /// A message whose last byte would arrive at `now`: when it has arrived, which is later if
-    /// others are before it.
+    /// Returns the time of arrival of a message whose last byte would arrive at `now`: later than `now` if other messages are
+    /// before it.
     pub fn arrive(
         &mut self,
         node: usize,
@@ -207,7 +207,7 @@ impl NetworkState {
         done
     }
 
-    /// The first rail that works at both nodes.
+    /// Returns the first rail that works at both nodes.
     #[inline]
     pub fn rail(&self, from: usize, to: usize) -> Option<usize> {
         if !self.deaths {
@@ -231,7 +231,8 @@ impl NetworkState {
 mod tests {
     use super::*;
 
-    /// A long message whose last byte comes just behind a short one had come for long when that did.
+    /// A long message whose last byte comes just behind a short message had already been arriving for long when the short one
+    /// came.
     #[test]
     fn a_short_message_does_not_hold_up_a_long_one_by_its_length() {
         let mut port = Inwards::default();
@@ -239,7 +240,7 @@ mod tests {
         port.free = 1000;
         assert_eq!(port.carry(1002, 300), 1007);
         port.free = 1007;
-        // Two that come at once take turns.
+        // Two messages that come at the same time take turns.
         assert_eq!(port.carry(2000, 300), 2000);
         port.free = 2000;
         assert_eq!(port.carry(2000, 300), 2300);

@@ -1,24 +1,24 @@
-//! How one simulation is run: ranks, seed, trouble.
+//! Options of one simulation: ranks, seed, disturbances.
 
 use crate::units::{Chance, Picoseconds, Time};
 
-/// What may go differently from seed to seed, within the contract of a fabric.
+/// Disturbances that may differ from seed to seed, within the contract of a fabric.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Chaos {
-    /// An operation is held up on its way, by up to `most`.
+    /// Probability that an operation is delayed, by up to `most`.
     pub delay: Chance,
-    /// Longest delay of one operation; delays are spread evenly up to it.
+    /// Maximum delay of one operation; delays are uniformly distributed up to it.
     pub most: Time,
-    /// The fabric keeps a payload that is not inline for a while ([`weft_fabric::PostOutcome::Later`]).
+    /// Probability that the fabric keeps a payload that is not inline for a while ([`weft_fabric::PostOutcome::Later`]).
     pub later: Chance,
-    /// A receiver misses a datagram, instead of the machine's own rate.
+    /// Probability that a receiver misses a datagram, instead of the machine's own rate.
     pub loss: Option<Chance>,
-    /// A datagram comes twice.
+    /// Probability that a datagram comes twice.
     pub duplicate: Chance,
 }
 
 impl Chaos {
-    /// Enough of everything to show an error in few runs.
+    /// Returns disturbances that are frequent enough to show an error in few runs.
     pub fn rough() -> Chaos {
         Chaos {
             delay: Chance(0.3),
@@ -30,10 +30,10 @@ impl Chaos {
     }
 }
 
-/// Something that dies.
+/// Death of a rank or of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Death {
-    /// This rank; the others of its node live on, and all learn of it after [`SimOptions::detection`].
+    /// This rank. The other ranks of its node live on, and all learn of the death after [`SimOptions::detection`].
     Rank(usize),
     /// One port of one node.
     Rail {
@@ -44,30 +44,30 @@ pub enum Death {
     },
 }
 
-/// One run.
+/// Options of one run.
 #[derive(Debug, Clone)]
 pub struct SimOptions {
-    /// How many, from 1 to what the machine has room for; nodes are filled in order.
+    /// Number of ranks, from 1 to the maximum of the machine; nodes are filled in order.
     pub ranks: usize,
     /// The same seed gives the same run, bit for bit.
     pub seed: u64,
-    /// Every operation takes up to so much longer, evenly spread.
+    /// Maximum extra time of every operation, uniformly distributed.
     pub jitter: Time,
-    /// What goes differently by chance; nothing: an undisturbed fabric.
+    /// Random disturbances; `None`: an undisturbed fabric.
     pub chaos: Option<Chaos>,
-    /// What dies, and when.
+    /// Deaths, each with its time.
     pub deaths: Vec<(Picoseconds, Death)>,
-    /// From a death to when the others know of it, and from the loss of a packet to its repetition.
+    /// Time from a death until the other ranks know of it, and from the loss of a packet to its repetition.
     pub detection: Time,
-    /// Record what each rank does.
+    /// True to record the activity of each rank.
     pub trace: bool,
-    /// Give up at this virtual time.
+    /// Virtual time at which the run gives up.
     pub limit: Picoseconds,
 }
 
 impl SimOptions {
-    /// A run without trouble: seed 1, no jitter, chaos, deaths, trace or limit; deaths that are
-    /// added are known after 1 ms.
+    /// Returns options of a run without trouble: seed 1, no jitter, chaos, deaths, trace or limit. Deaths that are added are
+    /// known after 1 ms.
     pub fn new(ranks: usize) -> SimOptions {
         SimOptions {
             ranks,
@@ -81,7 +81,7 @@ impl SimOptions {
         }
     }
 
-    /// Chooses the numbers by which chance decides; with equal options an equal seed repeats a run.
+    /// Sets the seed of all random choices. A run with equal options and an equal seed repeats exactly.
     pub fn seed(self, seed: u64) -> SimOptions {
         SimOptions { seed, ..self }
     }

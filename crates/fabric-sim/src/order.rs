@@ -1,12 +1,12 @@
-//! Messages of one pair of ranks arrive in the order in which they were sent, though a long one, or
-//! one that the adapter fetches, takes longer than a short one behind it.
+//! Order of messages: those of one pair of ranks arrive in the order in which they were sent, although a long message, or a
+//! message that the adapter fetches, takes longer than a short one behind it.
 
 use crate::units::Picoseconds;
 use crate::world::WorldState;
 
 impl WorldState {
-    /// When a message that is posted at `at` reaches its node, if it would by itself at `tail`: not
-    /// before those that were sent to the same rank earlier.
+    /// Returns the time at which a message posted at `at` reaches its node, given its own time `tail`: not before the messages
+    /// that were sent to the same rank earlier.
     #[inline]
     pub(crate) fn in_order(
         &mut self,
@@ -16,7 +16,7 @@ impl WorldState {
         tail: Picoseconds,
     ) -> Picoseconds {
         let price = self.price(from, to, self.prices.send);
-        // What is as fast as can be is not overtaken, and need not be remembered.
+        // A message that takes the minimum time cannot be overtaken, and need not be remembered.
         let soonest = at + price.overhead + price.latency;
         if tail >= self.ranks[from].latest && tail <= soonest {
             return tail;

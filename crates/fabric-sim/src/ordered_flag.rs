@@ -1,19 +1,19 @@
-//! The order of what is written over one path: a flag that is to come after it waits at its target until it has.
+//! Order of writes over one path: a flag waits at its target until the writes that were posted before it are over.
 
 use crate::in_flight::{FlightAction, Then};
 use crate::units::Picoseconds;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// From whom, to whom, over which rail it was asked for.
+/// Sender, target and requested rail.
 pub(crate) type Path = (u32, u32, u8);
 
 #[derive(Default)]
 struct Lane {
     posted: u64,
-    /// When the last of them reaches its node.
+    /// Time at which the last of the posted writes reaches its node.
     latest: Picoseconds,
     under_way: BTreeSet<u64>,
-    /// Flags that have come before their turn: their flights.
+    /// Flights of flags that have come before their turn, by number.
     early: BTreeMap<u64, u32>,
 }
 
@@ -21,12 +21,12 @@ struct Lane {
 #[derive(Default)]
 pub(crate) struct OrderedFlags {
     lanes: HashMap<Path, Lane>,
-    /// Those under way, by flight.
+    /// Writes under way, by flight.
     numbers: HashMap<u32, (Path, u64)>,
 }
 
 impl OrderedFlags {
-    /// A write over `path` has been posted as `flight`.
+    /// Records that a write over `path` has been posted as `flight`.
     pub fn posted(&mut self, path: Path, flight: u32) {
         let lane = self.lanes.entry(path).or_default();
         lane.under_way.insert(lane.posted);
@@ -34,8 +34,8 @@ impl OrderedFlags {
         lane.posted += 1;
     }
 
-    /// When what is written over `path` reaches its node, if it would by itself at `tail`: a flag after what was
-    /// written before.
+    /// Returns the time at which a write over `path` reaches its node, given its own time `tail`: a flag comes after all earlier
+    /// writes.
     pub fn tail(&mut self, path: Path, action: &FlightAction, tail: Picoseconds) -> Picoseconds {
         let FlightAction::Write { then, .. } = action else { return tail };
         let lane = self.lanes.entry(path).or_default();
@@ -47,19 +47,19 @@ impl OrderedFlags {
         tail
     }
 
-    /// The path of `flight`, if it was written over one.
+    /// Returns the path of `flight`, if it was written over a path.
     pub fn path(&self, flight: u32) -> Option<Path> {
         self.numbers.get(&flight).map(|&(path, _)| path)
     }
 
-    /// `flight` goes on as `again`.
+    /// Renames `flight` to `again`.
     pub fn renamed(&mut self, flight: u32, again: Option<u32>) {
         if let (Some(entry), Some(again)) = (self.numbers.remove(&flight), again) {
             self.numbers.insert(again, entry);
         }
     }
 
-    /// Whether `flight`, a flag that has come, must wait; it is applied again when its turn has come.
+    /// Returns true if `flight`, a flag that has come, must wait. It is applied again when its turn has come.
     #[inline]
     pub fn keeps(&mut self, flight: u32) -> bool {
         if self.numbers.is_empty() {
@@ -74,7 +74,7 @@ impl OrderedFlags {
         early
     }
 
-    /// `flight` is over; the flag whose turn has come by that.
+    /// Ends `flight`, and returns the flag whose turn has come by that.
     #[inline]
     pub fn over(&mut self, flight: u32) -> Option<u32> {
         if self.numbers.is_empty() {

@@ -1,4 +1,4 @@
-//! What a simulated signal handler may do beside posting: look at the messages that have arrived, and take some.
+//! Access of a simulated signal handler to the messages that have arrived: it looks at them, and may take some.
 
 use crate::in_flight::{FlightAction, NONE};
 use crate::sim::Sim;
@@ -6,7 +6,7 @@ use crate::trace::Activity;
 use weft_fabric::{ArrivedMessage, Fabric, Peek};
 
 impl Sim {
-    /// [`FabricExt::peek`]. What is taken costs as much as what is received.
+    /// Implements [`FabricExt::peek`]. A taken message costs as much as a received one.
     pub(crate) fn peek_at_messages(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) {
         let mut behind = Vec::new();
         let (mut before, mut number) = (NONE, self.state().ranks[self.rank()].first);
@@ -25,7 +25,7 @@ impl Sim {
         }
     }
 
-    /// A message in the inbox, and the next one.
+    /// Returns a message in the inbox, and the number of the next one.
     fn shown(&self, number: u32) -> (ArrivedMessage, u32) {
         let flight = &self.state().flights[number];
         let FlightAction::Message { head, payload, .. } = &flight.action else {

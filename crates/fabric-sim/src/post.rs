@@ -1,4 +1,4 @@
-//! Writes, reads, atomics and messages as they are posted: what they cost the rank, and what travels.
+//! Posts of writes, reads, atomics and messages: their cost to the rank, and the flights that they start.
 
 use crate::in_flight::{FlightAction, FlightAtomic, FlightPayload, Then};
 use crate::prices::Price;
@@ -8,14 +8,14 @@ use crate::world::WorldState;
 use weft_fabric::{Completion, Fabric, Fault, Head, PostOutcome, RemoteAddr, Sge};
 
 impl WorldState {
-    /// What an operation costs from `me` to `peer`.
+    /// Returns the cost of an operation from `me` to `peer`.
     pub(crate) fn price(&self, me: usize, peer: usize, of: Price) -> Price {
         if self.is_local(me, peer) { self.prices.local } else { of }
     }
 }
 
 impl Sim {
-    /// Posts a write whose end is `then`.
+    /// Posts a write that ends with `then`.
     pub(crate) fn post_write(
         &self,
         rail: Option<usize>,
@@ -43,7 +43,7 @@ impl Sim {
         }
         state.spend(me, price.overhead, Activity::Post);
         let at = state.ranks[me].clock;
-        // Data and flag lie apart: two writes, posted together.
+        // Data and flag are two writes that are posted together: they lie apart.
         let pair = len > 0 && matches!(then, Then::Flag(..));
         if pair && !local {
             state.spend(me, prices.second.overhead, Activity::Post);
@@ -54,7 +54,7 @@ impl Sim {
             _ => len,
         };
         let action = FlightAction::Write { src, dst, then, done };
-        // Where bytes come in no order, halves of a packet stand for them.
+        // If bytes may arrive in any order, the halves of a packet arrive separately.
         let scattered = !prices.in_order && state.options.chaos.is_some();
         let unit = if scattered && len <= prices.mtu { len.div_ceil(2) } else { prices.mtu };
         let flight = if len > unit && !local && !src.is_phantom() {

@@ -1,12 +1,12 @@
-//! The numbers of a machine that every operation needs, side by side.
+//! The numbers of a machine that every operation needs, in one place.
 
 use crate::machine::{Cost, Machine};
 use crate::units::{Picoseconds, Rate};
 
-/// One kind of operation, empty.
+/// Cost of one kind of operation without payload.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Price {
-    /// Of the processor that posts.
+    /// Time of the processor that posts.
     pub overhead: Picoseconds,
     pub latency: Picoseconds,
 }
@@ -17,7 +17,7 @@ impl From<Cost> for Price {
     }
 }
 
-/// Costs of the host and of the first rail; the other rails differ in what [`crate::network`] knows.
+/// Costs of the host and of the first rail. The other rails differ only in the numbers that [`crate::network`] has.
 #[derive(Debug, Clone, Copy)]
 pub struct Prices {
     pub write: Price,
@@ -31,9 +31,9 @@ pub struct Prices {
     pub descriptor: Picoseconds,
     pub matching: Picoseconds,
     pub poll: Picoseconds,
-    /// At the start of each collective operation.
+    /// Time at the start of each collective operation.
     pub entry: Picoseconds,
-    /// Before each copy and each reduction.
+    /// Time before each copy and each reduction.
     pub call: Picoseconds,
     pub registration: Picoseconds,
     pub registration_page: Picoseconds,
@@ -41,7 +41,7 @@ pub struct Prices {
     pub reduce: Rate,
     pub bandwidth: Rate,
     pub local_bandwidth: Rate,
-    /// In bytes.
+    /// Maximum inline payload, in bytes.
     pub inline: usize,
     pub mtu: usize,
     pub in_order: bool,

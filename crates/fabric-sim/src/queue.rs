@@ -1,31 +1,30 @@
-//! What happens next: events in order of time, and of posting where times are equal.
+//! Queue of events, in order of time, and of posting if times are equal.
 //!
-//! Most events of a simulation are posted in the order in which they fall due, or nearly: delays are
-//! few and constant. So there are some lanes in ascending order, looked at from their fronts; what
-//! fits behind none of them goes into a heap.
+//! Most events of a simulation are posted nearly in the order in which they fall due: there are few different delays, and they
+//! are constant. So the queue has some lanes in ascending order, of which it examines only the fronts. An event that fits behind
+//! no lane goes into a heap.
 
 use crate::units::Picoseconds;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 const LANES: usize = 4;
-/// Bits of an event's number, which is its place in a table.
+/// Number of bits of an event's number, which is its place in a table.
 pub const NUMBER_BITS: u32 = 28;
 const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 
-/// time (64) | order of posting (36) | number (28)
+/// Key of an event: time (64) | order of posting (36) | number (28)
 type Key = u128;
 
 pub struct EventQueue {
     lanes: [VecDeque<Key>; LANES],
-    /// First and last key of each lane, looked at instead of the lanes; of an empty one
-    /// [`Key::MAX`] and 0.
+    /// First and last key of each lane, examined instead of the lanes. Those of an empty lane are [`Key::MAX`] and 0.
     first: [Key; LANES],
     last: [Key; LANES],
     heap: BinaryHeap<Reverse<Key>>,
-    /// The first key of the heap, or [`Key::MAX`].
+    /// First key of the heap, or [`Key::MAX`].
     heaped: Key,
-    /// The first key of all.
+    /// First key of lanes and heap.
     next: Key,
     posted: u64,
 }
@@ -67,13 +66,13 @@ impl EventQueue {
         self.heaped = self.heaped.min(key);
     }
 
-    /// Whether an event is due at `until` at the latest.
+    /// Returns true if an event is due at `until` or before.
     #[inline]
     pub fn due(&self, until: Picoseconds) -> bool {
         (self.next >> 64) as u64 <= until && self.next != Key::MAX
     }
 
-    /// The first event, if it is due at `until` at the latest.
+    /// Returns the first event, if it is due at `until` or before.
     #[inline]
     pub fn pop_until(&mut self, until: Picoseconds) -> Option<(Picoseconds, u32)> {
         if !self.due(until) {

@@ -1,4 +1,4 @@
-//! Running programs on a simulated cluster: one future a rank, polled in the order of time.
+//! Execution of programs on a simulated cluster: one future a rank, polled in the order of time.
 
 use crate::cluster::Cluster;
 use crate::host;
@@ -15,51 +15,51 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
-/// Ranks between the one that is polled and the one whose memory is fetched into the cache.
+/// Distance in the ready queue from the rank that is polled to the rank whose memory is prefetched into the cache.
 const AHEAD: usize = 1;
-/// So many bytes of it.
+/// Number of bytes of that memory to prefetch.
 const HOME: usize = 2048;
 
-/// Asks the processor to have `len` bytes at an address in its cache soon: a rank is touched once in
-/// thousands of events. Nothing is read.
+/// Asks the processor to load `len` bytes at an address into its cache: a rank is touched once in thousands of events. The bytes
+/// are not read.
 fn fetch(address: usize, len: usize) {
     #[cfg(target_arch = "x86_64")]
     for offset in (0..len).step_by(64) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let line = std::ptr::without_provenance::<i8>(address.wrapping_add(offset));
-        // SAFETY: a prefetch is a hint; it faults for no address.
+        // SAFETY: `_mm_prefetch` is a hint and accepts any address; it never faults. SSE, which it needs, is part of x86_64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (address, len);
 }
 
-/// How a run ended.
+/// Outcome of a run that came to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunOutcome<T> {
-    /// By rank; `None` for one that died.
+    /// Results by rank; `None` for a rank that died.
     pub results: Vec<Option<T>>,
-    /// When each rank was through, in local time; 0 for one that died.
+    /// Local time at which each rank ended; 0 for a rank that died.
     pub ends: Vec<Picoseconds>,
-    /// How many operations and events there were.
+    /// Numbers of operations and events.
     pub counts: RunCounts,
-    /// By rank: what its threads have cost, where it has more than one that waits.
+    /// Counts of threads by rank, if the rank has more than one thread that waits.
     pub hosts: Vec<HostCounts>,
-    /// What each rank did when, if [`SimOptions::trace`] was set.
+    /// Activities of each rank with their times, if [`SimOptions::trace`] was set.
     pub trace: Option<Trace>,
 }
 
 impl<T> RunOutcome<T> {
-    /// When the last rank was through.
+    /// Returns the time at which the last rank ended.
     pub fn end(&self) -> Picoseconds {
         self.ends.iter().copied().max().unwrap_or(0)
     }
 }
 
-/// Why a run did not come to its end.
+/// Reason why a run did not come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stopped {
-    /// No rank can go on: nothing is under way any more.
+    /// No rank can go on, and nothing is under way any more.
     Deadlock {
         /// Global time in picoseconds.
         at: Picoseconds,
@@ -73,22 +73,22 @@ pub enum Stopped {
         /// Living ranks that are not through, in ascending order.
         waiting: Vec<usize>,
     },
-    /// The machine cannot hold so many ranks, or none were asked for.
+    /// The machine cannot hold this number of ranks, or the number is 0.
     Ranks {
-        /// What [`SimOptions::ranks`] said.
+        /// Value of [`SimOptions::ranks`].
         asked: usize,
-        /// Nodes of the machine, times its ranks on a node.
+        /// Maximum number of ranks: nodes of the machine times ranks on a node.
         most: usize,
     },
-    /// There is no such rank, node or rail to die.
+    /// The rank, node or rail that is to die does not exist.
     Death {
-        /// Which of [`SimOptions::deaths`] names something that is not there.
+        /// The entry of [`SimOptions::deaths`] that names it.
         death: Death,
-        /// How many ranks the run has.
+        /// Number of ranks of the run.
         ranks: usize,
-        /// How many nodes the ranks of the run fill.
+        /// Number of nodes that the ranks of the run fill.
         nodes: usize,
-        /// How many rails each node has.
+        /// Number of rails of each node.
         rails: usize,
     },
 }
@@ -124,7 +124,7 @@ impl fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// Runs `program` as every rank of a simulated cluster and returns what they returned.
+/// Runs `program` as every rank of a simulated cluster and returns the results.
 ///
 /// The same machine, options and program give the same outcome, bit for bit.
 pub fn run<T, P>(
@@ -138,7 +138,7 @@ where
     let size = options.ranks;
     let cluster = Cluster::new(machine, options)?;
     let state = &cluster.state;
-    // Programs end before the state whose memory they name.
+    // Drops programs before the state: they use its memory.
     let mut programs: Vec<Option<Pin<Box<P>>>> =
         (0..size).map(|rank| Some(Box::pin(program(cluster.rank(rank))))).collect();
     let threads = host::Threads(state);
@@ -147,7 +147,7 @@ where
     let mut left = size;
     let mut cx = Context::from_waker(Waker::noop());
     loop {
-        // All that is due now has happened before anybody looks.
+        // Handles all events that are due now before any rank looks.
         let ready = {
             let state = &mut *state.borrow_mut();
             let now = state.now;

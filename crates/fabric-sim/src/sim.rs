@@ -21,19 +21,19 @@ use weft_fabric::{
 pub struct Sim {
     state: Rc<RefCell<WorldState>>,
     counters: Rc<Counters>,
-    /// The same for all ranks: nobody's time depends on what was seen.
+    /// Copies, the same for all ranks: virtual time does not depend on the copies that were seen.
     copies: Rc<Copies>,
     rank: usize,
     size: usize,
 }
 
-/// Where virtual time begins, as far as [`Instant`]s go.
+/// Origin of virtual time, as an [`Instant`].
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Where nobody ever sleeps.
+/// Doorbell at which no thread ever sleeps.
 static BELL: LazyLock<Arc<Doorbell>> = LazyLock::new(|| Arc::new(Doorbell::new()));
 
-/// Largest payload of one message, in bytes.
+/// Maximum payload of one message, in bytes.
 pub(crate) const SEND_MAX: usize = 64 << 10;
 
 impl Sim {
@@ -63,17 +63,17 @@ impl Sim {
         state.spend(self.rank, time, Activity::Post);
     }
 
-    /// This rank's local time.
+    /// Returns this rank's local time.
     pub fn clock(&self) -> Picoseconds {
         self.look().ranks[self.rank].clock
     }
 
-    /// The instant `span` after local time, for deadlines.
+    /// Returns the instant `span` after local time, for deadlines.
     pub fn after(&self, span: Picoseconds) -> Instant {
         self.now() + Duration::from_nanos(span.div_ceil(1000))
     }
 
-    /// Waits until global time has reached local time: what has happened by now can be seen.
+    /// Waits until global time has reached local time, so that everything that has happened by now can be seen.
     pub async fn catch_up(&self) {
         std::future::poll_fn(|cx| self.poll_clock(cx)).await;
     }
@@ -158,8 +158,8 @@ impl Fabric for Sim {
         let at = region.at(offset);
         let word = self.look().memory.word(self.rank, at).expect("a word of an allocated region");
         let word = std::ptr::NonNull::new(word.ptr().cast()).expect("not null");
-        // SAFETY: allocated memory stays mapped until the world ends, after all counters are used;
-        // the word is 8-byte aligned.
+        // SAFETY: the word is 8-byte aligned (`WorldMemory::word` checks it), and allocated memory stays mapped until the world
+        // ends, after the last use of a counter.
         let local = unsafe { self.counters.adopt(word) };
         Flag { local, remote: RemoteFlag { at, waking } }
     }

@@ -1,8 +1,8 @@
-//! The threads of one rank and the cores that they share: who runs when.
+//! Threads of one rank and the cores that they share.
 //!
-//! What happens to threads are [`ThreadStep`]s, each with its time; the earliest is done first. Slices
-//! that end while nobody has anything to do but spin are no events: they are made up for when
-//! something happens, so that a cluster in which everybody spins is at rest, and a deadlock is seen.
+//! Changes of threads are [`ThreadStep`]s, each with its time; the earliest is done first. A slice that ends while all threads
+//! only spin is no event; it is made up for at the next event. So a cluster in which all threads spin is at rest, and a deadlock
+//! is seen.
 
 mod policy;
 mod thread;
@@ -17,14 +17,14 @@ pub(crate) use thread::RankArrival;
 pub use thread::{InterruptEvent, Waiting};
 use weft_fabric::Head;
 
-/// What the hosts' threads have cost one rank.
+/// Costs of a rank's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostCounts {
-    /// Of the adapter, to a thread that had armed an event.
+    /// Number of interrupts of the adapter to a thread that had armed an event.
     pub interrupts: u64,
-    /// Handlers that ran.
+    /// Number of handlers that ran.
     pub signals: u64,
-    /// From one thread to another, on a core.
+    /// Number of switches from one thread to another, on a core.
     pub switches: u64,
 }
 
@@ -43,14 +43,14 @@ pub enum ThreadState {
     Over,
 }
 
-/// What happens next. In this order, where times are equal.
+/// Next change of a thread. If times are equal, the order of the variants decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadStep {
     /// A thread becomes ready.
     Wake(usize),
     /// A thread's handler runs.
     Handle(usize),
-    /// A thread goes on: its computation is over, or there is something to look at.
+    /// A thread goes on: its computation is over, or it has something to look at.
     Poll(usize),
     /// The slice of the thread on this core is over.
     Expire(usize),
@@ -59,51 +59,51 @@ pub enum ThreadStep {
 }
 
 pub struct SimThread {
-    /// The main thread's is elsewhere.
+    /// Program of the thread; `None` for the main thread, whose program is kept elsewhere.
     pub task: Option<Task>,
     pub place: ThreadState,
-    /// Since when it is there.
+    /// Time since which the thread is in this place.
     since: Picoseconds,
     pub priority: i32,
     average: Picoseconds,
     level: i32,
-    /// `None`: it has no end.
+    /// Time that is left of the slice; `None`: it has no end.
     slice_left: Option<Picoseconds>,
     expired: bool,
-    /// Among ready threads of one level the lowest goes first.
+    /// Order among ready threads of one level: the lowest goes first.
     order: i64,
-    /// From when it computes or spins on its core.
+    /// Time from which the thread computes or spins on its core.
     busy_from: Picoseconds,
-    /// Computing that is left.
+    /// Computing time that is left.
     pub left: Option<Picoseconds>,
-    /// When it looks again, if it spins.
+    /// Time at which the thread looks again, if it spins.
     look_at: Picoseconds,
-    /// It looks only because another thread has done something.
+    /// True if the thread looks only because another thread has done something.
     peek: bool,
-    /// When it becomes ready, if it sleeps.
+    /// Time at which the thread becomes ready, if it sleeps.
     wake_at: Picoseconds,
-    /// It asked in this poll to sleep until then.
+    /// Time until which the thread asked to sleep, in this poll.
     pub rest: Option<Picoseconds>,
     pub waiting: Waiting,
     pub armed: Option<InterruptEvent>,
-    /// When the interrupt that it was armed for reaches it.
+    /// Time at which the interrupt that the thread had armed reaches it.
     pub fired: Option<Picoseconds>,
     pub handler: Option<Handler>,
     pub blocked: bool,
-    /// A signal is pending: when its handler can run.
+    /// Time from which the handler of a pending signal can run.
     pub signal: Option<Picoseconds>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Core {
     thread: Option<usize>,
-    /// Who was on it last.
+    /// The thread that ran last on the core.
     last: Option<usize>,
-    /// Until then it cannot be taken from its thread.
+    /// Time until which the core cannot be taken from its thread.
     free_at: Picoseconds,
 }
 
-/// Times of the machine.
+/// Times of the machine that threads need.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadCosts {
     pub poll: Picoseconds,
@@ -118,20 +118,20 @@ pub struct RankThreads {
     cores: Vec<Core>,
     rules: Rules,
     pub costs: ThreadCosts,
-    /// The thread whose code runs.
+    /// The thread whose code runs now.
     pub current: usize,
-    /// When its code began to run, and whether it was for a peek.
+    /// Time at which the current thread's code began to run; true if it was polled for a peek.
     began: (Picoseconds, bool),
     order: i64,
     pub counts: HostCounts,
-    /// The helper that found the main thread inside the library.
+    /// The helper that stands back, because it found the main thread inside the library.
     pub stands_back: Option<usize>,
-    /// Which messages are solicited; all, if nobody says.
+    /// Predicate for solicited messages; `None`: all are.
     pub solicits: Option<Solicits>,
 }
 
 impl RankThreads {
-    /// A rank whose main thread runs at `clock`.
+    /// Returns a rank whose main thread runs at `clock`.
     pub fn new(
         rank: usize,
         cores: usize,
@@ -186,7 +186,7 @@ impl RankThreads {
         self.threads.len() - 1
     }
 
-    /// A new thread, ready at `at`.
+    /// Adds a thread, ready at `at`.
     pub fn spawn(&mut self, priority: i32, task: Task, at: Picoseconds) -> usize {
         let average = self.rules.child_average(self.threads[self.current].average);
         let thread = self.add(priority, average, Some(task));
@@ -202,31 +202,31 @@ impl RankThreads {
         thread.slice_left = self.rules.slice(thread.priority);
     }
 
-    /// The main thread is outside the library.
+    /// Returns true if the main thread is outside the library.
     pub fn main_computes(&self) -> bool {
         self.threads[0].left.is_some()
     }
 
-    /// The main thread leaves the library, and arms for a helper that it has kept out.
+    /// Records that the main thread leaves the library, and arms for a helper that stands back.
     pub fn main_leaves(&mut self) {
         if let Some(helper) = self.stands_back.take() {
             self.threads[helper].armed = Some(InterruptEvent::Helper);
         }
     }
 
-    /// The thread whose code runs.
+    /// Returns the thread whose code runs now.
     pub fn me(&mut self) -> &mut SimThread {
         &mut self.threads[self.current]
     }
 
     // ---- what comes next ----------------------------------------------------------------------
 
-    /// The next step, and when.
+    /// Returns the next step and its time.
     pub fn next(&self) -> Option<(Picoseconds, ThreadStep)> {
         self.first(true)
     }
 
-    /// When something happens next that anybody could notice.
+    /// Returns the time of the next step that any thread or rank could notice.
     pub fn next_event(&self) -> Picoseconds {
         let contested = self.threads.iter().any(|t| t.place == ThreadState::Ready);
         let slices = contested && self.threads.iter().any(SimThread::is_busy);
@@ -266,7 +266,7 @@ impl RankThreads {
         first
     }
 
-    /// Who takes which core next, and when.
+    /// Returns the step in which the next thread takes a core, and its time.
     fn placement(&self) -> Option<(Picoseconds, ThreadStep)> {
         let ready = |i: &usize| self.threads[*i].place == ThreadState::Ready;
         let rank = |i: &usize| {
@@ -331,7 +331,7 @@ impl RankThreads {
             (preempted.place, preempted.since, preempted.order) = (ThreadState::Ready, at, order);
         }
         if self.threads[thread].expired {
-            // Nobody has any of a slice left: all begin again.
+            // Every thread has used up its slice: all begin again.
             self.threads.iter_mut().for_each(|thread| thread.expired = false);
         }
         let other = self.cores[core].last.is_some_and(|last| last != thread);
@@ -354,7 +354,7 @@ impl RankThreads {
         self.order
     }
 
-    /// What a thread computed or waited until `at` is accounted for.
+    /// Accounts for a thread's computing or waiting until `at`.
     pub fn pause(&mut self, thread: usize, at: Picoseconds, trace: &mut Option<Trace>) {
         let thread = &mut self.threads[thread];
         let start = thread.busy_from;
@@ -384,7 +384,7 @@ impl RankThreads {
 
     // ---- code that runs -----------------------------------------------------------------------
 
-    /// A thread's program is about to be polled at `at`.
+    /// Prepares a thread whose program is polled at `at`.
     pub fn begin_poll(&mut self, thread: usize, at: Picoseconds, trace: &mut Option<Trace>) {
         self.pause(thread, at, trace);
         self.current = thread;
@@ -393,7 +393,7 @@ impl RankThreads {
         self.began = (at, std::mem::take(&mut self.me().peek));
     }
 
-    /// A thread was polled and waits: it has run until `clock`, and wants to look at `deadline`.
+    /// Records that a thread was polled and waits: it has run until `clock`, and wants to look at `deadline`.
     pub fn end_poll(&mut self, thread: usize, clock: Picoseconds, deadline: Picoseconds) {
         let ThreadState::Core(core) = self.threads[thread].place else { return };
         self.cores[core].free_at = clock;
@@ -419,14 +419,14 @@ impl RankThreads {
         self.cue(thread, clock, active);
     }
 
-    /// A thread's program has ended at `clock`.
+    /// Ends a thread, whose program has ended at `clock`.
     pub fn end(&mut self, thread: usize, clock: Picoseconds) {
         self.take_off(thread, clock);
         self.threads[thread].place = ThreadState::Over;
         self.cue(thread, clock, true);
     }
 
-    /// A thread's handler is about to be called at `at`.
+    /// Prepares a thread whose handler is called at `at`.
     pub fn begin_handler(&mut self, thread: usize, at: Picoseconds) -> Option<Handler> {
         self.current = thread;
         self.began = (at, false);
@@ -435,7 +435,7 @@ impl RankThreads {
         self.me().handler.take()
     }
 
-    /// The handler has returned at `clock`. Handed out, if it has put another in its place.
+    /// Records that the handler has returned at `clock`. Returns the handler if it has set another in its place.
     pub fn end_handler(
         &mut self,
         thread: usize,
@@ -461,10 +461,10 @@ impl RankThreads {
         over
     }
 
-    /// The other threads that spin look at what `thread` has done.
+    /// Lets the other threads that spin look at the results of `thread`.
     fn cue(&mut self, thread: usize, clock: Picoseconds, active: bool) {
         let (at, peek) = self.began;
-        // Two that only look at each other would never come to an end.
+        // If two threads only looked at each other, they would never stop.
         if peek && !active && clock == at {
             return;
         }
@@ -478,8 +478,8 @@ impl RankThreads {
 
     // ---- from outside -------------------------------------------------------------------------
 
-    /// Something has arrived at `now`: spinning threads see it; `raises` says for which kinds of
-    /// [`InterruptEvent`] it interrupts those who have armed one.
+    /// Tells the threads of an arrival at `now`: spinning threads see it. `raises` returns true for the kinds of
+    /// [`InterruptEvent`] that it interrupts, of threads that have armed one.
     pub fn arrived(&mut self, now: Picoseconds, raises: impl Fn(InterruptEvent) -> bool) {
         let ThreadCosts { poll, interrupt, .. } = self.costs;
         for thread in self.threads.iter_mut().filter(|thread| thread.place != ThreadState::Over) {

@@ -1,8 +1,8 @@
-//! What each rank did when, for pictures.
+//! Record of the activities of each rank with their times, for pictures.
 
 use crate::units::Picoseconds;
 
-/// What a rank is busy with.
+/// Kind of work that a rank is busy with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Activity {
     /// Posting an operation.
@@ -19,20 +19,20 @@ pub enum Activity {
     Wait,
 }
 
-/// One rank, busy from `start` to `end`.
+/// A span in which one rank is busy, from `start` to `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BusySpan {
-    /// Who is busy.
+    /// The rank that is busy.
     pub rank: u32,
-    /// With what, without a break.
+    /// The only activity within the span.
     pub activity: Activity,
-    /// By the rank's local clock, in picoseconds.
+    /// Start by the rank's local clock, in picoseconds.
     pub start: Picoseconds,
-    /// When it turned to something else, in picoseconds; after `start`.
+    /// Time at which the rank turned to another activity, in picoseconds; after `start`.
     pub end: Picoseconds,
 }
 
-/// What travelled.
+/// Kind of an arrow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Travel {
     /// A two-sided message, to the receiver's inbox.
@@ -43,38 +43,38 @@ pub enum Travel {
     Read,
     /// The old value of a word, on its way back to the rank that asked.
     Atomic,
-    /// One for each member of the group that did not miss it.
+    /// A datagram: one arrow for each member of the group that did not miss it.
     Datagram,
 }
 
-/// Something that went from one rank to another.
+/// A transfer from one rank to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrow {
-    /// The rank at its tail.
+    /// The sending rank.
     pub from: u32,
-    /// The rank at its head.
+    /// The receiving rank.
     pub to: u32,
     /// Kind of the operation.
     pub what: Travel,
-    /// Payload, without heads.
+    /// Number of payload bytes, without heads.
     pub bytes: usize,
-    /// When it left, in picoseconds.
+    /// Time at which it left, in picoseconds.
     pub sent: Picoseconds,
-    /// When it took effect, in picoseconds of global time.
+    /// Time at which it took effect, in picoseconds of global time.
     pub arrived: Picoseconds,
 }
 
-/// A run, recorded.
+/// Record of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// What ranks were busy with; a span of no length is left out.
+    /// Activities of ranks; a span of no length is left out.
     pub spans: Vec<BusySpan>,
-    /// What arrived, in the order of arrival; what was lost is not among it.
+    /// Transfers in the order of arrival; lost transfers are left out.
     pub arrows: Vec<Arrow>,
 }
 
 impl Trace {
-    /// Adds a span; one that continues the last of its rank and kind becomes part of it.
+    /// Adds a span. A span that continues the last span of its rank and kind extends it.
     pub fn span(&mut self, span: BusySpan) {
         if span.start == span.end {
             return;

@@ -1,22 +1,22 @@
-//! How flights begin and end: posts, launches over ports and buses, and the next event.
+//! Begin and end of flights: posts, launches over ports and buses, and the next event.
 
 use crate::in_flight::{FlightAction, SimFlight};
 use crate::units::Picoseconds;
 use crate::world::{POLLS, WorldState};
 use weft_fabric::{GroupId, Staging};
 
-/// A write is placed in at most so many parts.
+/// Maximum number of parts in which a write is placed.
 const MOST_PARTS: usize = 16;
 
 impl WorldState {
-    /// Posts what happens at `at` without any network.
+    /// Posts an effect at `at` without any network.
     pub fn post(&mut self, at: Picoseconds, from: usize, to: usize, action: FlightAction) {
         let flight = SimFlight { to: to as u32, ..SimFlight::aside(action, from, self.now) };
         let index = self.flights.add(flight);
         self.queue.push(at, index);
     }
 
-    /// Sends something of `bytes` on its way; `latency` is of the operation. `None`: there is no way.
+    /// Sends `bytes` on their way; `latency` is that of the operation. `None`: no path works.
     pub fn launch(
         &mut self,
         at: Picoseconds,
@@ -29,7 +29,7 @@ impl WorldState {
         self.launch_over(None, at, from, to, bytes, latency, action)
     }
 
-    /// The same over a rail, if that one works.
+    /// Sends as [`launch`](Self::launch), over `rail` if that rail works.
     #[allow(clippy::too_many_arguments)]
     pub fn launch_over(
         &mut self,
@@ -76,8 +76,8 @@ impl WorldState {
         Some(index)
     }
 
-    /// Sends a write of more than one packet on its way: all packets but some arrive in any order
-    /// while the last ones travel, and what the write ends with comes after all of them.
+    /// Sends a write of more than one packet on its way. All packets except some arrive in any order while the last ones travel.
+    /// The write's end (`then`) comes after all of them.
     #[allow(clippy::too_many_arguments)]
     pub fn launch_packets(
         &mut self,
@@ -130,7 +130,7 @@ impl WorldState {
         let action = FlightAction::Datagram { group, payload, member: None };
         let mut flight = SimFlight { bytes, latency, ..SimFlight::aside(action, from, at) };
         if self.network.shares(rail) {
-            // In line with all others, which it would keep from leaving otherwise.
+            // Waits in line with all other flights, which it would otherwise keep from leaving.
             (flight.rail, flight.leaving) = (rail as u8, true);
             let index = self.flights.add(flight);
             self.queue.push(at, index);
@@ -141,13 +141,13 @@ impl WorldState {
         self.fan_out(index, tail);
     }
 
-    /// A datagram that has left reaches its members around `tail`.
+    /// Delivers a datagram that has left to its members around `tail`.
     fn fan_out(&mut self, number: u32, tail: Picoseconds) {
         if self.options.chaos.is_none() && self.options.jitter.0 == 0 {
             self.queue.push(tail, number);
             return;
         }
-        // Each member sees it at a time of its own.
+        // Each member sees the datagram at a time of its own.
         let SimFlight { from, bytes, sent, .. } = self.flights[number];
         let FlightAction::Datagram { group, payload, .. } = self.flights.take(number) else {
             unreachable!("datagrams only")
@@ -163,7 +163,7 @@ impl WorldState {
         }
     }
 
-    /// A delay of its own for each flight.
+    /// Adds a random delay of its own to each flight.
     fn unsteady(&mut self, mut tail: Picoseconds) -> Picoseconds {
         tail += self.rng.u64(0..=self.options.jitter.0);
         if let Some(chaos) = self.options.chaos
@@ -174,7 +174,7 @@ impl WorldState {
         tail
     }
 
-    /// Handles the next event, if it is due at `until` at the latest. False: there is none.
+    /// Handles the next event, if it is due at `until` or before. Returns false if none is.
     pub fn step(&mut self, until: Picoseconds) -> bool {
         let Some((time, number)) = self.queue.pop_until(until) else { return false };
         debug_assert!(time >= self.now, "time runs forwards");
@@ -212,7 +212,7 @@ impl WorldState {
         true
     }
 
-    /// A flight leaves, if it is the first at its port and port and bus are free; else it waits.
+    /// Lets a flight leave if it is the first at its port and port and bus are free; else it waits.
     fn leave(&mut self, number: u32) {
         let SimFlight { from, to, rail, bytes, latency, .. } = self.flights[number];
         let (node, rail) = (self.node(from as usize), rail as usize);
@@ -244,7 +244,7 @@ impl WorldState {
             tail = self.unsteady(tail);
         }
         if matches!(self.flights[number].action, FlightAction::Message { .. }) {
-            // Here nothing of the sender's overhead lies between two messages.
+            // Here none of the sender's overhead lies between two messages.
             let at = self.now.saturating_sub(self.prices.send.overhead);
             tail = self.in_order(from as usize, to as usize, at, tail);
         }

@@ -4,11 +4,11 @@ use crate::options::{Death, SimOptions};
 use crate::units::Picoseconds;
 use std::collections::{BTreeMap, HashMap};
 
-/// The order of messages, where some may have to be sent again.
+/// Order of messages, of which some may have to be sent again.
 #[derive(Default)]
 pub(crate) struct MessageOrder {
     pub pairs: HashMap<(u32, u32), RankPair>,
-    /// Of messages under way, by flight.
+    /// Numbers of messages under way, by flight.
     pub numbers: HashMap<u32, u64>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct RankPair {
 }
 
 impl MessageOrder {
-    /// Needed if a rail may die.
+    /// Returns the state, which is needed only if a rail may die.
     pub fn of(options: &SimOptions) -> Option<Box<MessageOrder>> {
         let rail = |death: &(Picoseconds, Death)| matches!(death.1, Death::Rail { .. });
         options.deaths.iter().any(rail).then(Box::default)

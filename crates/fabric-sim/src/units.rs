@@ -1,5 +1,4 @@
-//! Virtual time in integer picoseconds, and rates in picoseconds per mebibyte: sums of them are the
-//! same on every machine.
+//! Virtual time in integer picoseconds, and rates in picoseconds per mebibyte: their sums are the same on every machine.
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use std::fmt;
@@ -15,42 +14,42 @@ pub const MICROSECOND: Picoseconds = 1_000_000;
 pub struct Time(pub Picoseconds);
 
 impl Time {
-    /// Rounded to a picosecond; what is negative becomes 0.
+    /// Converts microseconds, rounded to a picosecond. Negative values become 0.
     pub fn from_us(us: f64) -> Time {
         Time((us * MICROSECOND as f64).round() as u64)
     }
 
-    /// In microseconds, for output and for machine files.
+    /// Returns the time in microseconds, for output and for machine files.
     pub fn us(self) -> f64 {
         self.0 as f64 / MICROSECOND as f64
     }
 }
 
-/// How fast bytes go; in machine files a number of megabytes (10^6 bytes) a second.
+/// A rate of bytes; in machine files a number of megabytes (10^6 bytes) a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rate {
     picoseconds_per_mib: u64,
 }
 
 impl Rate {
-    /// No time at all, for any number of bytes.
+    /// A rate at which any number of bytes takes no time.
     pub const INFINITE: Rate = Rate { picoseconds_per_mib: 0 };
 
-    /// A rate of 10^6 bytes a second, rounded in picoseconds per mebibyte.
+    /// Returns the rate of `rate` times 10^6 bytes a second, rounded in picoseconds per mebibyte.
     pub fn from_mb_per_s(rate: f64) -> Rate {
         // 10^12 ps/s over 10^6 bytes/MB is 10^6 ps a byte at 1 MB/s.
         Rate { picoseconds_per_mib: (1e6 * 1_048_576.0 / rate).round() as u64 }
     }
 
-    /// Time for `bytes`, rounded down to a picosecond.
+    /// Returns the time for `bytes`, rounded down to a picosecond.
     pub fn time(self, bytes: usize) -> Picoseconds {
         ((u128::from(self.picoseconds_per_mib) * bytes as u128) >> 20) as u64
     }
 }
 
-/// Largest time in a machine file, in microseconds.
+/// Maximum time in a machine file, in microseconds.
 const MOST_US: f64 = 1e9;
-/// Slowest and fastest rate in a machine file, in MB/s.
+/// Minimum and maximum rate in a machine file, in MB/s.
 const RATES: (f64, f64) = (1e-3, 1e9);
 
 struct Number {
@@ -125,7 +124,7 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// A number of bytes that may be zero, for `#[serde(deserialize_with)]`.
+/// Reads a number of bytes that may be zero, for `#[serde(deserialize_with)]`.
 pub(crate) fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     whole(from, 0.0, "a whole number of bytes from 0 to 1000000")
 }

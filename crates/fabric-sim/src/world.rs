@@ -1,10 +1,8 @@
-//! The simulated cluster: every rank's clock and inbox, what is under way, and what happens when it
-//! is due.
+//! The simulated cluster: clock and inbox of every rank, and the operations under way.
 //!
-//! A rank is polled when its local clock and global time agree, and may run ahead while it is
-//! polled: it posts, copies and computes in local time. It sees what has arrived by global time, so
-//! a wait is exact; a look that does not wait must first let global time catch up
-//! ([`weft_fabric::FabricExt::poll_clock`]).
+//! A rank is polled when its local clock and global time agree. It may run ahead while it is polled: it posts, copies and
+//! computes in local time. It sees arrivals by global time, so a wait is exact. A look that does not wait must first let global
+//! time catch up ([`weft_fabric::FabricExt::poll_clock`]).
 
 use crate::in_flight::{FlightAction, NONE, SimFlights};
 use crate::machine::Machine;
@@ -23,20 +21,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use weft_fabric::{Copies, Counters, Fault, GroupId, Staging, StagingPool};
 
-/// Numbers of events from here on are ranks to be polled.
+/// Smallest event number that stands for a rank to be polled.
 pub(crate) const POLLS: u32 = 1 << (NUMBER_BITS - 1);
 
-/// No time: not scheduled.
+/// Time of an event that is not scheduled.
 const NEVER: Picoseconds = Picoseconds::MAX;
 
-/// What happened in a run.
+/// Counts of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RunCounts {
     /// Messages that reached an inbox.
     pub messages: u64,
     /// Writes whose bytes were placed.
     pub writes: u64,
-    /// Writes among them that came with immediate.
+    /// Number of these writes that came with an immediate.
     pub immediates: u64,
     /// Reads whose answer came back.
     pub reads: u64,
@@ -44,22 +42,22 @@ pub struct RunCounts {
     pub atomics: u64,
     /// Datagrams that a receiver got, counted once for each receiver.
     pub datagrams: u64,
-    /// Datagrams that a receiver missed, by chance, for want of room or of a way.
+    /// Datagrams that a receiver missed by chance, for want of room, or for want of a path.
     pub lost_datagrams: u64,
-    /// Events handled: whatever was due at a time, arrivals and turns of ranks among them.
+    /// Events handled: everything that was due at a time, including arrivals and turns of ranks.
     pub events: u64,
-    /// How often a rank's program was polled.
+    /// Number of polls of a rank's program.
     pub polls: u64,
 }
 
-/// One rank: what every event looks at.
+/// State of one rank that every event examines.
 pub(crate) struct RankState {
     pub clock: Picoseconds,
-    /// When it will be polled; [`NEVER`]: when something happens.
+    /// Time of the next poll; [`NEVER`]: at the next event.
     pub poll_at: Picoseconds,
-    /// From when it has had nothing to do.
+    /// Time from which the rank has had nothing to do.
     idle_from: Picoseconds,
-    /// When the last of its messages that another could overtake reaches its node.
+    /// Time at which the last of its messages that another could overtake reaches its node.
     pub latest: Picoseconds,
     pub node: u32,
     /// Messages that have arrived, linked by [`SimFlight::next`].
@@ -67,33 +65,32 @@ pub(crate) struct RankState {
     pub last: u32,
     pub dead: bool,
     pub failed: bool,
-    /// It has threads: [`RankRest::host`].
+    /// True if the rank has threads: [`RankRest::host`].
     pub hosted: bool,
-    /// Where its fabric lies, and with it what uses the fabric: fetched before it is polled.
+    /// Address of its fabric, near which the fabric's users lie: prefetched before the rank is polled.
     pub home: usize,
 }
 
-/// One rank: the rest.
+/// The other state of one rank.
 pub(crate) struct RankRest {
     pub counters: Rc<Counters>,
     pub groups: Vec<GroupId>,
     pub datagrams: VecDeque<(u32, GroupId, Rc<Staging>)>,
     pub fault: Option<Fault>,
-    /// Its threads, once it has any but one that waits and charges.
+    /// Threads of the rank, once it has more than one thread that waits and charges.
     pub host: Option<Box<RankThreads>>,
-    /// Messages under way that could be overtaken: when each reaches its node, ascending, and to
-    /// whom.
+    /// Messages under way that could be overtaken: the time at which each reaches its node, ascending, and its receiver.
     pub sent: VecDeque<(Picoseconds, u32)>,
 }
 
-/// Everything that changes.
+/// The whole state of a world.
 pub(crate) struct WorldState {
     pub now: Picoseconds,
     pub ranks: Vec<RankState>,
     pub rest: Vec<RankRest>,
     pub flights: SimFlights,
     pub queue: EventQueue,
-    /// Ranks to be polled now.
+    /// Ranks that are to be polled now.
     pub ready: VecDeque<u32>,
     pub network: NetworkState,
     /// Flights that wait at a port, by node and rail.
@@ -101,13 +98,13 @@ pub(crate) struct WorldState {
     pub memory: WorldMemory,
     pub members: BTreeMap<GroupId, Vec<u32>>,
     pub rng: fastrand::Rng,
-    /// Where a rail may die.
+    /// Order of messages, if a rail may die.
     pub turns: Option<Box<MessageOrder>>,
-    /// Of what is written over paths.
+    /// Order of writes over paths.
     pub behind: OrderedFlags,
     pub trace: Option<Trace>,
     pub counts: RunCounts,
-    /// Of ranks whose threads are over.
+    /// Counts of ranks whose threads are over.
     pub host_counts: BTreeMap<usize, HostCounts>,
     pub machine: Rc<Machine>,
     pub copies: Rc<Copies>,
@@ -180,7 +177,7 @@ impl WorldState {
 
     // ---- local time ---------------------------------------------------------------------------
 
-    /// Time passes for `rank`.
+    /// Lets time pass for `rank`.
     #[inline]
     pub fn spend(&mut self, rank: usize, time: Picoseconds, activity: Activity) {
         let clock = &mut self.ranks[rank].clock;
@@ -192,7 +189,7 @@ impl WorldState {
         }
     }
 
-    /// `rank` will be polled at `at`, or before.
+    /// Schedules a poll of `rank` at `at`, or before.
     #[inline]
     pub fn schedule(&mut self, rank: usize, at: Picoseconds) {
         let state = &mut self.ranks[rank];
@@ -207,7 +204,7 @@ impl WorldState {
         }
     }
 
-    /// Something that `rank` may be waiting for has happened.
+    /// Wakes `rank` for an event that it may be waiting for.
     #[inline]
     pub fn wake(&mut self, rank: usize, arrival: RankArrival) {
         if self.ranks[rank].hosted {
@@ -218,7 +215,7 @@ impl WorldState {
         self.schedule(rank, at);
     }
 
-    /// The next rank to be polled now, with its clock set; or one that has threads (`true`).
+    /// Returns the next rank to be polled now, with its clock set. The `bool` is true if the rank has threads.
     pub fn next_ready(&mut self) -> Option<(usize, bool)> {
         loop {
             let rank = if self.options.chaos.is_some() && self.ready.len() > 1 {
@@ -247,7 +244,7 @@ impl WorldState {
         }
     }
 
-    /// A poll of `rank` is over, and it waits.
+    /// Ends a poll of `rank`, which waits.
     pub fn rest(&mut self, rank: usize) {
         let state = &mut self.ranks[rank];
         state.idle_from = state.clock;

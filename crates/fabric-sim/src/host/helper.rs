@@ -1,5 +1,5 @@
-//! The helper thread of a rank, as `weft_fabric::wait::HelperHandle` has it on real machines: asleep until
-//! what is solicited raises an interrupt, at work only while the main thread computes.
+//! The helper thread of a rank, as `weft_fabric::wait::HelperHandle` has it on real machines: it sleeps until a solicited message
+//! raises an interrupt, and works only while the main thread computes.
 
 use super::Thread;
 use crate::sim::Sim;
@@ -9,9 +9,8 @@ use std::task::Poll;
 use weft_fabric::Fabric;
 
 impl Sim {
-    /// Starts the helper of this rank, with this priority (see [`Sim::spawn`]). `work` moves on what
-    /// it can and says whether anything moved. What it costs are the machine's interrupts and
-    /// switches, and what `work` posts and charges.
+    /// Starts the helper of this rank, with this priority (see [`Sim::spawn`]). `work` makes progress where it can and returns
+    /// true if it made any. The helper costs the machine's interrupts and switches, and the posts and charges of `work`.
     ///
     /// A main thread that does not [compute](Sim::compute) is inside the library and looks itself.
     pub fn help(&self, priority: i32, mut work: impl FnMut() -> bool + 'static) -> Thread {
@@ -30,8 +29,8 @@ impl Sim {
         })
     }
 
-    /// Sleeps unannounced until the main thread computes and has armed for the helper: it has looked
-    /// for what arrived before.
+    /// Sleeps, unarmed, until the main thread computes again and arms this thread: the main thread looks at earlier arrivals
+    /// itself.
     async fn stand_back(&self) {
         {
             let state = &mut *self.state();

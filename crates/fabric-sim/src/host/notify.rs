@@ -1,4 +1,4 @@
-//! How threads of one rank wait for each other.
+//! Waiting of threads of one rank for each other.
 
 use crate::sim::Sim;
 use crate::units::Picoseconds;
@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use weft_fabric::Fabric;
 
-/// Wakes one thread at a time; one ring is kept if nobody waits. Cheap to clone.
+/// A bell that wakes one thread at a time. If no thread waits, one ring is kept. Cheap to clone.
 #[derive(Clone)]
 pub struct Notify {
     sim: Sim,
@@ -17,10 +17,10 @@ pub struct Notify {
 
 #[derive(Default)]
 struct Inner {
-    /// A ring that nobody has heard: since when it can be.
+    /// Time from which a ring that no thread has taken can be taken.
     rung: Option<Picoseconds>,
     waiting: VecDeque<usize>,
-    /// Threads that have waited for a ring and got it, and since when.
+    /// Threads that waited for a ring and got it, each with the time from which it may go on.
     given: Vec<(usize, Picoseconds)>,
 }
 
@@ -29,8 +29,8 @@ impl Notify {
         Notify { sim, inner: Rc::default() }
     }
 
-    /// Lets one [`Notify::wait`] go on, as of local time: who has waited longest, or else the next
-    /// one. Rings that find nobody waiting count once.
+    /// Lets one [`Notify::wait`] go on, at local time: that of the thread that has waited longest, or else the next call. Several
+    /// rings without a waiting thread count as one.
     pub fn ring(&self) {
         let state = &mut *self.sim.state();
         let clock = state.clock(self.sim.rank());
@@ -46,7 +46,7 @@ impl Notify {
         }
     }
 
-    /// Sleeps until a ring. If it is dropped after it was polled, it may take one with it.
+    /// Sleeps until a ring. If the future is dropped after it was polled, a ring may be lost with it.
     pub async fn wait(&self) {
         poll_fn(|_| {
             let me = self.sim.thread().0;

@@ -1,4 +1,4 @@
-//! Running the threads of a rank: steps that are due, and the programs and handlers they lead to.
+//! Execution of the threads of a rank: steps that are due, and the programs and handlers that they run.
 
 use crate::in_flight::FlightAction;
 use crate::threads::{
@@ -12,10 +12,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// The main thread has number 0.
+/// Number of the main thread.
 const MAIN: usize = 0;
 
-/// Does all that is due now on a rank with threads. Ready: its main program is over.
+/// Does all that is due now on a rank with threads. Returns `Ready` when the rank's main program is over.
 pub(crate) fn turn<P: Future>(
     state: &RefCell<WorldState>,
     rank: usize,
@@ -67,7 +67,7 @@ pub(crate) fn call_handler(state: &RefCell<WorldState>, rank: usize, thread: usi
     drop(over);
 }
 
-/// Ends all threads of all ranks: their programs hold the state that holds them.
+/// A guard that ends all threads of all ranks: their programs hold the state that holds them.
 pub(crate) struct Threads<'s>(pub &'s Rc<RefCell<WorldState>>);
 
 impl Drop for Threads<'_> {
@@ -79,7 +79,7 @@ impl Drop for Threads<'_> {
     }
 }
 
-/// The rank's program is over, and its threads with it.
+/// Ends the threads of a rank, whose program is over.
 pub(crate) fn end_threads(state: &RefCell<WorldState>, rank: usize) {
     let host = {
         let state = &mut *state.borrow_mut();
@@ -90,12 +90,12 @@ pub(crate) fn end_threads(state: &RefCell<WorldState>, rank: usize) {
         }
         host
     };
-    // What they own may use the fabric as it is dropped.
+    // Drops the threads outside the borrow: values that they own may use the fabric in their destructors.
     drop(host);
 }
 
 impl WorldState {
-    /// The threads of `rank`; from the first call on it has some.
+    /// Returns the threads of `rank`. The first call creates the main thread.
     pub(crate) fn host(&mut self, rank: usize) -> &mut RankThreads {
         let clock = self.ranks[rank].clock;
         let machine = &self.machine;
@@ -109,7 +109,7 @@ impl WorldState {
         })
     }
 
-    /// The first poll of a rank is over, in which it has got threads.
+    /// Ends the first poll of a rank, in which it has got threads.
     #[cold]
     pub(crate) fn first_rest(&mut self, rank: usize) {
         self.end_poll(rank, MAIN);
@@ -117,7 +117,7 @@ impl WorldState {
     }
 
     fn end_poll(&mut self, rank: usize, thread: usize) {
-        // A wait with a deadline has put it here.
+        // A wait with a deadline has stored the deadline in `poll_at`.
         let deadline = std::mem::replace(&mut self.ranks[rank].poll_at, NEVER);
         let clock = self.ranks[rank].clock;
         self.host(rank).end_poll(thread, clock, deadline);
@@ -130,7 +130,7 @@ impl WorldState {
         }
     }
 
-    /// Does what is due and needs no program; what comes then. `None`: nothing is due.
+    /// Does the steps that are due and need no program, and returns the next step that needs one. `None`: no step is due.
     fn next_due(&mut self, rank: usize) -> Option<ThreadStep> {
         let now = self.now;
         let state = &mut self.ranks[rank];
@@ -158,7 +158,7 @@ impl WorldState {
         None
     }
 
-    /// Something has arrived at a rank with threads.
+    /// Tells the threads of a rank of an arrival.
     #[cold]
     pub(crate) fn notify(&mut self, rank: usize, arrival: RankArrival) {
         let (now, flights) = (self.now, &self.flights);
@@ -191,7 +191,7 @@ impl WorldState {
         self.schedule_threads(rank);
     }
 
-    /// What the threads of `rank` have cost so far.
+    /// Returns the counts of the threads of `rank` so far.
     pub(crate) fn host_counts(&self, rank: usize) -> HostCounts {
         match &self.rest[rank].host {
             Some(host) => host.counts,
@@ -199,7 +199,7 @@ impl WorldState {
         }
     }
 
-    /// Local time of the thread of `rank` whose code runs.
+    /// Returns the local time of the thread of `rank` that runs.
     pub(crate) fn clock(&self, rank: usize) -> Picoseconds {
         self.ranks[rank].clock
     }

@@ -1,9 +1,9 @@
-//! What the parts of a machine file must have in common.
+//! Checks across the tables of a machine file.
 
 use super::document::{MachineDocument, ValueForm};
 use super::{Machine, MachineError};
 
-/// Checks that the tables are tables: the types would read a list of values as one.
+/// Checks that tables are written as tables: the types would also accept a list of values.
 pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
     for (path, form) in [
         ("rail", ValueForm::Tables),
@@ -42,7 +42,7 @@ pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
     Ok(())
 }
 
-/// Checks what the types cannot; errors name the line.
+/// Checks conditions that the types cannot express. Errors name the line.
 pub(super) fn check(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError> {
     if machine.rail.is_empty() {
         return Err(file.error_at("rail", "no rail; a machine needs a [[rail]] or more".into()));

@@ -1,5 +1,5 @@
-//! A machine file as TOML with the place of each value, so that changed values, and checks after
-//! reading, still name the line of the file.
+//! A machine file as TOML with the place of each value. Errors about changed values, and of checks after reading, can so name the
+//! line of the file.
 
 use super::MachineError;
 use serde::de::DeserializeOwned;
@@ -8,7 +8,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-/// Keys whose values stay whole when they are scaled.
+/// Keys whose values are rounded to whole numbers when they are scaled.
 const WHOLE: &[&str] = &[
     "nodes",
     "ranks_per_node",
@@ -22,10 +22,10 @@ const WHOLE: &[&str] = &[
     "copies.last",
 ];
 
-/// What a value must be, where the types alone would give a poor error or take too much.
+/// Required form of a value, for keys at which the types alone would give a poor error or accept too much.
 #[derive(Clone, Copy)]
 pub(super) enum ValueForm {
-    /// A table; how to write it.
+    /// A table; the text shows how to write it.
     Table(&'static str),
     /// An array of tables.
     Tables,
@@ -59,7 +59,7 @@ impl<'t> MachineDocument<'t> {
             if problem.starts_with("missing field") {
                 problem += " in this table; machines/README.md has each key with its unit";
             } else if problem.starts_with("invalid") {
-                // The message has the value and what is allowed, not the key.
+                // The message of the parser has the value and the allowed form, but not the key.
                 let at = e.span().and_then(|span| path_of(self.root.get_ref(), &span));
                 problem = at.map_or(problem.clone(), |path| format!("`{path}`: {problem}"));
             }
@@ -67,7 +67,7 @@ impl<'t> MachineDocument<'t> {
         })
     }
 
-    /// An error if `path`, which passes through arrays, leads to what is not of this form.
+    /// Checks that the values at `path`, which passes through arrays, have this form.
     pub fn expect(&self, path: &str, form: ValueForm) -> Result<(), MachineError> {
         let steps: Vec<&str> = path.split('.').collect();
         let Some(span) = misfit(&self.root, &steps, form) else { return Ok(()) };
@@ -78,7 +78,7 @@ impl<'t> MachineDocument<'t> {
         Err(error(&self.file, self.text, Some(span), say))
     }
 
-    /// An error at the value at `path` (`rail.0.bus`), or at the last part of it that exists.
+    /// Returns an error at the value at `path` (`rail.0.bus`), or at the last part of the path that exists.
     pub fn error_at(&self, path: &str, problem: String) -> MachineError {
         let mut value = &self.root;
         for step in path.split('.') {
@@ -90,12 +90,12 @@ impl<'t> MachineDocument<'t> {
         error(&self.file, self.text, Some(value.span()), problem)
     }
 
-    /// An error at no line of the file.
+    /// Returns an error without a line of the file.
     fn error(&self, problem: String) -> MachineError {
         error(&self.file, self.text, None, problem)
     }
 
-    /// The paths of all numbers, each once: those of all rails are one.
+    /// Returns the paths of all numbers, each once: the same number of several rails has one path.
     pub fn numbers(&self) -> Vec<String> {
         let mut found = Vec::new();
         numbers(self.root.get_ref(), "", "", &mut found);
@@ -105,8 +105,8 @@ impl<'t> MachineDocument<'t> {
         paths
     }
 
-    /// What [`set`](Self::set) must be given to multiply the number at `path` by `factor`: in all
-    /// rails, or in one (`rail.0.gap_in`).
+    /// Returns the changes that multiply the number at `path` by `factor` when given to [`set`](Self::set): in all rails, or in
+    /// one (`rail.0.gap_in`).
     pub fn scaled(&self, path: &str, factor: f64) -> Result<Vec<(String, String)>, MachineError> {
         if !(factor.is_finite() && factor > 0.0) {
             return Err(self.error(format!("cannot vary {path} by {factor}: not above 0")));
@@ -116,7 +116,7 @@ impl<'t> MachineDocument<'t> {
         let scaled = found.into_iter().filter(|at| at.path == path || at.exact == path).map(|at| {
             let value = at.value * factor;
             let value = if WHOLE.contains(&at.path.as_str()) { value.round() } else { value };
-            // With an exponent it is a float of TOML; it reads back to the same bits.
+            // Writes an exponent, so that TOML reads a float; it reads back to the same bits.
             (at.exact, format!("{value:e}"))
         });
         let scaled: Vec<_> = scaled.collect();
@@ -127,8 +127,8 @@ impl<'t> MachineDocument<'t> {
         Ok(scaled)
     }
 
-    /// Sets what is at `path` (in all rails, or in one: `rail.0.gap_in`), present or not, to a
-    /// TOML value or a word. It keeps the line of what it replaces, or of the table it goes into.
+    /// Sets the value at `path` (in all rails, or in one: `rail.0.gap_in`), present or not, to a TOML value or a word. The new
+    /// value keeps the line of the value that it replaces, or of its table.
     pub fn set(&mut self, path: &str, value: &'t str) -> Result<(), MachineError> {
         let steps: Vec<&str> = path.split('.').collect();
         if steps[0] == "evidence" || steps.contains(&"") {
@@ -163,7 +163,7 @@ fn child<'v, 't>(value: &'v DeValue<'t>, step: &str) -> Option<&'v Spanned<DeVal
     }
 }
 
-/// The place of the first value at `steps` that is not of this form.
+/// Returns the place of the first value at `steps` that does not have this form.
 fn misfit(value: &Spanned<DeValue>, steps: &[&str], form: ValueForm) -> Option<Range<usize>> {
     match (value.get_ref(), steps) {
         (DeValue::Table(_), []) if matches!(form, ValueForm::Table(_)) => None,
@@ -177,7 +177,7 @@ fn misfit(value: &Spanned<DeValue>, steps: &[&str], form: ValueForm) -> Option<R
     }
 }
 
-/// The path of the value at `span`, without indices.
+/// Returns the path of the value at `span`, without indices.
 fn path_of(value: &DeValue, span: &Range<usize>) -> Option<String> {
     match value {
         DeValue::Table(table) => table.iter().find_map(|(key, value)| {
@@ -200,9 +200,9 @@ fn path_of(value: &DeValue, span: &Range<usize>) -> Option<String> {
 }
 
 struct Found {
-    /// With the index in arrays of tables: `rail.0.gap_in`.
+    /// Path with the index in arrays of tables: `rail.0.gap_in`.
     exact: String,
-    /// Without: `rail.gap_in`.
+    /// Path without the index: `rail.gap_in`.
     path: String,
     value: f64,
 }
@@ -237,8 +237,7 @@ fn numbers(value: &DeValue, exact: &str, path: &str, found: &mut Vec<Found>) {
     }
 }
 
-/// Puts `new` at `steps` under `into`, making tables on the way; false if something that is no
-/// table is in the way.
+/// Puts `new` at `steps` under `into` and makes missing tables. Returns false if a value that is not a table is in the way.
 fn put<'t>(into: &mut Spanned<DeValue<'t>>, steps: &[&str], new: &DeValue<'t>) -> bool {
     let Some((step, rest)) = steps.split_first() else {
         *into.get_mut() = new.clone();

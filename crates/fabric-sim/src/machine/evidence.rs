@@ -1,49 +1,49 @@
-//! How far the numbers of a machine file can be trusted.
+//! Evidence for the numbers of a machine file.
 
 use serde::Deserialize;
 
-/// What published values were to the parameters of a machine file and to the models and measures beside it, and
-/// which parameters are assumed. A value is in one list.
+/// The role of each published value for the parameters of a machine file, for its models and for its measures; and the parameters
+/// that are assumed. A value is in one list.
 ///
-/// A published value is written as its row of `published.csv` has it, `quantity; configuration`;
-/// where two rows of a document agree in both, as `where; quantity; configuration`.
+/// A published value is written as its row of `published.csv` has it, `quantity; configuration`. If two rows of a document agree
+/// in both: `where; quantity; configuration`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Evidence {
     /// Name of the document in `published.csv`.
     pub paper: String,
-    /// Published values that the parameters were fitted to or that they take over.
+    /// Published values to which parameters were fitted, or that parameters take over.
     pub fitted: Vec<String>,
-    /// Published values in whose sight something other than a parameter was chosen: an algorithm's rule, a model of
-    /// the simulator, how a thing is measured. `figures/informed.csv` says what, and by how much it moved them.
+    /// Published values that were known when something other than a parameter was chosen: an algorithm's rule, a model of the
+    /// simulator, a method of measurement. `figures/informed.csv` names the choice, and by how much it moved them.
     pub informed: Vec<String>,
-    /// Published values that follow by arithmetic from fitted ones, for any values of the assumed parameters.
+    /// Published values that follow from fitted values by arithmetic, for any values of the assumed parameters.
     pub entailed: Vec<String>,
-    /// Formulas of an algorithm, and values that are passed in: no run could give another.
+    /// Formulas of an algorithm, and values that are passed in: every run gives the same.
     pub by_construction: Vec<String>,
-    /// Published values that were not looked at in any choice.
+    /// Published values that no choice has looked at.
     pub held_out: Vec<String>,
     /// Parameters that no document gives, as paths (`rail.gap_in`); varied by 30 % in studies.
     pub assumed: Vec<String>,
 }
 
-/// What a published value was to a machine file.
+/// Role of a published value for a machine file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EvidenceRole {
-    /// Meeting it is a prediction.
+    /// A match is a prediction.
     HeldOut,
-    /// A model or a measure was chosen with it in sight, so meeting it proves little.
+    /// A model or a measure was chosen with the value in sight, so a match proves little.
     Informed,
-    /// It follows by arithmetic from fitted values, so that meeting it proves no more than meeting the fitted values.
+    /// The value follows from fitted values by arithmetic, so a match proves no more than a match of the fitted values.
     Entailed,
-    /// It follows from what is passed in.
+    /// The value follows from values that are passed in.
     ByConstruction,
-    /// Parameters were chosen to meet it, so meeting it proves nothing.
+    /// Parameters were chosen to match the value, so a match proves nothing.
     Fitted,
 }
 
 impl EvidenceRole {
-    /// All roles, from what proves most to what proves least.
+    /// All roles, from the one that proves most to the one that proves least.
     pub const ALL: [EvidenceRole; 5] = [
         EvidenceRole::HeldOut,
         EvidenceRole::Informed,
@@ -52,7 +52,7 @@ impl EvidenceRole {
         EvidenceRole::Fitted,
     ];
 
-    /// As pages and lists call it.
+    /// Returns the name of the role on pages and in lists.
     pub fn name(self) -> &'static str {
         match self {
             EvidenceRole::HeldOut => "held-out",
@@ -63,7 +63,8 @@ impl EvidenceRole {
         }
     }
 
-    /// Whether a value of this role may be given `other`: what has been looked at is not unseen again.
+    /// Returns true if a value of this role may be given the role `other`: a value that has been looked at is never held out
+    /// again.
     pub fn may_become(self, other: EvidenceRole) -> bool {
         match (self, other) {
             (EvidenceRole::HeldOut, _) => true,
@@ -77,7 +78,7 @@ impl EvidenceRole {
 }
 
 impl Evidence {
-    /// Each role with the values that have it.
+    /// Returns each role with the values that have it.
     pub fn lists(&self) -> [(EvidenceRole, &[String]); 5] {
         EvidenceRole::ALL.map(|role| {
             let list = match role {
@@ -91,7 +92,7 @@ impl Evidence {
         })
     }
 
-    /// The role of a row of `published.csv`, if this file names it.
+    /// Returns the role of a row of `published.csv`, if this file names the row.
     pub fn role(
         &self,
         paper: &str,
@@ -108,7 +109,7 @@ impl Evidence {
             let has = |(_, list): &(EvidenceRole, &[String])| list.iter().any(|row| row == name);
             self.lists().into_iter().find(has).map(|(role, _)| role)
         };
-        // The long form first: where it is used, another row has the short one.
+        // Looks for the long form first: if it is used, the short form names another row.
         named(&long).or_else(|| named(&short))
     }
 }

@@ -1,4 +1,4 @@
-//! Reading machine files: by name or path, with errors that name file, line and what is allowed.
+//! Loading of machine files by name or path, with errors that name the file, the line and the allowed values.
 
 use super::Machine;
 use super::check::{check, check_form};
@@ -19,14 +19,14 @@ pub const NAMES: &[(&str, &str)] = &[
     ("loggp", include_str!("../../../../machines/loggp.toml")),
 ];
 
-/// Why a machine file cannot be used.
+/// Reason why a machine file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineError {
-    /// The path of the file (`machines/NAME.toml` for those in [`NAMES`]), or a name that there is not.
+    /// The path of the file (`machines/NAME.toml` for files of [`NAMES`]), or a name that is unknown.
     pub file: String,
-    /// Line in the file, from 1, where one is to blame.
+    /// Line in the file, from 1, if the error lies in one line.
     pub line: Option<usize>,
-    /// What is wrong, and what is allowed, for the user.
+    /// The problem and the allowed values, for the user.
     pub problem: String,
 }
 
@@ -45,13 +45,13 @@ impl std::error::Error for MachineError {}
 type Change = (String, String);
 
 impl Machine {
-    /// A machine by its name, or from a file if there is a `/` or a `.` in it.
+    /// Loads a machine by its name, or from a file if the name contains a `/` or a `.`.
     pub fn load(name: &str) -> Result<Machine, MachineError> {
         Machine::load_with::<&str>(name, &[])
     }
 
-    /// As [`load`](Self::load), with other values: `("rail.gap_in", "1.5")` for all rails,
-    /// `("rail.0.gap_in", "1.5")` for the first, `("scheduler.policy", "fifo")`.
+    /// Loads as [`load`](Self::load), with changed values: `("rail.gap_in", "1.5")` for all rails, `("rail.0.gap_in", "1.5")` for
+    /// the first, `("scheduler.policy", "fifo")`.
     pub fn load_with<S: AsRef<str>>(
         name: &str,
         changes: &[(S, S)],
@@ -60,7 +60,7 @@ impl Machine {
         Machine::parse_with(&file, &text, changes)
     }
 
-    /// As [`load`](Self::load), with the number at `path` multiplied by `factor`.
+    /// Loads as [`load`](Self::load), with the number at `path` multiplied by `factor`.
     pub fn load_varied(name: &str, path: &str, factor: f64) -> Result<Machine, MachineError> {
         let (file, text) = find(name)?;
         Machine::parse_varied(&file, &text, path, factor)
@@ -81,12 +81,12 @@ impl Machine {
         Machine::parse_with(&file, &text, &changes)
     }
 
-    /// A machine from the text of `file`.
+    /// Reads a machine from `text`, the content of `file`.
     pub fn parse(file: &str, text: &str) -> Result<Machine, MachineError> {
         Machine::parse_with::<&str>(file, text, &[])
     }
 
-    /// As [`parse`](Self::parse), with other values: see [`load_with`](Self::load_with).
+    /// Reads as [`parse`](Self::parse), with changed values: see [`load_with`](Self::load_with).
     pub fn parse_with<S: AsRef<str>>(
         file: &str,
         text: &str,
@@ -111,8 +111,8 @@ impl Machine {
         })
     }
 
-    /// As [`parse`](Self::parse), with the number at `path` multiplied by `factor`: in all rails
-    /// for `rail.gap_in`, in one for `rail.0.gap_in`. Sizes and counts are rounded.
+    /// Reads as [`parse`](Self::parse), with the number at `path` multiplied by `factor`: in all rails for `rail.gap_in`, in one
+    /// for `rail.0.gap_in`. Sizes and counts are rounded.
     pub fn parse_varied(
         file: &str,
         text: &str,
@@ -124,7 +124,7 @@ impl Machine {
     }
 }
 
-/// The name of a machine's file, for errors, and its text.
+/// Returns the name of a machine's file, for errors, and the file's text.
 fn find(name: &str) -> Result<(String, Cow<'static, str>), MachineError> {
     if let Some((_, text)) = NAMES.iter().find(|(known, _)| *known == name) {
         return Ok((format!("machines/{name}.toml"), Cow::Borrowed(text)));

@@ -1,9 +1,9 @@
-//! Who runs: the three policies of Linux 2.6 that the Rendezvous document compares (section 5.3).
+//! The three scheduling policies of Linux 2.6 that the Rendezvous document compares (section 5.3).
 //!
-//! [`SchedulerPolicy::Dynamic`] is the scheduler of `kernel/sched.c` from 2.6.0 to 2.6.22 (constants and
-//! formulas of 2.6.18), in exact time instead of ticks. A thread has a sleep average from 0 to
-//! `scheduler.history` (there 1 s): time asleep adds to it, time on a processor takes from it, the
-//! less the higher it stands. A tenth of the most is a level, five is the middle:
+//! [`SchedulerPolicy::Dynamic`] is the scheduler of `kernel/sched.c` from 2.6.0 to 2.6.22 (constants and formulas of 2.6.18), in
+//! exact time instead of ticks. A thread has a sleep average from 0 to `scheduler.history` (1 s in the kernel). Time asleep adds
+//! to the average. Time on a processor takes from it, and takes less from a higher average. A tenth of the maximum is a level;
+//! five is the middle:
 //!
 //! ```text
 //!   sleep average     0   1   2   3   4   5   6   7   8   9   10   tenths of scheduler.history
@@ -11,38 +11,35 @@
 //!                     who computes  <──  all begin  ──>  who sleeps
 //! ```
 //!
-//! The level is computed when a thread wakes and when its slice ends. A waking thread preempts one
-//! of a lower level, not one of its own; so a helper that was started a moment ago waits for the end
-//! of a slice of the thread that computes, and after some slices no more. At the end of its slice a
-//! thread goes behind all that have some left (the expired array), unless its level is at least two
-//! above its priority.
+//! The level is computed when a thread wakes and when its slice ends. A waking thread preempts a thread of a lower level, but not
+//! one of its own level. So a helper that was started just now waits for the end of a slice of the computing thread, and after
+//! some slices it no longer waits. At the end of its slice a thread goes behind all threads with slice left (the expired array),
+//! unless its level is at least two above its priority.
 //!
-//! Left out: the share of waiting for a processor that counts as sleep, the round robin inside a
-//! slice, the limit on the starvation of expired threads, balancing between processors (the cores
-//! of a rank have one queue).
+//! Not modelled: the share of waiting for a processor that counts as sleep, the round robin inside a slice, the limit on the
+//! starvation of expired threads, balancing between processors (the cores of a rank have one queue).
 
 use crate::machine::{Scheduler, SchedulerPolicy};
 use crate::units::Picoseconds;
 
-/// Levels between the lowest and the highest sleep average (MAX_BONUS).
+/// Number of levels between the lowest and the highest sleep average (MAX_BONUS).
 const BONUSES: u64 = 10;
 /// The bonus that neither raises nor lowers.
 const MIDDLE: i32 = BONUSES as i32 / 2;
-/// INTERACTIVE_DELTA.
+/// Number of levels above its priority from which a thread of nice value 0 counts as interactive (INTERACTIVE_DELTA).
 const INTERACTIVE: i32 = 2;
-/// What a new thread takes over from its parent's bonus, in percent (CHILD_PENALTY).
+/// Share of its parent's bonus that a new thread takes over, in percent (CHILD_PENALTY).
 const CHILD: u64 = 95;
 
 /// A scheduler's rules.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     policy: SchedulerPolicy,
-    /// Of priority 0. Zero: no slices.
+    /// Slice of priority 0. Zero: no slices.
     slice: Picoseconds,
-    /// Sleep that makes one level: a tenth of the highest sleep average (MAX_SLEEP_AVG). Zero: all
-    /// stay in the middle.
+    /// Sleep that makes one level: a tenth of the maximum sleep average (MAX_SLEEP_AVG). Zero: all threads stay in the middle.
     tenth: Picoseconds,
-    /// From one thread to another.
+    /// Time to switch from one thread to another.
     pub switch: Picoseconds,
 }
 
@@ -53,7 +50,7 @@ impl Rules {
         Rules { policy: *policy, slice: slice.0, tenth, switch: switch.0 }
     }
 
-    /// A priority within the range of the policy: minus the nice value, or a real-time priority.
+    /// Limits a priority to the range of the policy: minus the nice value, or a real-time priority.
     pub fn priority(&self, asked: i32) -> i32 {
         match self.policy {
             SchedulerPolicy::Dynamic => asked.clamp(-19, 20),
@@ -69,20 +66,20 @@ impl Rules {
         average.checked_div(self.tenth).unwrap_or(MIDDLE as u64)
     }
 
-    /// The sleep average of a program that begins: of neither kind (an assumption; the kernel takes
-    /// it over from the shell or daemon that started it).
+    /// Returns the sleep average of a program that begins: the middle (an assumption; the kernel takes it over from the shell or
+    /// daemon that started the program).
     pub fn first_average(&self) -> Picoseconds {
         self.most() / 2
     }
 
-    /// The sleep average of a new thread.
+    /// Returns the sleep average of a new thread.
     pub fn child_average(&self, parent: Picoseconds) -> Picoseconds {
         self.bonus(parent) * CHILD / 100 * self.tenth
     }
 
-    /// The sleep average after `time` asleep.
+    /// Returns the sleep average after `time` asleep.
     pub fn slept(&self, priority: i32, average: Picoseconds, time: Picoseconds) -> Picoseconds {
-        // One sleep, however long, does not make the highest level (INTERACTIVE_SLEEP).
+        // A single sleep of any length does not reach the highest level (INTERACTIVE_SLEEP).
         let tenths = (MIDDLE + delta(priority) + 1) as u64;
         let ceiling = (self.tenth * tenths).saturating_sub(self.tenth / 100);
         if time > ceiling && average < ceiling {
@@ -91,12 +88,12 @@ impl Rules {
         average.saturating_add(time).min(self.most())
     }
 
-    /// The sleep average after `time` on a processor.
+    /// Returns the sleep average after `time` on a processor.
     pub fn ran(&self, average: Picoseconds, time: Picoseconds) -> Picoseconds {
         average.saturating_sub(time.min(self.most()) / self.bonus(average).max(1))
     }
 
-    /// By which threads are chosen: the higher goes first.
+    /// Returns the level by which threads are chosen: the higher goes first.
     pub fn level(&self, priority: i32, average: Picoseconds) -> i32 {
         match self.policy {
             SchedulerPolicy::Dynamic => priority + self.bonus(average) as i32 - MIDDLE,
@@ -104,13 +101,13 @@ impl Rules {
         }
     }
 
-    /// A thread whose slice is over goes behind all that have some left.
+    /// Returns true if a thread whose slice is over goes behind all threads that have some left.
     pub fn expires(&self, priority: i32, average: Picoseconds) -> bool {
         let raised = self.bonus(average) as i32 - MIDDLE;
         self.policy == SchedulerPolicy::Dynamic && raised < delta(priority)
     }
 
-    /// How long a thread runs before others of its level do; `None`: until it sleeps.
+    /// Returns the time for which a thread runs before other threads of its level; `None`: until it sleeps.
     pub fn slice(&self, priority: i32) -> Option<Picoseconds> {
         match self.policy {
             _ if self.slice == 0 => None,
@@ -124,7 +121,7 @@ impl Rules {
     }
 }
 
-/// How many levels above its priority a thread counts as interactive (DELTA).
+/// Returns the number of levels above its priority from which a thread counts as interactive (DELTA).
 fn delta(priority: i32) -> i32 {
     -priority * BONUSES as i32 / 40 + INTERACTIVE
 }
