@@ -1,4 +1,4 @@
-//! As many ranks as a large machine has, in the memory of a small one.
+//! Scale: as many ranks as a large machine has, in the memory of a small one.
 
 use std::rc::Rc;
 use weft_collective::{CollectiveKind, Selection};
@@ -20,7 +20,7 @@ impl weft_collective::ElementReduction for Nothing {
     }
 }
 
-/// Peak memory of this process, in bytes.
+/// Returns the peak memory of this process, in bytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -49,7 +49,7 @@ fn ranks_by_the_ten_thousands_fit_a_gibibyte() {
     })
     .unwrap();
     assert!(outcome.results.iter().all(|r| matches!(r, Some(Ok(())))));
-    // 16 rounds each, a message from everybody in each.
+    // 16 rounds each, with a message from every rank in each.
     assert_eq!(outcome.counts.messages, 2 * 16 * RANKS as u64);
     assert!(peak() < 1 << 30, "{} MiB", peak() >> 20);
 }

@@ -10,13 +10,13 @@ const SIZE: (u32, u32) = (640, 300);
 const PROCESSES: Axis = Axis { label: "Processes", unit: "", doubling: true };
 const BYTES: Axis = Axis { label: "Message", unit: "bytes", doubling: true };
 
-/// One place of a map.
+/// One point of a map.
 pub struct Cell {
     pub processes: usize,
     pub bytes: usize,
-    /// The fastest, by its place among the map's names.
+    /// The fastest contender, by its place among the map's names.
     pub best: usize,
-    /// By name, in microseconds.
+    /// Times in microseconds, by contender.
     pub times: Vec<f64>,
 }
 
@@ -37,14 +37,14 @@ pub fn survey(lab: &Lab, map: &Map) -> Result<Vec<Cell>, String> {
     Ok(cells)
 }
 
-/// The map as SVG.
+/// Draws the map as SVG.
 pub fn svg(map: &Map, cells: &[Cell]) -> Result<String, String> {
     let mut text = String::new();
     draw(&mut text, map, cells).map_err(|e| format!("{}: {e}", map.id))?;
     Ok(text)
 }
 
-/// Half of the distance from each of `all` to its neighbours, where they are drawn.
+/// Returns the edges of the cell of `all[at]`: half-way to its neighbours, in the coordinates of the drawing.
 fn edges(all: &[usize], at: usize) -> (f64, f64) {
     let place = |i: usize| (all[i] as f64).log2();
     let here = place(at);
@@ -93,7 +93,7 @@ fn draw(text: &mut String, map: &Map, cells: &[Cell]) -> Result<(), Box<dyn Erro
     Ok(())
 }
 
-/// Whether an algorithm is the best anywhere.
+/// Returns true if an algorithm is the best at any point.
 pub fn used(cells: &[Cell], name: usize) -> bool {
     cells.iter().any(|cell| cell.best == name)
 }

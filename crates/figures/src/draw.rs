@@ -4,7 +4,7 @@ use super::figure::{Axis, Figure, digits};
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (640, 420);
-/// Distinct also to the colour-blind (Okabe and Ito).
+/// Colours that the colour-blind can distinguish, too (Okabe and Ito).
 pub const COLOURS: [RGBColor; 9] = [
     RGBColor(213, 94, 0),
     RGBColor(0, 114, 178),
@@ -16,22 +16,22 @@ pub const COLOURS: [RGBColor; 9] = [
     RGBColor(40, 40, 40),
     RGBColor(200, 190, 40),
 ];
-/// Room above the highest point.
+/// Factor of room above the highest point.
 const HEADROOM: f64 = 1.15;
 
-/// What is drawn of less, where powers of two are at equal distances.
+/// Minimum value that is drawn on an axis of powers of two. Smaller values are drawn here.
 const LEAST: f64 = 1.0 / 1024.0;
 
 /// Points in the order of x.
 pub type Points = Vec<(f64, f64)>;
 
 impl Axis {
-    /// Where `x` lies.
+    /// Returns the coordinate of `x`.
     fn place(&self, x: f64) -> f64 {
         if self.doubling { x.max(LEAST).log2() } else { x }
     }
 
-    /// Label and unit.
+    /// Returns label and unit.
     pub fn name(&self) -> String {
         if self.unit.is_empty() {
             self.label.to_owned()
@@ -40,7 +40,7 @@ impl Axis {
         }
     }
 
-    /// What stands at place `at` of the axis.
+    /// Returns the label at place `at` of the axis.
     pub fn tick(&self, at: f64) -> String {
         if !self.doubling {
             return digits(at);
@@ -57,7 +57,7 @@ impl Axis {
     }
 }
 
-/// The corner with the fewest points, for the legend.
+/// Returns the corner with the fewest points, for the legend.
 fn corner(points: &[(f64, f64)], width: (f64, f64), height: (f64, f64)) -> SeriesLabelPosition {
     let (middle, half) = ((width.0 + width.1) / 2.0, (height.0 + height.1) / 2.0);
     let count = |left: bool, up: bool| {

@@ -9,13 +9,13 @@ use weft_rma::FenceDesign;
 
 const MACHINE: &str = "fence";
 const NODES: usize = 64;
-/// Processes that are drawn.
+/// Numbers of processes that are drawn.
 const SIZES: [usize; 4] = [8, 16, 32, NODES];
 const HALO_EVERYWHERE: &str =
     "Halo Communication Pattern; fastest design; each number of processes";
 const JOINED: &str = "Fence-2S with its last put joined with the synchronization against an end of its own; 64 nodes, one put each and 8 neighbours";
 
-/// The document's four, and ours.
+/// The document's four designs, and ours.
 const DESIGNS: [(&str, FenceDesign); 5] = [
     ("Fence-2S", FenceDesign::TwoSided),
     ("Fence-1S", FenceDesign::Pairwise),
@@ -31,7 +31,7 @@ const fn on(fence: Fence, design: FenceDesign) -> Workload {
     Workload::Fence(fence, design)
 }
 
-/// What the slides state of each figure.
+/// Statements of the slides, each with its figure.
 const ROWS: [(&str, &str); 10] = [
     ("fence-overlap", "overlap of Fence-2S; any size"),
     (
@@ -72,7 +72,7 @@ fn figure(
     Figure { id, title, place, x, y, series, marks: Vec::new(), rows, note }
 }
 
-/// The document's four designs, the fastest first.
+/// Returns the document's four designs, the fastest first.
 fn ranking(lab: &Lab, fence: Fence, ranks: usize) -> Result<Vec<&'static str>, String> {
     let mut all = Vec::new();
     for (name, design) in &DESIGNS[..4] {
@@ -90,7 +90,7 @@ fn slowest(lab: &Lab, fence: Fence) -> Result<Value, String> {
     Ok(Value::Word(ranking(lab, fence, NODES)?[3].to_owned()))
 }
 
-/// Fence-RI against Fence-1S-Barrier.
+/// Compares Fence-RI with Fence-1S-Barrier.
 fn immediate_against_barrier(lab: &Lab, fence: Fence) -> Result<Value, String> {
     let order = ranking(lab, fence, NODES)?;
     let place = |name| order.iter().position(|&other| other == name);
@@ -99,7 +99,7 @@ fn immediate_against_barrier(lab: &Lab, fence: Fence) -> Result<Value, String> {
     Ok(Value::Word(word.to_owned()))
 }
 
-/// The largest overlap of a design over all sizes.
+/// Returns the largest overlap of a design over all sizes.
 fn overlap(lab: &Lab, design: FenceDesign) -> Result<f64, String> {
     let at = |power| lab.measure(MACHINE, on(Fence::Overlap, design), 1usize << power);
     (4..=20).step_by(2).map(at).try_fold(0.0, |most: f64, found| Ok(most.max(found?)))
@@ -115,7 +115,7 @@ fn one_sided_overlap(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("more".to_owned()))
 }
 
-/// Compares Fence-2S with the same design whose epochs end by a message of their own.
+/// Compares Fence-2S with the same design whose epochs end by a separate message.
 fn joined(lab: &Lab) -> Result<Value, String> {
     let mut pairs = Vec::new();
     for fence in [Fence::Put, Fence::Puts] {

@@ -1,5 +1,5 @@
-//! What a description of a document's results is made of. Adding a figure is adding a [`Figure`] to
-//! its document's file; adding a curve is adding one line to it.
+//! Parts of the description of a document's results. To add a figure, add a [`Figure`] to its document's file. To add a curve,
+//! add one line to the figure.
 
 use super::lab::Lab;
 use super::published::Value;
@@ -7,21 +7,21 @@ use super::workload::Workload;
 use weft_collective::CollectiveKind;
 use weft_fabric_sim::Machine;
 
-/// A document: its machines, what is drawn of it, what of its text is compared.
+/// A document: its machines, the figures that are drawn, and the statements that are compared.
 pub struct Document {
-    /// As `--only` takes it, and the beginning of its files' names.
+    /// Name for `--only`, and the beginning of its files' names.
     pub id: &'static str,
     /// Its name in `published.csv`.
     pub paper: &'static str,
     pub title: &'static str,
     /// Machine files that stand for its clusters.
     pub machines: &'static [&'static str],
-    /// What the page says before the figures: what exists already, and how it was measured.
+    /// Text of the page before the figures: the state of the implementation and the method of measurement.
     pub about: &'static str,
     pub figures: Vec<Figure>,
     pub maps: Vec<Map>,
     pub checks: Vec<Check>,
-    /// What the assumed parameters are varied for.
+    /// Results for which the assumed parameters are varied.
     pub headlines: Vec<Headline>,
 }
 
@@ -30,38 +30,38 @@ pub struct Figure {
     /// Name of its files, without extension.
     pub id: &'static str,
     pub title: &'static str,
-    /// Where it stands in the document.
+    /// Place in the document.
     pub place: &'static str,
     pub x: Axis,
     pub y: Axis,
     pub series: Vec<Series>,
     /// Published numbers to draw.
     pub marks: Vec<Mark>,
-    /// Published rows to list below it, beside those that are marks.
+    /// Published rows to list below the figure, besides the rows of the marks.
     pub rows: Vec<&'static str>,
     pub note: &'static str,
 }
 
-/// Which algorithm is the fastest, over message size and processes.
+/// A map of the fastest algorithm over message size and processes.
 pub struct Map {
     /// Name of its files, without extension.
     pub id: &'static str,
     pub title: &'static str,
-    /// Where it stands in the document.
+    /// Place in the document.
     pub place: &'static str,
     pub machine: &'static str,
     pub operation: CollectiveKind,
-    /// Those that compete, over so many processes.
+    /// Algorithms that compete, each as a function of the number of processes.
     pub names: Vec<Contender>,
     pub processes: Vec<usize>,
-    /// As the operation's measure counts them.
+    /// Message sizes, as the operation's measure counts them.
     pub bytes: Vec<usize>,
     /// Published rows to list below it.
     pub rows: Vec<&'static str>,
     pub note: &'static str,
 }
 
-/// A name on a map, and what it stands for on so many processes.
+/// A name on a map, and its workload for an operation on a number of processes.
 pub type Contender = (&'static str, fn(CollectiveKind, usize) -> Workload);
 
 /// An axis. Times are microseconds, sizes bytes.
@@ -69,7 +69,7 @@ pub type Contender = (&'static str, fn(CollectiveKind, usize) -> Workload);
 pub struct Axis {
     pub label: &'static str,
     pub unit: &'static str,
-    /// Powers of two at equal distances.
+    /// True to draw powers of two at equal distances.
     pub doubling: bool,
 }
 
@@ -79,7 +79,7 @@ pub struct Series {
     pub name: &'static str,
     pub machine: &'static str,
     pub workload: Workload,
-    /// A factor of improvement is drawn: this workload's value divided by the curve's own.
+    /// If given, a factor of improvement is drawn: this workload's value divided by the curve's own value.
     pub over: Option<Workload>,
     pub x: Vec<usize>,
 }
@@ -92,7 +92,7 @@ pub struct Mark {
     pub x: usize,
 }
 
-/// How a row of `published.csv` is simulated.
+/// Simulation of a row of `published.csv`.
 pub struct Check {
     /// The row: see [`super::published::Row::is`].
     pub row: &'static str,
@@ -102,30 +102,30 @@ pub struct Check {
 /// A row, and the runs that show it.
 pub type Shown = (&'static str, fn(&Lab) -> Result<Value, String>);
 
-/// Where a simulated value comes from.
+/// Source of a simulated value.
 pub enum Simulate {
-    /// One measurement: the machine, what, and x.
+    /// One measurement: the machine, the workload, and x.
     Run(&'static str, Workload, usize),
-    /// Several runs, and what they show, in the words of the row.
+    /// Several runs, and their result, in the words of the row.
     Runs(fn(&Lab) -> Result<Value, String>),
-    /// No run: what the machine file says at this path.
+    /// No run: the value of the machine file at this path.
     Parameter(&'static str, &'static str, fn(&Machine) -> Option<f64>),
 }
 
-/// A result that the assumed parameters may move.
+/// A result that the assumed parameters may change.
 pub struct Headline {
     pub name: &'static str,
     pub machine: &'static str,
     pub of: Quotient,
 }
 
-/// A measurement, or one divided by another.
+/// A measurement, or the ratio of two.
 pub enum Quotient {
     One(Workload, usize),
     Ratio([(Workload, usize); 2]),
 }
 
-/// A number with four significant digits, without zeros at the end.
+/// Formats a number with four significant digits, without trailing zeros.
 pub fn digits(number: f64) -> String {
     if number == 0.0 || !number.is_finite() {
         return format!("{}", number.abs());

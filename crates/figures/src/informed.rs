@@ -1,4 +1,4 @@
-//! What moved rows of published numbers that were in sight: `informed.csv`, one change of one row a line.
+//! Changes that moved rows of published numbers that were in sight: `informed.csv`, one change of one row a line.
 
 use super::listing::{Listing, RowName};
 
@@ -9,23 +9,23 @@ const LIST: Listing<6> = Listing {
     columns: ["paper", "row", "before", "after", "commit", "change"],
 };
 
-/// A change of a model or a measure, and what it did to a row.
+/// A change of a model or a measure, and its effect on a row.
 #[derive(Debug, Clone)]
 pub struct Move {
     /// Line in the file, from 1.
     pub line: usize,
     pub name: RowName,
-    /// What was simulated before the change, and after it; as the row's value, or in words.
+    /// Simulated values before and after the change; as the row's value, or in words.
     pub before: String,
     pub after: String,
-    /// Of the project's history.
+    /// Commit in the project's history.
     pub commit: String,
-    /// What was changed, and why.
+    /// The change, and its reason.
     pub change: String,
 }
 
 impl Move {
-    /// A sentence for below a figure.
+    /// Returns a sentence for the list below a figure.
     pub fn sentence(&self) -> String {
         let Move { before, after, commit, change, .. } = self;
         format!("Moved from {before} to {after} by {commit}: {change}")

@@ -1,4 +1,4 @@
-//! Where things are measured: machines are read once, and nothing is measured twice.
+//! Laboratory of all measurements. It reads each machine once, and repeats no measurement.
 
 use super::figure::{Quotient, Series};
 use super::published::Published;
@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use weft_fabric_sim::Machine;
 
-/// What a measurement depends on, besides the effort of the lab.
+/// Parameters of a measurement, besides the effort of the lab.
 type Key = (&'static str, Workload, usize);
 
 pub struct Lab {
     effort: Effort,
-    /// For the variation of parameters.
+    /// Effort for the variation of parameters.
     study: Effort,
     machines: RefCell<BTreeMap<&'static str, Rc<Machine>>>,
     known: RefCell<HashMap<Key, f64>>,
@@ -23,7 +23,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// `quick`: fewer iterations.
+    /// Creates a lab. `quick`: fewer iterations.
     pub fn new(quick: bool, published: &Published) -> Lab {
         let effort = if quick { Effort::QUICK } else { Effort::FULL };
         let study = if quick { Effort::QUICK } else { Effort::STUDY };
@@ -52,7 +52,7 @@ impl Lab {
         self.progress = ProgressBar::new(total).with_style(style.progress_chars("=> "));
     }
 
-    /// What is being measured from now on.
+    /// Shows what is measured from now on.
     pub fn announce(&self, what: &str) {
         self.progress.set_message(what.to_owned());
     }
@@ -70,7 +70,7 @@ impl Lab {
         Ok(machine)
     }
 
-    /// One point of a curve.
+    /// Measures one point of a curve.
     pub fn measure(
         &self,
         machine: &'static str,
@@ -82,7 +82,7 @@ impl Lab {
         let value = match known {
             Some(value) => value,
             None => match workload.contenders(x) {
-                // Each of them may be a curve of its own.
+                // Each contender may be a curve of its own.
                 Some(all) => {
                     let times = all.into_iter().map(|workload| self.measure(machine, workload, x));
                     times.collect::<Result<Vec<_>, _>>()?.into_iter().fold(f64::INFINITY, f64::min)
@@ -94,7 +94,7 @@ impl Lab {
         Ok(value)
     }
 
-    /// A point of a curve, which was announced as one of the total.
+    /// Measures a point of a curve that was announced as part of the total.
     pub fn of(&self, series: &Series, x: usize) -> Result<f64, String> {
         let own = self.measure(series.machine, series.workload, x);
         let value = match series.over {
@@ -105,7 +105,7 @@ impl Lab {
         value
     }
 
-    /// One place of a map, which was announced, too.
+    /// Measures one point of a map that was announced as part of the total.
     pub fn point(
         &self,
         machine: &'static str,
@@ -117,7 +117,7 @@ impl Lab {
         value
     }
 
-    /// A result on a machine whose parameters may have been varied.
+    /// Measures a result on a machine whose parameters may have been varied.
     pub fn result(&self, machine: &Rc<Machine>, of: &Quotient) -> Result<f64, String> {
         let run = |&(workload, x): &(Workload, usize)| workload.run(machine, x, self.study);
         let value = match of {

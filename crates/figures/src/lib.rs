@@ -1,4 +1,4 @@
-//! `cargo figures`: the documents' figures from simulation, and the published numbers beside them.
+//! `cargo figures`: the documents' figures from simulation, compared with the published numbers.
 //!
 //! ```text
 //!   published.csv ──┐
@@ -7,10 +7,10 @@
 //!   (kini.rs, ...)                                            └── index.html: with informed.csv, reasons.csv, ranges.csv,
 //!                                                                             unsimulated.csv
 //! ```
-//! One file a document; a figure is one description in it, a curve one line. Nothing is drawn that was
-//! not measured, but for the crosses, which are read from the list of published numbers.
+//! Each document has one file. A figure is one description in it, and a curve is one line. Everything that is drawn was measured,
+//! except the crosses, which are read from the list of published numbers.
 //!
-//! Arrows point one way: documents, checks ──▶ figure, lab ──▶ run ──▶ measure ──▶ workload.
+//! Dependencies point one way: documents, checks ──▶ figure, lab ──▶ run ──▶ measure ──▶ workload.
 
 #![warn(missing_docs)]
 
@@ -46,7 +46,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use summary::Remarks;
 
-/// The documents, as `--only` knows them.
+/// Names of the documents, for `--only`.
 pub const DOCUMENTS: [&str; 5] = ["kini", "collgm", "multirail", "fence", "rendezvous"];
 
 fn documents() -> [Document; 5] {
@@ -59,22 +59,22 @@ fn documents() -> [Document; 5] {
     ]
 }
 
-/// What to do.
+/// Parameters of one call of [`run`].
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Where the files go; made if it is not there.
+    /// Directory of the files; created if it does not exist.
     pub out: PathBuf,
     /// Documents; all if empty.
     pub only: Vec<String>,
-    /// Fewer iterations.
+    /// True for fewer iterations.
     pub quick: bool,
-    /// In place of the list that comes with the project.
+    /// File with published numbers, instead of the list that comes with the project.
     pub published: Option<PathBuf>,
     /// Number of samples of the assumed parameters. If given, only `ranges.csv` is written.
     pub ranges: Option<usize>,
 }
 
-/// Simulates everything and writes all files; the text says what was written.
+/// Simulates everything and writes all files. Returns a list of the files written.
 pub fn run(request: &Request) -> Result<String, String> {
     let published = Published::load(request.published.as_deref())?;
     let remarks = Remarks::load()?;
@@ -116,7 +116,7 @@ pub fn run(request: &Request) -> Result<String, String> {
         }
         drawn.push((pictures, maps));
     }
-    // After the figures, whose points they share.
+    // The answers come after the figures, because they share points with them.
     summary::answer(&lab, &documents, &mut findings)?;
     let mut chapters = Vec::new();
     for (document, (pictures, maps)) in documents.iter().zip(drawn) {
@@ -157,7 +157,7 @@ fn vary(
     Ok(format!("{samples} samples: {}\n", file.display()))
 }
 
-/// Measurements of a whole run.
+/// Returns the number of measurements of a whole run.
 fn total(lab: &Lab, documents: &[Document]) -> Result<u64, String> {
     let mut total = 0;
     for document in documents {
@@ -170,7 +170,7 @@ fn total(lab: &Lab, documents: &[Document]) -> Result<u64, String> {
     Ok(total)
 }
 
-/// Finds out before an hour of work whether its results can be kept.
+/// Checks, before an hour of work, that its results can be written.
 fn writable(out: &Path, first: &str) -> Result<(), String> {
     let advice = "choose a directory that you may write with --out";
     fs::create_dir_all(out).map_err(|e| format!("cannot make {}: {e}; {advice}", out.display()))?;
@@ -181,7 +181,7 @@ fn save(file: &Path, text: &str) -> Result<(), String> {
     fs::write(file, text).map_err(|e| format!("cannot write {}: {e}", file.display()))
 }
 
-/// Measures a figure and writes its files; returns what the page shows of it.
+/// Measures a figure and writes its files. Returns the parts that the page shows.
 fn write(
     lab: &Lab,
     published: &Published,
@@ -238,13 +238,13 @@ fn write_map(lab: &Lab, map: &Map, out: &Path) -> Result<String, String> {
     Ok(svg)
 }
 
-/// A number to a millionth: picoseconds, where it is microseconds.
+/// Formats a number to a millionth: to a picosecond, if it is in microseconds.
 fn exact(number: f64) -> String {
     let text = format!("{number:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The numbers of a figure: a row for each point and for each mark.
+/// Writes the numbers of a figure: a row for each point and for each mark.
 fn table(file: &Path, figure: &Figure, curves: &[Points], marks: &Points) -> Result<(), String> {
     let failed = |e: csv::Error| format!("cannot write {}: {e}", file.display());
     let mut writer = csv::Writer::from_path(file).map_err(failed)?;

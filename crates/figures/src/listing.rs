@@ -4,7 +4,7 @@ use super::published::Row;
 
 /// A list that is compiled in.
 pub struct Listing<const N: usize> {
-    /// For errors.
+    /// Name of the file, for errors.
     pub file: &'static str,
     /// Content of the file.
     pub text: &'static str,

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     let Args { out, only, quick, published, ranges } = Args::parse();
     let done = weft_figures::run(&Request { out, only, quick, published, ranges });
     let written = done.and_then(|text| match io::stdout().write_all(text.as_bytes()) {
-        // What reads no more is no failure.
+        // A reader that stops reading (a closed pipe) is not a failure.
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {e}")),
         _ => Ok(()),
     });

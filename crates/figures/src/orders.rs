@@ -1,11 +1,11 @@
-//! What runs show, in the words of the list.
+//! Results of runs in the words of the list.
 
 use super::published::Value;
 
-/// Closer than this are alike.
+/// Maximum factor between times that count as alike.
 pub const ALIKE: f64 = 1.005;
 
-/// How `name` compares in `pairs` (itself, the other), in the words of the list if it is always so.
+/// Describes how `name` compares in `pairs` (itself, the other), in the words of the list if the order is the same in all pairs.
 pub fn order(name: &str, pairs: &[(f64, f64)]) -> Value {
     order_beyond(ALIKE, name, pairs)
 }
@@ -23,13 +23,13 @@ pub fn order_beyond(alike: f64, name: &str, pairs: &[(f64, f64)]) -> Value {
     })
 }
 
-/// The fastest by name.
+/// Returns the name of the fastest.
 pub fn fastest(times: &[(&'static str, f64)]) -> &'static str {
     let least = times.iter().min_by(|a, b| a.1.total_cmp(&b.1));
     least.map_or("nobody", |(name, _)| name)
 }
 
-/// Names in groups of neighbours that are alike: `A at 8 and 16, B at 32`. One word, if there is one group.
+/// Groups sizes by their names: `A at 8 and 16, B at 32`. If there is one group, returns the name only.
 pub fn grouped(all: &[(usize, &str)]) -> String {
     let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
     for &(at, name) in all {

@@ -1,4 +1,4 @@
-//! `index.html`: everything on one page that needs nothing else.
+//! `index.html`: everything on one page that needs no other file.
 
 use super::figure::{Document, Figure, digits};
 use super::published::Value;
@@ -20,7 +20,7 @@ td.n, th.n { text-align: right; } svg { max-width: 100%; height: auto; }
 li.informed { border-left: 4px solid #e69f00; padding-left: 0.4rem; }
 figure { margin: 0.5rem 0; } li { margin: 0.1rem 0; }";
 
-/// What the roles mean.
+/// Meaning of the roles.
 const MEANING: [(&str, &str); 6] = [
     ("fitted", "parameters were chosen to meet it: meeting it proves nothing"),
     (
@@ -43,13 +43,13 @@ const MEANING: [(&str, &str); 6] = [
     ("assumed", "it repeats a parameter that the machine file assumes"),
 ];
 
-/// A document with what was found for it.
+/// A document with its findings.
 pub struct Chapter<'p> {
     pub document: &'p Document,
     pub machines: Vec<Rc<Machine>>,
-    /// By figure.
+    /// Pictures, by figure.
     pub pictures: Vec<Picture>,
-    /// By map, as SVG.
+    /// Maps as SVG, by map.
     pub maps: Vec<String>,
     pub findings: Vec<&'p Finding<'p>>,
     pub studies: Vec<Study>,
@@ -58,7 +58,7 @@ pub struct Chapter<'p> {
 /// A figure, measured and drawn.
 pub struct Picture {
     pub svg: String,
-    /// For each mark its row, and a sentence that sets it beside its curve.
+    /// Row of each mark, and a sentence that compares it with its curve.
     pub beside: Vec<(&'static str, String)>,
 }
 
@@ -68,7 +68,7 @@ impl Chapter<'_> {
     }
 }
 
-/// The page.
+/// Renders the page.
 pub fn html(chapters: &[Chapter], unsimulated: &[UnsimulatedClaim]) -> String {
     let page = html! {
         (DOCTYPE)
@@ -142,7 +142,7 @@ fn counts(chapters: &[Chapter]) -> Markup {
     }
 }
 
-/// All rows that the simulation does not bear out, as they are.
+/// Renders all rows that the simulation does not confirm.
 fn disagreements(chapters: &[Chapter]) -> Markup {
     html! {
         h2 id="disagreements" { "Where the simulation and the documents disagree" }
@@ -176,7 +176,7 @@ fn unsimulated(chapters: &[Chapter], claims: &[UnsimulatedClaim]) -> Markup {
     }
 }
 
-/// What was moved in sight, by how much, and by which change.
+/// Renders the rows that were moved in sight, with the amounts and the changes.
 fn informed(findings: &[&Finding]) -> Markup {
     let moved: Vec<_> = findings.iter().filter(|finding| !finding.moves.is_empty()).collect();
     html! {
@@ -216,12 +216,12 @@ fn informed(findings: &[&Finding]) -> Markup {
     }
 }
 
-/// The class of a cell, whose numbers are on the right.
+/// Returns the class of a cell: numbers are on the right.
 fn number(value: &Value) -> Option<&'static str> {
     value.number().map(|_| "n")
 }
 
-/// The unit of a number.
+/// Returns the unit of a number.
 fn measure<'f>(finding: &Finding<'f>) -> &'f str {
     if finding.row.value.number().is_some() { finding.row.unit() } else { "" }
 }
@@ -285,7 +285,7 @@ fn figure(chapter: &Chapter, figure: &Figure, picture: &Picture) -> Markup {
     let findings: Vec<_> = rows.filter_map(|row| chapter.finding(row)).collect();
     let (built, missing): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|f| f.role != Role::Missing);
-    // Where the row has no simulation of its own, the curve stands in.
+    // If the row has no simulation of its own, the curve stands in.
     let missing_row = |row| chapter.finding(row).is_some_and(|f| f.role == Role::Missing);
     let beside: Vec<_> =
         picture.beside.iter().filter(|(row, _)| missing_row(row)).map(|(_, text)| text).collect();
@@ -305,7 +305,7 @@ fn figure(chapter: &Chapter, figure: &Figure, picture: &Picture) -> Markup {
     }
 }
 
-/// A line below a figure.
+/// Renders a line below a figure.
 fn item(finding: &Finding) -> Markup {
     html! {
         li class=[(!finding.moves.is_empty()).then_some("informed")] {

@@ -50,7 +50,7 @@ impl fmt::Display for Value {
 pub struct Row {
     /// Line in the file, from 1.
     pub line: usize,
-    /// As in the file, by [`COLUMNS`].
+    /// Fields as in the file, by [`COLUMNS`].
     pub fields: [String; 6],
     pub value: Value,
     /// The number that a word of the text, such as "similar" or "gradual", stands for in this row.
@@ -60,12 +60,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// Short name of the document.
+    /// Returns the short name of the document.
     pub fn paper(&self) -> &str {
         &self.fields[0]
     }
 
-    /// Section or slide.
+    /// Returns the section or slide.
     pub fn place(&self) -> &str {
         &self.fields[1]
     }
@@ -82,7 +82,7 @@ impl Row {
         &self.fields[5]
     }
 
-    /// Whether `name` means this row: `quantity; configuration`, or `where; quantity; configuration`.
+    /// Returns true if `name` means this row: `quantity; configuration`, or `where; quantity; configuration`.
     pub fn is(&self, name: &str) -> bool {
         let short = format!("{}; {}", self.quantity(), self.configuration());
         name == short || name == format!("{}; {short}", self.place())
@@ -92,13 +92,13 @@ impl Row {
 /// All rows, in order.
 #[derive(Clone)]
 pub struct Published {
-    /// For errors.
+    /// Name of the file, for errors.
     pub file: String,
     pub rows: Vec<Row>,
 }
 
 impl Published {
-    /// The list of the project, or another of the same columns.
+    /// Loads the list of the project, or another list with the same columns.
     pub fn load(file: Option<&Path>) -> Result<Published, String> {
         let Some(file) = file else { return Published::parse(LIST_NAME, LIST) };
         let name = file.display().to_string();
@@ -149,7 +149,7 @@ impl Published {
         }
     }
 
-    /// The one row of `paper` that `name` means: see [`Row::is`].
+    /// Returns the only row of `paper` that `name` means: see [`Row::is`].
     pub fn find(&self, paper: &str, name: &str) -> Result<&Row, String> {
         let mut found = self.rows.iter().filter(|row| row.paper() == paper && row.is(name));
         match (found.next(), found.next()) {

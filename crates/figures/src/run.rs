@@ -9,11 +9,11 @@ use std::rc::Rc;
 use weft_fabric_sim::Machine;
 use weft_p2p::ProtocolLimits;
 
-/// Rounds of a collective operation over streams: they repeat themselves at once.
+/// Number of rounds of a collective operation over streams: the rounds repeat exactly.
 const FEW: usize = 3;
 
 impl Workload {
-    /// What the least is taken of, at `x`.
+    /// Returns the workloads of which the least time is taken at `x`.
     pub fn contenders(self, x: usize) -> Option<Vec<Workload>> {
         match self {
             Workload::Fastest(who, operation, ranks) => {
@@ -23,7 +23,7 @@ impl Workload {
         }
     }
 
-    /// Runs it on `machine`.
+    /// Runs the workload on `machine`.
     pub fn run(self, machine: &Rc<Machine>, x: usize, effort: Effort) -> Result<f64, String> {
         let Effort { iterations, few } = effort;
         match self {

@@ -1,5 +1,5 @@
-//! How much the conclusions depend on what no document says: each assumed parameter of a machine file,
-//! less and more by 30 %.
+//! Sensitivity of the conclusions to values that no document gives: each assumed parameter of a machine file is varied by 30 %
+//! down and up.
 
 use super::figure::{Document, Headline, Quotient, digits};
 use super::lab::Lab;
@@ -7,25 +7,24 @@ use std::path::Path;
 use std::rc::Rc;
 use weft_fabric_sim::Machine;
 
-/// What the assumed parameters are multiplied by.
+/// Factors by which the assumed parameters are multiplied.
 pub const FACTORS: [f64; 2] = [0.7, 1.3];
 
 /// The variation of one machine's parameters.
 pub struct Study {
     pub machine: &'static str,
-    /// Results as the machine file stands.
+    /// Results with the unchanged machine file.
     pub results: Vec<(&'static str, f64, &'static str)>,
-    /// Parameters that move something, those first that move most.
+    /// Parameters that change a result, those with the largest change first.
     pub rows: Vec<Moved>,
-    /// Parameters that move nothing.
+    /// Parameters that change no result.
     pub still: Vec<String>,
 }
 
-/// What one parameter moves.
+/// Effect of one parameter.
 pub struct Moved {
     pub parameter: String,
-    /// By result: the change at each of [`FACTORS`], in percent, or in percentage points for a result
-    /// that is a percentage.
+    /// Change of each result at each of [`FACTORS`], in percent, or in percentage points for a result that is a percentage.
     pub changes: Vec<[f64; 2]>,
 }
 
@@ -42,7 +41,7 @@ fn unit(headline: &Headline) -> &'static str {
     }
 }
 
-/// Simulations that the studies of a document take.
+/// Returns the number of simulations of the studies of a document.
 pub fn count(lab: &Lab, document: &Document) -> Result<u64, String> {
     let mut count = 0;
     for name in document.machines {
@@ -53,7 +52,7 @@ pub fn count(lab: &Lab, document: &Document) -> Result<u64, String> {
     Ok(count as u64)
 }
 
-/// A study for each machine that has headlines.
+/// Returns a study for each machine that has headlines.
 pub fn studies(lab: &Lab, document: &Document) -> Result<Vec<Study>, String> {
     let mut studies = Vec::new();
     for &name in document.machines {
@@ -87,14 +86,14 @@ fn study(lab: &Lab, name: &'static str, headlines: &[&Headline]) -> Result<Study
             }
         }
         let moved = Moved { parameter: parameter.clone(), changes };
-        // Less than what the tables show.
+        // Changes below the precision of the tables count as none.
         if moved.most() < 0.05 { still.push(moved.parameter) } else { rows.push(moved) }
     }
     rows.sort_by(|a, b| b.most().total_cmp(&a.most()).then(a.parameter.cmp(&b.parameter)));
     Ok(Study { machine: name, results, rows, still })
 }
 
-/// `sensitivity.csv`: one row for each machine, parameter that moves something, and result.
+/// Writes `sensitivity.csv`: one row for each machine, parameter that changes a result, and result.
 pub fn write(file: &Path, studies: &[&Study]) -> Result<(), String> {
     let failed = |e: csv::Error| format!("cannot write {}: {e}", file.display());
     let mut writer = csv::Writer::from_path(file).map_err(failed)?;
@@ -112,7 +111,7 @@ pub fn write(file: &Path, studies: &[&Study]) -> Result<(), String> {
     writer.flush().map_err(|e| format!("cannot write {}: {e}", file.display()))
 }
 
-/// A change with its sign, to a tenth.
+/// Formats a change with its sign, to a tenth.
 pub fn change(percent: f64) -> String {
     let rounded = (percent * 10.0).round() / 10.0;
     if rounded == 0.0 { "0".to_owned() } else { format!("{rounded:+.1}") }

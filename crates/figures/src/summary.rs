@@ -1,4 +1,4 @@
-//! Each published row beside what the simulation gives for it.
+//! Comparison of each published row with the value of the simulation.
 
 use super::figure::{Check, Document, Figure, Mark, Simulate, digits};
 use super::informed::{self, Move};
@@ -10,19 +10,19 @@ use std::fmt;
 use std::path::Path;
 use weft_fabric_sim::machine;
 
-/// What a published row is to us.
+/// Role of a published row in the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// What its machine file says of it.
+    /// The role that its machine file gives it.
     Of(machine::EvidenceRole),
-    /// It repeats a parameter that the machine file assumes.
+    /// The row repeats a parameter that the machine file assumes.
     Assumed,
-    /// Its subject is not built yet.
+    /// The subject of the row is not built yet.
     Missing,
 }
 
 impl Role {
-    /// In the order of a table.
+    /// All roles in the order of a table.
     pub const ALL: [Role; 7] = [
         Role::Of(machine::EvidenceRole::Fitted),
         Role::Of(machine::EvidenceRole::Entailed),
@@ -49,7 +49,7 @@ pub struct Finding<'p> {
     pub row: &'p Row,
     pub simulated: Option<Value>,
     pub role: Role,
-    /// What moved it while it was in sight.
+    /// Changes that moved the row while it was in sight.
     pub moves: Vec<&'p Move>,
     /// The row's results while all assumed parameters vary together.
     pub range: Option<&'p Range>,
@@ -80,22 +80,22 @@ impl Remarks {
     }
 }
 
-/// In percent or percentage points: a number that is further off disagrees.
+/// Maximum difference that agrees, in percent or percentage points.
 pub const APART: f64 = 10.0;
 
-/// Units of what is counted: it agrees or does not.
+/// Units of counts, which agree only if they are equal.
 const COUNTED: [&str; 5] = ["children", "steps", "levels", "KiB", "count"];
 
 impl Finding<'_> {
-    /// How far the simulation is from the text: percent of the text's value, or percentage points
-    /// where that is itself a percentage; yes or no for names and orders. Empty if missing.
+    /// Returns the difference between the simulation and the text: percent of the text's value, or percentage points if the
+    /// text's value is a percentage; yes or no for names and orders. Empty if there is no simulation.
     pub fn difference(&self) -> String {
         match (&self.simulated, &self.row.value) {
             (None, _) => String::new(),
             (Some(Value::Number(ours)), Value::Number(theirs)) => {
                 let points = self.row.unit().starts_with('%');
                 let difference = ours - theirs;
-                // A tenth of a percent is more than is known of any of these numbers.
+                // None of these numbers is known better than to a tenth of a percent.
                 let percent = if points { difference } else { 100.0 * difference / theirs };
                 let rounded = (percent * 10.0).round() / 10.0;
                 format!("{:.1}", if rounded == 0.0 { 0.0 } else { rounded })
@@ -104,8 +104,8 @@ impl Finding<'_> {
         }
     }
 
-    /// Whether the simulation shows another thing than the text states: another word or count, or a number
-    /// more than [`APART`] off.
+    /// Returns true if the simulation contradicts the text: another word or count, or a number that differs by more than
+    /// [`APART`].
     pub fn disagrees(&self) -> bool {
         match (&self.simulated, &self.row.value) {
             (None, _) => false,
@@ -119,7 +119,7 @@ impl Finding<'_> {
         }
     }
 
-    /// A sentence for below a figure.
+    /// Returns a sentence for the list below a figure.
     pub fn sentence(&self) -> String {
         let row = self.row;
         let unit = match (row.unit(), &row.value) {
@@ -145,7 +145,7 @@ impl Finding<'_> {
     }
 }
 
-/// A sentence on a mark and the curve that it belongs to, whatever the row's own subject.
+/// Returns a sentence that compares a mark with the curve that it belongs to, for any subject of the row.
 pub fn beside(figure: &Figure, mark: &Mark, simulated: f64, row: &Row) -> String {
     let (what, unit) = (figure.x.label.to_lowercase(), figure.x.unit);
     let x =
@@ -170,7 +170,7 @@ pub fn beside(figure: &Figure, mark: &Mark, simulated: f64, row: &Row) -> String
     )
 }
 
-/// The role that the machine files of a document give to a row.
+/// Returns the role that the machine files of a document give to a row.
 fn evidence(
     lab: &Lab,
     document: &Document,
@@ -197,7 +197,7 @@ fn evidence(
     ))
 }
 
-/// An informed row says what moved it, and what was moved is not held out.
+/// Checks that an informed row names the change that moved it, and that a row that was moved is not held out.
 fn told(row: &Row, role: Role, moves: &[&Move]) -> Result<(), String> {
     let name = format!("{}; {}", row.quantity(), row.configuration());
     match (role, moves.first()) {
@@ -228,8 +228,8 @@ fn simulate(lab: &Lab, check: &Check) -> Result<(Value, Option<Role>), String> {
     })
 }
 
-/// All rows of the documents' papers, in the order of the list, not simulated yet: what is wrong with
-/// descriptions and machine files shows before anything is measured.
+/// Returns all rows of the documents' papers, in the order of the list, not simulated yet. Errors in descriptions and machine
+/// files show before anything is measured.
 pub fn rows<'p>(
     lab: &Lab,
     documents: &[Document],
@@ -253,7 +253,7 @@ pub fn rows<'p>(
     Ok(findings)
 }
 
-/// Simulates what can be; the rest is missing.
+/// Simulates the rows that have a check; the other rows are missing.
 pub fn answer(lab: &Lab, documents: &[Document], findings: &mut [Finding]) -> Result<(), String> {
     for finding in findings {
         let row = finding.row;

@@ -1,58 +1,58 @@
-//! What is measured: a workload on a machine at one `x`.
+//! Workloads: measurements on a machine at one `x`.
 
 use weft_collective::CollectiveKind;
 use weft_fabric_sim::machine::SchedulerPolicy;
 use weft_rma::{Ending, FenceDesign, IssueOrder};
 
-/// Something to run. The value is microseconds where nothing else is said.
+/// A workload to run. Its value is in microseconds unless another unit is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Workload {
     /// MPI_Barrier by the algorithm's name; x: ranks.
     Barrier(&'static str),
-    /// MPI_Allreduce (MPI_INT, MPI_SUM) of so many integers; x: ranks.
+    /// MPI_Allreduce (MPI_INT, MPI_SUM) of this number of integers; x: ranks.
     Allreduce(&'static str, usize),
     /// A system of equations, solved by conjugate gradients with allreduces of this name; x: nodes.
     Equations(&'static str),
-    /// A collective operation by the algorithm's name on so many ranks, from a common start to the last
-    /// rank's end; x: bytes as the operation's measure counts them.
+    /// A collective operation by the algorithm's name on this number of ranks, from a common start to the last rank's end; x:
+    /// bytes as the operation's measure counts them.
     Collective(CollectiveKind, &'static str, usize),
-    /// The same with messages of up to 64 KiB sent at once, through memory that is registered for good.
+    /// As `Collective`, with messages of up to 64 KiB sent eagerly, through memory that stays registered.
     CollectiveAtOnce(CollectiveKind, &'static str, usize),
-    /// The least time of several: x as they have it.
+    /// The least time of several workloads; x: as theirs.
     Fastest(Contenders, CollectiveKind, usize),
     /// 32 MiB from rank to rank over a stream; x: bytes of a segment.
     Segments,
-    /// 32 MiB by a stream's rendezvous; x: bytes of a block that is registered at once.
+    /// 32 MiB by a stream's rendezvous; x: bytes of a block that is registered in one call.
     Blocks,
     /// Half a ping-pong of RDMA writes on the bare fabric; x: bytes.
     WriteLatency,
     /// Half a ping-pong of sends and receives on the bare fabric; x: bytes.
     SendLatency,
-    /// A datagram of so many bytes to a group, to the last receiver; x: receivers.
+    /// A datagram of this number of bytes to a group, to the last receiver; x: receivers.
     MulticastLatency(usize),
     /// Epochs of one-sided operations; x: bytes; us for latencies, else MB/s.
     OneSided(OneSided),
-    /// A fence of this design, and what comes before it; x: ranks, of the overlap bytes; us, or %.
+    /// A fence of this design after the given work; x: ranks, for the overlap bytes; us, for the overlap %.
     Fence(Fence, FenceDesign),
     /// A window of MPI messages; x: bytes; MB/s.
     Bandwidth(Memory, Progress),
-    /// The same with memory registered once, under this policy for all threads.
+    /// As `Bandwidth`, with memory registered once, under this policy for all threads.
     BandwidthUnder(SchedulerPolicy, Progress),
-    /// Computation beside an MPI message, in percent of the message's time; x: bytes.
+    /// Computation during an MPI message, in percent of the message's time; x: bytes.
     Availability(Overlap),
-    /// The same of so many bytes; x: iterations of the test.
+    /// As `Availability`, with a message of this number of bytes; x: iterations of the test.
     AvailabilityOver(usize, Overlap),
     /// Interrupts of both ranks for an MPI message while both compute; x: bytes.
     Interrupts(Progress),
-    /// A multiplication of matrices of so many elements a side; x: nodes.
+    /// A multiplication of matrices with this number of elements a side; x: nodes.
     CannonOnNodes(usize, Cannon),
-    /// A multiplication of matrices on so many nodes; x: elements a side.
+    /// A multiplication of matrices on this number of nodes; x: elements a side.
     CannonOfSize(usize, Cannon),
     /// A time step like those of NAS SP, or its part in MPI_Wait; x: ranks.
     Sweeps(Progress, Part),
     /// A time step with large faces to four neighbours; x: ranks, each on a node.
     Halos(Progress),
-    /// Whether an MPI message is a rendezvous: 1 or 0; x: bytes.
+    /// 1 if an MPI message is a rendezvous, else 0; x: bytes.
     IsRendezvous,
     /// Number of steps of the rank with the most steps, in a barrier or an allreduce of one integer; x: ranks.
     Steps(CollectiveKind, &'static str),
@@ -60,7 +60,7 @@ pub enum Workload {
     SendDescriptors(&'static str),
     /// Number of messages that come to rank 0 because of its multicast in a barrier by the named algorithm; x: ranks.
     Acknowledgements(&'static str),
-    /// MPI_Allreduce as above, whose buffers are registered while it is measured; x: ranks.
+    /// As `Allreduce`, with buffers that are registered during the measurement; x: ranks.
     RegisteringAllreduce(&'static str, usize, RegistrationTime),
     /// 32 MiB from rank to rank over a stream of segments. The bound limits the segments in flight; x: bytes of a segment.
     Stream(Bound),
@@ -74,10 +74,10 @@ pub enum Workload {
     OfMessages(Test),
 }
 
-/// When the buffers of a collective operation are allocated, registered and announced to other ranks.
+/// Time at which the buffers of a collective operation are allocated, registered and announced to other ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RegistrationTime {
-    /// In the first call, which alone is measured.
+    /// In the first call, which is the only one measured.
     FirstCall,
     /// In every call.
     EveryCall,
@@ -101,18 +101,18 @@ pub enum Passing {
     SentAgain,
 }
 
-/// Who competes in a collective operation.
+/// Group of algorithms that compete in a collective operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Contenders {
     /// CollGM's algorithms, over streams of its segments of 64 KiB.
     Component,
-    /// The same, and with shorter segments.
+    /// The algorithms of `Component`, also with shorter segments.
     ComponentCut,
-    /// The same algorithms over MPI's messages, with the segments and the largest eager message that serve them best.
+    /// The same algorithms over MPI's messages, with the best segments and the best eager limit.
     Tuned,
 }
 
-/// What comes between two fences.
+/// Work between two fences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fence {
     Alone,
@@ -122,7 +122,7 @@ pub enum Fence {
     Puts,
     /// Four faces, and computation.
     Halo,
-    /// A put between two ranks, and computation that takes as long.
+    /// A put between two ranks, and computation of the same length.
     Overlap,
 }
 
@@ -130,20 +130,20 @@ pub enum Fence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OneSided {
     pub test: Test,
-    /// All of the machine's rails, or its first one alone.
+    /// True for all of the machine's rails, false for the first rail only.
     pub all_rails: bool,
     pub order: IssueOrder,
-    /// How targets hear that an epoch is over.
+    /// Way in which targets learn that an epoch is over.
     pub ending: Ending,
     pub pieces: Pieces,
 }
 
-/// From where on an operation is in fragments.
+/// Minimum length from which an operation is in fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pieces {
-    /// Where the machine file has it.
+    /// The length in the machine file.
     Usual,
-    /// From so many bytes on; never: `usize::MAX`.
+    /// This number of bytes; never: `usize::MAX`.
     From(usize),
 }
 
@@ -154,7 +154,7 @@ pub enum Test {
     Get,
     /// 16 puts an epoch by each of both ranks.
     BothPut,
-    /// One put an epoch, or get, there and back: half of it.
+    /// One put an epoch, or get, in each direction in turn: half of the round trip.
     PutLatency,
     GetLatency,
     /// 16 puts, then 16 gets, an epoch.
@@ -167,7 +167,7 @@ impl Test {
     }
 }
 
-/// Who computes beside a message.
+/// Rank that computes during a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
     /// The rank that sends.
@@ -176,47 +176,47 @@ pub enum Side {
     Receiver,
 }
 
-/// When the memory of a rendezvous is registered with the adapter.
+/// Time at which the memory of a rendezvous is registered with the adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Memory {
     /// For each message, as p2p does.
     Each,
-    /// Before the measurement, as by a library that keeps registrations.
+    /// Before the measurement, as by a library with a registration cache.
     Once,
 }
 
-/// How a rendezvous gets on while the program computes.
+/// Progress of a rendezvous while the program computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Progress {
-    /// Not at all.
+    /// No progress.
     None,
     /// A helper moves messages under a lock, for which threads sleep.
     Locked,
-    /// The same, and threads spin for the lock.
+    /// As `Locked`, and threads spin for the lock.
     Spinning,
-    /// The same, and the helper has a core of its own.
+    /// As `Spinning`, and the helper has a core of its own.
     SpinningApart,
     /// A helper signals the main thread when a payload is offered.
     Signal,
-    /// The same, and when its read is over.
+    /// As `Signal`, and also when its read is over.
     SignalTwice,
-    /// A helper moves messages while the main thread is outside of the library.
+    /// A helper makes progress while the main thread is outside of the library.
     Handover,
 }
 
-/// Computation beside a message.
+/// A test of computation during a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Overlap {
     pub side: Side,
     pub memory: Memory,
     pub progress: Progress,
-    /// Of all threads.
+    /// Scheduling policy of all threads.
     pub policy: SchedulerPolicy,
-    /// Iterations of the test, where its effort does not say: schedulers have a memory.
+    /// Iterations of the test, if they are not those of the effort, because schedulers have a memory.
     pub rounds: Option<usize>,
 }
 
-/// A matrix multiplication, and what is measured of it.
+/// A matrix multiplication, and the part of it that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cannon {
     pub team: Team,
@@ -224,7 +224,7 @@ pub struct Cannon {
     pub part: Part,
 }
 
-/// Who computes on a node.
+/// Ranks and threads that compute on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Team {
     /// One rank, with four threads (MPI and OpenMP).
@@ -238,30 +238,30 @@ pub enum Team {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
     Total,
-    /// In MPI_Wait.
+    /// Only the time in MPI_Wait.
     Wait,
 }
 
-/// How long to measure.
+/// Length of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Effort {
-    /// Iterations that are measured, of what takes microseconds.
+    /// Number of measured iterations of operations that take microseconds.
     pub iterations: usize,
-    /// Of what takes milliseconds.
+    /// Number of measured iterations of operations that take milliseconds.
     pub few: usize,
 }
 
 impl Effort {
-    /// As the documents measure.
+    /// Effort of the documents.
     pub const FULL: Effort = Effort { iterations: 1000, few: 20 };
-    /// A virtual cluster without jitter repeats itself soon.
+    /// Effort of a quick run: a virtual cluster without jitter soon repeats itself.
     pub const QUICK: Effort = Effort { iterations: 20, few: 2 };
-    /// To see what a parameter moves.
+    /// Effort to see the effect of a parameter.
     pub const STUDY: Effort = Effort { iterations: 100, few: 4 };
 }
 
 impl Workload {
-    /// Of its value.
+    /// Returns the unit of the value.
     pub fn unit(self) -> &'static str {
         match self {
             Workload::Barrier(_)

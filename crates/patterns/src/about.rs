@@ -1,62 +1,62 @@
-//! What is known of a pattern without running it.
+//! Description of a pattern, known without running it.
 
 use crate::laps::LapReduction;
 use weft_collective::{AlgorithmChoice, CollectiveKind};
 
-/// One way to do a pattern.
+/// One algorithm of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatternAlgorithm {
-    /// As its source calls it.
+    /// Name in its source.
     pub name: &'static str,
-    /// What it does, in a few words for lists and titles.
+    /// A few words about the algorithm, for lists and titles.
     pub about: &'static str,
-    /// What a collective operation is asked for; `None`: what it would take by itself.
+    /// Algorithm requested of a collective operation; `None`: the library chooses.
     pub choice: Option<AlgorithmChoice>,
 }
 
 impl PatternAlgorithm {
-    /// Of a pattern that is no collective operation.
+    /// Returns an algorithm of a pattern that is not a collective operation.
     pub const fn new(name: &'static str, about: &'static str) -> PatternAlgorithm {
         PatternAlgorithm { name, about, choice: None }
     }
 
-    /// Name and parameter, if it is not the usual one.
+    /// Returns the name, with the parameter if it is not the usual one.
     pub fn label(&self) -> String {
         self.choice.map_or(self.name.to_owned(), |choice| choice.to_string())
     }
 }
 
-/// What a collective operation takes by itself.
+/// The algorithm that the library chooses for a collective operation.
 const AUTO: PatternAlgorithm = PatternAlgorithm::new("auto", "what the library would choose");
 
 /// A pattern's description.
 #[derive(Debug, Clone, Copy)]
 pub struct PatternText {
-    /// What a [`PatternPlan`](crate::PatternPlan) asks for it by, in lower case with hyphens.
+    /// Name by which a [`PatternPlan`](crate::PatternPlan) selects the pattern, in lower case with hyphens.
     pub name: &'static str,
-    /// One line.
+    /// Description in one line.
     pub what: &'static str,
-    /// Its algorithms, if it is no collective operation: at least one.
+    /// Algorithms of a pattern that is not a collective operation: at least one.
     pub own: &'static [PatternAlgorithm],
-    /// The collective operation that it is; its algorithms are those of the catalogue.
+    /// The collective operation that the pattern runs; its algorithms are those of the catalogue.
     pub operation: Option<CollectiveKind>,
-    /// Fewest ranks.
+    /// Minimum number of ranks.
     pub least_ranks: usize,
-    /// Payload in bytes: fewest, and what it must be a multiple of. `None`: it has none.
+    /// Payload in bytes: its minimum, and a number of which it must be a multiple. `None`: the pattern has none.
     pub payload: Option<(usize, usize)>,
-    /// It takes a fan-in.
+    /// True if the pattern takes a fan-in.
     pub fans_in: bool,
-    /// It runs on the bare fabric, without messages and communicators.
+    /// True if the pattern runs on the bare fabric, without messages and communicators.
     pub bare: bool,
-    /// Which figure, in which unit, its repetitions make.
+    /// The figure, with its unit, that its repetitions make.
     pub measured: LapReduction,
-    /// Messages, or writes, that a repetition on so many ranks takes, about: how much work it is to
-    /// simulate, and how much memory its payload needs.
+    /// Returns the approximate number of messages, or writes, of a repetition on `ranks` ranks: a measure of the work to simulate
+    /// it, and of the memory that its payload needs.
     pub messages: fn(ranks: usize) -> usize,
 }
 
 impl PatternText {
-    /// What most have in common: two ranks or more, any payload, one algorithm, messages.
+    /// Returns a description with common values: one rank or more, any payload, no algorithm of its own, messages.
     pub const fn new(name: &'static str, what: &'static str) -> PatternText {
         PatternText {
             name,
@@ -72,13 +72,13 @@ impl PatternText {
         }
     }
 
-    /// A collective operation.
+    /// Returns the description of a collective operation.
     pub(crate) const fn collective(operation: CollectiveKind, what: &'static str) -> PatternText {
         let name = operation.name();
         PatternText { operation: Some(operation), ..PatternText::new(name, what) }
     }
 
-    /// The algorithms there are, the usual one first.
+    /// Returns all algorithms, the usual one first.
     pub fn algorithms(&self) -> Vec<PatternAlgorithm> {
         let Some(operation) = self.operation else { return self.own.to_vec() };
         let listed = operation.algorithms().map(|a| PatternAlgorithm {
@@ -89,8 +89,7 @@ impl PatternText {
         [AUTO].into_iter().chain(listed).collect()
     }
 
-    /// The algorithm of this name, with its parameter, in any case of letters. The error lists those
-    /// there are.
+    /// Returns the algorithm of this name, with its parameter. Case does not matter. The error lists all algorithms.
     pub fn algorithm(&self, text: &str) -> Result<PatternAlgorithm, String> {
         let all = self.algorithms();
         let same = |a: &PatternAlgorithm| a.name.eq_ignore_ascii_case(text);
@@ -107,7 +106,7 @@ impl PatternText {
     }
 }
 
-/// ceil(log2 n): rounds of a tree.
+/// Returns ceil(log2 n), the number of rounds of a tree.
 pub(crate) fn rounds(n: usize) -> usize {
     n.next_power_of_two().ilog2() as usize
 }

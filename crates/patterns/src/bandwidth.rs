@@ -12,7 +12,7 @@ use crate::laps::{LapReduction, Laps};
 use crate::rank::PatternRank;
 use weft_fabric::{Fabric, Sge};
 
-/// Messages under way at once.
+/// Number of messages under way at once.
 const WINDOW: usize = 64;
 
 pub static ABOUT: PatternText = PatternText {
@@ -30,7 +30,7 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
     if me != 0 && me != last {
         return watch.laps();
     }
-    // One buffer for all sends; each message is received on its own.
+    // One buffer for all sends; each message is received in its own block.
     let data = rank.data(if me == 0 { bytes } else { WINDOW * bytes });
     while let Some(lap) = watch.lap() {
         if me == 0 {

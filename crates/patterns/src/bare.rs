@@ -1,4 +1,4 @@
-//! What patterns on the bare fabric need: heads from a given peer, completions, addresses.
+//! Helpers of patterns on the bare fabric: heads from a given peer, completions, addresses.
 
 use crate::error::PatternError;
 use std::cell::Cell;
@@ -9,7 +9,7 @@ use weft_fabric::{
     Sge, until,
 };
 
-/// Waits until `look` sees something, or the deadline passes (`None`).
+/// Waits until `look` returns a value, or the deadline passes (`None`).
 pub async fn until_seen<F: Fabric, T>(
     fabric: &F,
     deadline: Option<Instant>,
@@ -29,18 +29,18 @@ pub async fn until_seen<F: Fabric, T>(
     .await
 }
 
-/// The next message of `from`.
+/// Waits for the next message of `from`.
 pub async fn message<F: Fabric>(fabric: &F, from: usize) -> Result<ArrivedMessage, Fault> {
     let message = until_seen(fabric, None, || fabric.receive(Some(from))).await?;
     Ok(message.expect("there is no deadline"))
 }
 
-/// Sends a head alone.
+/// Sends only a head.
 pub fn send_head<F: Fabric>(fabric: &F, to: usize, words: [u64; 3]) {
     fabric.send(to, Head(words), Sge::EMPTY, None);
 }
 
-/// The next message of `from`, of which only the head counts.
+/// Waits for the next message of `from` and returns its head.
 pub async fn head<F: Fabric>(fabric: &F, from: usize) -> Result<[u64; 3], Fault> {
     let message = message(fabric, from).await?;
     let Head(words) = message.head;
@@ -48,7 +48,7 @@ pub async fn head<F: Fabric>(fabric: &F, from: usize) -> Result<[u64; 3], Fault>
     Ok(words)
 }
 
-/// Operations under way whose memory must not go before they are over.
+/// Operations under way, whose memory must stay until they are over.
 pub struct OperationsUnderWay<'f, F: Fabric> {
     fabric: &'f F,
     over: Counter,
@@ -61,7 +61,7 @@ impl<'f, F: Fabric> OperationsUnderWay<'f, F> {
         OperationsUnderWay { fabric, over, target: Cell::new(fabric.counters().value(over)) }
     }
 
-    /// The completion to post one more with.
+    /// Returns the completion for one more operation.
     pub fn one(&self) -> Completion {
         self.target.set(self.target.get() + 1);
         Some(self.over)
@@ -78,7 +78,7 @@ impl<'f, F: Fabric> OperationsUnderWay<'f, F> {
         }
     }
 
-    /// Waits until all are over.
+    /// Waits until all operations are over.
     pub async fn wait(&self) -> Result<(), Fault> {
         until(self.fabric, self.over, self.target.get()).await
     }
@@ -94,7 +94,7 @@ pub fn send_address<F: Fabric>(fabric: &F, to: usize, at: RemoteAddr) {
     let [first, second, third, last] = at.words();
     let mut bytes = last.to_ne_bytes();
     let len = if last == 0 { 0 } else { bytes.len() };
-    // SAFETY: an inline payload is copied before `send` returns.
+    // SAFETY: `bytes` is valid for `len` bytes until `send` returns, and an inline payload is copied before that.
     let payload = unsafe { Sge::new(bytes.as_mut_ptr(), len) };
     fabric.send(to, Head([first, second, third]), payload, None);
 }
@@ -110,7 +110,7 @@ pub async fn address<F: Fabric>(fabric: &F, from: usize) -> Result<RemoteAddr, F
     Ok(RemoteAddr::from_words([first, second, third, u64::from_ne_bytes(last)]))
 }
 
-/// Refuses what this fabric cannot do.
+/// Returns [`PatternError::Refused`] if the fabric lacks an ability.
 pub fn require(possible: bool, why: impl FnOnce() -> String) -> Result<(), PatternError> {
     if possible { Ok(()) } else { Err(PatternError::Refused(why())) }
 }

@@ -24,13 +24,13 @@ impl PayloadBuffer {
         self.sge
     }
 
-    /// Block `i` of `bytes`.
+    /// Returns block `i`, of `bytes` bytes.
     pub fn block(&self, i: usize, bytes: usize) -> Sge {
         self.sge.part(i * bytes, bytes)
     }
 }
 
-/// Bytes that hardly another `key` has.
+/// Returns bytes that other keys almost surely do not have.
 fn expected(key: u64, len: usize) -> Vec<u8> {
     let mut state = key;
     let mut bytes = Vec::with_capacity(len.next_multiple_of(8));
@@ -46,7 +46,7 @@ fn expected(key: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// The key of what `rank` sends as its `part` of repetition `lap`.
+/// Returns the key of the data that `rank` sends as its `part` of repetition `lap`.
 pub fn key(rank: usize, part: usize, lap: usize) -> u64 {
     (rank as u64) << 40 ^ (part as u64) << 20 ^ lap as u64
 }
@@ -58,7 +58,7 @@ pub fn fill(to: Sge, key: u64) {
     }
 }
 
-/// Whether `from` holds the bytes of `key`; of a phantom nothing is known, and nothing is wrong.
+/// Returns true if `from` holds the bytes of `key`, or is a phantom.
 pub fn holds(from: Sge, key: u64) -> bool {
     from.is_phantom() || bytes(from) == expected(key, from.len())
 }
@@ -78,7 +78,7 @@ pub fn fill_numbers(to: Sge, first: i32) {
     to.fill(&(0..to.len() / 4).flat_map(number).collect::<Vec<u8>>());
 }
 
-/// Whether the integers are sums over `ranks` ranks `r` of `fill_numbers(.., r + lap)`.
+/// Returns true if the integers are sums over `ranks` ranks `r` of `fill_numbers(.., r + lap)`, or if `from` is a phantom.
 pub fn holds_sums(from: Sge, ranks: usize, lap: usize) -> bool {
     let all = (ranks * (ranks - 1) / 2) as i32;
     let sum = |i: usize| all.wrapping_add((ranks as i32).wrapping_mul((lap + i) as i32));

@@ -1,23 +1,22 @@
-//! Why a pattern did not run, or ran wrong.
+//! Reasons why a pattern did not run, or ran wrong.
 
 use std::fmt;
 use weft_fabric::Fault;
 
-/// What ended a pattern, in words that a tool can print as they are.
+/// Error that ended a pattern, in words that a tool can print as they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatternError {
-    /// The parameters do not fit the pattern, the number of ranks or the fabric: names the value
-    /// and what is allowed.
+    /// The parameters do not fit the pattern, the number of ranks or the fabric: the text names the value and the allowed values.
     Refused(String),
     /// An operation failed.
     Failed(String),
-    /// Data did not arrive as they were sent.
+    /// Data arrived changed.
     Wrong {
-        /// The rank that looked and did not find what it expected.
+        /// The rank that did not find the expected data.
         rank: usize,
-        /// Repetition, from 0, those to warm up included.
+        /// Repetition, from 0, including those to warm up.
         lap: usize,
-        /// Which of its data, as the pattern calls them.
+        /// Name of the data in the pattern.
         what: &'static str,
     },
 }

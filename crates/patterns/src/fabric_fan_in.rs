@@ -1,13 +1,13 @@
-//! RDMA writes of so many ranks to rank 0 at once: the hot spot without any processor's part in it
-//! (Kini 2003, section 4.3).
+//! RDMA writes of several ranks to rank 0 at the same time: the hot spot without any work of a processor (Kini 2003, section
+//! 4.3).
 //!
 //! ```text
 //!   1 ==write==.
 //!   2 ==write==+==> 0 polls one flag each        the fan-in is 3
 //!   3 ==write=='
 //! ```
-//! Cost: as many writes as the fan-in, all through the port of rank 0. The lap begins when all
-//! writers do and ends when rank 0 has seen all flags. Ranks above do nothing.
+//! Cost: as many writes as the fan-in, all through the port of rank 0. The lap begins when all writers begin and ends when rank 0
+//! has seen all flags. Ranks above the fan-in do nothing.
 
 use crate::about::{PatternAlgorithm, PatternText, rounds};
 use crate::bare::{OperationsUnderWay, address, send_address};
@@ -27,7 +27,7 @@ pub static ABOUT: PatternText = PatternText {
     ..PatternText::new("fabric-fan-in", "bare fabric: so many ranks write to rank 0 at once")
 };
 
-/// A writer's flag has a line, its data begin at the next.
+/// Number of bytes of a cache line: a writer's flag has its own line, and its data begin at the next.
 const LINE: usize = 64;
 
 pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
@@ -48,7 +48,7 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
             let flag = RemoteFlag { at: there, waking: true };
             let (at, number) = (there.offset(LINE as u64), lap as u64 + 1);
             fabric.write_flag(0, out.all(), at, flag, number, posted.one())?;
-            // Its memory is written again in the next lap.
+            // The memory is written again in the next lap.
             posted.wait().await?;
         }
         return watch.laps();

@@ -1,11 +1,11 @@
-//! A datagram from rank 0 to all others: the latency of Kini 2003, section 2.1.
+//! A datagram from rank 0 to all other ranks: the latency of Kini 2003, section 2.1.
 //!
 //! ```text
 //!   0 --datagram--> switch --> 1, 2, ... n-1       then each answers, outside of the lap
 //! ```
-//! Cost: one datagram, whatever the number of members. The lap begins when the root does and ends
-//! when the last member has the data. Datagrams may be lost: if an answer is missing after
-//! [`PATIENCE`], the root repeats its datagram, and members ignore what they have.
+//! Cost: one datagram, for any number of members. The lap begins when the root begins and ends when the last member has the data.
+//! Datagrams may be lost: if an answer is missing after [`PATIENCE`], the root repeats its datagram. Members ignore a datagram
+//! that they have already.
 
 use crate::about::{PatternAlgorithm, PatternText};
 use crate::bare::{head, require, send_head, until_seen};
@@ -31,7 +31,7 @@ pub static ABOUT: PatternText = PatternText {
 
 const GROUP: GroupId = GroupId(1);
 
-/// How long the root waits for answers before it repeats.
+/// Time for which the root waits for answers before it repeats.
 const PATIENCE: Duration = Duration::from_millis(10);
 
 pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
@@ -43,7 +43,7 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
     let data = rank.real(bytes);
     let mut watch = rank.watch();
     fabric.join(GROUP);
-    // The root begins when all are members.
+    // The root begins when all ranks are members.
     if me == 0 {
         for member in 1..size {
             head(fabric, member).await?;
@@ -61,7 +61,7 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
             continue;
         }
         rank.fill(lap, data.all().part(1, bytes - 1), key(0, 0, lap));
-        // The first byte tells repetitions apart.
+        // The first byte tells the datagrams of different laps apart.
         data.all().part(0, 1).fill(&[lap as u8]);
         watch.start();
         let mut answers = 0;

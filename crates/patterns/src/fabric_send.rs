@@ -1,12 +1,10 @@
-//! A message of the bare fabric to the last rank and back: send and receive as the adapter has
-//! them, without matching.
+//! A message of the bare fabric to the last rank and back: send and receive of the adapter, without matching.
 //!
 //! ```text
 //!   0      --send--> n-1
 //!          <--send--            half of the lap is the latency
 //! ```
-//! Cost: 2 sends, each of which takes a descriptor at the receiver. The payload is looked at where
-//! it arrived.
+//! Cost: 2 sends, each of which takes a descriptor at the receiver. The payload is compared in the memory in which it arrived.
 
 use crate::about::{PatternAlgorithm, PatternText};
 use crate::bare::{OperationsUnderWay, message, require};

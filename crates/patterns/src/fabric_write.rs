@@ -1,12 +1,11 @@
-//! RDMA writes to the last rank and back, found by polling: the latency of Kini 2003, section 2.3
-//! and figure 2.3.
+//! RDMA writes to the last rank and back, detected by polling: the latency of Kini 2003, section 2.3 and figure 2.3.
 //!
 //! ```text
 //!   0      ==write==> n-1 polls
 //!   polls  <==write==             half of the lap is the latency
 //! ```
-//! FLAG and BOTTOM-FILL are the two ways of [`weft_collective::notified_write`]; IMMEDIATE is data with an
-//! immediate, which takes a descriptor.
+//! FLAG and BOTTOM-FILL are the two methods of [`weft_collective::notified_write`]. IMMEDIATE is data with an immediate, which
+//! takes a descriptor.
 
 use crate::about::{PatternAlgorithm, PatternText};
 use crate::bare::{OperationsUnderWay, address, send_address};
@@ -33,7 +32,7 @@ pub static ABOUT: PatternText = PatternText {
     )
 };
 
-/// The immediate of these writes.
+/// Immediate value of these writes.
 const IMMEDIATE: u32 = 1;
 
 pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {

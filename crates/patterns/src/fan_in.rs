@@ -1,12 +1,12 @@
-//! So many ranks send to rank 0 at once: the hot spot of Kini 2003, section 4.3.
+//! Messages of several ranks to rank 0 at the same time: the hot spot of Kini 2003, section 4.3.
 //!
 //! ```text
 //!   1 --.
 //!   2 --+--> 0        the fan-in is 3; ranks above send nothing
 //!   3 --'
 //! ```
-//! Cost: as many messages as the fan-in, all through the port of rank 0. The lap begins when
-//! all senders do and ends when rank 0 has all messages.
+//! Cost: as many messages as the fan-in, all through the port of rank 0. The lap begins when all senders begin and ends when rank
+//! 0 has all messages.
 
 use crate::about::{PatternAlgorithm, PatternText, rounds};
 use crate::data::{holds, key};
@@ -30,7 +30,7 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
     let mut watch = rank.watch();
     while let Some(lap) = watch.lap() {
         if me == 0 {
-            // Posted before anybody sends: no message finds its receive missing.
+            // Posted before any rank sends, so that each message finds its receive.
             let receive = |i| rank.irecv(data.block(i, bytes), i + 1, 0);
             let receives: Vec<_> = (0..fan_in).map(receive).collect();
             rank.together().await?;

@@ -1,7 +1,7 @@
 //! Gathers of one block from each rank at rank 0, begun by all ranks at once, by
 //! [`weft_collective::gather`].
 //!
-//! The lap begins when all ranks do and ends when the root has all blocks.
+//! The lap begins when all ranks begin and ends when the root has all blocks.
 
 use crate::about::{PatternText, rounds};
 use crate::data::{holds, key};

@@ -1,37 +1,37 @@
-//! Repetitions, each with its times, and how they become one figure.
+//! Repetitions with their times, and their reduction to one figure.
 
 use std::time::{Duration, Instant};
 
-/// The measured repetitions of one rank, without those to warm up. Either list may be empty: where
-/// an operation has a root, not every rank begins it, or not every rank's end counts.
+/// The measured repetitions of one rank, without those to warm up. Either list may be empty: if an operation has a root, not
+/// every rank begins it, or not every rank's end counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Laps {
-    /// When this rank began each measured repetition, in their order.
+    /// Time at which this rank began each measured repetition, in their order.
     pub starts: Vec<Instant>,
-    /// When this rank was through with each measured repetition, in their order.
+    /// Time at which this rank ended each measured repetition, in their order.
     pub ends: Vec<Instant>,
 }
 
-/// How the laps of all ranks make one figure.
+/// Reduction of the laps of all ranks to one figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LapReduction {
-    /// Microseconds of a lap by its rank's own clock, mean over ranks: what benchmarks of
-    /// operations that everybody takes part in report.
+    /// Microseconds of a lap by its rank's own clock, mean over ranks, as in benchmarks of operations in which every rank takes
+    /// part.
     Mean,
-    /// Microseconds of half a lap, by the one rank that times it: a way there and back.
+    /// Microseconds of half a lap, by the only rank that times it: half a round trip.
     Half,
-    /// Microseconds from the start, which is the same for all ranks or the last of those that are
-    /// not, to the last end. All clocks must be one: threads of one process, or virtual time.
+    /// Microseconds from the start to the last end. If the ranks' starts differ, the last counts. All ranks must use one clock:
+    /// they are threads of one process, or run in virtual time.
     Span,
-    /// MB/s (10^6 bytes a second): so many times the payload in a lap.
+    /// MB/s (10^6 bytes a second), from `payloads` times the payload in a lap.
     Rate {
-        /// How many payloads of the plan cross the wire in a repetition.
+        /// Number of payloads of the plan that cross the wire in a repetition.
         payloads: usize,
     },
 }
 
 impl LapReduction {
-    /// The unit of the figure.
+    /// Returns the unit of the figure.
     pub fn unit(self) -> &'static str {
         match self {
             LapReduction::Rate { .. } => "MB/s",
@@ -39,7 +39,7 @@ impl LapReduction {
         }
     }
 
-    /// What the figure is, for a title.
+    /// Describes the figure, for a title.
     pub fn describe(self) -> &'static str {
         match self {
             LapReduction::Mean => "time of one, mean over the ranks",
@@ -49,7 +49,7 @@ impl LapReduction {
         }
     }
 
-    /// One figure for each repetition, from the laps of all ranks; `bytes` of payload.
+    /// Returns one figure for each repetition, from the laps of all ranks; `bytes` of payload.
     pub fn figures(self, laps: &[Laps], bytes: usize) -> Vec<f64> {
         let count = laps.iter().map(|l| l.starts.len().max(l.ends.len())).max().unwrap_or(0);
         (0..count).filter_map(|i| self.figure(laps, i, bytes)).collect()

@@ -1,7 +1,7 @@
-//! Communication patterns: what programs do, in small, and how long it takes.
+//! Communication patterns: the communication of programs in small, with its time.
 //!
-//! Each is written once on the asynchronous interface of [`weft_process`], or on the bare fabric,
-//! so that the same text runs on shared memory, on a network and in virtual time.
+//! Each pattern is written once on the asynchronous interface of [`weft_process`], or on the bare fabric, so that the same text
+//! runs on shared memory, on a network and in virtual time.
 //!
 //! ```text
 //!   Plan      a pattern by name, its parameters, checked                        plan

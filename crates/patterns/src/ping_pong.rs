@@ -4,8 +4,8 @@
 //!   0      --> n-1
 //!          <--            half of the lap is the latency
 //! ```
-//! Cost: 2 messages. The ranks between do nothing, so that the number of ranks chooses the path:
-//! within a node, or to another.
+//! Cost: 2 messages. The ranks between do nothing, so that the number of ranks chooses the path: within a node, or to another
+//! node.
 
 use crate::about::{PatternAlgorithm, PatternText};
 use crate::data::{holds, key};

@@ -5,42 +5,42 @@ use crate::error::PatternError;
 use crate::laps::LapReduction;
 use crate::registry::find;
 
-/// Whether payload exists.
+/// Presence of payload bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PayloadPresence {
-    /// It is written before and compared after, where that does not disturb what is measured.
+    /// Payload is written before and compared after, where this does not disturb the measurement.
     Real,
-    /// Sizes only, for large studies in virtual time. Patterns on the bare fabric have real payload
-    /// all the same: it is what their ranks look at.
+    /// Sizes only, for large studies in virtual time. Patterns on the bare fabric have real payload even so, because their ranks
+    /// look at it.
     Phantom,
 }
 
-/// What to run.
+/// A pattern to run, with its parameters.
 #[derive(Debug, Clone)]
 pub struct PatternPlan {
     /// The pattern, from the registry.
     pub about: &'static PatternText,
-    /// Ranks that take part: all that the fabric has.
+    /// Number of ranks that take part: all of the fabric.
     pub ranks: usize,
-    /// The way to do it: one of those that the pattern has.
+    /// Algorithm, one of those of the pattern.
     pub algorithm: PatternAlgorithm,
     /// Payload of one message, or of one rank's block, in bytes.
     pub bytes: usize,
-    /// How many send to one.
+    /// Number of ranks that send to one.
     pub fan_in: usize,
     /// Repetitions that come first and are not measured.
     pub warm_up: usize,
-    /// Repetitions that are measured: at least 1.
+    /// Number of measured repetitions: at least 1.
     pub repeat: usize,
-    /// All ranks begin each repetition at one instant, where else one follows the other.
+    /// True if all ranks begin each repetition at one instant; else repetitions follow one another.
     pub isolated: bool,
-    /// Whether data are really written and compared.
+    /// Presence of payload: real bytes, or sizes only.
     pub payload: PayloadPresence,
 }
 
 impl PatternPlan {
-    /// A pattern with its first algorithm, its least payload, the largest fan-in, real payload, two
-    /// repetitions to warm up and ten to measure. Errors: [`PatternError::Refused`] for an unknown name.
+    /// Returns a plan with the pattern's first algorithm, its minimum payload, the maximum fan-in, real payload, two repetitions
+    /// to warm up and ten to measure. Errors: [`PatternError::Refused`] for an unknown name.
     pub fn new(pattern: &str, ranks: usize) -> Result<PatternPlan, PatternError> {
         let about = find(pattern)?;
         Ok(PatternPlan {
@@ -56,13 +56,13 @@ impl PatternPlan {
         })
     }
 
-    /// Chooses an algorithm by name. Errors: [`PatternError::Refused`] lists those there are.
+    /// Chooses an algorithm by name. Errors: [`PatternError::Refused`] lists all algorithms.
     pub fn algorithm(mut self, name: &str) -> Result<PatternPlan, PatternError> {
         self.algorithm = self.about.algorithm(name).map_err(PatternError::Refused)?;
         Ok(self)
     }
 
-    /// Whether the parameters fit together. Errors: [`PatternError::Refused`].
+    /// Checks that the parameters fit together. Errors: [`PatternError::Refused`].
     pub fn check(&self) -> Result<(), PatternError> {
         let name = self.about.name;
         let refuse = |why: String| Err(PatternError::Refused(why));
@@ -92,8 +92,8 @@ impl PatternPlan {
         Ok(())
     }
 
-    /// Whether all ranks begin each repetition at one instant. Patterns that are measured from the
-    /// first start always do, those between two ranks need not.
+    /// Returns true if all ranks begin each repetition at one instant. Patterns that are measured from the first start always do;
+    /// patterns between two ranks never need to.
     pub fn is_isolated(&self) -> bool {
         match self.about.measured {
             LapReduction::Mean => self.isolated,
@@ -102,19 +102,19 @@ impl PatternPlan {
         }
     }
 
-    /// Repetitions in all. Where they follow each other, one more comes after those that are
-    /// measured, so that the last of them runs as the others, into the next.
+    /// Returns the number of all repetitions. If they follow one another, one more comes after the measured repetitions, so that
+    /// the last of these runs into a next one as the others do.
     pub(crate) fn laps(&self) -> usize {
         self.warm_up + self.repeat + usize::from(!self.is_isolated())
     }
 
-    /// Whether repetition `lap`, counted from the first of all, is measured.
+    /// Returns true if repetition `lap`, counted from the first of all, is measured.
     pub(crate) fn measures(&self, lap: usize) -> bool {
         (self.warm_up..self.warm_up + self.repeat).contains(&lap)
     }
 
-    /// Whether data are written before repetition `lap` and compared after it, which takes time: not
-    /// between repetitions that follow each other and are measured.
+    /// Returns true if data are written before repetition `lap` and compared after it. This takes time, so it is not done between
+    /// measured repetitions that follow one another.
     pub(crate) fn compares(&self, lap: usize) -> bool {
         self.is_isolated() || !self.measures(lap)
     }

@@ -1,4 +1,4 @@
-//! One rank of a pattern: its communicator, its buffers, its watch.
+//! One rank of a pattern: its communicator, its buffers, its timer.
 
 use crate::data::{self, PayloadBuffer};
 use crate::error::PatternError;
@@ -18,7 +18,7 @@ use weft_fabric::{Fabric, FabricExt, Sge};
 use weft_p2p::{ProtocolLimits, SendMode};
 use weft_process::{Active, Buffer, Comm, Destination, Engine, Group, Origin, Single};
 
-/// What all ranks of one run share in one thread. Cheap to clone.
+/// State that all ranks of one run share in one thread. Cheap to clone.
 #[derive(Clone)]
 pub struct PatternWorld(Rc<Shared>);
 
@@ -31,13 +31,13 @@ struct Shared {
 }
 
 impl PatternWorld {
-    /// Errors: [`PatternError::Refused`] if the parameters do not fit together.
+    /// Creates a world. Errors: [`PatternError::Refused`] if the parameters do not fit together.
     pub fn new(plan: PatternPlan) -> Result<PatternWorld, PatternError> {
         PatternWorld::with(plan, None)
     }
 
-    /// With something that rank 0 calls as it begins each repetition, measured or not: how far a
-    /// long run has come.
+    /// Creates a world with a function that rank 0 calls as it begins each repetition, measured or not, to show the progress of a
+    /// long run.
     pub fn watched(
         plan: PatternPlan,
         on_lap: impl Fn() + 'static,
@@ -56,7 +56,7 @@ impl PatternWorld {
         Ok(PatternWorld(Rc::new(Shared { plan, everybody, byte, int, on_lap })))
     }
 
-    /// What is run, checked when the world was made.
+    /// Returns the plan, which was checked when the world was created.
     pub fn plan(&self) -> &PatternPlan {
         &self.0.plan
     }
@@ -67,12 +67,12 @@ pub struct PatternRank<F: Fabric> {
     world: PatternWorld,
     pub(crate) engine: Rc<Engine<F>>,
     pub(crate) comm: Rc<Comm<F>>,
-    /// What is beside the measured operations has numbers and algorithms of its own.
+    /// Communicator of everything except the measured operations, with its own sequence numbers and algorithms.
     pub(crate) aside: Rc<Comm<F>>,
     pub(crate) meeting: PatternMeeting,
 }
 
-/// Longest sleep of a pattern on the bare fabric: not everything that it waits for rings.
+/// Maximum sleep of a pattern on the bare fabric: not every event that it waits for rings.
 const NAP: Duration = Duration::from_millis(1);
 
 impl<F: Fabric> PatternRank<F> {
@@ -97,12 +97,12 @@ impl<F: Fabric> PatternRank<F> {
         }
     }
 
-    /// The plan of its world, by which all its ranks play.
+    /// Returns the plan of its world, which all its ranks follow.
     pub fn plan(&self) -> &PatternPlan {
         self.world.plan()
     }
 
-    /// The pattern as a program that a simulator polls.
+    /// Returns the pattern as a program that a simulator polls.
     pub fn program(self) -> Pin<Box<dyn Future<Output = Result<Laps, PatternError>>>> {
         let engine = self.engine.clone();
         let bare = self.plan().about.bare;
@@ -114,8 +114,8 @@ impl<F: Fabric> PatternRank<F> {
         if bare { Box::pin(program) } else { Box::pin(engine.run(program)) }
     }
 
-    /// Runs the pattern on a real fabric to its end, and waits there until this process has nothing
-    /// more to say. Ranks must not leave the fabric before all are through.
+    /// Runs the pattern on a real fabric to its end, and waits there until this process has nothing more to send. Ranks must not
+    /// leave the fabric before all ranks are through.
     pub fn block_on(&self) -> Result<Laps, PatternError> {
         let fabric = self.engine.endpoint().fabric();
         let laps = if self.plan().about.bare {
@@ -133,7 +133,7 @@ impl<F: Fabric> PatternRank<F> {
         laps
     }
 
-    /// Moves on what others still need of this rank.
+    /// Makes progress for operations that other ranks still need of this rank.
     pub fn progress(&self) {
         if self.plan().about.bare {
             self.engine.endpoint().fabric().progress();
@@ -172,7 +172,7 @@ impl<F: Fabric> PatternRank<F> {
         Ok(())
     }
 
-    /// A buffer, real or not as the plan says.
+    /// Returns a buffer, real or phantom by the plan.
     pub(crate) fn data(&self, len: usize) -> PayloadBuffer {
         match self.plan().payload {
             PayloadPresence::Real => self.real(len),
@@ -180,23 +180,23 @@ impl<F: Fabric> PatternRank<F> {
         }
     }
 
-    /// A buffer that is real whatever the plan says.
+    /// Returns a buffer that is real for any plan.
     pub(crate) fn real(&self, len: usize) -> PayloadBuffer {
         PayloadBuffer::real(self.engine.endpoint().staging().take(len))
     }
 
-    /// Bytes as a communicator takes them.
+    /// Returns bytes as a communicator takes them.
     pub(crate) fn bytes(&self, data: Sge) -> Buffer {
         Buffer::over(data, self.world.0.byte.clone())
     }
 
-    /// `count` blocks of a buffer.
+    /// Returns `count` blocks of a buffer.
     pub(crate) fn blocks(&self, data: &PayloadBuffer, count: usize) -> Vec<Buffer> {
         let bytes = self.plan().bytes;
         (0..count).map(|i| self.bytes(data.block(i, bytes))).collect()
     }
 
-    /// Integers as a communicator takes them.
+    /// Returns integers as a communicator takes them.
     pub(crate) fn integers(&self, data: Sge) -> Buffer {
         Buffer::over(data, self.world.0.int.clone())
     }
@@ -232,14 +232,14 @@ impl<F: Fabric> PatternRank<F> {
         Ok(())
     }
 
-    /// Fills what this rank sends in repetition `lap`, if it is compared.
+    /// Fills the data that this rank sends in repetition `lap`, if the repetition is compared.
     pub(crate) fn fill(&self, lap: usize, to: Sge, key: u64) {
         if self.plan().compares(lap) {
             data::fill(to, key);
         }
     }
 
-    /// Compares what came in repetition `lap`, if it is one to compare.
+    /// Compares the data that came in repetition `lap`, if the repetition is compared.
     pub(crate) fn compare(
         &self,
         lap: usize,
@@ -258,7 +258,7 @@ impl<F: Fabric> PatternRank<F> {
     }
 }
 
-/// Counts repetitions and times those that count.
+/// Counts repetitions and times the measured ones.
 pub(crate) struct LapTimer<'r, F: Fabric> {
     rank: &'r PatternRank<F>,
     next: usize,
@@ -266,7 +266,7 @@ pub(crate) struct LapTimer<'r, F: Fabric> {
 }
 
 impl<F: Fabric> LapTimer<'_, F> {
-    /// The number of the next repetition.
+    /// Returns the number of the next repetition.
     pub fn lap(&mut self) -> Option<usize> {
         let lap = self.next;
         self.next += 1;
@@ -300,7 +300,7 @@ impl<F: Fabric> LapTimer<'_, F> {
     }
 }
 
-/// Runs a future on the bare fabric: nobody but it takes messages.
+/// Runs a future on the bare fabric, where only the future takes messages.
 fn drive<F: Fabric, T>(fabric: &F, policy: &WaitPolicy, future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     let mut cx = Context::from_waker(Waker::noop());

@@ -1,6 +1,6 @@
 //! Sums of MPI_INT at rank 0, begun by all ranks at once, by [`weft_collective::reduce`].
 //!
-//! The lap begins when all ranks do and ends when the root has the sum.
+//! The lap begins when all ranks begin and ends when the root has the sum.
 
 use crate::about::{PatternText, rounds};
 use crate::data::{IntSum, fill_numbers, holds_sums};

@@ -15,7 +15,7 @@ macro_rules! registry {
         /// Runs the pattern of the rank's plan.
         pub(crate) async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
             let name = rank.plan().about.name;
-            // Boxed: else every rank would hold room for the largest of them.
+            // Boxed, because else every rank would hold room for the largest future.
             $(if name == $module::ABOUT.name {
                 return Box::pin($module::play(rank)).await;
             })*
@@ -49,7 +49,7 @@ fn unknown(name: &str) -> PatternError {
     PatternError::Refused(format!("no pattern {name:?}; known: {}", known.join(", ")))
 }
 
-/// The pattern of this name. Errors: [`PatternError::Refused`] lists those there are.
+/// Returns the pattern of this name. Errors: [`PatternError::Refused`] lists all patterns.
 pub fn find(name: &str) -> Result<&'static PatternText, PatternError> {
     ALL.iter().copied().find(|about| about.name == name).ok_or_else(|| unknown(name))
 }

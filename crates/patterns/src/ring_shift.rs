@@ -1,9 +1,9 @@
-//! Everybody sends to the right and receives from the left (MPI_Sendrecv in a ring).
+//! A ring in which every rank sends to the right and receives from the left (MPI_Sendrecv).
 //!
 //! ```text
 //!   0 --> 1 --> 2 --> ... --> n-1 --> 0        all at once
 //! ```
-//! Cost: one message a rank, no waiting for anybody but the left neighbour.
+//! Cost: one message a rank; a rank waits only for its left neighbour.
 
 use crate::about::{PatternAlgorithm, PatternText};
 use crate::data::{holds, key};

@@ -1,7 +1,7 @@
 //! Scatters of one block to each rank from rank 0, begun by all ranks at once, by
 //! [`weft_collective::scatter`].
 //!
-//! The lap begins when the root does and ends when the last rank has its block.
+//! The lap begins when the root begins and ends when the last rank has its block.
 
 use crate::about::{PatternText, rounds};
 use crate::data::{holds, key};

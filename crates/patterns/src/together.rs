@@ -1,12 +1,11 @@
-//! Lets all ranks begin at one instant, by one clock.
+//! A common start of all ranks at one instant, by one clock.
 //!
 //! ```text
 //!   now ──> largest of all ranks' ──> + twice the longest way to know it ──> wait until then
 //! ```
-//! A barrier alone does not do: its ranks leave at different times if they came at different times.
-//! The way is learnt from the meeting before, so that the first counts for nothing and is held
-//! twice. On a machine whose clock differs from rank to rank the instants mean nothing; see
-//! [`crate::LapReduction::Span`].
+//! A barrier is not enough: its ranks leave at different times if they came at different times. The time to learn the maximum is
+//! known from the meeting before, so the first meeting counts for nothing and is held twice. On a machine whose clock differs
+//! from rank to rank the instants mean nothing; see [`crate::LapReduction::Span`].
 
 use crate::bare;
 use crate::error::PatternError;
@@ -21,18 +20,17 @@ use weft_datatype::{Basic, Predefined};
 use weft_fabric::{Fabric, FabricExt, Fault, FaultCause, Sge};
 use weft_process::Buffer;
 
-/// What instants are counted from in messages between the ranks of this process.
+/// Origin of instants in messages between the ranks of this process.
 static BASE: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// What one rank knows of earlier meetings.
+/// Knowledge of one rank from earlier meetings.
 #[derive(Default)]
 pub struct PatternMeeting {
-    /// Nanoseconds from the last arrival to when this rank knew of it, at most; none before the
-    /// first meeting.
+    /// Maximum time in nanoseconds from the last arrival until this rank knew of it; `None` before the first meeting.
     way: Cell<Option<i64>>,
 }
 
-/// What a meeting finds the largest of: the time of arrival, and the way, in nanoseconds.
+/// Numbers whose maxima a meeting finds: the time of arrival, and the time to learn of it, in nanoseconds.
 type Pair = [i64; 2];
 
 fn since_base(at: Instant) -> i64 {
@@ -68,13 +66,13 @@ impl PatternMeeting {
     }
 }
 
-/// Waits until an instant, and does not sleep over it.
+/// Waits until an instant, without sleeping past it.
 async fn until<F: Fabric>(fabric: &F, at: Instant) -> Result<(), Fault> {
     std::future::poll_fn(|cx| match fabric.poll_any(&[], Some(at), cx) {
         Poll::Ready(Err(fault)) if !fault.is(FaultCause::TimedOut) => Poll::Ready(Err(fault)),
         Poll::Ready(_) => Poll::Ready(Ok(())),
         Poll::Pending => {
-            // Whoever drives this is about to sleep, for longer perhaps.
+            // The caller that polls this is about to sleep, perhaps for longer.
             fabric.sleeper().ring();
             Poll::Pending
         }
@@ -88,12 +86,12 @@ impl<F: Fabric> PatternRank<F> {
         self.meeting.hold(self.fabric(), async |mine| self.largest(mine).await).await
     }
 
-    /// The same, if the plan asks for it.
+    /// Lets all ranks begin at once, if the plan asks for it.
     pub(crate) async fn together_if_isolated(&self) -> Result<(), PatternError> {
         if self.plan().is_isolated() { self.together().await } else { Ok(()) }
     }
 
-    /// The same for the ranks below `size`, on the bare fabric.
+    /// Lets the ranks below `size` begin at once, on the bare fabric.
     pub(crate) async fn together_bare(&self, size: usize) -> Result<(), PatternError> {
         let largest = async |mine| Ok(bare_largest(self.fabric(), size, mine).await?);
         self.meeting.hold(self.fabric(), largest).await
@@ -102,7 +100,7 @@ impl<F: Fabric> PatternRank<F> {
     async fn largest(&self, mine: Pair) -> Result<Pair, PatternError> {
         let memory = self.real(16);
         write_pair(memory.all(), mine);
-        // Numbers, not bytes: algorithms may cut between them.
+        // Numbers, not bytes, because algorithms may cut between elements.
         let number = Predefined::new().of(INT64).clone();
         let buffer = Buffer::over(memory.all(), number);
         self.aside.allreduce(None, buffer, Rc::new(Larger)).await?;
@@ -116,8 +114,8 @@ const INT64: Basic = match Basic::of_handle(0x258) {
     None => panic!("a predefined type"),
 };
 
-/// A dissemination: what everybody has heard of goes round in doubling distances. The peers of its
-/// rounds differ, so that one's next meeting is not taken for this one.
+/// Finds the maxima by dissemination: the numbers that a rank knows go round in doubling distances. Its rounds have different
+/// peers, so that a message of a rank's next meeting is not taken for one of this meeting.
 async fn bare_largest<F: Fabric>(fabric: &F, size: usize, mine: Pair) -> Result<Pair, Fault> {
     let me = fabric.rank();
     let mut known = mine;
@@ -146,7 +144,7 @@ fn read(from: Sge, at: usize) -> i64 {
     i64::from_ne_bytes(bytes)
 }
 
-/// The larger numbers of two lists.
+/// Elementwise maximum of two lists.
 struct Larger;
 
 impl ElementReduction for Larger {

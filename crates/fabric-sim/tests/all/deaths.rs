@@ -24,13 +24,13 @@ fn rails(node: usize) -> [Death; 2] {
     [0, 1].map(|rail| Death::Rail { node, rail })
 }
 
-/// Waits for a counter that nobody advances.
+/// Waits for a counter that no rank advances.
 async fn wait_in_vain(sim: &Sim) -> Result<(), Fault> {
     let counter = sim.counters().allocate();
     until(sim, counter, sim.counters().value(counter) + 1).await
 }
 
-/// The next message's sender and head, or the fault.
+/// Returns the next message's sender and head, or the fault.
 async fn message(sim: &Sim) -> Result<(usize, Head), Fault> {
     poll_fn(|_| match (sim.receive(None), sim.fault()) {
         (Some(message), _) => {
@@ -57,7 +57,7 @@ fn waits_end_after_the_detection_of_a_death() {
     let outcome = run(&machine(2), options, |sim| async move { wait_in_vain(&sim).await }).unwrap();
     let lost = Some(Err(Fault::lost(2)));
     assert_eq!(outcome.results, [lost.clone(), lost.clone(), None, lost]);
-    // The waits end when the program sees it: `host.poll` after.
+    // The waits end when the program sees the fault: `host.poll` later.
     let poll = US / 10;
     let end = died + DETECTION + poll;
     assert_eq!(outcome.ends, [end, end, 0, end]);
@@ -65,7 +65,7 @@ fn waits_end_after_the_detection_of_a_death() {
 
 #[test]
 fn what_is_posted_after_a_death_is_never_seen() {
-    // The rank runs ahead of global time, and posts it all in one go.
+    // The rank runs ahead of global time, and posts all messages in one poll.
     let died = 3 * US;
     let options = dying(2, &[(died, Death::Rank(0))]);
     let program = |sim: Sim| async move {
@@ -113,7 +113,7 @@ fn collectives_end_with_the_loss() {
 
 const MESSAGES: u64 = 60;
 
-/// Rank 0 sends messages of many lengths, writes, adds and reads; rank 1 checks that each came once.
+/// Sends messages of many lengths, writes, adds and reads from rank 0. Rank 1 checks that each came exactly once.
 async fn traffic(sim: Sim) -> Result<u64, String> {
     let fault = |fault: Fault| fault.to_string();
     let region = sim.allocate(16 + 8 * MESSAGES as usize + 4096).unwrap();
@@ -133,7 +133,7 @@ async fn traffic(sim: Sim) -> Result<u64, String> {
     if sim.rank() == 0 {
         let source = region.local.part(landing, 4096);
         for i in 0..MESSAGES {
-            // Long ones are slower: those behind them must not overtake, on either rail.
+            // Long messages are slower: messages behind them must not overtake them, on either rail.
             let payload = source.part(0, [0, 4096, 64, 2000][i as usize % 4]);
             let kept = sim.send(1, Head([i, 0, 0]), payload, Some(done));
             operations += u64::from(kept == weft_fabric::PostOutcome::Later);
@@ -147,7 +147,7 @@ async fn traffic(sim: Sim) -> Result<u64, String> {
             sim.catch_up().await;
         }
         until(&sim, done, operations).await.map_err(fault)?;
-        // Each addition was done once, and its result came back once.
+        // Each addition was done exactly once, and its result came back exactly once.
         let mut seen: Vec<u64> = (0..MESSAGES as usize).map(|i| word(landing + 8 * i)).collect();
         seen.sort_unstable();
         if !seen.iter().copied().eq(0..MESSAGES) {
@@ -199,7 +199,7 @@ fn traffic_goes_on_over_the_second_rail() {
 
 #[test]
 fn traffic_goes_on_in_chaos() {
-    // Found out in the middle of the traffic, so that old and new messages meet.
+    // The death is noticed in the middle of the traffic, so that old and new messages meet.
     for died in [10, 60, 150] {
         let deaths = [(died * US, Death::Rail { node: 1, rail: 0 })];
         let mut options = dying(2, &deaths);

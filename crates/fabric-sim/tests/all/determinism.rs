@@ -1,5 +1,5 @@
-//! The same seed gives the same run, bit for bit: again, in another process, and as it was when the
-//! constants below were written down, whatever the machine and the compiler.
+//! Determinism: the same seed gives the same run, bit for bit, again and in another process. It also gives the hashes below on
+//! every machine and with every compiler.
 
 use std::process::Command;
 use std::rc::Rc;
@@ -16,9 +16,9 @@ use weft_process::Engine;
 
 const RANKS: usize = 7;
 
-/// Hashes of one run each: results, ends, counts and the whole trace. They change with what the
-/// simulator charges and draws, and with what the layers above send; with nothing else. After such a
-/// change, put the values here that the failing test prints.
+/// Hashes of one run each: results, ends, counts and the whole trace. They change only with the charges and the random numbers of
+/// the simulator, and with the traffic of the layers above. After such a change, put the values here that the failing test
+/// prints.
 const PLAIN: u64 = 0x7abb_cf1a_5aea_bc7b;
 const JITTERED: u64 = 0x5364_fe61_b107_864f;
 const ROUGH: u64 = 0xf646_f4ee_ee8b_f3ab;
@@ -95,7 +95,7 @@ fn word(memory: Sge, offset: usize) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// A bit of everything; a hash of all that the rank has received.
+/// Runs some of every kind of operation. Returns a hash of everything that the rank has received.
 async fn program(engine: Rc<Engine<Sim>>, members: Rc<Members>) -> u64 {
     let endpoint = engine.endpoint().clone();
     let sim = endpoint.fabric().clone();
@@ -126,7 +126,7 @@ async fn program(engine: Rc<Engine<Sim>>, members: Rc<Members>) -> u64 {
         seen.bytes(bytes);
     };
 
-    // Where everybody's words are: a flag, a sum, and 3000 bytes.
+    // Memory that the other ranks address: a flag, a sum, and 3000 bytes.
     let region = sim.allocate(16 + 3000).unwrap();
     let flag = sim.flag(&region, 0, true);
     let records: Vec<Staging> = (0..n).map(|_| buffer(16, 0)).collect();
@@ -161,7 +161,7 @@ async fn program(engine: Rc<Engine<Sim>>, members: Rc<Members>) -> u64 {
         note(copy.sge().part(0, datagram.len));
     }
 
-    // Eager and rendezvous, one sender or all at once.
+    // Eager and rendezvous, from one sender or from all ranks at once.
     for (round, len) in [8, 2000, 40_000].into_iter().enumerate() {
         let round = 10 * round as i32;
         let (data, result) = (buffer(len, 4), buffer(len, 5));
@@ -188,7 +188,7 @@ fn outcome(options: SimOptions) -> RunOutcome<u64> {
     outcome.expect("no deadlock")
 }
 
-/// Options for a seed, and the hash of a run with them.
+/// Function that makes the options for a seed, and the hash of a run with them.
 type Kind = (fn(u64) -> SimOptions, u64);
 
 const KINDS: [Kind; 3] = [(plain, PLAIN), (jittered, JITTERED), (rough, ROUGH)];
@@ -222,7 +222,7 @@ fn runs_are_as_they_were_on_any_machine() {
     assert!(now == then, "PLAIN, JITTERED, ROUGH were {then:#018x?}, and are {now:#018x?}");
 }
 
-/// Run by the test below in a process of its own.
+/// Prints the hashes, for the test below, which runs this one in a process of its own.
 #[test]
 #[ignore = "part of another test"]
 fn child() {

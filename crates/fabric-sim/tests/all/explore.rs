@@ -1,4 +1,4 @@
-//! Schedule exploration finds each kind of failure, says the same each time, and replays.
+//! Schedule exploration finds each kind of failure, reports the same each time, and replays it.
 
 use std::future::poll_fn;
 use std::process::Command;
@@ -9,7 +9,7 @@ use weft_fabric_sim::units::Time;
 use weft_fabric_sim::{Death, Sim, SimOptions, Stopped, explore};
 use weft_fabric_testing::machine::machine;
 
-/// The next message's sender.
+/// Returns the next message's sender.
 async fn sender(sim: &Sim) -> usize {
     poll_fn(|_| match sim.receive(None) {
         Some(message) => {
@@ -22,8 +22,8 @@ async fn sender(sim: &Sim) -> usize {
     .await
 }
 
-/// Ranks 1 to 3 send to rank 0, rank 1 first and the others a little later; `late` says what rank 0
-/// does if another message overtakes that of rank 1.
+/// Sends from ranks 1 to 3 to rank 0: rank 1 first, the other two a little later. `late` gives the result of rank 0 if another
+/// message overtakes that of rank 1.
 async fn race(sim: Sim, late: fn() -> Result<u64, String>) -> Result<u64, String> {
     if sim.rank() == 0 {
         let first = sender(&sim).await;
@@ -61,7 +61,7 @@ fn the_smallest_delays_that_still_fail_are_reported() {
     let found = find(|| Err("late".to_owned()));
     let WrongSeed { most, least, .. } = found;
     assert_eq!(most, Time::from_us(100.0));
-    // A message cannot be overtaken by one 5 us behind it if no delay is longer.
+    // A message 5 us behind another cannot overtake it if no delay is longer.
     assert!(least >= Time::from_us(5.0) && least < most, "{least:?}");
     let least = least.us();
     let words = format!("(also with delays of at most {least} us instead of 100 us)");
@@ -127,7 +127,7 @@ fn the_dead_need_not_agree() {
     assert!(events >= 10);
 }
 
-/// Run by the test below in a process of its own, where the environment names a seed.
+/// Prints the failure that is found, for the test below, which runs this one in a process whose environment names a seed.
 #[test]
 #[ignore = "part of another test"]
 fn child() {
@@ -149,7 +149,7 @@ fn a_seed_of_the_environment_is_run_alone() {
     let found = find(|| Err("late".to_owned()));
     let output = run_child(&found.seed.to_string());
     assert!(output.contains(&format!("found: {found}\n")), "{output}");
-    // A later seed that fails is found at once, and not the first of all.
+    // A later seed that fails is found at once, although an earlier seed fails, too.
     let options = || SimOptions::new(4);
     let later = found.seed + 1..1000;
     let late = |sim| race(sim, || Err("late".to_owned()));

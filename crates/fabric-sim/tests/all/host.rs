@@ -9,8 +9,8 @@ use weft_fabric_sim::{Stopped, Waiting, machine::SchedulerPolicy, run, units::*}
 const US: u64 = MICROSECOND;
 const MS: u64 = 1000 * US;
 
-/// LogGP (a send: 0.5 us, then 2 us; a read: 0.5 us, then 4 us and 1000 MB/s) with interrupts of
-/// 5 us, signals of 3 us and switches of 2 us.
+/// Returns a LogGP machine (a send: 0.5 us, then 2 us; a read: 0.5 us, then 4 us and 1000 MB/s) with interrupts of 5 us, signals
+/// of 3 us and switches of 2 us.
 fn machine(policy: SchedulerPolicy, slice_us: f64, cores: usize) -> Rc<Machine> {
     let mut machine = Machine::load("loggp").unwrap();
     machine.host.interrupt = Time(5 * US);
@@ -26,7 +26,7 @@ fn fifo(cores: usize) -> Rc<Machine> {
     machine(SchedulerPolicy::Fifo, 100_000.0, cores)
 }
 
-/// Runs one rank; its result, and what its threads cost.
+/// Runs one rank. Returns its result and the counts of its threads.
 fn alone<T, F: Future<Output = T> + 'static>(
     machine: &Rc<Machine>,
     program: impl Fn(Sim) -> F,
@@ -67,7 +67,7 @@ fn computing_ends_later_by_its_handlers() {
             for _ in 0..2 {
                 helper.sleep(10 * US).await;
                 helper.signal(main);
-                // Taken in by the one that is pending.
+                // This signal is merged with the pending one.
                 helper.signal(main);
             }
         });
@@ -79,8 +79,8 @@ fn computing_ends_later_by_its_handlers() {
     assert_eq!(counts, HostCounts { interrupts: 0, signals: 2, switches: 0 });
 }
 
-/// Main and another thread of equal priority compute 25 us each; when each is through, and when
-/// main has heard of it.
+/// Lets main and another thread of equal priority compute 25 us each. Returns the times at which each ended, and at which main
+/// learned of the other's end.
 fn two_equals(machine: &Rc<Machine>) -> ([u64; 3], HostCounts) {
     alone(machine, |sim| async move {
         let (done, over) = (sim.notify(), Rc::new(Cell::new(0)));
@@ -131,12 +131,12 @@ fn a_lower_thread_waits_and_a_higher_one_does_not() {
         sim.sleep(100 * US).await;
         (end, times.take())
     });
-    // 2 at 2-3, 1 at 5-6, main 8-28, then those that do not preempt it.
+    // 2 at 2-3, 1 at 5-6, main 8-28, then the threads that do not preempt main.
     assert_eq!(times.0, 28 * US);
     assert_eq!(times.1, [(2, 2 * US), (1, 5 * US), (0, 30 * US), (-1, 33 * US)]);
 }
 
-/// How late a helper runs after each of its sleeps of 1 ms beside a thread that computes.
+/// Measures the lateness of a helper after each of its sleeps of 1 ms, while another thread computes.
 fn lateness(policy: SchedulerPolicy, priority: i32) -> Vec<(u64, u64)> {
     let (late, _) = alone(&machine(policy, 100_000.0, 1), |sim| async move {
         let late = Rc::new(RefCell::new(Vec::new()));
@@ -157,12 +157,12 @@ fn lateness(policy: SchedulerPolicy, priority: i32) -> Vec<(u64, u64)> {
 #[test]
 fn the_dynamic_scheduler_is_prompt_only_after_a_while() {
     let late = lateness(SchedulerPolicy::Dynamic, 0);
-    // Main computes to the end of its first slice, the helper starts at 100.002 ms; then it is late
-    // by what is left of main's slice, which goes from 100.004 to 200.004 ms.
+    // Main computes to the end of its first slice, and the helper starts at 100.002 ms. Then the helper is late by the rest of
+    // main's slice, which goes from 100.004 to 200.004 ms.
     assert_eq!(late[0], (101 * MS + 2 * US, 99 * MS + 4 * US));
     let prompt = late.iter().position(|&(_, late)| late == 2 * US).unwrap();
-    // Main falls below the helper when its sleep average is below 400 ms. It begins with 500 and
-    // loses a fifth of the first slice and a quarter of each other: after five, at 500 ms.
+    // Main falls below the helper when its sleep average is below 400 ms. The average begins with 500 ms and loses a fifth of the
+    // first slice and a quarter of each other slice: after five slices, at 500 ms, main is below.
     assert_eq!(prompt, 4);
     assert!((500 * MS..502 * MS).contains(&late[prompt].0), "{:?}", late[prompt]);
     assert!(late[..prompt].iter().all(|&(_, late)| late > 90 * MS));
@@ -233,13 +233,13 @@ fn a_signal_wakes_a_sleeper_and_waits_for_a_core() {
 
 const BYTES: usize = 500_000;
 
-/// Which messages tell of data to be read.
+/// Head of the messages that announce data to be read.
 const START: Head = Head([1, 0, 0]);
 
-/// How data is fetched while the program computes.
+/// Way in which data is fetched while the program computes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Design {
-    /// By nobody: after it has computed.
+    /// No fetch: the program reads after it has computed.
     None,
     /// A helper signals the main thread, which reads.
     Signal,
@@ -247,7 +247,7 @@ enum Design {
     Helper,
 }
 
-/// Takes what has come, and reads what it tells of.
+/// Takes the messages that have come, and reads the data that they announce.
 fn fetch(sim: &Sim, region: &Region, done: Counter) {
     while let Some(message) = sim.receive(None) {
         if message.head == START {
@@ -257,7 +257,7 @@ fn fetch(sim: &Sim, region: &Region, done: Counter) {
     }
 }
 
-/// Rank 1 tells of its data at 100 us; rank 0 computes for `time`, then waits for it.
+/// Lets rank 1 announce its data at 100 us; rank 0 computes for `time`, then waits for the data.
 fn rendezvous(
     machine: &Rc<Machine>,
     options: SimOptions,
@@ -282,7 +282,7 @@ fn rendezvous(
             if design != Design::None {
                 let (main, helper, read) = (sim.thread(), sim.clone(), read.clone());
                 sim.on_signal(read.clone());
-                // The highest priority against a thread that computes; the same as one that spins.
+                // The highest priority, if main computes; the same as main's, if main spins.
                 sim.spawn(i32::from(time > 0), async move {
                     loop {
                         helper.sleep_for_event(InterruptEvent::Solicited).await;
@@ -355,8 +355,8 @@ fn a_thread_that_spins_starves_an_equal_helper_on_one_core_but_not_on_two() {
 
 // ---- interrupts --------------------------------------------------------------------------------
 
-/// Rank 1 sends three messages, 100 us apart; interrupts at rank 0, which reads something of its
-/// own before, and whose helper sleeps for `event`.
+/// Returns the interrupts at rank 0 for three messages of rank 1, 100 us apart. Rank 0 first reads memory of its own, and its
+/// helper sleeps for `event`.
 fn interrupts(event: InterruptEvent, solicit: bool) -> u64 {
     let outcome = run(&fifo(1), SimOptions::new(2), |sim| async move {
         if sim.rank() == 1 {
@@ -483,7 +483,7 @@ fn a_rank_dies_with_its_threads() {
     })
     .unwrap();
     assert_eq!(outcome.results, [None, Some(())]);
-    // Each 10 us at rank 0, until it dies; rank 1 weighs a thousand.
+    // The helper of rank 0 wakes every 10 us, until the rank dies. A wake at rank 1 counts a thousand.
     assert_eq!(ran.get() % 1000, 4);
 }
 

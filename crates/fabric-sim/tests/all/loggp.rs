@@ -31,7 +31,7 @@ fn link(engine: &Rc<Engine<Sim>>, members: &Rc<Members>, tag: i32) -> CommView<S
     }
 }
 
-/// The time of one operation on `ranks` ranks, in picoseconds.
+/// Returns the time of one operation on `ranks` ranks, in picoseconds.
 fn time(ranks: usize, dissemination: bool, bytes: usize) -> Vec<u64> {
     let machine = Rc::new(Machine::load("loggp").unwrap());
     let members = Members::world(ranks);
@@ -54,7 +54,7 @@ const O_S: u64 = 500_000;
 const L: u64 = 2_000_000;
 const O_R: u64 = 250_000;
 
-/// One message of `bytes`, from the sender's first instruction to the receiver's last.
+/// Returns the time of one message of `bytes`, from the sender's first instruction to the receiver's last.
 fn hop(bytes: u64) -> u64 {
     O_S + L + bytes * 1000 + O_R
 }
@@ -68,9 +68,8 @@ fn dissemination_takes_its_rounds() {
     }
 }
 
-/// LogGP's recurrence for recursive doubling with a fold: a receive ends when its message is there
-/// and the rank has sent its own, and takes the receiver's overhead. For a power of two it is
-/// log2 p hops.
+/// Computes LogGP's recurrence for recursive doubling with a fold: a receive ends when its message has come and the rank has sent
+/// its own, and takes the receiver's overhead. For a power of two it is log2 p hops.
 fn recursive_doubling(p: usize, bytes: u64) -> Vec<u64> {
     let lower = 1 << p.ilog2();
     let wire = L + bytes * 1000;

@@ -1,5 +1,5 @@
-//! Every machine file parses, is honest about its numbers, and can be varied; every mistake in one
-//! is an error that names the line.
+//! Machine files: each one parses, is honest about its numbers, and can be varied. Every mistake in a machine file is an error
+//! that names the line.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ fn every_file_parses_and_has_its_own_name() {
     }
 }
 
-/// Fields of one line of CSV; a field in quotes may hold commas.
+/// Splits one line of CSV into fields. A field in quotes may hold commas.
 fn fields(line: &str) -> Vec<String> {
     let (mut fields, mut quoted) = (vec![String::new()], false);
     for c in line.chars() {
@@ -37,8 +37,8 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// Rows of `published.csv`: paper, where, quantity, configuration, value, unit; where the document has a word of degree, the
-/// number that it stands for and the reason.
+/// Reads the rows of `published.csv`: paper, where, quantity, configuration, value, unit. If the document has a word of degree,
+/// the row also has the number that the word stands for and the reason.
 fn published() -> Vec<Vec<String>> {
     let text = include_str!("../../../../figures/published.csv");
     let mut lines = text.lines().map(fields);
@@ -146,7 +146,7 @@ fn varying_multiplies_one_number_in_all_rails_or_in_one() {
         let error = vary("rail.gap_out", factor).unwrap_err();
         assert!(error.problem.contains("not above 0"), "{error}");
     }
-    // A value that factors make impossible keeps its line.
+    // A value that a factor makes impossible keeps its line.
     let error = vary("nodes", 0.1).unwrap_err();
     let line = text("ia32").lines().position(|line| line.starts_with("nodes")).unwrap() + 1;
     assert_eq!(error.line, Some(line), "{error}");
@@ -167,7 +167,7 @@ fn other_values_can_be_set() {
     assert_eq!(machine.scheduler.policy, SchedulerPolicy::Fifo);
     assert_eq!(machine.host.poll.0, 250_000);
     assert_eq!(machine.nodes.0, 16);
-    // What a file does not have.
+    // A value that the file does not have can be set, too.
     let machine = Machine::load_with("loggp", &[("rail.gap_in", "3")]).unwrap();
     assert_eq!(machine.rail[0].gap_in.0, 3_000_000);
 }
@@ -202,7 +202,7 @@ fn copies_within_a_node_cost_what_the_file_says() {
     let ndr = Rc::new(Machine::load("ndr").unwrap());
     let model = ndr.copies.model();
     assert_eq!((model.line.apart, model.switch, model.private), (180.0, 1500.0, 1 << 20));
-    // Every rank has it.
+    // Every rank has this model.
     let cluster = Cluster::new(&ndr, SimOptions::new(2)).unwrap();
     assert!((0..2).all(|rank| *cluster.rank(rank).copies().model() == model));
     for (path, value, line, say) in [

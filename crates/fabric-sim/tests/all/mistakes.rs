@@ -1,4 +1,4 @@
-//! Each mistake in a machine file is an error with the file, the line and what is allowed.
+//! Mistakes in a machine file: each is an error with the file, the line and the allowed values.
 
 use weft_fabric_sim::machine::Machine;
 
@@ -59,7 +59,7 @@ fn the_file_is_good_before_it_is_broken() {
 
 #[test]
 fn each_mistake_is_named_with_file_line_and_what_is_allowed() {
-    // Replace, by, then the line and words of the error.
+    // Text to replace, its replacement, then the line and words of the error.
     let mistakes: &[(&str, &str, usize, &[&str])] = &[
         // Not TOML.
         ("copy = 1000", "copy 1000", 7, &["="]),
@@ -102,7 +102,7 @@ fn each_mistake_is_named_with_file_line_and_what_is_allowed() {
         ("loss = 0.01", "loss = 1.5", 36, &["`multicast.loss`", "1.5", "from 0 to 1"]),
         ("policy = \"fifo\"", "policy = \"fair\"", 40, &["`fair`", "`round-robin`"]),
         ("slice = 100", "slice = 0", 41, &["above 0"]),
-        // What does not fit together.
+        // Values that do not fit together.
         ("bus = \"slot\"", "bus = \"slt\"", 11, &["no bus `slt`", "slot"]),
         ("bus = \"slot\"\n", "", 24, &["no rail is on bus `slot`"]),
         ("both = 1500", "", 25, &["`slot`", "out, in or both"]),
@@ -201,7 +201,7 @@ fn the_manual_has_every_key() {
         .iter()
         .chain(&["local.", "multicast.", "scheduler."])
     {
-        // The error for a key that is none lists all that are.
+        // The error for an unknown key lists all known keys.
         let error = Machine::parse_with("m.toml", GOOD, &[(format!("{table}none"), "1".into())]);
         let problem = error.unwrap_err().problem;
         let (_, keys) = problem.split_once("expected ").unwrap();

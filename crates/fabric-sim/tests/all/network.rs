@@ -1,4 +1,4 @@
-//! Ports and buses: what several messages at once get.
+//! Ports and buses: the share of each of several messages at the same time.
 
 use std::rc::Rc;
 use weft_fabric::{Fabric, Sge, until};
@@ -7,7 +7,7 @@ use weft_fabric_sim::{Machine, Sim, SimOptions, run};
 const BYTES: usize = 1 << 20;
 const WRITES: u64 = 64;
 
-/// Bytes a microsecond (MB/s) that two nodes move in all, of which `senders` write to the other.
+/// Measures the bytes per microsecond (MB/s) that two nodes move in total. `senders` of them write to the other node.
 fn throughput(machine: &str, senders: usize) -> f64 {
     let machine = Rc::new(Machine::load(machine).unwrap());
     let names = Rc::new(std::cell::RefCell::new(Vec::new()));
@@ -33,12 +33,12 @@ fn throughput(machine: &str, senders: usize) -> f64 {
     (senders as u64 * WRITES * BYTES as u64) as f64 / time
 }
 
-/// Whole messages take turns on a bus, which leaves small gaps.
+/// Allows the small gaps that whole messages leave when they take turns on a bus.
 fn assert_near(found: f64, expected: f64) {
     assert!((found / expected - 1.0).abs() < 0.04, "{found:.0} MB/s instead of {expected:.0}");
 }
 
-/// A PCI-X bus carries both directions together; departures do not keep it from arrivals.
+/// A PCI-X bus carries both directions together. Departures do not keep the bus from arrivals.
 #[test]
 fn both_directions_share_a_bus() {
     assert_near(throughput("ia32", 1), 880.0);

@@ -1,4 +1,4 @@
-//! Messages of one pair of ranks keep their order where times are equal to the picosecond.
+//! Order of messages of one pair of ranks, if times are equal to the picosecond.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use weft_fabric::{Fabric, FabricExt, Head, Sge, Work};
 use weft_fabric_sim::units::MICROSECOND;
 use weft_fabric_sim::{Machine, Sim, SimOptions, run};
 
-/// One byte takes a nanosecond; nothing else costs anything but a post and the way.
+/// Returns a machine on which one byte takes a nanosecond, and nothing else has a cost except the post and the latency.
 fn machine() -> Rc<Machine> {
     let text = r#"
 name = "equal"
@@ -37,8 +37,8 @@ bandwidth = 10000
     Rc::new(Machine::parse("tests/all/order.rs", text).expect("a machine"))
 }
 
-/// Ranks 0 and 1 send 900 bytes each to rank 2, rank 0 a little later, so that its message waits at
-/// the port. Its second one, which is empty, comes at the very moment at which the port is free.
+/// Ranks 0 and 1 send 900 bytes each to rank 2, rank 0 a little later, so that its message waits at the port. The second message
+/// of rank 0, which is empty, comes exactly at the time at which the port becomes free.
 #[test]
 fn a_message_that_finds_the_port_free_is_behind_one_that_waits_there() {
     let seen = Rc::new(RefCell::new(Vec::new()));
@@ -50,8 +50,8 @@ fn a_message_that_finds_the_port_free_is_behind_one_that_waits_there() {
                 0 => {
                     sim.charge(Work::Compute(MICROSECOND / 5));
                     sim.send(2, Head([1, 0, 0]), payload, None);
-                    // Rank 1's message is there at 0.5 + 2.0 + 0.9 us, this one at 4.3 us. The next
-                    // is, if it has been posted by 2.3 us: a post takes 0.5 us, it is 0.7 us now.
+                    // Rank 1's message arrives at 0.5 + 2.0 + 0.9 us, this message at 4.3 us. The next arrives then, too, if it
+                    // has been posted by 2.3 us: a post takes 0.5 us, and the time is 0.7 us now.
                     sim.charge(Work::Compute(1_100_000));
                     sim.send(2, Head([2, 0, 0]), Sge::EMPTY, None);
                 }

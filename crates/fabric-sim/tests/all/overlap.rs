@@ -1,5 +1,5 @@
-//! The library's own rendezvous on hosts with threads: who fetches a message while its receiver
-//! computes. The designs are those of the Rendezvous document, over the real point-to-point code.
+//! The library's own rendezvous on hosts with threads: which thread fetches a message while its receiver computes. The designs
+//! are those of the Rendezvous document, over the real point-to-point code.
 
 use std::rc::Rc;
 use weft_fabric::Sge;
@@ -23,14 +23,14 @@ fn machine(policy: SchedulerPolicy) -> Rc<Machine> {
     Rc::new(machine)
 }
 
-/// How the library gets on while its caller computes.
+/// Progress of the library while its caller computes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Design {
-    /// Not at all: `no-async`.
+    /// No progress: `no-async`.
     None,
     /// A helper thread runs the engine on every event: `existing-async`.
     Helper,
-    /// The library's own helper, as on real machines: for what is solicited, by hand-over.
+    /// The library's own helper, as on real machines: woken by solicited messages, and given the engine by hand-over.
     Own,
     /// A helper signals the main thread, which runs the engine: `new-async`.
     Signal,
@@ -104,7 +104,7 @@ fn receiver(design: Design) -> (f64, HostCounts) {
 #[test]
 fn the_library_overlaps_with_a_helper_and_not_without() {
     let (none, counts) = receiver(Design::None);
-    // Then a read of 0.5 + 4 + 500, and what matching and the end of the rendezvous cost.
+    // After computing, a read of 0.5 + 4 + 500, and the costs of matching and of the end of the rendezvous.
     assert!((1504.5..1506.0).contains(&none), "{none}");
     assert_eq!(counts, HostCounts::default());
 
@@ -120,14 +120,12 @@ fn the_library_overlaps_with_a_helper_and_not_without() {
 
 #[test]
 fn the_librarys_own_helper_overlaps_and_leaves_a_waiting_main_thread_alone() {
-    // The offer and the end of the read interrupt, as in the existing design; the end of the
-    // rendezvous is sent by the helper, too.
+    // The offer and the end of the read interrupt, as in the existing design. The helper also sends the end of the rendezvous.
     let (own, counts) = receiver(Design::Own);
     assert!((1012.5..1014.0).contains(&own), "{own}");
     assert_eq!(counts, HostCounts { interrupts: 2, signals: 0, switches: 6 });
 
-    // Eager messages disturb no computation, and a main thread inside the library is interrupted for
-    // one offer at most.
+    // Eager messages disturb no computation. A main thread inside the library is interrupted for at most one offer.
     let outcome = run(&machine(SchedulerPolicy::Fifo), SimOptions::new(2), |sim| {
         let engine = Engine::new(sim.clone(), WaitPolicy::new(true), ProtocolLimits::default());
         let comm = Comm::world_of(&engine, Group::new(vec![0, 1]));
@@ -162,8 +160,7 @@ fn the_librarys_own_helper_overlaps_and_leaves_a_waiting_main_thread_alone() {
     assert_eq!(outcome.hosts[0].interrupts, 1, "{:?}", outcome.hosts[0]);
 }
 
-/// Times of the iterations in which rank 0 asks for a message, computes 1000 us and waits for it,
-/// in microseconds.
+/// Measures the iterations in which rank 0 asks for a message, computes 1000 us and waits for the message, in microseconds.
 fn iterations(policy: SchedulerPolicy, priority: i32, count: usize) -> Vec<f64> {
     let outcome = run(&machine(policy), SimOptions::new(2), |sim| {
         let engine = Engine::new(sim.clone(), WaitPolicy::new(true), ProtocolLimits::default());
@@ -214,7 +211,7 @@ fn iterations(policy: SchedulerPolicy, priority: i32, count: usize) -> Vec<f64> 
 
 #[test]
 fn overlap_comes_with_time_under_the_dynamic_scheduler() {
-    // The document's figure 8. One that does not overlap takes half a millisecond more.
+    // The document's figure 8. An iteration that does not overlap takes half a millisecond more.
     let overlaps = |time: &f64| *time < 1020.0;
     let times = iterations(SchedulerPolicy::Dynamic, 0, 1000);
     let first = times.iter().position(overlaps).unwrap();

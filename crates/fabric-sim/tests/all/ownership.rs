@@ -1,4 +1,4 @@
-//! Whatever a run owns is dropped with it.
+//! Ownership: everything that a run owns is dropped with it.
 
 use std::rc::Rc;
 use weft_fabric::{Fabric, until};

@@ -37,7 +37,7 @@ fn fill(memory: Sge, words: Vec<u64>) {
     memory.fill(&bytes);
 }
 
-/// What `from` has for `to` in an operation of so many words.
+/// Returns the block of `len` words that `from` has for `to` in an operation.
 fn block(tag: i32, from: usize, to: usize, len: usize) -> Vec<u64> {
     (0..len as u64).map(|i| i << 40 | (tag as u64) << 20 | (from << 10 | to) as u64).collect()
 }
@@ -50,7 +50,7 @@ fn expect(what: &str, got: Vec<u64>, expected: Vec<u64>) -> Result<(), String> {
     }
 }
 
-/// Collectives with payloads from eager to rendezvous, one behind the other.
+/// Runs collectives with payloads from eager to rendezvous, one after the other.
 async fn collectives(engine: Rc<Engine<Sim>>) -> Result<(), String> {
     let endpoint = engine.endpoint().clone();
     let (me, n) = (engine.rank(), endpoint.fabric().size());
@@ -101,7 +101,7 @@ async fn collectives(engine: Rc<Engine<Sim>>) -> Result<(), String> {
         for (from, got) in into.iter().enumerate() {
             expect("alltoall", words(got.sge()), block(tag, from, me, len))?;
         }
-        // What is sent is given back here: who reads it later reads something else.
+        // The send buffers are given back here: a late read would see other words.
         out.iter().for_each(|block| fill(block.sge(), vec![u64::MAX; len]));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What CollGM's text states, from runs.
+//! Statements of CollGM's text, checked by runs.
 
 use super::{BCAST, LARGE, MACHINE, SMALL, barrier_nodes, powers, segments};
 use crate::figure::{Check, Shown, Simulate};
@@ -35,8 +35,8 @@ type Answer = Result<Value, String>;
 
 const PAPER: &str = "CollGM";
 
-/// The size at which `workload` is fastest, in KiB; of those that no measurement could tell from the
-/// fastest, the largest: the model hides what a segment costs behind its bytes.
+/// Returns the size at which `workload` is fastest, in KiB. Of sizes that no measurement could tell from the fastest, returns the
+/// largest: the model hides the cost of a segment behind its bytes.
 fn best_size(lab: &Lab, workload: Workload, row: &str) -> Answer {
     let level = lab.threshold(PAPER, row)?;
     let time = |size| Ok((lab.measure(MACHINE, workload, size)?, size));
@@ -46,8 +46,8 @@ fn best_size(lab: &Lab, workload: Workload, row: &str) -> Answer {
     Ok(Value::Number(largest.unwrap_or(0) as f64 / 1024.0))
 }
 
-/// The broadcast that is the fastest of a class of sizes on both node counts, as the list calls it: that
-/// with the least product of times.
+/// Returns the broadcast that is fastest for a class of sizes on both node counts: the one with the least product of times. The
+/// name is that of the list.
 fn best_bcast(lab: &Lab, sizes: &[usize]) -> Answer {
     let mut best = (f64::INFINITY, "");
     for name in BCAST {
@@ -65,7 +65,7 @@ fn best_bcast(lab: &Lab, sizes: &[usize]) -> Answer {
     Ok(Value::Word(spelled(best.1).to_owned()))
 }
 
-/// An algorithm as the list calls it.
+/// Returns the name of an algorithm in the list.
 fn spelled(name: &'static str) -> &'static str {
     match name {
         "BINOMIAL" => "binomial tree",
@@ -77,8 +77,8 @@ fn spelled(name: &'static str) -> &'static str {
     }
 }
 
-/// From this power of two on, in KiB, the flat tree is at least as fast as the binomial one, in both
-/// operations on the small node count.
+/// Returns the power of two, in KiB, from which the flat tree is at least as fast as the binomial tree, in both operations on the
+/// small node count.
 fn switch(lab: &Lab) -> Answer {
     let mut from = None;
     for bytes in powers(1, 64 << 10, 2) {
@@ -93,7 +93,7 @@ fn switch(lab: &Lab) -> Answer {
     Ok(from.map_or(Value::Word("never".to_owned()), |b| Value::Number(b as f64 / 1024.0)))
 }
 
-/// Barriers over streams beside those over messages, the better of both at each node count.
+/// Compares barriers over streams with barriers over messages, the better of two each, at each node count.
 fn barriers(lab: &Lab) -> Answer {
     let alike = lab.threshold(PAPER, BARRIER)?;
     let mut most = (1.0, 0);
@@ -116,8 +116,8 @@ fn barriers(lab: &Lab) -> Answer {
     }))
 }
 
-/// The component beside the baseline at its best, at each size of the figure; also with shorter segments, if
-/// that is another thing.
+/// Compares the component with the baseline at its best, at each size of the figure. Also compares the component with shorter
+/// segments, if the result differs.
 fn against_tuned(lab: &Lab, operation: CollectiveKind, nodes: usize, most: usize) -> Answer {
     let sizes = powers(1, most, 4);
     let time = |who, bytes| lab.measure(MACHINE, Workload::Fastest(who, operation, nodes), bytes);
@@ -168,7 +168,7 @@ fn gather(lab: &Lab) -> Answer {
     }))
 }
 
-/// The names that are fastest as messages grow, on so many processes, each once; without the baseline.
+/// Returns the names that are fastest as messages grow, on `processes` processes, each once, without the baseline.
 fn regions(lab: &Lab, map: &super::Map, processes: usize) -> Result<String, String> {
     let mut found: Vec<&str> = Vec::new();
     for &bytes in &map.bytes {
@@ -186,13 +186,13 @@ fn regions(lab: &Lab, map: &super::Map, processes: usize) -> Result<String, Stri
     Ok(found.join(", "))
 }
 
-/// What most numbers of processes have in common, and how many they are, if it is not all.
+/// Returns the result that most numbers of processes have in common, with their number if it is not all of them.
 fn common(lab: &Lab, id: &str, row: &str) -> Answer {
     let map = super::maps().into_iter().find(|map| map.id == id).ok_or("no such map")?;
     let all =
         map.processes.iter().map(|&n| regions(lab, &map, n)).collect::<Result<Vec<_>, _>>()?;
     let count = |word: &String| all.iter().filter(|other| *other == word).count();
-    // Of several the one of more processes.
+    // Of several results, takes that of more processes.
     let word = all.iter().max_by_key(|word| count(word)).ok_or("an empty map")?;
     let most = lab.threshold(PAPER, row)?;
     Ok(Value::Word(match count(word) as f64 > most * all.len() as f64 {
@@ -201,7 +201,7 @@ fn common(lab: &Lab, id: &str, row: &str) -> Answer {
     }))
 }
 
-/// Whether the component has more than half of the places of a map, beside the baseline at its best.
+/// Checks that the component has more than half of the points of a map, against the baseline at its best.
 fn places(lab: &Lab, id: &str, row: &str) -> Answer {
     let map = super::maps().into_iter().find(|map| map.id == id).ok_or("no such map")?;
     let (mut own, mut all) = (0, 0);

@@ -14,24 +14,24 @@ const LARGE: usize = 64;
 const BYTES: Axis = Axis { label: "Message", unit: "bytes", doubling: true };
 const LATENCY: Axis = Axis { label: "Latency", unit: "us", doubling: false };
 
-/// What the baseline at its best is called, and the component with shorter segments.
+/// Names of the baseline at its best, and of the component with shorter segments.
 const TUNED: &str = "tuned, best";
 const CUT: &str = "cut, best";
 
-/// Those of section 3.4, over streams; the baselines are the same over MPI's messages.
+/// Broadcast algorithms of section 3.4, over streams. The baselines are the same algorithms over MPI's messages.
 const BCAST: [&str; 5] = ["FLAT", "BINOMIAL", "BINARY", "SPLIT-BINARY", "PIPELINE"];
 
-/// Powers of `factor` from `from` to `to`.
+/// Returns the powers of `factor` from `from` to `to`.
 fn powers(from: usize, to: usize, factor: usize) -> Vec<usize> {
     std::iter::successors(Some(from), |n| Some(n * factor)).take_while(|&n| n <= to).collect()
 }
 
-/// Segments of figure 3: 4 KiB, a packet, to 1 MiB.
+/// Returns the segments of figure 3: 4 KiB, a packet, to 1 MiB.
 fn segments() -> Vec<usize> {
     powers(4 << 10, 1 << 20, 2)
 }
 
-/// A figure over message size: curves of `operation` on so many nodes.
+/// Returns a figure over message size: curves of `operation` on `nodes` nodes.
 fn over_bytes(
     (id, title, place): (&'static str, &'static str, &'static str),
     (operation, nodes): (CollectiveKind, usize),
@@ -61,7 +61,7 @@ fn over_bytes(
         title,
         place,
         x: BYTES,
-        // From 20 us to many milliseconds: who is ahead where both are small is to be seen, too.
+        // From 20 us to many milliseconds. The scale also shows which curve is ahead at small values.
         y: Axis { doubling: true, ..LATENCY },
         series,
         marks: Vec::new(),
@@ -70,7 +70,7 @@ fn over_bytes(
     }
 }
 
-/// A transfer of 32 MiB, over the size of its segments.
+/// Returns a figure of a transfer of 32 MiB, over the size of its segments.
 fn transfer(
     (id, title, place): (&'static str, &'static str, &'static str),
     workload: Workload,
@@ -193,7 +193,7 @@ fn barrier_nodes() -> Vec<usize> {
     vec![2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
 }
 
-/// Those of section 3.4 over streams, and the baseline beside them.
+/// Returns the algorithms of section 3.4 over streams, and the baseline.
 fn contenders(operation: CollectiveKind) -> Vec<Contender> {
     let mut all: Vec<Contender> = match operation {
         CollectiveKind::Bcast => vec![
@@ -217,7 +217,7 @@ fn contenders(operation: CollectiveKind) -> Vec<Contender> {
     all
 }
 
-/// A map of the document, with the places it has here.
+/// Returns a map of the document.
 fn map(
     (id, title, place): (&'static str, &'static str, &'static str),
     (operation, most, largest): (CollectiveKind, usize, usize),

@@ -4,7 +4,7 @@ use super::{Cluster, FIRST, PE_AGAINST_GB, SECOND, improvements, over_nodes};
 use crate::figure::{Figure, Mark, Series};
 use crate::workload::Workload;
 
-/// Integers, and what the curve is called.
+/// Numbers of integers, each with the name of its curve.
 pub const SIZES: [(usize, &str); 6] = [
     (1, "1 integer"),
     (16, "16 integers"),
@@ -13,7 +13,7 @@ pub const SIZES: [(usize, &str); 6] = [
     (512, "512 integers"),
     (1024, "1024 integers"),
 ];
-/// The baseline first.
+/// Algorithms, the baseline first.
 pub(super) const ALGORITHMS: [&str; 4] = ["MPI-GB", "MPI-PE", "RPE", "RGM"];
 
 const ONE_INTEGER: &str = "Allreduce of 1 integer on 2 nodes with RPE; cluster 1";
@@ -24,7 +24,7 @@ const RGM_OVER_GB: &str =
 const RGM_OVER_GB_16: &str =
     "largest improvement of RGM allreduce over MPI-GB; cluster 2, 16 nodes, 64 integers";
 
-/// One algorithm for several sizes, over nodes.
+/// Returns the curves of one algorithm for several sizes, over nodes.
 fn by_size(cluster: &Cluster, name: &'static str, most: usize) -> Vec<Series> {
     let sizes = SIZES.iter().filter(|(integers, _)| *integers <= most);
     let curve = |&(integers, label): &(usize, &'static str)| {
@@ -75,7 +75,7 @@ pub fn figures() -> Vec<Figure> {
     figures
 }
 
-/// One against one.
+/// Returns the figures that compare two algorithms each.
 fn pairs() -> Vec<Figure> {
     vec![
         over_nodes(

@@ -5,7 +5,7 @@ use super::{FIRST, PE_AGAINST_DS, SECOND, improvements, over_nodes};
 use crate::figure::{Figure, Mark, Series};
 
 const ALGORITHMS: [&str; 4] = ["MPI-PE", "RPE", "RDS", "RGM"];
-/// MPI-PE beside them, as the text compares the two baselines.
+/// Algorithms compared with MPI-DS, and MPI-PE, because the text compares the two baselines.
 const AGAINST_DS: [&str; 4] = ["MPI-DS", "RDS", "RGM", "MPI-PE"];
 
 const RPE_AT_8: &str = "improvement of RPE barrier over MPI-PE; cluster 1, 8 nodes";
@@ -38,7 +38,7 @@ pub fn figures() -> Vec<Figure> {
     figures
 }
 
-/// Each fan-in where it is possible.
+/// Returns a curve for each fan-in, at the sizes at which the fan-in is possible.
 fn by_fan_in() -> Vec<Series> {
     let sizes = |fan_in| SECOND.all_sizes().into_iter().filter(|&n| fan_in < n).collect();
     FAN_INS.map(|(name, fan_in)| SECOND.barrier(name, sizes(fan_in))).into()

@@ -1,4 +1,4 @@
-//! What the text states, from the same runs.
+//! Statements of the text, checked by the same runs.
 
 use super::{Cluster, FIRST, PE_AGAINST_DS, PE_AGAINST_GB, SECOND, SMALL, TO_ONE, TO_SEVEN, WRITE};
 use crate::figure::{Check, Simulate};
@@ -26,19 +26,19 @@ impl Cluster {
         Workload::Allreduce(name, self.integers)
     }
 
-    /// How many times as long the first takes, at one size.
+    /// Returns the time of the first workload divided by that of the second, at one size.
     fn factor(&self, lab: &Lab, of: [Workload; 2], nodes: usize) -> Result<f64, String> {
         Ok(self.time(lab, of[0], nodes)? / self.time(lab, of[1], nodes)?)
     }
 
-    /// The largest over all sizes.
+    /// Returns the largest factor over all sizes.
     fn largest(&self, lab: &Lab, of: [Workload; 2]) -> Answer {
         let factors = self.all_sizes().into_iter().map(|nodes| self.factor(lab, of, nodes));
         let factors = factors.collect::<Result<Vec<_>, _>>()?;
         Ok(Value::Number(factors.into_iter().fold(0.0, f64::max)))
     }
 
-    /// Times of both at these sizes.
+    /// Returns the times of both workloads at these sizes.
     pub(super) fn pairs(
         &self,
         lab: &Lab,
@@ -52,17 +52,17 @@ impl Cluster {
 
 use Workload::Barrier;
 
-/// Improvement of the second barrier over the first.
+/// Returns the two barriers for the improvement of `name` over `baseline`.
 pub(super) const fn over(baseline: &'static str, name: &'static str) -> [Workload; 2] {
     [Barrier(baseline), Barrier(name)]
 }
 
-/// Of two allreduces of a cluster's integers.
+/// Returns two allreduces of a cluster's integers.
 fn sums(cluster: &Cluster, baseline: &'static str, name: &'static str) -> [Workload; 2] {
     [cluster.sum(baseline), cluster.sum(name)]
 }
 
-/// On both clusters.
+/// Returns the pairs of times on both clusters.
 pub(super) fn both(
     lab: &Lab,
     of: &[[Workload; 2]],
@@ -77,7 +77,7 @@ pub(super) fn both(
     Ok(pairs)
 }
 
-/// Sizes at which the text names RGM the slowest.
+/// Returns the sizes at which the text says that RGM is the slowest.
 fn few(_: &Cluster) -> Vec<usize> {
     vec![2, 4]
 }
@@ -134,7 +134,7 @@ fn orders() -> Vec<Check> {
 /// Barriers of the document and its baseline.
 const BARRIERS: [&str; 4] = ["MPI-PE", "RPE", "RDS", "RGM"];
 
-/// The clusters' allreduces, one against the other, at all group sizes.
+/// Compares two allreduces of a cluster at all group sizes.
 fn both_sums(lab: &Lab, cluster: &Cluster, name: &'static str, other: &'static str) -> Answer {
     Ok(order(name, &cluster.pairs(lab, sums(cluster, name, other), cluster.all_sizes())?))
 }
@@ -199,7 +199,7 @@ fn more_orders() -> Vec<Check> {
     ]
 }
 
-/// How often RGM is the fastest barrier of the second cluster.
+/// Checks how often RGM is the fastest barrier of the second cluster.
 fn mostly(lab: &Lab) -> Answer {
     let sizes = SECOND.all_sizes();
     let mut best = 0;
@@ -215,7 +215,7 @@ fn mostly(lab: &Lab) -> Answer {
     }))
 }
 
-/// The best fan-in at each group size of the second cluster.
+/// Returns the best fan-in at each group size of the second cluster.
 fn best_everywhere(lab: &Lab) -> Answer {
     let mut best = Vec::new();
     for nodes in SECOND.all_sizes() {
@@ -223,7 +223,7 @@ fn best_everywhere(lab: &Lab) -> Answer {
         for (name, _) in FAN_INS.into_iter().filter(|(_, fan_in)| *fan_in < nodes) {
             times.push((name, SECOND.time(lab, Barrier(name), nodes)?));
         }
-        // Where 7 is not possible, or another one is level with it, nothing speaks against it.
+        // If 7 is not possible, or another fan-in is level with 7, the group size does not count against 7.
         let seven = times.iter().find(|(name, _)| *name == "RGM:7").map(|(_, time)| *time);
         let least = fastest(&times);
         let ahead = times.iter().find(|(name, _)| *name == least).map(|(_, time)| *time);
@@ -234,8 +234,8 @@ fn best_everywhere(lab: &Lab) -> Answer {
     Ok(Value::Word(grouped(&best)))
 }
 
-/// Whether RPE is ahead of MPI-PE by the same factor at all group sizes of both clusters. A picture shows it to
-/// the document as "almost a constant".
+/// Checks that RPE is ahead of MPI-PE by the same factor at all group sizes of both clusters. The document reads this from a
+/// picture as "almost a constant".
 fn constant_factor(lab: &Lab) -> Answer {
     // Compares the largest factor with the smallest.
     let almost = lab.threshold(PAPER, super::CONSTANT)?;
@@ -248,7 +248,7 @@ fn constant_factor(lab: &Lab) -> Answer {
     }))
 }
 
-/// Barriers that take longer on each group size that is no power of two than on the next power.
+/// Returns the barriers that take longer on each group size that is not a power of two than on the next power.
 fn penalized(lab: &Lab) -> Answer {
     let (mut always, mut sometimes) = (Vec::new(), Vec::new());
     for name in BARRIERS {
@@ -276,7 +276,7 @@ fn penalized(lab: &Lab) -> Answer {
     }))
 }
 
-/// What 1,024 integers take beyond the line through 256 and 512, at each group size: a second write in each step.
+/// Compares 1,024 integers with the line through 256 and 512, at each group size: there is a second write in each step.
 fn jump(lab: &Lab) -> Answer {
     let mut least = f64::INFINITY;
     for nodes in FIRST.all_sizes() {
@@ -290,8 +290,8 @@ fn jump(lab: &Lab) -> Answer {
     }))
 }
 
-/// The fan-in with the least time, summed over all group sizes. One that is not below a size is not
-/// possible there (section 4.1.3): the largest possible one stands for it.
+/// Returns the fan-in with the least time, summed over all group sizes. A fan-in must be below the group size (section 4.1.3). If
+/// it is not, the largest possible fan-in is used.
 fn best_fan_in(lab: &Lab) -> Answer {
     let mut best = (f64::INFINITY, 0);
     for most in 1..=FAN_INS.len() {
@@ -308,8 +308,8 @@ fn best_fan_in(lab: &Lab) -> Answer {
     Ok(Value::Number(best.1 as f64))
 }
 
-/// The payload from which on an exchange of two costs a second write, in KiB: one integer more there
-/// costs at least the posting of one.
+/// Returns the payload from which an exchange of two ranks costs a second write, in KiB: one integer more then costs at least the
+/// posting of a write.
 fn one_write(lab: &Lab) -> Answer {
     let second = lab.machine(FIRST.machine)?.rail[0].second.overhead.us();
     for integers in [64, 128, 256, 512, 1024, 2048] {
@@ -415,16 +415,16 @@ pub fn checks() -> Vec<Check> {
         runs(
             "size of the odd or even buffer of RPE allreduce, divided by the number of processes; up \
              to 2K, both clusters",
-            // A slot; there are log2 N of them where the document has N.
+            // Size of a slot. There are log2 N slots, and N in the document.
             |_| Ok(Value::Number(notified_write::size(SINGLE) as f64)),
         ),
         runs(super::DATA_BUFFER, |_| {
-            // As of a slot for less: the payload, then the mark.
+            // As in a slot for a smaller payload, the mark follows the payload. The value is the size without the mark.
             Ok(Value::Number((notified_write::size(2 * SINGLE) - notified_write::MARK) as f64))
         }),
         runs(super::NOTIFY_BUFFER, |_| Ok(Value::Number(notified_write::MARK as f64))),
         runs("barriers after which the barrier number returns to 1; both clusters", |_| {
-            // The document has one byte, and 0 means "empty".
+            // The document uses one byte, and 0 means "empty".
             Ok(Value::Word(format!("never: {} bytes", notified_write::MARK)))
         }),
         Check {
@@ -447,7 +447,7 @@ pub fn checks() -> Vec<Check> {
     checks
 }
 
-/// Of the tree on 8 nodes.
+/// Returns the height of the tree on 8 nodes.
 fn height(fan_in: usize) -> Answer {
     Ok(Value::Number(f64::from(rdma_pattern::height(8, fan_in))))
 }

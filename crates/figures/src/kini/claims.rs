@@ -18,7 +18,8 @@ const FIRST_CALL: &str =
     "first RPE allreduce against the ones that follow; cluster 1, 256 integers, all group sizes";
 const EVERY_CALL: &str = "RPE allreduce whose buffers are registered at every call against buffers of the first call; cluster 1, 256 integers, all group sizes";
 
-/// Measures RPE allreduces whose buffers are registered while they are measured, and those whose buffers are there, at all sizes.
+/// Measures RPE allreduces whose buffers are registered during the measurement, and RPE allreduces with existing buffers, at all
+/// sizes.
 fn registering(lab: &Lab, when: RegistrationTime) -> Result<Vec<(f64, f64)>, String> {
     let integers = FIRST.integers;
     let of = [

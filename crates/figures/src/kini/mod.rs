@@ -25,7 +25,7 @@ const BYTES: Axis = Axis { label: "Message", unit: "bytes", doubling: true };
 const LATENCY: Axis = Axis { label: "Latency", unit: "us", doubling: false };
 const IMPROVEMENT: Axis = Axis { label: "Factor of improvement", unit: "", doubling: false };
 
-/// The payload of "small" writes: a flag.
+/// Payload of "small" writes, in bytes: a flag.
 const SMALL: usize = 8;
 const WRITE: &str = "base RDMA write latency; cluster 1, small";
 const TO_ONE: &str = "UD multicast latency to 1 node; cluster 1, 1 byte";
@@ -63,30 +63,30 @@ impl Cluster {
         self.all_sizes().into_iter().filter(|n| n.is_power_of_two()).collect()
     }
 
-    /// A barrier by its algorithm's name, over group sizes.
+    /// Returns the curve of a barrier by its algorithm's name, over group sizes.
     fn barrier(&self, name: &'static str, x: Vec<usize>) -> Series {
         let (machine, workload) = (self.machine, Workload::Barrier(name));
         Series { name, machine, workload, over: None, x }
     }
 
-    /// Barriers by several.
+    /// Returns the curves of several barriers.
     fn barriers(&self, names: &[&'static str], x: &[usize]) -> Vec<Series> {
         names.iter().map(|name| self.barrier(name, x.to_vec())).collect()
     }
 
-    /// An allreduce by its algorithm's name, for all group sizes.
+    /// Returns the curve of an allreduce by its algorithm's name, for all group sizes.
     fn allreduce(&self, name: &'static str) -> Series {
         let (machine, workload) = (self.machine, Workload::Allreduce(name, self.integers));
         Series { name, machine, workload, over: None, x: self.all_sizes() }
     }
 
-    /// Allreduces by several.
+    /// Returns the curves of several allreduces.
     fn allreduces(&self, names: &[&'static str]) -> Vec<Series> {
         names.iter().map(|name| self.allreduce(name)).collect()
     }
 }
 
-/// A figure of latency over nodes.
+/// Returns a figure of latency over nodes.
 fn over_nodes(
     id: &'static str,
     title: &'static str,
@@ -99,7 +99,7 @@ fn over_nodes(
     Figure { id, title, place, x: NODES, y: LATENCY, series, marks, rows, note }
 }
 
-/// A figure of the factors of improvement of all curves of another one over its first.
+/// Returns a figure of the factors of improvement of all curves of `of` over its first curve.
 fn improvements(
     of: &Figure,
     id: &'static str,
@@ -120,7 +120,7 @@ fn headlines() -> Vec<Headline> {
         let Cluster { machine, nodes, integers } = cluster;
         let (pe, ds) = (Workload::Barrier("MPI-PE"), Workload::Barrier("MPI-DS"));
         let reduce = |name| Workload::Allreduce(name, integers);
-        // One less than a power of two: where MPI-PE takes two steps more.
+        // One less than a power of two, where MPI-PE takes two steps more.
         let odd = nodes - 1;
         let quotients = [
             Quotient::One(pe, nodes),

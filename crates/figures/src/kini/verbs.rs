@@ -1,10 +1,10 @@
-//! What a message costs on the bare fabric.
+//! Cost of a message on the bare fabric.
 
 use super::{BYTES, FIRST, LATENCY, SMALL, TO_ONE, TO_SEVEN, WRITE};
 use crate::figure::{Axis, Figure, Mark, Series};
 use crate::workload::Workload;
 
-/// Of messages, in bytes.
+/// Returns the sizes of messages, in bytes.
 pub fn sizes() -> Vec<usize> {
     (3..=12).map(|power| 1 << power).collect()
 }

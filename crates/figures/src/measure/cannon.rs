@@ -1,13 +1,13 @@
-//! Matrix multiplication by Cannon's algorithm on a square of ranks, its blocks on their way while
-//! the product of the blocks before is computed.
+//! Matrix multiplication by Cannon's algorithm on a square of ranks. The next blocks travel while the product of the present
+//! blocks is computed.
 //!
 //! ```text
 //!   align     row i of A goes i to the left, column j of B j up
 //!   step      send these blocks, receive the next ones ── product of these ── MPI_Wait for all four
 //!   restore   as align, the other way
 //! ```
-//! q ranks a side: q steps. It is the nonblocking program of the book that the document refers to:
-//! Kumar, Grama, Gupta, Karypis, Introduction to Parallel Computing.
+//! With q ranks a side there are q steps. It is the nonblocking program of the book that the document cites: Kumar, Grama, Gupta,
+//! Karypis, Introduction to Parallel Computing.
 
 use super::progress::{Program, limits, registered, usual};
 use super::{Measured, mean, world};
@@ -16,13 +16,13 @@ use std::rc::Rc;
 use weft_fabric_sim::units::{Count, MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Machine, SimOptions};
 
-/// Cores of a node that the document could use: 4 of 8, for a square of processes (section 5.4).
+/// Number of cores of a node that the document could use: 4 of 8, for a square of processes (section 5.4).
 const CORES: usize = 4;
-/// A double.
+/// Number of bytes of a double.
 const ELEMENT: usize = 8;
 
-/// Microseconds of one multiplication of two `size` by `size` matrices on `nodes` nodes, or of it in
-/// MPI_Wait, the mean over ranks.
+/// Returns the microseconds of one multiplication of two `size` by `size` matrices on `nodes` nodes, or its part in MPI_Wait; the
+/// mean over ranks.
 pub fn multiply(machine: &Rc<Machine>, (nodes, size): (usize, usize), what: Cannon) -> Measured {
     let mut machine = Machine::clone(&usual(&registered(machine), what.progress));
     let (each_node, threads) = match what.team {
@@ -77,7 +77,7 @@ pub fn multiply(machine: &Rc<Machine>, (nodes, size): (usize, usize), what: Cann
     mean(&outcome)
 }
 
-/// MPI_Sendrecv_replace, to one rank and from another.
+/// Runs MPI_Sendrecv_replace, to one rank and from another.
 async fn replace(
     program: &Program,
     bytes: usize,
@@ -89,7 +89,7 @@ async fn replace(
     program.finish(send).await
 }
 
-/// A product of two square blocks, shared by threads: each on a core of its own.
+/// Returns the time of a product of two square blocks, shared by threads on a core each.
 fn product(machine: &Machine, block: usize, threads: usize) -> Picoseconds {
     let alone = machine.host.flops.time(2 * block.pow(3)) / threads as Picoseconds;
     if threads > 1 { alone + machine.host.fork.0 } else { alone }

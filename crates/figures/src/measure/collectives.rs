@@ -1,16 +1,15 @@
 //! Collective operations: the mean over all ranks of the mean over the iterations, as Kini measures
 //! (sections 4.4 and 5.5).
 //!
-//! Barriers are one behind the other. Allreduces begin at a common instant each, and a rank's time is its own: back to
-//! back all ranks would have the same mean, that of the longest way there and back, and to take "the average time taken
-//! across all the process" (5.5) would mean nothing. That it does mean something is seen from MPI-GB, whose time at 8
-//! nodes is 1.56 times that of MPI-PE (5.5.3, 5.5.5): 3 hops up and 1.5 down on average are 1.5 times the 3 of an
-//! exchange, 3 up and 3 down twice.
+//! Barriers follow one another. Allreduces begin at a common instant each, and each rank measures its own time. If allreduces
+//! followed one another, all ranks would have the same mean, the longest round trip, and "the average time taken across all the
+//! process" (5.5) would be meaningless. The time of MPI-GB shows that the average has a meaning: at 8 nodes it is 1.56 times that
+//! of MPI-PE (5.5.3, 5.5.5). 3 hops up and on average 1.5 hops down are 1.5 times the 3 hops of an exchange; 3 up and 3 down
+//! would be twice.
 //!
-//! Algorithms of RDMA writes use the document's own boundary between one write and two. It is one flag
-//! too large: 2 KiB and a flag are two packets of the document's MTU, and on its machine file as it is
-//! the flag overtakes data and sums are wrong. So such a write is one packet here, as section 5.3.2
-//! takes it to be; nothing else depends on the MTU.
+//! Algorithms of RDMA writes use the document's own boundary between one write and two. It is too large by one flag: 2 KiB and a
+//! flag are two packets of the document's MTU, and on the unchanged machine file the flag overtakes data and sums are wrong. So
+//! such a write is one packet here, as section 5.3.2 assumes; nothing else depends on the MTU.
 
 use super::{Measured, Rank, WARM_UP, each, mean, text, world_bounded};
 use crate::workload::RegistrationTime;
@@ -30,7 +29,7 @@ use weft_fabric_sim::{Arrow, Machine, RunOutcome, Sim, SimOptions};
 use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm};
 
-/// Largest payload, in bytes, that the document sends with its flag in one write (section 5.3.2).
+/// Maximum payload, in bytes, that the document sends with its flag in one write (section 5.3.2).
 pub const SINGLE: usize = 2 << 10;
 const BOUNDS: ArenaLimits = ArenaLimits { bytes: arena::USUAL, single: Some(SINGLE) };
 
@@ -49,14 +48,14 @@ where
     world_bounded(&Rc::new(machine), options, ProtocolLimits::default(), BOUNDS, program)
 }
 
-/// The algorithm of this name, for a world that uses nothing else.
+/// Returns a selection with the algorithm of this name, for a world that uses nothing else.
 pub(super) fn named(operation: CollectiveKind, name: &str) -> Result<Rc<Selection>, String> {
     let mut selection = Selection::default();
     selection.ask_for(operation, name)?;
     Ok(Rc::new(selection))
 }
 
-/// An error if `operation` of so many bytes cannot be served by what was asked for.
+/// Returns an error if the chosen algorithm cannot serve `operation` of `bytes` bytes.
 pub(super) fn served(
     comm: &Comm<Sim>,
     operation: CollectiveKind,
@@ -90,8 +89,8 @@ pub fn barrier(machine: &Rc<Machine>, ranks: usize, name: &str, iterations: usiz
     mean(&outcome)
 }
 
-/// Steps of the rank that takes most: a send and a receive with no other send between them are one
-/// step, and any other send or receive is a step of its own.
+/// Returns the number of steps of the rank with the most steps. A send and a receive without another send between them are one
+/// step. Any other send or receive is a step of its own.
 pub fn steps(
     machine: &Rc<Machine>,
     ranks: usize,
@@ -171,9 +170,9 @@ pub fn acknowledgements(machine: &Rc<Machine>, ranks: usize, name: &str) -> Meas
     Ok(arrows.iter().filter(|arrow| arrow.to == 0 && arrow.sent > released).count() as f64)
 }
 
-/// Steps of one rank, by when it sent (in order) and when something arrived.
+/// Counts the steps of one rank, from the times of its sends (in order) and of its arrivals.
 fn steps_of(sends: &[u64], receives: impl Iterator<Item = u64>) -> usize {
-    // Receives before the first send, between it and the second, and so on.
+    // Numbers of receives before the first send, between the first and the second, and so on.
     let mut between = vec![0usize; sends.len() + 1];
     receives.for_each(|at| between[sends.partition_point(|&sent| sent <= at)] += 1);
     let all = sends.len() + between.iter().sum::<usize>();
@@ -188,7 +187,7 @@ fn steps_of(sends: &[u64], receives: impl Iterator<Item = u64>) -> usize {
     all - pairs
 }
 
-/// MPI_SUM on a type of numbers.
+/// MPI_SUM on a numeric type.
 pub(super) struct Sum(pub(super) Basic);
 
 impl ElementReduction for Sum {
@@ -207,7 +206,7 @@ fn bytes_of(values: impl Iterator<Item = i32>) -> Vec<u8> {
     values.flat_map(i32::to_ne_bytes).collect()
 }
 
-/// From one common instant to the next: longer than any allreduce here takes, with what its first call makes.
+/// Time between two common instants: longer than any allreduce here, including the setup of its first call.
 const PERIOD: Picoseconds = 10_000 * MICROSECOND;
 const NANOSECOND: Picoseconds = MICROSECOND / 1000;
 
@@ -223,8 +222,8 @@ async fn begin(sim: &Sim, at: Picoseconds) -> Result<Picoseconds, String> {
     }
 }
 
-/// Runs an allreduce whose buffers are allocated, registered and announced in this call. `states` keeps them to the end of the
-/// program: what is written from them may still be on its way.
+/// Runs an allreduce whose buffers are allocated, registered and announced in this call. `states` keeps the buffers to the end of
+/// the program, because writes from them may still be under way.
 async fn registering(
     comm: &Comm<Sim>,
     name: &str,
@@ -241,8 +240,8 @@ async fn registering(
     Ok(())
 }
 
-/// Measures an allreduce of real integers. A wrong sum is an error. `registered`: when its buffers are; `None`: in calls before
-/// those that are measured.
+/// Measures an allreduce of real integers. A wrong sum is an error. `registered`: the time at which its buffers are registered;
+/// `None`: in calls before the measured calls.
 pub fn allreduce(
     machine: &Rc<Machine>,
     ranks: usize,

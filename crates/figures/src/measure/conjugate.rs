@@ -1,13 +1,13 @@
-//! A system of equations, solved by conjugate gradients: an application that waits for two allreduces of one
-//! double in each iteration. Hestenes and Stiefel 1952.
+//! A system of equations, solved by conjugate gradients (Hestenes and Stiefel 1952): an application that waits for two allreduces
+//! of one double in each iteration.
 //!
 //! ```text
 //!   unknowns on a square grid, rows in order of ranks; the equations are Poisson's, five points each
 //!   iteration   rows at the edges to both neighbours ── q = A p ── allreduce p.q
 //!               x += alpha p, r -= alpha q           ── allreduce r.r ── p = r + beta p
 //! ```
-//! The numbers are real: it ends when the residual is small enough, and what it found is put into the
-//! equations again. Arithmetic takes virtual time as well.
+//! The numbers are real: the solver ends when the residual is small enough, and puts its solution into the equations as a check.
+//! Arithmetic takes virtual time as well.
 
 use super::collectives::{Sum, named, served, world};
 use super::{Measured, Rank, mean, text};
@@ -21,20 +21,20 @@ use weft_fabric_sim::{Machine, SimOptions};
 use weft_p2p::SendMode;
 use weft_process::{Buffer, Destination, Origin};
 
-/// Unknowns a side.
+/// Number of unknowns a side.
 const SIDE: usize = 64;
-/// Bytes of a double.
+/// Number of bytes of a double.
 const DOUBLE: usize = 8;
-/// The residual at the end, in parts of that at the beginning.
+/// Residual at the end, divided by the residual at the beginning.
 const SMALL: f64 = 1e-6;
-/// Iterations after which it will not end.
+/// Maximum number of iterations; more mean that the solver does not converge.
 const MOST: usize = 10 * SIDE;
 
-/// Operations at a point: the product with the matrix, and the rest of an iteration.
+/// Operations at a point: of the product with the matrix, and of the rest of an iteration.
 const PRODUCT: usize = 6;
 const REST: usize = 10;
 
-/// Microseconds to the solution on so many nodes, the mean over ranks.
+/// Returns the microseconds to the solution on `ranks` nodes, the mean over ranks.
 pub fn solve(machine: &Rc<Machine>, ranks: usize, name: &'static str) -> Measured {
     let selection = named(CollectiveKind::Allreduce, name)?;
     let outcome = world(machine, SimOptions::new(ranks), |rank| {
@@ -43,7 +43,7 @@ pub fn solve(machine: &Rc<Machine>, ranks: usize, name: &'static str) -> Measure
             rank.comm.select(selection);
             served(&rank.comm, CollectiveKind::Allreduce, DOUBLE)?;
             let solver = Solver::new(rank, machine)?;
-            // It makes what the algorithm needs.
+            // The first sum creates the state of the algorithm.
             solver.sum(0.0).await?;
             solver.run().await
         }
@@ -51,14 +51,14 @@ pub fn solve(machine: &Rc<Machine>, ranks: usize, name: &'static str) -> Measure
     mean(&outcome)
 }
 
-/// One rank's part.
+/// One rank's part of the system.
 struct Solver {
     rank: Rank,
     machine: Rc<Machine>,
     rows: Range<usize>,
     double: Type,
     sum: Rc<dyn ElementReduction>,
-    /// Rows to the ranks above and below, rows from them; then a word before and after a sum.
+    /// Rows to the ranks above and below, rows from them; then a word before and a word after a sum.
     memory: Region,
 }
 
@@ -98,20 +98,20 @@ impl Solver {
         let mut left = self.product(&x).await?;
         add(&mut left, -1.0, &right);
         let residual = self.sum(dot(&left, &left)).await?;
-        // The residual that is carried along differs from the true one by rounding.
+        // The residual of the recurrence differs from the true residual by rounding.
         match residual <= 4.0 * enough {
             true => Ok(took as f64 / MICROSECOND as f64),
             false => Err(format!("a residual of {residual:e} where {enough:e} was asked for")),
         }
     }
 
-    /// So many operations at each point.
+    /// Spends the time of `operations` operations at each point.
     async fn compute(&self, operations: usize) {
         let all = self.rows.len() * SIDE * operations;
         self.rank.sim.compute(self.machine.host.flops.time(all)).await;
     }
 
-    /// A p: four times a point less its neighbours.
+    /// Returns A p: four times each point minus its neighbours.
     async fn product(&self, p: &[f64]) -> Result<Vec<f64>, String> {
         let [above, below] = self.neighbours(p).await?;
         let last = self.rows.len().saturating_sub(1) * SIDE;
@@ -128,7 +128,7 @@ impl Solver {
         Ok(product)
     }
 
-    /// The rows of the ranks above and below that lie next to this one's; zero at the edges.
+    /// Returns the rows of the ranks above and below that lie next to this rank's rows; zero at the edges.
     async fn neighbours(&self, p: &[f64]) -> Result<[Vec<f64>; 2], String> {
         const TAG: i32 = 1;
         let (comm, me) = (&self.rank.comm, self.rank.comm.rank());
@@ -154,7 +154,7 @@ impl Solver {
         Ok([come(0), come(1)])
     }
 
-    /// The sum over all ranks.
+    /// Returns the sum over all ranks.
     async fn sum(&self, part: f64) -> Result<f64, String> {
         let word = |i: usize| self.memory.local.part((4 * SIDE + i) * DOUBLE, DOUBLE);
         write(word(0), &[part]);
@@ -172,7 +172,7 @@ fn dot(left: &[f64], right: &[f64]) -> f64 {
     left.iter().zip(right).map(|(l, r)| l * r).sum()
 }
 
-/// `to += factor * from`
+/// Computes `to += factor * from`.
 fn add(to: &mut [f64], factor: f64, from: &[f64]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to += factor * from);
 }

@@ -1,5 +1,4 @@
-//! Fences as the slides measured them: alone, after puts to neighbours, beside computation, in a halo
-//! exchange.
+//! Fences as the slides measured them: without puts, after puts to neighbours, with computation, and in a halo exchange.
 
 use super::{Measured, Rank, WARM_UP, each, mean, text, world};
 use std::rc::Rc;
@@ -11,7 +10,7 @@ use weft_p2p::ProtocolLimits;
 use weft_process::Buffer;
 use weft_rma::{FenceDesign, TargetLocation, Window, WindowOffer};
 
-/// Bytes that neighbours of a halo put to each other, and what a step computes meanwhile.
+/// Number of bytes that neighbours of a halo put to each other, and computing time of a step meanwhile.
 const FACE: usize = 8 << 10;
 const STEP: Picoseconds = 60 * MICROSECOND;
 
@@ -33,7 +32,7 @@ impl Fencing {
         Ok(fencing)
     }
 
-    /// A put of which only the size exists, at the place of this rank's neighbour number `which`.
+    /// Puts data that has only a size, at the place of this rank's neighbour number `which`.
     async fn put(&self, to: usize, which: usize, bytes: usize) -> Result<(), String> {
         let data = Buffer::phantom(bytes, self.byte.clone());
         let disp = (which * bytes) as i64;
@@ -46,7 +45,7 @@ impl Fencing {
     }
 }
 
-/// Microseconds of a round, the mean over ranks.
+/// Returns the microseconds of a round, the mean over ranks.
 fn rounds<P>(
     machine: &Rc<Machine>,
     ranks: usize,
@@ -80,7 +79,7 @@ where
     mean(&outcome)
 }
 
-/// What a rank does between two fences.
+/// Work of a rank between two fences.
 struct Round {
     neighbours: Vec<usize>,
     bytes: usize,
@@ -113,8 +112,8 @@ pub fn after_puts(
     })
 }
 
-/// Computation beside a put of `bytes` and its fence between two ranks, in percent of their time: what it
-/// does not add when it takes as long.
+/// Returns the overlap of computation with a put of `bytes` and its fence between two ranks, in percent of their time: the part
+/// of an equally long computation that adds no time.
 pub fn overlap(
     machine: &Rc<Machine>,
     bytes: usize,
@@ -128,7 +127,7 @@ pub fn overlap(
     Ok((100.0 * (2.0 * alone - beside) / alone).max(0.0))
 }
 
-/// A step of a halo exchange on a torus: faces to four neighbours, the inner part computed meanwhile.
+/// Measures a step of a halo exchange on a torus: faces to four neighbours, while the inner part is computed.
 pub fn halo(
     machine: &Rc<Machine>,
     ranks: usize,

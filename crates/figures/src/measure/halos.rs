@@ -1,12 +1,12 @@
-//! Time steps of a program on many ranks: large faces to four neighbours, computation that is not quite the same on
-//! all, and a barrier now and then.
+//! Time steps of a program on many ranks: large faces to four neighbours, computation that differs a little between ranks, and a
+//! barrier in every fourth step.
 //!
 //! ```text
 //!   torus of q * q ranks      step = start 4 receives, 4 sends ── compute ── wait for all     every 4th: a barrier
 //! ```
-//! What a rank does not move on while it computes waits until it is through, and with it its neighbours: how far that
-//! spreads is what grows with the ranks. The machine has as many nodes as it takes, and all
-//! designs run under the policy that the document found best, round robin.
+//! Transfers that a rank does not progress while it computes wait until its computation is over, and so do its neighbours. The
+//! distance over which such delays spread grows with the number of ranks. The machine has as many nodes as there are ranks, and
+//! all designs run under the policy that the document found best, round robin.
 
 use super::progress::{Program, limits, registered, under};
 use super::{Measured, mean, world};
@@ -19,17 +19,17 @@ use weft_fabric_sim::{Machine, SimOptions};
 const FACE: usize = 256 << 10;
 const STEPS: usize = 8;
 const BETWEEN_BARRIERS: usize = 4;
-/// Computation of a step, and by how much of it ranks differ from step to step.
+/// Computing time of a step, and the part of it by which ranks differ from step to step.
 const WORK: Picoseconds = 1500 * MICROSECOND;
 const APART: Picoseconds = WORK / 2;
 
-/// A number below 1000 that looks random.
+/// Returns a number below 1000 that looks random.
 fn scatter(rank: usize, step: usize) -> u64 {
     let word = (rank as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ step as u64;
     (word.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) % 1000
 }
 
-/// Microseconds of a step, the mean over ranks.
+/// Returns the microseconds of a step, the mean over ranks.
 pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress) -> Measured {
     let side = ranks.isqrt();
     if side * side != ranks || side < 3 {

@@ -1,5 +1,4 @@
-//! MPI messages of two ranks by rendezvous with RDMA read, and a design that moves them while the
-//! program computes.
+//! MPI messages of two ranks by rendezvous with RDMA read, and a design that makes progress while the program computes.
 
 use super::progress::{Program, limits, registered, under, usual};
 use super::{Measured, WARM_UP, each, first, world};
@@ -9,10 +8,10 @@ use weft_fabric_sim::machine::SchedulerPolicy;
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Machine, SimOptions};
 
-/// Messages under way at once in the bandwidth test, as in the OSU benchmarks.
+/// Maximum number of messages under way in the bandwidth test, as in the OSU benchmarks.
 const WINDOW: usize = 64;
-/// How long that test has been running before the first rendezvous: 110 windows of each size from 1
-/// byte to 4 KiB, at half a microsecond a message and 1400 MB/s. A scheduler remembers it.
+/// Time that the bandwidth test has been running before the first rendezvous: 110 windows of each size from 1 byte to 4 KiB, at
+/// half a microsecond a message and 1400 MB/s. It matters because a scheduler remembers it.
 const BEFORE: Picoseconds = 125_000 * MICROSECOND;
 
 fn prepared(machine: &Rc<Machine>, memory: Memory) -> Rc<Machine> {
@@ -22,7 +21,7 @@ fn prepared(machine: &Rc<Machine>, memory: Memory) -> Rc<Machine> {
     }
 }
 
-/// Bytes a microsecond from rank 0 to rank 1: windows of messages, each answered by an empty one.
+/// Returns the bytes per microsecond from rank 0 to rank 1: windows of messages, each answered by an empty message.
 pub fn bandwidth(
     machine: &Rc<Machine>,
     bytes: usize,
@@ -58,8 +57,7 @@ pub fn bandwidth(
     first(&outcome)
 }
 
-/// Mean time in microseconds of an iteration at the side that is looked at: start the message,
-/// compute for `work`, wait.
+/// Returns the mean time in microseconds of an iteration at the measured side: start the message, compute for `work`, wait.
 fn iteration(
     machine: &Rc<Machine>,
     bytes: usize,
@@ -75,7 +73,7 @@ fn iteration(
             program.begin().await?;
             let mut spent = 0;
             for round in 0..WARM_UP + rounds {
-                // A sender finds the receive posted; a receiver posts it before the sender begins.
+                // A measured sender finds the receive posted. A measured receiver posts its receive before the sender begins.
                 let early = (!sends).then(|| program.receive(bytes, 1 - me));
                 program.together().await?;
                 let start = program.sim().clock();
@@ -94,11 +92,11 @@ fn iteration(
     first(&outcome)
 }
 
-/// Application availability as the Sandia MPI Micro-Benchmarks define it: with as much work beside the
-/// message that it alone decides how long an iteration takes, the part of the message's own time that
-/// was free for work, in percent: `1 - (iteration - work) / time without work`.
+/// Returns application availability as the Sandia MPI Micro-Benchmarks define it. The work is increased until it determines the
+/// time of an iteration. The result is the percentage of the message's own time that was free for work: `1 - (iteration - work) /
+/// time without work`.
 pub fn availability(machine: &Rc<Machine>, bytes: usize, overlap: Overlap, few: usize) -> Measured {
-    /// An iteration this much longer than without work is long enough.
+    /// Minimum factor over the time without work at which an iteration is long enough.
     const LONG: f64 = 1.5;
     let Overlap { side, memory, progress, policy, rounds } = overlap;
     let rounds = rounds.unwrap_or(few);
@@ -109,15 +107,15 @@ pub fn availability(machine: &Rc<Machine>, bytes: usize, overlap: Overlap, few: 
     loop {
         let time = iteration(machine, bytes, what, (work * 1e6) as Picoseconds, rounds)?;
         if time >= LONG * base {
-            // A helper may cost more than it gains: nothing was free.
+            // If a helper costs more than it gains, nothing was free.
             return Ok((100.0 * (1.0 - (time - work) / base)).max(0.0));
         }
         work *= 2.0;
     }
 }
 
-/// Interrupts of both ranks for one message, while both compute until it is there, and a helper that
-/// is woken runs at once: one that waits for its turn takes several together.
+/// Returns the interrupts of both ranks for one message while both compute until it has come. A woken helper runs at once,
+/// because a helper that waits for its turn would handle several interrupts together.
 pub fn interrupts(machine: &Rc<Machine>, bytes: usize, design: Progress) -> Measured {
     const MESSAGES: usize = 20;
     let machine = &under(&registered(machine), SchedulerPolicy::RoundRobin);
@@ -141,7 +139,7 @@ pub fn interrupts(machine: &Rc<Machine>, bytes: usize, design: Progress) -> Meas
     Ok(all as f64 / MESSAGES as f64)
 }
 
-/// 1 if a message of `bytes` is read by its receiver, 0 if its payload is sent.
+/// Returns 1 if a message of `bytes` is read by its receiver, 0 if its payload is sent.
 pub fn is_rendezvous(machine: &Rc<Machine>, bytes: usize) -> Measured {
     let outcome = world(machine, SimOptions::new(2), limits(), |rank| {
         let program = Program::new(rank, Progress::None, machine);

@@ -21,7 +21,7 @@ use weft_fabric_sim::{Machine, RunOutcome, Sim, SimOptions, run};
 use weft_p2p::ProtocolLimits;
 use weft_process::{Comm, Engine, Group};
 
-/// Iterations before those that are measured.
+/// Number of iterations before the measured iterations.
 const WARM_UP: usize = 4;
 
 /// A rank of an MPI program in virtual time.
@@ -30,7 +30,7 @@ pub struct Rank {
     pub comm: Rc<Comm<Sim>>,
 }
 
-/// What a rank's program returns: what it measured, or why it failed.
+/// Result of a rank's program: its measurement, or the reason why it failed.
 pub type Measured = Result<f64, String>;
 
 /// Runs `program` as every rank of MPI_COMM_WORLD.
@@ -46,7 +46,7 @@ where
     world_bounded(machine, options, limits, ArenaLimits::default(), program)
 }
 
-/// The same, with bounds on the writes of collective operations.
+/// Runs `program` as [`world`] does, with limits on the writes of collective operations.
 pub fn world_bounded<P>(
     machine: &Rc<Machine>,
     options: SimOptions,
@@ -66,7 +66,7 @@ where
     .map_err(|e| e.to_string())
 }
 
-/// The mean of what the ranks measured.
+/// Returns the mean of the ranks' measurements.
 pub fn mean(outcome: &RunOutcome<Measured>) -> Measured {
     let mut sum = 0.0;
     for (rank, result) in outcome.results.iter().enumerate() {
@@ -79,18 +79,18 @@ pub fn mean(outcome: &RunOutcome<Measured>) -> Measured {
     Ok(sum / outcome.results.len() as f64)
 }
 
-/// What rank 0 measured, if all ranks are content.
+/// Returns the measurement of rank 0, if no rank failed.
 pub fn first(outcome: &RunOutcome<Measured>) -> Measured {
     mean(outcome)?;
     outcome.results[0].clone().unwrap_or_else(|| Err("rank 0 did not end".to_owned()))
 }
 
-/// Microseconds for each of `iterations` between two times.
+/// Returns the microseconds for each of `iterations` between two times.
 pub fn each(start: Picoseconds, end: Picoseconds, iterations: usize) -> f64 {
     (end - start) as f64 / MICROSECOND as f64 / iterations as f64
 }
 
-/// An error of the fabric or of MPI, as text.
+/// Formats an error of the fabric or of MPI.
 pub fn text(error: impl std::fmt::Debug) -> String {
     format!("{error:?}")
 }

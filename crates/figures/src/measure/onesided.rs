@@ -11,7 +11,7 @@ use weft_p2p::ProtocolLimits;
 use weft_process::Buffer;
 use weft_rma::{TargetLocation, Window, WindowOffer};
 
-/// Operations of an epoch ("window size", section 4.2).
+/// Number of operations of an epoch ("window size", section 4.2).
 pub(super) const OPERATIONS: usize = 16;
 
 /// One side of the pair.
@@ -43,7 +43,7 @@ impl Side {
         1 - self.rank.comm.rank()
     }
 
-    /// Sizes only: no byte is moved.
+    /// Returns a buffer that has only a size: no byte is moved.
     fn data(&self) -> Buffer {
         Buffer::phantom(self.bytes, self.byte.clone())
     }
@@ -62,20 +62,20 @@ impl Side {
         Ok(())
     }
 
-    /// An epoch of access to the other rank.
+    /// Runs an epoch of access to the other rank.
     async fn access(&self, puts: usize, gets: usize) -> Result<(), String> {
         self.window.start([self.peer()].into(), 0).await.map_err(text)?;
         self.operations(puts, gets).await?;
         self.window.complete().await.map_err(text)
     }
 
-    /// An epoch of exposure to it.
+    /// Runs an epoch of exposure to the other rank.
     async fn expose(&self) -> Result<(), String> {
         self.window.post([self.peer()].into(), 0).map_err(text)?;
         self.window.wait().await.map_err(text)
     }
 
-    /// One round of a test.
+    /// Runs one round of a test.
     async fn round(&self, test: Test) -> Result<(), String> {
         let (puts, gets) = match test {
             Test::Put | Test::BothPut => (OPERATIONS, 0),
@@ -86,13 +86,13 @@ impl Side {
         };
         let first = self.rank.comm.rank() == 0;
         match test {
-            // Both accesses and exposures at once.
+            // Each rank accesses and exposes at the same time.
             Test::BothPut => {
                 self.window.post([self.peer()].into(), 0).map_err(text)?;
                 self.access(puts, gets).await?;
                 self.window.wait().await.map_err(text)
             }
-            // There and back.
+            // One epoch in each direction.
             Test::PutLatency | Test::GetLatency => {
                 if first {
                     self.access(puts, gets).await?;
@@ -129,7 +129,7 @@ pub fn piece_ratio(machine: &Rc<Machine>, bytes: usize, test: Test) -> Measured 
     }
 }
 
-/// Microseconds of an epoch for latencies, else bytes a microsecond of all data.
+/// Returns the microseconds of an epoch for latencies, else the bytes per microsecond of all data.
 pub fn measure(machine: &Rc<Machine>, bytes: usize, what: OneSided, rounds: usize) -> Measured {
     let mut used = Machine::clone(machine);
     if !what.all_rails {

@@ -1,4 +1,4 @@
-//! The bare fabric: what the documents measure at the level of verbs.
+//! Measurements of the bare fabric, which the documents make at the level of verbs.
 
 use super::{Measured, WARM_UP, each, first, text};
 use std::cell::RefCell;
@@ -11,13 +11,13 @@ use weft_fabric::{
 use weft_fabric_sim::units::Chance;
 use weft_fabric_sim::{Machine, Sim, SimOptions, run};
 
-/// Bytes of a flag.
+/// Number of bytes of a flag.
 const WORD: usize = 8;
 
-/// Memory of every rank that the others know: data, then a flag.
+/// Memory of every rank, known to the other ranks: data, then a flag.
 type Regions = Rc<RefCell<Vec<Region>>>;
 
-/// Runs `program` on two ranks; each has a region of `len` bytes.
+/// Runs `program` on two ranks, each with a region of `len` bytes.
 fn pair<P>(
     machine: &Rc<Machine>,
     len: usize,
@@ -40,7 +40,7 @@ where
     failed.map_or_else(|| first(&outcome), Err)
 }
 
-/// A write whose arrival the receiver sees by looking at memory.
+/// A write whose arrival the receiver sees by polling memory.
 struct Ping {
     sim: Sim,
     source: Region,
@@ -48,7 +48,7 @@ struct Ping {
     to: RemoteAddr,
     there: RemoteFlag,
     here: Counter,
-    /// The last word of the payload is the flag: no second write.
+    /// True if the last word of the payload is the flag, so that there is no second write.
     one: bool,
 }
 
@@ -81,8 +81,8 @@ impl Ping {
     }
 }
 
-/// Half the time there and back of a write of `bytes`, a multiple of 8. The receiver polls the end of
-/// the payload up to the MTU, and a flag written after it beyond: Kini, section 5.3.2.
+/// Returns half the round trip time of a write of `bytes`, a multiple of 8. Up to the MTU, the receiver polls the end of the
+/// payload; beyond the MTU, a flag that is written after it: Kini, section 5.3.2.
 pub fn write_latency(machine: &Rc<Machine>, bytes: usize, iterations: usize) -> Measured {
     pair(machine, bytes + WORD, |sim, regions| async move {
         let ping = Ping::new(sim, &regions.borrow(), bytes)?;
@@ -104,7 +104,7 @@ pub fn write_latency(machine: &Rc<Machine>, bytes: usize, iterations: usize) -> 
     })
 }
 
-/// The next message from `peer`, taken from the adapter.
+/// Returns the next message from `peer`, taken from the adapter.
 async fn arrival(sim: &Sim, peer: usize) -> ArrivedMessage {
     std::future::poll_fn(|_| match sim.receive(Some(peer)) {
         Some(message) => Poll::Ready(message),
@@ -113,7 +113,7 @@ async fn arrival(sim: &Sim, peer: usize) -> ArrivedMessage {
     .await
 }
 
-/// Half the time there and back of a message of `bytes`.
+/// Returns half the round trip time of a message of `bytes`.
 pub fn send_latency(machine: &Rc<Machine>, bytes: usize, iterations: usize) -> Measured {
     pair(machine, bytes, |sim, regions| async move {
         let peer = 1 - sim.rank();
@@ -135,8 +135,8 @@ pub fn send_latency(machine: &Rc<Machine>, bytes: usize, iterations: usize) -> M
     })
 }
 
-/// From rank 0's call to the last of `receivers` that holds the datagram. Lost datagrams have no
-/// latency: the machine loses none here.
+/// Returns the time from rank 0's call to the last of `receivers` that holds the datagram. The machine loses no datagrams here,
+/// because a lost datagram has no latency.
 pub fn multicast_latency(
     machine: &Rc<Machine>,
     receivers: usize,
@@ -149,7 +149,7 @@ pub fn multicast_latency(
         Some(multicast) => multicast.loss = Chance(0.0),
         None => return Err("the machine has no multicast".to_owned()),
     }
-    // When each iteration was sent, and when the last receiver had it.
+    // Time at which each iteration was sent, and time at which the last receiver had the datagram.
     let times = Rc::new(RefCell::new(vec![(0u64, 0u64); iterations]));
     let outcome = run(&Rc::new(reliable), SimOptions::new(receivers + 1), |sim| {
         sim.join(GROUP);
@@ -172,7 +172,7 @@ pub fn multicast_latency(
                 .await;
                 let last = &mut times.borrow_mut()[i].1;
                 *last = sim.clock().max(*last);
-                // So that rank 0 knows when to send the next.
+                // Tells rank 0 when to send the next datagram.
                 sim.send(0, Head::default(), Sge::EMPTY, None);
             }
             Ok(0.0)

@@ -14,14 +14,14 @@ use weft_p2p::stream::StreamSizes;
 use weft_p2p::{MatchingContext, ProtocolLimits};
 use weft_process::{Buffer, Lengths};
 
-/// Operations before those that are measured: the first of a pair makes its places.
+/// Number of operations before the measured operations: the first operation of a pair of ranks creates its state.
 const WARM_UP: usize = 2;
-/// Bytes of segments on their way: chosen in sight of figure 3; the document has no such number.
+/// Number of bytes of segments under way: chosen with figure 3 in sight; the document has no such number.
 const OUTSTANDING: usize = 128 << 10;
-/// From the agreement on a start to the start.
+/// Time from the agreement on a start to the start.
 const AHEAD: Picoseconds = 100 * MICROSECOND;
 
-/// Bytes of the transfer of figure 3.
+/// Number of bytes of the transfer of figure 3.
 const TRANSFER: usize = 32 << 20;
 
 /// Opens the streams from a rank to all other ranks.
@@ -33,7 +33,8 @@ fn linked(rank: &Rank) -> CommView<Sim> {
     CommView { endpoint, members, rank, context, tag, via, reception }
 }
 
-/// Microseconds for [`TRANSFER`] bytes from rank 0 to rank 1, behind a transfer that makes and registers what streams keep.
+/// Measures the microseconds for [`TRANSFER`] bytes from rank 0 to rank 1, after a first transfer that creates and registers the
+/// buffers of the streams.
 fn transfer(machine: &Rc<Machine>, sizes: StreamSizes) -> Measured {
     let latest = Rc::new(Cell::new(0));
     let outcome = world(machine, SimOptions::new(2), ProtocolLimits::default(), |rank| {
@@ -61,7 +62,7 @@ fn transfer(machine: &Rc<Machine>, sizes: StreamSizes) -> Measured {
     Ok(both.fold(0.0, f64::max))
 }
 
-/// By the eager protocol, in segments of so many bytes.
+/// Measures a transfer by the eager protocol, in segments of `segment` bytes.
 pub fn segments(machine: &Rc<Machine>, segment: usize) -> Measured {
     let window = (OUTSTANDING / segment).max(1);
     let allowance = window.min(2);
@@ -87,13 +88,13 @@ pub fn stream(machine: &Rc<Machine>, segment: usize, bound: Bound) -> Measured {
     )
 }
 
-/// By rendezvous, registering blocks of so many bytes.
+/// Measures a transfer by rendezvous that registers blocks of `block` bytes.
 pub fn blocks(machine: &Rc<Machine>, block: usize) -> Measured {
     transfer(machine, StreamSizes { rendezvous: 0, block, ..StreamSizes::default() })
 }
 
-/// Broadcasts in segments, with the lengths of a segment that are tried, shortest first: MPI's messages of up to
-/// 16 KiB need no rendezvous.
+/// Broadcasts in segments, each with the lengths of a segment that are tried, shortest first. MPI's messages of up to 16 KiB need
+/// no rendezvous.
 type Cut = (&'static str, [&'static str; 3]);
 const CUTS: [usize; 3] = [4 << 10, 8 << 10, 16 << 10];
 const STREAMED: [Cut; 3] = [
@@ -110,7 +111,7 @@ const OVER_MESSAGES: [Cut; 3] = [
     ("MPI-PIPELINE", ["MPI-PIPELINE:4096", "MPI-PIPELINE:8192", "MPI-PIPELINE:16384"]),
 ];
 
-/// Workloads that compete for the least time of an operation of `bytes`.
+/// Returns the workloads that compete for the least time of an operation of `bytes`.
 pub fn contenders(
     who: Contenders,
     operation: CollectiveKind,
@@ -131,7 +132,7 @@ pub fn contenders(
         for (name, cut) in if tuned { OVER_MESSAGES } else { STREAMED } {
             names.push(name);
             if who != Contenders::Component {
-                // In more than one segment: else it is the same as without.
+                // Only if there is more than one segment: else the broadcast is the same as without segments.
                 let shorter = cut.into_iter().zip(CUTS).filter(|(_, segment)| *segment < bytes);
                 names.extend(shorter.map(|(name, _)| name));
             }
@@ -139,7 +140,7 @@ pub fn contenders(
     }
     let mut all: Vec<_> =
         names.iter().map(|name| Workload::Collective(operation, name, ranks)).collect();
-    // What travels may be several blocks, so short blocks are tried, too.
+    // A message may hold several blocks, so short blocks are tried, too.
     if tuned && bytes * ranks > ProtocolLimits::default().eager {
         let whole = names.iter().filter(|name| !name.contains(':'));
         all.extend(whole.map(|name| Workload::CollectiveAtOnce(operation, name, ranks)));
@@ -147,18 +148,18 @@ pub fn contenders(
     all
 }
 
-/// All ranks go on at the same moment.
+/// Lets all ranks go on at the same moment.
 async fn same_node(rank: &Rank, latest: &Cell<Picoseconds>) -> Result<(), String> {
     rank.comm.barrier().await.map_err(text)?;
     latest.set(latest.get().max(rank.sim.clock()));
-    // After this, all have said when they were through with the first.
+    // After this barrier, all ranks have recorded the time at which they left the first barrier.
     rank.comm.barrier().await.map_err(text)?;
     let start = latest.get() + AHEAD;
     rank.sim.charge(Work::Compute(start.saturating_sub(rank.sim.clock())));
     Ok(())
 }
 
-/// One operation of `bytes` a buffer or block.
+/// Runs one operation with `bytes` a buffer or block.
 async fn operate(rank: &Rank, operation: CollectiveKind, bytes: usize) -> Result<(), String> {
     let comm = &rank.comm;
     let byte = Predefined::new().of(Basic::BYTE).clone();
@@ -181,7 +182,7 @@ async fn operate(rank: &Rank, operation: CollectiveKind, bytes: usize) -> Result
     done.map_err(text)
 }
 
-/// Microseconds of an operation from the common start to the last rank's end. Sizes only.
+/// Returns the microseconds of an operation from the common start to the last rank's end. Payload has only a size.
 pub fn collective(
     machine: &Rc<Machine>,
     (ranks, limits): (usize, ProtocolLimits),
@@ -192,7 +193,7 @@ pub fn collective(
 ) -> Measured {
     let selection = named(operation, name)?;
     let latest = Rc::new(Cell::new(0));
-    // Of each round: start and end.
+    // Start and end of each round.
     let times = Rc::new(RefCell::new(vec![(0u64, 0u64); rounds]));
     let outcome = world(machine, SimOptions::new(ranks), limits, |rank| {
         let (selection, latest, times) = (selection.clone(), latest.clone(), times.clone());

@@ -1,12 +1,12 @@
-//! What NAS SP does in a time step, in small: faces exchanged with all neighbours, then line solves in
-//! three directions, each a pipeline there and back over cells of a multi-partition.
+//! A small model of a time step of NAS SP: faces exchanged with all neighbours, then line solves in three directions. Each solve
+//! is a pipeline forward and back over the cells of a multi-partition.
 //!
 //! ```text
 //!   p = q * q ranks, q cells each     step = faces; 3 times: q stages forward, q stages back
 //!   stage = receive from the one before ── solve a cell ── send to the next one
 //! ```
-//! Sizes of class B: 102 points a side. A cell has (102 / q) cubed of them; a face of a solve carries
-//! 22 doubles a point forward and 10 back, one of the exchange 10 (two layers of five).
+//! Sizes of class B: 102 points a side. A cell has (102 / q) cubed points. A face of a solve carries 22 doubles a point forward
+//! and 10 back; a face of the exchange carries 10 (two layers of five).
 
 use super::progress::{Program, limits, registered, usual};
 use super::{Measured, mean, world};
@@ -17,12 +17,12 @@ use weft_fabric_sim::{Machine, SimOptions};
 
 const POINTS: usize = 102;
 const DOUBLE: usize = 8;
-/// Time steps, however much effort is made: schedulers have a memory.
+/// Number of time steps, for any effort, because schedulers have a memory.
 const STEPS: usize = 20;
-/// Operations at a point in a time step: 447 * 10^9 in 400 steps (NPB 2.3, class B).
+/// Number of operations at a point in a time step: 447 * 10^9 in 400 steps (NPB 2.3, class B).
 const OPERATIONS: usize = 1054;
 
-/// Microseconds of a time step, or of it in MPI_Wait; the mean over ranks.
+/// Returns the microseconds of a time step, or of its part in MPI_Wait; the mean over ranks.
 pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress, part: Part) -> Measured {
     let machine = &usual(&registered(machine), design);
     let side = ranks.isqrt();
@@ -37,7 +37,7 @@ pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress, part: Part) -
         async move {
             let (row, column) = (program.rank.comm.rank() / side, program.rank.comm.rank() % side);
             let at = |row: usize, column: usize| row % side * side + column % side;
-            // From the one before and to the next, in each direction of the multi-partition.
+            // The rank before and the rank after, in each direction of the multi-partition.
             let (less, back) = (row + side - 1, column + side - 1);
             let ways = [
                 (at(row, back), at(row, column + 1)),
@@ -82,7 +82,7 @@ async fn faces(program: &Program, ways: &[(usize, usize); 3], bytes: usize) -> R
     Ok(())
 }
 
-/// The stages of one direction. The next cell's data is asked for before this one is solved, as SP does.
+/// Runs the stages of one direction. Like SP, it posts the receive for the next cell before it solves this one.
 async fn solve(
     program: &Program,
     (from, to): (usize, usize),
@@ -92,7 +92,7 @@ async fn solve(
     let mut sent = None;
     for stage in 0..stages {
         let asked = (stage > 0).then(|| program.receive(bytes, from));
-        // What needs nothing of the other: half of it.
+        // The half of the work that needs no data of the other rank.
         program.compute(work / 2).await;
         if let Some(asked) = asked {
             program.finish(asked).await?;

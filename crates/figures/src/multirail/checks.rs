@@ -1,4 +1,4 @@
-//! What the text of Multi-rail states, from runs.
+//! Statements of the text of Multi-rail, checked by runs.
 
 use super::{EM64T, IA32, LARGEST, ending, fragmented, in_turns, on, one_sided, sizes};
 use crate::figure::{Check, Shown, Simulate};
@@ -8,13 +8,13 @@ use crate::published::Value;
 use crate::workload::{Pieces, Test, Workload};
 use weft_rma::{Ending, IssueOrder};
 
-/// By how many percent two rails shorten the largest operation.
+/// Returns the percentage by which two rails shorten the largest operation.
 fn reduction(lab: &Lab, machine: &'static str, test: Test) -> Result<Value, String> {
     let [one, two] = [false, true].map(|all| lab.measure(machine, on(test, all), LARGEST));
     Ok(Value::Number(100.0 * (1.0 - two? / one?)))
 }
 
-/// Whether one rail in turns is faster than two in order.
+/// Compares one rail in turns with two rails in order.
 fn turns_against_rails(lab: &Lab) -> Result<Value, String> {
     let one = lab.measure(EM64T, in_turns(false), LARGEST)?;
     let two = lab.measure(EM64T, on(Test::Interleaved, true), LARGEST)?;
@@ -22,7 +22,7 @@ fn turns_against_rails(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word(word.to_owned()))
 }
 
-/// Whether small operations take the same time on one rail and on two, on both machines.
+/// Checks that small operations take the same time on one rail and on two, on both machines.
 fn small_alike(lab: &Lab) -> Result<Value, String> {
     for machine in [IA32, EM64T] {
         for test in [Test::PutLatency, Test::GetLatency] {
@@ -35,7 +35,7 @@ fn small_alike(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("similar".to_owned()))
 }
 
-/// How many times the one-rail figure two rails reach.
+/// Returns the factor by which two rails exceed one rail, at each size.
 fn gains(lab: &Lab, machine: &'static str, test: Test) -> Result<Vec<(usize, f64)>, String> {
     let gain = |size| {
         let [one, two] = [false, true].map(|all| lab.measure(machine, on(test, all), size));
@@ -44,21 +44,21 @@ fn gains(lab: &Lab, machine: &'static str, test: Test) -> Result<Vec<(usize, f64
     sizes().into_iter().map(gain).collect()
 }
 
-/// A size in KiB.
+/// Returns a size in KiB.
 fn kib(size: Option<usize>) -> Result<Value, String> {
     let word = || Value::Word("no size of the figure".to_owned());
     Ok(size.map_or_else(word, |size| Value::Number(size as f64 / 1024.0)))
 }
 
-/// Up to where puts are as fast on one rail as on two.
+/// Returns the size up to which puts are as fast on one rail as on two.
 fn alike_up_to(lab: &Lab) -> Result<Value, String> {
     let gains = gains(lab, IA32, Test::Put)?;
     let alike = lab.threshold(PAPER, ALIKE_UP_TO)?;
     kib(gains.iter().take_while(|(_, gain)| *gain < alike).last().map(|(size, _)| *size))
 }
 
-/// From where on a put by itself is sooner there in fragments over both rails than whole on one of them: the gain of
-/// fragmentation, where several puts under way use both rails anyhow.
+/// Returns the size from which a single put arrives sooner in fragments over both rails than whole on one. It is a single put,
+/// because several puts under way use both rails in any case.
 fn gains_from(lab: &Lab) -> Result<Value, String> {
     let gain = |size| {
         let of = |from| {
@@ -72,7 +72,7 @@ fn gains_from(lab: &Lab) -> Result<Value, String> {
     kib(gains.iter().rev().take_while(|(_, gain)| *gain > 1.0).last().map(|(size, _)| *size))
 }
 
-/// Up to where a put by itself takes as long on two rails as on one: it is in one piece.
+/// Returns the size up to which a single put takes as long on two rails as on one: it is in one piece.
 fn whole_up_to(lab: &Lab) -> Result<Value, String> {
     let gains = gains(lab, EM64T, Test::PutLatency)?;
     let alike = 1.0 / lab.threshold(PAPER, WHOLE_UP_TO)?;
@@ -96,11 +96,11 @@ pub const TURNS_PEAK: &str = "interleaved put+get throughput two rails reordered
 pub const EVERY_RAIL: &str =
     "overhead of synchronization messages on every rail; IA32 and EM64T, load balanced";
 
-/// Sizes at which fragments are said to pay already, and whether they do.
+/// Compares rates at sizes at which, by the text, fragments already pay.
 fn medium(lab: &Lab) -> Result<Value, String> {
     let at = |size: usize| {
         let rate = |from| lab.measure(IA32, fragmented(from), size);
-        // Rates, so the other way round.
+        // The values are rates, so the order is reversed.
         Ok((rate(usize::MAX)?, rate(size)?))
     };
     let sizes = (11..=14).map(|power| at(1 << power));
@@ -120,8 +120,8 @@ fn close(lab: &Lab, row: &str, of: &[(&'static str, [Workload; 2])]) -> Result<V
     Ok(Value::Word("close".to_owned()))
 }
 
-/// What an epoch of one put, over which the load is balanced, takes longer for flags on every rail than for one after
-/// all acknowledgements.
+/// Returns the extra time of an epoch of one put, balanced over the rails, if it ends with flags on every rail instead of one
+/// flag after all acknowledgements.
 fn every_rail(lab: &Lab) -> Result<Value, String> {
     let mut most = 0.0f64;
     for machine in [IA32, EM64T] {
@@ -165,7 +165,7 @@ fn designs(lab: &Lab, test: Test) -> Result<Vec<(f64, f64)>, String> {
     Ok(pairs)
 }
 
-/// Rows of the text's peaks: machine, row, test, rails, order.
+/// Rows of the text's peaks: machine, row, test, true for all rails, order.
 pub const PEAKS: [(&str, &str, Test, bool, IssueOrder); 16] = [
     (IA32, "peak MPI_Put bandwidth two rails; IA32, two HCAs", Test::Put, true, IssueOrder::Called),
     (IA32, "peak MPI_Put bandwidth one rail; IA32", Test::Put, false, IssueOrder::Called),

@@ -10,7 +10,7 @@ use checks::{
 };
 use weft_rma::{Ending, IssueOrder};
 
-/// The largest message of the tests.
+/// Maximum message size of the tests, in bytes.
 const LARGEST: usize = 1 << 20;
 const IA32: &str = "ia32";
 const EM64T: &str = "em64t";
@@ -33,12 +33,12 @@ const fn one_sided(
     Workload::OneSided(OneSided { test, all_rails, order, ending, pieces })
 }
 
-/// An epoch of one put on all rails that ends so.
+/// Returns an epoch of one put on all rails with this ending.
 const fn ending(ending: Ending) -> Workload {
     one_sided(Test::PutLatency, true, IssueOrder::Called, ending, Pieces::Usual)
 }
 
-/// Puts on all rails, in fragments from so many bytes on.
+/// Returns puts on all rails, in fragments from `from` bytes on.
 const fn fragmented(from: usize) -> Workload {
     one_sided(Test::Put, true, IssueOrder::Called, Ending::Used, Pieces::From(from))
 }
@@ -51,7 +51,7 @@ fn sizes() -> Vec<usize> {
     (2..=20).map(|power| 1 << power).collect()
 }
 
-/// A figure with a curve for one rail and one for all.
+/// Returns a figure with a curve for one rail and one for all.
 fn pair(
     id: &'static str,
     title: &'static str,
@@ -89,7 +89,7 @@ fn pair(
 const ONE: &str = "one rail";
 const TWO: &str = "two rails";
 
-/// Puts and gets in one epoch, in order and in turns.
+/// Returns a figure of puts and gets in one epoch, in order and in turns.
 fn interleaved(
     id: &'static str,
     title: &'static str,
@@ -121,7 +121,7 @@ fn interleaved(
     }
 }
 
-/// With curves of messages that are never in fragments, and from 2 KiB on.
+/// Adds curves of messages that are never in fragments, and of messages in fragments from 2 KiB on.
 fn medium_sizes(mut figure: Figure) -> Figure {
     for (name, from) in [
         ("two rails, never in fragments", usize::MAX),
@@ -138,7 +138,7 @@ fn medium_sizes(mut figure: Figure) -> Figure {
     figure
 }
 
-/// Endings of epochs, over message size.
+/// Returns a figure of the endings of epochs, over message size.
 fn endings(id: &'static str, title: &'static str, machine: &'static str) -> Figure {
     let curve =
         |(name, how)| Series { name, machine, workload: ending(how), over: None, x: sizes() };
@@ -161,12 +161,12 @@ fn endings(id: &'static str, title: &'static str, machine: &'static str) -> Figu
     }
 }
 
-/// The rows of the peaks on one rail and on two.
+/// Returns the rows of the peaks on one rail and on two.
 fn peaks(one: usize, two: usize) -> [Option<&'static str>; 2] {
     [Some(PEAKS[one].1), Some(PEAKS[two].1)]
 }
 
-/// Figures 6 to 11.
+/// Returns figures 6 to 11.
 fn puts() -> Vec<Figure> {
     vec![
         medium_sizes(pair(
@@ -214,7 +214,7 @@ fn puts() -> Vec<Figure> {
     ]
 }
 
-/// Figures 12 to 15.
+/// Returns figures 12 to 15.
 fn gets() -> Vec<Figure> {
     vec![
         pair(
@@ -248,7 +248,7 @@ fn gets() -> Vec<Figure> {
     ]
 }
 
-/// Figures 18 and 19, and ours of the ends of epochs.
+/// Returns figures 18 and 19, and our figures of the ends of epochs.
 fn others() -> Vec<Figure> {
     vec![
         interleaved(

@@ -1,4 +1,4 @@
-//! What the text of Rendezvous states, from runs.
+//! Statements of the text of Rendezvous, checked by runs.
 
 use super::{FEW_NODES, LARGE, MACHINE, MATRIX, NODES, cannon, overlap, policies, sizes};
 use crate::figure::{Check, Shown, Simulate};
@@ -8,7 +8,7 @@ use crate::published::Value;
 use crate::workload::{Cannon, Memory, Part, Progress, Side, Team, Workload};
 use weft_fabric_sim::machine::SchedulerPolicy;
 
-/// The smallest power of two in KiB whose message is a rendezvous.
+/// Returns the smallest power of two in KiB whose message is a rendezvous.
 fn least_rendezvous(lab: &Lab) -> Result<Value, String> {
     for size in sizes(1 << 10) {
         if lab.measure(MACHINE, Workload::IsRendezvous, size)? > 0.0 {
@@ -35,15 +35,15 @@ fn bandwidth(lab: &Lab, design: Progress, row: &str) -> Result<&'static str, Str
     })
 }
 
-/// With the lock whose waiter spins. The text does not name the kind, but what it describes: the main thread "cannot make
-/// any progress, however, it hinders the auxiliary thread from being scheduled", by "exhaustion of CPU resources" (5.1).
-/// Who waits for a mutex hinders nobody; the figure draws both.
+/// Uses the lock whose waiter spins. The text does not name the kind, but it describes the effect: the main thread "cannot make
+/// any progress, however, it hinders the auxiliary thread from being scheduled", by "exhaustion of CPU resources" (5.1). A thread
+/// that waits for a mutex hinders no other. The figure draws both.
 fn existing_bandwidth(lab: &Lab) -> Result<Value, String> {
     let word = bandwidth(lab, Progress::Spinning, EXISTING_BANDWIDTH)?;
     Ok(Value::Word(format!("existing {word}")))
 }
 
-/// The lower of two designs' overlaps at the sender, of a large message.
+/// Returns the lower of two designs' overlaps at the sender, of a large message.
 fn at_sender(lab: &Lab) -> Result<Value, String> {
     let of = |design| {
         let what = overlap(Side::Sender, Memory::Once, design);
@@ -90,7 +90,7 @@ fn over_iterations(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word(word.to_owned()))
 }
 
-/// By how many percent the proposed design shortens a multiplication.
+/// Returns the percentage by which the proposed design shortens a multiplication.
 fn reduction(lab: &Lab, team: Team, nodes: usize, size: usize) -> Result<f64, String> {
     let time = |design| {
         let what = Workload::CannonOnNodes(size, cannon(team, design, Part::Total));
@@ -103,7 +103,7 @@ fn percent(lab: &Lab, team: Team, nodes: usize, size: usize) -> Result<Value, St
     Ok(Value::Number(reduction(lab, team, nodes, size)?))
 }
 
-/// Whether both configurations without threads gain less than that with threads, at every system size.
+/// Checks that both configurations without threads gain less than the configuration with threads, at every system size.
 fn against_threads(lab: &Lab) -> Result<Value, String> {
     for nodes in NODES {
         let threads = reduction(lab, Team::Threads, nodes, MATRIX)?;
@@ -215,7 +215,7 @@ fn fifo(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word(if better { "FIFO better" } else { "not better" }.to_owned()))
 }
 
-/// Whether ranks wait less with the proposed design everywhere, and from how much to how much less.
+/// Checks that ranks wait less with the proposed design everywhere, and returns the range of the reduction.
 fn waits(
     lab: &Lab,
     places: &[usize],
@@ -240,7 +240,7 @@ fn by_nodes(what: Cannon) -> Workload {
     Workload::CannonOnNodes(MATRIX, what)
 }
 
-/// Without those at which the text has no rendezvous.
+/// Returns the matrices of at least `least`, without those at which the text has no rendezvous.
 fn sizes_from(least: usize) -> Vec<usize> {
     super::matrices().into_iter().filter(|size| *size >= least).collect()
 }

@@ -7,22 +7,22 @@ use super::workload::{Cannon, Memory, Overlap, Part, Progress, Side, Team, Workl
 use weft_fabric_sim::machine::SchedulerPolicy;
 
 const MACHINE: &str = "rendezvous";
-/// The largest message that is drawn.
+/// Maximum message size that is drawn, in bytes.
 const LARGEST: usize = 4 << 20;
-/// What the document has 100 % overlap above.
+/// Message size, in bytes, above which the document has 100 % overlap.
 const LARGE: usize = 1 << 20;
 /// Matrices of figure 9, in elements a side, and nodes of figure 10.
 const MATRIX: usize = 2048;
 const FEW_NODES: usize = 4;
-/// Nodes that are squares, on which the largest matrix can be cut evenly.
+/// Numbers of nodes that are squares, on which the largest matrix can be cut evenly.
 const NODES: [usize; 3] = [4, 16, 64];
-/// Ranks of SP, squares too.
+/// Numbers of ranks of SP, squares too.
 const RANKS: [usize; 4] = [4, 9, 16, 36];
 
-/// Ranks on a torus, each on a node.
+/// Numbers of ranks on a torus, each on its own node.
 const MANY: [usize; 4] = [16, 64, 256, 1024];
 
-/// The document's names.
+/// Names of the designs in the document, and of ours.
 const BASE: &str = "no-async";
 const EXISTING: &str = "existing-async";
 const SPINNING: &str = "existing-async, spinning lock";
@@ -49,7 +49,7 @@ fn sizes(from: usize) -> Vec<usize> {
     doubling(from, LARGEST)
 }
 
-/// Problem sizes of figures 2, 10, 11 and 12.
+/// Returns the problem sizes of figures 2, 10, 11 and 12.
 fn matrices() -> Vec<usize> {
     doubling(128, MATRIX)
 }
@@ -58,7 +58,7 @@ fn iterations() -> Vec<usize> {
     doubling(32, 8192)
 }
 
-/// The document's three, under its names.
+/// Returns the document's three policies, under its names.
 fn policies() -> [(&'static str, SchedulerPolicy); 3] {
     [
         ("default", SchedulerPolicy::Dynamic),
@@ -67,18 +67,18 @@ fn policies() -> [(&'static str, SchedulerPolicy); 3] {
     ]
 }
 
-/// Under round robin, which the document found best.
+/// Returns an overlap test under round robin, which the document found best.
 fn overlap(side: Side, memory: Memory, progress: Progress) -> Overlap {
     Overlap { side, memory, progress, policy: SchedulerPolicy::RoundRobin, rounds: None }
 }
 
-/// Figure 7's points: 1000 iterations, as the benchmark does.
+/// Returns the points of figure 7: 1000 iterations, as the benchmark does.
 fn scheduled(policy: SchedulerPolicy) -> Workload {
     let overlap = overlap(Side::Receiver, Memory::Once, Progress::Signal);
     Workload::Availability(Overlap { policy, rounds: Some(1000), ..overlap })
 }
 
-/// Figure 8's.
+/// Returns the points of figure 8.
 fn over_iterations(policy: SchedulerPolicy) -> Workload {
     let overlap = overlap(Side::Receiver, Memory::Once, Progress::Signal);
     Workload::AvailabilityOver(256 << 10, Overlap { policy, ..overlap })
@@ -92,7 +92,8 @@ fn curve(name: &'static str, workload: Workload, x: Vec<usize>) -> Series {
     Series { name, machine: MACHINE, workload, over: None, x }
 }
 
-/// Overlap of the designs at one side, and of the base with what our library still does at each message.
+/// Returns the overlap of the designs at one side, and of the base with the registration that our library still does for each
+/// message.
 fn overlaps(side: Side) -> Vec<Series> {
     let at = |memory, design| Workload::Availability(overlap(side, memory, design));
     let all = || sizes(1 << 10);
@@ -123,7 +124,7 @@ fn bandwidths() -> Vec<Series> {
     ]
 }
 
-/// Total time and time in MPI_Wait of multiplications, by design.
+/// Returns total time and time in MPI_Wait of multiplications, by design.
 fn multiplications(x: &[usize], at: impl Fn(Cannon) -> Workload, team: Team) -> Vec<Series> {
     let names = [
         ("no-async", Progress::None, Part::Total),
@@ -137,7 +138,7 @@ fn multiplications(x: &[usize], at: impl Fn(Cannon) -> Workload, team: Team) -> 
     names.into_iter().map(of).collect()
 }
 
-/// Speed of designs against the base.
+/// Returns the speed of designs relative to the base.
 fn speeds(
     designs: &[(&'static str, Progress)],
     x: &[usize],
@@ -178,7 +179,7 @@ impl Matrices {
     }
 }
 
-/// A figure without marks.
+/// Returns a figure without marks.
 fn plain(
     id: &'static str,
     title: &'static str,
@@ -191,7 +192,7 @@ fn plain(
     Figure { id, title, place, x, y, series, marks: Vec::new(), rows, note }
 }
 
-/// Figures 2 to 4: the designs, one against the other.
+/// Returns figures 2 to 4: comparisons of the designs.
 fn designs() -> Vec<Figure> {
     let of_size = |design| {
         let what = cannon(Team::Single, design, Part::Total);
@@ -258,7 +259,7 @@ fn designs() -> Vec<Figure> {
     ]
 }
 
-/// Figures 5 to 8: what of a processor is left to the program.
+/// Returns figures 5 to 8: the part of a processor that is left to the program.
 fn availability() -> Vec<Figure> {
     let by_policy = |of: fn(SchedulerPolicy) -> Workload, x: Vec<usize>| {
         policies().map(|(name, policy)| curve(name, of(policy), x.clone())).to_vec()
@@ -317,7 +318,7 @@ fn availability() -> Vec<Figure> {
     ]
 }
 
-/// Figures 9 to 12: matrix multiplication, with threads and without.
+/// Returns figures 9 to 12: matrix multiplication, with threads and without.
 fn products() -> Vec<Figure> {
     vec![
         Matrices {
@@ -392,7 +393,7 @@ fn products() -> Vec<Figure> {
     ]
 }
 
-/// What the document leaves to later work.
+/// Returns the figure that the document leaves to future work.
 fn neighbours() -> Figure {
     plain(
         "rendezvous-ranks",

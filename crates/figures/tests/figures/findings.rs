@@ -1,8 +1,8 @@
-//! What the figures show: orders, crossovers, switch points, peaks.
+//! Results of the figures: orders, crossovers, switch points, peaks.
 
 use super::{drawn, table, value};
 
-/// A row's simulated value and its difference, or whether it agrees.
+/// Returns a row's simulated value and its difference; for words, yes or no.
 fn found(paper: &str, quantity: &str, configuration: &str) -> (String, String) {
     let rows = table(drawn(), "summary");
     let row = rows.iter().find(|r| r[0] == paper && r[2] == quantity && r[3] == configuration);
@@ -45,12 +45,12 @@ fn kini_s_orders_and_crossovers_are_those_of_the_document() {
         let (simulated, agrees) = found("Kini", quantity, configuration);
         assert_eq!(agrees, "yes", "{quantity}: {simulated}");
     }
-    // What the simulation shows otherwise stays on the page: no word of the list stands for it.
+    // A result that no word of the list describes stays on the page.
     let fan_in = found("Kini", "best fan-in of RGM", "cluster 2, each group size that allows it");
     assert_eq!(fan_in.0, "7 at 8, 9, 10, 11, 12 and 13; 3 at 14, 15 and 16");
     let larger = "largest improvement of RPE allreduce over MPI-GB against that of RGM";
     assert_eq!(found("Kini", larger, "cluster 2, 64 integers").0, "RGM larger");
-    // A group size that is no power of two costs pairwise exchange two steps more, dissemination none.
+    // A group size that is not a power of two costs pairwise exchange two steps more, and dissemination none.
     let time = |name, nodes| value(drawn(), "kini-4.6a", name, nodes);
     assert!(time("RPE", 7) > 1.3 * time("RPE", 8));
     assert_eq!(time("RDS", 7), time("RDS", 8));
@@ -65,19 +65,19 @@ fn an_application_ends_sooner_with_the_document_s_allreduces() {
         }
         assert!(factor("RGM", nodes) > factor("RPE", nodes), "{figure}");
         assert!(factor("RGM", nodes) > least, "{figure}");
-        // A multicast to one other is slower than a message.
+        // A multicast to one other rank is slower than a message.
         assert!(factor("RGM", 2) < 1.0, "{figure}");
     }
 }
 
-/// One put of 2 KiB is sooner there in two halves over two adapters than whole over one; one of 1 KiB is not.
+/// A put of 2 KiB arrives sooner in two halves over two adapters than whole over one. A put of 1 KiB does not.
 #[test]
 fn fragments_gain_from_two_kib_on() {
     let row = "smallest message that gains from fragmentation over two rails";
     assert_eq!(found("Multi-rail", row, "IA32").0, "2");
 }
 
-/// What moves messages on while the program computes keeps its gain to 1,024 ranks.
+/// Designs that make progress while the program computes keep their gain up to 1,024 ranks.
 #[test]
 fn progress_beside_computation_scales_to_a_thousand_ranks() {
     let time = |name, ranks| value(drawn(), "rendezvous-ranks", name, ranks);
@@ -93,15 +93,15 @@ fn progress_beside_computation_scales_to_a_thousand_ranks() {
 fn fences_are_in_the_order_of_the_slides_and_ours_is_ahead() {
     for row in &table(drawn(), "summary")[1..] {
         let zero = row[4] == "0" && row[6].parse::<f64>().is_ok_and(|overlap| overlap < 0.1);
-        // Among few a flag to each of four neighbours is cheaper than counting.
+        // With few ranks a flag to each of four neighbours is cheaper than counting.
         let few = row[3] == "each number of processes"
             && row[6] == "Fence-1S at 8, 16 and 32; Fence-1S-Barrier at 64";
-        // Since matching takes no longer for what else is posted, flags by messages are as quick as immediates.
+        // Matching takes no longer if other receives are posted, so flags by messages are as quick as immediates.
         let halo = row[3] == "64 nodes" && row[6] == "Fence-1S-Barrier";
         assert!(row[0] != "Fence" || row[8] == "yes" || zero || few || halo, "{row:?}");
     }
     for figure in ["fence-zero", "fence-put", "fence-puts", "fence-halo"] {
-        // Among few a flag to each, or a put with its synchronization, is as quick as a barrier by dissemination.
+        // With few ranks a flag to each, or a put with its synchronization, is as quick as a barrier by dissemination.
         for ranks in [32, 64] {
             let time = |name| value(drawn(), figure, name, ranks);
             let theirs = ["Fence-2S", "Fence-1S", "Fence-1S-Barrier", "Fence-RI"].map(time);
@@ -126,7 +126,7 @@ fn peaks_of_several_rails_are_within_10_percent() {
 
 #[test]
 fn sizes_in_kib_are_those_of_the_documents_or_named_here() {
-    // Two rails gain half a size earlier: round robin serves what is not in fragments.
+    // Two rails gain from half the published size on: round robin uses both rails for operations that are not in fragments.
     let apart =
         [("largest message for which one rail and two perform alike in MPI_Put bandwidth", "0.5")];
     let mut sizes = 0;
@@ -143,7 +143,7 @@ fn sizes_in_kib_are_those_of_the_documents_or_named_here() {
 #[test]
 fn kini_s_barriers_are_within_15_percent_but_for_one() {
     for row in &table(drawn(), "summary")[1..] {
-        // On 9 nodes the eighth child of RGM's root is no further than the others: one hop, not two.
+        // On 9 nodes the eighth child of RGM's root is no further than the other children: one hop, not two.
         let far = row[2].contains("RGM barrier over MPI-DS") && row[3] == "cluster 2";
         if row[0] == "Kini" && row[5] == "x" && row[2].contains("barrier over") && !far {
             let apart: f64 = row[8].parse().unwrap();
@@ -159,7 +159,7 @@ fn collgm_s_switch_points_are_drawn_from_runs() {
     for sizes in ["very small messages", "small to standard messages"] {
         assert_eq!(found("CollGM", "best broadcast algorithm", sizes).1, "yes", "{sizes}");
     }
-    // Small blocks go down a tree, large ones straight.
+    // Small blocks go down a tree, large blocks directly.
     let switch = "switch from binomial tree to flat tree in scatter and gather";
     assert_eq!(found("CollGM", switch, "message size at or above").0, "1");
     let scatter = |name, bytes| value(drawn(), "collgm-10", name, bytes);
@@ -179,7 +179,7 @@ fn collgm_s_switch_points_are_drawn_from_runs() {
             );
         }
     }
-    // In segments that need no rendezvous it is far ahead of what it was in 64 KiB, and of the component.
+    // In segments that need no rendezvous the baseline is far ahead of its 64 KiB segments, and of the component.
     let bcast = |name| value(drawn(), "collgm-8", name, 256 << 10);
     assert!(3.0 * bcast("tuned, best") < bcast("MPI-PIPELINE"));
     assert!(1.5 * bcast("tuned, best") < bcast("SPLIT-BINARY"));
@@ -198,7 +198,7 @@ fn designs_of_progress_do_what_rendezvous_says_of_them() {
     let doubling = |from: usize, to: usize| {
         std::iter::successors(Some(from), |x| Some(x * 2)).take_while(move |x| *x <= to)
     };
-    // Signals are ignored in the library, and a helper that spins for the lock keeps everybody out of it.
+    // Signals are ignored in the library. A helper that spins for the lock keeps the main thread out of the library.
     for bytes in doubling(8 << 10, 4 << 20) {
         let bandwidth = |series| at("rendezvous-3", series, bytes);
         let base = bandwidth("no-async");
@@ -212,7 +212,7 @@ fn designs_of_progress_do_what_rendezvous_says_of_them() {
         assert!(speed("existing-async, spinning lock") < 0.8, "{ranks} ranks");
         assert!(speed("new-async") > 1.0 && speed("handover (ours)") > 1.0, "{ranks} ranks");
     }
-    // No overlap at the receiver without a helper, nearly all with one; at the sender always.
+    // Without a helper there is no overlap at the receiver; with a helper, nearly all. At the sender there is always overlap.
     for bytes in doubling(1 << 20, 4 << 20) {
         assert!(at("rendezvous-5", "no-async", bytes) < 1.0);
         for series in ["new-async", "handover (ours)"] {
@@ -222,13 +222,13 @@ fn designs_of_progress_do_what_rendezvous_says_of_them() {
             assert!(at("rendezvous-6", series, bytes) > 98.0, "{series}");
         }
     }
-    // The default policy hears of a helper after a while, the others at once.
+    // Under the default policy a helper becomes prompt after a while, under the other policies at once.
     let late = |iterations| at("rendezvous-8", "default", iterations);
     assert!(late(256) < 1.0 && late(2048) > 10.0 && late(8192) > 80.0);
     for policy in ["fifo", "round robin"] {
         assert_eq!(at("rendezvous-8", policy, 32), at("rendezvous-8", policy, 8192));
     }
-    // Who waits less is over earlier.
+    // A design that waits less ends earlier.
     for figure in ["rendezvous-9", "rendezvous-11b", "rendezvous-12b"] {
         for nodes in [4, 16, 64] {
             for series in ["new-async", "handover (ours)"] {

@@ -1,4 +1,4 @@
-//! `cargo figures` as a user runs it.
+//! Tests of `cargo figures` as a user runs it.
 #![cfg(not(miri))]
 
 mod findings;
@@ -26,11 +26,11 @@ const PUBLISHED: &str = include_str!("../../../../figures/published.csv");
 const SUMMARY: &str = include_str!("../../../../figures/summary.csv");
 const RANGES: &str = include_str!("../../../../figures/ranges.csv");
 
-/// Iterations of `--quick`, and those before them.
+/// Numbers of measured iterations of `--quick`, and of iterations before them.
 const QUICK: usize = 20;
 const WARM_UP: usize = 4;
 
-/// The figures that must be there.
+/// Figures that must exist.
 const FIGURES: [&str; 74] = [
     "kini-2.1-multicast",
     "kini-2.3",
@@ -108,7 +108,7 @@ const FIGURES: [&str; 74] = [
     "rendezvous-ranks",
 ];
 
-/// A place for a test's files, empty.
+/// Returns an empty directory for a test's files.
 fn place(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("figures-{name}"));
     let _ = fs::remove_dir_all(&dir);
@@ -120,7 +120,7 @@ fn weft(args: &[&str]) -> Output {
     Command::new(WEFT).args(args).output().expect("the program runs")
 }
 
-/// What it says on standard error when it fails, and its exit code.
+/// Returns the text on standard error of a run that fails, and its exit code.
 fn failure(args: &[&str]) -> (String, Option<i32>) {
     let output = weft(args);
     assert!(!output.status.success(), "{args:?} must fail");
@@ -138,7 +138,7 @@ fn draw(name: &str) -> PathBuf {
     dir
 }
 
-/// The files of one run, for all tests that only look.
+/// Returns the files of one run, for all tests that only read them.
 fn drawn() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
     DIR.get_or_init(|| draw("drawn"))
@@ -155,7 +155,7 @@ fn table(dir: &Path, name: &str) -> Vec<Vec<String>> {
     records(&fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display())))
 }
 
-/// The value of `series` at `x`.
+/// Returns the value of `series` at `x`.
 fn value(dir: &Path, figure: &str, series: &str, x: usize) -> f64 {
     let rows = table(dir, figure);
     let row = rows.iter().find(|r| r[0] == series && r[2] == x.to_string());
@@ -239,7 +239,7 @@ fn the_summary_has_every_published_row_with_the_role_of_its_machine_file() {
             _ => assert_eq!(row[8], if row[6] == row[4] { "yes" } else { "no" }),
         }
     }
-    // Every published number has a simulated one beside it.
+    // Every published number has a simulated value.
     let known = ["by construction", "entailed", "fitted", "held-out", "informed"];
     assert_eq!(roles.keys().collect::<Vec<_>>(), known, "{roles:?}");
 }
@@ -282,7 +282,7 @@ fn the_committed_ranges_are_those_of_the_samples() {
     assert!(!dir.join("summary.csv").exists(), "nothing else");
 }
 
-/// Mean time of a collective operation in microseconds, without any of the tool's code.
+/// Returns the mean time of a collective operation in microseconds, without any of the tool's code.
 fn direct(machine: &str, ranks: usize, selection: Rc<Selection>, integers: Option<usize>) -> f64 {
     struct Sum;
     impl weft_collective::ElementReduction for Sum {
@@ -312,7 +312,7 @@ fn direct(machine: &str, ranks: usize, selection: Rc<Selection>, integers: Optio
                 match integers {
                     None => comm.barrier().await.unwrap(),
                     Some(count) => {
-                        // From a common instant, each rank's own time.
+                        // Each rank's own time from a common instant.
                         let left = 10_000_000_000 * (i as u64 + 1) - sim.clock();
                         let until = Some(sim.now() + Duration::from_nanos(left.div_ceil(1000)));
                         let _ = poll_fn(|cx| sim.poll_any(&[], until, cx)).await;
@@ -382,7 +382,7 @@ fn marks_are_read_from_the_list_and_curves_are_not() {
     assert_eq!(write(&dir), write(drawn()));
     let page = fs::read_to_string(dir.join("index.html")).unwrap();
     assert!(page.contains("published 4.5 us: differs by 29.1 %"), "the page says how much");
-    // Only the rows of the document that was asked for.
+    // Only the rows of the selected document.
     assert!(table(&dir, "summary")[1..].iter().all(|row| row[0] == "Kini"));
     assert!(!dir.join("rendezvous-3.svg").exists());
 }

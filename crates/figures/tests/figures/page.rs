@@ -1,4 +1,4 @@
-//! What the page says of rows that were in sight, and of those that disagree.
+//! Texts of the page on rows that were in sight, and on rows that disagree.
 
 use super::{drawn, records, table};
 use std::fs;
@@ -7,7 +7,7 @@ const INFORMED: &str = include_str!("../../../../figures/informed.csv");
 const REASONS: &str = include_str!("../../../../figures/reasons.csv");
 const UNSIMULATED: &str = include_str!("../../../../figures/unsimulated.csv");
 
-/// The page's text between two headings of it.
+/// Returns the page's text between two of its headings.
 fn section(from: &str, to: &str) -> String {
     let page = fs::read_to_string(drawn().join("index.html")).unwrap();
     let begin = page.find(from).unwrap_or_else(|| panic!("no {from}"));
@@ -15,7 +15,7 @@ fn section(from: &str, to: &str) -> String {
     page[begin..end].to_owned()
 }
 
-/// As the page writes it.
+/// Escapes a text as the page does.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

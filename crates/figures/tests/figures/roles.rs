@@ -1,4 +1,4 @@
-//! What has been looked at does not become unseen: roles of published numbers go one way.
+//! Roles of published numbers change in one direction only: a value that has been looked at is never held out again.
 
 use super::records;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use weft_fabric_sim::machine::EvidenceRole;
 
 /// Each role that was given to a row in place of `held-out`, in order of time. Lines are added, never changed.
 const GIVEN: &str = include_str!("../../../../figures/roles.csv");
-/// As many lines as there were when this was written, and their hash.
+/// Number of lines of the file when this test was written, and their hash.
 const LINES: usize = 103;
 const HASH: u64 = 0xaf9b_7b98_2e54_ee80;
 
@@ -15,13 +15,13 @@ const MACHINES: [&str; 7] = ["kini1", "kini2", "collgm", "ia32", "em64t", "fence
 
 type Rows = BTreeMap<(String, String), EvidenceRole>;
 
-/// FNV-1a.
+/// Computes the FNV-1a hash.
 fn hash(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// The roles of the list, the last of each row; an error names a line that goes back.
+/// Returns the roles of the list, the last of each row. An error names a line that goes back.
 fn given(text: &str) -> Result<Rows, String> {
     let mut rows = Rows::new();
     for (at, record) in records(text).into_iter().enumerate().skip(1) {
@@ -40,7 +40,7 @@ fn given(text: &str) -> Result<Rows, String> {
     Ok(rows)
 }
 
-/// What machine files say of all rows.
+/// Returns the roles that machine files give to all rows.
 fn said() -> Rows {
     let mut rows = Rows::new();
     for name in MACHINES {
@@ -54,7 +54,7 @@ fn said() -> Rows {
     rows
 }
 
-/// Why machine files do not go with the list.
+/// Lists the differences between machine files and the list.
 fn problems(given: &Rows, said: &Rows) -> Vec<String> {
     let of = |(key, role): (&(String, String), &EvidenceRole)| {
         let now = said.get(key).copied();
@@ -95,7 +95,7 @@ fn a_role_that_goes_back_is_found() {
     let rows = list("A,b; c,informed\nA,b; c,fitted\n").unwrap();
     let key = || ("A".to_owned(), "b; c".to_owned());
     assert_eq!(rows[&key()], EvidenceRole::Fitted);
-    // In the machine file, without the list.
+    // A role that changes in the machine file without a line in the list is a problem.
     let quietly = Rows::from([(key(), EvidenceRole::HeldOut)]);
     assert!(
         problems(&rows, &quietly)[0].contains("is held-out, and figures/roles.csv has it fitted")

@@ -20,7 +20,7 @@ fn on_shared_memory(plan: &PatternPlan) -> Result<Vec<Laps>, PatternError> {
     let through = AtomicUsize::new(0);
     let rank = |mut bootstrap| {
         let shm = Shm::connect(&mut bootstrap).expect("connected");
-        // More threads than processors: give way at once.
+        // There are more threads than processors: yield at once.
         let mut policy = WaitPolicy::new(false);
         policy.nap = std::time::Duration::from_millis(2);
         let world = PatternWorld::new(plan.clone()).expect("a plan that fits");
@@ -40,7 +40,7 @@ fn on_shared_memory(plan: &PatternPlan) -> Result<Vec<Laps>, PatternError> {
     })
 }
 
-/// Runs a plan in virtual time; the laps, and when the last rank was through.
+/// Runs a plan in virtual time. Returns the laps, and the time at which the last rank ended.
 fn simulated(machine: &Rc<Machine>, plan: &PatternPlan) -> Result<(Vec<Laps>, u64), PatternError> {
     simulated_on(machine, plan, |sim| sim)
 }
@@ -59,7 +59,7 @@ fn simulated_on<F: Fabric>(
         let first = first.clone();
         async move { program.await.map_err(|error| *first.borrow_mut() = Some(error)).ok() }
     });
-    // Ranks that others wait for may have stopped.
+    // Ranks for which others wait may have stopped.
     if let Some(error) = first.take() {
         return Err(error);
     }
@@ -68,8 +68,7 @@ fn simulated_on<F: Fabric>(
     Ok((outcome.results.into_iter().flatten().flatten().collect(), end))
 }
 
-/// Every algorithm of every pattern, with a small payload and one above the eager limit where it may
-/// be so long.
+/// Returns every algorithm of every pattern, with a small payload, and with one above the eager limit if it may be so long.
 fn plans(ranks: usize) -> Vec<PatternPlan> {
     let mut plans = Vec::new();
     for about in ALL.iter().filter(|about| about.least_ranks <= ranks) {
@@ -87,7 +86,7 @@ fn plans(ranks: usize) -> Vec<PatternPlan> {
     plans
 }
 
-/// Whether this is the error of an algorithm that has conditions, and says which does not hold.
+/// Returns true if this is the error of an algorithm that has conditions, and the error names the condition that fails.
 fn ineligible(plan: &PatternPlan, error: &PatternError) -> bool {
     let (Some(choice), PatternError::Refused(why)) = (plan.algorithm.choice, error) else {
         return false;
@@ -111,7 +110,7 @@ fn ineligible(plan: &PatternPlan, error: &PatternError) -> bool {
 fn complete(plan: &PatternPlan, laps: &[Laps]) {
     let figures = plan.about.measured.figures(laps, plan.bytes);
     assert_eq!(figures.len(), plan.repeat, "{plan:?}");
-    // A rank alone has nobody to wait for, and no bytes may take no time.
+    // A rank without others does not wait, and zero bytes may take no time.
     let nothing = plan.ranks == 1 || plan.about.payload.is_some() && plan.bytes == 0;
     let positive = figures.iter().all(|&f| f > 0.0 || nothing && f == 0.0);
     assert!(positive, "{plan:?}: {figures:?}");
@@ -123,7 +122,7 @@ fn all_run_in_virtual_time() {
     for ranks in [1, 2, 3, 8, 13] {
         for plan in plans(ranks) {
             if plan.about.name == "fabric-multicast" {
-                // This machine has none.
+                // This machine has no multicast.
                 let refused = simulated(&machine, &plan).unwrap_err();
                 assert_eq!(
                     refused,
@@ -187,7 +186,7 @@ fn a_lossy_multicast_arrives() {
     assert!(!quick.is_empty() && !slow.is_empty(), "{figures:?}");
 }
 
-/// Whoever comes late, all begin at one instant, also the first time.
+/// All ranks begin at one instant, also if some come late, and also the first time.
 #[test]
 fn repetitions_begin_together() {
     let machine = Rc::new(Machine::load("kini2").unwrap());
@@ -211,7 +210,7 @@ fn sizes_alone_take_the_same_time() {
         let phantom = PatternPlan { payload: PayloadPresence::Phantom, ..plan.clone() };
         let (real, phantom) = (simulated(&machine, &plan), simulated(&machine, &phantom));
         match (real, phantom) {
-            // A last copy within one buffer is nothing, but sizes alone do not say that it is one.
+            // A last copy within one buffer costs nothing, but phantom buffers do not show that it is one buffer.
             (Ok((real, end)), Ok((phantom, later))) => {
                 assert_eq!(real, phantom, "{plan:?}");
                 assert!(later - end < 10_000_000, "{plan:?}: {end} and {later} ps");
@@ -443,7 +442,7 @@ mod careless {
     }
 }
 
-/// What is sent by messages is compared: each such pattern notices one wrong byte.
+/// Data sent by messages is compared: each such pattern notices one wrong byte.
 #[test]
 fn a_wrong_byte_is_noticed() {
     let machine = Rc::new(Machine::load("loggp").unwrap());

@@ -1,4 +1,4 @@
-//! More elements than 32 bits count, in virtual time and without the memory for them.
+//! Large counts: more elements than 32 bits can count, in virtual time and without the memory for them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,13 +10,13 @@ use weft_fabric_sim::{Machine, SimOptions, run};
 use weft_p2p::ProtocolLimits;
 use weft_patterns::{ALL, PatternPlan, PatternRank, PatternWorld, PayloadPresence};
 
-/// Elements, of four bytes each.
+/// Number of elements, of four bytes each.
 const ELEMENTS: usize = 3_000_000_000;
-/// What the machine of these tests does in a second, in MB/s (bytes a microsecond).
+/// Rates of the machine of these tests, in MB/s (bytes a microsecond).
 const BANDWIDTH: f64 = 40_000.0;
 const HOST: f64 = 10_000.0;
 
-/// The figures of one plan whose payload has sizes only: microseconds, or MB/s.
+/// Returns the figures of one plan whose payload has sizes only: microseconds, or MB/s.
 fn simulated(machine: &Rc<Machine>, plan: &PatternPlan) -> Vec<f64> {
     let world = PatternWorld::new(plan.clone()).expect("a plan that fits");
     let failed = Rc::new(RefCell::new(None));
@@ -44,7 +44,7 @@ fn large(pattern: &str, ranks: usize) -> PatternPlan {
     PatternPlan { bytes: 4 * ELEMENTS, isolated: true, ..once }
 }
 
-/// The most memory that this process has had, in bytes.
+/// Returns the peak memory of this process, in bytes.
 fn high_water() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).expect("a high-water mark");
@@ -52,8 +52,8 @@ fn high_water() -> usize {
     kilobytes.parse::<usize>().expect("a number") * 1024
 }
 
-/// Its time lies between what the ports alone need at best, and twice what a tree needs that moves,
-/// copies and adds everything in each of its rounds, up and down.
+/// The time lies between the minimum that the ports need, and twice the time of a tree that moves, copies and adds everything in
+/// each of its rounds, up and down.
 #[test]
 fn an_allreduce_takes_what_its_bytes_take() {
     let machine = machine();
@@ -66,7 +66,7 @@ fn an_allreduce_takes_what_its_bytes_take() {
             let least = 2.0 * (n - 1.0) / n * bytes / ports;
             let most = 2.0 * 2.0 * n.log2().ceil() * bytes * (1.0 / BANDWIDTH + 2.0 / HOST);
             assert!((least..most).contains(&time), "{plan:?}: {time} us, not {least} to {most}");
-            // A tenth of the elements takes a tenth of the time: nothing was cut off on the way.
+            // A tenth of the elements takes a tenth of the time, so no element was cut off.
             let tenth =
                 simulated(&machine, &PatternPlan { bytes: plan.bytes / 10, ..plan.clone() })[0];
             assert!((9.0..11.0).contains(&(time / tenth)), "{plan:?}: {time} us, a tenth {tenth}");
@@ -89,7 +89,7 @@ const EVERYWHERE: SelectionKey = {
     SelectionKey { ranks: 0, bytes: 0, element: 1, commutes: true, equal: true, site }
 };
 
-/// All patterns of messages carry that much. The payload of one rank alone would be 12 GB.
+/// All patterns of messages carry this number of elements. The payload of one rank would be 12 GB.
 #[test]
 fn memory_is_bounded() {
     let (machine, before) = (machine(), high_water());
@@ -99,7 +99,7 @@ fn memory_is_bounded() {
             let mut plan = large(about.name, 6).algorithm(algorithm.name).expect("both are known");
             if let Some(choice) = &mut plan.algorithm.choice {
                 let Algorithm { carrier, parameter, .. } = choice.algorithm;
-                // Their segments are many: what they keep has a bound and tests of its own.
+                // Streams have many segments; their memory has a bound and tests of its own.
                 if *carrier == Carrier::Streams {
                     continue;
                 }

@@ -1,5 +1,5 @@
-//! A stream through a ring of slots in the receiver's memory. The sender may write into a slot once
-//! the receiver has read it and said so. That a write is complete says only that it has arrived.
+//! A stream through a ring of slots in the receiver's memory. The sender may write into a slot once the receiver has read it and
+//! has said so. The completion of a write shows only that the data has arrived.
 
 use super::{addresses, check, message, set_word, tell, word};
 use weft_fabric::{Fabric, FabricExt, RemoteFlag, Work, until};
@@ -7,10 +7,10 @@ use weft_fabric_sim::Sim;
 
 const SLOTS: u64 = 3;
 const MESSAGES: u64 = 12;
-/// What the receiver does with a message, in picoseconds.
+/// Time that the receiver takes for a message, in picoseconds.
 const USE: u64 = 1_000_000;
 
-/// Rank 0 streams to rank 1; its credit comes back from the receiver, or with completions.
+/// Streams from rank 0 to rank 1. The sender's credit comes back from the receiver, or with completions.
 async fn stream(sim: Sim, acknowledged: bool) -> Result<u64, String> {
     let (flag, source) = (8 * SLOTS as usize, 8 * SLOTS as usize + 8);
     let region = sim.allocate(source + 8 * MESSAGES as usize).unwrap();
@@ -26,7 +26,7 @@ async fn stream(sim: Sim, acknowledged: bool) -> Result<u64, String> {
                     until(&sim, done, i + 1 - SLOTS).await.map_err(|f| f.to_string())?;
                 }
             }
-            // Writes are unordered: one after the other, so that the flag counts.
+            // Writes are unordered: post one at a time, so that the flag can count.
             until(&sim, done, i).await.map_err(|f| f.to_string())?;
             let from = source + 8 * i as usize;
             set_word(region.local, from, 100 + i);

@@ -1,6 +1,6 @@
-//! A long message by RDMA write, and how its receiver learns that it is there. Packets of a message
-//! larger than the MTU arrive in any order: the last bytes may be the first. Only on machines that
-//! place the bytes of a packet in order, and in a message of one packet, the last one is the last.
+//! A long message by RDMA write, and two ways in which its receiver detects it. Packets of a message larger than the MTU arrive
+//! in any order: the last bytes may be the first to arrive. The last byte is the last to arrive only on machines that place the
+//! bytes of a packet in order, and only in a message of one packet.
 
 use super::{addresses, check, check_on, message, set_word, tell, word};
 use weft_fabric::{Fabric, FabricExt, RemoteFlag, Work, until};
@@ -8,15 +8,15 @@ use weft_fabric_sim::Sim;
 use weft_fabric_testing::machine::in_order;
 
 const ROUNDS: u64 = 4;
-/// Bytes of one packet, and of four, on the test's machine.
+/// Number of bytes of one packet, and of four, on the test's machine.
 const PACKET: usize = 1024;
 const LONG: usize = 4 * PACKET;
 const FLAG: usize = LONG;
 const SOURCE: usize = LONG + 8;
-/// How often the receiver looks, in picoseconds.
+/// Time between two looks of the receiver, in picoseconds.
 const LOOK: u64 = 100_000;
 
-/// Rank 0 writes, rank 1 polls the last word, or waits for a flag that is written after the data.
+/// Lets rank 0 write. Rank 1 polls the last word, or waits for a flag that is written after the data.
 async fn deliver(sim: Sim, len: usize, polls: bool) -> Result<u64, String> {
     let region = sim.allocate(SOURCE + LONG).unwrap();
     let flag = sim.flag(&region, FLAG, true);
@@ -31,7 +31,7 @@ async fn deliver(sim: Sim, len: usize, polls: bool) -> Result<u64, String> {
                 let flag = RemoteFlag { at: at[1].offset(FLAG as u64), waking: true };
                 sim.write_flag(1, source, at[1], flag, round, None).unwrap();
             }
-            // The receiver has read all of it, so the source and the landing are free.
+            // The receiver has read all of the message, so the source and the landing are free.
             message(&sim, Some(1)).await;
             continue;
         }

@@ -9,13 +9,13 @@ use weft_fabric_sim::Sim;
 
 const GROUP: GroupId = GroupId(1);
 const ROUNDS: u64 = 3;
-/// After so long without a datagram a receiver asks for it, in picoseconds.
+/// Time without a datagram after which a receiver asks for it, in picoseconds.
 const PATIENCE: u64 = 150_000_000;
 
 const ACK: u64 = 1;
 const NAK: u64 = 2;
 
-/// The next datagram's word; `None`: none came for [`PATIENCE`].
+/// Returns the next datagram's word; `None`: none came for [`PATIENCE`].
 async fn datagram(sim: &Sim, into: Sge, never: Counter, patient: bool) -> Option<u64> {
     let value = sim.counters().value(never);
     let wait = until(sim, never, value + 1);
@@ -27,7 +27,7 @@ async fn datagram(sim: &Sim, into: Sge, never: Counter, patient: bool) -> Option
     .await
 }
 
-/// Rank 0 tells all others a word in each round. `patient`: they wait for it however long it takes.
+/// Sends a word from rank 0 to all other ranks in each round. `patient`: they wait for it for any time.
 async fn broadcast(sim: Sim, patient: bool) -> Result<u64, String> {
     let others = sim.size() - 1;
     let memory = sim.allocate(16).unwrap().local;
@@ -39,7 +39,7 @@ async fn broadcast(sim: Sim, patient: bool) -> Result<u64, String> {
             loop {
                 match datagram(&sim, memory.part(0, 8), never, patient).await {
                     Some(word) if word == round => break,
-                    // Repeated for somebody else.
+                    // Repeated for another rank.
                     Some(word) if word < round => {}
                     Some(word) => return Err(format!("round {round}: heard {word}")),
                     None => tell(&sim, 0, [NAK, round, 0]),
@@ -62,7 +62,7 @@ async fn broadcast(sim: Sim, patient: bool) -> Result<u64, String> {
                 (_, Head([NAK, of, _])) if of == round => {
                     sim.multicast(GROUP, memory.part(8, 8)).unwrap();
                 }
-                // Asked for the next word while somebody still misses this one.
+                // A rank asks for the next word while another rank still misses this one.
                 (_, Head([NAK, of, _])) if of == round + 1 => {}
                 (from, head) => return Err(format!("rank {from} says {head:?}")),
             }

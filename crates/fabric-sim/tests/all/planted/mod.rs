@@ -1,5 +1,5 @@
-//! Small protocols, each in a right and a wrong form: exploration finds what is wrong within 1000
-//! seeds, and nothing in 1000 seeds of what is right. They are also examples of how to explore.
+//! Small protocols, each in a right and a wrong form. Exploration finds the error of the wrong form within 1000 seeds, and none
+//! in 1000 seeds of the right form. They are also examples of exploration.
 
 mod credits;
 mod last_byte;
@@ -17,7 +17,7 @@ use weft_fabric_testing::machine;
 
 const SEEDS: u64 = 1000;
 
-/// Checks both forms on so many ranks, one a node; what was found in the wrong one.
+/// Checks both forms on `ranks` ranks, one a node. Returns the failure of the wrong form.
 fn check<P: Future<Output = Result<u64, String>> + 'static>(
     ranks: usize,
     right: impl Fn(Sim) -> P,
@@ -42,7 +42,7 @@ fn check_on<P: Future<Output = Result<u64, String>> + 'static>(
     found
 }
 
-/// The next message from `from`, or from anybody: its sender and head.
+/// Returns the sender and head of the next message from `from`, or from any rank.
 async fn message(sim: &Sim, from: Option<usize>) -> (usize, Head) {
     poll_fn(|_| match sim.receive(from) {
         Some(message) => {
@@ -60,7 +60,7 @@ fn tell(sim: &Sim, to: usize, words: [u64; 3]) {
     sim.send(to, Head(words), Sge::EMPTY, None);
 }
 
-/// Where each rank's region lies: all tell all.
+/// Returns the address of each rank's region: all ranks send theirs to all.
 async fn addresses(sim: &Sim, mine: Region) -> Vec<RemoteAddr> {
     let mut all = vec![mine.remote; sim.size()];
     let others: Vec<_> = (0..sim.size()).filter(|&r| r != sim.rank()).collect();

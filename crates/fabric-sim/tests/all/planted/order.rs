@@ -1,11 +1,11 @@
-//! A relay: rank 1 tells rank 0 and then rank 2, which tells rank 0. Messages of one sender keep
-//! their order; those of two senders have none, even where one was sent because of the other.
+//! A relay: rank 1 sends to rank 0 and then to rank 2, which sends to rank 0. Messages of one sender keep their order. Messages
+//! of two senders have no order, even if one was sent because of the other.
 
 use super::{check, message, tell};
 use weft_fabric::{Fabric, Head};
 use weft_fabric_sim::Sim;
 
-/// Rank 0 receives from the ranks by name, or from anybody.
+/// Receives at rank 0 from the ranks by name, or from any rank.
 async fn relay(sim: Sim, by_name: bool) -> Result<u64, String> {
     match sim.rank() {
         1 => {

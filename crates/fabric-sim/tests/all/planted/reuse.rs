@@ -1,12 +1,11 @@
-//! An allreduce in which every rank writes its operand, with a flag, to all others.
+//! An allreduce in which every rank writes its operand, with a flag, to all other ranks.
 //!
 //! ```text
 //!   at each rank   landing [buffer][from]  |  flags [buffer][from]  |  source [buffer]
 //! ```
-//! Who has heard from all in round k goes on to k + 1, but a slower rank may still be about to read
-//! what came in k: so there are two buffers, used in turn. In k + 2 nobody is that slow any more,
-//! because in k + 1 all have spoken after they had read. The same holds for the source. Each buffer
-//! has a flag of its own: the write of k + 1 may overtake that of k.
+//! A rank that has heard from all in round k goes on to k + 1, but a slower rank may still have to read the data of k. So there
+//! are two buffers, used in turn. In k + 2 no rank is still reading k, because in k + 1 all have written after they had read. The
+//! same holds for the source. Each buffer has its own flag: the write of k + 1 may overtake that of k.
 
 use super::{addresses, check, set_word, word};
 use weft_fabric::{Fabric, RemoteFlag, until};
@@ -18,7 +17,7 @@ fn operand(round: u64, rank: usize) -> u64 {
     round << 8 | rank as u64
 }
 
-/// The sum of all rounds, with so many landing and source buffers.
+/// Returns the sum of all rounds, with these numbers of landing and source buffers.
 async fn allreduce(sim: Sim, landings: u64, sources: u64) -> Result<u64, String> {
     let (me, n) = (sim.rank(), sim.size());
     let all = n * landings as usize;

@@ -1,5 +1,5 @@
-//! Ours: one helper that moves messages while the main thread is outside of the library, and nothing
-//! while it is inside. No lock, no signal.
+//! Our design: one helper that makes progress while the main thread is outside of the library, and does nothing while it is
+//! inside. It needs no lock and no signal.
 
 use super::Rank;
 

@@ -1,15 +1,14 @@
-//! The existing design, in the document's section 3 (Sur et al. 2006): a helper that moves messages
-//! itself, woken by the offer, by the end of the read, and at the sender by the end of the
-//! rendezvous. It takes the library's lock, which the main thread has in each call.
+//! The existing design, in the document's section 3 (Sur et al. 2006): a helper that makes progress itself. It is woken by the
+//! offer and by the end of the read, and at the sender by the end of the rendezvous. It takes the library's lock, which the main
+//! thread holds in each call.
 //!
 //! ```text
 //!   main     ▓▓▓lock▓▓┐             ┌▓unlock┐                   ┌▓▓▓lock▓▓▓
 //!   helper            └─ held: asleep       └▓lock▓▓ unlock▓ asleep          4 switches an interrupt
 //! ```
-//! A main thread that waits polls without a pause, so whoever interrupts it finds the lock held. It
-//! gives it up between two looks, and has it back at once unless the helper runs at that moment. The
-//! document does not say what kind of lock it is: one whose waiter sleeps (a mutex), or one whose
-//! waiter spins, on the core that the holder needs.
+//! A main thread that waits polls without a pause, so a helper that interrupts it finds the lock held. The main thread gives the
+//! lock up between two looks, and has it back at once unless the helper runs at that moment. The document does not say which kind
+//! of lock it is: a lock whose waiter sleeps (a mutex), or a lock whose waiter spins, on the core that the holder needs.
 
 use super::Rank;
 use std::cell::Cell;
@@ -24,15 +23,15 @@ use weft_p2p::announced;
 /// The library's lock, as the helper finds it.
 pub struct Lock {
     sim: Sim,
-    /// The main thread is in the library: it has the lock but between two looks.
+    /// True while the main thread is in the library: it holds the lock except between two looks.
     inside: Cell<bool>,
     wanted: Cell<bool>,
-    /// When the main thread last gave it up for the helper.
+    /// Time at which the main thread last gave the lock up for the helper.
     freed: Cell<Option<Picoseconds>>,
     bell: Notify,
-    /// To lock and unlock.
+    /// Time to lock and unlock.
     call: Picoseconds,
-    /// From one thread to the other.
+    /// Time to switch from one thread to the other.
     switch: Picoseconds,
     sleeps: bool,
 }
@@ -53,7 +52,7 @@ impl Lock {
         self.round();
     }
 
-    /// The main thread gives the lock up, and takes it again if nobody else does.
+    /// Gives the main thread's lock up, and takes it again if the helper does not.
     pub fn round(&self) {
         if self.wanted.take() {
             self.sim.charge(Work::Compute(self.call));
@@ -64,8 +63,8 @@ impl Lock {
         }
     }
 
-    /// The helper finds the lock free: the main thread is elsewhere, or has just given it up and has
-    /// not run since.
+    /// Returns true if the lock is free for the helper: the main thread is elsewhere, or has just given the lock up and has not
+    /// run since.
     fn is_free(&self) -> bool {
         let just = |freed| self.sim.clock() <= freed + self.switch;
         !self.inside.get() || self.freed.get().is_some_and(just)
@@ -98,7 +97,7 @@ pub fn start(rank: &Rank, lock: &Rc<Lock>, priority: i32) {
         loop {
             helper.sleep_armed().await;
             lock.take().await;
-            // What comes between a look and the next event would wake nobody.
+            // An arrival between a look and the next `arm` would not wake the helper.
             loop {
                 helper.arm(InterruptEvent::SolicitedOrDone).await;
                 if !endpoint.progress() {

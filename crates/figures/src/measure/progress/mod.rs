@@ -1,5 +1,5 @@
-//! How a rendezvous gets on while the program computes: the designs that the Rendezvous document
-//! compares and ours, for ranks of a simulated cluster.
+//! Progress of a rendezvous while the program computes: the designs that the Rendezvous document compares and ours, for ranks of
+//! a simulated cluster.
 //!
 //! ```text
 //!                 what wakes the helper             what it does                     main thread in the library
@@ -8,8 +8,8 @@
 //!   signal        offers                             signals the main thread          polls; signals are ignored
 //!   handover      what is sent solicited, reads      moves messages                   polls; the helper stands back
 //! ```
-//! They are here and not among the patterns, because they need threads, interrupts and signals of the
-//! simulator; on real machines the library has its own ([`weft_fabric::wait::HelperHandle`]).
+//! They are here and not among the patterns, because they need threads, interrupts and signals of the simulator. On real machines
+//! the library has its own helper ([`weft_fabric::wait::HelperHandle`]).
 
 mod handover;
 mod locked;
@@ -35,21 +35,21 @@ use weft_process::{Active, Buffer, Destination, Origin};
 
 const TAG: i32 = 1;
 
-/// Rendezvous from 8 KiB on, as MVAPICH was measured: Rendezvous, section 5.4.
+/// Returns limits with rendezvous from 8 KiB on, as MVAPICH was measured: Rendezvous, section 5.4.
 pub fn limits() -> ProtocolLimits {
-    // Handlers find room for the reads that they post.
+    // Handlers then have room for the reads that they post.
     ProtocolLimits { eager: (8 << 10) - 1, prepares: true, ..ProtocolLimits::default() }
 }
 
-/// The machine with this policy for all threads.
+/// Returns the machine with this policy for all threads.
 pub fn under(machine: &Rc<Machine>, policy: SchedulerPolicy) -> Rc<Machine> {
     let mut other = Machine::clone(machine);
     other.scheduler.policy = policy;
     Rc::new(other)
 }
 
-/// The machine with the policy under which a design is measured where the document names none: round
-/// robin, which it found best for its own; for the existing design what the machine has.
+/// Returns the machine with the policy under which a design is measured if the document names none: round robin, which the
+/// document found best for its own design. The existing design keeps the machine's policy.
 pub fn usual(machine: &Rc<Machine>, design: Progress) -> Rc<Machine> {
     match design {
         Progress::Locked | Progress::Spinning => machine.clone(),
@@ -62,7 +62,7 @@ pub fn usual(machine: &Rc<Machine>, design: Progress) -> Rc<Machine> {
     }
 }
 
-/// The machine on which all memory has been registered before.
+/// Returns the machine on which all memory has been registered before.
 pub fn registered(machine: &Rc<Machine>) -> Rc<Machine> {
     let mut paid = Machine::clone(machine);
     (paid.host.registration, paid.host.registration_page) = (Time(0), Time(0));
@@ -76,7 +76,7 @@ enum Helper {
     Handover,
 }
 
-/// A rank's program as it calls the library, one of the designs beside it.
+/// A rank's program with one of the designs: it calls the library.
 pub struct Program {
     pub rank: Rank,
     helper: Helper,
@@ -84,8 +84,8 @@ pub struct Program {
     waited: Cell<Picoseconds>,
 }
 
-/// The highest priority that a helper can ask for. That of Linux's default policy is the one that all
-/// threads have; the others are above it.
+/// Returns the highest priority that a helper can ask for. Under Linux's default policy it is the priority of all threads; under
+/// the other policies it is above.
 fn highest(policy: SchedulerPolicy) -> i32 {
     match policy {
         SchedulerPolicy::Dynamic => 0,
@@ -120,7 +120,7 @@ impl Program {
         Program { rank, helper, byte, waited: Cell::new(0) }
     }
 
-    /// MPI_Init, which waits for the other ranks: the helper has gone to sleep when it is over.
+    /// Runs MPI_Init, which waits for the other ranks. When it returns, the helper has gone to sleep.
     pub async fn begin(&self) -> Result<(), String> {
         self.sim().sleep(MICROSECOND).await;
         self.together().await
@@ -130,12 +130,12 @@ impl Program {
         &self.rank.sim
     }
 
-    /// Time in [`Program::finish`] since this was last asked.
+    /// Returns the time in [`Program::finish`] since the last call.
     pub fn waited(&self) -> Picoseconds {
         self.waited.take()
     }
 
-    /// Sizes only: no byte is moved.
+    /// Returns a buffer that has only a size: no byte is moved.
     fn data(&self, bytes: usize) -> Buffer {
         Buffer::phantom(bytes, self.byte.clone())
     }
@@ -151,7 +151,7 @@ impl Program {
         self.rank.comm.irecv(&self.data(bytes), Origin::Rank(from), Some(TAG))
     }
 
-    /// MPI_Wait.
+    /// Waits for an operation, as MPI_Wait.
     pub async fn finish(&self, mut active: Active) -> Result<(), String> {
         let (start, endpoint) = (self.sim().clock(), self.rank.comm.engine().endpoint().clone());
         let receives = matches!(active, Active::Receive { .. });
@@ -172,14 +172,14 @@ impl Program {
         outcome.error.map_or(Ok(()), |error| Err(text(error)))
     }
 
-    /// MPI_Barrier.
+    /// Runs MPI_Barrier.
     pub async fn together(&self) -> Result<(), String> {
         let mut barrier = pin!(self.rank.comm.barrier());
         let endpoint = self.rank.comm.engine().endpoint();
         poll_fn(|cx| {
             self.look();
             let polled = barrier.as_mut().poll(cx);
-            // Asked again at each look, whatever it waits for: who waits for the lock must get it.
+            // Polls again at each look, for any kind of wait: a helper that waits for the lock must get it.
             endpoint.last_wait();
             polled
         })
@@ -199,7 +199,7 @@ impl Program {
             }
             Helper::Signal(gate) => {
                 gate.leave();
-                // What came while signals were ignored.
+                // Handles arrivals that came while signals were ignored.
                 sim.catch_up().await;
                 self.rank.comm.engine().progress();
                 sim.compute(time).await;

@@ -1,8 +1,8 @@
-//! The design that the document proposes, in its section 4: a helper that only signals the main
-//! thread, which starts the read and goes on with what it computed. No lock.
+//! The design that the document proposes, in its section 4: a helper that only signals the main thread, which starts the read and
+//! goes on with its computation. It needs no lock.
 //!
-//! Signals are ignored while the main thread is in the library, and while no nonblocking receive is
-//! posted; the helper is woken all the same.
+//! Signals are ignored while the main thread is in the library, and while no nonblocking receive is posted. The helper is woken
+//! even so.
 
 use super::Rank;
 use std::cell::Cell;
@@ -11,11 +11,11 @@ use weft_fabric::{Fabric, FabricExt};
 use weft_fabric_sim::InterruptEvent;
 use weft_p2p::{RendezvousNotice, announced};
 
-/// Whether the main thread takes signals.
+/// State that decides if the main thread takes signals.
 #[derive(Default)]
 pub struct Gate {
     open: Cell<bool>,
-    /// Nonblocking receives that are not finished.
+    /// Number of nonblocking receives that are not finished.
     posted: Cell<usize>,
 }
 
@@ -37,10 +37,10 @@ impl Gate {
     }
 }
 
-/// `twice`: the end of a read signals, too.
+/// Starts the helper. `twice`: the end of a read signals, too.
 pub fn start(rank: &Rank, gate: &Rc<Gate>, priority: i32, twice: bool) {
     let (sim, endpoint) = (&rank.sim, rank.comm.engine().endpoint().clone());
-    // Ranks of one node do not meet at the adapter.
+    // Messages between ranks of one node do not pass the adapter.
     let node = sim.node(sim.rank());
     let near: Vec<u32> =
         (0..sim.size()).filter(|&r| sim.node(r) == node).map(|r| r as u32).collect();
@@ -53,7 +53,7 @@ pub fn start(rank: &Rank, gate: &Rc<Gate>, priority: i32, twice: bool) {
         if handler.open.get() {
             endpoint.interrupted();
             if twice {
-                // It also ends what is over.
+                // Also completes the operations that are done.
                 endpoint.progress();
             }
         }

@@ -9,8 +9,8 @@ fn machine() -> Rc<Machine> {
     Rc::new(Machine::load("rendezvous").unwrap())
 }
 
-/// Rank 1 receives `bytes` from rank 0, which sends after a while: what its threads do, and when it is
-/// over, in microseconds. `compute`: how long it computes after it has asked, or before.
+/// Receives `bytes` at rank 1 from rank 0, which sends after a while. Returns the counts of rank 1's threads, and the time of its
+/// end, in microseconds. `when`: rank 1 computes after it has posted the receive, or before.
 fn receiver(
     machine: &Rc<Machine>,
     design: Progress,
@@ -87,7 +87,7 @@ fn what_overlaps_ends_with_the_computation() {
         let (_, time) = receiver(&machine, design, BYTES, When::After);
         let alone = if overlaps { 2000.0 } else { 2000.0 + transfer };
         assert!((alone..alone + 50.0).contains(&time), "{design:?}: {time}");
-        // It is too late when the receive comes last.
+        // If the receive comes last, there is no overlap.
         let (_, time) = receiver(&machine, design, BYTES, When::Before);
         assert!(time > 2000.0 + transfer, "{design:?}: {time}");
     }
@@ -104,11 +104,11 @@ fn a_helper_waits_for_the_lock_of_a_thread_that_polls() {
     let (none, _) = waits(Progress::None, 1);
     assert_eq!(none, HostCounts::default());
     let (mutex, quick) = waits(Progress::Locked, 1);
-    // Two to begin with; there and back, and once more for the lock, when the payload is offered. The
-    // program is over before its helper hears of the end of the read.
+    // Two switches to begin with; two for the visit, and two more for the lock, when the payload is offered. The program ends
+    // before its helper learns of the end of the read.
     assert_eq!((mutex.interrupts, mutex.switches), (2, 2 + 4));
     assert!(quick < 1000.0, "{quick}");
-    // On one core it would keep the holder from it for ever, at its higher priority.
+    // On one core the helper would keep the holder from the core for ever, at its higher priority.
     let (_, beside) = waits(Progress::Spinning, 2);
     assert!(beside < 1000.0, "{beside}");
 }
