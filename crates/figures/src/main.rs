@@ -10,7 +10,7 @@ use weft_figures::{DOCUMENTS, Request};
 #[derive(Parser)]
 #[command(name = "weft-figures", version)]
 struct Args {
-    /// Where the files go; begin with index.html.
+    /// Directory for the files; begin with index.html.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Only these documents.

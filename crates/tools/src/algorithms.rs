@@ -3,7 +3,7 @@
 use weft_collective::CollectiveKind;
 use weft_collective::algorithm::{AlgorithmParameter, Carrier, Only, Requirement};
 
-/// `weft info --algorithms`: for each operation its algorithms, with needs, parameter, cost and source.
+/// Returns the text of `weft info --algorithms`: for each operation its algorithms, with needs, parameter, cost and source.
 pub fn list() -> String {
     let mut text = String::from(
         "NAME or NAME:PARAMETER, for the setting of the operation, for `weft explain --algorithm`, and for\n\

@@ -1,10 +1,10 @@
-//! Which functions of the standard the library implements.
+//! Functions of the standard that the library implements.
 
 use std::fmt::Write;
 
-/// The functions of the library, in the order of the alphabet.
+/// The functions of the library, in alphabetical order.
 pub struct Coverage {
-    /// Name, and whether it is implemented.
+    /// Name of each function; true if it is implemented.
     pub functions: Vec<(String, bool)>,
 }
 
@@ -22,18 +22,18 @@ impl Coverage {
         Ok(Coverage { functions })
     }
 
-    /// How many are.
+    /// Returns the number of implemented functions.
     pub fn implemented(&self) -> usize {
         self.functions.iter().filter(|(_, yes)| *yes).count()
     }
 
-    /// `438 of 664 functions (66 %)`
+    /// Returns a summary, as in `438 of 664 functions (66 %)`.
     pub fn summary(&self) -> String {
         let (some, all) = (self.implemented(), self.functions.len());
         format!("{some} of {all} functions ({} %)", some * 100 / all.max(1))
     }
 
-    /// The list of all functions: `+` before those that work, `-` before the others.
+    /// Returns the list of all functions: `+` before those that work, `-` before the rest.
     pub fn list(&self) -> String {
         let mut out = String::new();
         for (name, yes) in &self.functions {

@@ -1,4 +1,4 @@
-//! `weft explain`: which algorithm a collective call uses, how a message goes, what it should cost, and why.
+//! `weft explain`: the algorithm of a collective call, the path of a message, the expected cost, and the reasons.
 
 mod file;
 mod message;
@@ -17,7 +17,7 @@ use weft_fabric::CopyModel;
 use weft_fabric_sim::Machine;
 use weft_intranode::{ModelLoader, Wanted};
 
-/// ExplainSubject `weft explain` was asked for.
+/// Arguments of `weft explain`.
 #[derive(Parser, Debug)]
 pub struct ExplainArgs {
     /// Collective operation, as in allreduce; or send, put, get, accumulate; or file_write_all, file_read_all.
@@ -26,13 +26,13 @@ pub struct ExplainArgs {
     /// Number of ranks. Of a message: 2, if it is not given.
     #[arg(short = 'n', long = "ranks", value_name = "N")]
     pub ranks: Option<usize>,
-    /// Bytes; `weft info --algorithms` says of what. Of a message: its length.
+    /// Bytes; `weft info --algorithms` explains of which data. Of a message: its length.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub bytes: usize,
     /// On the nodes of this machine file, with its map. Default: ranks that share memory.
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
-    /// On so many hosts with one number of ranks each, which the kernel's network code connects.
+    /// On this number of hosts with equal numbers of ranks, connected by the kernel's network code.
     #[arg(long, value_name = "N", conflicts_with_all = ["machine", "map"])]
     pub hosts: Option<usize>,
     /// By this map: the name of one that is shipped, or a file.
@@ -41,10 +41,10 @@ pub struct ExplainArgs {
     /// As if this algorithm had been asked for, as in RGM:7. Default: what the setting says.
     #[arg(long, value_name = "NAME")]
     pub algorithm: Option<String>,
-    /// ExplainSubject the reduction's operator does.
+    /// Properties of the reduction's operator.
     #[arg(long, value_enum, default_value_t = OperatorFacts::Commutative)]
     pub op: OperatorFacts,
-    // No doc comment, here and at `OperatorFacts`: it would be printed as help.
+    // No doc comment, here and at `OperatorFacts`, because it would be printed as help.
     #[allow(missing_docs)]
     #[command(flatten)]
     pub message: message::MessageArgs,
@@ -53,14 +53,14 @@ pub struct ExplainArgs {
     pub file: file::FileArgs,
 }
 
-/// ExplainSubject is explained.
+/// Subject of an explanation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExplainSubject {
-    /// Which algorithm runs.
+    /// Algorithm of a collective operation.
     Collective(CollectiveKind),
-    /// How a message or a one-sided operation goes.
+    /// Path of a message or of a one-sided operation.
     Message(message::MessageCall),
-    /// How a collective access of a file goes.
+    /// Method of a collective access of a file.
     File(file::FileCall),
 }
 
@@ -72,7 +72,7 @@ impl ExplainSubject {
     }
 }
 
-/// ExplainSubject is known of an operator.
+/// Properties of an operator.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum OperatorFacts {
@@ -80,12 +80,12 @@ pub enum OperatorFacts {
     Noncommutative,
 }
 
-/// A map by the name of one that is shipped, or from a file.
+/// Loads a map by the name of a shipped map, or from a file.
 pub fn map(name: &str) -> Result<SelectionMap, String> {
     maps::load(name).map_err(|e| e.to_string())
 }
 
-/// ExplainSubject `WEFT_MAP` says, for `weft info`: the map, and the machine that it was measured on.
+/// Describes the value of `WEFT_MAP`, for `weft info`: the map, and the machine on which it was measured.
 pub fn setting() -> String {
     let name = std::env::var("WEFT_MAP").unwrap_or_else(|_| "auto".to_owned());
     match name.trim().to_ascii_lowercase().as_str() {
@@ -100,7 +100,7 @@ pub fn setting() -> String {
     }
 }
 
-/// The answer.
+/// Returns the explanation.
 pub fn run(args: &ExplainArgs) -> Result<String, SimFailure> {
     match args.operation {
         ExplainSubject::Collective(operation) => collective(args, operation),
@@ -165,7 +165,7 @@ fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, S
     Ok(text)
 }
 
-/// The machine file's model of copies; else what the library takes here, by the same setting.
+/// Returns the machine file's model of copies; without a machine file, the model that the library uses here, by the same setting.
 fn model(machine: Option<&Machine>) -> Result<CopyModel, String> {
     if let Some(machine) = machine {
         return Ok(machine.copies.model());
@@ -175,7 +175,7 @@ fn model(machine: Option<&Machine>) -> Result<CopyModel, String> {
     Ok(ModelLoader::start(&wanted, true)?.wait().model)
 }
 
-/// By the map's times, else by the model of copies, if that knows.
+/// Predicts by the map's times; without a time, by the model of copies, if the model covers the algorithm.
 fn predicted(
     map: &SelectionMap,
     case: &SelectionKey,
@@ -191,7 +191,7 @@ fn predicted(
     }
 }
 
-/// With the parameter even where it is the usual one.
+/// Returns the name with its parameter, even if it is the usual one.
 fn named(choice: AlgorithmChoice) -> String {
     match choice.algorithm.parameter {
         Some(p) => format!("{} ({} {})", choice.algorithm.name, p.what, choice.parameter),
@@ -209,7 +209,7 @@ fn site(machine: Option<&Machine>, ranks: usize) -> Result<RankPlacement, SimFai
     workload::site(&Rc::new(machine.clone()), ranks).map_err(SimFailure::Run)
 }
 
-/// Ranks on hosts that the kernel's network code connects.
+/// Returns the placement of ranks on hosts that the kernel's network code connects.
 fn between(ranks: usize, hosts: usize) -> Result<RankPlacement, String> {
     if !ranks.is_multiple_of(hosts) {
         return Err(format!("-n {ranks}: not one number of ranks on each of {hosts} hosts"));
@@ -220,7 +220,7 @@ fn between(ranks: usize, hosts: usize) -> Result<RankPlacement, String> {
     Ok(RankPlacement { nodes: hosts, ranks_per_node, ..kernel })
 }
 
-/// The named one; else the machine's own; else what the library takes by itself.
+/// Finds the named map; else the machine's own map; else the map that the library uses.
 fn find_map(args: &ExplainArgs, machine: Option<&Machine>) -> Result<SelectionMap, String> {
     match (&args.map, machine) {
         (Some(name), _) => map(name),
@@ -232,13 +232,13 @@ fn find_map(args: &ExplainArgs, machine: Option<&Machine>) -> Result<SelectionMa
     }
 }
 
-/// The map that `WEFT_MAP` names.
+/// Returns the map that `WEFT_MAP` names.
 fn named_map() -> Option<String> {
     let name = std::env::var("WEFT_MAP").ok()?;
     (!["auto", "none", ""].contains(&name.to_ascii_lowercase().as_str())).then_some(name)
 }
 
-/// Where the ranks are, and where the map comes from.
+/// Describes the placement of the ranks, and the source of the map.
 fn place(machine: Option<&Machine>, map: &SelectionMap, site: RankPlacement) -> String {
     let usual = if site.by_kernel { "Ethernet" } else { "shm" };
     let here = machine.map_or(usual, |m| &m.name);
@@ -286,8 +286,7 @@ fn because(
     }
 }
 
-/// All other algorithms: first those with a time, the best first, then those without, then those that
-/// are not eligible.
+/// Lists all other algorithms: first those with a time, in ascending order, then those without, then those that are not eligible.
 fn others(
     map: &SelectionMap,
     case: &SelectionKey,

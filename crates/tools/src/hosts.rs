@@ -1,5 +1,5 @@
-//! `weft info --hosts a,b`: reports whether a job could run on these hosts. It reaches all of them at once, in the way of
-//! `mpiexec`, and starts the same program at the same path on each.
+//! `weft info --hosts a,b`: tests if a job could run on these hosts. It reaches all of them at once, in the way of `mpiexec`, and
+//! starts the same program at the same path on each.
 //!
 //! ```text
 //!   weft info --hosts            weft host-facts, on each host
@@ -65,7 +65,7 @@ fn addresses() -> String {
         let Some(address) = address.filter(|address| is_up && !address.is_loopback()) else {
             continue;
         };
-        // A link-local address alone does not connect hosts.
+        // A link-local address is not enough to connect hosts.
         if !matches!(address, IpAddr::V6(six) if six.is_unicast_link_local()) {
             all.push(format!("{} {address}", interface.interface_name));
         }
@@ -102,7 +102,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Reports whether `mpiexec` starts processes on this host by itself, unless an agent is given.
+/// Returns true if `mpiexec` starts processes on this host by itself, unless an agent is given.
 fn is_here(host: &str) -> bool {
     let own = nix::unistd::gethostname().unwrap_or_default().to_string_lossy().into_owned();
     let short = own.split('.').next().unwrap_or_default();
@@ -189,7 +189,7 @@ impl fmt::Display for ClockOffset {
     }
 }
 
-/// Returns the table of answers, and whether a job could run.
+/// Returns the table of answers, and true if a job could run.
 fn table(answers: &[(String, Answer)], own: &str) -> (String, bool) {
     let mut rows =
         vec![["host", "answers in", "clock", "version", "path", "addresses"].map(str::to_owned)];

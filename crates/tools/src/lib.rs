@@ -1,4 +1,4 @@
-//! What the tools `mpicc`, `mpicxx` and `weft` share.
+//! Code that the tools `mpicc`, `mpicxx`, `mpifort` and `weft` share.
 
 #![warn(missing_docs)]
 

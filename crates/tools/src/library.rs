@@ -4,7 +4,7 @@ use libloading::{Library, Symbol};
 use std::ffi::{CStr, c_char, c_int};
 use std::path::Path;
 
-/// What the library says without `MPI_Init`.
+/// Facts that the library reports without `MPI_Init`.
 #[derive(Debug)]
 pub struct LibraryFacts {
     /// The text of `MPI_Get_library_version`.
@@ -19,17 +19,17 @@ pub struct LibraryFacts {
     pub variables: String,
 }
 
-/// Room for `MPI_Get_library_version`; the standard ABI fixes the size.
+/// Length of the buffer for `MPI_Get_library_version`; the standard ABI fixes it.
 const MAX_LIBRARY_VERSION_STRING: usize = 8192;
 
-/// Loads the library and asks it.
+/// Loads the library and asks for its facts.
 pub fn ask(path: &Path) -> Result<LibraryFacts, String> {
     let failed = |what: &str, why: libloading::Error| format!("{}: {what}: {why}", path.display());
-    // SAFETY: the file is the libmpi_abi.so.1 of the tree that this program belongs to; loading
-    // it starts nothing.
+    // SAFETY: the file is the libmpi_abi.so.1 of the tree that this program belongs to, whose initialization routines may run
+    // here: loading it starts nothing.
     let library = unsafe { Library::new(path) }.map_err(|e| failed("cannot load it", e))?;
-    // SAFETY: the types below are those of the standard, and of `weft_coverage`, `weft_settings` and
-    // `weft_variables`.
+    // SAFETY: each type is that of the function with this name, by the standard and by the definitions of `weft_coverage`,
+    // `weft_settings` and `weft_variables`. The buffers of the calls are local and as long as the standard ABI requires.
     unsafe {
         let missing = |e| failed("it is not Weft's library", e);
         let get_version: Symbol<unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int> =
@@ -63,23 +63,23 @@ pub fn ask(path: &Path) -> Result<LibraryFacts, String> {
     }
 }
 
-/// What the library says of the rails of this machine: the text of `weft_rails`, lines of a word and
-/// what it is about, separated by a tab. Opens the adapters.
+/// Returns the library's description of the rails of this machine: the text of `weft_rails`, lines of a word and its text,
+/// separated by a tab. Opens the adapters.
 pub fn rails(path: &Path) -> Result<String, String> {
     text(path, b"weft_rails")
 }
 
-/// What it says of the costs of copies: the text of `weft_copies`, lines of name, number and meaning, separated by tabs.
+/// Returns the library's costs of copies: the text of `weft_copies`, lines of name, number and meaning, separated by tabs.
 pub fn copies(path: &Path) -> Result<String, String> {
     text(path, b"weft_copies")
 }
 
-/// What a function without arguments says.
+/// Returns the text of a function without arguments.
 fn text(path: &Path, name: &[u8]) -> Result<String, String> {
     let failed = |what: &str, why: libloading::Error| format!("{}: {what}: {why}", path.display());
-    // SAFETY: as in `ask`.
+    // SAFETY: the file is the libmpi_abi.so.1 of this program's tree, and loading it starts nothing.
     let library = unsafe { Library::new(path) }.map_err(|e| failed("cannot load it", e))?;
-    // SAFETY: the type is that of `weft_rails` and `weft_copies`, which return a text that stays.
+    // SAFETY: the type is that of `weft_rails` and `weft_copies`, which return a C string that lives as long as the library.
     unsafe {
         let say: Symbol<unsafe extern "C" fn() -> *const c_char> =
             library.get(name).map_err(|e| failed("it is not Weft's library", e))?;

@@ -1,4 +1,4 @@
-//! What this machine gives a job: cores, the caller's share of them, memory.
+//! Resources of this machine for a job: cores, the caller's share of them, memory.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub struct MachineInfo {
     pub online: usize,
     /// The cores that this process may use, as a list like `0-3,8`.
     pub affinity: Option<String>,
-    /// How many those are.
+    /// Number of cores that this process may use.
     pub allowed: usize,
     /// The tightest `cpu.max` of the control groups around this process, in cores.
     pub cgroup_limit: Option<f64>,
@@ -23,7 +23,7 @@ pub struct MachineInfo {
 }
 
 impl MachineInfo {
-    /// What can be found out now.
+    /// Reads the present values.
     pub fn look() -> MachineInfo {
         let status = read("/proc/self/status");
         let affinity = field(&status, "Cpus_allowed_list");
@@ -43,7 +43,7 @@ impl MachineInfo {
         }
     }
 
-    /// Ranks that can each have a core of their own.
+    /// Returns the number of ranks that can each have their own core.
     pub fn cores_for_ranks(&self) -> usize {
         let limit = self.cgroup_limit.map_or(usize::MAX, |l| (l.floor() as usize).max(1));
         self.allowed.min(limit)
@@ -54,13 +54,13 @@ fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The value of the first line `name : value`.
+/// Returns the value of the first line `name : value`.
 fn field(text: &str, name: &str) -> Option<String> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     lines.into_iter().find(|(n, _)| n.trim() == name).map(|(_, value)| value.trim().to_owned())
 }
 
-/// How many numbers a list like `0-3,8` holds.
+/// Returns the number of numbers in a list like `0-3,8`.
 fn count(list: &str) -> usize {
     list.split(',')
         .filter_map(|part| {
@@ -71,8 +71,8 @@ fn count(list: &str) -> usize {
         .sum()
 }
 
-/// The tightest limit of the group (a line of /proc/self/cgroup) and of those around it; version
-/// 2 keeps it in `cpu.max`, version 1 in two files of the `cpu` controller.
+/// Returns the tightest limit of the group (a line of /proc/self/cgroup) and of the groups around it. Version 2 keeps it in
+/// `cpu.max`, version 1 in two files of the `cpu` controller.
 fn cgroup_limit(groups: &str, root: &Path) -> Option<f64> {
     let mut limits = Vec::new();
     for line in groups.lines() {

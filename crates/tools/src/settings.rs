@@ -41,7 +41,7 @@ const OF_COMMANDS: &[[&str; 3]] = &[
     ["WEFT_FC", "gfortran", "Fortran compiler that mpifort calls."],
 ];
 
-/// The numbers among these variables that are seconds.
+/// Variables whose numbers are seconds.
 const SECONDS: &[&str] = &["WEFT_TIMEOUT", "WEFT_ALIVE_INTERVAL", "WEFT_ALIVE_TIMEOUT"];
 
 /// Variables with the prefix of settings by which `mpiexec` passes facts of the job to its ranks.

@@ -26,7 +26,7 @@ use study::StudyTable;
 use weft_fabric_sim::{Machine, machine, units};
 use weft_patterns::ALL;
 
-/// What `weft sim` was asked for.
+/// Arguments of `weft sim`.
 #[derive(Parser, Debug)]
 pub struct SimArgs {
     /// Pattern to run; `--list` shows them.
@@ -38,7 +38,7 @@ pub struct SimArgs {
     /// Machine by name, or the path of a machine file (with a `/` or a `.` in it).
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "list")]
     pub machine: Option<String>,
-    /// Numbers of ranks: 2,4,8 or 2..16 or 2..1024x2. Default: what the machine has, up to 64.
+    /// Numbers of ranks: 2,4,8 or 2..16 or 2..1024x2. Default: those of the machine, up to 64.
     #[arg(long, value_name = "NUMBERS", allow_negative_numbers = true)]
     pub ranks: Option<NumberList>,
     /// Payload of one message, or of one rank's block: 8,1024 or 8..65536x2. Default: 8.
@@ -47,13 +47,13 @@ pub struct SimArgs {
     /// Algorithms of the pattern. Default: those that suit any machine.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub algorithm: Vec<String>,
-    /// How many send to one, for patterns that have a hot spot. Default: all others.
+    /// Number of ranks that send to one, for patterns that have a hot spot. Default: all other ranks.
     #[arg(long, value_name = "NUMBERS", allow_negative_numbers = true)]
     pub fan_in: Option<NumberList>,
     /// Repetitions that are measured.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub repeat: usize,
-    /// Repetitions before those.
+    /// Repetitions before the measured ones.
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub warm_up: usize,
     /// All ranks begin each repetition at once; else one repetition follows the other.
@@ -62,7 +62,7 @@ pub struct SimArgs {
     /// The same seed gives the same figures, bit for bit.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Each operation takes up to so many microseconds longer, at random.
+    /// Maximum random delay of each operation, in microseconds.
     #[arg(long, value_name = "US", default_value_t = 0.0, value_parser = microseconds, allow_negative_numbers = true)]
     pub jitter: f64,
     /// Changes a parameter of the machine, as in rail.gap_in=1.5; may be given several times.
@@ -71,12 +71,12 @@ pub struct SimArgs {
     /// Writes the figures to a file.
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Draws one repetition of the last run: who does what when.
+    /// Draws one repetition of the last run: each rank's activity over time.
     #[arg(long, value_name = "FILE.svg")]
     pub timeline: Option<PathBuf>,
 }
 
-/// Most that `--jitter` may be, in microseconds.
+/// Maximum of `--jitter`, in microseconds.
 const MOST_JITTER: f64 = 1e6;
 
 fn microseconds(text: &str) -> Result<f64, String> {
@@ -91,17 +91,17 @@ fn change(text: &str) -> Result<(String, String), String> {
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Why there is no table.
+/// Reason why there is no table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SimFailure {
-    /// The request cannot be: names the value and what is allowed.
+    /// The request is impossible: the text names the value and the allowed values.
     Request(String),
     /// The run, or the writing of a file, failed.
     Run(String),
 }
 
 impl SimFailure {
-    /// What the process ends with: 2 for a wrong request, as clap does.
+    /// Returns the exit code of the process: 2 for a wrong request, as clap does.
     pub fn code(&self) -> u8 {
         match self {
             SimFailure::Request(_) => 2,
@@ -117,7 +117,7 @@ impl std::fmt::Display for SimFailure {
     }
 }
 
-/// Runs what was asked for and returns the text to print.
+/// Runs the study and returns the text to print.
 pub fn run(args: &SimArgs) -> Result<String, SimFailure> {
     if args.list {
         return Ok(list());
@@ -127,7 +127,7 @@ pub fn run(args: &SimArgs) -> Result<String, SimFailure> {
     let machine = Rc::new(machine.map_err(|e| SimFailure::Request(e.to_string()))?);
     let study = StudyTable::new(args, &machine)?;
     let drawn = args.timeline.as_ref().map(|_| timeline::check(&study)).transpose()?;
-    // Before the work: a place that cannot be written is known at once.
+    // Files are created before the work, so that a path that cannot be written is known at once.
     let csv = args.csv.as_deref().map(create).transpose()?;
     let picture = args.timeline.as_deref().map(create).transpose()?;
     let jitter = units::Time::from_us(args.jitter);
@@ -154,7 +154,7 @@ fn create(path: &Path) -> Result<File, SimFailure> {
     File::create(path).map_err(|e| unwritten(path, &e))
 }
 
-/// Patterns with their algorithms, and machines.
+/// Lists patterns with their algorithms, and machines.
 fn list() -> String {
     let mut text = String::from("patterns\n");
     for about in ALL {

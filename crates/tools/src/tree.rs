@@ -1,22 +1,21 @@
-//! Where the library and the header lie: in the installation, or in the build tree, that the
-//! running program is part of.
+//! Places of the library and of the header, in the installation or the build tree that the running program is part of.
 
 use std::path::{Path, PathBuf};
 
-/// The name that programs look for at run time (its SONAME).
+/// Name by which programs look for the library at run time (its SONAME).
 pub const SONAME: &str = "libmpi_abi.so.1";
 
 /// The directories of one installation.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Tree {
-    /// Contains `mpi.h`.
+    /// Directory that contains `mpi.h`.
     pub include: PathBuf,
-    /// Contains `libmpi_abi.so.1` and the link `libmpi_abi.so`.
+    /// Directory that contains `libmpi_abi.so.1` and the link `libmpi_abi.so`.
     pub lib: PathBuf,
 }
 
 impl Tree {
-    /// The tree of the running program.
+    /// Finds the tree of the running program.
     pub fn of_this_program() -> Result<Tree, String> {
         let exe = std::env::current_exe().map_err(|e| format!("where this program lies: {e}"))?;
         Tree::around(&exe)
@@ -43,7 +42,7 @@ impl Tree {
         }
     }
 
-    /// The library that programs load.
+    /// Returns the path of the library that programs load.
     pub fn library(&self) -> PathBuf {
         self.lib.join(SONAME)
     }

@@ -1,4 +1,4 @@
-//! `weft tune`: which algorithm is best for how many ranks and bytes, found by running all of them.
+//! `weft tune`: the best algorithm for each number of ranks and bytes, found by running all algorithms.
 //!
 //! ```text
 //!   grid        which operations, numbers of ranks, sizes, algorithms, parameters    tune/grid
@@ -24,7 +24,7 @@ use sweep::{MeasurementGrid, sweep};
 use weft_collective::{CollectiveKind, SelectionMap};
 use weft_fabric_sim::Machine;
 
-/// What `weft tune` was asked for.
+/// Arguments of `weft tune`.
 #[derive(Parser, Debug)]
 pub struct TuneArgs {
     /// A simulated machine by name, or the path of a machine file. Without it: this machine.
@@ -39,21 +39,21 @@ pub struct TuneArgs {
     /// Bytes, as `weft info --algorithms` explains them: 8,1024 or 8..65536x2. Default: 8..2097152x4.
     #[arg(long, value_name = "NUMBERS")]
     pub bytes: Option<NumberList>,
-    /// Where the map goes.
+    /// File for the map.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Where a picture of each operation goes, OPERATION.svg: ranks across, bytes up.
+    /// Directory for a picture of each operation, OPERATION.svg: ranks across, bytes up.
     #[arg(long, value_name = "DIR")]
     pub draw: Option<PathBuf>,
     /// Measures nothing: prints and draws this map.
     #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["machine", "ranks", "bytes", "out"])]
     pub map: Option<String>,
-    /// Here: milliseconds for each algorithm at each place.
+    /// On this machine: milliseconds for each algorithm at each place.
     #[arg(long, value_name = "MS", default_value_t = 20, conflicts_with = "machine")]
     pub time: u64,
 }
 
-/// Does it; the text to print.
+/// Tunes and returns the text to print.
 pub fn run(args: &TuneArgs) -> Result<String, SimFailure> {
     if let Some(name) = &args.map {
         let map = crate::explain::map(name).map_err(SimFailure::Request)?;
@@ -64,7 +64,7 @@ pub fn run(args: &TuneArgs) -> Result<String, SimFailure> {
     } else {
         args.operations.clone()
     };
-    // Before the work: a place that cannot be written is known at once.
+    // Tests the file before the work, so that a path that cannot be written is known at once.
     if let Some(path) = &args.out {
         std::fs::OpenOptions::new()
             .append(true)
@@ -98,14 +98,14 @@ pub fn run(args: &TuneArgs) -> Result<String, SimFailure> {
     shown(args, &swept.map, &swept.failures)
 }
 
-/// The map's text, with how it was made.
+/// Returns the map's text, with the method by which it was made.
 fn written(args: &TuneArgs, map: &SelectionMap) -> String {
     let machine = args.machine.as_ref().map_or(String::new(), |name| format!(" --machine {name}"));
     let how = if args.machine.is_some() { "simulated" } else { "measured" };
     format!("# {how} by `weft tune{machine}`; see maps/README.md\n{map}")
 }
 
-/// The table, the pictures, and what could not be measured.
+/// Returns the table, and lists the pictures and the failed measurements.
 fn shown(args: &TuneArgs, map: &SelectionMap, failures: &[String]) -> Result<String, SimFailure> {
     let asked = |o: &CollectiveKind| args.operations.is_empty() || args.operations.contains(o);
     let mut text = table::print(map, asked);

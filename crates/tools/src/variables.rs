@@ -1,21 +1,22 @@
-//! The variables of the tool interface (MPI_T): what `weft info --variables` lists.
+//! Variables of the tool interface (MPI_T), as `weft info --variables` lists them.
 
 use std::fmt::Write;
 
 /// A control or performance variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// It says how something is done; else it measures.
+    /// True for a control variable, false for a performance variable.
     pub controls: bool,
-    /// As MPI_T knows it.
+    /// Name in MPI_T.
     pub name: String,
-    /// The category that it is in.
+    /// Category of the variable.
     pub category: String,
-    /// The values that it may have, or what kind of number it is.
+    /// Allowed values, or the kind of the number.
     pub values: String,
-    /// Whether all processes need the same value, or what it measures: the process or a communicator.
+    /// For a control variable, a note if all processes need the same value. For a performance variable, the measured object: the
+    /// process or a communicator.
     pub of: String,
-    /// What it says, in words.
+    /// Description of the variable.
     pub doc: String,
 }
 
@@ -36,7 +37,7 @@ pub fn parse(text: &str) -> Result<Vec<Variable>, String> {
     text.lines().map(variable).collect()
 }
 
-/// Two tables, by category in the order of their first variables.
+/// Formats two tables, by category in the order of their first variables.
 pub fn table(variables: &[Variable]) -> String {
     let kinds = [
         (true, "control variables: MPI_T_cvar_write before MPI_Init, or the environment"),

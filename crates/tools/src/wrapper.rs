@@ -1,7 +1,7 @@
 //! `mpicc`, `mpicxx` and `mpifort`: the system's compiler with the paths of this installation.
 //!
-//! What is printed is for a shell, for programs that split it as one does, and for CMake's FindMPI, which takes it apart
-//! by patterns: a path with a blank must stand in double quotes behind the bare letters of its option there.
+//! The output is for a shell, for programs that split it like a shell, and for CMake's FindMPI, which splits it by patterns. For
+//! FindMPI, a path with a blank must stand in double quotes after the bare letters of its option.
 
 mod bindings;
 mod integers;
@@ -14,7 +14,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// What tells `mpicc`, `mpicxx` and `mpifort` apart.
+/// Language of a wrapper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Language {
     /// `mpicc`.
@@ -42,7 +42,7 @@ impl Language {
         }
     }
 
-    /// The environment variable that names another compiler.
+    /// Returns the environment variable that names another compiler.
     fn variable(self) -> &'static str {
         match self {
             Language::C => "WEFT_CC",
@@ -51,7 +51,7 @@ impl Language {
         }
     }
 
-    /// The option that names another compiler; it wins over the variable.
+    /// Returns the option that names another compiler. It takes precedence over the variable.
     fn option(self) -> &'static str {
         match self {
             Language::C => "-cc=",
@@ -61,7 +61,7 @@ impl Language {
     }
 }
 
-/// What to do, decided from the arguments alone.
+/// Action of a wrapper, decided from the arguments only.
 #[derive(PartialEq, Eq, Debug)]
 enum Plan {
     /// Run this command.
@@ -70,7 +70,7 @@ enum Plan {
     Print(OsString),
 }
 
-/// The body of `mpicc`, `mpicxx` and `mpifort`.
+/// Runs `mpicc`, `mpicxx` or `mpifort`.
 pub fn main(language: Language) -> ExitCode {
     let tool = language.tool();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -134,7 +134,7 @@ fn plan(
     if language == Language::Fortran {
         integers::check(&rest)?;
         let bindings::Bindings { folder, options } = find(&compiler, need(show, &rest))?;
-        // With -std= the user wants errors for calls that the standard forbids, so the option is left out.
+        // If there is an option -std=, the user wants errors for calls that the standard forbids, so the option is left out.
         if !rest.iter().any(|arg| arg.as_bytes().starts_with(b"-std=")) {
             first = options;
         }
@@ -176,21 +176,21 @@ fn plan(
     })
 }
 
-/// How much of Fortran's library and modules is needed for these arguments.
+/// Returns how much of Fortran's library and modules these arguments need.
 fn need(show: Option<Show>, args: &[OsString]) -> bindings::Need {
     match show {
         Some(Show::Version | Show::Help | Show::Libraries) => bindings::Need::Path,
-        // Build systems read all that a question prints.
+        // Build systems parse all output of a question.
         Some(_) => bindings::Need::Silently,
         None if args.iter().any(|a| !a.as_bytes().starts_with(b"-")) => bindings::Need::Built,
         None => bindings::Need::Path,
     }
 }
 
-/// The options that find a library here, when a program is linked and when it runs.
+/// Returns the options that find a library here, when a program is linked and when it runs.
 fn path_to(lib: &Path) -> Vec<OsString> {
     let mut link = vec![joined("-L", lib)];
-    // The compiler splits what follows -Wl at commas.
+    // The compiler splits the text after -Wl at commas.
     if lib.as_os_str().as_bytes().contains(&b',') {
         link.extend(["-Xlinker", "-rpath", "-Xlinker"].map(OsString::from));
         link.push(lib.into());
@@ -200,7 +200,7 @@ fn path_to(lib: &Path) -> Vec<OsString> {
     link
 }
 
-/// The directories behind an option's letters.
+/// Returns the directories after an option's letters.
 fn directories(option: &str, words: &[OsString]) -> OsString {
     let behind = |word: &OsString| {
         let path = word.as_bytes().strip_prefix(option.as_bytes())?;
@@ -209,7 +209,7 @@ fn directories(option: &str, words: &[OsString]) -> OsString {
     shell(words.iter().filter_map(behind))
 }
 
-/// What the wrapper does beside the compiler, for `-help` and for its manual page.
+/// Returns the description of the wrapper's own options, for `-help` and for its manual page.
 fn help(language: Language) -> String {
     let name = match language {
         Language::C => "C",
@@ -244,7 +244,7 @@ enum Show {
 }
 
 fn question(arg: &str) -> Option<Show> {
-    // With two dashes it is the compiler's.
+    // `--help` is an option of the compiler.
     if arg == "-help" {
         return Some(Show::Help);
     }
@@ -265,8 +265,8 @@ fn question(arg: &str) -> Option<Show> {
     })
 }
 
-/// Whether the compiler will link: there is something to compile, and nothing says to stop
-/// before. Library flags in other runs draw warnings, and `-v` alone would try to link.
+/// Returns true if the compiler will link: there is an input, and no option stops before linking. In other runs, library flags
+/// would cause warnings, and `-v` without an input would try to link.
 fn links(args: &[OsString]) -> bool {
     let stops = ["-c", "-E", "-S", "-M", "-MM", "-fsyntax-only"];
     let stops = |a: &OsString| stops.iter().any(|stop| a == stop);
@@ -283,7 +283,7 @@ fn joined(option: &str, path: &Path) -> OsString {
     word
 }
 
-/// The words that name a compiler: one if it is a file, with blanks in its path or not; "ccache gcc" is two.
+/// Returns the words that name a compiler: one if it is a file, with blanks in its path or not; "ccache gcc" is two.
 fn command_of(compiler: OsString) -> Vec<OsString> {
     if Path::new(&compiler).is_file() {
         return vec![compiler];
@@ -292,13 +292,13 @@ fn command_of(compiler: OsString) -> Vec<OsString> {
     words.map(|word| OsStr::from_bytes(word).to_owned()).collect()
 }
 
-/// One line that a shell reads as these words.
+/// Returns one line that a shell reads as these words.
 fn shell(words: impl IntoIterator<Item = OsString>) -> OsString {
     let words: Vec<_> = words.into_iter().map(|word| quoted(word.as_bytes())).collect();
     OsString::from_vec(words.join(&b' '))
 }
 
-/// The options whose letters stay outside of quotes.
+/// Options whose letters stay outside of quotes.
 const BARE: [&[u8]; 6] = [b"-I", b"-L", b"-Wl,", b"-Wp,", b"-l", b"-D"];
 
 fn quoted(word: &[u8]) -> Vec<u8> {
@@ -353,7 +353,7 @@ mod tests {
                 "{args}"
             );
         }
-        // Dependencies written beside a normal compilation.
+        // Dependencies written during a normal compilation.
         assert!(mpicc("-MD a.c").ends_with("-lmpi_abi"));
     }
 

@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 fn explain(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
-    // The same on each machine.
+    // The generic model gives the same result on each machine.
     command.arg("explain").args(args).env("WEFT_COPY_MODEL", "generic").output().unwrap()
 }
 

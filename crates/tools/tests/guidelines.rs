@@ -1,13 +1,13 @@
-//! Performance guidelines (Träff, Gropp and Thakur 2010): what the shipped maps choose keeps them on all
-//! numbers of ranks from 2 to 64, from 1 byte to 4 MiB.
+//! Performance guidelines (Träff, Gropp and Thakur 2010): the choices of the shipped maps keep them on all numbers of ranks from
+//! 2 to 64, from 1 byte to 4 MiB.
 //!
 //! ```text
 //!   barrier <= allreduce of one element     allreduce <= reduce + bcast
 //!   gather  <= allgather                    bcast     <= scatter + allgather
 //!   time(p + 1) / time(p) <= 1.3 bound(p + 1) / bound(p)
 //! ```
-//! The bounds are those of rounds and of the bytes that some port must carry; the ratio is the larger of
-//! the two, or 1. Times are virtual: begun by all ranks at once, until the last is done.
+//! The bounds are those of rounds and of the bytes that some port must carry; the ratio is the larger of the two, or 1. Times are
+//! virtual: from the common start of all ranks to the last rank's end.
 #![cfg(not(miri))]
 
 use std::collections::BTreeMap;
@@ -20,11 +20,11 @@ use weft_tools::tune::workload::measure;
 const RANKS: std::ops::RangeInclusive<usize> = 2..=64;
 const BYTES: [usize; 7] = [1, 64, 1 << 10, 16 << 10, 128 << 10, 1 << 20, 4 << 20];
 
-/// Rounding of times, and what a map that chooses by other sizes than these may lose.
+/// Tolerance for rounding of times, and for the loss of a map that was made for other sizes.
 const SLACK: f64 = 1.05;
 const STEP: f64 = 1.3;
 
-/// All blocks of one operation together: more would take minutes to simulate.
+/// Maximum bytes of all blocks of one operation together: more would take minutes to simulate.
 const MOST: usize = 64 << 20;
 
 struct Times {
@@ -53,7 +53,7 @@ impl Times {
     }
 }
 
-/// What is not kept, in words.
+/// Lists the violated guidelines.
 fn broken(times: &mut Times) -> Vec<String> {
     let mut broken = Vec::new();
     let mut hold = |what: &str, ranks: usize, bytes: usize, left: f64, right: f64| {
@@ -85,7 +85,7 @@ fn rounds(p: usize) -> f64 {
     f64::from(p.next_power_of_two().ilog2())
 }
 
-/// Bytes that some port must carry, in units of the operation's bytes.
+/// Returns the bytes that some port must carry, in units of the operation's bytes.
 fn carried(operation: CollectiveKind, p: usize) -> f64 {
     let p = p as f64;
     match operation {
@@ -97,7 +97,7 @@ fn carried(operation: CollectiveKind, p: usize) -> f64 {
     }
 }
 
-/// Steps from p to p + 1 that are too high.
+/// Lists steps from p to p + 1 that are too high.
 fn steps(times: &mut Times) -> Vec<String> {
     let mut broken = Vec::new();
     for operation in [Barrier, Bcast, Reduce, Allreduce, Gather, Scatter, Allgather] {

@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output};
 
-/// On a machine that nobody has measured, and without settings of whoever runs the tests.
+/// Runs `weft explain` on an unmeasured machine, without the tester's settings.
 fn explain(args: &[&str], settings: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
     for name in ["WEFT_EAGER", "WEFT_STAGING", "WEFT_CMA", "WEFT_RENDEZVOUS", "WEFT_PROTOCOL"] {
@@ -19,7 +19,7 @@ fn printed(args: &[&str], settings: &[(&str, &str)]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What follows the name of a line.
+/// Returns the text after the name of a line.
 fn said<'t>(text: &'t str, name: &str) -> &'t str {
     let mut lines = text.lines().filter_map(|line| line.trim_start().strip_prefix(name));
     lines.next().unwrap_or_else(|| panic!("no {name} in {text}")).trim()

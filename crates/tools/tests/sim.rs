@@ -9,7 +9,7 @@ fn weft(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_weft")).arg("sim").args(args).output().expect("weft runs")
 }
 
-/// What a run that succeeds prints.
+/// Returns the output of a run that succeeds.
 fn printed(args: &[&str]) -> String {
     let output = weft(args);
     let error = String::from_utf8_lossy(&output.stderr);
@@ -17,7 +17,7 @@ fn printed(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a run that is refused says; nothing is printed beside it.
+/// Returns the error of a run that is refused and prints nothing else.
 fn refused(args: &[&str]) -> String {
     let output = weft(args);
     assert_eq!(output.status.code(), Some(2), "{args:?}");
@@ -25,7 +25,7 @@ fn refused(args: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// The table's head, unit and rows, split at blanks.
+/// Returns the table's head, unit and rows, split at blanks.
 fn table(args: &[&str]) -> (String, String, Vec<Vec<String>>) {
     let text = printed(args);
     let lines: Vec<&str> = text.lines().collect();
@@ -36,7 +36,7 @@ fn table(args: &[&str]) -> (String, String, Vec<Vec<String>>) {
     (squeeze(lines[head]), squeeze(lines[head + 1]), rows)
 }
 
-/// An empty directory.
+/// Returns an empty directory.
 fn scratch(name: &str) -> PathBuf {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("sim").join(name);
     let _ = fs::remove_dir_all(&dir);
@@ -50,7 +50,7 @@ const LATENCY: f64 = 2.0;
 const RECEIVE: f64 = 0.25;
 const BYTE: f64 = 0.001;
 
-/// One message.
+/// Returns the time of one message.
 fn hop(bytes: f64) -> f64 {
     SEND + LATENCY + bytes * BYTE + RECEIVE
 }
@@ -72,7 +72,7 @@ fn barriers_take_their_rounds() {
         let time = format!("{:.3}", f64::from(rounds) * hop(0.0));
         assert_eq!(*row, [(1 << rounds).to_string(), time.clone(), time]);
     }
-    // Also where there is no power of two, in as many rounds as the next one has.
+    // If there is no power of two, there are as many rounds as for the next power.
     let args = ["barrier", "--machine", "loggp", "--ranks", "5,9", "--algorithm", "mpi-ds"];
     let (_, _, rows) = table(&args);
     assert_eq!(rows, [["5", "8.250"], ["9", "11.000"]]);
@@ -88,14 +88,14 @@ fn other_patterns_take_their_formulas() {
     let us = |times: &[f64]| times.iter().map(|t| format!("{t:.3}")).collect::<Vec<_>>();
     let ping_pong = first(&["ping-pong", "--ranks", "2", "--bytes", "0,8,1024,4096"]);
     assert_eq!(ping_pong, us(&[hop(0.0), hop(8.0), hop(1024.0), hop(4096.0)]));
-    // Along the longest branch, every rank hands on at once what it has.
+    // Along the longest branch, every rank forwards at once.
     let bcast = first(&["bcast", "--ranks", "2,4,8", "--bytes", "8"]);
     assert_eq!(bcast, us(&[hop(8.0), 2.0 * hop(8.0), 3.0 * hop(8.0)]));
-    // All come at once, and the root receives one after the other.
+    // All messages come at once, and the root receives them one after the other.
     let fan_in = first(&["fan-in", "--ranks", "2,4,8", "--bytes", "8"]);
     let all = |senders: f64| hop(8.0) + (senders - 1.0) * RECEIVE;
     assert_eq!(fan_in, us(&[all(1.0), all(3.0), all(7.0)]));
-    // A flag is a word; nobody matches it, and without contention nobody waits.
+    // A flag is a word without matching, and without contention it waits nowhere.
     let word = SEND + LATENCY + 8.0 * BYTE;
     assert_eq!(first(&["fabric-write", "--ranks", "2", "--bytes", "0"]), us(&[word]));
     assert_eq!(first(&["fabric-fan-in", "--fan-in", "7", "--bytes", "0"]), us(&[word]));
@@ -125,7 +125,7 @@ fn series_go_across() {
     let (head, _, rows) = table(&args);
     assert_eq!(head, "ranks fan-in 1 fan-in 7");
     assert_eq!(rows, [["8", "2.758", "4.258"]]);
-    // One number of ranks and several payloads: these go down.
+    // One number of ranks and several payloads: payloads go down.
     let args = ["bandwidth", "--machine", "loggp", "--ranks", "2", "--bytes", "8,1000"];
     let (head, unit, rows) = table(&args);
     assert_eq!((head.as_str(), unit.as_str()), ("bytes one-way", "MB/s"));
@@ -335,7 +335,7 @@ fn patterns_and_machines_are_listed() {
     }
 }
 
-/// `weft sim --list | head` is no failure.
+/// A closed pipe, as in `weft sim --list | head`, is not a failure.
 #[test]
 fn a_reader_that_leaves_is_no_failure() {
     let (reader, writer) = std::io::pipe().unwrap();

@@ -1,4 +1,4 @@
-//! The tools as a user runs them, in the build tree.
+//! Tests of the tools as a user runs them, in the build tree.
 #![cfg(not(miri))]
 
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const PROGRAM: &str = "#include <mpi.h>\n#include <stdio.h>\n\
     MPI_Get_version(&version, &subversion);\n\
     printf(\"%d.%d\\n\", version, subversion);\n    return 0;\n}\n";
 
-/// Runs a command that must succeed; returns what it printed.
+/// Runs a command that must succeed and returns its output.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let (out, err) = (&output.stdout, &output.stderr);
@@ -24,8 +24,8 @@ fn run(command: &mut Command) -> String {
     out.into_owned()
 }
 
-/// Builds the library into the build tree that the tools under test belong to, where nobody has built it with the tests, who
-/// would say so in `TEST_LIBRARY_DIR`.
+/// Builds the library into the build tree of the tools under test, unless `TEST_LIBRARY_DIR` says that it was built with the
+/// tests.
 fn library() {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
@@ -104,7 +104,7 @@ fn weft_info_tells_of_library_and_machine() {
     }
 }
 
-/// Where there are adapters, each is shown; where there are none, why.
+/// If there are adapters, each is shown; if there are none, the reason.
 #[test]
 fn weft_info_tells_of_rails_or_why_there_are_none() {
     library();
@@ -160,7 +160,7 @@ fn declared() -> Vec<weft_tools::settings::SettingState> {
     weft_tools::settings::all(&about.settings).unwrap()
 }
 
-/// The book's page about settings.
+/// Returns the book's page about settings.
 fn page_of_settings() -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../book/src/settings.md");
     fs::read_to_string(page).unwrap()
@@ -219,7 +219,7 @@ fn the_book_describes_each_setting_in_a_few_sentences() {
     assert_eq!(described, declared);
 }
 
-/// An installation under `prefix`, of what is in the build tree.
+/// Makes an installation under `prefix`, from the build tree.
 fn installed(prefix: &Path) {
     library();
     let built = Path::new(WEFT).parent().expect("target/<profile>");
@@ -237,7 +237,7 @@ fn installed(prefix: &Path) {
     std::os::unix::fs::symlink("libmpi_abi.so.1", prefix.join("lib/libmpi_abi.so")).unwrap();
 }
 
-/// What a shell makes of the wrappers' answers builds a program, wherever they are installed.
+/// A shell builds a program from the wrappers' answers, for any prefix.
 #[test]
 fn answers_are_good_for_a_shell_whatever_the_prefix() {
     for prefix in ["a blank", "it's $odd", "a,b \"c\" `d` \\e"] {
@@ -259,7 +259,7 @@ fn answers_are_good_for_a_shell_whatever_the_prefix() {
     }
 }
 
-/// CMake's FindMPI asks the wrappers. Runs where there is a cmake.
+/// CMake's FindMPI asks the wrappers. Runs only if there is a cmake.
 #[test]
 fn cmake_finds_mpi_also_where_the_prefix_has_a_blank() {
     if Command::new("cmake").arg("--version").output().is_err() {
@@ -284,7 +284,7 @@ fn cmake_finds_mpi_also_where_the_prefix_has_a_blank() {
         assert!(said.contains("Found MPI_CXX") && said.contains("Found MPI_C:"), "{said}");
         run(Command::new("cmake").args(["--build", "build"]).current_dir(&dir));
         for program in ["build/in_c", "build/in_cxx"] {
-            // The library of this prefix, without LD_LIBRARY_PATH, which cargo sets.
+            // The program uses the library of this prefix, without LD_LIBRARY_PATH, which cargo sets.
             let said = run(Command::new(dir.join(program)).env_remove("LD_LIBRARY_PATH"));
             assert_eq!(said, "5.0\n");
             let ldd = run(Command::new("ldd").arg(dir.join(program)).env_remove("LD_LIBRARY_PATH"));

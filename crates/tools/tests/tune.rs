@@ -54,7 +54,7 @@ fn a_simulated_machine_is_tuned_written_and_drawn() {
     assert!(text.starts_with("machine kini2\n\nbarrier"), "{text}");
     let map = SelectionMap::parse(&fs::read_to_string(file).unwrap()).unwrap();
     assert_eq!(map.machine, "kini2");
-    // The barrier has one size; the sums have a size between those with different winners.
+    // The barrier has one size. The sums have a size between those with different winners.
     let sizes = |operation, ranks| {
         let row = map.lines().iter().filter(|l| l.operation == operation && l.ranks == ranks);
         row.map(|line| line.bytes).collect::<Vec<_>>()
@@ -67,7 +67,7 @@ fn a_simulated_machine_is_tuned_written_and_drawn() {
         let times: Vec<f64> = line.choices.iter().map(|c| c.us.unwrap()).collect();
         assert!(times[0] > 0.0 && times.iter().all(|&us| us >= times[0] * 0.99), "{line:?}");
     }
-    // What Kini found: on 16 nodes RGM's sums of few bytes take less than RPE's.
+    // Kini's result: on 16 nodes RGM's sums of few bytes take less time than RPE's.
     let small = map.find(CollectiveKind::Allreduce, 16, 8).unwrap();
     let us = |name: &str| {
         small.choices.iter().find(|c| c.choice.algorithm.name == name).and_then(|c| c.us)

@@ -1,4 +1,4 @@
-//! `weft`: looks at the installation and at the machine, and simulates others.
+//! `weft`: shows the installation and the machine, and simulates other machines.
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::fmt::Write as _;
@@ -58,7 +58,7 @@ enum Command {
     /// Write the manual pages of this command and of its parts.
     #[command(hide = true)]
     Manual {
-        /// The directory that they go to.
+        /// Directory of the pages.
         to: std::path::PathBuf,
     },
 }
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
         }
     };
     match io::stdout().write_all(text.as_bytes()) {
-        // `weft info | head` is no failure.
+        // A closed pipe, as in `weft info | head`, is not a failure.
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
             eprintln!("weft: standard output: {e}");
             ExitCode::FAILURE
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Pages in the form of man(1), one a command.
+/// Writes pages in the form of man(1), one a command.
 fn manual(to: &std::path::Path) -> Result<String, String> {
     let pages = clap_mangen::generate_to(Args::command(), to);
     pages.map(|()| String::new()).map_err(|e| format!("{}: {e}", to.display()))
@@ -163,7 +163,7 @@ fn describe_machine(out: &mut String, machine: &MachineInfo) {
     }
 }
 
-/// What moving bytes between ranks of this machine costs.
+/// Describes the costs of moving bytes between ranks of this machine.
 fn describe_copies(out: &mut String, lines: &str) {
     out.push_str("\ncopies between ranks of this machine: what is chosen by\n");
     for each in lines.lines() {
@@ -178,7 +178,7 @@ fn describe_copies(out: &mut String, lines: &str) {
     }
 }
 
-/// What connects nodes. On one node shared memory does, whatever is said here.
+/// Describes the rails that connect nodes. Ranks of one node always use shared memory.
 fn describe_rails(out: &mut String, lines: &str) {
     out.push_str("\nrails between nodes (within one, shared memory); where not all have adapters, libfabric (ofi)\n");
     for each in lines.lines() {
@@ -187,7 +187,7 @@ fn describe_rails(out: &mut String, lines: &str) {
     }
 }
 
-/// How files are read and written.
+/// Describes the access to files.
 fn describe_files(out: &mut String) {
     let kind = FileSystemKind::of(Path::new("."));
     out.push_str("\nparallel files\n");

@@ -1,4 +1,4 @@
-//! How a collective access of a file goes: by the sums that the library chooses with.
+//! Explanation of a collective access of a file, by the computations with which the library chooses.
 
 use crate::sim::SimFailure;
 use weft_fabric_sim::Machine;
@@ -7,7 +7,7 @@ use weft_io::adaptive_cost::{AccessMethod, AdaptiveCost, is_worth_trying};
 use weft_io::file_costs::{Aggregation, FileCosts};
 use weft_io::{AccessDirection, Sieving};
 
-/// What files are asked about besides.
+/// Further arguments about files.
 #[derive(clap::Args, Debug)]
 #[group(id = "File")]
 pub struct FileArgs {
@@ -17,10 +17,11 @@ pub struct FileArgs {
     /// Of a file: bytes from one piece to the next. Default: pieces of all ranks take turns.
     #[arg(long, value_name = "BYTES")]
     stride: Option<u64>,
-    /// Of a file: ranks that read and write for the others, as the hint cb_nodes says; one a node if nothing does.
+    /// Of a file: number of aggregators, the ranks that read and write for all ranks (hint cb_nodes; without the hint, one a
+    /// node).
     #[arg(long, value_name = "N", default_value_t = 1)]
     aggregators: u64,
-    /// Of a file: bytes of an aggregator's step, as the hint cb_buffer_size says.
+    /// Of a file: bytes of an aggregator's step (hint cb_buffer_size).
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     step: u64,
 }
@@ -50,7 +51,7 @@ fn ms(nanoseconds: f64) -> String {
     format!("{:.3} ms", nanoseconds / 1e6)
 }
 
-/// The part of each rank: pieces that take turns, or are `stride` apart.
+/// Returns the part of each rank: pieces that take turns, or are `stride` apart.
 fn hulls(ranks: u64, (pieces, piece, stride): (u64, u64, u64)) -> Vec<AccessExtent> {
     let one = |rank| {
         let first = match pieces {
@@ -67,7 +68,7 @@ fn hulls(ranks: u64, (pieces, piece, stride): (u64, u64, u64)) -> Vec<AccessExte
     (0..ranks).map(one).collect()
 }
 
-/// What an opening does about it where each rank has a processor, if the model does not have the last word.
+/// Describes what an open file learns about the method if each rank has a processor, unless the model has the last word.
 fn learns(direction: AccessDirection, independent: f64, two_phase: f64) -> Option<&'static str> {
     let first = match direction {
         AccessDirection::Read => AdaptiveCost::for_collective_reads(),
@@ -84,7 +85,7 @@ fn learns(direction: AccessDirection, independent: f64, two_phase: f64) -> Optio
     }
 }
 
-/// The answer.
+/// Returns the explanation.
 pub fn run(call: FileCall, args: &super::ExplainArgs) -> Result<String, SimFailure> {
     let request = |text: String| Err(SimFailure::Request(text));
     let Some(ranks) = args.ranks.filter(|&ranks| ranks > 0) else {

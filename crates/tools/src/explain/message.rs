@@ -1,4 +1,5 @@
-//! How a message, a put, a get or an accumulate goes: by the functions that the library chooses with, and the model of the machine.
+//! Explanation of a message, a put, a get or an accumulate, by the functions with which the library chooses and the model of the
+//! machine.
 
 use crate::machine;
 use crate::sim::SimFailure;
@@ -12,29 +13,29 @@ use weft_p2p::{ProtocolLimits, Rendezvous};
 use weft_rma::accumulate_protocol::{self, AccumulateKey, AccumulateProtocol, Sight};
 use weft_rma::{AtomicityDomain, protocol as window};
 
-/// What messages are asked about besides.
+/// Further arguments about messages.
 #[derive(clap::Args, Debug)]
 #[group(id = "Message")]
 pub struct MessageArgs {
     /// The other end of a message, whose sender or origin is rank 0.
     #[arg(long, value_name = "RANK", default_value_t = 1)]
     peer: usize,
-    /// What the two ends of a message do besides.
+    /// Other communication of the two ends of a message.
     #[arg(long, value_parser = pattern, default_value = "plain",
           long_help = "What the two ends of a message do besides: plain, synchronous, one-to-many, many-to-one, forwarded")]
     pattern: TransferPattern,
-    /// How far their caches are from each other.
+    /// Distance between the caches of the two ends.
     #[arg(long, value_enum, default_value_t = Caches::Near)]
     caches: Caches,
-    /// Microseconds of a question and its answer between nodes: through the kernel's TCP 20, else so few that they decide nothing.
+    /// Microseconds of a round trip between nodes: 20 through the kernel's TCP, else too few to decide anything.
     #[arg(long, value_name = "US", default_value_t = 0)]
     round_trip: u32,
-    /// As if no process could read another one's memory.
+    /// Assume that no process can read the memory of another.
     #[arg(long)]
     no_cma: bool,
 }
 
-/// A distance, as the setting names it.
+/// A cache distance, by its name in the setting.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 enum Caches {
     Near,
@@ -48,7 +49,7 @@ fn pattern(name: &str) -> Result<TransferPattern, String> {
     })
 }
 
-/// What goes from one rank to one other.
+/// A transfer from one rank to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageCall {
     Send,
@@ -73,19 +74,19 @@ impl MessageCall {
     }
 }
 
-/// Where the two ranks are.
+/// Placement of the two ranks.
 struct Site {
     same_node: bool,
     same_rank: bool,
     ranks_each: u32,
     distance: CacheDistance,
-    /// Processes read each other's memory, or adapters do.
+    /// True if processes, or adapters, read each other's memory.
     direct: bool,
-    /// Of a question and its answer between nodes, in nanoseconds.
+    /// Round trip between nodes, in nanoseconds.
     round_trip: u32,
 }
 
-/// The answer.
+/// Returns the explanation.
 pub fn run(kind: MessageCall, args: &super::ExplainArgs) -> Result<String, SimFailure> {
     let request = |text: String| SimFailure::Request(text);
     let (ranks, about) = (args.ranks.unwrap_or(2.max(args.message.peer + 1)), &args.message);
@@ -140,7 +141,7 @@ pub fn run(kind: MessageCall, args: &super::ExplainArgs) -> Result<String, SimFa
     Ok(text)
 }
 
-/// What copies cost there, and whence that is.
+/// Returns the costs of copies there, and their source.
 pub(super) fn model(machine: Option<&Machine>) -> Result<(CopyModel, String), SimFailure> {
     if let Some(machine) = machine {
         return Ok((machine.copies.model(), "of the machine file".to_owned()));
@@ -179,12 +180,12 @@ fn describe(site: &Site, machine: Option<&Machine>) -> String {
     format!("{name}{place}{turns}")
 }
 
-/// Whether the environment says so.
+/// Returns true if the environment variable has this value.
 fn is_set(name: &str, value: &str) -> bool {
     std::env::var(name).is_ok_and(|text| text.trim() == value)
 }
 
-/// A number of the environment, or the usual one.
+/// Returns a number of the environment, or the usual one.
 fn number(name: &str, usual: usize) -> Result<usize, SimFailure> {
     match std::env::var(name) {
         Ok(text) if !text.trim().is_empty() => text
@@ -195,7 +196,7 @@ fn number(name: &str, usual: usize) -> Result<usize, SimFailure> {
     }
 }
 
-/// A prediction.
+/// Formats a prediction.
 fn us(cost: Option<f64>) -> String {
     match cost {
         Some(ns) => format!("{:.2} us", ns / 1000.0),
@@ -269,7 +270,7 @@ fn one_sided(
 ) {
     let near = site.same_node;
     let path = window::TargetPath {
-        // As MPI_Win_allocate makes it.
+        // The window is mapped, as MPI_Win_allocate creates it.
         mapped: near,
         within: true,
         direct: site.direct,
@@ -286,7 +287,7 @@ fn one_sided(
     list(text, others.map(|p| (p.name(), p.eligible(&path).map(|()| p.cost(model, &case)))));
 }
 
-/// Of elements of 8 bytes if they can be, else of single bytes.
+/// Explains an accumulate of elements of 8 bytes if possible, else of single bytes.
 fn accumulate(text: &mut String, model: &CopyModel, site: &Site, bytes: usize) {
     let (near, size) = (site.same_node, if bytes.is_multiple_of(8) { 8 } else { 1 });
     let case = AccumulateKey {
@@ -309,7 +310,7 @@ fn accumulate(text: &mut String, model: &CopyModel, site: &Site, bytes: usize) {
     list(text, others.map(|way| (way.name(), way.eligible(&case).map(|()| cost(way)))));
 }
 
-/// The others: first those with a time, the best first, then those that are not eligible.
+/// Lists the other protocols: first those with a time, in ascending order, then those that are not eligible.
 fn list<'a>(
     text: &mut String,
     others: impl Iterator<Item = (&'a str, Result<Option<f64>, &'static str>)>,

@@ -1,7 +1,7 @@
-//! What a call should take, by the times in a map.
+//! Predicted time of a call, by the times in a map.
 //!
-//! Between lines times are interpolated, by the logarithms of ranks, bytes and time: straight lines
-//! there are powers, as costs are nearly. Beyond the last line the nearest one is taken.
+//! Between lines times are interpolated, by the logarithms of ranks, bytes and time: straight lines of logarithms are powers, and
+//! costs are nearly powers. Beyond the last line the nearest line is used.
 //!
 //! ```text
 //!   bytes |   t ──────── t        four places around the call, those at which
@@ -13,10 +13,10 @@ use weft_collective::algorithm::Algorithm;
 use weft_collective::map::SelectionCell;
 use weft_collective::{AlgorithmChoice, CollectiveKind, SelectionMap};
 
-/// What is predicted, and how.
+/// A prediction, and its method.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Prediction {
-    /// The map has this very place: microseconds.
+    /// The map has exactly this place: microseconds.
     Measured(f64),
     /// Between places of the map.
     Between(f64),
@@ -24,12 +24,12 @@ pub enum Prediction {
     Nearest(f64, (usize, usize)),
     /// By the model of copies between ranks of one machine.
     Modelled(f64),
-    /// No time for it near this place.
+    /// No time near this place.
     Unknown,
 }
 
 impl Prediction {
-    /// To sort by: what is unknown last.
+    /// Returns a key to sort by, with unknown predictions last.
     pub fn order(self) -> f64 {
         match self {
             Prediction::Measured(us)
@@ -55,7 +55,7 @@ impl Prediction {
     }
 }
 
-/// The algorithm with the parameter that the map's line knows it with, or the usual one.
+/// Returns the algorithm with the parameter that it has in the map's line, or the usual one.
 pub fn parameter(
     map: &SelectionMap,
     operation: CollectiveKind,
@@ -69,24 +69,24 @@ pub fn parameter(
     known.unwrap_or(algorithm.usual())
 }
 
-/// What the line says of `choice`: with its parameter, else with another one.
+/// Returns the line's time for `choice`: with its parameter, else with another one.
 fn time(line: &SelectionCell, choice: AlgorithmChoice) -> Option<f64> {
     let exact = line.choices.iter().find(|t| t.choice == choice);
     let like = || line.choices.iter().find(|t| std::ptr::eq(t.choice.algorithm, choice.algorithm));
     exact.or_else(like).and_then(|t| t.us)
 }
 
-/// The logarithm, with a place for 0.
+/// Returns the logarithm, with a value for 0.
 fn log(n: usize) -> f64 {
     (n as f64).max(0.5).log2()
 }
 
-/// Where `at` is between `low` and `high`, 0 to 1.
+/// Returns the position of `at` between `low` and `high`, 0 to 1.
 fn share(low: usize, at: usize, high: usize) -> f64 {
     if high == low { 0.0 } else { (log(at) - log(low)) / (log(high) - log(low)) }
 }
 
-/// One row of the map: what the bytes between two lines take.
+/// Returns the time between two lines of one row of the map.
 fn in_row(
     lines: &[&SelectionCell],
     bytes: usize,
@@ -112,12 +112,12 @@ fn in_row(
     }
 }
 
-/// Between two times, by their logarithms.
+/// Interpolates two times, by their logarithms.
 fn mix(a: f64, b: f64, share: f64) -> f64 {
     if a <= 0.0 || b <= 0.0 { a + (b - a) * share } else { a.powf(1.0 - share) * b.powf(share) }
 }
 
-/// What `choice` takes at (ranks, bytes).
+/// Predicts the time of `choice` at (ranks, bytes).
 pub fn predict(
     map: &SelectionMap,
     operation: CollectiveKind,
@@ -130,7 +130,7 @@ pub fn predict(
     let below = all.iter().rev().find(|l| l.ranks <= ranks).or(all.first()).map(|l| l.ranks);
     let above = all.iter().find(|l| l.ranks >= ranks).or(all.last()).map(|l| l.ranks);
     let (Some(below), Some(above)) = (below, above) else { return Prediction::Unknown };
-    // Without a size a row has one line, and every call is at it.
+    // If the operation has no size, its rows have one line, which every call uses.
     let bytes = if operation.measure().starts_with("nothing") { 0 } else { bytes };
     let low = in_row(&row(below), bytes, choice);
     let high = in_row(&row(above), bytes, choice);
@@ -167,7 +167,7 @@ mod tests {
         let map = SelectionMap::parse(TEXT).unwrap();
         let choice = AlgorithmChoice::parse(CollectiveKind::Allreduce, name).unwrap();
         match predict(&map, CollectiveKind::Allreduce, (ranks, bytes), choice) {
-            // What remains of rounding.
+            // Removes rounding errors.
             Prediction::Between(us) => Prediction::Between((us * 1e6).round() / 1e6),
             other => other,
         }

@@ -11,26 +11,26 @@ use weft_fabric_sim::{Machine, SimOptions, Trace, run};
 use weft_p2p::ProtocolLimits;
 use weft_patterns::{Laps, PatternError, PatternPlan, PatternRank, PatternWorld};
 
-/// What is not the pattern's nor the machine's.
+/// Parameters of a run that belong neither to the pattern nor to the machine.
 #[derive(Debug, Clone)]
 pub struct Conditions {
-    /// Parameters of the machine that are not as in its file: key, value.
+    /// Parameters of the machine that differ from its file: key, value.
     pub changes: Vec<(String, String)>,
-    /// What random numbers begin with.
+    /// Seed of random numbers.
     pub seed: u64,
-    /// Each operation takes up to so much longer.
+    /// Maximum delay of each operation.
     pub jitter: Time,
 }
 
 impl Conditions {
-    /// The changes for a title: nothing, or ` with a = 1, b = 2`.
+    /// Returns the changes for a title: nothing, or ` with a = 1, b = 2`.
     pub fn changed(&self) -> String {
         let list: Vec<_> =
             self.changes.iter().map(|(key, value)| format!("{key} = {value}")).collect();
         if list.is_empty() { String::new() } else { format!(" with {}", list.join(", ")) }
     }
 
-    /// The noise for a title: nothing, or its size and seed.
+    /// Returns the noise for a title: nothing, or its size and seed.
     pub fn noise(&self) -> String {
         match self.jitter {
             Time(0) => String::new(),
@@ -39,36 +39,35 @@ impl Conditions {
     }
 }
 
-/// Over the repetitions of one run, in the unit of the pattern.
+/// Result over the repetitions of one run, in the unit of the pattern.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunFigure {
-    /// Of all repetitions.
+    /// Mean over all repetitions.
     pub mean: f64,
-    /// Of the repetition that had the least.
+    /// Minimum over the repetitions.
     pub least: f64,
-    /// Of the repetition that had the most.
+    /// Maximum over the repetitions.
     pub most: f64,
 }
 
-/// A run: the laps of each rank, and what was recorded.
+/// A run: the laps of each rank, and the trace.
 pub struct Ran {
-    /// By rank.
+    /// Laps, by rank.
     pub laps: Vec<Laps>,
-    /// What was recorded, if that was asked for.
+    /// The trace, if requested.
     pub trace: Option<Trace>,
     /// The instant at which virtual time began.
     origin: Instant,
 }
 
 impl Ran {
-    /// An instant of a lap in virtual time, to the nanosecond.
+    /// Converts an instant of a lap to virtual time, to the nanosecond.
     pub fn time(&self, at: Instant) -> Picoseconds {
         at.saturating_duration_since(self.origin).as_nanos() as u64 * 1000
     }
 }
 
-/// Runs a plan; `on_lap` is called as each repetition begins. Errors: parameters that the machine
-/// does not allow, a deadlock.
+/// Runs a plan. Calls `on_lap` as each repetition begins. Errors: parameters that the machine does not allow, a deadlock.
 pub fn ran(
     machine: &Rc<Machine>,
     plan: &PatternPlan,
@@ -82,7 +81,7 @@ pub fn ran(
     let origin = Cell::new(None);
     let error: Rc<RefCell<Option<PatternError>>> = Rc::default();
     let outcome = run(machine, options, |sim| {
-        // No rank has run yet, so that its clock is zero.
+        // No rank has run yet, so its clock is zero.
         origin.set(Some(sim.now()));
         let rank = PatternRank::new(sim, WaitPolicy::new(true), ProtocolLimits::default(), &world);
         let (program, error) = (rank.program(), error.clone());
@@ -96,7 +95,7 @@ pub fn ran(
             }
         }
     });
-    // If a rank failed, others wait for it for ever: its error is the reason.
+    // If a rank failed, other ranks wait for it for ever: the rank's error is the reason.
     if let Some(error) = error.take() {
         return Err(failure(error));
     }
@@ -115,7 +114,7 @@ fn failure(error: PatternError) -> SimFailure {
     }
 }
 
-/// The figure of a plan, as [`ran`] runs it.
+/// Returns the figure of a plan, run as by [`ran`].
 pub fn measure(
     machine: &Rc<Machine>,
     plan: &PatternPlan,

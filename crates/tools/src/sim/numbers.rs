@@ -1,12 +1,12 @@
-//! Lists of numbers as they are written on a command line.
+//! Lists of numbers in the form of a command line.
 
 use std::str::FromStr;
 
-/// `2,4,8`, `2..16` (both ends), `2..1024x2` (each twice the one before), or some of these.
+/// A list: `2,4,8`, `2..16` (both ends), `2..1024x2` (each twice the one before), or several of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberList(pub Vec<usize>);
 
-/// More would not fit on a page.
+/// Maximum number of numbers; more would not fit on a page.
 const MOST: usize = 1000;
 
 const FORMS: &str = "numbers and ranges, as in 2,4,8 or 2..16 or 2..1024x2";

@@ -1,4 +1,4 @@
-//! Which runs make a table: every number of ranks with every algorithm, payload and fan-in.
+//! Runs that make a table: every number of ranks with every algorithm, payload and fan-in.
 
 use super::measure::{Conditions, RunFigure, measure};
 use super::{SimArgs, SimFailure};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use weft_fabric_sim::Machine;
 use weft_patterns::{PatternAlgorithm, PatternError, PatternPlan, PatternText, PayloadPresence};
 
-/// What differs between the columns of a table.
+/// Properties in which the columns of a table differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableColumn {
     pub algorithm: PatternAlgorithm,
@@ -22,25 +22,25 @@ pub struct StudyTable {
     pub about: &'static PatternText,
     pub ranks: Vec<usize>,
     pub algorithms: Vec<PatternAlgorithm>,
-    /// One, of 0, for a pattern without payload.
+    /// Payloads; a single 0 for a pattern without payload.
     pub bytes: Vec<usize>,
-    /// One, `None`, for a pattern without a fan-in.
+    /// Fan-ins; a single `None` for a pattern without a fan-in.
     pub fan_ins: Vec<Option<usize>>,
     pub repeat: usize,
     pub warm_up: usize,
     pub isolated: bool,
 }
 
-/// Up to how many bytes in all messages of a repetition payload is real.
+/// Maximum number of bytes in all messages of a repetition up to which payload is real.
 pub const REAL_MOST: usize = 16 << 20;
 
 /// Payload in bytes if none is given.
 const USUAL_BYTES: usize = 8;
 
-/// A machine with more ranks is studied up to so many, by powers of two, if none are given.
+/// Maximum number of ranks that are studied, by powers of two, if none are given.
 const USUAL_RANKS: usize = 64;
 
-/// From so many messages on, a run may be long enough for a progress bar.
+/// Minimum number of messages from which a run may be long enough for a progress bar.
 const LONG: u64 = 1_000_000;
 
 fn refuse<T>(why: impl Into<String>) -> Result<T, SimFailure> {
@@ -48,7 +48,7 @@ fn refuse<T>(why: impl Into<String>) -> Result<T, SimFailure> {
 }
 
 impl StudyTable {
-    /// Errors: a request that cannot be, with what is allowed.
+    /// Creates a study. Errors: an impossible request, with the allowed values.
     pub fn new(args: &SimArgs, machine: &Machine) -> Result<StudyTable, SimFailure> {
         let name = args.pattern.as_deref().unwrap_or_default();
         let about = weft_patterns::find(name).map_err(request)?;
@@ -68,7 +68,7 @@ impl StudyTable {
         Ok(study)
     }
 
-    /// The columns if ranks go down.
+    /// Returns the columns of a table with ranks down.
     pub fn series(&self) -> Vec<TableColumn> {
         let mut series = Vec::new();
         for &algorithm in &self.algorithms {
@@ -99,14 +99,14 @@ impl StudyTable {
         plan
     }
 
-    /// All runs: for each number of ranks each series.
+    /// Returns all runs: for each number of ranks each series.
     pub fn plans(&self) -> Vec<PatternPlan> {
         let series = self.series();
         let row = |&ranks| series.iter().map(move |series| self.plan(ranks, series));
         self.ranks.iter().flat_map(row).collect()
     }
 
-    /// The figures of all plans, in their order.
+    /// Returns the figures of all plans, in their order.
     pub fn run(
         &self,
         machine: &Rc<Machine>,
@@ -125,13 +125,13 @@ impl StudyTable {
     }
 }
 
-/// How much a plan is to simulate: messages, about.
+/// Returns the approximate work of simulating a plan, in messages.
 fn work(plan: &PatternPlan) -> u64 {
     let laps = plan.warm_up.saturating_add(plan.repeat) as u64;
     ((plan.about.messages)(plan.ranks) as u64).saturating_mul(laps.saturating_add(1))
 }
 
-/// On the terminal, if there is one and the run is long.
+/// Returns a progress bar, which is visible on a terminal if the run is long.
 fn progress(work: u64) -> ProgressBar {
     if work < LONG {
         return ProgressBar::hidden();

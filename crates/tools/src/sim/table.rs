@@ -7,8 +7,8 @@ use std::io::Write as _;
 use weft_fabric_sim::Machine;
 use weft_patterns::{LapReduction, PayloadPresence};
 
-/// The table with a title, its unit in the head: ranks down and series across; bytes down if there
-/// is one number of ranks and several payloads.
+/// Formats the table with a title and its unit in the head: ranks down and series across; bytes down if there is one number of
+/// ranks and several payloads.
 pub fn print(
     study: &StudyTable,
     figures: &[RunFigure],
@@ -20,7 +20,7 @@ pub fn print(
     let (first, rows): (&str, Vec<usize>) =
         if by_bytes { ("bytes", study.bytes.clone()) } else { ("ranks", study.ranks.clone()) };
     let one_payload = study.bytes.len() == 1;
-    // The columns, each a series that stands for those of all rows.
+    // Each column is a series that stands for the series of all rows.
     let columns: Vec<&TableColumn> =
         series.iter().filter(|s| !by_bytes || s.bytes == study.bytes[0]).collect();
     let cell = |row: usize, column: &TableColumn| {
@@ -44,7 +44,7 @@ pub fn print(
     format!("{}\n{}", title(study, machine, conditions), aligned(&grid))
 }
 
-/// What tells a column from the others.
+/// Returns the properties that distinguish a column from the other columns.
 fn label(study: &StudyTable, series: &TableColumn, no_bytes: bool) -> String {
     let mut parts = Vec::new();
     let several_fan_ins = study.fan_ins.len() > 1;
@@ -91,7 +91,7 @@ fn title(study: &StudyTable, machine: &Machine, conditions: &Conditions) -> Stri
     text
 }
 
-/// Three digits after the point for times, one for rates.
+/// Formats times with three digits after the point, rates with one.
 fn number(figure: f64, measured: LapReduction) -> String {
     match measured {
         LapReduction::Rate { .. } => format!("{figure:.1}"),
@@ -99,7 +99,7 @@ fn number(figure: f64, measured: LapReduction) -> String {
     }
 }
 
-/// Columns to the right, two blanks apart.
+/// Aligns columns to the right, two blanks apart.
 fn aligned(grid: &[Vec<String>]) -> String {
     let width = |column: usize| grid.iter().map(|line| line[column].len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..grid[0].len()).map(width).collect();
@@ -113,7 +113,7 @@ fn aligned(grid: &[Vec<String>]) -> String {
     text
 }
 
-/// One line a run, all that is known of it.
+/// Writes one line for each run, with all its values.
 pub fn write_csv(
     study: &StudyTable,
     figures: &[RunFigure],

@@ -1,4 +1,4 @@
-//! One repetition as a picture: a context a rank, what it is busy with, and what travels.
+//! One repetition as a picture: a lane for each rank, its activities, and the messages.
 //!
 //! ```text
 //!   title, parameters, legend
@@ -6,7 +6,7 @@
 //!   rank 1 |   ╲___ message ___╱
 //!          +----+----+----+----+  us since the repetition began
 //! ```
-//! What began before the repetition, or ends after it, is cut at its edges.
+//! Activities and messages that begin before the repetition, or end after it, are cut at its edges.
 
 use super::measure::{Conditions, ran};
 use super::study::StudyTable;
@@ -23,24 +23,24 @@ use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Activity, Arrow, BusySpan, Machine, Trace, Travel};
 use weft_patterns::{PatternPlan, PayloadPresence};
 
-/// More contexts, or more arrows, are no picture.
+/// Maximum number of lanes, and of arrows, of a legible picture.
 const MOST_RANKS: usize = 256;
 const MOST_ARROWS: usize = 20_000;
 
-/// So many arrows are drawn at full strength.
+/// Maximum number of arrows that are drawn at full strength.
 const ARROWS_FULL: f64 = 300.0;
 
-/// Of the whole, in pixels, and of what lies around the contexts.
+/// Width of the picture, and margins around the lanes, in pixels.
 const WIDTH: f64 = 1280.0;
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = 22.0;
 const TOP: f64 = 84.0;
 const BOTTOM: f64 = 54.0;
-/// All contexts together, and the least and most of one.
+/// Height of all lanes together, and minimum and maximum height of one, in pixels.
 const PERSISTENT: f64 = 900.0;
 const LANE: (f64, f64) = (6.0, 36.0);
 
-/// Colours of Okabe and Ito, distinct also to the colour-blind.
+/// Returns the name and the colour of an activity: colours of Okabe and Ito, which the colour-blind can distinguish, too.
 fn busy(activity: Activity) -> (&'static str, &'static str) {
     match activity {
         Activity::Post => ("post", "#e69f00"),
@@ -62,7 +62,8 @@ fn travels(what: Travel) -> (&'static str, &'static str) {
     }
 }
 
-/// The run to draw: the last of the study, with one repetition that all ranks begin at once. Errors: there is no room for it.
+/// Returns the run to draw: the last of the study, with one repetition that all ranks begin at once. Errors: the picture has no
+/// room for it.
 pub fn check(study: &StudyTable) -> Result<PatternPlan, SimFailure> {
     let plan = study.plans().pop().expect("a study has a run");
     let plan = PatternPlan { repeat: 1, isolated: true, ..plan };
@@ -103,7 +104,7 @@ pub fn draw(
     written.map_err(|e| unwritten(path, &e))
 }
 
-/// What is drawn: `trace` between two times.
+/// Content of the picture: `trace` between two times.
 struct Scene<'a> {
     plan: &'a PatternPlan,
     machine: &'a Machine,
@@ -122,19 +123,19 @@ impl Scene<'_> {
         self.persistent_context() * self.plan.ranks as f64
     }
 
-    /// Where a time is, in pixels; before the beginning it is left of the contexts.
+    /// Returns the coordinate of a time, in pixels. A time before the beginning is left of the lanes.
     fn x(&self, at: Picoseconds) -> f64 {
         let width = WIDTH - LEFT - RIGHT;
         let since = at as f64 - self.from as f64;
         LEFT + width * since / (self.to - self.from) as f64
     }
 
-    /// The middle of a rank's context.
+    /// Returns the middle of a rank's lane.
     fn y(&self, rank: u32) -> f64 {
         TOP + self.persistent_context() * (f64::from(rank) + 0.5)
     }
 
-    /// Microseconds since the beginning.
+    /// Returns the microseconds since the beginning.
     fn us(&self, at: Picoseconds) -> f64 {
         (at as f64 - self.from as f64) / MICROSECOND as f64
     }
@@ -152,7 +153,7 @@ impl Scene<'_> {
         for span in self.spans() {
             drawn.append(self.span(span));
         }
-        // Many are thin, so that what lies behind them is seen.
+        // If there are many arrows, they are thin, so that the lanes behind them are visible.
         let thin = (ARROWS_FULL / self.arrows().count().max(1) as f64).sqrt().min(1.0);
         let mut arrows = Group::new()
             .set("stroke-width", pixels(thin.max(0.4)))
@@ -196,7 +197,7 @@ impl Scene<'_> {
         format!("{}, {}, on {machine}, {ranks} ranks", about.name, algorithm.name)
     }
 
-    /// Title, parameters, legend.
+    /// Draws title, parameters and legend.
     fn heading(&self) -> Group {
         let begun = if self.plan.is_isolated() { ", begun by all ranks at once" } else { "" };
         let mut text = format!("one repetition{begun}, {:.3} us", self.us(self.to));
@@ -237,7 +238,7 @@ impl Scene<'_> {
         heading
     }
 
-    /// Ticks with their times, and lines through all contexts.
+    /// Draws ticks with their times, and lines through all lanes.
     fn axis(&self) -> Group {
         let bottom = TOP + self.height();
         let step = tick(self.to - self.from);
@@ -256,7 +257,7 @@ impl Scene<'_> {
         axis.add(edge).add(name.set("text-anchor", "middle"))
     }
 
-    /// The names of the contexts, as many as are legible.
+    /// Draws the names of the lanes, as many as are legible.
     fn names(&self) -> Group {
         let every = (13.0 / self.persistent_context()).ceil() as usize;
         let mut names = Group::new().set("text-anchor", "end");
@@ -276,7 +277,7 @@ impl Scene<'_> {
 
     fn span(&self, span: &BusySpan) -> Element {
         let (name, colour) = busy(span.activity);
-        // Waits are background; what is short is seen all the same.
+        // Waits are background. A short activity has a minimum width.
         let share = if span.activity == Activity::Wait { 0.35 } else { 0.7 };
         let height = self.persistent_context() * share;
         let (x, end) = (self.x(span.start), self.x(span.end));
@@ -300,14 +301,14 @@ impl Scene<'_> {
             arrived - sent
         );
         let seen = line(from, to).set("stroke", colour).set("marker-end", format!("url(#{name})"));
-        // Wide enough to be pointed at.
+        // An invisible line, wide enough to be pointed at.
         let aim = line(from, to).set("stroke", "white").set("stroke-opacity", 0);
         let aim = aim.set("stroke-width", 7);
         Group::new().add(Title::new(text)).add(aim).add(seen).into()
     }
 }
 
-/// The head of an arrow.
+/// Returns the head of an arrow.
 fn head(what: Travel) -> Marker {
     let (name, colour) = travels(what);
     Marker::new()
@@ -322,7 +323,7 @@ fn head(what: Travel) -> Marker {
         .add(Shape::new().set("d", "M0,1 L8,4 L0,7 z").set("fill", colour))
 }
 
-/// A round step that divides a span into 5 to 12 parts or so.
+/// Returns a round step that divides a span into about 5 to 12 parts.
 fn tick(span: Picoseconds) -> Picoseconds {
     let mut unit = 1;
     loop {
@@ -335,7 +336,7 @@ fn tick(span: Picoseconds) -> Picoseconds {
     }
 }
 
-/// Hundredths of a pixel are enough.
+/// Rounds to hundredths of a pixel.
 fn pixels(x: f64) -> f64 {
     (x * 100.0).round() / 100.0
 }

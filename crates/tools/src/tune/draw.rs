@@ -1,17 +1,17 @@
-//! One operation's map as SVG, as figures 7, 9 and 11 of Hoefler et al. 2007: processes across, bytes
-//! up, one colour for each algorithm. Its parameter stands in the cell.
+//! The map of one operation as SVG, like figures 7, 9 and 11 of Hoefler et al. 2007: processes across, bytes up, one colour for
+//! each algorithm. The algorithm's parameter stands in the cell.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use weft_collective::map::SelectionCell;
 use weft_collective::{CollectiveKind, SelectionMap};
 
-/// Of the cells and of the legend beside them, in pixels.
+/// Sizes of a cell, of the legend and of the margins, in pixels.
 const CELL: (u32, u32) = (54, 30);
 const LEGEND: u32 = 230;
 const AROUND: (u32, u32) = (110, 110);
 
-/// Distinct also to the colour-blind: Okabe and Ito's, then the same lighter.
+/// Colours that the colour-blind can distinguish, too: those of Okabe and Ito, then lighter versions.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
@@ -31,7 +31,7 @@ fn colour(at: usize) -> RGBAColor {
     COLOURS[at % COLOURS.len()].mix(fade)
 }
 
-/// The picture; `None`: the map says nothing of this operation.
+/// Draws the picture; `None`: the map has no line for this operation.
 pub fn svg(map: &SelectionMap, operation: CollectiveKind) -> Result<Option<String>, String> {
     let lines: Vec<&SelectionCell> =
         map.lines().iter().filter(|l| l.operation == operation).collect();
@@ -51,7 +51,7 @@ fn size(bytes: usize) -> String {
     }
 }
 
-/// The algorithms and at how many places each is the best, in that order.
+/// Returns the algorithms with the number of places at which each is the best, most places first.
 fn shares<'m>(lines: &[&'m SelectionCell]) -> Vec<(&'m str, usize)> {
     let mut names: Vec<(&str, usize)> = Vec::new();
     for line in lines {
@@ -65,7 +65,7 @@ fn shares<'m>(lines: &[&'m SelectionCell]) -> Vec<(&'m str, usize)> {
     names
 }
 
-/// What stands at an axis beside a row or a column of cells.
+/// Returns the label of a row or a column of cells.
 fn name_of(all: &[usize], at: &SegmentValue<u32>, show: fn(usize) -> String) -> String {
     match at {
         SegmentValue::CenterOf(i) | SegmentValue::Exact(i) => {

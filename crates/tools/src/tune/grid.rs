@@ -1,24 +1,24 @@
-//! What is measured: at which numbers of ranks and bytes, and which algorithms with which parameters.
+//! Grid of measurements: numbers of ranks and bytes, and algorithms with their parameters.
 
 use weft_collective::algorithm::{Algorithm, AlgorithmChoice, Only};
 use weft_collective::selection_key::{RankPlacement, SelectionKey};
 use weft_collective::{CollectiveKind, catalog};
 
-/// Bytes of one rank's block where no rank knows all lengths, so that the map has one line.
+/// Bytes of one rank's block for operations in which no rank knows all lengths, so that the map has one line.
 pub const UNKNOWN: usize = 4096;
 
-/// Powers of four, in bytes.
+/// Usual sizes: powers of four, in bytes.
 pub const BYTES: &[usize] =
     &[8, 32, 128, 512, 2 << 10, 8 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20];
 
-/// All numbers of ranks that differ in rounds, and what lies between.
+/// Usual numbers of ranks: all that differ in rounds, and some between.
 pub const RANKS: &[usize] = &[2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64];
 
-/// Up to how many bytes all blocks of one operation may have together: beyond it, what is best for
-/// large blocks no longer changes, and simulating it takes long.
+/// Maximum bytes of all blocks of one operation together. Beyond it, the best algorithm for large blocks no longer changes, and
+/// simulation takes long.
 const MOST: usize = 32 << 20;
 
-/// The lines of an operation's map on `ranks` ranks: those of `bytes` that make sense for it.
+/// Returns the sizes of an operation's lines on `ranks` ranks: the members of `bytes` that make sense for it.
 pub fn sizes(operation: CollectiveKind, ranks: usize, bytes: &[usize]) -> Vec<usize> {
     use CollectiveKind::*;
     match operation {
@@ -31,7 +31,7 @@ pub fn sizes(operation: CollectiveKind, ranks: usize, bytes: &[usize]) -> Vec<us
     }
 }
 
-/// The operations, those that others are made of before these.
+/// Sorts the operations, so that each comes after the operations from which it is made.
 pub fn in_order(operations: &[CollectiveKind]) -> Vec<CollectiveKind> {
     let mut order = operations.to_vec();
     // A gather may be an allgather.
@@ -39,7 +39,7 @@ pub fn in_order(operations: &[CollectiveKind]) -> Vec<CollectiveKind> {
     order
 }
 
-/// One call as the map means it: the operator commutes, blocks are equal.
+/// Returns one call as the map means it: the operator commutes, blocks are equal.
 pub fn case(
     operation: CollectiveKind,
     ranks: usize,
@@ -54,20 +54,20 @@ pub fn case(
     SelectionKey { ranks, bytes, element, commutes: true, equal: true, site }
 }
 
-/// The values of an algorithm's parameter that are tried.
+/// Returns the values of an algorithm's parameter that are tried.
 fn values(algorithm: &Algorithm, case: &SelectionKey) -> Vec<usize> {
     let Some(parameter) = algorithm.parameter else { return vec![0] };
     let tried: Vec<usize> = match (parameter.what, parameter.only) {
-        // More children than other ranks are as many as there are.
+        // More children than other ranks act as many as there are ranks.
         (_, Only::OneLessThanPowers) => {
             [1, 3, 7, 15, 31].into_iter().filter(|&n| n == 1 || n < 2 * case.ranks - 1).collect()
         }
-        // The first that is not less than the ranks is one step.
+        // The first radix that is not less than the number of ranks makes one step.
         ("radix", _) => [2, 4, 8, 16].into_iter().filter(|&k| k < 2 * case.ranks).collect(),
         ("number of messages at once", _) => {
             [4, 16, 64].into_iter().filter(|&n| n == 4 || n < case.ranks).collect()
         }
-        // Pieces that are larger than the whole are the whole.
+        // A piece that is larger than the message acts as the whole message.
         (what, _) if what.contains("bytes") => {
             let all = [8 << 10, 32 << 10, 64 << 10, 256 << 10];
             let fits = |&n: &usize| n < case.bytes || n == 8 << 10;
@@ -78,7 +78,7 @@ fn values(algorithm: &Algorithm, case: &SelectionKey) -> Vec<usize> {
     tried.into_iter().filter(|n| (parameter.least..=parameter.most).contains(n)).collect()
 }
 
-/// All that may serve `case`, each with each value of its parameter.
+/// Returns all algorithms that may serve `case`, each with each value of its parameter.
 pub fn choices(operation: CollectiveKind, case: &SelectionKey) -> Vec<AlgorithmChoice> {
     let eligible =
         catalog::ALGORITHMS.iter().filter(|a| a.operation == operation && a.eligible(case).is_ok());

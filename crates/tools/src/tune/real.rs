@@ -1,12 +1,12 @@
-//! This machine: an MPI program of our own, started by our `mpiexec`, for each place of the grid.
+//! Measurements on this machine: an MPI program, started by this installation's `mpiexec`, for each place of the grid.
 //!
 //! ```text
 //!   Here                     the command: mpiexec -n RANKS weft tune-rank ... and its figures
 //!   Program                  one rank: the library loaded, its functions called by name
 //! ```
-//! Each algorithm has a communicator, with the info hint that asks for it. They run in turn, several
-//! times: a batch of operations back to back, the root moving on by one rank each time, by the last
-//! rank's clock. The figure is the median over the batches, of which a stranger's work spoils few.
+//! Each algorithm has a communicator, with the info hint that asks for it. The algorithms run in turn, several times. A turn is a
+//! batch of operations back to back, in which the root moves by one rank for each operation; its time is that of the last rank.
+//! The figure is the median over the batches, of which other work on the machine disturbs only a few.
 
 use super::sweep::{MapCell, Measure};
 use super::workload::ELEMENT;
@@ -20,11 +20,11 @@ use weft_collective::selection_key::Near;
 use weft_collective::{AlgorithmChoice, CollectiveKind, RankPlacement};
 use weft_fabric::CacheDistance;
 
-/// Batches of each algorithm.
+/// Number of batches of each algorithm.
 const BATCHES: usize = 5;
 
-/// Where ranks of one machine are; of multicast only whether there is any matters. They are taken to reach each other's memory,
-/// to be near, and to have all processors that this process may use.
+/// Returns the placement of ranks on one machine. Of multicast, only its presence matters. The ranks are assumed to reach each
+/// other's memory, to be near, and to have all processors that this process may use.
 pub fn site(ranks: usize) -> RankPlacement {
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
     let each = ranks.div_ceil(processors).max(1) as u32;
@@ -40,7 +40,7 @@ pub fn site(ranks: usize) -> RankPlacement {
     }
 }
 
-/// Measures by starting jobs.
+/// Measurement by starting jobs.
 pub struct Here {
     mpiexec: PathBuf,
     weft: PathBuf,
@@ -49,7 +49,7 @@ pub struct Here {
 }
 
 impl Here {
-    /// `time`: milliseconds for each algorithm at each place.
+    /// Creates the measurement. `time`: milliseconds for each algorithm at each place.
     pub fn new(time: u64) -> Result<Here, String> {
         let weft = std::env::current_exe().map_err(|e| format!("where this program lies: {e}"))?;
         let mpiexec = weft.with_file_name("mpiexec");
@@ -85,7 +85,7 @@ impl Measure for Here {
     ) -> Result<Vec<Result<f64, String>>, String> {
         let names: Vec<String> = choices.iter().map(written).collect();
         let mut command = Command::new(&self.mpiexec);
-        // Nothing but the hints chooses: what is not eligible would run as something else.
+        // Only the hints choose. With settings or a map, a different algorithm might run if one is not eligible.
         for operation in CollectiveKind::ALL {
             command.env_remove(format!("WEFT_{}", operation.name().to_ascii_uppercase()));
         }
@@ -101,7 +101,7 @@ impl Measure for Here {
         if output.status.success() && times.len() == choices.len() {
             return Ok(times.into_iter().map(Ok).collect());
         }
-        // One of several spoils all: each alone tells which.
+        // If one of several choices fails, all fail: run each one separately to find it.
         if choices.len() > 1 {
             let alone =
                 |&choice: &AlgorithmChoice| match self.measure(place, &[choice], &|| {})?.pop() {
@@ -117,7 +117,7 @@ impl Measure for Here {
     }
 }
 
-/// As a hint: always with the parameter.
+/// Returns the choice as a hint, always with the parameter.
 fn written(choice: &AlgorithmChoice) -> String {
     match choice.algorithm.parameter {
         Some(_) => format!("{}:{}", choice.algorithm.name, choice.parameter),
@@ -125,7 +125,7 @@ fn written(choice: &AlgorithmChoice) -> String {
     }
 }
 
-/// `weft tune-rank`: what `weft tune` starts as an MPI program.
+/// Arguments of `weft tune-rank`, which `weft tune` starts as an MPI program.
 #[derive(Parser, Debug)]
 pub struct TuneRank {
     library: PathBuf,
@@ -155,17 +155,17 @@ struct Program {
 }
 
 impl Program {
-    /// Calls an MPI function. Errors: its name and code.
+    /// Calls an MPI function. Errors: the function's name and code.
     fn call(&self, name: &str, a: &[usize]) -> Result<(), String> {
         let address = self.library.address(name)?;
-        // SAFETY: the callers below give as many parameters as the function has by the standard, all of
-        // class INTEGER, and pointers to memory that outlives the call and is as large as the function
-        // may touch.
+        // SAFETY: `address` is that of the MPI function `name`. Every caller gives as many parameters as the standard lists for
+        // `name`, all of class INTEGER, and pointers to memory that outlives the call and has room for all that the function
+        // reads and writes.
         let code = unsafe { weft_client::call(address, a) } as i32;
         if code == 0 { Ok(()) } else { Err(format!("{name} returned {code}")) }
     }
 
-    /// A call whose last parameter is a handle, or an `int`, that it writes.
+    /// Calls a function whose last parameter is a handle, or an `int`, that it writes. Returns that value.
     fn made(&self, name: &str, a: &[usize]) -> Result<usize, String> {
         let mut made = 0usize;
         let mut all = a.to_vec();
@@ -178,7 +178,7 @@ impl Program {
         self.call(name, &[&raw mut handle as usize])
     }
 
-    /// A communicator of all ranks that uses `choice` for `operation`.
+    /// Returns a communicator of all ranks that uses `choice` for `operation`.
     fn comm(&self, operation: CollectiveKind, choice: &str) -> Result<usize, String> {
         let info = self.made("MPI_Info_create", &[])?;
         let (key, value) = (format!("weft_{operation}\0"), format!("{choice}\0"));
@@ -192,7 +192,7 @@ impl Program {
         self.call("MPI_Barrier", &[WORLD])
     }
 
-    /// The largest of all ranks' numbers.
+    /// Returns the largest of all ranks' numbers.
     fn largest(&self, mine: f64) -> Result<f64, String> {
         let mut all = 0f64;
         let (from, to) = (&raw const mine as usize, &raw mut all as usize);
@@ -201,7 +201,7 @@ impl Program {
     }
 }
 
-/// An operation with its arguments, to be called again and again.
+/// A repeated operation with its arguments.
 struct Work<'p> {
     program: &'p Program,
     operation: CollectiveKind,
@@ -289,13 +289,13 @@ impl<'p> Work<'p> {
             ReduceScatter => set(&[from, to, counts, INT, SUM, comm]),
             Allreduce | Scan | Exscan => set(&[from, to, numbers, INT, SUM, comm]),
         };
-        // SAFETY: the parameters are those of the function at `address`; the buffers have room for all
-        // blocks, and counts and displacements stay within them.
+        // SAFETY: `a` has the parameters of the function at `address`, in the order of the standard. The buffers have room for
+        // all blocks, and counts and displacements stay within the buffers.
         let code = unsafe { weft_client::call(self.address, &a[..count]) } as i32;
         if code == 0 { Ok(()) } else { Err(format!("MPI_{} returned {code}", self.operation)) }
     }
 
-    /// Microseconds of one of `count` operations, by the slowest rank.
+    /// Returns the microseconds of one of `count` operations, by the slowest rank.
     fn batch(&mut self, comm: usize, count: usize) -> Result<f64, String> {
         self.program.barrier()?;
         let start = Instant::now();
@@ -307,7 +307,7 @@ impl<'p> Work<'p> {
     }
 }
 
-/// Runs a rank; rank 0 prints the microseconds of each choice, a line each.
+/// Runs a rank. Rank 0 prints the microseconds of each choice, a line each.
 pub fn rank(args: &TuneRank) -> Result<(), String> {
     let name = args.library.to_str().unwrap_or(SONAME);
     let mut program = Program { library: ClientLibrary::load(name)?, me: 0, size: 0 };
@@ -320,7 +320,7 @@ pub fn rank(args: &TuneRank) -> Result<(), String> {
     let comms: Vec<usize> = comms.collect::<Result<_, _>>()?;
     let mut counts = Vec::new();
     for &comm in &comms {
-        // What is made in the first calls does not count; a second batch tells how many fit the time.
+        // The first batch, with its setup, does not count. The second batch shows how many operations fit the time.
         work.batch(comm, 2)?;
         let us = work.batch(comm, 4)?.max(0.05);
         let time = Duration::from_millis(args.time).as_secs_f64() * 1e6 / BATCHES as f64;

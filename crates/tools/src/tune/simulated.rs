@@ -1,4 +1,4 @@
-//! A machine file in virtual time.
+//! Measurement on a machine file in virtual time.
 
 use super::sweep::{MapCell, Measure};
 use super::workload;
@@ -8,7 +8,7 @@ use weft_fabric_sim::Machine;
 
 pub struct SimulatedTuning {
     pub machine: Rc<Machine>,
-    /// By what algorithms that are made of others choose them.
+    /// Map found so far, by which algorithms that are made of other operations choose their algorithms.
     pub found: Rc<SelectionMap>,
 }
 

@@ -1,7 +1,7 @@
-//! Runs everything that the grid has, and makes the map.
+//! Measurement of the whole grid, which makes the map.
 //!
-//! An algorithm that took more than [`HOPELESS`] times the best at this size on both numbers of ranks
-//! before is not run on the next one: relations change slowly with the number of ranks.
+//! If an algorithm took more than [`HOPELESS`] times the best at this size on both of the two preceding numbers of ranks, it is
+//! not run on the next one: ratios change slowly with the number of ranks.
 //!
 //! ```text
 //!   bytes   8    32   [64]   128   512        where neighbours have different winners, the size
@@ -16,35 +16,35 @@ use std::time::Duration;
 use weft_collective::map::{SelectionCell, Timed};
 use weft_collective::{AlgorithmChoice, CollectiveKind, RankPlacement, SelectionMap};
 
-/// See above.
+/// Factor over the best beyond which an algorithm is skipped: see the module's text.
 const HOPELESS: f64 = 2.5;
 
-/// So many algorithms beside the best stand in a line.
+/// Maximum number of algorithms in a line besides the best.
 const OTHERS: usize = 5;
 
-/// What is to be measured.
+/// Operations, ranks and sizes to measure.
 pub struct MeasurementGrid {
     pub operations: Vec<CollectiveKind>,
     pub ranks: Vec<usize>,
     pub bytes: Vec<usize>,
 }
 
-/// How a place is measured.
+/// Method of measuring a place.
 pub trait Measure {
-    /// Where `ranks` ranks are.
+    /// Returns the placement of `ranks` ranks.
     fn site(&mut self, ranks: usize) -> Result<RankPlacement, String>;
 
-    /// A difference of less than this, relative, decides nothing: then the algorithm of the
-    /// neighbouring cell stays, so that maps are not torn by noise.
+    /// Returns the relative difference below which times count as equal. Then the algorithm of the neighbouring cell stays, so
+    /// that noise does not tear maps.
     fn noise(&self) -> f64;
 
-    /// Times are the same each time, so that small differences mean something.
+    /// Returns true if times repeat exactly, so that small differences are meaningful.
     fn is_exact(&self) -> bool;
 
-    /// What was found so far, for algorithms that are made of others.
+    /// Receives the map found so far, for algorithms that are made of other operations.
     fn learn(&mut self, _map: SelectionMap) {}
 
-    /// Microseconds of each of `choices`, in their order; an error for one that failed.
+    /// Returns the microseconds of each of `choices`, in their order, or an error for a choice that failed.
     fn measure(
         &mut self,
         place: MapCell,
@@ -61,16 +61,16 @@ pub struct MapCell {
     pub bytes: usize,
 }
 
-/// A map, and what could not be measured.
+/// A map, and the measurements that failed.
 pub struct Swept {
     pub map: SelectionMap,
     pub failures: Vec<String>,
 }
 
-/// One number of ranks: everything that was measured, the best first at each size.
+/// All measurements of one number of ranks, the best first at each size.
 type Row = BTreeMap<usize, Vec<Timed>>;
 
-/// Measures the whole grid. Errors: what makes all measurements impossible.
+/// Measures the whole grid. Errors: a cause that makes all measurements impossible.
 pub fn sweep(
     machine: &str,
     grid: &MeasurementGrid,
@@ -83,7 +83,7 @@ pub fn sweep(
     let bar = progress(total(grid, &sites));
     let (mut lines, mut failures) = (Vec::new(), Vec::new());
     for operation in grid::in_order(&grid.operations) {
-        // How much worse than the best, by size and choice, on the two numbers of ranks before.
+        // Ratio to the best, by size and choice, on the two preceding numbers of ranks.
         let mut worse: HashMap<(usize, String), [f64; 2]> = HashMap::new();
         let mut kept: Option<Row> = None;
         for (&ranks, &site) in &sites {
@@ -101,7 +101,7 @@ pub fn sweep(
                 };
                 let run: Vec<AlgorithmChoice> =
                     all.iter().copied().filter(|c| !hopeless(c)).collect();
-                // The sizes between were not counted before.
+                // Intermediate sizes are not part of the total.
                 let counted = done < planned;
                 bar.inc(if counted { (all.len() - run.len()) as u64 } else { 0 });
                 let times = measure.measure(place, &run, &|| bar.inc(u64::from(counted)))?;
@@ -152,18 +152,18 @@ fn us(timed: &Timed) -> f64 {
     timed.us.unwrap_or(f64::INFINITY)
 }
 
-/// Sizes half way (in powers) between neighbours at least four times apart with different winners.
+/// Returns sizes half way (in powers) between neighbours at least four times apart with different winners.
 fn between(row: &Row) -> Vec<usize> {
     let pairs = row.iter().zip(row.iter().skip(1));
     let torn = pairs.filter(|((a, x), (b, y))| **b >= 4 * **a && x[0].choice != y[0].choice);
     torn.map(|((&a, _), _)| 2 * a).collect()
 }
 
-/// A difference of less than this, relative, is not worth lines of their own.
+/// Minimum relative difference for which a number of ranks gets its own lines.
 const EQUAL: f64 = 0.01;
 
-/// Whether the lines of `kept`, of fewer ranks, serve `row` as well: the winner, and who steps in where
-/// the winner is not eligible.
+/// Returns true if the lines of `kept`, of fewer ranks, serve `row` as well: the winner, and the replacement if the winner is not
+/// eligible.
 fn serves(kept: &Row, row: &Row) -> bool {
     row.iter().all(|(bytes, timed)| {
         let Some((_, line)) = kept.range(..=bytes).next_back().or(kept.iter().next()) else {
@@ -182,7 +182,7 @@ fn serves(kept: &Row, row: &Row) -> bool {
     })
 }
 
-/// What is as good as the best and serves the size before comes first.
+/// Moves the choice of the preceding size to the front if it is as good as the best.
 fn keep_neighbour(timed: &mut [Timed], before: Option<AlgorithmChoice>, noise: f64) {
     let Some(kept) = before else { return };
     let best = timed[0].us.unwrap_or(0.0);
@@ -192,7 +192,7 @@ fn keep_neighbour(timed: &mut [Timed], before: Option<AlgorithmChoice>, noise: f
     }
 }
 
-/// The best ones, each algorithm with its best parameter, and the best of those that serve any call.
+/// Returns the best choices, each algorithm with its best parameter, and the best of the algorithms that serve any call.
 fn shortened(timed: &[Timed]) -> Vec<Timed> {
     let mut kept: Vec<Timed> = Vec::new();
     for &t in timed {
@@ -220,7 +220,7 @@ fn total(grid: &MeasurementGrid, sites: &BTreeMap<usize, RankPlacement>) -> u64 
     sum as u64
 }
 
-/// On standard error, if that is a terminal.
+/// Returns a progress bar, on standard error if that is a terminal.
 fn progress(total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total);
     let style = "{msg:40} {bar:24} {percent:>3} %  {eta_precise} left";

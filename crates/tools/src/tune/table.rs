@@ -3,10 +3,10 @@
 use weft_collective::map::SelectionCell;
 use weft_collective::{CollectiveKind, SelectionMap};
 
-/// More columns would not fit on a page: then only powers of two are printed.
+/// Maximum number of columns that fit on a page. If there are more, only powers of two are printed.
 const COLUMNS: usize = 9;
 
-/// The tables of the operations that are `asked` for.
+/// Returns the tables of the operations for which `asked` returns true.
 pub fn print(map: &SelectionMap, asked: impl Fn(&CollectiveKind) -> bool) -> String {
     let mut text = format!("machine {}\n", map.machine);
     for operation in CollectiveKind::ALL.into_iter().filter(asked) {

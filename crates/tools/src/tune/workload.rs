@@ -3,7 +3,7 @@
 //! ```text
 //!   warm up, warm up, measured:   |begin ── the operation ── last end|  barrier, slack  |begin ...
 //! ```
-//! The figure is what passes from the common beginning to the last rank's end. Payload is phantom.
+//! The figure is the time from the common beginning to the last rank's end. Payload is phantom.
 
 use super::grid::UNKNOWN;
 use std::cell::Cell;
@@ -18,17 +18,16 @@ use weft_fabric_sim::{Machine, Sim, SimOptions, run};
 use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine, Error, Group, Lengths};
 
-/// Repetitions before the one that counts: those that make slots, groups and registrations, one for
-/// each parity.
+/// Number of repetitions before the measured one: they create slots, groups and registrations, one repetition for each parity.
 const WARM_UP: usize = 2;
 
-/// From the last end of one repetition to the next beginning: longer than any barrier.
+/// Time from the last end of one repetition to the next beginning: longer than any barrier.
 const SLACK: Picoseconds = 5000 * MICROSECOND;
 
-/// Bytes of an element of a reduction (MPI_INT).
+/// Number of bytes of an element of a reduction (MPI_INT).
 pub const ELEMENT: usize = 4;
 
-/// A commutative operator on nothing: payload is phantom.
+/// A commutative operator that computes nothing, because payload is phantom.
 struct Sum;
 
 impl ElementReduction for Sum {
@@ -39,7 +38,7 @@ impl ElementReduction for Sum {
     }
 }
 
-/// One call of `operation` with rank 0 as the root; `bytes` as [`CollectiveKind::measure`] says.
+/// Returns one call of `operation` with rank 0 as the root; `bytes` as [`CollectiveKind::measure`] defines them.
 fn call(
     comm: &Comm<Sim>,
     operation: CollectiveKind,
@@ -110,14 +109,14 @@ fn call(
     }
 }
 
-/// Waits until a time.
+/// Waits until the virtual time `at`.
 async fn until(sim: &Sim, at: Picoseconds) {
     let span = at.saturating_sub(sim.clock());
     let deadline = sim.after(span);
     let _ = std::future::poll_fn(|cx| sim.poll_any(&[], Some(deadline), cx)).await;
 }
 
-/// Runs `program` as every rank of MPI_COMM_WORLD; what each returned.
+/// Runs `program` as every rank of MPI_COMM_WORLD and returns the results.
 fn world<T, P>(
     machine: &Rc<Machine>,
     ranks: usize,
@@ -146,10 +145,10 @@ fn text(error: Error) -> String {
     format!("{error:?}")
 }
 
-/// Microseconds of one `operation` with the algorithm that `selection` chooses.
+/// Returns the microseconds of one `operation` with the algorithm that `selection` chooses.
 ///
 /// # Errors
-/// A deadlock, or what the operation returned.
+/// A deadlock, or the error of the operation.
 pub fn measure(
     machine: &Rc<Machine>,
     ranks: usize,
@@ -159,7 +158,7 @@ pub fn measure(
 ) -> Result<f64, String> {
     let types = Predefined::new();
     let types = (types.of(Basic::BYTE).clone(), types.of(Basic::INT).clone());
-    // The latest end so far, of all ranks.
+    // The latest end so far, over all ranks.
     let latest = Rc::new(Cell::new(0));
     let begins = world(machine, ranks, |sim, comm| {
         let (selection, types, latest) = (selection.clone(), types.clone(), latest.clone());
@@ -172,7 +171,7 @@ pub fn measure(
                 call(&comm, operation, bytes, &types).await.map_err(text)?;
                 latest.set(latest.get().max(sim.clock()));
                 if lap < WARM_UP {
-                    // Behind the barrier all ends are known, and nobody has begun again.
+                    // After the barrier all ends are known, and no rank has begun again.
                     aside.barrier().await.map_err(text)?;
                     begin = latest.get() + SLACK;
                 }
@@ -184,7 +183,7 @@ pub fn measure(
     Ok((latest.get() - begins[0]) as f64 / MICROSECOND as f64)
 }
 
-/// What algorithms may count on, on the first `ranks` ranks of a machine.
+/// Returns the placement of the first `ranks` ranks of a machine, on which algorithms rely.
 pub fn site(machine: &Rc<Machine>, ranks: usize) -> Result<RankPlacement, String> {
     let sites = world(machine, ranks, |_, comm| async move { Ok(comm.site()) })?;
     Ok(sites[0])

@@ -1,8 +1,8 @@
-//! Fortran's library and modules for the compiler in use: built from the installed sources the first time, then found.
+//! Fortran's library and modules for the compiler in use: built from the installed sources the first time, and reused later.
 //!
-//! Modules can be read by the compiler that wrote them, and by no other version of it, so each has a folder: in the
-//! installation if that can be written, else in the user's cache. A folder appears whole, by being renamed, and a lock makes
-//! a second `mpifort` wait for the first.
+//! Modules can be read only by the compiler that wrote them, in the same version, so each compiler has a folder: in the
+//! installation if it can be written, else in the user's cache. A folder appears complete, by a rename, and a lock makes a second
+//! `mpifort` wait for the first.
 
 use crate::tree::Tree;
 use std::ffi::{OsStr, OsString};
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Instant;
 
-/// What to do where there is no compiler, for messages.
+/// Advice for messages, if there is no compiler.
 pub(super) const INSTALL: &str = "install one (Debian and Ubuntu: apt-get install gfortran; Fedora: dnf install gcc-gfortran) or ";
 
-/// Compilers, the first of which is taken that is there.
+/// Names of compilers, of which the first that exists is used.
 const COMPILERS: [&str; 6] = ["gfortran", "flang-new", "flang-new-19", "flang", "ifx", "nagfor"];
 
 /// Fortran sources in the order in which they must be compiled.
@@ -35,14 +35,14 @@ const C_SOURCES: [&str; 11] = [
     "pmpi_f08_large",
 ];
 
-/// What the caller does with the folder.
+/// Use of the folder by the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Need {
-    /// Nothing is compiled: the folder need not be there.
+    /// Nothing is compiled: the folder need not exist.
     Path,
     /// A program is compiled.
     Built,
-    /// Somebody reads all that is printed.
+    /// A program is compiled, and a build system reads all output: print nothing.
     Silently,
 }
 
@@ -103,7 +103,7 @@ fn folder(
     let key = key(compiler, sources, &tree.include, version)?;
     let mut places = vec![(tree.lib.join("fortran"), key.clone())];
     if let Some(cache) = cache() {
-        // Here the name says the installation, too.
+        // In the cache, the name also identifies the installation.
         let mut hasher = DefaultHasher::new();
         (&key, prefix).hash(&mut hasher);
         places.push((cache, format!("{key}-{:08x}", hasher.finish() as u32)));
@@ -123,7 +123,7 @@ fn folder(
     Err(format!("no place for Fortran's library and modules can be written: {why}"))
 }
 
-/// `$XDG_CACHE_HOME/weft/fortran`, or where that is by default.
+/// Returns `$XDG_CACHE_HOME/weft/fortran`, or its default.
 fn cache() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
@@ -164,7 +164,7 @@ fn key(
     Ok(format!("{name}-{:016x}", hasher.finish()))
 }
 
-/// Where the compiler lies.
+/// Returns the path of the compiler.
 fn found(name: &Path) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let all = std::env::split_paths(&path).map(|dir| dir.join(name));
@@ -172,7 +172,7 @@ fn found(name: &Path) -> PathBuf {
     there.unwrap_or_else(|| name.to_owned())
 }
 
-/// The place of a folder that is being built. Held until the end of the process or of the build.
+/// Lock on a folder that is being built, held until the end of the process or of the build.
 struct Lock {
     parent: PathBuf,
     name: String,
@@ -220,7 +220,7 @@ fn build(
     Ok(done)
 }
 
-/// Everything in `work`: objects, library, modules, `mpif.h`, and the file for pkg-config.
+/// Builds everything in `work`: objects, library, modules, `mpif.h`, and the file for pkg-config.
 fn compile(
     work: &Path,
     compiler: &[OsString],
@@ -231,7 +231,7 @@ fn compile(
     let c_compiler = c_compiler(work, compiler, tree, sources)?;
     let in_c = |name: &&str| {
         let mut command = words(&c_compiler, work);
-        // Only tools call profiling names, and optimizing them takes time at each installation.
+        // Only tools call profiling names, and optimizing these takes time at each installation.
         let optimized = if name.starts_with('p') { "-O1" } else { "-O2" };
         command.args([optimized, "-fPIC", "-fno-plt", "-w", "-c", "-I"]).arg(&tree.include);
         command.arg(sources.join(name).with_extension("c")).arg("-o").arg(format!("c_{name}.o"));
@@ -243,7 +243,7 @@ fn compile(
         command.args(["-O2", "-fPIC", "-w", "-c"]).arg(sources.join(name).with_extension("f90"));
         end(start(command)?)
     });
-    // All are waited for, whatever failed.
+    // Waits for all compilers, even if one failed.
     let ends: Vec<_> = children.into_iter().map(end).collect();
     in_fortran?;
     ends.into_iter().collect::<Result<(), _>>()?;
@@ -252,7 +252,7 @@ fn compile(
     command.args(["-shared", "-o", &library, &format!("-Wl,-soname,{library}")]);
     command.args(C_SOURCES.map(|name| format!("c_{name}.o")));
     command.args(MODULES.map(|name| format!("{name}.o")));
-    // An installation that is moved finds its library again; what lies in a cache has a path.
+    // An installation that is moved finds its library by a relative path. A folder in a cache has an absolute path.
     let own = work.starts_with(&tree.lib);
     let path = if own { OsStr::new("$ORIGIN/../..") } else { tree.lib.as_os_str() };
     let mut rpath = OsString::from("-Wl,-rpath,");
@@ -272,8 +272,8 @@ fn compile(
     Ok(())
 }
 
-/// The C compiler with this Fortran compiler's own descriptors: the layouts of two compilers differ. gfortran compiles C itself; for
-/// others it is the system's compiler with the header that lies beside them.
+/// Returns the C compiler with this Fortran compiler's own descriptors: the layouts of two compilers differ. gfortran compiles C
+/// itself. For other compilers it is the system's compiler with the header that comes with them.
 fn c_compiler(
     work: &Path,
     compiler: &[OsString],
@@ -312,7 +312,7 @@ fn start(mut command: Command) -> Result<Child, String> {
     command.spawn().map_err(|e| format!("{}: {e}", command.get_program().display()))
 }
 
-/// Waits; what a compiler said is the error, its first lines.
+/// Waits for a compiler. If it failed, the error is the first lines of its output.
 fn end(child: Child) -> Result<(), String> {
     let output = child.wait_with_output().map_err(|e| e.to_string())?;
     if output.status.success() {
@@ -323,7 +323,7 @@ fn end(child: Child) -> Result<(), String> {
     Err(text.lines().take(20).collect::<Vec<_>>().join("\n"))
 }
 
-/// `PKG_CONFIG_PATH` of the folder finds it.
+/// Returns the file for pkg-config, which finds it if `PKG_CONFIG_PATH` has the folder.
 fn pkg_config(tree: &Tree) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let [include, lib] = [&tree.include, &tree.lib].map(|path| path.display().to_string());

@@ -33,7 +33,7 @@ fn long_integers(args: &[OsString]) -> Option<String> {
 /// Maximum depth of files that include each other.
 const DEPTH: usize = 8;
 
-/// Reports whether a source includes `mpif.h`, directly or through another file. Leaves missing and unreadable files to the
+/// Returns true if a source includes `mpif.h`, directly or through another file. Leaves missing and unreadable files to the
 /// compiler.
 fn includes_header(source: &Path, folders: &[PathBuf], depth: usize) -> bool {
     let text = std::fs::read(source).unwrap_or_default();
