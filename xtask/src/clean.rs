@@ -1,15 +1,15 @@
-//! What has no place in the layers: makers of processors and stopwatch times above the fabrics, process-wide state under `abi`.
+//! Checks for names of processors and stopwatch times above the fabrics, and for process-wide state under `abi`.
 //!
-//! A choice that names a processor, or a number somebody once measured, is right on that machine alone; it belongs into a model
-//! or a map, which say where they come from. A static is shared by all ranks of a simulation. What is still known of either is
-//! listed here, and the lists only shrink: an entry whose fault is gone is a fault itself.
+//! A choice that names a processor, or a number from one measurement, is right only on that machine. It belongs into a model or a
+//! map, which name their source. A static is shared by all ranks of a simulation. The remaining violations are listed here, and
+//! the lists only shrink: an entry whose violation is gone is a fault itself.
 
 use crate::layers;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The crates above the fabrics that know of no machine.
+/// Crates above the fabrics, which must not know of machines.
 const ABOVE: [&str; 6] = ["channel", "collective", "datatype", "p2p", "process", "rma"];
 
 /// Makers and their processors, in lower case, as whole words.
@@ -18,13 +18,13 @@ const MAKERS: [&str; 14] = [
     "sapphire", "milan", "graviton",
 ];
 
-/// Files of [`ABOVE`] in which a maker or a measured time is still known.
+/// Files of [`ABOVE`] that still name a maker or a measured time.
 const KNOWN_FIGURES: &[&str] = &[];
 
-/// Files under `abi` with statics that are still known.
+/// Files under `abi` that still have statics.
 const KNOWN_STATICS: &[&str] = &[];
 
-/// Statics that may be: file, name, and the reason.
+/// Allowed statics: file, name, and the reason.
 const ALLOWED: &[(&str, &str, &str)] = &[
     (
         "crates/bootstrap/src/threads.rs",
@@ -53,17 +53,17 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// A pattern's description, which nobody writes: allowed in every file of `patterns`.
+/// A pattern's description, which is never written: allowed in every file of `patterns`.
 const ABOUT: &str = "ABOUT";
 
-/// One place that breaks a rule.
+/// A place that breaks a rule.
 #[derive(Debug, PartialEq, Eq)]
 struct Fault {
     line: usize,
     what: String,
 }
 
-/// Makers' names and measured times of a source text, in code or comments.
+/// Finds makers' names and measured times in a source text, in code or comments.
 fn figures(source: &str) -> Vec<Fault> {
     let mut faults = Vec::new();
     let lines: Vec<String> = source.lines().map(str::to_lowercase).collect();
@@ -74,7 +74,7 @@ fn figures(source: &str) -> Vec<Fault> {
             faults.push(Fault { line: line_of, what: format!("the name of a processor, {maker}") });
         }
         let Some((_, comment)) = line.split_once("//") else { continue };
-        // A comment may go on in the next line.
+        // A comment may continue in the next line.
         let next = lines.get(number + 1).map_or("", |l| l.trim_start());
         let more =
             if next.starts_with("//") { next.trim_start_matches(['/', '!', ' ']) } else { "" };
@@ -85,8 +85,8 @@ fn figures(source: &str) -> Vec<Fault> {
     faults
 }
 
-/// Whether "measured" in the first `own` bytes of `comment` begins a report: `measured, 8 ranks`, `measured: 4 us`, `measured
-/// on`. A sentence about measuring (`the machine it was measured on`) is none.
+/// Returns true if "measured" in the first `own` bytes of `comment` begins a report: `measured, 8 ranks`, `measured: 4 us`,
+/// `measured on`. A sentence about measuring (`the machine it was measured on`) is not a report.
 fn tells_a_time(comment: &str, own: usize) -> bool {
     const WORD: &str = "measured";
     comment.match_indices(WORD).any(|(at, _)| {
@@ -102,7 +102,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// Statics of a source text (those of threads, too), by name; what follows `#[cfg(test)]` at the margin is left out.
+/// Returns the statics of a source text by name, also thread-local ones. Text after `#[cfg(test)]` at the margin is left out.
 fn statics(source: &str) -> Vec<(String, Fault)> {
     let own = source.lines().take_while(|line| *line != "#[cfg(test)]").enumerate();
     own.filter_map(|(number, line)| {
@@ -121,7 +121,7 @@ fn statics(source: &str) -> Vec<(String, Fault)> {
     .collect()
 }
 
-/// Compares what was found, by file, with what is known; both the new and the gone are told.
+/// Compares the findings, by file, with the known ones. Reports new findings and known ones that are gone.
 fn judge(found: &[(String, Fault)], known: &[&str], rule: &str) -> Vec<String> {
     let files: BTreeSet<&str> = found.iter().map(|(file, _)| file.as_str()).collect();
     let fresh = found.iter().filter(|(file, _)| !known.contains(&file.as_str()));
@@ -134,7 +134,7 @@ fn judge(found: &[(String, Fault)], known: &[&str], rule: &str) -> Vec<String> {
     told
 }
 
-/// Source files of a crate, as paths from the root; tests are left out.
+/// Returns the source files of a crate, as paths from the root, without tests.
 fn sources(name: &str) -> Result<Vec<(String, String)>, String> {
     let mut all = Vec::new();
     let folder = crate::root().join("crates").join(name).join("src");

@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: from a fresh clone to mpi4py and a solver running on Weft.
+//! `cargo xtask demo`: from a fresh clone to mpi4py and a solver that run on Weft.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub struct Args {
     weft: Option<PathBuf>,
 }
 
-/// Where [`install`] puts it.
+/// Returns the place of the installation that [`install`] makes.
 pub fn prefix() -> PathBuf {
     crate::root().join("target/weft")
 }
@@ -24,7 +24,7 @@ pub fn install() -> Result<PathBuf, String> {
     Ok(prefix)
 }
 
-/// Everything, in order; the first thing that goes wrong ends it.
+/// Runs all steps in order, until the first that fails.
 pub fn run(args: Args) -> Result<(), String> {
     let root = crate::root();
     let prefix = args.weft.map_or_else(install, Ok)?;
@@ -76,7 +76,7 @@ pub fn run(args: Args) -> Result<(), String> {
     Ok(())
 }
 
-/// A virtual environment whose mpi4py was built from source by our mpicc; returns its Python.
+/// Makes a virtual environment with an mpi4py that our mpicc built from source. Returns its Python.
 fn mpi4py(folder: &Path, prefix: &Path) -> Result<PathBuf, String> {
     let venv = folder.join("venv");
     let python = venv.join("bin/python");
@@ -91,7 +91,7 @@ fn mpi4py(folder: &Path, prefix: &Path) -> Result<PathBuf, String> {
             )
         })?;
     }
-    // Built anew when Weft has moved or its header has changed.
+    // Built anew if Weft has moved or its header has changed.
     let stamp = folder.join("built-for");
     let header = prefix.join("include/mpi.h");
     let built_for =
@@ -113,7 +113,7 @@ fn mpi4py(folder: &Path, prefix: &Path) -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// Says what is done, shows the command, runs it with our own output.
+/// Prints the title and the command, and runs the command with our own output.
 fn step(title: &str, command: &mut Command) -> Result<(), String> {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let text = words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ");

@@ -1,13 +1,13 @@
-//! What documents and sizes promise: every path that a document names and every link is there, the book has all its pages,
-//! no file is longer than a sitting, and no comment has an example that nothing runs.
+//! Checks of documents and sizes: each path and each link of a document exists, the book has all its pages, no file is too long,
+//! and no comment has an example that is never run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The documents whose paths are looked up, beside the pages of the book.
+/// Documents whose paths are looked up, besides the pages of the book.
 const DOCUMENTS: [&str; 3] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"];
 
-/// Where the pages of the book are, and the one that lists them.
+/// Folder of the book's pages, and the page that lists them.
 const BOOK: &str = "book/src";
 const SUMMARY: &str = "book/src/SUMMARY.md";
 
@@ -15,10 +15,10 @@ const SUMMARY: &str = "book/src/SUMMARY.md";
 const ROOTS: [&str; 9] =
     ["bench", "crates", "examples", "figures", "machines", "maps", "tests", "xtask", ".ci"];
 
-/// Lines of a source file, at most.
+/// Maximum number of lines of a source file.
 const LINES: usize = 500;
 
-/// `a/{b,c}.rs` is `a/b.rs` and `a/c.rs`; what has `*` or `<` in it is not looked up.
+/// Expands `a/{b,c}.rs` to `a/b.rs` and `a/c.rs`. A path with `*` or `<` is not looked up.
 fn expanded(path: &str) -> Vec<String> {
     if path.contains(['*', '<']) {
         return Vec::new();
@@ -32,7 +32,7 @@ fn expanded(path: &str) -> Vec<String> {
     }
 }
 
-/// The paths in backticks of a document that begin at one of [`ROOTS`], with their lines.
+/// Returns the paths in backticks of a document that begin at one of [`ROOTS`], with their lines.
 fn paths(text: &str) -> Vec<(usize, String)> {
     let quoted = |(number, line): (usize, &str)| {
         let parts = line.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
@@ -46,7 +46,7 @@ fn paths(text: &str) -> Vec<(usize, String)> {
     all.flat_map(|(line, path)| expanded(&path).into_iter().map(move |one| (line, one))).collect()
 }
 
-/// The links of a document to files, with their lines; none to the web, and none in code.
+/// Returns the links of a document to files, with their lines. Links to the web and links in code are left out.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with("    ")) {
@@ -60,7 +60,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Files below `folder` whose names end in `.ending`.
+/// Collects the files below `folder` whose names end in `.ending`.
 pub fn sources(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) -> Result<(), String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for path in entries.flatten().map(|entry| entry.path()) {
@@ -73,8 +73,8 @@ pub fn sources(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) -> Result<
     Ok(())
 }
 
-/// The lines at which a comment of the documentation has what rustdoc takes for Rust: a fence that names no other language, and
-/// what is indented by four.
+/// Returns the lines at which a doc comment has an example that rustdoc takes for Rust: a fence that names no other language, or
+/// text that is indented by four.
 fn examples(text: &str) -> Vec<usize> {
     let (mut found, mut open) = (Vec::new(), false);
     for (number, line) in text.lines().enumerate() {
@@ -95,7 +95,7 @@ fn examples(text: &str) -> Vec<usize> {
     found
 }
 
-/// Whether rustdoc looks for examples in this file: not in those of programs.
+/// Returns true if rustdoc looks for examples in this file. It does not in files of programs.
 fn is_of_a_library(file: &Path) -> bool {
     let parts: Vec<_> = file.iter().collect();
     let source = parts.iter().position(|&part| part == "src");

@@ -1,9 +1,9 @@
-//! Files that are there whole or not at all.
+//! Files that are written completely or not at all.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Makes `to` by making a new file beside it and renaming that.
+/// Makes `to`: makes a new file in the same folder and renames it.
 pub fn replace(to: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), String> {
     let mut new = to.as_os_str().to_owned();
     new.push(format!(".new-{}", std::process::id()));

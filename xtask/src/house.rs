@@ -1,4 +1,4 @@
-//! House rules of product code: a function can be read in one piece, and a text is written once.
+//! House rules of product code: a function is short enough to read in one piece, and a text is written only once.
 //!
 //! Product code is the code in `src` of a crate, without items that are built only for tests. Violations that are left are counted,
 //! and the counts may only fall ([`counters`]).
@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-/// Lines of a function from `fn` to its closing brace, at most.
+/// Maximum number of lines of a function, from `fn` to its closing brace.
 const LINES: usize = 80;
 
-/// So many equal lines in a row, in two files, are a repetition.
+/// Minimum number of equal lines in a row, in two files, that are a repetition.
 const RUN: usize = 12;
 
-/// Functions that are longer, and repetitions, that are still known.
+/// Numbers of known functions that are longer, and of known repetitions.
 const KNOWN_LONG: usize = 0;
 const KNOWN_REPEATED: usize = 0;
 
@@ -36,9 +36,9 @@ struct Source {
 struct Found {
     functions: Vec<Function>,
     items: counters::Items,
-    /// Lines of items that are built for tests alone.
+    /// Lines of items that are built only for tests.
     tests: Vec<RangeInclusive<usize>>,
-    /// Modules of that kind in files of their own: name, and the path if an attribute says one.
+    /// Modules for tests in files of their own: name, and the path if an attribute gives one.
     apart: Vec<(String, Option<String>)>,
 }
 
@@ -63,7 +63,7 @@ impl Found {
         self.functions.push(Function { name: signature.ident.to_string(), line, lines });
     }
 
-    /// Whether `item` is for tests alone; then it is noted as such.
+    /// Returns true if `item` is only for tests, and notes its lines.
     fn leaves_out(&mut self, attributes: &[syn::Attribute], item: &impl Spanned) -> bool {
         let out = attributes.iter().any(for_tests);
         if out {
@@ -74,7 +74,7 @@ impl Found {
     }
 }
 
-/// `cfg(test)`, alone or with further conditions.
+/// Returns true for `cfg(test)`, with or without further conditions.
 fn for_tests(attribute: &syn::Attribute) -> bool {
     let syn::Meta::List(list) = &attribute.meta else { return false };
     let condition: String = list.tokens.to_string().split_whitespace().collect();
@@ -82,7 +82,7 @@ fn for_tests(attribute: &syn::Attribute) -> bool {
     list.path.is_ident("cfg") && all.unwrap_or(&condition).split(',').any(|one| one == "test")
 }
 
-/// The path of `#[path = "…"]`.
+/// Returns the path of `#[path = "…"]`.
 fn path_of(attribute: &syn::Attribute) -> Option<String> {
     let syn::Meta::NameValue(pair) = &attribute.meta else { return None };
     let syn::Expr::Lit(value) = &pair.value else { return None };
@@ -137,7 +137,7 @@ impl<'ast> Visit<'ast> for Found {
     }
 }
 
-/// Where the modules of `file` for tests alone lie: paths without the ending `.rs`, which may be folders, too.
+/// Returns the paths of the modules of `file` that are only for tests, without the ending `.rs`. A path may be a folder, too.
 fn apart<'f>(file: &'f Path, found: &'f Found) -> impl Iterator<Item = PathBuf> {
     let folder = file.parent().unwrap_or(file);
     let stem = file.file_stem().unwrap_or_default();
@@ -152,7 +152,7 @@ fn apart<'f>(file: &'f Path, found: &'f Found) -> impl Iterator<Item = PathBuf> 
     })
 }
 
-/// All product code.
+/// Reads all product code.
 fn product() -> Result<Vec<Source>, String> {
     let root = crate::root();
     let mut files = Vec::new();
@@ -180,7 +180,7 @@ fn product() -> Result<Vec<Source>, String> {
     Ok(all.into_iter().map(|(_, source)| source).collect())
 }
 
-/// Functions of more than [`LINES`] lines.
+/// Lists functions of more than [`LINES`] lines.
 fn long(all: &[Source]) -> Vec<String> {
     let of = |source: &Source| {
         let long = source.found.functions.iter().filter(|function| function.lines > LINES);
@@ -192,7 +192,7 @@ fn long(all: &[Source]) -> Vec<String> {
     all.iter().flat_map(of).collect()
 }
 
-/// Whether a line begins a function: `fn` after nothing but its qualifiers.
+/// Returns true if a line begins a function: `fn` after nothing except its qualifiers.
 fn begins_function(line: &str) -> bool {
     const QUALIFIERS: [&str; 6] = ["default", "const", "async", "unsafe", "extern", "\"C\""];
     let mut words = line.split_whitespace();
@@ -200,7 +200,7 @@ fn begins_function(line: &str) -> bool {
     words.find(|word| !visible(word) && !QUALIFIERS.contains(word)) == Some("fn")
 }
 
-/// Whether a line, without what makes it public, begins with `use`.
+/// Returns true if a line, without its visibility, begins with `use`.
 fn begins_use(line: &str) -> bool {
     let item = line.strip_prefix("pub").map_or(line, |rest| match rest.split_once(") ") {
         Some((scope, rest)) if scope.starts_with('(') => rest,
@@ -209,11 +209,11 @@ fn begins_use(line: &str) -> bool {
     item.starts_with("use ")
 }
 
-/// The lines that count, with their numbers: neither blank nor a comment, nor closing brackets alone, nor part of a `use` or of a
-/// function's signature. A signature says what it must: MPI's, or that of a trait, stands wherever it is met.
+/// Returns the lines that count, with their numbers. Blank lines, comments, lines with only closing brackets, `use` items and
+/// signatures of functions do not count. The text of a signature is given by MPI or by a trait, wherever it stands.
 fn lines<'t>(text: &'t str, tests: &[RangeInclusive<usize>]) -> Vec<(usize, &'t str)> {
     let mut counting = Vec::new();
-    // The endings of what is being left out.
+    // Characters that end the part that is left out.
     let mut until: Option<&[char]> = None;
     for (number, line) in (1..).zip(text.lines().map(str::trim)) {
         let closing = |c: char| ")]}>;,?".contains(c);
@@ -236,10 +236,10 @@ fn lines<'t>(text: &'t str, tests: &[RangeInclusive<usize>]) -> Vec<(usize, &'t 
     counting
 }
 
-/// Runs of [`RUN`] and more lines that stand in two files.
+/// Lists runs of at least [`RUN`] lines that stand in two files.
 fn repeated(all: &[Source]) -> Vec<String> {
     let files: Vec<_> = all.iter().map(|s| lines(&s.text, &s.found.tests)).collect();
-    // Numbers for texts are quicker to compare.
+    // Numbers are quicker to compare than texts.
     let mut numbers = HashMap::new();
     let mut number = |text| {
         let next = numbers.len();
@@ -254,7 +254,7 @@ fn repeated(all: &[Source]) -> Vec<String> {
             let before = places.entry(run).or_default();
             for &(other, start) in before.iter().filter(|(other, _)| *other != file) {
                 let there = &texts[other];
-                // Told once, at its first line.
+                // Reported only at its first line.
                 if at > 0 && start > 0 && text[at - 1] == there[start - 1] {
                     continue;
                 }
@@ -276,7 +276,7 @@ fn repeated(all: &[Source]) -> Vec<String> {
     told
 }
 
-/// Compares what breaks a rule with the count that is known.
+/// Compares the violations of a rule with the known number.
 fn judge(found: Vec<String>, known: usize, name: &str) -> Vec<String> {
     match found.len() {
         count if count == known => Vec::new(),
@@ -388,7 +388,7 @@ mod tests {
         let told = repeated(&[file("a.rs", "one()", 13), file("b.rs", "two()", 13)]);
         assert_eq!(told, ["b.rs:4-16 repeats 13 lines of a.rs:4-16: write them once"]);
         assert!(repeated(&[file("a.rs", "one()", 11), file("b.rs", "two()", 11)]).is_empty());
-        // Both places in one file are another matter.
+        // Both places in one file do not count.
         let twice = file("a.rs", &run(12), 12);
         assert!(repeated(&[twice]).is_empty());
     }

@@ -7,22 +7,22 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The library's file name (its SONAME), and the links to it: what `-lmpi_abi` and `-lmpi` find, and what
-/// programs linked with MPICH 5.0.0 and 5.0.1 look for, which shipped that name by mistake.
+/// File name of the library (its SONAME), and the links to it: the names that `-lmpi_abi` and `-lmpi` find, and the name that
+/// programs linked with MPICH 5.0.0 and 5.0.1 look for, which shipped it by mistake.
 const LIBRARY: &str = "libmpi_abi.so.1";
 const LIBRARY_LINKS: [&str; 3] = ["libmpi_abi.so", "libmpi.so", "libmpi_abi.so.0"];
 
-/// A package, and the programs of it that are installed.
+/// Packages, each with its programs that are installed.
 const PROGRAMS: [(&str, &[&str]); 2] = [
     ("weft-tools", &["mpicc", "mpicxx", "mpifort", "weft"]),
     ("weft-launch", &["mpiexec", "mpirun"]),
 ];
 
-/// A link in bin/ and what it points to.
+/// Links in bin/, each with its target.
 const PROGRAM_LINKS: [(&str, &str); 3] =
     [("mpic++", "mpicxx"), ("mpif90", "mpifort"), ("mpif77", "mpifort")];
 
-/// Files of the repository that are installed where they exist.
+/// Files of the repository that are installed if they exist.
 const DOCUMENTS: [&str; 6] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -32,15 +32,15 @@ const DOCUMENTS: [&str; 6] = [
     "LICENSE-APACHE",
 ];
 
-/// Builds Weft and installs it under `prefix`, replacing each file in one step, so that programs
-/// that run on an older installation there are not disturbed.
+/// Builds Weft and installs it under `prefix`. Replaces each file in one step, so that running programs on an older installation
+/// there are not disturbed.
 pub fn install(prefix: &Path) -> Result<(), String> {
     let prefix = std::path::absolute(prefix)
         .map_err(|e| format!("the prefix {} is no path: {e}", prefix.display()))?;
     let (present, absent): (Vec<_>, Vec<_>) =
         PROGRAMS.into_iter().partition(|(package, _)| is_member(package));
     let packages: Vec<&str> = present.iter().map(|(package, _)| *package).collect();
-    // One processor is enough for the end of the library's build, and the commands take the other one.
+    // The end of the library's build uses one processor, so the commands are built at the same time.
     let (library, commands) = std::thread::scope(|scope| {
         let commands = scope.spawn(|| build(BuildProfile::Release, &packages));
         (build(BuildProfile::Dist, &["weft-abi"]), commands.join().expect("it returns its errors"))
@@ -83,7 +83,7 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The sources that `mpifort` builds for the compiler in use: an installation needs no Fortran compiler.
+/// Installs the sources that `mpifort` builds for the compiler in use. So an installation needs no Fortran compiler.
 fn fortran(to: &Path) -> Result<(), String> {
     fs::create_dir_all(to).map_err(|e| format!("cannot make {}: {e}", to.display()))?;
     for (name, text) in weft_fortran::sources() {
@@ -92,7 +92,7 @@ fn fortran(to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the workspace has this package.
+/// Returns true if the workspace has this package.
 fn is_member(package: &str) -> bool {
     let dir = package.strip_prefix("weft-").unwrap_or(package);
     root().join("crates").join(dir).join("Cargo.toml").is_file()
@@ -108,7 +108,7 @@ pub enum BuildProfile {
 }
 
 impl BuildProfile {
-    /// The profile's name, which is also that of its folder.
+    /// Returns the profile's name, which is also the name of its folder.
     fn name(self) -> &'static str {
         match self {
             BuildProfile::Dist => "dist",
@@ -117,15 +117,15 @@ impl BuildProfile {
     }
 }
 
-/// Builds `packages`; returns the directory that they are in.
+/// Builds `packages` and returns the directory of the results.
 pub fn build(profile: BuildProfile, packages: &[&str]) -> Result<PathBuf, String> {
-    // This program lies in target/release, beside which the other profile's directory is.
+    // This program lies in target/release. The other profile's directory is next to it.
     let exe = std::env::current_exe().map_err(|e| format!("where xtask lies: {e}"))?;
     let target = exe.ancestors().nth(2).ok_or("xtask does not lie in target/<profile>")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&cargo);
     command.current_dir(root()).args(["build", "--profile", profile.name()]);
-    // Two builds at a time would write over each other's bars.
+    // Two builds at a time would overwrite each other's progress bars.
     command.env("CARGO_TERM_PROGRESS_WHEN", "never");
     for package in packages {
         command.args(["--package", package]);
@@ -152,7 +152,7 @@ fn link(target: &str, name: &Path) -> Result<(), String> {
     replace(name, |new| symlink(target, new))
 }
 
-/// The prefix is found from where the file lies, so an installation can be moved.
+/// Returns the file for pkg-config. It finds the prefix from its own place, so that an installation can be moved.
 fn pkg_config() -> String {
     format!(
         "prefix=${{pcfiledir}}/../..\n\
@@ -179,7 +179,7 @@ mod tests {
         let (from, to, name) = (dir.join("from"), dir.join("to"), dir.join("name"));
         for text in ["old", "new"] {
             fs::write(&from, text).unwrap();
-            // Somebody who runs the old file keeps it.
+            // A process that has the old file open keeps it.
             let open = fs::File::open(&to);
             copy(&from, &to, 0o755).unwrap();
             link("to", &name).unwrap();
@@ -195,7 +195,7 @@ mod tests {
         fs::remove_dir_all(dir).unwrap();
     }
 
-    /// What pkg-config says of an installation is words for a shell, also where its path has a blank.
+    /// The output of pkg-config consists of words for a shell, also if the installation's path has a blank.
     #[test]
     fn pkg_config_finds_a_prefix_with_a_blank() {
         if Command::new("pkg-config").arg("--version").output().is_err() {

@@ -1,11 +1,11 @@
-//! The layer law: a crate depends only on crates below it, and takes no file of another one as a module.
+//! The layer law: a crate depends only on crates below it, and takes no file of another crate as a module.
 
 use crate::documents::sources;
 use crate::root;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// From the bottom to the top; crates in one row may not depend on each other.
+/// Layers from the bottom to the top. Crates in one row may not depend on each other.
 const LAYERS: &[&[&str]] = &[
     &["weft-client"],
     &["weft-bootstrap"],
@@ -38,13 +38,13 @@ fn height(name: &str) -> Option<usize> {
     LAYERS.iter().position(|row| row.contains(&name))
 }
 
-/// The crates of all rows below that of `name`.
+/// Returns the crates of all rows below the row of `name`.
 pub fn under(name: &str) -> impl Iterator<Item = &'static str> {
     LAYERS[..height(name).unwrap_or(0)].iter().flat_map(|row| row.iter().copied())
 }
 
-/// What is wrong with one manifest: dependencies that do not lie below the crate. Dependencies for
-/// tests (`dev-dependencies`) may lie anywhere.
+/// Lists the faults of one manifest: dependencies that do not lie below the crate. Dependencies for tests (`dev-dependencies`)
+/// may lie anywhere.
 fn faults(manifest: &str) -> Vec<String> {
     let mut name = "";
     let mut section = "";
@@ -69,7 +69,7 @@ fn faults(manifest: &str) -> Vec<String> {
     faults
 }
 
-/// Modules of one file of `folder` that lie in another crate: what `#[path]` names.
+/// Lists modules of one file of `folder` that `#[path]` takes from another crate.
 fn strangers(folder: &Path, file: &Path, text: &str) -> Vec<String> {
     let named = |line: &str| {
         let path = line.trim_start().strip_prefix("#[path = \"")?.split_once('"')?.0.to_owned();

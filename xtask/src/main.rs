@@ -125,8 +125,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Starts again without those folders of `LD_LIBRARY_PATH` that cargo has put there: a `libmpi_abi.so.1` lies in them that is not
-/// installed, and no program that is started from here shall take it for the installed one.
+/// Starts this program again without the folders of `LD_LIBRARY_PATH` that cargo has added. They contain a `libmpi_abi.so.1` that
+/// is not installed, and no program started from here may take it for the installed library.
 fn without_cargos_libraries() -> io::Result<()> {
     const VARIABLE: &str = "LD_LIBRARY_PATH";
     let own = env::current_exe()?;
@@ -145,7 +145,7 @@ fn without_cargos_libraries() -> io::Result<()> {
     Err(again.exec())
 }
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 fn root() -> std::path::PathBuf {
     let xtask = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().expect("xtask lies in the workspace").to_owned()

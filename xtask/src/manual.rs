@@ -1,5 +1,5 @@
-//! Manual pages: one for each MPI function, from the data that the ABI is generated from, and one for each command, from what
-//! the command itself says of its options.
+//! Manual pages: one for each MPI function, from the data from which the ABI is generated, and one for each command, from the
+//! command's own description of its options.
 
 mod arguments;
 mod buffers;
@@ -34,7 +34,7 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     commands::install(&bin, &commands)
 }
 
-/// The page of each function, by its file's name; a form with large counts has a link to the page of the one without.
+/// Makes the page of each function, by its file's name. A form with large counts has a link to the page of the form without.
 fn pages(data: &Data, not_built: &HashSet<String>) -> Result<Vec<(String, String)>, String> {
     let maker = Maker::new(data)?;
     let page = |function: &Function| {
@@ -47,18 +47,18 @@ fn pages(data: &Data, not_built: &HashSet<String>) -> Result<Vec<(String, String
     data.functions.iter().map(page).collect()
 }
 
-/// A page that is another's.
+/// Returns a page that refers to another page.
 fn link(section: u8, name: &str) -> String {
     format!(".so man{section}/{name}.{section}\n")
 }
 
-/// The functions that the library has as a name alone: `weft info --coverage` says which.
+/// Returns the functions of which the library has only the name, by `weft info --coverage`.
 fn not_built(weft: &Path) -> Result<HashSet<String>, String> {
     let list = said(weft, &["info", "--coverage"])?;
     Ok(list.lines().filter_map(|line| line.trim().strip_prefix("- ")).map(str::to_owned).collect())
 }
 
-/// What a command prints.
+/// Returns the output of a command.
 fn said(program: &Path, args: &[&str]) -> Result<String, String> {
     let name = program.display();
     let output = Command::new(program).args(args).output();
@@ -69,8 +69,8 @@ fn said(program: &Path, args: &[&str]) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|e| format!("{name} {}: {e}", args.join(" ")))
 }
 
-/// Compares the errors that pages name with those that were `raised`, by function, argument and class. Nobody calls a function with
-/// what is no request where it would wait for it, and files are not built.
+/// Compares the errors that pages name with the errors that were `raised`, by function, argument and class. Functions that wait
+/// for a request are not called with an invalid one, and files are not built.
 pub fn confirm(raised: &HashSet<(&str, &str, &str)>) -> Result<(), String> {
     let data = Data::read()?;
     let mut faults = Vec::new();
@@ -98,7 +98,7 @@ pub fn confirm(raised: &HashSet<(&str, &str, &str)>) -> Result<(), String> {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
-/// What groff says of a page that it cannot set without doubts; `None` where there is no groff. Links are looked up in `man`.
+/// Returns groff's warnings about a page; `None` if there is no groff. Links are looked up in `man`.
 pub fn complaints(page: &str, man: &Path) -> Option<String> {
     let mut groff = Command::new("groff");
     groff.args(["-man", "-Tutf8", "-ww", "-z", "-"]).current_dir(man);

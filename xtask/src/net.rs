@@ -1,5 +1,5 @@
-//! `cargo xtask net -- COMMAND`: hosts made of network namespaces on this machine, connected by cables (veth) and a switch a
-//! cable (bridge), so that what crosses hosts is tested without any.
+//! `cargo xtask net -- COMMAND`: hosts made of network namespaces on this machine, each connected by cables (veth) to a switch a
+//! cable (bridge), to test traffic between hosts on one machine.
 //!
 //! ```text
 //!                 switch 0: 10.77.0.0/24, fd77:0::/64
@@ -9,8 +9,8 @@
 //!          └─────────┴────┬────┴──────────┘
 //!                 switch 1: 10.77.1.0/24, fd77:1::/64
 //! ```
-//! Everything lies in a process namespace: when its first process ends or is killed, all others are, too, and with them the
-//! hosts, the cables and the mounts. Nothing has a name outside, and no packet leaves.
+//! Everything lies in a process namespace: when its first process ends or is killed, the kernel ends all other processes, and
+//! with them the hosts, the cables and the mounts. Nothing has a name outside, and no packet leaves.
 
 mod beyond;
 mod host;
@@ -21,7 +21,7 @@ pub use inside::run as inside;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-/// Exit code for: this machine cannot run it; as that of `cargo xtask vm`.
+/// Exit code for a machine that cannot run it; the same as that of `cargo xtask vm`.
 pub const NOT_RUN: u8 = weft_vm::NOT_RUN;
 
 /// The hosts and the command.
@@ -38,16 +38,16 @@ pub struct Args {
     /// Cables of each host.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub cables: u8,
-    /// What a cable carries each way, as tc(8) writes it: 1gbit.
+    /// Rate of a cable in each direction, as tc(8) writes it: 1gbit.
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
-    /// How long a packet takes on a cable: 100us.
+    /// Delay of a packet on a cable: 100us.
     #[arg(long, value_name = "TIME")]
     pub delay: Option<String>,
     /// Part of the packets that a cable loses: 1%.
     #[arg(long, value_name = "PERCENT")]
     pub loss: Option<String>,
-    /// IPv6 addresses alone.
+    /// Only IPv6 addresses.
     #[arg(long)]
     pub ipv6: bool,
     /// Seconds that COMMAND may take.
@@ -58,11 +58,11 @@ pub struct Args {
     pub command: Vec<String>,
 }
 
-/// The programs that make hosts, and Debian's package of each.
+/// Programs that make hosts, each with Debian's package.
 const TOOLS: [(&str, &str); 4] =
     [("unshare", "util-linux"), ("nsenter", "util-linux"), ("ip", "iproute2"), ("tc", "iproute2")];
 
-/// Why this machine cannot run it, as far as can be seen from outside.
+/// Returns the reason why this machine cannot run it, as far as it can be seen from outside.
 fn missing() -> Option<String> {
     if !nix::unistd::geteuid().is_root() {
         return Some("network namespaces need root".to_owned());
@@ -77,7 +77,7 @@ fn missing() -> Option<String> {
     Some(format!("the program {tool} is not there (Debian's package {package})"))
 }
 
-/// Becomes COMMAND between its hosts; returns where that cannot be.
+/// Becomes COMMAND between its hosts. Returns only if that is impossible.
 pub fn main(args: &Args) -> ExitCode {
     if let Some(reason) = missing() {
         eprintln!("NOT RUN: {reason}");
@@ -102,14 +102,14 @@ pub fn main(args: &Args) -> ExitCode {
         "--",
     ]);
     command.arg(own).arg("net-inside").args(args.words());
-    // The caller's process is the one that whoever ends the caller ends.
+    // Replaces this process: a signal that ends it must end the hosts, too.
     let error = command.exec();
     eprintln!("NOT RUN: unshare: {error}");
     ExitCode::from(NOT_RUN)
 }
 
 impl Args {
-    /// The same as words of a command line.
+    /// Returns the arguments as words of a command line.
     fn words(&self) -> Vec<String> {
         let mut words = vec![
             format!("--hosts={}", self.hosts),

@@ -44,7 +44,7 @@ use stage::{QUICK, REST, Stage};
 use std::time::Instant;
 use tally::{Tally, cargo};
 
-/// Which tests to run.
+/// Selection of the tests to run.
 #[derive(ClapArgs)]
 pub struct Args {
     /// All stages: the quick set, then the rest.
@@ -59,7 +59,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Returns the stages that these arguments ask for, in the order in which they run.
+    /// Returns the selected stages, in the order in which they run.
     fn stages(&self) -> Vec<Stage> {
         let all = QUICK.into_iter().chain(REST);
         let wanted = |stage: &Stage| match (self.only.as_slice(), self.all, self.rest) {
@@ -71,7 +71,7 @@ impl Args {
     }
 }
 
-/// How long the soak test runs.
+/// Selection of the soak tests, and their length.
 #[derive(ClapArgs)]
 pub struct SoakArgs {
     /// Jobs that are killed; a tenth of it is how often other programs run.
@@ -98,20 +98,21 @@ pub struct SoakArgs {
     /// mpi4py's tests on four hosts made of network namespaces alone: two minutes.
     #[arg(long)]
     network: bool,
-    /// Parallel files alone, or one part of it: in virtual machines cuts of power, quotas, mpi4py's tests on ext4, and NFS between two hosts; and others' programs by their own tests, HDF5, PnetCDF and
-    /// h5py. Half an hour, and some ten minutes for builds the first time.
+    /// Parallel files alone, or one part of it: in virtual machines cuts of power, quotas, mpi4py's tests on ext4, and NFS
+    /// between two hosts; and programs of other projects by their own tests, HDF5, PnetCDF and h5py. Half an hour, and some ten
+    /// minutes for builds the first time.
     #[arg(long, value_name = "PART", num_args = 0..=1, default_missing_value = "all")]
     files: Option<FileParts>,
 }
 
-/// Runs a part of which nothing may be left out.
+/// Runs a part of which every test must run.
 fn whole(part: impl FnOnce(&mut Tally) -> Result<(), String>) -> Result<(), String> {
     let mut tally = Tally::default();
     part(&mut tally)?;
     tally.not_run.pop().map_or(Ok(()), Err)
 }
 
-/// Longer runs of the tests that depend on chance.
+/// Runs the tests that depend on chance for longer.
 pub fn soak(args: &SoakArgs) -> Result<(), String> {
     if args.verbs {
         return whole(cluster::soak);
@@ -144,8 +145,7 @@ pub fn soak(args: &SoakArgs) -> Result<(), String> {
     random::soak(&prefix, args.random.unwrap_or(60))
 }
 
-/// Runs the stages in order, all of them: a failure is told at once and again at the end. Only without a build there is nothing
-/// to go on with.
+/// Runs all stages in order. A failure is reported at once and again at the end. If the build fails, no other stage can run.
 pub fn run(args: &Args) -> Result<(), String> {
     let stages = args.stages();
     let mut tally = Tally::default();
@@ -169,7 +169,7 @@ pub fn run(args: &Args) -> Result<(), String> {
     println!();
     for (stage, time) in times {
         let (name, budget) = (format!("{stage:?}"), stage.budget());
-        // Told, not failed: a busy machine is no error of the code.
+        // Reported, but not a failure: a busy machine is not an error of the code.
         let over = if time.as_secs() > budget { "   OVER ITS BUDGET" } else { "" };
         println!("{name:<10} {:>5.0} s of {budget}{over}", time.as_secs_f64());
     }

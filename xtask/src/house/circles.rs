@@ -1,31 +1,31 @@
-//! Arrows between files point one way: no circle of files that use each other leaves its folder.
+//! Dependencies between files point one way: no circle of files that use each other leaves its folder.
 //!
 //! ```text
 //!   protocol.rs ◀──▶ protocol/eager.rs      one folder: a module and its parts may know each other
 //!   protocol/eager.rs ──▶ matching.rs       an arrow
 //!   matching.rs ──▶ protocol.rs             with the arrow above, a circle that leaves the folder: a fault
 //! ```
-//! A file uses another one if it names it in a path that begins with `crate`, `super` or a module of its own, in macros, too.
-//! What the root of a crate passes on by `pub use` counts as a use of where it comes from, and the root itself as nothing.
+//! A file uses another if it names it in a path that begins with `crate`, `super` or one of its own modules, also in macros. A
+//! name that the root of a crate re-exports by `pub use` counts as a use of its origin, and the root itself does not count.
 
 use super::Source;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::str::FromStr;
 
-/// The files of one crate: by module path, the place in the list of all.
+/// Files of one crate: by module path, the index in the list of all sources.
 struct Tree<'s> {
     files: BTreeMap<Vec<String>, usize>,
-    /// Names that the root passes on, with their paths.
+    /// Names that the root re-exports, with their paths.
     passed: HashMap<String, Vec<String>>,
     all: &'s [Source],
 }
 
-/// The crate of a file, and the path of its module in it.
+/// Returns the crate of a file, and the path of its module in the crate.
 fn module(file: &str) -> Option<(&str, Vec<String>)> {
     let (name, rest) = match file.split_once("/src/bin/").and_then(|(_, rest)| rest.split_once('/'))
     {
-        // A program of more files than one is a tree of its own.
+        // A program of several files is a tree of its own.
         Some((_, rest)) => (file.strip_suffix(rest)?.strip_suffix('/')?, rest),
         None => file.split_once("/src/")?,
     };
@@ -37,16 +37,16 @@ fn module(file: &str) -> Option<(&str, Vec<String>)> {
     Some((name, path))
 }
 
-/// A path as it is written, with the line of its first word.
+/// A path as written, with the line of its first word.
 type Named = (usize, Vec<String>);
 
-/// All paths in `tokens`: `a::{b, c::d}` gives `a::b` and `a::c::d`.
+/// Collects all paths in `tokens`: `a::{b, c::d}` gives `a::b` and `a::c::d`.
 fn paths(tokens: TokenStream, into: &mut Vec<Named>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut at = 0;
     while at < tokens.len() {
         match &tokens[at] {
-            // Who may see something is not who is used.
+            // A visibility is not a use.
             TokenTree::Ident(word) if word == "pub" => {
                 let of_whom = matches!(tokens.get(at + 1), Some(TokenTree::Group(group))
                     if group.delimiter() == Delimiter::Parenthesis && is_visibility(group.stream()));
@@ -61,7 +61,7 @@ fn paths(tokens: TokenStream, into: &mut Vec<Named>) {
                 at += 1;
             }
             TokenTree::Punct(_) if is_colons(&tokens, at) => {
-                // What goes on behind `<T as X>` or `::` is somebody else's.
+                // The rest of a path after `<T as X>` or `::` belongs to another crate.
                 at += 2;
                 while matches!(tokens.get(at), Some(TokenTree::Ident(_))) {
                     at += 1;
@@ -73,7 +73,7 @@ fn paths(tokens: TokenStream, into: &mut Vec<Named>) {
     }
 }
 
-/// Whether what stands in parentheses behind `pub` is a visibility, and not the type of a field.
+/// Returns true if the parentheses after `pub` are a visibility, and not the type of a field.
 fn is_visibility(inside: TokenStream) -> bool {
     let first = inside.into_iter().next();
     matches!(first, Some(TokenTree::Ident(word)) if ["super", "crate", "self", "in"].iter().any(|known| word == known))
@@ -85,7 +85,7 @@ fn is_colons(tokens: &[TokenTree], at: usize) -> bool {
     colon(at) && colon(at + 1)
 }
 
-/// The path that goes on at `at`, behind `before`; returns what comes after it.
+/// Collects the path that continues at `at`, after `before`. Returns the position after it.
 fn path(
     tokens: &[TokenTree],
     mut at: usize,
@@ -140,7 +140,7 @@ impl<'s> Tree<'s> {
         tree
     }
 
-    /// The file that `path`, written in module `own`, leads to.
+    /// Returns the file that `path`, written in module `own`, leads to.
     fn leads(&self, own: &[String], path: &[String]) -> Option<usize> {
         let mut words = path.iter().peekable();
         let mut at: Vec<String> = match path[0].as_str() {
@@ -149,7 +149,7 @@ impl<'s> Tree<'s> {
             "super" => own.to_vec(),
             first => {
                 let child: Vec<String> = own.iter().cloned().chain([first.to_owned()]).collect();
-                // A word alone is a name of something else, or the module's declaration.
+                // A single word is a name of another kind, or the module's declaration.
                 self.files.get(&child).filter(|_| path.len() > 1)?;
                 own.to_vec()
             }
@@ -173,14 +173,14 @@ impl<'s> Tree<'s> {
         self.files.get(&at).copied()
     }
 
-    /// The folder of a module: its own, if it has parts there.
+    /// Returns the folder of a module: its own, if it has parts there.
     fn folder(&self, path: &[String]) -> Vec<String> {
         let parts = |other: &Vec<String>| other.len() > path.len() && other.starts_with(path);
         let own = if self.files.keys().any(parts) { path } else { &path[..path.len() - 1] };
         own.to_vec()
     }
 
-    /// Circles that leave their folder: the files of each.
+    /// Returns the circles that leave their folder: the files of each.
     fn circles(&self) -> Vec<Vec<&'s str>> {
         let modules: Vec<&Vec<String>> =
             self.files.keys().filter(|path| !path.is_empty()).collect();
@@ -216,7 +216,7 @@ impl<'s> Tree<'s> {
     }
 }
 
-/// All that can be reached from `from` by one arrow or more.
+/// Returns all indices that can be reached from `from` by one or more dependencies.
 fn reach(arrows: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
     let mut open: Vec<usize> = arrows[from].iter().copied().collect();
@@ -228,7 +228,7 @@ fn reach(arrows: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {
     found
 }
 
-/// The files in circles that leave their folder, a line each.
+/// Lists the files in circles that leave their folder, a line each.
 pub(super) fn between_folders(all: &[Source]) -> Vec<String> {
     let mut crates: BTreeMap<&str, BTreeMap<Vec<String>, usize>> = BTreeMap::new();
     for (at, source) in all.iter().enumerate() {
@@ -299,7 +299,7 @@ mod tests {
         let root = ("lib.rs", "mod a;\nmod c;\npub use a::A;\n");
         let module = ("a.rs", "mod b;\npub struct A;\n");
         let part = ("a/b.rs", "use crate::c::{self, D};\n");
-        // By the root, in a macro, and in code for tests alone, which does not count.
+        // By the root, in a macro, and in code that is only for tests, which does not count.
         let circle = told(&[root, module, part, ("c.rs", "m!(crate::A);\npub struct D;\n")]);
         assert!(circle.is_empty(), "nothing leads from a to its part: {circle:?}");
         let module = ("a.rs", "mod b;\npub struct A;\nuse b::B;\n");

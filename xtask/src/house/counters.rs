@@ -52,7 +52,7 @@ impl Counter {
     }
 }
 
-/// Items of a file that the counters are about, with their lines.
+/// Items of a file that the counters count, with their lines.
 #[derive(Default)]
 pub struct Items {
     types: Vec<TypeName>,
@@ -120,13 +120,13 @@ fn comment(line: &str) -> Option<&str> {
     Some(text.trim_start_matches(['/', '!']).trim())
 }
 
-/// Reports whether a comment begins with a word that hides its subject.
+/// Returns true if a comment begins with a word that hides its subject.
 fn is_riddle(text: &str) -> bool {
     let first = text.split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
     ["What", "Who", "Where", "Whether"].contains(&first)
 }
 
-/// Reports whether a SAFETY text says only that there is a contract, and not which.
+/// Returns true if a SAFETY text says only that there is a contract, and not which.
 fn is_formula(text: &str) -> bool {
     let text = text.trim().trim_end_matches('.').to_lowercase();
     let of_caller = |rest: &str| {
@@ -314,7 +314,7 @@ pub fn write_moved(all: &[Source]) -> Result<(), String> {
     fs::write(crate::root().join(FILE), print(&counts)).map_err(|e| format!("{FILE}: {e}"))
 }
 
-/// Writes the counts that have fallen into the file; the others stay.
+/// Writes the counts that have fallen into the file. The other counts stay.
 pub fn lower(all: &[Source]) -> Result<(), String> {
     let counts = counted(&violations(all));
     let mut lowered = allowed()?;

@@ -7,7 +7,7 @@
 use super::data::{Argument, Data, Explanation, Function};
 use super::siblings;
 
-/// How well a row fits; the smallest counts.
+/// Quality of a row's match; the smallest wins.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     Function,
@@ -17,7 +17,7 @@ enum Fit {
     All,
 }
 
-/// The sentence on an argument of `function`.
+/// Returns the sentence on an argument of `function`.
 pub fn meaning<'d>(
     data: &'d Data,
     function: &Function,
@@ -59,7 +59,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// The shape of an array or a string: `array of count`. Empty for single values.
+/// Returns the shape of an array or a string: `array of count`. Empty for single values.
 pub fn shape(argument: &Argument) -> String {
     let (meaning, declaration) = (&argument.meaning, &argument.declaration);
     let array = declaration.contains('[') || argument.name.starts_with("array_of");

@@ -25,7 +25,7 @@ enum Category {
     End,
 }
 
-/// The function's promise, in sentences; `None` if it transfers no buffer of the program.
+/// Returns the function's promise, in sentences; `None` if it transfers no buffer of the program.
 pub fn promise(data: &Data, function: &Function) -> Option<String> {
     let name = function.name.as_str();
     let buffers = Buffers::of(function);
@@ -117,9 +117,9 @@ fn category(data: &Data, function: &Function) -> Option<Category> {
 
 /// The buffers of a function, and the arrays that describe them.
 struct Buffers<'f> {
-    /// The library only reads them.
+    /// Buffers that the library only reads.
     read: Vec<&'f str>,
-    /// The library writes them.
+    /// Buffers that the library writes.
     written: Vec<&'f str>,
     /// Arrays of counts, displacements and datatypes.
     arrays: Vec<&'f str>,
@@ -157,7 +157,7 @@ impl<'f> Buffers<'f> {
     }
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins names: `a`, `a and b`, `a, b and c`.
 fn names(all: &[&str]) -> String {
     match all {
         [] => String::new(),
@@ -166,7 +166,7 @@ fn names(all: &[&str]) -> String {
     }
 }
 
-/// Explains what follows from the return of a blocking function, and what does not.
+/// Explains the consequences of the return of a blocking function, and their limits.
 fn blocking(function: &Function) -> &'static str {
     match function.name.as_str() {
         "MPI_Send" => {
@@ -198,7 +198,7 @@ fn is_collective(function: &Function) -> bool {
     !function.arguments.iter().any(|a| kinds.contains(&a.meaning.kind.as_str()) && a.name != "root")
 }
 
-/// Explains what follows from the completion of a nonblocking operation.
+/// Explains the consequences of the completion of a nonblocking operation.
 fn completed(function: &Function, buffers: &Buffers) -> String {
     let reads = names(&buffers.read);
     match function.name.as_str() {

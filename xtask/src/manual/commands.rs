@@ -1,4 +1,4 @@
-//! The pages of the commands: `weft` writes those of itself and its parts, the others are made of what they say to `-help`.
+//! Pages of the commands. `weft` writes its own pages; the other pages are made from the output of `-help`.
 
 use super::page::begin;
 use super::{link, said};
@@ -7,7 +7,7 @@ use roff::{Roff, bold, roman};
 use std::fs;
 use std::path::Path;
 
-/// Commands that have a page of their own, and the names that have the same page.
+/// Commands that have a page, and other names for the same page.
 const COMMANDS: [(&str, &[&str]); 4] = [
     ("mpiexec", &["mpirun"]),
     ("mpicc", &[]),
@@ -34,12 +34,12 @@ pub fn install(bin: &Path, to: &Path) -> Result<(), String> {
 enum Part {
     Usage(String),
     Heading(String),
-    /// An option, and what it does.
+    /// An option, and its description.
     Option(String, String),
     Paragraph(String),
 }
 
-/// Takes a help text apart: lines of an option begin with two blanks and a dash, what goes on with it with more blanks.
+/// Splits a help text: lines of an option begin with two blanks and a dash, and its continuation lines with more blanks.
 fn parts(help: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut open = false;
@@ -68,7 +68,7 @@ fn parts(help: &str) -> Vec<Part> {
     parts
 }
 
-/// The page of a command, from what it says to `-help`.
+/// Makes the page of a command from its output of `-help`.
 fn page(name: &str, others: &[&str], help: &str) -> String {
     let parts = parts(help);
     let first = parts.iter().find_map(|part| match part {

@@ -11,31 +11,31 @@ use std::fs;
 pub struct Meaning {
     function: String,
     parameter: String,
-    /// The kind of argument, in the standard's own words: `COMMUNICATOR`, `RANK`.
+    /// Kind of the argument, in the standard's own words: `COMMUNICATOR`, `RANK`.
     pub kind: String,
     /// `in`, `out` or `inout`.
     pub direction: String,
-    /// The length of an array or of a string, if it has a name; `*` where it has none.
+    /// Length of an array or of a string, if it has a name; `*` if it has none.
     pub length: String,
-    /// The classes of the errors that wrong values of it raise, with a blank between.
+    /// Classes of the errors that wrong values raise, with a blank between.
     pub errors: String,
 }
 
 pub struct Argument {
     pub name: String,
-    /// Its C declaration: `const int recvcounts[]`.
+    /// C declaration: `const int recvcounts[]`.
     pub declaration: String,
     pub meaning: Meaning,
 }
 
 pub struct Function {
-    /// With its `MPI_`.
+    /// Name with its `MPI_`.
     pub name: String,
     pub returns: String,
-    /// The C parameter list, which may be `void` or end in `...`.
+    /// C parameter list, which may be `void` or end in `...`.
     pub parameters: String,
     pub arguments: Vec<Argument>,
-    /// The version of the standard that deprecated it: `MPI-4.0`.
+    /// Version of the standard that deprecated the function: `MPI-4.0`.
     pub deprecated: Option<String>,
 }
 
@@ -57,7 +57,7 @@ struct Purpose {
 #[derive(Deserialize)]
 pub struct Explanation {
     pub parameter: String,
-    /// Empty for any.
+    /// Direction; empty for any.
     pub direction: String,
     /// Names or patterns of functions with blanks between; empty for all.
     pub functions: String,
@@ -90,23 +90,23 @@ impl Data {
         self.index.get(name).map(|&i| &self.functions[i])
     }
 
-    /// The form without large counts of a form with them.
+    /// Returns the form without large counts of a form with large counts.
     pub fn small(&self, name: &str) -> Option<&Function> {
         self.function(name.strip_suffix("_c")?)
     }
 
-    /// The form with large counts.
+    /// Returns the form with large counts.
     pub fn large(&self, name: &str) -> Option<&Function> {
         self.function(&format!("{name}_c"))
     }
 
-    /// The purpose of a function in a few words, if the list has it.
+    /// Returns the purpose of a function in a few words, if the list has it.
     pub fn purpose(&self, name: &str) -> Option<&str> {
         self.purposes.get(name).map(String::as_str)
     }
 }
 
-/// The classes of errors, and their texts as MPI_Error_string has them.
+/// Returns the classes of errors, and their texts as in MPI_Error_string.
 pub fn error_texts() -> Result<HashMap<String, String>, String> {
     let path = root().join("crates/abi/src/error_texts.rs");
     let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -115,7 +115,7 @@ pub fn error_texts() -> Result<HashMap<String, String>, String> {
     Ok(pairs.collect())
 }
 
-/// The rows of a file of the ABI's data.
+/// Reads the rows of a file of the ABI's data.
 fn rows<T: DeserializeOwned>(name: &str) -> Result<Vec<T>, String> {
     let path = root().join("crates/abi/data").join(name);
     let wrong = |e| format!("{}: {e}", path.display());
@@ -127,7 +127,7 @@ fn function(row: Row, meanings: &HashMap<(String, String), Meaning>) -> Result<F
     let Row { name, returns, parameters, since_or_deprecated } = row;
     let declarations = parameters.split(',').map(str::trim);
     let declarations = declarations.filter(|text| !matches!(*text, "void" | "..."));
-    // The list has a form with large counts only where it differs.
+    // The list has a form with large counts only if it differs.
     let small = name.strip_suffix("_c").unwrap_or(&name);
     let argument = |declaration: &str| {
         let argument = name_of(declaration);
@@ -142,7 +142,7 @@ fn function(row: Row, meanings: &HashMap<(String, String), Meaning>) -> Result<F
     Ok(Function { name, returns, parameters, arguments, deprecated })
 }
 
-/// The name in a C declaration.
+/// Returns the name in a C declaration.
 fn name_of(declaration: &str) -> &str {
     let named = declaration.split('[').next().unwrap_or(declaration);
     named.rsplit([' ', '*']).next().unwrap_or(named)

@@ -28,12 +28,12 @@ impl Example {
         Ok(Example { path, functions, text: text.trim_end().to_owned() })
     }
 
-    /// The example has a main function of its own.
+    /// Returns true if the example has its own main function.
     pub fn is_whole(&self) -> bool {
         self.text.contains("int main(")
     }
 
-    /// The lines that two ranks print, sorted.
+    /// Returns the lines that two ranks print, sorted.
     pub fn prints(&self) -> Vec<&str> {
         let lines = self.text.lines().filter_map(|line| line.strip_prefix("// prints: "));
         let mut lines: Vec<_> = lines.collect();
@@ -41,7 +41,7 @@ impl Example {
         lines
     }
 
-    /// The file to compile, and the arguments of the compiler.
+    /// Returns the file to compile, and the arguments of the compiler.
     pub fn source(&self) -> (PathBuf, Vec<String>) {
         if self.is_whole() {
             return (self.path.clone(), Vec::new());
@@ -51,7 +51,7 @@ impl Example {
     }
 }
 
-/// All examples, by their files' names.
+/// Reads all examples, in the order of their files' names.
 pub fn all() -> Result<Vec<Example>, String> {
     let folder = root().join("crates/abi/data/examples");
     let entries = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;

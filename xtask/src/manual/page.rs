@@ -1,4 +1,4 @@
-//! The page of one function, with that of its form with large counts.
+//! Page of one function, together with its form with large counts.
 
 use super::data::{Argument, Data, Function, error_texts};
 use super::examples::{self, Example};
@@ -7,13 +7,13 @@ use super::{arguments, buffers};
 use roff::{Inline, Roff, bold, italic, roman};
 use std::collections::HashMap;
 
-/// Characters of a line of the synopsis, at most.
+/// Maximum number of characters in a line of the synopsis.
 const WIDTH: usize = 76;
 
 /// The error of a function that is not built.
 pub const NOT_BUILT: &str = "MPI_ERR_UNSUPPORTED_OPERATION";
 
-/// Begins a page: `manual` stands in the middle of its first line.
+/// Begins a page, with `manual` in the middle of its first line.
 pub fn begin(name: &str, section: &str, manual: &str) -> Roff {
     let mut page = Roff::new();
     let version = format!("Weft {}", env!("CARGO_PKG_VERSION"));
@@ -22,10 +22,10 @@ pub fn begin(name: &str, section: &str, manual: &str) -> Roff {
     page
 }
 
-/// Makes the pages of functions, and knows what they have in common.
+/// Maker of the pages of functions, with the data that all pages share.
 pub struct Maker<'a> {
     data: &'a Data,
-    /// Error classes, and what they mean.
+    /// Error classes and their meanings.
     meanings: HashMap<String, String>,
     examples: Vec<Example>,
 }
@@ -35,7 +35,7 @@ impl<'a> Maker<'a> {
         Ok(Maker { data, meanings: error_texts()?, examples: examples::all()? })
     }
 
-    /// The text of a function's page.
+    /// Returns the text of a function's page.
     pub fn page(&self, function: &Function, not_built: bool) -> Result<String, String> {
         let name = function.name.as_str();
         let large = self.data.large(name);
@@ -164,7 +164,7 @@ impl<'a> Maker<'a> {
             page.text([roman("always: this version of Weft has not built the function")]);
             return Ok(());
         }
-        // The first function of the interface works before it is there.
+        // The first function of the interface works before the interface is initialized.
         let mut classes: Vec<(&str, Vec<&str>)> = Vec::new();
         if tool && name != "MPI_T_init_thread" {
             classes.push(("MPI_T_ERR_NOT_INITIALIZED", Vec::new()));
@@ -190,7 +190,7 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// The arguments of a function, and those that only its form with large counts has.
+/// Returns the arguments of a function, and the additional arguments of its form with large counts.
 fn both_forms<'a>(function: &'a Function, large: Option<&'a Function>) -> Vec<&'a Argument> {
     let more = large.iter().flat_map(|large| &large.arguments);
     let more = more.filter(|a| !function.arguments.iter().any(|other| other.name == a.name));
@@ -210,7 +210,7 @@ fn synopsis(page: &mut Roff, function: &Function, large: Option<&Function>) {
     page.control("fi", []);
 }
 
-/// A C prototype, in lines that a terminal shows whole.
+/// Formats a C prototype in lines that fit a terminal.
 fn prototype(function: &Function) -> Vec<String> {
     let begin = format!("{} {}(", function.returns, function.name);
     let indent = " ".repeat(begin.len().min(WIDTH / 2));
@@ -230,7 +230,7 @@ fn prototype(function: &Function) -> Vec<String> {
     lines
 }
 
-/// The rule for all functions: what is returned, and whose handler is called before.
+/// Returns the rule for all functions: the return value, and the error handler that is called first.
 fn raised(function: &Function, tool: bool) -> Vec<Inline> {
     let mut text = vec![roman("It returns "), bold("MPI_SUCCESS"), roman(" or an error code.")];
     if tool {
@@ -256,16 +256,16 @@ fn raised(function: &Function, tool: bool) -> Vec<Inline> {
     text
 }
 
-/// Whose error handler is called.
+/// Object whose error handler is called.
 enum Owner<'a> {
-    /// That of an argument: what it is, and its name.
+    /// An argument: its kind, and its name.
     Argument(&'static str, &'a str),
     Request,
     File,
     None,
 }
 
-/// As the library has it: `owner` in `crates/abi/build/rust.rs`.
+/// Returns the owner of the error handler, by the same rule as `owner` in `crates/abi/build/rust.rs`.
 fn owner(function: &Function) -> Owner<'_> {
     let name = function.name.as_str();
     let of_files = ["MPI_File_", "MPI_Register_datarep"].iter().any(|s| name.starts_with(s));

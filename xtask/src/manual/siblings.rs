@@ -1,8 +1,8 @@
-//! How functions belong together, by their names: the nonblocking form of another, its persistent form, and so on.
+//! Relations between functions, by their names: the nonblocking form of another function, its persistent form, and so on.
 
 use super::data::Data;
 
-/// What a function is to the one that its name is made from.
+/// Relation of a function to the function from whose name its own is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     Nonblocking,
@@ -14,9 +14,9 @@ pub enum Form {
     End,
 }
 
-/// The function that another is a form of: `MPI_Iallreduce` of `MPI_Allreduce`, `MPI_Send_init` of `MPI_Send`.
+/// Returns the function of which another is a form: `MPI_Allreduce` for `MPI_Iallreduce`, `MPI_Send` for `MPI_Send_init`.
 pub fn base(data: &Data, name: &str) -> Option<(String, Form)> {
-    // What has words of its own stands for itself: `MPI_Rsend` is no form of `MPI_Send`.
+    // A function with its own purpose stands for itself: `MPI_Rsend` is not a form of `MPI_Send`.
     if data.purpose(name).is_some() {
         return None;
     }
@@ -46,7 +46,7 @@ fn capital(word: &str) -> String {
     word[..1].to_uppercase() + &word[1..]
 }
 
-/// What a function does, in a few words.
+/// Returns a function's purpose in a few words.
 pub fn purpose(data: &Data, name: &str) -> Result<String, String> {
     if let Some(words) = data.purpose(name) {
         return Ok(words.to_owned());
@@ -71,7 +71,7 @@ pub fn purpose(data: &Data, name: &str) -> Result<String, String> {
     Err(format!("purposes.csv has no {name}"))
 }
 
-/// What `MPI_Win` is called.
+/// Returns the word for `MPI_Win` and similar types.
 fn object_of(name: &str) -> &str {
     match name {
         "MPI_Comm" => "a communicator's handle",
@@ -89,7 +89,7 @@ fn object_of(name: &str) -> &str {
     }
 }
 
-/// Words of names that stand for each other.
+/// Pairs of words that replace each other in names.
 const PAIRS: [(&str, &str); 21] = [
     ("accept", "connect"),
     ("alloc", "free"),
@@ -114,7 +114,7 @@ const PAIRS: [(&str, &str); 21] = [
     ("toint", "fromint"),
 ];
 
-/// Pairs that go with what follows: `MPI_Win_lock_all` and `MPI_Win_unlock_all`.
+/// Pairs of beginnings, with the same rest of the name: `MPI_Win_lock_all` and `MPI_Win_unlock_all`.
 const STARTS: [(&str, &str); 8] = [
     ("MPI_Init", "MPI_Finalize"),
     ("MPI_Alloc_mem", "MPI_Free_mem"),
@@ -126,7 +126,7 @@ const STARTS: [(&str, &str); 8] = [
     ("MPI_Type_create", "MPI_Type_commit"),
 ];
 
-/// What to read beside the page of `name`: other forms of the same operation, and those that undo it.
+/// Returns the pages to read besides the page of `name`: other forms of the same operation, and functions that undo it.
 pub fn see_also(data: &Data, name: &str) -> Vec<String> {
     let stem = base(data, name).map_or_else(|| name.to_owned(), |(base, _)| base);
     let other_form = |f: &str| f == stem || base(data, f).is_some_and(|(other, _)| other == stem);
@@ -142,7 +142,7 @@ pub fn see_also(data: &Data, name: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Names that could be the partners of `name`; not all of them are functions.
+/// Returns names that could be the partners of `name`. Not all of them are functions.
 fn partners(name: &str) -> Vec<String> {
     let mut found = Vec::new();
     let both = |pairs: &'static [(&str, &str)]| {
@@ -156,7 +156,7 @@ fn partners(name: &str) -> Vec<String> {
             found.push(swapped.trim_end_matches('_').to_owned());
         }
     }
-    // Nonblocking forms that have words of their own: `MPI_Iprobe`.
+    // Nonblocking forms with their own purpose: `MPI_Iprobe`.
     if let Some(rest) = name.strip_prefix("MPI_I") {
         found.push(format!("MPI_{}", capital(rest)));
     }

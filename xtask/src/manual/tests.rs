@@ -7,7 +7,7 @@ fn all() -> (Data, Vec<(String, String)>) {
     (data, pages)
 }
 
-/// The text of the page that `name` leads to.
+/// Returns the text of the page that `name` leads to.
 fn page<'a>(pages: &'a [(String, String)], name: &str) -> &'a str {
     let find = |name: &str| {
         let file = format!("{name}.3");
@@ -37,7 +37,7 @@ fn every_function_has_a_page_with_all_its_arguments() {
             let (_, rest) = text.split_once(&entry).unwrap_or_else(|| {
                 panic!("{}: no {}: {text}", function.name, argument.name);
             });
-            // Behind the direction and the shape: a sentence, which is more than the kind of the argument.
+            // After the direction and the shape comes a sentence, which says more than the kind of the argument.
             let meaning = rest.lines().nth(1).unwrap_or_default();
             let words = meaning.split_whitespace().count();
             assert!(words >= 4 && meaning.ends_with('.'), "{}: {meaning}", function.name);

@@ -1,11 +1,11 @@
-//! How a process on another host than node0 starts something on any host: a server among node0's processes does it for it, since
-//! hosts do not see each other's processes.
+//! Start of programs from hosts other than node0. Such a host does not see the processes of other hosts, so a server among
+//! node0's processes starts the program.
 //!
 //! ```text
 //!   net-run on node2 ── words, and its standard input, output and error ──► server: net-run as on node0
 //!                    ◄── the exit code ────────────────────────────────────
 //! ```
-//! Whoever ends the first ends the second.
+//! If the first process is ended, the server ends the second.
 
 use super::inside::FOLDER;
 use nix::sys::signal::{Signal, kill};
@@ -18,10 +18,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode};
 use std::thread;
 
-/// Exit code where the server is not reached; as that of ssh.
+/// Exit code if the server is not reached; the same as that of ssh.
 const UNREACHED: u8 = 255;
 
-/// Longest command line, in bytes.
+/// Maximum length of a command line, in bytes.
 const LONGEST: usize = 64 << 10;
 
 fn socket() -> String {
@@ -42,7 +42,7 @@ pub fn serve() -> io::Result<()> {
     Ok(())
 }
 
-/// Words and descriptors.
+/// Receives words and descriptors.
 fn receive(stream: &UnixStream) -> io::Result<(Vec<String>, Vec<OwnedFd>)> {
     let mut bytes = vec![0; LONGEST];
     let mut space = nix::cmsg_space!([RawFd; 3]);
@@ -52,7 +52,7 @@ fn receive(stream: &UnixStream) -> io::Result<(Vec<String>, Vec<OwnedFd>)> {
     let mut files = Vec::new();
     for control in message.cmsgs()? {
         if let ControlMessageOwned::ScmRights(all) = control {
-            // SAFETY: they were just received, and are nobody else's.
+            // SAFETY: `fd` is open and has no other owner: the kernel created it for this process by SCM_RIGHTS just now.
             files.extend(all.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
         }
     }
@@ -61,7 +61,7 @@ fn receive(stream: &UnixStream) -> io::Result<(Vec<String>, Vec<OwnedFd>)> {
     Ok((text.split('\0').map(str::to_owned).collect(), files))
 }
 
-/// Runs what somebody asks for; its exit code.
+/// Runs the requested command and returns its exit code.
 fn run(stream: &UnixStream) -> io::Result<u8> {
     let (words, files) = receive(stream)?;
     let Ok([input, output, error]) = <[OwnedFd; 3]>::try_from(files) else {
@@ -70,11 +70,11 @@ fn run(stream: &UnixStream) -> io::Result<u8> {
     let mut command = Command::new(format!("{FOLDER}/net-run"));
     command.args(words).stdin(input).stdout(output).stderr(error);
     let mut child = command.spawn()?;
-    // Its ends of the pipes are open for as long as the command itself.
+    // Closes this process's copies of the pipes' ends: the command value keeps them open.
     drop(command);
     let (pid, mut reader) = (Pid::from_raw(child.id() as i32), stream.try_clone()?);
     let watch = thread::spawn(move || {
-        // Nothing comes; the end does.
+        // The client sends no data; a read returns only at the end of the stream.
         if reader.read(&mut [0]).is_ok_and(|count| count == 0) {
             let _ = kill(pid, Signal::SIGTERM);
         }
@@ -86,7 +86,7 @@ fn run(stream: &UnixStream) -> io::Result<u8> {
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(UNREACHED))
 }
 
-/// Has the server run `net-run` with these words.
+/// Asks the server to run `net-run` with these words.
 pub fn main(words: &[String]) -> ExitCode {
     let asked = || -> io::Result<u8> {
         let mut stream = UnixStream::connect(socket())?;

@@ -1,11 +1,11 @@
-//! One host, and its cables.
+//! One host and its cables.
 
 use super::Args;
 use super::inside::{BEYOND, FOLDER};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
-/// A command that must go well; an error says what it said.
+/// Runs a command that must succeed. An error has the command's own message.
 pub fn done(words: &[&str]) -> Result<(), String> {
     let output = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{}: {error}", words[0]))?;
@@ -16,30 +16,30 @@ pub fn done(words: &[&str]) -> Result<(), String> {
     Err(format!("`{}`: {}", words.join(" "), said.trim()))
 }
 
-/// The switch that ends cable `cable` of each host.
+/// Returns the name of the switch at the end of cable `cable` of each host.
 pub fn switch(cable: u8) -> String {
     format!("switch{cable}")
 }
 
-/// The switch's end of a cable.
+/// Returns the name of the switch's end of a cable.
 pub fn port(host: u8, cable: u8) -> String {
     format!("node{host}-{cable}")
 }
 
-/// Addresses of a host on a cable, as ip(8) writes them.
+/// Returns the addresses of a host on a cable, as ip(8) writes them.
 pub fn addresses(host: u8, cable: u8, ipv6: bool) -> Vec<String> {
     let (four, six) =
         (format!("10.77.{cable}.{}/24", host + 1), format!("fd77:{cable}::{}/64", host + 1));
     if ipv6 { vec![six] } else { vec![four, six] }
 }
 
-/// A host, as long as the process that holds its namespaces lives.
+/// A host, which lives as long as the process that holds its namespaces.
 pub struct Host {
     pub holder: Child,
 }
 
 impl Host {
-    /// The namespaces of a host. The first shares this one's processes and mounts: what is started from here runs on it.
+    /// Makes the namespaces of a host. Host 0 shares this process's processes and mounts: programs started from here run on it.
     pub fn start(number: u8) -> Result<Host, String> {
         let mut command = Command::new("unshare");
         command.args(["--net", "--uts", "--ipc"]);
@@ -51,7 +51,7 @@ impl Host {
         }
         script += "ip link set lo up; echo ready; exec sleep infinity";
         command.args(["--", "sh", "-c", &script]).stdin(Stdio::null()).stdout(Stdio::piped());
-        // What it says of its own end is of no interest.
+        // Its error output is needed only if it does not start.
         command.stderr(Stdio::piped());
         let mut holder = command.spawn().map_err(|error| format!("unshare: {error}"))?;
         let mut said = [0; 6];
@@ -64,7 +64,7 @@ impl Host {
         Ok(Host { holder })
     }
 
-    /// The process that holds the namespaces: with a process namespace, the first one in it.
+    /// Returns the process that holds the namespaces: with a process namespace, the first process in it.
     pub fn pid(&self) -> Result<String, String> {
         let own = self.holder.id();
         let children =
@@ -81,7 +81,7 @@ impl Host {
         let there = ["nsenter", "-t", &pid, "-n"];
         let on_host = |words: &[&str]| done(&[&there[..], words].concat());
         for address in addresses(number, cable, args.ipv6) {
-            // Nobody else has it: no time is spent on asking.
+            // No other host has the address, so no time is spent on detecting duplicates.
             let nodad: &[&str] = if address.contains("::") { &["nodad"] } else { &[] };
             on_host(&[&["ip", "address", "add", &address, "dev", &end], nodad].concat())?;
         }
@@ -97,7 +97,7 @@ impl Host {
     }
 }
 
-/// What a cable does to packets, for tc(8). Delay and loss need the kernel's netem, a rate alone does not.
+/// Returns the words for tc(8) that shape a cable. Delay and loss need the kernel's netem; a rate alone does not.
 fn shape(args: &Args) -> Option<String> {
     let word = |name: &str, value: &Option<String>| {
         value.as_ref().map(|value| format!(" {name} {value}")).unwrap_or_default()

@@ -10,13 +10,13 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 use weft_vm::{FAILED, TIMED_OUT};
 
-/// What COMMAND finds in its PATH, and the process of each host (`NAME.pid`). A mount of its own.
+/// Folder with the helpers in COMMAND's PATH, and with the process of each host (`NAME.pid`). It is a mount of its own.
 pub const FOLDER: &str = "/run/weft-net";
 
-/// The helpers: name and shell script. They run on node0, whose processes and mounts are those of the switches; so the switches'
-/// network is that of process 1. On other hosts there is `net-run` alone, by `beyond.rs`.
+/// Helpers: name and shell script. They run on node0, which has the processes and the mounts of the switches. So the switches'
+/// network is that of process 1. Other hosts have only `net-run`, by `beyond.rs`.
 const HELPERS: [(&str, &str); 4] = [
-    // As ssh: options, the host, and words for a shell there, in an environment of its own.
+    // Like ssh: options, the host, and words for a shell there, with a new environment.
     (
         "net-run",
         r#"while :; do case "$1" in -o|-p|-l|-i|-F) shift 2;; -*) shift;; *) break;; esac; done
@@ -31,10 +31,10 @@ exec nsenter -t "$pid" $spaces -- env -i HOME="$HOME" USER=root LOGNAME=root SHE
     ("net-kill", r#"exec kill -9 "$(cat "/run/weft-net/$1.pid")""#),
 ];
 
-/// What stands in the place of `net-run` on other hosts than node0.
+/// Replacement for `net-run` on hosts other than node0.
 pub const BEYOND: &str = "net-run-beyond";
 
-/// The mounts that are this run's own: its folder, its shared memory, its names of hosts.
+/// Makes the mounts of this run: its folder, its shared memory, its names of hosts.
 fn mounts(args: &Args) -> Result<(), String> {
     done(&["mount", "--make-rprivate", "/"])?;
     fs::create_dir_all(FOLDER).map_err(|error| format!("{FOLDER}: {error}"))?;
@@ -65,7 +65,7 @@ fn mounts(args: &Args) -> Result<(), String> {
     beyond::serve().map_err(|error| format!("a server for other hosts: {error}"))
 }
 
-/// The switches and the hosts.
+/// Makes the switches and the hosts.
 fn hosts(args: &Args) -> Result<Vec<Host>, String> {
     done(&["ip", "link", "set", "lo", "up"])?;
     for cable in 0..args.cables {
@@ -96,7 +96,8 @@ fn start(args: &Args, first: &Host) -> Result<Child, String> {
     command.spawn().map_err(|error| format!("nsenter: {error}"))
 }
 
-/// Waits for `child`; `None` after so many seconds. All other processes that end are this one's children, too: it is the first.
+/// Waits for `child`; `None` after `seconds` seconds. This process is the first of its namespace, so it is the parent of all
+/// orphans, too.
 fn ended(child: &mut Child, seconds: u64) -> Result<Option<ExitStatus>, String> {
     let end = Instant::now() + Duration::from_secs(seconds);
     loop {
@@ -110,13 +111,14 @@ fn ended(child: &mut Child, seconds: u64) -> Result<Option<ExitStatus>, String> 
     }
 }
 
-/// Makes the hosts and runs COMMAND on the first; its exit code. When this process ends, the kernel ends all others.
+/// Makes the hosts and runs COMMAND on the first. Returns its exit code. When this process ends, the kernel ends all other
+/// processes.
 pub fn run(args: &Args) -> ExitCode {
     let made = mounts(args).and_then(|()| hosts(args));
     let hosts = match made {
         Ok(hosts) => hosts,
         Err(error) => {
-            // A kernel without a part, or a container that may not.
+            // The kernel lacks a part, or a container lacks the permission.
             eprintln!("NOT RUN: hosts of network namespaces: {error}");
             return ExitCode::from(NOT_RUN);
         }

@@ -1,5 +1,5 @@
-//! Bad arguments to every MPI function (`weft-abuse` of crates/abi-tests): an error or a result each time; and functions
-//! with faults planted on purpose, which must be found.
+//! Bad arguments to every MPI function (`weft-abuse` of crates/abi-tests): each call must give an error or a result. Functions
+//! with planted faults must be found.
 
 use super::tally::Tally;
 use crate::install::BuildProfile;
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// What must be said of the planted functions.
+/// Messages that the planted functions must cause.
 const FOUND: [&str; 4] = [
     "Planted_crash(comm = Null) ended the process (signal: 6",
     "Planted_crash(comm = Freed) succeeded",
@@ -54,7 +54,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// The classes that one bad argument raised: by the function, the argument and the class.
+/// Returns the error classes that one bad argument raised: by function, argument and class.
 fn raised<'a>(lines: &[&'a str]) -> HashSet<(&'a str, &'a str, &'a str)> {
     let one = |line: &&'a str| {
         let (function, rest) = line.strip_prefix("error: ")?.split_once('(')?;

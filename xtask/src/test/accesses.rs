@@ -1,5 +1,5 @@
-//! Instructions that one-sided operations take, each with its flush, counted by valgrind's cachegrind in tests/c/accesses: a rank
-//! by itself, so that nobody waits. Start and end are taken away by a run of fewer operations.
+//! Instructions of one-sided operations, each with its flush, counted by valgrind's cachegrind in tests/c/accesses. One rank
+//! accesses its own memory, so that it never waits. A run of fewer operations is subtracted, to leave out start and end.
 
 use super::tally::Tally;
 use super::tools::quiet;
@@ -7,13 +7,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What is done, its bytes, and the instructions that it may take.
+/// Operation, number of bytes, and maximum number of instructions.
 const MOST: [(&str, &str, u64); 6] = [
     ("put", "8", 240),
     ("fetch", "8", 850),
     ("accumulate", "8", 700),
     ("accumulate", "1024", 1024),
-    // Less than one for each byte: by vectors, whatever an element is.
+    // Less than one instruction for each byte, because vectors are used for any element type.
     ("accumulate", "65536", 32768),
     ("double", "65536", 32768),
 ];
@@ -52,14 +52,14 @@ fn counted(
     job.args(["--timeout", "120", "-n", "1", "valgrind", "--tool=cachegrind", "--cache-sim=no"]);
     job.arg("--cachegrind-out-file=/dev/null").arg(format!("--log-file={}", log.display()));
     job.arg(program).args(arguments);
-    // Nobody measures the machine meanwhile.
+    // With the generic model, the machine is not measured during the run.
     job.env("WEFT_COPY_MODEL", "generic");
     quiet(&mut job)?;
     let text = fs::read_to_string(&log).map_err(|e| format!("{}: {e}", log.display()))?;
     instructions(&text).ok_or_else(|| format!("valgrind says no instructions:\n{text}"))
 }
 
-/// From "I   refs:      1,253,021".
+/// Reads the count from "I   refs:   1,253,021".
 fn instructions(log: &str) -> Option<u64> {
     let line = log.lines().find(|line| line.contains("I ") && line.contains("refs:"))?;
     line.rsplit(':').next()?.trim().replace(',', "").parse().ok()

@@ -166,7 +166,7 @@ fn compare(
     }
 }
 
-/// Reports whether `text` has the form of `pattern`, in which `*` stands for any text. The number of a repeated question is
+/// Returns true if `text` has the form of `pattern`, in which `*` stands for any text. The number of a repeated question is
 /// ignored.
 fn matches(pattern: &str, text: &str) -> bool {
     let text = text.rsplit_once('#').map_or(text, |(first, _)| first);

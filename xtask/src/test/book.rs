@@ -1,8 +1,8 @@
-//! What the book shows: its commands run in an installation, and its pages are built (`book/built.rs`).
+//! Examples of the book: its commands run in an installation, and its pages are built (`book/built.rs`).
 //!
-//! A block that begins with three backticks and `sh` is run, by `sh -e`, in a folder that has `program.c` (the book's first
-//! program), `program`, `mine.toml` and `mine.map` in it. One that begins with `sh no-run` is not: it needs a cluster, minutes, or
-//! what the machine may lack.
+//! A block that begins with three backticks and `sh` is run, by `sh -e`, in a folder with `program.c` (the book's first program),
+//! `program`, `mine.toml` and `mine.map`. A block that begins with `sh no-run` is not run: it needs a cluster, minutes, or a part
+//! that the machine may lack.
 
 #[cfg(test)]
 mod built;
@@ -14,20 +14,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the pages are, below the root.
+/// Folder of the pages, below the root.
 const PAGES: &str = "book/src";
 
-/// The page with the program that all commands use.
+/// Page with the program that all commands use.
 const FIRST: &str = "first-program.md";
 
-/// What stands in for the files that a reader has: from where in the sources.
+/// Stand-ins for the files of a reader, with their sources.
 const FILES: [(&str, &str); 2] =
     [("mine.toml", "machines/kini2.toml"), ("mine.map", "maps/shm.map")];
 
 /// A block of a page that is set off by backticks.
 struct Block {
     line: usize,
-    /// What follows the backticks: `sh`, `c`.
+    /// The text after the backticks: `sh`, `c`.
     language: String,
     text: String,
 }
@@ -54,7 +54,7 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// The pages by their names, in order.
+/// Returns the pages by their names, in order.
 fn pages() -> Result<Vec<(String, String)>, String> {
     let folder = root().join(PAGES);
     let wrong = |e| format!("{}: {e}", folder.display());
@@ -68,7 +68,7 @@ fn pages() -> Result<Vec<(String, String)>, String> {
     Ok(pages)
 }
 
-/// A new folder for the commands of a page, with the files that they name.
+/// Makes a new folder for the commands of a page, with the files that they name.
 fn folder(page: &str, program: &str) -> Result<PathBuf, String> {
     let folder = root().join("target/test-book").join(page);
     let wrong = |e| format!("{}: {e}", folder.display());
@@ -112,7 +112,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// `cargo test -p xtask book -- --ignored --nocapture`, for one who writes a page.
+    /// For work on a page: `cargo test -p xtask book -- --ignored --nocapture`.
     #[test]
     #[ignore = "a part of cargo xtask test --only limits, which installs the library"]
     fn commands_run() {

@@ -1,5 +1,4 @@
-//! C programs under our mpiexec: the examples and tests/c, each on the rank counts that its first
-//! lines name.
+//! C programs under our mpiexec: the examples and tests/c, each on the numbers of ranks that its first lines name.
 //!
 //! ```c
 //! // ranks: 1 2 4        how often it runs, and on how many ranks (default: 2)
@@ -21,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// What a program's comments ask for.
+/// Requirements in a program's comments.
 pub(super) struct Plan {
     pub(super) ranks: Vec<usize>,
     args: Vec<String>,
@@ -100,7 +99,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     super::random::run(&prefix, tally)
 }
 
-/// Longer runs of what depends on chance: `cargo xtask soak`.
+/// Runs the tests that depend on chance for longer: `cargo xtask soak`.
 pub fn soak(prefix: &Path, times: usize) -> Result<(), String> {
     let mut tally = Tally::default();
     programs(prefix, &[], &mut tally)?;
@@ -129,14 +128,14 @@ pub fn soak(prefix: &Path, times: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the test programs are.
+/// Returns the folder of the test programs.
 pub(super) fn folder() -> Result<PathBuf, String> {
     let out = root().join("target/test-programs");
     fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     Ok(out)
 }
 
-/// The programs in tests/c with what other machines choose, whose copies cost something else.
+/// Runs the programs of tests/c with the choices of other machines, whose copies have other costs.
 pub fn other_machines(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let mut files = list(&root().join("tests/copy-models"), "toml")?;
     if files.is_empty() {
@@ -160,7 +159,7 @@ struct Source {
 }
 
 impl Source {
-    /// The runs that the program's comments ask for, with these settings below its own.
+    /// Returns the runs that the program's comments ask for. The program's own settings override `base`.
     fn runs(&self, base: &[(String, String)]) -> impl Iterator<Item = Run<'_>> {
         let with = move |own: &Settings| [base, own.as_slice()].concat();
         let settings = self.plan.environments.iter().map(with);
@@ -179,7 +178,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs the program; the reasons why parts of it could not run.
+    /// Runs the program. Returns the reasons why parts of it could not run.
     fn run(&self, prefix: &Path) -> Result<Vec<String>, String> {
         let Source { name, program, plan, .. } = self.source;
         let began = Instant::now();
@@ -197,7 +196,7 @@ impl Run<'_> {
     }
 }
 
-/// The programs of tests/c, in the order of their names.
+/// Returns the programs of tests/c, in the order of their names.
 fn sources() -> Result<Vec<Source>, String> {
     let mut paths = list(&root().join("tests/c"), "c")?;
     paths.sort();
@@ -210,8 +209,8 @@ fn sources() -> Result<Vec<Source>, String> {
     paths.into_iter().map(source).collect()
 }
 
-/// Runs the programs in tests/c as their comments say, which may change what is in `base`. Small runs go two at a time, those of
-/// one program one after the other.
+/// Runs the programs of tests/c as their comments say, which may change the settings in `base`. Small runs go two at a time;
+/// those of one program run one after the other.
 fn programs(prefix: &Path, base: &[(String, String)], tally: &mut Tally) -> Result<(), String> {
     let sources = sources()?;
     if sources.is_empty() {
@@ -243,14 +242,14 @@ pub(super) fn compile(prefix: &Path, source: &Path, program: &Path) -> Result<()
     quiet(command.args(["-lm", "-lpthread"])).map(drop)
 }
 
-/// The files of a folder whose names end in `.kind`.
+/// Returns the files of a folder whose names end in `.kind`.
 pub(super) fn list(folder: &Path, kind: &str) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let paths = entries.flatten().map(|e| e.path());
     Ok(paths.filter(|p| p.extension().is_some_and(|e| e == kind)).collect())
 }
 
-/// Its output, if it ended as its plan says.
+/// Runs a program once. Returns its output if it ended as its plan says.
 pub(super) fn one(
     prefix: &Path,
     program: &Path,
@@ -258,7 +257,7 @@ pub(super) fn one(
     plan: &Plan,
     settings: &[(String, String)],
 ) -> Result<String, String> {
-    // Programs that start others by name find ours.
+    // Programs that start others by name find those of the installation.
     let mut path = prefix.join("bin").into_os_string();
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
@@ -288,7 +287,7 @@ pub(super) fn one(
     Ok(all)
 }
 
-/// The examples check their own answers.
+/// Runs the examples, which check their own answers.
 fn examples(prefix: &Path, out: &Path, tally: &mut Tally) -> Result<(), String> {
     let folder = root().join("examples");
     let matrix = folder.join("poisson32.mtx").display().to_string();
@@ -335,7 +334,7 @@ mod tests {
         assert!(missing.is_empty(), "{missing:?}: not in tests/c/strings.c");
     }
 
-    /// `cargo test -p xtask c_programs_run -- --ignored --nocapture`, for one who works at functions of C.
+    /// For work on functions of C: `cargo test -p xtask c_programs_run -- --ignored --nocapture`.
     #[test]
     #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
     fn c_programs_run() {

@@ -6,9 +6,9 @@ use super::tools::{self, step};
 use crate::install::{self, BuildProfile};
 use std::thread::ScopedJoinHandle;
 
-/// Builds and installs the library, and builds the programs of the quick stages, so that their seconds are those of tests.
+/// Builds and installs the library, and builds the programs of the quick stages, so that those stages spend their time on tests.
 pub fn build() -> Result<(), String> {
-    // The end of the library's build is one thread's work, so that test programs have the other processor.
+    // The end of the library's build uses one thread, so that test programs are built on the other processor.
     let (installed, built) = std::thread::scope(|scope| {
         let built = scope.spawn(|| {
             programs::oracles()?;
@@ -27,7 +27,7 @@ pub fn lint() -> Result<(), String> {
     crate::documents::check()?;
     crate::house::check()?;
     step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    // Links of the documentation lead somewhere.
+    // Links of the documentation must lead to existing items.
     step(cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
@@ -44,7 +44,7 @@ pub fn loom(tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Crates whose tests Miri can run, each kept short by the crate itself.
+/// Crates whose tests Miri can run. Each crate keeps them short.
 const MIRI: &[&str] =
     &["weft-fabric", "weft-intranode", "weft-fabric-shm", "weft-datatype", "weft-p2p"];
 
@@ -67,9 +67,9 @@ pub fn miri(tally: &mut Tally) -> Result<(), String> {
         );
         command
     };
-    // What all need, before they build beside each other.
+    // The setup that all runs need, before they build at the same time.
     step(&mut miri(&["setup"]))?;
-    // Miri uses one processor.
+    // Miri uses one processor, so that the crates run in parallel.
     let outputs: Vec<Result<String, String>> = std::thread::scope(|scope| {
         let test = |name| move || tools::captured(&mut miri(&["test", "-p", name, "--lib"]));
         let threads: Vec<_> = MIRI.iter().map(|&name| scope.spawn(test(name))).collect();

@@ -1,7 +1,7 @@
-//! MPI programs over verbs, in the virtual machine: ranks on nodes that `WEFT_NODES` fakes in one
-//! machine, with and without packet loss; ranks on two machines, one of which dies.
+//! MPI programs over verbs, in the virtual machine: ranks on nodes that `WEFT_NODES` fakes in one machine, with and without
+//! packet loss; and ranks on two machines, one of which dies.
 //!
-//! This is the host's side, which builds and counts. Inside, the same program runs as `vm-cluster`.
+//! This is the host's side, which builds and counts. Inside the machine, the same program runs as `vm-cluster`.
 
 pub mod inside;
 pub(super) mod job;
@@ -43,10 +43,10 @@ const PROGRAMS: &[&str] = &[
     "spawn_killed",
 ];
 
-/// Seconds after which a virtual machine is taken for stuck, however busy the host is.
+/// Seconds after which a virtual machine counts as stuck, also on a busy host.
 const TIMEOUT: &str = "5000";
 
-/// Inside the virtual machine: runs everything, and fails if anything did.
+/// Runs all tests inside the virtual machine, and fails if any of them failed.
 pub fn within(inside: &Inside) -> Result<(), String> {
     match inside.machines {
         Machines::One => one::run(inside),
@@ -59,12 +59,12 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     machines(tally, &[("one", &[]), ("two", &["--two", "--only", "0"])])
 }
 
-/// What CI has no time for.
+/// Runs the tests for which CI has no time.
 pub fn soak(tally: &mut Tally) -> Result<(), String> {
     machines(tally, &[("long", &[])])
 }
 
-/// By the names of [`Machines`], each with options of the virtual machine.
+/// Runs the tests in machines, by the names of [`Machines`], each with options of the virtual machine.
 fn machines(tally: &mut Tally, machines: &[(&str, &[&str])]) -> Result<(), String> {
     let prefix = crate::demo::install()?;
     let programs = c_programs::folder()?;

@@ -1,5 +1,5 @@
-//! What copies cost, where it is kept and where it cannot be: jobs with a cache directory of their own, of which none says a word
-//! about it.
+//! Costs of copies, kept where that is possible, and used where it is not: jobs with their own cache directory, which must print
+//! no warning about it.
 
 use super::c_programs;
 use super::tally::Tally;
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Output, Stdio};
 struct Jobs {
     mpiexec: PathBuf,
     program: PathBuf,
-    /// Where models are kept.
+    /// Directory of the kept models.
     cache: PathBuf,
 }
 
@@ -20,7 +20,7 @@ struct Jobs {
 type Costs = BTreeMap<String, u64>;
 
 impl Jobs {
-    /// Two ranks, with words before `mpiexec` and after the program.
+    /// Returns a job of two ranks, with words before `mpiexec` and after the program.
     fn command(&self, before: &[&str], args: &[&str]) -> Command {
         let mpiexec = self.mpiexec.to_string_lossy();
         let words: Vec<&str> = before.iter().copied().chain([&*mpiexec, "-n", "2"]).collect();
@@ -31,14 +31,14 @@ impl Jobs {
         command
     }
 
-    /// Runs it; all must be well, and nothing said.
+    /// Runs a job, which must succeed without any message.
     fn run(&self, command: &mut Command) -> Result<Costs, String> {
         let line = text(command);
         let output = command.output().map_err(|e| format!("'{line}': {e}"))?;
         judge(&line, &output)
     }
 
-    /// The one file that there is.
+    /// Returns the only file of the cache.
     fn file(&self) -> Result<PathBuf, String> {
         let folder = self.cache.join("weft");
         let entries = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -70,7 +70,7 @@ fn judge(line: &str, output: &Output) -> Result<Costs, String> {
     Ok(out.lines().filter_map(number).collect())
 }
 
-/// An error in words unless `ok`.
+/// Returns an error with this text unless `ok`.
 fn check(ok: bool, what: &str, seen: &dyn std::fmt::Debug) -> Result<(), String> {
     if ok { Ok(()) } else { Err(format!("{what}: {seen:?}")) }
 }
@@ -94,14 +94,14 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     named(&jobs, &out, tally)
 }
 
-/// The first job measures, the second finds that.
+/// Tests that the first job measures, and that the second finds the result.
 fn measured_once(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     let first = jobs.run(&mut jobs.command(&[], &[]))?;
     let kept = jobs.kept()?;
     let late = !kept.contains("late = []");
     let second = jobs.run(&mut jobs.command(&[], &[]))?;
     check(first.len() == 25, "25 numbers", &first)?;
-    // On a busy machine some had no time, and the second job tries again.
+    // On a busy machine some measurements had no time, and the second job tries again.
     check(late || jobs.kept()? == kept, "a model was kept and measured again", &kept)?;
     let near = |a: u64, b: u64| a.abs_diff(b) <= a / 500 + 1;
     let same = second.iter().all(|(name, &value)| near(value, first[name]));
@@ -110,7 +110,7 @@ fn measured_once(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// What is no model of this machine is replaced.
+/// Tests that a file that is no model of this machine is replaced.
 fn replaced(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     let file = jobs.file()?;
     let whole = jobs.kept()?;
@@ -127,7 +127,7 @@ fn replaced(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Jobs that begin at once leave one file, which is whole.
+/// Tests that jobs that begin at the same time leave one file, which is complete.
 fn at_once(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     jobs.forget()?;
     let start = |_| jobs.command(&[], &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -141,7 +141,7 @@ fn at_once(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Where nothing can be kept.
+/// Tests jobs that have no place for a model.
 fn kept_nowhere(jobs: &Jobs, out: &Path, tally: &mut Tally) -> Result<(), String> {
     let blocked = out.join("copies-blocked");
     fs::write(&blocked, "no directory").map_err(|e| e.to_string())?;
@@ -152,7 +152,7 @@ fn kept_nowhere(jobs: &Jobs, out: &Path, tally: &mut Tally) -> Result<(), String
     Ok(())
 }
 
-/// One processor: pairs are not measured, and are when there are two.
+/// Tests one processor: pairs are not measured there, and are measured with two processors.
 fn one_processor(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     jobs.forget()?;
     let processor = first_processor().ok_or("no processor allowed")?.to_string();
@@ -160,7 +160,7 @@ fn one_processor(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     let alone = jobs.kept()?;
     check(alone.contains("\"line.shared\""), "one processor has no pair", &alone)?;
     if std::thread::available_parallelism().is_ok_and(|n| n.get() > 1) {
-        // On a busy machine only by force.
+        // On a busy machine the measurement must be forced.
         jobs.run(jobs.command(&[], &[]).env("WEFT_COPY_MODEL", "measure"))?;
         let pairs = jobs.kept()?;
         let absent = absent(&pairs);
@@ -171,7 +171,7 @@ fn one_processor(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// The system forbids to read another process's memory.
+/// Tests a system that forbids reading another process's memory.
 fn forbidden(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     jobs.forget()?;
     let mut forbidden = jobs.command(&[], &["forbid"]);
@@ -184,7 +184,7 @@ fn forbidden(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     let kept = jobs.kept()?;
     let absent = absent(&kept);
     check(absent.contains("cma_call") && absent.contains("cma_page"), "no CMA", &kept)?;
-    // It is not tried again by each job.
+    // The next job does not try it again.
     jobs.run(&mut jobs.command(&[], &["forbid"]))?;
     let late = !kept.contains("late = []");
     check(late || jobs.kept()? == kept, "measured again", &kept)?;
@@ -192,7 +192,7 @@ fn forbidden(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// A file that the user names, and one that is not there.
+/// Tests a file that the user names, and a file that does not exist.
 fn named(jobs: &Jobs, out: &Path, tally: &mut Tally) -> Result<(), String> {
     let mine = out.join("copies-mine.toml");
     fs::write(&mine, "[copies]\nswitch = 7\n").map_err(|e| e.to_string())?;
@@ -206,7 +206,7 @@ fn named(jobs: &Jobs, out: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// The line of a kept model that names what was not measured.
+/// Returns the line of a kept model that names the missing measurements.
 fn absent(kept: &str) -> &str {
     kept.lines().find(|line| line.starts_with("absent")).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
-//! What moving a payload costs, counted: how often each of its bytes is written, and system calls. By protocol.
+//! Counted costs of a payload, by protocol: the number of times that each of its bytes is written, and system calls.
 //!
-//! Two tools run tests/c/moves. valgrind's cachegrind counts the lines that are written while they are not in a small cache: a
-//! payload's, once for each copy, since its buffers come round too late to be there still; and neither the stack nor what a wait
-//! looks at again and again. Start and end are taken away by a run that moves nothing. strace tells the calls, and the bytes
-//! that the kernel copied.
+//! Two tools run tests/c/moves. valgrind's cachegrind counts the lines that are written while they are not in a small cache.
+//! These are the lines of a payload, once for each copy, because its buffers are reused too late to be still in the cache. The
+//! stack and memory that a wait polls stay in the cache and do not count. A run that moves nothing is subtracted, to leave out
+//! start and end. strace reports the calls, and the bytes that the kernel copied.
 
 use super::tally::Tally;
 use super::tools::quiet;
@@ -11,22 +11,22 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Bytes of a line.
+/// Number of bytes of a cache line.
 const LINE: f64 = 64.0;
 
-/// A way of payloads, and what it may cost.
+/// A method of moving payloads, with its maximum costs.
 struct Way {
     name: &'static str,
-    /// Arguments of moves: what, bytes, times.
+    /// Arguments of moves: operation, bytes, repetitions.
     arguments: [&'static str; 3],
     settings: &'static [(&'static str, &'static str)],
     /// Copies of each byte.
     copies: u32,
-    /// System calls a payload, those of waiting aside.
+    /// System calls a payload, except those of waiting.
     calls: f64,
 }
 
-/// A call now and then makes room; a payload of 2 MiB may be read in several parts, by both ends.
+/// Maximum numbers of calls: an occasional call that makes room; and for a payload of 2 MiB, reads in several parts by both ends.
 const SELDOM: f64 = 0.25;
 const PARTS: f64 = 8.0;
 
@@ -52,7 +52,7 @@ const fn way(
     Way { name, arguments, settings, copies, calls }
 }
 
-/// Calls of one who waits, or wakes one who does: their number is chance. The program's own nap is among them.
+/// Calls that wait, or that wake a waiting thread: their number is chance. The program's own sleep is among them.
 const WAITING: [&str; 16] = [
     "sched_yield",
     "futex",
@@ -104,7 +104,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
             "{what} of {bytes} bytes, {}: {copies:.2} copies, {calls:.2} system calls",
             way.name
         );
-        // What is written beside a payload is little, but not nothing.
+        // Writes besides the payload are few, but not zero.
         let most = f64::from(way.copies) + 0.3;
         if !(0.9..=most).contains(&copies) || calls > way.calls {
             return Err(format!(
@@ -118,21 +118,21 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// What strace saw between the marks.
+/// Results of strace between the marks.
 #[derive(Default, Debug, PartialEq)]
 struct Traced {
     calls: u64,
-    /// Copied by the kernel.
+    /// Number of bytes copied by the kernel.
     bytes: u64,
-    /// The calls that count.
+    /// Lines of the counted calls.
     text: String,
 }
 
-/// The call that marks where counting begins and ends, as strace prints it.
+/// The call that marks the begin and the end of counting, as strace prints it.
 const MARK: &str = "getpgid(2129624815)";
 
 impl Traced {
-    /// Adds the trace of one process or thread, if it is one with both marks: what lies between them counts.
+    /// Adds the trace of one process or thread, if it has both marks. The part between them counts.
     fn add(&mut self, trace: &str) -> bool {
         let mut parts = trace.split(MARK);
         let (Some(_), Some(counted), Some(_), None) =
@@ -171,7 +171,7 @@ fn calls(prefix: &Path, folder: &Path, way: &Way) -> Result<Traced, String> {
     }
 }
 
-/// Lines written that were not in the cache, by all processes.
+/// Returns the number of lines written that were not in the cache, by all processes.
 fn written(prefix: &Path, folder: &Path, way: &Way, times: &str) -> Result<u64, String> {
     let tool = [
         "valgrind",
@@ -191,14 +191,14 @@ fn written(prefix: &Path, folder: &Path, way: &Way, times: &str) -> Result<u64, 
     }
 }
 
-/// From "D1  misses:  53,224  (  39,903 rd   +  13,321 wr)".
+/// Reads the count from "D1  misses:  53,224  (  39,903 rd   +  13,321 wr)".
 fn missed_writes(log: &str) -> Option<u64> {
     let line = log.lines().find(|line| line.contains("D1  misses:"))?;
     let number = line.rsplit_once('+')?.1.split("wr").next()?.trim();
     number.replace(',', "").parse().ok()
 }
 
-/// The logs of all processes of a job under a tool, in whose arguments LOG is where they begin.
+/// Returns the logs of all processes of a job under a tool. LOG in the tool's arguments stands for the beginning of their names.
 fn logs(
     prefix: &Path,
     folder: &Path,
@@ -215,7 +215,7 @@ fn logs(
     job.args(["--timeout", "120", "-n", "2"])
         .args(tool.iter().map(|word| word.replace("LOG", &log)));
     job.arg(folder.join("moves")).args(&way.arguments[..2]).arg(times);
-    // The same choices on each machine, and nobody who measures it meanwhile.
+    // The generic model gives the same choices on each machine, and no measurement during the run.
     job.env("WEFT_COPY_MODEL", "generic").envs(way.settings.iter().copied());
     quiet(&mut job)?;
     let mut logs = Vec::new();
@@ -229,7 +229,7 @@ fn logs(
 mod tests {
     use super::*;
 
-    /// `cargo test -p xtask counts -- --ignored --nocapture`, for one who works at a protocol.
+    /// For work on a protocol: `cargo test -p xtask counts -- --ignored --nocapture`.
     #[test]
     #[ignore = "a part of cargo xtask test --only limits, which installs the library"]
     fn ways_cost_what_they_may() {
@@ -247,7 +247,7 @@ mod tests {
                        process_vm_readv(1) = -1 EPERM (no)\n";
         assert!(traced.add(&format!("openat(1) = 3\n{mark}{counted}{mark}close(3) = 0\n")));
         assert_eq!((traced.calls, traced.bytes), (3, 4096));
-        // A thread that only helps, or measures.
+        // A thread that only helps, or measures, has one mark or none.
         assert!(!traced.add(&format!("openat(1) = 3\n{counted}")));
         assert_eq!(traced.calls, 3);
     }

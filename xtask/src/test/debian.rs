@@ -1,4 +1,4 @@
-//! Sources of Debian's packages, of which programs of others are built.
+//! Sources of Debian's packages, from which programs of other projects are built.
 
 use super::tools::quiet;
 use std::fs;
@@ -47,7 +47,7 @@ pub(super) fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
     quiet(tar.args(["--strip-components=1", "-xf"]).arg(archive).arg("-C").arg(folder)).map(drop)
 }
 
-/// `program` in `folder`, which finds the wrappers of the installation in `prefix` before all others.
+/// Returns `program` in `folder`, which finds the wrappers of the installation in `prefix` before all others.
 pub(super) fn with_wrappers(prefix: &Path, program: &str, folder: &Path) -> Command {
     let mut path = prefix.join("bin").into_os_string();
     path.push(":");

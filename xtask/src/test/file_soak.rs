@@ -1,4 +1,4 @@
-//! Files, by what takes too long for the tests.
+//! Tests of files that take too long for the usual tests.
 
 pub(crate) mod inside;
 mod machine;
@@ -13,10 +13,10 @@ use crate::root;
 use inside::What;
 use std::path::Path;
 
-/// What the soak of files runs.
+/// Parts of the soak test of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum FileParts {
-    /// All of it.
+    /// All parts.
     All,
     /// Files when the power is cut.
     Cut,
@@ -32,7 +32,9 @@ pub enum FileParts {
 
 type Part = fn(&Path, &mut Tally) -> Result<(), String>;
 
-/// What takes too long for the tests: cuts of power, quotas, other file systems, NFS between two hosts, programs of others. What could not run is told, and fails it, as a machine should have all of it.
+/// Runs the parts that take too long for the tests: cuts of power, quotas, other file systems, NFS between two hosts, programs of
+/// other projects. A part that could not run is reported and fails the soak test, because a machine for it should have all of
+/// them.
 pub(super) fn soak(prefix: &Path, which: FileParts) -> Result<(), String> {
     let mut tally = Tally::default();
     let parts: [(FileParts, Part); 5] = [
@@ -54,7 +56,7 @@ pub(super) fn soak(prefix: &Path, which: FileParts) -> Result<(), String> {
     if tally.not_run.is_empty() { Ok(()) } else { Err("some of it was NOT RUN".to_owned()) }
 }
 
-/// What of others' programs there is time for in the tests.
+/// Runs the programs of other projects for which the tests have time.
 pub(super) fn run(tally: &mut Tally) -> Result<(), String> {
     others::run(&crate::demo::install()?, true, tally)
 }

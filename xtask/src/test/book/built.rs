@@ -1,4 +1,4 @@
-//! The book as its readers have it: built by mdbook into `target/book`, with links that lead somewhere.
+//! The book as its readers see it: built by mdbook into `target/book`, with links that lead to existing places.
 
 use crate::root;
 use mdbook_driver::MDBook;
@@ -6,21 +6,21 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Builds the book; returns its pages by their paths.
+/// Builds the book and returns its pages by their paths.
 fn build() -> HashMap<PathBuf, String> {
     let book = MDBook::load(root().join("book")).unwrap();
     book.build().unwrap();
     let to = book.build_dir_for("html");
     assert_eq!(plain(&to), root().join("target/book"));
     let entries = fs::read_dir(&to).unwrap().flatten().map(|entry| plain(&entry.path()));
-    // The page for links that lead nowhere is seen from anywhere: its own begin at the root of a server.
+    // 404.html is shown at any address, so its own links begin at the root of a server.
     let pages = entries.filter(|path| {
         path.extension().is_some_and(|end| end == "html") && !path.ends_with("404.html")
     });
     pages.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
 }
 
-/// A path without `..`.
+/// Returns the path without `..`.
 fn plain(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -33,14 +33,14 @@ fn plain(path: &Path) -> PathBuf {
     out
 }
 
-/// The values of an attribute of a page.
+/// Returns the values of an attribute of a page.
 fn values<'a>(page: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let begin = format!(" {name}=\"");
     let parts: Vec<&str> = page.split(begin.as_str()).skip(1).collect();
     parts.into_iter().filter_map(|part| part.split('"').next())
 }
 
-/// What is wrong with a link of the page at `from`.
+/// Returns the fault of a link of the page at `from`.
 fn fault(pages: &HashMap<PathBuf, String>, from: &Path, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with("data:") || link.starts_with("mailto:") {
         return None;
@@ -69,14 +69,14 @@ fn the_book_is_built_and_its_links_hold() {
             links += 1;
             faults.extend(fault(&pages, path, link));
         }
-        // An include that found nothing stays as it was.
+        // mdbook leaves an include unchanged if it finds no file.
         if page.contains("{{#") {
             faults.push(format!("{}: an include", path.display()));
         }
     }
     assert!(links > 100, "{links}");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    // Those by which a reader comes to what other documents have.
+    // Links by which a reader reaches the content of other documents.
     for (page, text) in [("how-it-works.html", "MPI_Send"), ("glossary.html", "copy model")] {
         assert!(pages[&root().join("target/book").join(page)].contains(text), "{page}: {text}");
     }

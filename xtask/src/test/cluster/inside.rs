@@ -1,18 +1,18 @@
-//! What the tests inside the virtual machine are told.
+//! Arguments of the tests inside the virtual machine.
 
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Which machines the tests run in.
+/// Machines in which the tests run.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Machines {
     One,
     Two,
-    /// One, for as long as it takes.
+    /// One machine, without a limit of time.
     Long,
 }
 
-/// What `vm-cluster` needs to know.
+/// Arguments of `vm-cluster`.
 #[derive(Args)]
 pub struct Inside {
     #[arg(value_enum)]

@@ -1,20 +1,20 @@
-//! A job under our mpiexec whose ranks are on several nodes, and what must be true of it.
+//! A job under our mpiexec whose ranks are on several nodes, and the conditions that it must meet.
 
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use weft_vm::rails::{self, CableAdapters};
 
-/// Seconds after which mpiexec usually says what the ranks wait for, and ends the job.
+/// Seconds after which mpiexec usually reports where the ranks wait, and ends the job.
 pub const LIMIT: u64 = 200;
 
-/// The node of each rank, as `WEFT_NODES` says it. Odd nodes are at the other end of the cables.
+/// Node of each rank, in the order of `WEFT_NODES`. Odd nodes are at the other end of the cables.
 #[derive(Clone, Copy)]
 pub struct Nodes(pub &'static [usize]);
 
 impl Nodes {
-    /// How many neighbours on a ring of the ranks are on different nodes: what any exchange with
-    /// neighbours sends through the adapters, in messages each way.
+    /// Returns the number of pairs of neighbours, on a ring of the ranks, that are on different nodes. Any exchange with
+    /// neighbours sends this number of messages in each direction through the adapters.
     pub fn borders(self) -> u64 {
         let Nodes(nodes) = self;
         let next = nodes.iter().cycle().skip(1);
@@ -22,7 +22,7 @@ impl Nodes {
     }
 
     fn text(self) -> String {
-        // A lone number would be one of ranks a node.
+        // A single number would mean ranks per node.
         if self.0.len() == 1 {
             return "1".to_owned();
         }
@@ -35,27 +35,27 @@ pub struct Job<'a> {
     pub nodes: Nodes,
     /// Program and arguments.
     pub words: Vec<String>,
-    /// What it must print.
+    /// Text that the program must print.
     pub says: &'a str,
-    /// Packets that the adapters must send at least, for the program's own data. What went another
-    /// way than through them is missing there.
+    /// Minimum number of packets that the adapters must send for the program's own data. Data that went another way is missing
+    /// from the count.
     pub packets: u64,
-    /// Packets that each cable must carry at least: what is spread over rails went over all of them.
+    /// Minimum number of packets that each cable must carry: data that is spread over rails uses all of them.
     pub each: u64,
     /// Variables for all ranks.
     pub environment: &'a [(&'a str, &'a str)],
-    /// Seconds that it may take.
+    /// Maximum number of seconds of the job.
     pub limit: u64,
 }
 
 impl Job<'_> {
-    /// Runs it with the installation at `prefix`; its output, and how many packets were sent.
+    /// Runs the job with the installation at `prefix`. Returns its output, and the number of packets sent.
     pub fn run(&self, prefix: &Path, rails: &CableAdapters) -> Result<(String, u64), String> {
         let (before, cables) = (rails::sent()?, rails.carried()?);
         let mut command = Command::new(prefix.join("bin/mpiexec"));
         command.args(["--timeout", &self.limit.to_string(), "-n", &self.nodes.0.len().to_string()]);
         command.args(&self.words).env("WEFT_NODES", self.nodes.text());
-        // Nodes in turn at one end of the cables and the other.
+        // Nodes alternate between the two ends of the cables.
         command.env("WEFT_DEVICES", rails.ends.each_ref().map(|end| end.join(",")).join(";"));
         command.envs(self.environment.iter().copied());
         command.env("LD_LIBRARY_PATH", prefix.join("lib"));
@@ -90,21 +90,21 @@ impl Job<'_> {
     }
 }
 
-/// What a command said, on both streams.
+/// Returns the output of a command on both streams.
 pub fn both(output: &Output) -> String {
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// A program's path as a word.
+/// Returns a program's path as a word.
 pub fn word(folder: &Path, name: &str) -> String {
     folder.join(name).display().to_string()
 }
 
-/// The arguments of bench/latency for a look, not a measurement.
+/// Arguments of bench/latency for a short test, not a measurement.
 pub const LATENCY: [&str; 4] = ["--sizes", "0,8,1K,4K,64K", "--seconds", "0.3"];
 
-/// What bench/latency found, in words.
+/// Returns the results of bench/latency, in words.
 pub fn latencies(output: &str) -> Result<String, String> {
     let value = |line: &str| {
         let value: Value = serde_json::from_str(line).ok()?;

@@ -1,4 +1,4 @@
-//! Inside one virtual machine: ranks on nodes that `WEFT_NODES` fakes, a cable between them.
+//! Tests inside one virtual machine: ranks on nodes that `WEFT_NODES` fakes, with a cable between them.
 
 use super::inside::Inside;
 use super::job::{self, Job, Nodes, word};
@@ -14,10 +14,10 @@ const TWO: Nodes = APART[0];
 const THREE: Nodes = APART[1];
 const FIVE: Nodes = APART[2];
 
-/// The part of the packets that netem takes. Soft-RoCE counts each repeated packet of a message against the
-/// retries, and an acknowledgement comes for 64 packets at the earliest: of 2 % lost, one run in some tens met the seventh.
+/// Part of the packets that netem drops. Soft-RoCE counts each repeated packet of a message against the retries, and acknowledges
+/// after 64 packets at the earliest. With 2 % loss, one run in some tens of runs reached the seventh retry.
 const LOSS: &str = "1%";
-/// A lost packet costs a timeout: a shorter one, for tests that are mostly that.
+/// A lost packet costs a timeout, so tests with loss use a shorter one.
 const LOSSY: &[(&str, &str)] = &[("WEFT_ACK_TIMEOUT", "15")];
 
 /// Designs of progress while the program computes.
@@ -28,13 +28,13 @@ const PROGRESS: &[&[(&str, &str)]] = &[
     &[("WEFT_PROGRESS", "locked")],
 ];
 
-/// Seconds that a program may take which CI has no time for.
+/// Maximum number of seconds of a program for which CI has no time.
 const LONG: u64 = 1200;
 
-/// How jobs that are linked are connected; the number of ranks a node, since these jobs have several sizes.
+/// Connection of jobs that are connected to each other, and number of ranks a node, because these jobs have several sizes.
 const LINKED: &[(&str, &str)] = &[("WEFT_FABRIC", "verbs"), ("WEFT_NODES", "1")];
 
-/// What is said of a process of another job that is lost.
+/// Message about a lost process of another job.
 const KILLED: &str = "of another job, connected to this one, and has ended without";
 
 /// All designs of fences.
@@ -46,7 +46,7 @@ const FENCES: &[&[(&str, &str)]] = &[
     &[("WEFT_FENCE", "RI")],
 ];
 
-/// Ways of accumulates, and who carries them out.
+/// Methods of accumulates, and the side that carries them out.
 const ATOMICS: &[&[(&str, &str)]] =
     &[&[], &[("WEFT_RMA_ATOMICS", "guarded")], &[("WEFT_FENCE", "2S")]];
 
@@ -59,7 +59,7 @@ struct Machine<'a> {
     environment: &'static [(&'static str, &'static str)],
     /// Packets that each cable must carry for the next program.
     each: u64,
-    /// Seconds that a program may take.
+    /// Maximum number of seconds of a program.
     limit: u64,
 }
 
@@ -80,7 +80,7 @@ pub fn run(inside: &Inside) -> Result<(), String> {
     parts.end()
 }
 
-/// Windows on one to five ranks: what CI runs on two.
+/// Runs the tests of windows on one to five ranks. CI runs them on two.
 pub fn long(inside: &Inside) -> Result<(), String> {
     let mut machine =
         Machine { inside, rails: CableAdapters::find()?, environment: &[], each: 0, limit: LONG };
@@ -92,7 +92,7 @@ pub fn long(inside: &Inside) -> Result<(), String> {
     parts.end()
 }
 
-/// One to five ranks, and the files of mpi4py's suite that are about windows.
+/// One to five ranks, and the files of mpi4py's suite about windows.
 const COUNTS: [Nodes; 5] = [Nodes(&[0]), TWO, THREE, Nodes(&[0, 1, 2, 3]), FIVE];
 const WINDOWS: &[&str] = &["test_win", "test_rma", "test_rma_nb"];
 
@@ -114,7 +114,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A program of tests/c.
+    /// Runs a program of tests/c.
     fn program(&self, parts: &mut Parts, name: &str, args: &[&str], nodes: Nodes, packets: u64) {
         let mut words = vec![word(&self.inside.programs, name)];
         words.extend(args.iter().map(|&arg| arg.to_owned()));
@@ -165,9 +165,9 @@ impl Machine<'_> {
         self.program(parts, "semantics", &[], Nodes(&[0, 1, 0]), SEMANTICS);
         self.program(parts, "out_of_order", &["3000"], TWO, 2 * 3000 / BATCH);
         self.program(parts, "flood", &["4000"], TWO, 5 * 4000 / BATCH);
-        // Each of many partitions is a message.
+        // Each partition of many is a message.
         self.program(parts, "partitioned", &[], TWO, 3000 / BATCH);
-        // Half of what it puts and gets, in windows of three kinds.
+        // Half of the bytes that it puts and gets, in windows of three kinds.
         self.each = 3 * (2 * 40_000 * 8 / MTU) / 2;
         self.program(parts, "windows_asleep", &[], TWO, 2 * self.each);
         self.each = 0;
@@ -187,7 +187,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Processes that come later; between machines there are more.
+    /// Tests processes that start later. The tests between machines have more of them.
     fn linked(&mut self, parts: &mut Parts) -> Result<(), String> {
         self.environment = LINKED;
         self.program(parts, "spawn", &[], TWO, 10_000);
@@ -198,7 +198,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A spawned process that is killed is a loss for its parents, by the name of the other job.
+    /// Tests that a spawned process that is killed is a loss for its parents, reported with the name of the other job.
     fn killed(&self, parts: &mut Parts) {
         parts.test("a spawned process that is killed", || {
             let words = vec![word(&self.inside.programs, "spawn_killed")];
@@ -212,8 +212,8 @@ impl Machine<'_> {
         });
     }
 
-    /// Programs that compute while their messages move. Where the end of a transfer wakes nobody, helper.c, whose
-    /// senders wait for programs that compute, does not end.
+    /// Runs programs that compute while their messages move. If the end of a transfer wakes no process, helper.c does not end:
+    /// its senders wait for programs that compute.
     fn progress(&mut self, parts: &mut Parts) {
         let former = self.environment;
         for environment in PROGRESS {
@@ -228,14 +228,14 @@ impl Machine<'_> {
         self.environment = former;
     }
 
-    /// One-sided tests take over a minute here: `cargo xtask soak --verbs` has them, on more ranks.
+    /// Runs mpi4py's tests. One-sided tests take over a minute here; `cargo xtask soak --verbs` runs them, on more ranks.
     fn mpi4py(&mut self, parts: &mut Parts) -> Result<(), String> {
         self.python(parts, "helloworld", &["-m", "mpi4py.bench", "helloworld"], TWO);
         for nodes in [TWO, THREE, PAIRS] {
             let words = ["-m", "mpi4py.bench", "ringtest", "-n", "1024", "-l", "20"];
             self.python(parts, "ringtest", &words, nodes);
         }
-        // Python is slow in emulation: four ranks run a part. Ranks 0 and 1 are those that talk.
+        // Python is slow in emulation, so four ranks run a part. Only ranks 0 and 1 communicate.
         let part = ["test_p2p_obj_matched"];
         for (nodes, files) in [(TWO, python::POINT_TO_POINT), (Nodes(&[0, 1, 0, 1]), &part)] {
             let words = python::suite_words(&self.inside.sdist, files);
@@ -272,7 +272,7 @@ impl Machine<'_> {
         self.lost(parts, before)
     }
 
-    /// The suite that all fabrics pass, without the library on top.
+    /// Runs the suite that all fabrics pass, without the library on top.
     fn conformance(&self, parts: &mut Parts) -> Result<(), String> {
         let before = self.rails.dropped()?;
         parts.test("conformance suite", || {
@@ -289,7 +289,7 @@ impl Machine<'_> {
         self.lost(parts, before)
     }
 
-    /// That packets were lost, without which the tests before would say nothing.
+    /// Tests that packets were lost, without which the tests before would prove nothing.
     fn lost(&self, parts: &mut Parts, before: u64) -> Result<(), String> {
         let lost = self.rails.dropped()? - before;
         parts.test("packets were lost", || match lost {
@@ -300,12 +300,12 @@ impl Machine<'_> {
     }
 }
 
-/// Bytes of a packet of the rails.
+/// Number of bytes of a packet of the rails.
 const MTU: u64 = 4096;
 /// More eager messages than any batch holds.
 const BATCH: u64 = 128;
 
-/// Packets that tests/c/ring sends to the next rank: of 0 bytes, 1, 4, 13, ... below 5000000.
+/// Number of packets that tests/c/ring sends to the next rank: for messages of 0, 1, 4, 13, ... bytes, below 5000000.
 const RING: u64 = {
     let (mut packets, mut bytes) = (0, 0);
     while bytes < 5_000_000 {
@@ -315,10 +315,10 @@ const RING: u64 = {
     packets
 };
 
-/// Packets that tests/c/semantics needs for its longest message alone, four times.
+/// Number of packets that tests/c/semantics needs for its longest message, sent four times.
 const SEMANTICS: u64 = 4 * (1 << 20) / MTU;
 
-/// Packets that tests/c/halo sends to one neighbour: every third step 3000 numbers, 100 else.
+/// Returns the number of packets that tests/c/halo sends to one neighbour: 3000 numbers in every third step, else 100.
 fn halo(steps: u64) -> u64 {
     let long = steps.div_ceil(3);
     long * (3000 * 8_u64).div_ceil(MTU) + (steps - long)

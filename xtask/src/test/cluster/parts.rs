@@ -1,13 +1,13 @@
-//! What is said of each test and each part, so that the host can count and a reader sees the times.
+//! Reports of each test and each part, for the host, which counts, and for a reader, who sees the times.
 
 use std::time::Instant;
 
-/// Before the name of a test that passed.
+/// Text before the name of a test that passed.
 const OK: &str = "ok   ";
 
-/// Tests in parts. One that fails is told at once, and ends nothing: a boot shows all that is wrong.
+/// Tests in parts. A test that fails is reported at once, and the other tests go on, so that one boot shows all failures.
 pub struct Parts {
-    /// Parts without this in their name are left out.
+    /// Text that a part's name must contain; other parts are left out.
     only: String,
     began: Instant,
     passed: usize,
@@ -19,7 +19,7 @@ impl Parts {
         Parts { only: only.to_owned(), began: Instant::now(), passed: 0, failed: Vec::new() }
     }
 
-    /// A group of tests, with its time at its end.
+    /// Runs a group of tests, and prints its time at its end.
     pub fn part(
         &mut self,
         name: &str,
@@ -35,7 +35,7 @@ impl Parts {
         result
     }
 
-    /// A test; what it returns is shown behind its name.
+    /// Runs a test. Its result is shown after its name.
     pub fn test(&mut self, name: &str, test: impl FnOnce() -> Result<String, String>) {
         let began = Instant::now();
         let result = test();
@@ -51,7 +51,7 @@ impl Parts {
         self.passed += 1;
     }
 
-    /// The end: an error if a test failed, or if there was none.
+    /// Ends the tests: an error if a test failed, or if none ran.
     pub fn end(self) -> Result<(), String> {
         println!("-- all: {:.1} s", self.began.elapsed().as_secs_f64());
         match (self.passed, &self.failed[..]) {
@@ -64,7 +64,7 @@ impl Parts {
     }
 }
 
-/// Tests that passed, by the output of one machine or of one of two.
+/// Counts the tests that passed, in the output of a single machine or of the first of two.
 pub fn count(output: &str) -> Result<usize, String> {
     let passed = |line: &&str| line.strip_prefix("vm0| ").unwrap_or(line).starts_with(OK);
     match output.lines().filter(passed).count() {

@@ -1,4 +1,4 @@
-//! Inside the first of two virtual machines: a job on both, and then the other one dies.
+//! Tests inside the first of two virtual machines: a job on both, in which the other machine dies.
 
 use super::inside::Inside;
 use super::job::{self, both, word};
@@ -12,10 +12,10 @@ use weft_vm::rails;
 
 /// The machine that dies, and its number.
 const OTHER: (&str, &str) = ("vm1", "1");
-/// From the power cut to the end of the job. Two seconds are the library's own, ten until the
-/// launcher misses the machine; the rest is for slow emulation.
+/// Maximum time from the power cut to the end of the job. The library itself needs two seconds, and the launcher misses the
+/// machine after ten; the rest is for slow emulation.
 const LIMIT: Duration = Duration::from_secs(60);
-/// What the library says of a peer that does not answer, between rank and host, and the seconds.
+/// The library's words about a peer that does not answer, between which stand rank, host and seconds.
 const ERROR: &[&str] = &[
     "on vm1",
     "did not acknowledge for at least",
@@ -49,7 +49,7 @@ pub fn run(inside: &Inside) -> Result<(), String> {
     parts.end()
 }
 
-/// Runs a program on so many ranks a machine, between which the adapters must carry at least so many packets.
+/// Runs a program on `slots` ranks a machine. The adapters must carry at least `least` packets between the machines.
 fn carried(inside: &Inside, slots: usize, words: &[&str], least: u64) -> Result<String, String> {
     let before = rails::sent()?;
     let output = mpiexec(inside, slots)
@@ -67,7 +67,7 @@ fn carried(inside: &Inside, slots: usize, words: &[&str], least: u64) -> Result<
     }
 }
 
-/// mpiexec for so many ranks a machine; the other machine is reached by the agent of the tests.
+/// Returns mpiexec for `slots` ranks a machine. The agent of the tests reaches the other machine.
 fn mpiexec(inside: &Inside, slots: usize) -> Command {
     let mut command = Command::new(inside.prefix.join("bin/mpiexec"));
     command.args(["--timeout", "100", "--launch-agent", "weft-vm-run"]);
@@ -75,8 +75,8 @@ fn mpiexec(inside: &Inside, slots: usize) -> Command {
     command
 }
 
-/// Ranks 0 and 1 survive ranks 2 and 3: each gets an error that says who is lost (it prints it), and
-/// the next one, which is fatal, ends the job with the same words.
+/// Tests that ranks 0 and 1 survive ranks 2 and 3. Each gets an error that names the lost rank, and prints it. The next error,
+/// which is fatal, ends the job with the same words.
 fn death(inside: &Inside) -> Result<String, String> {
     let mut job = mpiexec(inside, 2)
         .args(["-n", "4", &word(&inside.programs, "survivors")])
@@ -120,7 +120,7 @@ fn death(inside: &Inside) -> Result<String, String> {
     Ok(format!("first error {:.1} s after it, end {:.1} s", seconds(first), seconds(last)))
 }
 
-/// Cuts the other machine's power once the job runs; when the first error and the end came.
+/// Cuts the other machine's power once the job runs. Returns the times of the first error and of the end.
 fn strike(said: &mut Said) -> Result<(Duration, Duration), String> {
     if !said.until(|line| line == "running")? {
         return Err("the job ended before it ran".to_owned());
@@ -139,7 +139,7 @@ fn strike(said: &mut Said) -> Result<(Duration, Duration), String> {
     Ok((first, dead.elapsed()))
 }
 
-/// What a job says, line by line, until a time.
+/// Output of a job, line by line, until a time.
 struct Said {
     lines: Receiver<String>,
     text: String,
@@ -147,7 +147,7 @@ struct Said {
 }
 
 impl Said {
-    /// Reads until a line is it; false at the end of the output.
+    /// Reads until `is_it` accepts a line; false at the end of the output.
     fn until(&mut self, is_it: impl Fn(&str) -> bool) -> Result<bool, String> {
         loop {
             let left = self.end.saturating_duration_since(Instant::now());

@@ -1,4 +1,4 @@
-//! Inside the virtual machine: files on devices of its own.
+//! Tests of files on devices of their own, inside the virtual machine.
 
 mod cut;
 mod device;
@@ -9,7 +9,7 @@ mod suite;
 use std::path::PathBuf;
 pub use suite::FILES;
 
-/// What is done to them.
+/// Tests of files on such a device.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum What {
     /// The power is cut.
@@ -21,7 +21,7 @@ pub enum What {
 }
 
 impl What {
-    /// How often it says `ok`.
+    /// Returns the number of times that the test prints `ok`.
     pub fn checks(self) -> usize {
         match self {
             What::Cut => cut::CHECKS,
@@ -31,19 +31,19 @@ impl What {
     }
 }
 
-/// What `vm-files` needs to know.
+/// Arguments of `vm-files`.
 #[derive(clap::Args)]
 pub struct Inside {
     what: What,
     /// An installation of Weft.
     prefix: PathBuf,
-    /// The program that does it: of tests/c/files, or a Python with mpi4py.
+    /// The program of the test: of tests/c/files, or a Python with mpi4py.
     program: PathBuf,
     /// The folder of mpi4py's tests.
     tests: Option<PathBuf>,
 }
 
-/// Does it.
+/// Runs the test.
 pub fn run(inside: &Inside) -> Result<(), String> {
     let Inside { what, prefix, program, tests } = inside;
     match what {

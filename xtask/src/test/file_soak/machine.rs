@@ -1,4 +1,4 @@
-//! What one virtual machine does: it has file systems and devices of its own, and a kernel that knows quotas and cuts of power.
+//! One virtual machine, which has file systems and devices of its own, and a kernel with quotas and simulated cuts of power.
 
 use super::inside::What;
 use crate::test::tally::Tally;
@@ -7,7 +7,8 @@ use clap::ValueEnum;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a part of `vm-files`, which has to say `ok` so often. A machine that cannot is told in the tally.
+/// Runs a part of `vm-files`, which must print `ok` the expected number of times. A machine that cannot run is noted in the
+/// tally.
 pub fn run(what: What, words: &[&Path], tally: &mut Tally) -> Result<(), String> {
     let checks = what.checks();
     let name = what.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());

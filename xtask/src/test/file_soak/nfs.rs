@@ -1,5 +1,5 @@
-//! Files of NFS that two hosts have mounted: two virtual machines, of which the first serves. What one keeps in its pages, the other does
-//! not know of, as on any cluster.
+//! Files on NFS that two hosts have mounted: two virtual machines, of which the first is the server. Each host may have pages in
+//! its cache of which the other does not know, as on any cluster.
 
 use super::inside::FILES;
 use super::others::tail;
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Debian's server, and the libraries that it needs. They are unpacked, not installed: nothing of it starts on this machine.
+/// Debian's server and its libraries. They are unpacked, not installed, so that no service starts on this machine.
 const SERVER: [&str; 6] = [
     "nfs-kernel-server",
     "libtirpc3",
@@ -21,14 +21,14 @@ const SERVER: [&str; 6] = [
     "libnl-genl-3-200",
 ];
 
-/// Where both machines mount it.
+/// Mount point on both machines.
 const PLACE: &str = "/tmp/nfs";
 
-/// What runs, the mounts' options for it, and how many jobs that are. Programs that sync run on usual mounts; those that only wait for
-/// each other need ones that keep nothing.
+/// Runs, with the mount options of each and its number of jobs. Programs that sync use usual mounts. Programs that only wait for
+/// each other need mounts without a cache.
 const RUNS: [(&str, &str, usize); 2] = [("files", "", 5), ("strict", ",noac", 2)];
 
-/// Programs of tests/c that run there, and their names in the folder of the built ones.
+/// Programs of tests/c that run there, and their names in the folder of built programs.
 pub const PROGRAMS: [(&str, &str); 4] = [
     ("files/between.c", "files-between"),
     ("files/full_later.c", "files-full-later"),
@@ -36,7 +36,7 @@ pub const PROGRAMS: [(&str, &str); 4] = [
     ("files_access.c", "files_access"),
 ];
 
-/// Runs them, built in `programs`. A machine that cannot is told in the tally.
+/// Runs the programs built in `programs`. A machine that cannot run them is noted in the tally.
 pub fn run(prefix: &Path, programs: &Path, tally: &mut Tally) -> Result<(), String> {
     let server = match server() {
         Ok(server) => server,
@@ -73,7 +73,7 @@ pub fn run(prefix: &Path, programs: &Path, tally: &mut Tally) -> Result<(), Stri
     Ok(())
 }
 
-/// The folder of the unpacked server.
+/// Returns the folder of the unpacked server.
 fn server() -> Result<PathBuf, String> {
     let folder = root().join("target/soak-files/nfs");
     if folder.join("usr/sbin/rpc.nfsd").exists() {

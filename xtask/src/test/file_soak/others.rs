@@ -1,5 +1,6 @@
-//! Other people's programs of files: HDF5's parallel tests, PnetCDF's, and h5py's, on four ranks, built from their sources by our
-//! wrappers. What was built is kept in `target/soak-files`: the standard ABI lets it run on any later build of the library.
+//! Programs of other projects that use files: the parallel tests of HDF5, PnetCDF and h5py, on four ranks, built from their
+//! sources by our wrappers. The builds are kept in `target/soak-files`: by the standard ABI they run on any later build of the
+//! library.
 
 mod h5py;
 mod hdf5;
@@ -14,20 +15,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// On how many ranks the programs run.
+/// Number of ranks of the programs.
 const RANKS: &str = "4";
 
-/// Built soon: the tests wait for our library and the disk, not for their own code.
+/// Options for a quick build: the tests wait for our library and the disk, not for their own code.
 const CFLAGS: &str = "CFLAGS=-O0 -w";
 
-/// Where all of it lies.
+/// Folder of all programs, and the installation.
 struct Work<'a> {
     prefix: &'a Path,
     folder: PathBuf,
 }
 
-/// Builds and runs them, all or, where it must be `short`, what there is time for in the tests: HDF5's short programs, and PnetCDF's.
-/// What cannot be had is told in the tally, and no error; a test that fails is one, at the end.
+/// Builds and runs all programs; if `short`, only those for which the tests have time: HDF5's short programs, and PnetCDF's. A
+/// program that cannot be obtained is noted in the tally and is not an error. A test that fails is an error, at the end.
 pub fn run(prefix: &Path, short: bool, tally: &mut Tally) -> Result<(), String> {
     let folder = root().join("target/soak-files");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -40,7 +41,7 @@ pub fn run(prefix: &Path, short: bool, tally: &mut Tally) -> Result<(), String> 
         tally.not_run.push(format!("PnetCDF: needs autoreconf (Debian's packages {tools})"));
         None
     };
-    // Half of a build is configure, which is one thread's work.
+    // Half of a build is configure, which uses one thread.
     let built = |source: &Option<Source>, build: Build| {
         source.as_ref().map_or(Ok(()), |source| work.build(source, build))
     };
@@ -66,17 +67,17 @@ pub fn run(prefix: &Path, short: bool, tally: &mut Tally) -> Result<(), String> 
 /// Builds a package in the folder of its source.
 type Build = fn(&Work<'_>, &Path) -> Result<(), String>;
 
-/// The source of a package of Debian's.
+/// Source of a Debian package.
 struct Source {
     folder: PathBuf,
-    /// The file that remembers that it was built.
+    /// File that exists once the package was built.
     done: PathBuf,
-    /// The archive, if it is still to be unpacked and built.
+    /// The archive, if the source is still to be unpacked and built.
     archive: Option<PathBuf>,
 }
 
 impl Work<'_> {
-    /// Finds what was built before, or downloads the source. None: it cannot be had, as the tally says.
+    /// Finds an earlier build, or downloads the source. `None`: it cannot be obtained, as the tally says.
     fn source(&self, package: &str, tally: &mut Tally) -> Result<Option<Source>, String> {
         let folder = self.folder.join(package);
         let done = self.folder.join(format!("{package}.built"));
@@ -105,17 +106,17 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A command in `folder` that finds our wrappers.
+    /// Returns a command in `folder` that finds our wrappers.
     fn command(&self, program: &str, folder: &Path) -> Command {
         debian::with_wrappers(self.prefix, program, folder)
     }
 
-    /// `make` of these targets and variables.
+    /// Runs `make` with these targets and variables.
     fn make(&self, folder: &Path, words: &[&str]) -> Result<String, String> {
         quiet(self.command("make", folder).arg("-s").args(words))
     }
 
-    /// An empty folder for what a part's tests write, which may be gigabytes.
+    /// Makes an empty folder for the files of a part's tests, which may be gigabytes.
     fn scratch(&self, name: &str) -> Result<PathBuf, String> {
         let folder = self.folder.join(name);
         let _ = fs::remove_dir_all(&folder);
@@ -124,7 +125,7 @@ impl Work<'_> {
     }
 }
 
-/// The last lines of what a program said.
+/// Returns the last lines of a program's output.
 pub(super) fn tail(said: &str) -> String {
     let lines: Vec<&str> = said.lines().collect();
     lines[lines.len().saturating_sub(40)..].join("\n")

@@ -1,6 +1,6 @@
-//! What MPI_File_sync acknowledged is on the device when the power is cut: on a device that writes down each write (dm-log-writes), of
-//! which only those count that were flushed. The device is made again as it was at each acknowledgement, and its file system mounted,
-//! as after a cut.
+//! Data that MPI_File_sync acknowledged is on the device when the power is cut. The test uses a device that logs each write
+//! (dm-log-writes), and counts only writes that were flushed. The device is rebuilt in its state at each acknowledgement, and its
+//! file system mounted, as after a cut.
 
 use super::device::{device, done, folder};
 use super::replay;
@@ -9,16 +9,16 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Rounds of tests/c/files/synced.c.
+/// Number of rounds of tests/c/files/synced.c.
 const ROUNDS: usize = 6;
 
-/// How often `ok` is said: for each round, and for a job that does not sync.
+/// Number of times that `ok` is printed: for each round, and for a job that does not sync.
 pub const CHECKS: usize = ROUNDS + 1;
 
-/// Bytes of the device, and of its log.
+/// Number of bytes of the device, and of its log.
 const SIZES: [u64; 2] = [64 << 20, 256 << 20];
 
-/// Where the device is mounted, and the one made again.
+/// Mount point of the device, and of the rebuilt device.
 const PLACE: &str = "/tmp/cut";
 
 /// The job's file there.
@@ -31,7 +31,8 @@ struct Job<'a> {
     program: &'a Path,
 }
 
-/// Cuts after each acknowledged round: nothing is missing. And without a sync something is, or this would notice nothing.
+/// Cuts the power after each acknowledged round: no data may be missing. Without a sync some data must be missing, or the test is
+/// blind.
 pub fn run(prefix: &Path, program: &Path) -> Result<(), String> {
     done(&["weft-vm-modprobe", "loop", "dm_log_writes", "ext4"])?;
     folder(PLACE)?;
@@ -56,11 +57,11 @@ pub fn run(prefix: &Path, program: &Path) -> Result<(), String> {
 }
 
 impl Job<'_> {
-    /// Runs the job on a new device; each acknowledgement is a mark in the log, `/tmp/log`.
+    /// Runs the job on a new device. Each acknowledgement is a mark in the log, `/tmp/log`.
     fn written(self, sync: bool) -> Result<(), String> {
         let [disk, log] = [device("/tmp/disk", SIZES[0])?, device("/tmp/log", SIZES[1])?];
         let table = format!("0 {} log-writes {disk} {log}", SIZES[0] / 512);
-        // Nobody answers for udev here; the kernel makes the device's file, by its number.
+        // There is no udev here. The kernel makes the device's file, named by its number.
         done(&["dmsetup", "create", "--noudevsync", "--noudevrules", "logged", "--table", &table])?;
         let number = done(&["dmsetup", "info", "-c", "--noheadings", "-o", "minor", "logged"])?;
         let logged = format!("/dev/dm-{number}");
@@ -76,7 +77,8 @@ impl Job<'_> {
         done(&["losetup", "-d", &log]).map(drop)
     }
 
-    /// Makes the device as it was after a round, mounts it, and compares: how many writes it had seen, or what is missing.
+    /// Rebuilds the device as it was after a round, mounts it, and compares. Returns the number of its writes, or the missing
+    /// data.
     fn cut(self, round: usize) -> Result<Result<usize, String>, String> {
         let again = device("/tmp/again", SIZES[0])?;
         let writes = replay::until(Path::new("/tmp/log"), &round.to_string(), Path::new(&again))?;
@@ -89,7 +91,7 @@ impl Job<'_> {
     }
 }
 
-/// Runs a job, marks what it says in the log, and lets it go on.
+/// Runs a job, marks its acknowledgements in the log, and lets it go on.
 fn marked(command: &mut Command) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("mpiexec: {e}");
     let mut job = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(failed)?;

@@ -5,19 +5,19 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a command of the system; what it says.
+/// Runs a command of the system and returns its output.
 pub fn done(words: &[&str]) -> Result<String, String> {
     quiet(Command::new(words[0]).args(&words[1..])).map(|said| said.trim().to_owned())
 }
 
-/// An empty file as a device; its name. The file `name` is made anew.
+/// Makes an empty file a device and returns the device's name. The file `name` is made anew.
 pub fn device(name: &str, bytes: u64) -> Result<String, String> {
     let failed = |e: std::io::Error| format!("{name}: {e}");
     File::create(name).and_then(|file| file.set_len(bytes)).map_err(failed)?;
     done(&["losetup", "-f", "--show", name])
 }
 
-/// Makes the folder `place`, where something is to be mounted.
+/// Makes the folder `place`, as a mount point.
 pub fn folder(place: &str) -> Result<(), String> {
     fs::create_dir_all(Path::new(place)).map_err(|e| format!("{place}: {e}"))
 }

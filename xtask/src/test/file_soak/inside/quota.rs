@@ -1,22 +1,22 @@
-//! A user's quota on ext4: what is written beyond it, its rank hears of by MPI_ERR_QUOTA (tests/c/files/full.c). Not every kernel has
-//! quotas, so this needs the virtual machine's.
+//! A user's quota on ext4: a rank that writes beyond it gets MPI_ERR_QUOTA (tests/c/files/full.c). Not every kernel has quotas,
+//! so this needs the kernel of the virtual machine.
 
 use super::device::{device, done, folder};
 use nix::sys::quota::{Dqblk, QuotaType, QuotaValidFlags, quotactl_set};
 use std::path::Path;
 
-/// On how many ranks the program runs.
+/// Numbers of ranks of the program.
 const RANKS: [&str; 3] = ["1", "2", "4"];
 
-/// How often `ok` is said.
+/// Number of times that `ok` is printed.
 pub const CHECKS: usize = RANKS.len();
 
 const PLACE: &str = "/tmp/quota";
 
-/// Who runs the program: root has no quota.
+/// User that runs the program, because root has no quota.
 const USER: i32 = 65534;
 
-/// What the user may have there, in KiB: less than the program writes, on a file system with room for more.
+/// The user's quota, in KiB: less than the program writes, on a file system with room for more.
 const LIMIT: u64 = 5 << 10;
 
 /// Runs the program on a file system with a quota.
@@ -25,7 +25,7 @@ pub fn run(prefix: &Path, program: &Path) -> Result<(), String> {
     folder(PLACE)?;
     let disk = device("/tmp/disk", 64 << 20)?;
     done(&["mkfs.ext4", "-q", "-O", "quota", "-E", "quotatype=usrquota", &disk])?;
-    // Without the option it counts, and refuses nothing.
+    // Without the option the file system counts, but refuses nothing.
     done(&["mount", "-t", "ext4", "-o", "usrquota", &disk, PLACE])?;
     done(&["chmod", "777", PLACE])?;
     let mut limit = Dqblk::default();

@@ -1,5 +1,5 @@
-//! The log of dm-log-writes (Linux, drivers/md/dm-log-writes.c): a sector that says what it is, then for each write a sector that says
-//! where it goes, and its data. A write is in the log once it was flushed, and so in front of the flush.
+//! The log of dm-log-writes (Linux, drivers/md/dm-log-writes.c): a first sector that identifies the log, then for each write a
+//! sector with its target, and its data. A write enters the log once it was flushed, and so before the entry of the flush.
 
 use std::fs::File;
 use std::io;
@@ -10,13 +10,14 @@ const MAGIC: u64 = 0x006a_7366_7773_6872;
 const DISCARD: u64 = 4;
 const MARK: u64 = 8;
 
-/// Little-endian words of a sector.
+/// Returns a little-endian word of a sector.
 fn word(sector: &[u8], at: usize) -> u64 {
     let bytes = sector.get(at * 8..at * 8 + 8).and_then(|bytes| bytes.try_into().ok());
     u64::from_le_bytes(bytes.unwrap_or_default())
 }
 
-/// Does to `device` what `log` has before the mark; how many writes. Errors: there is no such mark, or this is no log.
+/// Applies to `device` the writes of `log` before the mark, and returns their number. Errors: there is no such mark, or this is
+/// not a log.
 pub fn until(log: &Path, mark: &str, device: &Path) -> Result<usize, String> {
     let failed = |e: io::Error| format!("{}: {e}", log.display());
     let (file, to) = (File::open(log).map_err(failed)?, File::options().write(true).open(device));

@@ -6,22 +6,22 @@ use crate::test::tools::quiet;
 use std::path::Path;
 use std::process::Command;
 
-/// On how many ranks they run.
+/// Numbers of ranks of the tests.
 const RANKS: [usize; 3] = [1, 2, 4];
 
-/// How often `ok` is said.
+/// Number of times that `ok` is printed.
 pub const CHECKS: usize = RANKS.len();
 
-/// Those of mpi4py's files of tests that open files.
+/// Files of mpi4py's tests that open files.
 pub const FILES: [&str; 6] =
     ["test_io", "test_file", "test_errhandler", "test_handle", "test_objmodel", "test_subclass"];
 
-/// Tests in them, at least.
+/// Minimum number of tests in them.
 const MOST: usize = 200;
 
 const PLACE: &str = "/tmp/ext4";
 
-/// Runs them, with the Python in `python`; `tests` is the folder of mpi4py's.
+/// Runs the tests, with the Python in `python`. `tests` is the folder of mpi4py's tests.
 pub fn run(prefix: &Path, python: &Path, tests: Option<&Path>) -> Result<(), String> {
     let tests = tests.ok_or("which folder of mpi4py's tests?")?;
     done(&["weft-vm-modprobe", "loop", "ext4"])?;
@@ -29,7 +29,7 @@ pub fn run(prefix: &Path, python: &Path, tests: Option<&Path>) -> Result<(), Str
     let disk = device("/tmp/disk", 200 << 20)?;
     done(&["mkfs.ext4", "-q", &disk])?;
     done(&["mount", "-t", "ext4", &disk, PLACE])?;
-    // Python takes another folder, without a word, where it cannot write.
+    // If Python cannot write there, it silently uses another folder.
     let mut place = Command::new(python);
     place.args(["-c", "import tempfile; print(tempfile.gettempdir())"]).env("TMPDIR", PLACE);
     if quiet(&mut place)?.trim() != PLACE {

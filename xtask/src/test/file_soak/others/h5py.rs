@@ -10,14 +10,15 @@ use std::time::Instant;
 
 const VERSION: &str = "3.14.0";
 
-/// What it is built and tested with. Those with a version are known to build it.
+/// Packages with which it is built and tested. Those with a version are known to build it.
 const NEEDS: [&str; 6] =
     ["numpy", "Cython==3.3.1", "pkgconfig", "setuptools==80.9.0", "pytest", "pytest-mpi"];
 
-/// Root may write what nobody may.
+/// A test that fails as root, who may write any file.
 const NOT_AS_ROOT: &str = "test_append_permissions";
 
-/// Runs them on four ranks: those that need several, then all others, each rank with files of its own. `source`: of HDF5, built.
+/// Runs the tests on four ranks: first those that need several ranks, then all tests, each rank with its own files. `source`:
+/// HDF5's, built.
 pub fn run(work: &Work, source: &Path, tally: &mut Tally) -> Result<(), String> {
     let python = python::venv(&work.folder, "python")?;
     if let Err(why) = needs(&python) {
@@ -49,7 +50,7 @@ fn needs(python: &Path) -> Result<String, String> {
     quiet(pip(python).args(NEEDS))
 }
 
-/// Builds mpi4py and h5py, unless they are there.
+/// Builds mpi4py and h5py, unless they exist.
 fn build(work: &Work, source: &Path, python: &Path) -> Result<(), String> {
     let mpicc = work.prefix.join("bin/mpicc");
     python::build(python, &mpicc, &work.folder.join("mpi4py.built"))?;
@@ -59,7 +60,7 @@ fn build(work: &Work, source: &Path, python: &Path) -> Result<(), String> {
     }
     hdf5::install(work, source)?;
     let mut build = pip(python);
-    // What it needs is there: with isolation pip would build an mpi4py of its own.
+    // The needed packages are installed: with isolation pip would build its own mpi4py.
     build.args(["--no-build-isolation", "--no-deps", "--no-cache-dir", "--force-reinstall"]);
     build.args(["--no-binary", "h5py"]).arg(format!("h5py=={VERSION}"));
     build.env("HDF5_MPI", "ON").env("HDF5_DIR", hdf5::made(work));
@@ -67,7 +68,7 @@ fn build(work: &Work, source: &Path, python: &Path) -> Result<(), String> {
     std::fs::write(&done, VERSION).map_err(|e| format!("{}: {e}", done.display()))
 }
 
-/// Runs them; how many passed on each rank at least.
+/// Runs the tests. Returns the minimum over the ranks of the number of tests that passed.
 fn tests(work: &Work, python: &Path, option: &str) -> Result<usize, String> {
     let folder = work.scratch("h5py-run")?;
     let mut command = work.command("mpiexec", &folder);
@@ -90,7 +91,7 @@ fn tests(work: &Work, python: &Path, option: &str) -> Result<usize, String> {
     Ok(each.into_iter().min().unwrap_or(0))
 }
 
-/// The number of pytest's last line, as in `4 passed, 807 skipped in 2.4s`.
+/// Reads the number of pytest's last line, as in `4 passed, 807 skipped in 2.4s`.
 fn passed(line: &str) -> Option<usize> {
     line.split_once(" passed")?.0.trim_start_matches(['=', ' ']).parse().ok()
 }

@@ -8,8 +8,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Programs of `testpar`, in an order in which each finds the file that it needs of one before. Each says by its exit code whether
-/// it is content.
+/// Programs of `testpar`, in an order in which each finds the file that it needs of an earlier program. The exit code of each is
+/// its result.
 const PROGRAMS: [&str; 11] = [
     "t_mpi",
     "testphdf5",
@@ -24,22 +24,22 @@ const PROGRAMS: [&str; 11] = [
     BIG,
 ];
 
-/// Those of them that take too long for the tests.
+/// Programs of these that take too long for the tests.
 const LONG: [&str; 2] = ["t_cache_image", BIG];
 
-/// Ends without `MPI_Finalize`, as it should, after a flush; the other looks whether what was flushed is there.
+/// The first program flushes and ends without `MPI_Finalize` on purpose. The second checks that the flushed data is there.
 const FLUSH: [&str; 2] = ["t_pflush1", "t_pflush2"];
 
-/// Seconds after which a program is taken for stuck, on a machine with other things to do.
+/// Seconds after which a program counts as stuck, also on a busy machine.
 const LIMIT: &str = "2400";
 
-/// Moves more than an `int` counts in one call.
+/// Program that moves more data in one call than an `int` counts.
 const BIG: &str = "t_bigio";
 
-/// Memory, and space on the disk, that [`BIG`] needs in bytes.
+/// Memory, and space on the disk, in bytes, that [`BIG`] needs.
 const ROOM: u64 = 12 << 30;
 
-/// The library and its test programs.
+/// Builds the library and its test programs.
 pub fn build(work: &Work, source: &Path) -> Result<(), String> {
     let mut configure = work.command("./configure", source);
     configure.args(["-q", "--enable-parallel", "--disable-fortran", "--disable-cxx"]);
@@ -53,19 +53,19 @@ pub fn build(work: &Work, source: &Path) -> Result<(), String> {
     work.make(source, &words).map(drop)
 }
 
-/// Where the library is installed.
+/// Returns the folder in which the library is installed.
 pub fn made(work: &Work) -> PathBuf {
     work.folder.join("hdf5-made")
 }
 
-/// Installs the library, with what h5py needs beside it.
+/// Installs the library, with the additional libraries that h5py needs.
 pub fn install(work: &Work, source: &Path) -> Result<(), String> {
     work.make(source, &["-j2", "-C", "hl/src"])?;
     work.make(source, &["-C", "src", "install"])?;
     work.make(source, &["-C", "hl/src", "install"]).map(drop)
 }
 
-/// Runs them on four ranks, all or those that are `short`; what failed.
+/// Runs all programs on four ranks; if `short`, the short ones. Returns the failures.
 pub fn run(
     work: &Work,
     source: &Path,
@@ -86,7 +86,7 @@ pub fn run(
         let start = Instant::now();
         let ended = program(work, source, &folder, name);
         if name == FLUSH[0] {
-            // Its exit code is the launcher's business, as HDF5's own script says. The other one tells what came of it.
+            // HDF5's own script ignores this exit code, too. The second program shows the result.
             continue;
         }
         wanted += 1;
@@ -107,9 +107,9 @@ pub fn run(
     Ok(failed)
 }
 
-/// Runs one of them in `folder`, where it finds itself by its name: `t_cache_image` starts itself again.
+/// Runs a program in `folder`, where it finds itself by its name: `t_cache_image` starts itself again.
 fn program(work: &Work, source: &Path, folder: &Path, name: &str) -> Result<String, String> {
-    // Beside it lies a script of libtool's, which may link it anew: four ranks at once.
+    // libtool's script next to the program may link it anew, on four ranks at the same time. So the program itself is used.
     let built = source.join("testpar/.libs").join(name);
     let link = folder.join(name);
     symlink(&built, &link).map_err(|e| format!("{}: {e}", link.display()))?;
@@ -117,13 +117,13 @@ fn program(work: &Work, source: &Path, folder: &Path, name: &str) -> Result<Stri
     command.args(["--timeout", LIMIT, "-n", RANKS]).arg(format!("./{name}"));
     command.env("LD_LIBRARY_PATH", source.join("src/.libs"));
     if name == BIG {
-        // All of it; otherwise it leaves out what is large.
+        // Runs all tests; by default it leaves out the large ones.
         command.env("HDF5TestExpress", "0");
     }
     quiet(&mut merged(command))
 }
 
-/// Why [`BIG`] cannot be run, if it cannot.
+/// Returns the reason why [`BIG`] cannot be run, if there is one.
 fn crowded(folder: &Path) -> Option<String> {
     let all = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = all.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

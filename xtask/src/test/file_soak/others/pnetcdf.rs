@@ -8,18 +8,18 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// The folders of `test` that have parallel tests, and the programs of each at least.
+/// Folders of `test` that have parallel tests, each with its minimum number of programs.
 const FOLDERS: [(&str, usize); 5] =
     [("C", 2), ("cdf_format", 3), ("header", 1), ("testcases", 40), ("nonblocking", 11)];
 
-/// Whether there is what makes its `configure`, which its source has not.
+/// Returns true if the tools are there that make `configure`, which its source lacks.
 pub fn can_be_built() -> bool {
     ["autoreconf", "libtoolize"]
         .iter()
         .all(|tool| quiet(Command::new(tool).arg("--version")).is_ok())
 }
 
-/// The library, its tools and its tests.
+/// Builds the library, its tools and its tests.
 pub fn build(work: &Work, source: &Path) -> Result<(), String> {
     quiet(work.command("autoreconf", source).arg("-i"))?;
     let mut configure = work.command("./configure", source);
@@ -29,7 +29,7 @@ pub fn build(work: &Work, source: &Path) -> Result<(), String> {
     work.make(source, &["-j2", "tests"]).map(drop)
 }
 
-/// Runs them on four ranks; what failed.
+/// Runs the tests on four ranks. Returns the failures.
 pub fn run(work: &Work, source: &Path, tally: &mut Tally) -> Result<Vec<String>, String> {
     let files = work.scratch("pnetcdf-run")?;
     let mut failed = Vec::new();
@@ -60,7 +60,7 @@ pub fn run(work: &Work, source: &Path, tally: &mut Tally) -> Result<Vec<String>,
     Ok(failed)
 }
 
-/// Programs that say that they passed.
+/// Counts the programs that report that they passed.
 fn passed(said: &str) -> usize {
     said.lines().filter(|line| line.starts_with("*** TESTING") && line.ends_with("pass")).count()
 }
