@@ -1,5 +1,5 @@
-//! Files when something goes wrong beneath them: a file system or a quota that is full in the middle of a write, ranks that are killed
-//! over a file. What needs no more than a folder is in tests/c.
+//! Files when something fails beneath them: a file system or a quota that is full in the middle of a write, ranks that are killed
+//! while they use a file. Tests that need only a folder are in tests/c.
 
 use super::c_programs::{compile, folder};
 use super::tally::Tally;
@@ -8,14 +8,14 @@ use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How many jobs are killed over one file.
+/// Number of jobs that are killed while they use one file.
 const KILLS: usize = 12;
 
-/// The exit code of [`MOUNT`] where the system does not let it.
+/// Exit code of [`MOUNT`] if the system forbids it.
 const NOT_HERE: i32 = 77;
 
-/// Mounts a file system of the kind `$1` with about 5 MiB in the folder `$2`, for itself and its children alone, and becomes what
-/// follows. A quota is a user's who is not root.
+/// Shell script that mounts a file system of the kind `$1` with about 5 MiB in the folder `$2`, only for itself and its children,
+/// and becomes the command that follows. A quota is that of a user other than root.
 const MOUNT: &str = r#"kind=$1 folder=$2
 shift 2
 case $kind in
@@ -57,8 +57,8 @@ pub(super) fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// What goes on beside the program goes through io_uring where the system allows it, and by threads where it forbids it, or where that
-/// is not wanted.
+/// Tests that background operations use io_uring if the system allows it, and threads if the system forbids it or a setting
+/// excludes it.
 fn by_ring(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let program = folder()?.join("files_beside");
     compile(prefix, &root().join("tests/c/files_beside.c"), &program)?;
@@ -84,7 +84,8 @@ fn by_ring(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// How often `program` entered its ring, with these words to strace; why it cannot be known, if it cannot.
+/// Returns the number of times that `program` entered its ring, with these words to strace. The inner error is the reason why it
+/// cannot be known.
 fn traced(
     prefix: &Path,
     program: &Path,
@@ -108,7 +109,7 @@ fn traced(
     }
 }
 
-/// A program of tests/c/files.
+/// Builds a program of tests/c/files.
 pub(super) fn built(prefix: &Path, name: &str) -> Result<PathBuf, String> {
     let source = root().join("tests/c/files").join(name).with_extension("c");
     let program = folder()?.join(format!("files-{name}"));
@@ -116,7 +117,7 @@ pub(super) fn built(prefix: &Path, name: &str) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Runs tests/c/files/full.c in a small file system; why that cannot be, if it cannot.
+/// Runs tests/c/files/full.c in a small file system. Returns the reason if that is impossible here.
 fn overfilled(
     prefix: &Path,
     program: &Path,
@@ -147,7 +148,7 @@ fn overfilled(
 mod tests {
     use super::*;
 
-    /// `cargo test -p xtask beneath -- --ignored --nocapture`, for one who works at files.
+    /// For work on files: `cargo test -p xtask beneath -- --ignored --nocapture`.
     #[test]
     #[ignore = "a part of cargo xtask test --only limits, which installs the library"]
     fn what_goes_wrong_beneath_a_file_is_told() {

@@ -1,4 +1,5 @@
-//! Fortran, all three ways: programs in tests/fortran, and made ones that call every procedure, built by `mpifort` on 1, 2 and 4 ranks.
+//! Fortran by all three interfaces: programs in tests/fortran, and generated ones that call every procedure, built by `mpifort`,
+//! on 1, 2 and 4 ranks.
 
 mod costs;
 mod languages;
@@ -17,7 +18,7 @@ use weft_fortran::{BindingForm, calls};
 
 /// Programs of tests/fortran, and the compiler's options for each.
 const PROGRAMS: [(&str, &[&str]); 3] = [
-    // Sections in calls that go on: the compiler may do what it can.
+    // Sections in nonblocking calls: the compiler may optimize as much as it can.
     ("sections.f90", &["-O3"]),
     ("new.f90", &["-O2"]),
     // Without interfaces, gfortran takes buffers of several types for an error. mpifort passes the option that allows them.
@@ -27,14 +28,14 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
 /// Names of flang, newest first.
 const FLANG: [&str; 4] = ["flang-new-22", "flang-new-19", "flang-new", "flang"];
 
-/// What all programs say at their end.
+/// Text that all programs print at their end.
 const SAID: &str = "checks passed";
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     with_prefix(&crate::demo::install()?, tally)
 }
 
-/// Programs of others, which are built from their sources.
+/// Tests programs of other projects, which are built from their sources.
 pub fn soak(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     others::run(prefix, tally)
 }
@@ -51,7 +52,7 @@ fn with_prefix(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         let reason = "there is no gfortran (Debian's package gfortran)";
         tally.not_run.push(format!("Fortran by gfortran: {reason}"));
     }
-    // Most of the time is compilers', and each is one thread.
+    // Most of the time is that of compilers, and each uses one thread.
     let compilers: Vec<&'static str> = gfortran.into_iter().chain(flang).collect();
     for result in two_at_a_time(&compilers, |compiler| by_one(prefix, compiler)) {
         tally.add(result?);
@@ -59,7 +60,7 @@ fn with_prefix(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs everything with one compiler.
+/// Runs all tests with one compiler.
 fn by_one(prefix: &Path, compiler: &'static str) -> Result<Tally, String> {
     let work = root().join("target/test-fortran").join(compiler);
     fs::create_dir_all(&work).map_err(|e| format!("{}: {e}", work.display()))?;
@@ -78,7 +79,7 @@ struct Tools {
 }
 
 impl Tools {
-    /// Compilers leave the modules of a program where they run.
+    /// Returns `mpifort`, to be run in the folder for programs: compilers write a program's modules where they run.
     fn mpifort(&self) -> Command {
         let mut command = Command::new(self.prefix.join("bin/mpifort"));
         command.env("WEFT_FC", self.compiler).current_dir(&self.work);
@@ -89,7 +90,7 @@ impl Tools {
     fn build(&self, source: &Path, options: &[&str]) -> Result<PathBuf, String> {
         let program = self.work.join(source.file_stem().unwrap_or_default());
         let mut command = self.mpifort();
-        // Modules of the program fall where the compiler runs.
+        // The compiler writes the program's modules where it runs.
         command.args(options).current_dir(&self.work);
         quiet(command.arg(source).arg("-o").arg(&program))?;
         Ok(program)
@@ -116,14 +117,14 @@ fn with_compiler(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     languages::run(tools, tally)?;
     options::run(tools, tally)?;
     refused(tools, tally)?;
-    // What another compiler builds of the same C is about the same.
+    // Another compiler builds about the same code of the same C.
     if tools.compiler == "gfortran" {
         costs::run(tools, tally)?;
     }
     found_by_cmake(tools, tally)
 }
 
-/// The program of `mpif.h` with the module `mpi` in its place: the same checks, by interfaces.
+/// Writes the program of `mpif.h` with the module `mpi` instead: the same checks, with interfaces.
 fn with_module(work: &Path) -> Result<PathBuf, String> {
     let from = root().join("tests/fortran/old.f");
     let text = fs::read_to_string(&from).map_err(|e| format!("{}: {e}", from.display()))?;
@@ -140,9 +141,9 @@ fn with_module(work: &Path) -> Result<PathBuf, String> {
     Ok(to)
 }
 
-/// Two at once build the modules once, say so in one line, and say nothing the next time.
+/// Tests that two builds at the same time make the modules once and print one line about it, and that the next build prints none.
 fn built_once(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
-    // Another compiler's may be in use.
+    // Folders of another compiler may be in use.
     let folders = fs::read_dir(tools.prefix.join("lib/fortran")).into_iter().flatten().flatten();
     let own = format!("{}-", tools.compiler);
     for folder in folders.filter(|entry| entry.file_name().to_string_lossy().starts_with(&own)) {
@@ -188,7 +189,7 @@ fn told_without_compiler(tools: &Tools, tally: &mut Tally) -> Result<(), String>
     Ok(())
 }
 
-/// Every procedure of a way has an entry and takes what its interface says: the program is linked.
+/// Tests that every procedure of an interface has an entry and takes the declared arguments: the program is linked.
 fn every_procedure(tools: &Tools, form: BindingForm, tally: &mut Tally) -> Result<(), String> {
     let (text, count) = calls(form);
     let name = format!("calls_{form:?}").to_lowercase();
@@ -204,7 +205,7 @@ fn every_procedure(tools: &Tools, form: BindingForm, tally: &mut Tally) -> Resul
     Ok(())
 }
 
-/// A program that checks what it gets, on several numbers of ranks.
+/// Runs a program that checks its results, on several numbers of ranks.
 fn checked(
     tools: &Tools,
     source: &Path,
@@ -224,7 +225,7 @@ fn checked(
     Ok(())
 }
 
-/// A window cannot be a section with gaps: that ends the job with a message, not with other memory in the window.
+/// Tests that a section with gaps as a window ends the job with a message. Otherwise the window would have other memory.
 fn refused(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     let source = tools.work.join("gaps.f90");
     let text = "use mpi_f08\ninteger :: a(10)\ntype(MPI_Win) :: win\ncall MPI_Init()\n\
@@ -241,7 +242,7 @@ fn refused(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// CMake's FindMPI finds all three ways, and what it says builds a program.
+/// Tests that CMake's FindMPI finds all three interfaces, and that its result builds a program.
 fn found_by_cmake(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     if Command::new("cmake").arg("--version").output().is_err() {
         tally.not_run.push("Fortran by CMake: there is no cmake".to_owned());
@@ -282,7 +283,7 @@ fn found_by_cmake(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// `cargo test -p xtask all_three_ways -- --ignored --nocapture`, for one who works at Fortran.
+    /// For work on Fortran: `cargo test -p xtask all_three_ways -- --ignored --nocapture`.
     #[test]
     #[ignore = "a part of cargo xtask test --only fortran, which installs the library"]
     fn programs_run_in_all_three_ways() {

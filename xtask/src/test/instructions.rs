@@ -1,4 +1,5 @@
-//! Instructions of single calls, counted by callgrind (tests/c/instructions.c): a clock would say what else the machine does.
+//! Instructions of single calls, counted by callgrind (tests/c/instructions.c). A clock would also measure the other work of the
+//! machine.
 
 use super::tally::Tally;
 use crate::root;
@@ -6,12 +7,12 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Messages, and rounds, of a run.
+/// Numbers of messages, and of rounds, of a run.
 const MESSAGES: u64 = 32_000;
 const ROUNDS: u64 = 500;
 
-/// A way of use, functions whose instructions are added up for both ranks, what they are divided by, and the most that there
-/// may be of them. Blocking calls, a sum and a put: as many as there were before windows of messages were made cheap.
+/// Test, functions whose instructions are summed over both ranks, divisor of the sum, and its maximum. The bounds of blocking
+/// calls, a sum and a put are their counts before windows of messages were made cheap.
 const BOUNDS: [(&str, &[&str], u64, u64); 7] = [
     ("window", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], MESSAGES, 1000),
     ("window_dup", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], MESSAGES, 1050),
@@ -22,17 +23,17 @@ const BOUNDS: [(&str, &[&str], u64, u64); 7] = [
     ("put", &["MPI_Put"], 2 * ROUNDS, 137 + FIRST),
 ];
 
-/// What first calls cost beside, a call: symbols are looked up, and messages of the start are dealt with.
+/// Additional instructions a call for first calls: lookup of symbols, and handling of the messages of the start.
 const FIRST: u64 = 8;
 
-/// Instructions that a call may cost more where the program may have several threads, and has one.
+/// Maximum of additional instructions a call if the program may have several threads, and has one.
 const BY_LEVEL: u64 = 20;
 
-/// Runs of what depends on who comes first.
+/// Maximum number of runs of a test whose count depends on which rank comes first.
 const TRIES: usize = 5;
 
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    // The installed library's profile takes what it does not set from the other one.
+    // The profile of the installed library inherits from the release profile.
     let changed = ["CARGO_PROFILE_DIST_", "CARGO_PROFILE_RELEASE_"];
     if std::env::vars().any(|(name, _)| changed.iter().any(|prefix| name.starts_with(prefix))) {
         tally
@@ -75,7 +76,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// The least of several runs, or the first that is not above `most`.
+/// Returns the minimum of several runs, or the first count that is not above `most`.
 fn least(
     prefix: &Path,
     way: &str,
@@ -85,7 +86,7 @@ fn least(
     most: u64,
 ) -> Result<u64, String> {
     let mut least = u64::MAX;
-    // Only here does one rank wait for what the other does in the counted call.
+    // Only in this test does one rank wait for the other within the counted call.
     let tries = if way == "allreduce" { TRIES } else { 1 };
     for _ in 0..tries {
         least = least.min(counted(prefix, way, level, functions)? / by);
@@ -96,7 +97,7 @@ fn least(
     Ok(least)
 }
 
-/// Instructions of all calls of `functions` in a run, of both ranks.
+/// Returns the instructions of all calls of `functions` in a run, of both ranks.
 fn counted(prefix: &Path, way: &str, level: &str, functions: &[&str]) -> Result<u64, String> {
     let folder = root().join("target/test-programs/instruction-counts");
     let _ = fs::remove_dir_all(&folder);
@@ -122,8 +123,8 @@ fn counted(prefix: &Path, way: &str, level: &str, functions: &[&str]) -> Result<
     }
 }
 
-/// What an annotation says of a function by either of its names. What was inlined into it has lines of its own; the first
-/// line of it includes them.
+/// Returns the instructions that an annotation gives for a function by either of its names. Inlined code has lines of its own;
+/// the function's first line includes them.
 fn inclusive(text: &str, function: &str) -> u64 {
     let profiled = format!("P{function}");
     let counts = text.lines().filter_map(|line| {
@@ -142,7 +143,7 @@ fn inclusive(text: &str, function: &str) -> u64 {
 mod tests {
     use super::*;
 
-    /// `cargo test -p xtask instructions -- --ignored --nocapture`, for one who works at messages.
+    /// For work on messages: `cargo test -p xtask instructions -- --ignored --nocapture`.
     #[test]
     #[ignore = "a part of cargo xtask test --only limits, which installs the library"]
     fn calls_cost_what_they_may() {

@@ -1,5 +1,5 @@
-//! Jobs whose ranks are killed: SIGKILL at a random moment of a halo exchange ends the job with one
-//! line and the right exit code, and leaves nothing behind.
+//! Jobs whose ranks are killed: after SIGKILL at a random moment of a halo exchange, the job ends with one line and the right
+//! exit code, and leaves nothing behind.
 
 use crate::root;
 use nix::sys::signal::{Signal, kill};
@@ -11,11 +11,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Ranks of a job.
+/// Number of ranks of a job.
 const RANKS: usize = 4;
-/// After this a job that should have ended counts as hanging.
+/// Maximum time of a job that should end; longer, and it counts as hanging.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Marks the processes of a job: all inherit it.
+/// Variable that marks the processes of a job: all inherit it.
 const MARK: &str = "WEFT_TEST_JOB";
 
 /// Kills a rank (every fifth time mpiexec itself) of `times` jobs of `program`, with its arguments, one after another.
@@ -23,7 +23,7 @@ pub fn kills(prefix: &Path, program: (&Path, &[&str]), times: usize) -> Result<(
     let seed = SystemTime::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_nanos() as u64) | 1;
     let mut random = seed;
     for i in 0..times {
-        // xorshift: enough for moments and ranks.
+        // xorshift: random enough for moments and ranks.
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
@@ -35,7 +35,7 @@ pub fn kills(prefix: &Path, program: (&Path, &[&str]), times: usize) -> Result<(
     Ok(())
 }
 
-/// One job: `victim` is the place of a rank among the processes, `None` is mpiexec.
+/// Runs one job. `victim` is the place of a rank among the processes; `None` is mpiexec.
 fn one(
     prefix: &Path,
     (program, arguments): (&Path, &[&str]),
@@ -57,7 +57,7 @@ fn one(
         .spawn()
         .map_err(|e| format!("mpiexec: {e}"))?;
     let outcome = strike(&mut job, program, mark, pause, victim);
-    // Whatever was wrong, the next job must not find this one's processes.
+    // Also after a failure, the next job must not find this job's processes.
     let left = gone(mark);
     let _ = job.kill();
     let _ = job.wait();
@@ -73,7 +73,7 @@ fn one(
     }
 }
 
-/// Waits until the job runs, kills, and looks at how it ends.
+/// Waits until the job runs, kills the victim, and checks the job's end.
 fn strike(
     job: &mut Child,
     program: &Path,
@@ -128,7 +128,7 @@ fn strike(
     }
 }
 
-/// Processes with the mark, and whether they run `program`.
+/// Returns the processes with the mark, each with its program if it can be read.
 pub(super) fn marked(mark: &str) -> Vec<(i32, Option<std::path::PathBuf>)> {
     let wanted = format!("{MARK}={mark}");
     let has = |pid: &i32| {
@@ -140,7 +140,7 @@ pub(super) fn marked(mark: &str) -> Vec<(i32, Option<std::path::PathBuf>)> {
     pids.filter(has).map(|pid| (pid, fs::read_link(format!("/proc/{pid}/exe")).ok())).collect()
 }
 
-/// The ranks' processes, in the order of their ids.
+/// Returns the ranks' processes, in the order of their ids.
 fn ranks(program: &Path, mark: &str) -> Vec<i32> {
     let exe = fs::canonicalize(program).ok();
     let mut pids: Vec<i32> =
@@ -149,7 +149,7 @@ fn ranks(program: &Path, mark: &str) -> Vec<i32> {
     pids
 }
 
-/// Waits until no process of the job is left; kills those that stay, and says so.
+/// Waits until no process of the job is left. Kills the processes that stay, and returns an error for them.
 fn gone(mark: &str) -> Result<(), String> {
     let end = Instant::now() + LIMIT;
     loop {

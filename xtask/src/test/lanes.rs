@@ -1,4 +1,4 @@
-//! Work for two processors.
+//! Parallel work on two processors.
 
 use std::sync::Mutex;
 

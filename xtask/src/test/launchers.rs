@@ -1,6 +1,5 @@
-//! Programs under every launcher that can be had: ours, on one host and on several; Hydra's mpiexec
-//! (PMI-1) and PRRTE's prterun (PMIx) from the wheels of MPICH and Open MPI; a real Slurm (PMI-2 and
-//! PMIx) where this machine has one.
+//! Programs under every available launcher: ours, on one host and on several; Hydra's mpiexec (PMI-1) and PRRTE's prterun (PMIx)
+//! from the wheels of MPICH and Open MPI; a real Slurm (PMI-2 and PMIx) if this machine has one.
 
 use super::jobs::marked;
 use super::slurm::Slurm;
@@ -16,11 +15,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// After this a job that should have ended counts as hanging.
+/// Maximum time of a job that should end; longer, and it counts as hanging.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long ranks may outlive a launcher of ours that was killed.
+/// Maximum time for which ranks may outlive a launcher of ours that was killed.
 const AFTER_KILL: Duration = Duration::from_secs(5);
-/// Marks the processes of a job: all inherit it.
+/// Variable that marks the processes of a job: all inherit it.
 const MARK: &str = "WEFT_TEST_JOB";
 
 /// A launcher, ready to take `-n N program`.
@@ -29,9 +28,9 @@ struct Launcher {
     /// The program and its first arguments.
     line: Vec<String>,
     environment: Vec<(String, String)>,
-    /// Whether the code of MPI_Abort becomes that of the job.
+    /// True if the code of MPI_Abort becomes the exit code of the job.
     tells_code: bool,
-    /// Whether no rank may outlive it.
+    /// True for our launchers, which no rank may outlive.
     ours: bool,
 }
 
@@ -64,7 +63,7 @@ impl Launcher {
     }
 }
 
-/// A job, killed with all that it left when the value ends.
+/// A job. When the value is dropped, the job and all its remaining processes are killed.
 struct Running {
     child: Child,
     mark: String,
@@ -81,7 +80,7 @@ impl Drop for Running {
     }
 }
 
-/// How a job ended.
+/// Result of a job.
 struct Outcome {
     code: Option<i32>,
     out: String,
@@ -91,7 +90,7 @@ struct Outcome {
 fn drain(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // A broken pipe is the end of the output like any other.
+        // A broken pipe is also an end of the output.
         let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
         String::from_utf8_lossy(&bytes).into_owned()
     })
@@ -122,7 +121,7 @@ impl Running {
         Ok(Outcome { code: status.code(), out, err })
     }
 
-    /// Processes of the job that are still there after this time.
+    /// Returns the job's processes that still exist after this time.
     fn left(&self, patience: Duration) -> Vec<(i32, Option<PathBuf>)> {
         let deadline = Instant::now() + patience;
         loop {
@@ -189,8 +188,8 @@ fn compile(prefix: &Path, folder: &Path, name: &str) -> Result<PathBuf, String> 
     Ok(program)
 }
 
-/// A script in ssh's place, for hosts that are all this one: it leaves the name out, and reads a
-/// command line with few variables.
+/// Writes a script that replaces ssh, for hosts that are all this machine. It drops the host's name, and runs a command line with
+/// few variables.
 fn agent(folder: &Path) -> Result<String, String> {
     let path = folder.join("agent.sh");
     let text = "#!/bin/sh\nshift\nexec env -i PATH=\"$PATH\" HOME=\"$HOME\" sh -c \"exec $*\"\n";
@@ -200,7 +199,7 @@ fn agent(folder: &Path) -> Result<String, String> {
     Ok(path.display().to_string())
 }
 
-/// The launchers in the wheels of MPICH and Open MPI, in virtual environments.
+/// Finds or installs the launchers in the wheels of MPICH and Open MPI, in virtual environments.
 fn wheels(folder: &Path, launchers: &mut Vec<Launcher>, tally: &mut Tally) {
     let made = |name: &str, tool: &str| -> Result<PathBuf, String> {
         for place in [root().join("target/peers").join(name), folder.join(name)] {
@@ -228,7 +227,7 @@ fn wheels(folder: &Path, launchers: &mut Vec<Launcher>, tally: &mut Tally) {
             let prterun = tool(&place, "prterun");
             let line = [&prterun, "--allow-run-as-root", "--map-by", ":OVERSUBSCRIBE"];
             let mut launcher = Launcher::new("PRRTE's prterun", &line);
-            // The wheel was built elsewhere: this is how it learns where it is now.
+            // The wheel was built elsewhere: these variables tell it its present place.
             for name in ["OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX"] {
                 launcher.environment.push((name.to_owned(), place.display().to_string()));
             }
@@ -238,7 +237,7 @@ fn wheels(folder: &Path, launchers: &mut Vec<Launcher>, tally: &mut Tally) {
     }
 }
 
-/// Programs that end well, on 1 to 64 ranks.
+/// Tests programs that end well, on 1 to 64 ranks.
 fn jobs(launcher: &Launcher, hello: &Path, ring: &Path) -> Result<(), String> {
     for ranks in [1, 2, 4, 64] {
         let began = Instant::now();
@@ -271,7 +270,7 @@ fn wrong(launcher: &Launcher, what: &str, outcome: &Outcome) -> String {
     format!("{}: {what}: exit code {code:?}, and this output:\n{out}{err}", launcher.name)
 }
 
-/// MPI_Abort of one rank ends all.
+/// Tests that MPI_Abort of one rank ends all ranks.
 fn abort(launcher: &Launcher, hello: &Path) -> Result<(), String> {
     let outcome = launcher.start(4, hello, &["abort"])?.end()?;
     let words = "MPI_Abort with code 7";
@@ -287,7 +286,7 @@ fn abort(launcher: &Launcher, hello: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A job that spawns others, whoever has started it.
+/// Tests a job that spawns others, under any launcher.
 fn spawned(launcher: &Launcher, spawn: &Path) -> Result<(), String> {
     let began = Instant::now();
     let outcome = launcher.start(2, spawn, &[])?.end()?;
@@ -300,7 +299,7 @@ fn spawned(launcher: &Launcher, spawn: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// SIGKILL to the launcher. Ours takes its ranks with it; what the others do is only told.
+/// Tests SIGKILL to the launcher. Our launcher takes its ranks with it. For other launchers, the result is only reported.
 fn killed(launcher: &Launcher, hello: &Path) -> Result<(), String> {
     let mut job = launcher.start(4, hello, &["wait"])?;
     let mut line = String::new();
@@ -335,7 +334,7 @@ fn killed(launcher: &Launcher, hello: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// `srun --mpi=none` of several tasks is an error that says what to do.
+/// Tests that `srun --mpi=none` of several tasks is an error that gives the remedy.
 fn without_interface(slurm: &Slurm, hello: &Path) -> Result<(), String> {
     let mut launcher = Launcher::new("srun --mpi=none", &["srun", "-O", "--mpi=none"]);
     launcher.environment.push(slurm.variable());

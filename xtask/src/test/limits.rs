@@ -1,5 +1,5 @@
-//! Programs where something is short or looked at: a library apart from its installation, killed ranks, full file systems, limits on
-//! memory, tools that watch each access, and counted instructions. And what the book and the manual pages show.
+//! Programs under limits and under tools: a library apart from its installation, killed ranks, full file systems, limits on
+//! memory, tools that watch each access, and counted instructions. Also the examples of the book and of the manual pages.
 
 use super::c_programs::{compile, folder, one, plan};
 use super::lanes::two_at_a_time;
@@ -13,10 +13,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Jobs of which a rank is killed.
+/// Number of jobs of which a rank is killed.
 const KILLS: usize = 10;
 
-/// Programs of tests/c that this stage runs in other ways than their comments say.
+/// Programs of tests/c that this stage runs with other arguments or settings than their comments give.
 const PROGRAMS: [&str; 15] = [
     "accesses",
     "copy_model",
@@ -62,8 +62,8 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     accesses::run(&prefix, tally)
 }
 
-/// A library far from the rest of its installation, of which nothing is in PATH: what it spawns is started by the mpiexec that has
-/// started the job.
+/// Tests a library far from the rest of its installation, of which nothing is in PATH: the mpiexec that has started the job also
+/// starts the processes that it spawns.
 fn library_apart(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let apart = tempfile::tempdir_in(folder()?).map_err(|e| format!("a folder: {e}"))?;
     let name = "libmpi_abi.so.1";

@@ -1,5 +1,5 @@
-//! The manual pages of an installation, as man(1) shows them, and their examples, compiled and run. The texts are tested where they
-//! are made (`manual/tests.rs`).
+//! Manual pages of an installation, as man(1) shows them, and their examples, compiled and run. `manual/tests.rs` tests the
+//! texts.
 
 use super::tally::Tally;
 use super::tools::quiet;
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A page, and words that man must show of it.
+/// Pages, and words that man must show on each.
 const PAGES: [(&str, &str); 6] = [
     ("MPI_Allreduce", "int MPI_Allreduce(const void *sendbuf"),
     ("MPI_Allreduce_c", "MPI_Allreduce_c(const void *sendbuf"),
@@ -19,7 +19,7 @@ const PAGES: [(&str, &str); 6] = [
     ("weft-info", "algorithms"),
 ];
 
-/// Looks at pages of functions and at those of all commands.
+/// Checks some pages of functions and the pages of all commands.
 pub(super) fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let man = prefix.join("share/man");
     let commands = man.join("man1");
@@ -88,14 +88,14 @@ fn run_example(prefix: &Path, folder: &Path, example: &Example) -> Result<(), St
 mod tests {
     use super::*;
 
-    /// `cargo test -p xtask man:: -- --ignored`, after an installation in target/weft.
+    /// To be run after an installation in target/weft: `cargo test -p xtask man:: -- --ignored`.
     #[test]
     #[ignore = "a part of cargo xtask test --only limits, which installs the library"]
     fn man_shows_pages() {
         run(&crate::demo::prefix(), &mut Tally::default()).unwrap();
     }
 
-    /// `cargo test -p xtask man:: -- --ignored`, after an installation in target/weft.
+    /// To be run after an installation in target/weft: `cargo test -p xtask man:: -- --ignored`.
     #[test]
     #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
     fn examples_print_their_lines() {

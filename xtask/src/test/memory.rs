@@ -1,5 +1,5 @@
-//! Programs whose memory is looked at: under tools that read all of it, with all of it locked, with little address
-//! space, and in a control group with a limit; and what is said where a limit lets no rank start.
+//! Programs with tests of their memory: under tools that read all of it, with all of it locked, with little address space, and in
+//! a control group with a limit; and the message if a limit lets no rank start.
 
 use super::tally::Tally;
 use super::tools::{quiet, step};
@@ -8,13 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Resident memory of the largest process under a tool, in KiB: it is the tools' own, for the most part.
+/// Maximum resident memory of the largest process under a tool, in KiB. Most of it is the tool's own.
 const RESIDENT: u64 = 512 << 10;
 
-/// Address space that four ranks can do with each, in KiB (`ulimit -v`).
+/// Address space that is enough for each of four ranks, in KiB (`ulimit -v`).
 const SPACE: u64 = 400 << 10;
 
-/// Memory of the control group, and of each window that is asked for there, in MiB.
+/// Memory of the control group, and of each window that is requested there, in MiB.
 const GROUP: u64 = 300;
 const WINDOW: u64 = 50;
 
@@ -24,13 +24,13 @@ const WAYS: [&str; 2] = [
     "WEFT_PROTOCOL=written WEFT_RENDEZVOUS=write WEFT_BCAST=BINOMIAL WEFT_ALLREDUCE=RECURSIVE-DOUBLING",
 ];
 
-/// Runs a command and says how large the largest of its processes was.
+/// Program that runs a command and prints the size of the largest of its processes.
 const MEASURE: &str = "import resource, subprocess, sys
 code = subprocess.call(sys.argv[1:])
 print('resident', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 sys.exit(code)";
 
-/// A tool, its package, its arguments before the program, and what it says of a good one.
+/// A tool, its arguments before the program, and its messages about a good program.
 const TOOLS: [(&str, &[&str], &[&str]); 6] = [
     ("valgrind", &["--leak-check=full"], &["definitely lost: 0 bytes", "indirectly lost: 0 bytes"]),
     ("valgrind", &["--tool=callgrind", "--callgrind-out-file=/dev/null"], &["Collected"]),
@@ -109,7 +109,7 @@ fn defined(prefix: &Path, out: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Where no rank can start, and all for the same cause, one of them says so.
+/// Tests that if no rank can start, and all for the same cause, one message reports it.
 fn refused(mpiexec: &Path, program: &Path, tally: &mut Tally) -> Result<(), String> {
     let script = "ulimit -Sn 6; exec \"$0\" -n 40 \"$1\"";
     let output = Command::new("sh").arg("-c").arg(script).arg(mpiexec).arg(program).output();
@@ -123,7 +123,7 @@ fn refused(mpiexec: &Path, program: &Path, tally: &mut Tally) -> Result<(), Stri
     Ok(())
 }
 
-/// The program in a control group that holds some windows of it, but not all that it asks for.
+/// Runs the program in a control group that has room for some of its windows, but not for all that it requests.
 fn limited(mpiexec: &Path, program: &Path, tally: &mut Tally) -> Result<(), String> {
     let Some((group, limit)) = group() else {
         tally
@@ -137,7 +137,7 @@ fn limited(mpiexec: &Path, program: &Path, tally: &mut Tally) -> Result<(), Stri
     let mut command = Command::new("sh");
     command.args(["-c", script]).arg(&group).arg(mpiexec).args(["-n", "2"]).arg(program);
     let said = made.and_then(|()| spoken(command.args([&WINDOW.to_string(), &many])));
-    // Its last process may be about to leave it.
+    // The last process may not have left the group yet.
     for _ in 0..50 {
         if fs::remove_dir(&group).is_ok() {
             break;
@@ -159,7 +159,7 @@ fn limited(mpiexec: &Path, program: &Path, tally: &mut Tally) -> Result<(), Stri
     }
 }
 
-/// A fresh control group under this process's own, and the name of its limit on memory.
+/// Makes a new control group under this process's own. Returns it, and the name of its limit on memory.
 fn group() -> Option<(PathBuf, &'static str)> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let name = format!("weft-test-{}", std::process::id());
@@ -181,7 +181,7 @@ fn group() -> Option<(PathBuf, &'static str)> {
     })
 }
 
-/// `watched` with AddressSanitizer in it.
+/// Builds `watched` with AddressSanitizer.
 fn sanitized(prefix: &Path, out: &Path) -> Result<PathBuf, String> {
     let program = out.join("watched-sanitized");
     let mut command = Command::new(prefix.join("bin/mpicc"));
@@ -189,7 +189,7 @@ fn sanitized(prefix: &Path, out: &Path) -> Result<PathBuf, String> {
     quiet(command.arg(root().join("tests/c/watched.c"))).map(|_| program)
 }
 
-/// Both outputs of a command that succeeds.
+/// Returns both outputs of a command that succeeds.
 fn spoken(command: &mut Command) -> Result<String, String> {
     let text = super::tools::text(command);
     let output = command.stdin(Stdio::null()).output().map_err(|e| format!("'{text}': {e}"))?;
@@ -205,7 +205,7 @@ fn spoken(command: &mut Command) -> Result<String, String> {
     }
 }
 
-/// Installs the tools that are missing, where this is root on a Debian.
+/// Installs the missing tools, if this is root on a Debian system.
 fn install(tally: &mut Tally) {
     let is_there = |tool: &&str| Command::new(tool).arg("--version").output().is_ok();
     let missing: Vec<&str> =

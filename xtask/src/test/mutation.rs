@@ -1,9 +1,8 @@
-//! Would the tests notice a function that does nothing? Each function of the standard in turn is put
-//! before the library's as one that returns 0 and touches nothing; at least one of the C programs
-//! that call it must then fail.
+//! Mutation test: would the tests notice a function that does nothing? Each function of the standard in turn is replaced by a
+//! function that returns 0 and touches nothing. At least one of the C programs that call it must then fail.
 //!
-//! `LD_PRELOAD` puts it there, and the library itself calls nothing by these names, so all else works
-//! as ever.
+//! `LD_PRELOAD` puts the replacement before the library's function. The library itself calls nothing by these names, so
+//! everything else works as usual.
 
 use super::c_programs::{Plan, Settings, folder, list, one, plan};
 use super::tools::quiet;
@@ -17,7 +16,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Which functions to try, and how.
+/// Functions to try, and options.
 #[derive(ClapArgs)]
 pub struct Args {
     /// Only functions whose name begins so, as in MPI_Type_.
@@ -30,11 +29,11 @@ pub struct Args {
     jobs: usize,
 }
 
-/// Functions without an effect that a program could see.
+/// Functions without an effect that a program could see, with the reason.
 const NO_EFFECT: &[(&str, &str)] =
     &[("MPI_Pcontrol", "what it does is left to profiling tools (MPI 5.0, section 15.2.4)")];
 
-/// Programs that are of no use here: those in which every call is refused, a long one, and one of functions that mpi.h has.
+/// Programs that are not used: those in which every call is refused, a long one, and one of functions that mpi.h has.
 const LEFT_OUT: &[&str] = &[
     "bad_input",
     "bad_input_fatal",
@@ -46,7 +45,7 @@ const LEFT_OUT: &[&str] = &[
     "older",
 ];
 
-/// A compiled program, as it runs where all is well.
+/// A compiled program, and its run without a replaced function.
 struct Program {
     path: PathBuf,
     plan: Plan,
@@ -57,7 +56,7 @@ struct Program {
 }
 
 impl Program {
-    /// Whether it fails with this library before ours.
+    /// Returns true if the program fails with `library` before ours.
     fn fails(&self, prefix: &Path, library: &Path) -> bool {
         let mut settings = self.settings.clone();
         settings.push(("LD_PRELOAD".to_owned(), library.display().to_string()));
@@ -106,7 +105,7 @@ pub fn run(args: &Args) -> Result<(), String> {
     }
 }
 
-/// The first program, from the shortest on, that fails when this function does nothing.
+/// Returns the first program, in order of time, that fails if this function does nothing.
 fn noticed(prefix: &Path, programs: &[Program], name: &str) -> Result<Option<String>, String> {
     let library = mutated(name)?;
     let by = programs
@@ -118,7 +117,7 @@ fn noticed(prefix: &Path, programs: &[Program], name: &str) -> Result<Option<Str
     Ok(by)
 }
 
-/// A library with this function alone, which does nothing.
+/// Builds a library with only this function, which does nothing.
 fn mutated(name: &str) -> Result<PathBuf, String> {
     let out = folder()?;
     let (source, library) = (out.join(format!("{name}.c")), out.join(format!("{name}.so")));
@@ -129,7 +128,7 @@ fn mutated(name: &str) -> Result<PathBuf, String> {
     Ok(library)
 }
 
-/// All programs, those that take the least time first.
+/// Returns all programs, those that take the least time first.
 fn programs(prefix: &Path) -> Result<Vec<Program>, String> {
     let mut sources = list(&root().join("tests/c"), "c")?;
     let alone = list(&root().join("crates/abi/tests/c"), "c")?;
@@ -142,13 +141,13 @@ fn programs(prefix: &Path) -> Result<Vec<Program>, String> {
         }
         let text = fs::read_to_string(&source).map_err(|e| format!("{}: {e}", source.display()))?;
         let mut plan = plan(&text)?;
-        // On as many ranks as it asks for, up to four: most is said between several.
+        // Uses the largest number of ranks that the program asks for, up to four: most communication is between several ranks.
         let most = plan.ranks.iter().copied().filter(|&n| n <= 4).max();
         let ranks = if alone.contains(&source) { 1 } else { most.unwrap_or(plan.ranks[0]) };
         let path = folder()?.join(format!("mutated-{name}"));
         super::c_programs::compile(prefix, &source, &path)?;
         let began = Instant::now();
-        // Some run under settings of their own only.
+        // Some programs run only under settings of their own.
         let settings = plan.environments.first().cloned().unwrap_or_default();
         one(prefix, &path, ranks, &plan, &settings)
             .map_err(|e| format!("with nothing taken away:\n{e}"))?;
@@ -161,7 +160,7 @@ fn programs(prefix: &Path) -> Result<Vec<Program>, String> {
     Ok(programs)
 }
 
-/// The functions of the standard that a program is linked to.
+/// Returns the functions of the standard that a program is linked to.
 fn calls(program: &Path) -> Result<BTreeSet<String>, String> {
     let symbols = quiet(Command::new("nm").arg("-u").arg(program))?;
     let names = symbols.lines().filter_map(|l| l.trim().strip_prefix("U "));

@@ -1,7 +1,7 @@
-//! Ranks on hosts that only Ethernet connects: the fabric alone, by the built-in TCP and through libfabric, then programs on hosts made of
-//! network namespaces (`cargo xtask net`), with cables that go out, hosts that die, firewalls and strangers.
+//! Ranks on hosts that only Ethernet connects: first only the fabric, by the built-in TCP and through libfabric, then programs on
+//! hosts made of network namespaces (`cargo xtask net`), with cables that go out, hosts that die, firewalls and strangers.
 //!
-//! This is the outer side, which builds and counts. Within, the same program runs as `net-tests`.
+//! This is the outer side, which builds and counts. Between the hosts, the same program runs as `net-tests`.
 
 mod counts;
 mod first;
@@ -23,10 +23,10 @@ use inside::{Inside, KILLED, PROGRAMS};
 use std::ffi::OsString;
 use std::process::Command;
 
-/// Seconds that all programs between hosts may take together.
+/// Maximum number of seconds of all programs between hosts together.
 const TIMEOUT: &str = "1500";
 
-/// Between the hosts: runs everything, and fails if anything did.
+/// Runs all tests between the hosts, and fails if any of them failed.
 pub fn within(inside: &Inside) -> Result<(), String> {
     let mut parts = Parts::new(&inside.only);
     if inside.long {
@@ -49,12 +49,12 @@ pub fn within(inside: &Inside) -> Result<(), String> {
     parts.end()
 }
 
-/// The fabric's own tests, alone and below shared memory.
+/// Runs the fabric's own tests, by itself and below shared memory.
 fn fabric(tally: &mut Tally) -> Result<(), String> {
     let wanted = |p: &programs::Program| {
         p.package == OFI || (p.package == "weft-fabric-join" && p.name == "ofi")
     };
-    // Where it is not there, its tests say so one by one.
+    // If libfabric is missing, each of its tests reports so.
     let must: &[(&str, &str)] =
         if tools::have_libfabric() { &[("WEFT_TEST_OFI", "1")] } else { &[] };
     programs::run_with(wanted, must, tally)
@@ -70,7 +70,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     between_hosts(&["--hosts", "2", "--ipv6"], &with(&words, "--ipv6"), tally)
 }
 
-/// What takes too long for the tests: mpi4py's on four hosts.
+/// Runs the tests that take too long for the usual tests: mpi4py's on four hosts.
 pub fn soak(tally: &mut Tally) -> Result<(), String> {
     between_hosts(&["--hosts", "4"], &with(&words()?, "--long"), tally)
 }
@@ -79,7 +79,7 @@ fn with(words: &[OsString], more: &str) -> Vec<OsString> {
     [words, &[more.into()]].concat()
 }
 
-/// Builds what runs between the hosts; the words that tell where it is.
+/// Builds the programs that run between the hosts. Returns the words that give their places.
 fn words() -> Result<Vec<OsString>, String> {
     let prefix = crate::demo::install()?;
     let programs = c_programs::folder()?;

@@ -1,11 +1,11 @@
-//! Programs under each small limit on open files: a program runs, or ends with an error that names the limit and what to do. It
+//! Programs under each small limit on open files: a program runs, or ends with an error that names the limit and the remedy. It
 //! neither panics nor hangs.
 
 use super::tally::Tally;
 use std::path::Path;
 use std::process::Command;
 
-/// A program, its arguments, and the number of its ranks.
+/// A program, its arguments, the number of its ranks, and the kind of the limit.
 struct Tried {
     name: &'static str,
     arguments: &'static [&'static str],
@@ -16,10 +16,10 @@ struct Tried {
 /// Kind of a limit on open files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LimitKind {
-    /// LimitKind that no process can raise: each error names the limit.
+    /// A limit that no process can raise: each error names the limit.
     Hard,
-    /// LimitKind that launchers may raise, but ranks do not. A peer of the rank that met the limit may be the first to fail, and its error
-    /// does not name the limit.
+    /// A limit that launchers may raise, but ranks do not. A peer of the rank that met the limit may be the first to fail, and
+    /// its error does not name the limit.
     Soft,
 }
 
@@ -43,16 +43,16 @@ const TRIED: [Tried; 6] = [
     Tried { name: "spawn", arguments: &["few"], ranks: "2", limit: LimitKind::Soft },
 ];
 
-/// Limits to try: from below what the loader needs to above what any of the programs needs.
+/// Limits to try: from fewer files than the loader needs to more than any of the programs needs.
 const LIMITS: std::ops::RangeInclusive<u32> = 3..=64;
 
 /// Seconds after which a program hangs.
 const TIMEOUT: &str = "60";
 
-/// Words that an error has, and the words of the system's loader, which opens the library.
+/// Words of an error, and the words of the system's loader, which opens the library.
 const NAMED: [&str; 3] = ["ulimit -n", "ulimit -Hn", "error while loading shared libraries"];
 
-/// Checks the end of a program under a limit. Returns whether the program ran.
+/// Checks the end of a program under a limit. Returns true if the program ran.
 fn judge(code: Option<i32>, said: &str, limit: LimitKind) -> Result<bool, String> {
     let is_named = limit == LimitKind::Soft || NAMED.iter().any(|words| said.contains(words));
     if said.contains("panicked") {

@@ -1,5 +1,5 @@
-//! mpi4py on Weft beyond the quick set: with NumPy, with Numba, on other numbers of ranks, and built by MPICH's standard-ABI mpicc.
-//! And MPICH's library is asked what ours is asked.
+//! mpi4py on Weft beyond the quick set: with NumPy, with Numba, on other numbers of ranks, and built by MPICH's standard-ABI
+//! mpicc. Also the comparison of MPICH's library with ours.
 
 use super::answers::{self, Other};
 use super::python::{
@@ -17,17 +17,17 @@ use std::time::Instant;
 /// Files of mpi4py's test suite that use Numba's arrays, which are memory of a GPU.
 const NUMBA: &[&str] = &["test_msgspec"];
 
-/// The number of ranks of MPICH's build, with NumPy's arrays, which repeat each test with other buffers. Other ranks with them are
-/// the soak's.
+/// Number of ranks for MPICH's build, with NumPy's arrays, which repeat each test with other buffers. The soak test runs them on
+/// other numbers of ranks.
 const NUMPY_RANKS: usize = 2;
 
-/// Numbers of ranks of our build without NumPy's arrays, beside those of the quick set.
+/// Numbers of ranks for our build without NumPy's arrays, besides those of the quick set.
 const RANKS: [usize; 2] = [4, 5];
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
     let folder = folder()?;
-    // MPICH's build is one large C file, which leaves a processor to tests that need one.
+    // MPICH's build is one large C file, which leaves a processor free for other tests.
     let (ours, mpich) = std::thread::scope(|scope| {
         let mpich = scope.spawn(|| environment_mpich(&folder));
         let ours = mpi4py(&prefix).and_then(|ours| beside(&prefix, &ours, tally).map(|()| ours));
@@ -62,7 +62,7 @@ pub fn soak(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     super::rotation::run(prefix, &mpi4py, tally)
 }
 
-/// Runs tests that leave a processor to others.
+/// Runs tests that leave a processor free.
 fn beside(prefix: &Path, mpi4py: &Mpi4py, tally: &mut Tally) -> Result<(), String> {
     let Mpi4py { python, sdist } = mpi4py;
     let mut datatypes = on(prefix, 1, python);
@@ -131,7 +131,7 @@ fn numba(prefix: &Path, python: &Path, sdist: &Path, tally: &mut Tally) -> Resul
     Ok(())
 }
 
-/// `mpi4py.futures` by its own tests, started without a launcher: it spawns its workers.
+/// Runs the tests of `mpi4py.futures`, started without a launcher: it spawns its workers.
 fn futures(prefix: &Path, python: &Path, sdist: &Path) -> Result<usize, String> {
     let start = Instant::now();
     let mut alone = Command::new("timeout");
@@ -172,8 +172,7 @@ fn intel_library() -> Option<Other> {
 /// Folder that keeps MPICH's library of the standard ABI away from the programs that its wrapper has built.
 const KEPT: &str = "mpich-abi";
 
-/// mpi4py built by the `mpicc_abi` of the MPICH wheel. Its library is then taken out of the way, so
-/// that only ours can be found.
+/// Builds mpi4py with the `mpicc_abi` of the MPICH wheel. Then moves MPICH's library away, so that only ours can be found.
 fn environment_mpich(folder: &Path) -> Result<PathBuf, String> {
     let python = venv(folder, "mpich")?;
     let (done, kept) = (folder.join("mpich.built"), folder.join(KEPT));

@@ -1,6 +1,6 @@
-//! The test programs of the crates. They are built all at once: cargo builds what a selection of crates depends on with
-//! the features that this selection asks for, so each stage by itself would build most of it again. So the oracles, too, are
-//! selected by their name, from the whole workspace.
+//! Test programs of the crates. They are built all at once: cargo builds the dependencies of a selection of crates with the
+//! features of this selection, so each stage by itself would build most of them again. For the same reason the oracles are
+//! selected by their names, from the whole workspace.
 
 use super::tally::{Tally, cargo};
 use super::tools;
@@ -12,14 +12,14 @@ use std::process::{Command, Stdio};
 pub struct Program {
     /// The crate that it belongs to.
     pub package: String,
-    /// Its name in that crate: the crate's own for unit tests.
+    /// Name in that crate; for unit tests the crate's own name.
     pub name: String,
     pub path: PathBuf,
-    /// Where cargo runs it.
+    /// Folder in which cargo runs it.
     folder: PathBuf,
 }
 
-/// What cargo says of a program that it has built.
+/// Cargo's message about a program that it has built.
 #[derive(Deserialize)]
 struct Artifact {
     manifest_path: PathBuf,
@@ -38,7 +38,7 @@ struct Profile {
     test: bool,
 }
 
-/// Names of the test programs of the quick set, in all crates: they compare what the library does with an oracle.
+/// Names of the test programs of the quick set, in all crates: they compare the library's results with an oracle.
 const ORACLES: [&str; 3] = ["oracle", "random_programs", "several_openings"];
 
 impl Program {
@@ -48,17 +48,17 @@ impl Program {
     }
 }
 
-/// All test programs of the workspace, built; with them the library, which its own tests use.
+/// Builds and returns all test programs of the workspace, and builds the library, which its own tests use.
 pub fn all() -> Result<Vec<Program>, String> {
     built(&["--lib", "--bins", "--examples", "--tests"])
 }
 
-/// The test programs of the quick set, built.
+/// Builds and returns the test programs of the quick set.
 pub fn oracles() -> Result<Vec<Program>, String> {
     built(&ORACLES.map(|name| ["--test", name]).concat())
 }
 
-/// Builds these targets of the workspace; the test programs among them.
+/// Builds these targets of the workspace. Returns the test programs among them.
 fn built(targets: &[&str]) -> Result<Vec<Program>, String> {
     let mut command = cargo();
     command.args(["build", "--workspace"]).args(targets);
@@ -86,14 +86,14 @@ fn from_messages(messages: &str) -> Vec<Program> {
     messages.lines().filter_map(program).collect()
 }
 
-/// Seconds that the tests of one program may take.
+/// Maximum number of seconds of the tests of one program.
 const LONGEST: &str = "900";
 
-/// The exit codes of timeout(1) for one that took longer, and for one that had to be killed.
+/// Exit codes of timeout(1) for a program that took longer, and for a program that had to be killed.
 const TIMED_OUT: i32 = 124;
 const KILLED: i32 = 137;
 
-/// Runs those that are `wanted`, all of them whatever fails, and counts their tests.
+/// Runs the programs for which `wanted` returns true, all of them even if some fail, and counts their tests.
 pub fn run(wanted: impl Fn(&Program) -> bool, tally: &mut Tally) -> Result<(), String> {
     run_with(wanted, &[], tally)
 }
@@ -103,7 +103,7 @@ pub fn run_oracles(tally: &mut Tally) -> Result<(), String> {
     run_these(&oracles()?.iter().collect::<Vec<_>>(), &[], tally)
 }
 
-/// As [`run`], with these variables.
+/// Runs programs as [`run`] does, with these variables.
 pub fn run_with(
     wanted: impl Fn(&Program) -> bool,
     environment: &[(&str, &str)],
@@ -121,7 +121,7 @@ fn run_these(
     let (mut passed, mut failed) = (0, Vec::new());
     for program in programs {
         println!("\n-- {}: {}", program.package, program.name);
-        // One that hangs is a failure of its own, not of all that come after it.
+        // A program that hangs is one failure, and the programs after it still run.
         let mut command = Command::new("timeout");
         command.args(["--foreground", "--kill-after=10", LONGEST]).arg(&program.path);
         command.envs(environment.iter().copied());

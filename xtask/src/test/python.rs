@@ -13,10 +13,10 @@ const VERSION: &str = "4.1.2";
 /// Packages that mpi4py's tests use if they are installed.
 pub(super) const PACKAGES: [&str; 3] = ["cffi", "pyyaml", "dill"];
 
-/// Numbers of ranks of the quick set: without peers, and an odd number of them, of which no two processors hold all.
+/// Numbers of ranks of the quick set: a rank without peers, and an odd number of ranks, more than two processors can run at once.
 const RANKS: [usize; 2] = [1, 3];
 
-/// NumPy's arrays as buffers, with which mpi4py's suite repeats each test.
+/// Use of NumPy's arrays as buffers, with which mpi4py's suite repeats each test.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Numpy {
     With,
@@ -27,7 +27,7 @@ pub(super) enum Numpy {
 /// of their own on one rank.
 pub(super) const DATATYPES: &str = "test_util_dtlib";
 
-/// Files of mpi4py's test suite that are messages between two ranks.
+/// Files of mpi4py's test suite about messages between two ranks.
 pub(super) const POINT_TO_POINT: &[&str] =
     &["test_p2p_buf", "test_p2p_buf_matched", "test_p2p_obj", "test_p2p_obj_matched"];
 
@@ -45,11 +45,11 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
 /// mpi4py, built by our mpicc, and its source.
 pub(super) struct Mpi4py {
     pub python: PathBuf,
-    /// Unpacked: `test/main.py` runs its tests.
+    /// Folder of the unpacked source: `test/main.py` runs its tests.
     pub sdist: PathBuf,
 }
 
-/// Makes it with NumPy beside it, unless it is there.
+/// Builds mpi4py, and installs NumPy, unless that was done before.
 pub(super) fn mpi4py(prefix: &Path) -> Result<Mpi4py, String> {
     let folder = folder()?;
     let sdist = source(&folder)?;
@@ -64,7 +64,7 @@ pub(super) fn folder() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// A command on our mpiexec and our library.
+/// Returns a command on our mpiexec and our library.
 pub(super) fn on(prefix: &Path, ranks: usize, python: &Path) -> Command {
     let mut command = Command::new(prefix.join("bin/mpiexec"));
     command.arg("--timeout").arg("300").arg("-n").arg(ranks.to_string()).arg(python);
@@ -72,7 +72,7 @@ pub(super) fn on(prefix: &Path, ranks: usize, python: &Path) -> Command {
     command
 }
 
-/// Runs mpi4py's test suite; how many tests ran on one rank.
+/// Runs mpi4py's test suite. Returns the number of tests that ran on one rank.
 pub(super) fn suite(
     prefix: &Path,
     python: &Path,
@@ -105,7 +105,7 @@ pub(super) fn suite(
     }
 }
 
-/// Tests that the suite has at least, without those left out.
+/// Minimum number of tests of the suite, without those left out.
 pub(super) const MOST: usize = 2000;
 
 /// Returns Python's arguments that run these files of mpi4py's tests. An empty list stands for all files except [`DATATYPES`].
@@ -120,13 +120,13 @@ pub(super) fn suite_words(sdist: &Path, files: &[&str]) -> Vec<String> {
     words
 }
 
-/// How many tests unittest says that it ran, on one rank.
+/// Returns the number of tests that unittest reports, on one rank.
 pub(super) fn ran(output: &str) -> usize {
     let count = |l: &str| l.split_once("Ran ")?.1.split_whitespace().next()?.parse().ok();
     output.lines().filter_map(count).next_back().unwrap_or(0)
 }
 
-/// The same command with its standard error in its standard output, where unittest reports.
+/// Returns the same command with its standard error in its standard output, where unittest reports.
 pub(super) fn merged(command: Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec \"$@\" 2>&1", "sh"]).arg(command.get_program());
@@ -142,7 +142,7 @@ pub(super) fn merged(command: Command) -> Command {
     shell
 }
 
-/// mpi4py's sdist, unpacked.
+/// Returns mpi4py's sdist, unpacked.
 fn source(folder: &Path) -> Result<PathBuf, String> {
     let unpacked = folder.join(format!("mpi4py-{VERSION}"));
     if unpacked.join("test/main.py").exists() {
@@ -161,7 +161,7 @@ fn source(folder: &Path) -> Result<PathBuf, String> {
     Ok(unpacked)
 }
 
-/// The Python of the virtual environment `name` in `folder`, made unless it is there.
+/// Returns the Python of the virtual environment `name` in `folder`, which is made unless it exists.
 pub(super) fn venv(folder: &Path, name: &str) -> Result<PathBuf, String> {
     let place = folder.join(name);
     let python = place.join("bin/python");
@@ -181,7 +181,7 @@ pub(super) fn build(python: &Path, mpicc: &Path, done: &Path) -> Result<(), Stri
             .args(["--force-reinstall", "--no-cache-dir", "--no-binary", "mpi4py"])
             .arg(format!("mpi4py=={VERSION}"))
             .env("MPICC", mpicc)
-            // What Python itself was built with (-O3 -g) takes minutes for this one file and gains nothing.
+            // Python's own options (-O3 -g) take minutes for this one file and gain nothing.
             .env("CFLAGS", "-O0 -g0"),
     )?;
     std::fs::write(done, "").map_err(|e| format!("{}: {e}", done.display()))

@@ -1,5 +1,5 @@
-//! Random programs against their oracle (`weft-random` of crates/abi-tests), on 2 to 9 ranks, with the settings under
-//! which data take other ways; and bytes spoilt on purpose, which must be found.
+//! Random programs against their oracle (`weft-random` of crates/abi-tests), on 2 to 9 ranks, with settings that select other
+//! protocols. Bytes that are corrupted on purpose must be found.
 
 use super::tally::Tally;
 use crate::install::BuildProfile;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Programs of one launch: with two settings on each of eight numbers of ranks, a thousand in all.
+/// Number of programs of one launch: with two settings on each of eight numbers of ranks, a thousand in all.
 const PROGRAMS: u64 = 63;
 const RANKS: std::ops::RangeInclusive<usize> = 2..=9;
-/// After this many seconds a launch counts as hanging.
+/// Seconds after which a launch counts as hanging.
 const LIMIT: u64 = 300;
 
-/// Where a byte is spoilt, and in programs of which seed.
+/// Kinds of places in which a byte is corrupted, with the seed of the programs.
 const PLANTED: [(&str, &str); 11] = [
     ("message", "1"),
     ("message", "2"),
@@ -62,7 +62,7 @@ impl<'a> Random<'a> {
             .map_err(|e| format!("mpiexec: {e}"))
     }
 
-    /// A launch that must find nothing wrong; its last line.
+    /// Launches programs that must find no error. Returns the last line.
     fn correct(&self, ranks: usize, settings: &[&str], args: &[String]) -> Result<String, String> {
         let output = self.launch(ranks, settings, args)?;
         let out = String::from_utf8_lossy(&output.stdout);
@@ -76,7 +76,7 @@ impl<'a> Random<'a> {
         }
     }
 
-    /// A byte that is spoilt after a step must be named, and end the job.
+    /// Tests that a byte that is corrupted after a step is named, and ends the job.
     fn planted(&self) -> Result<(), String> {
         for (kind, seed) in PLANTED {
             let args = ["--plant", kind, "--seed", seed].map(str::to_owned);
@@ -100,7 +100,7 @@ impl<'a> Random<'a> {
     }
 }
 
-/// Adds the words of so many programs to a launch elsewhere.
+/// Adds the words for `programs` programs to a launch in another test.
 pub(super) fn words(
     command: &mut Command,
     program: &Path,
@@ -112,7 +112,7 @@ pub(super) fn words(
     command.args(["--seed", seed, "--programs", &programs.to_string()]);
 }
 
-/// A thousand programs, of the same seeds each time.
+/// Runs a thousand programs, with the same seeds each time.
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let random = Random::build(prefix)?;
     random.planted()?;
@@ -140,7 +140,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Programs of new seeds for so many seconds, on all numbers of ranks, with all settings in turn.
+/// Runs programs of new seeds for `seconds` seconds, on all numbers of ranks, with all settings in turn.
 pub fn soak(prefix: &Path, seconds: u64) -> Result<(), String> {
     let random = Random::build(prefix)?;
     let end = Instant::now() + Duration::from_secs(seconds);

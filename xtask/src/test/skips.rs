@@ -27,7 +27,7 @@ const REASONS: [Reason; 7] = [
     // Memory of GPUs. A separate run simulates Numba's, and CuPy has no simulation.
     reason("numba", 18),
     reason("cupy", 18),
-    // NumPy's arrays, in runs that leave them to those on fewer ranks.
+    // NumPy's arrays, in runs that leave them to runs on fewer ranks.
     reason("numpy", 31),
     // Fault tolerance (ULFM) is not a part of MPI 5.0.
     reason("mpi-comm_revoke", 3),

@@ -1,5 +1,5 @@
-//! A Slurm of one node, of Debian's packages, with configuration, keys and ports of its own, beside
-//! whatever Slurm the machine has.
+//! A Slurm of one node, from Debian's packages, with its own configuration, keys and ports, independent of any Slurm of the
+//! machine.
 
 use super::tools::{quiet, step};
 use std::fs;
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What Debian calls it. `libpmix-dev` brings `libpmix.so`, which Slurm's plugin loads by that name.
+/// Names of Debian's packages. `libpmix-dev` brings `libpmix.so`, which Slurm's plugin loads by that name.
 const PACKAGES: [&str; 6] =
     ["slurm-wlm", "slurmd", "slurmctld", "munge", "libpmix2", "libpmix-dev"];
 const PROGRAMS: [&str; 5] = ["munged", "mungekey", "slurmctld", "slurmd", "srun"];
-/// How long the daemons may take to be ready.
+/// Maximum time until the daemons are ready.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Running daemons, ended with the value.
+/// Running daemons, which are ended when the value is dropped.
 pub struct Slurm {
     folder: PathBuf,
     daemons: Vec<Child>,
@@ -23,7 +23,8 @@ pub struct Slurm {
 
 impl Drop for Slurm {
     fn drop(&mut self) {
-        // In the opposite order; each child is ours, so its number cannot be another's.
+        // Ends them in the opposite order. Each daemon is a child of this process, so its process number cannot belong to another
+        // process.
         for daemon in self.daemons.iter_mut().rev() {
             let _ = daemon.kill();
             let _ = daemon.wait();
@@ -38,7 +39,7 @@ fn is_there(program: &str) -> bool {
 }
 
 impl Slurm {
-    /// Starts it; the error says why this machine cannot.
+    /// Starts Slurm. The error is the reason why this machine cannot run it.
     pub fn start() -> Result<Slurm, String> {
         if !nix::unistd::geteuid().is_root() {
             return Err("Slurm's daemons need root".to_owned());
@@ -46,7 +47,7 @@ impl Slurm {
         if !PROGRAMS.iter().all(|program| is_there(program)) {
             install()?;
         }
-        // Not in the target folder: munged wants every folder above to be root's alone.
+        // Not in the target folder, because munged requires that every folder above belongs only to root.
         let folder = PathBuf::from(format!("/run/weft-test-slurm-{}", std::process::id()));
         let mut slurm = Slurm { folder, daemons: Vec::new() };
         slurm.munge()?;
@@ -54,7 +55,7 @@ impl Slurm {
         Ok(slurm)
     }
 
-    /// The variable that tells Slurm's commands which Slurm.
+    /// Returns the variable by which Slurm's commands find this Slurm.
     pub fn variable(&self) -> (String, String) {
         ("SLURM_CONF".to_owned(), self.folder.join("slurm.conf").display().to_string())
     }
@@ -103,7 +104,7 @@ impl Slurm {
         let host = host.split('.').next().unwrap_or_default();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let text = configuration(&self.folder, host, processors, free_ports()?);
-        // What a killed step leaves must not be in the way of the same number another time.
+        // Files that a killed step leaves must not disturb a later step with the same number.
         let steps = self.folder.join("steps");
         fs::create_dir_all(&steps).map_err(|e| format!("{}: {e}", steps.display()))?;
         let mpi = format!("PMIxCliTmpDirBase={}\n", steps.display());
@@ -136,7 +137,7 @@ impl Slurm {
         Ok(())
     }
 
-    /// The ends of what the daemons wrote.
+    /// Returns the last lines of the daemons' logs.
     pub fn logs(&self) -> String {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let files = entries.map(|e| e.path()).filter(|p| {
@@ -152,7 +153,7 @@ impl Slurm {
     }
 }
 
-/// Two ports of this machine that nobody uses now.
+/// Returns two ports of this machine that are free now.
 fn free_ports() -> Result<[u16; 2], String> {
     let listen = || std::net::TcpListener::bind("127.0.0.1:0").map_err(|e| format!("port: {e}"));
     let held = [listen()?, listen()?];
@@ -188,7 +189,7 @@ fn configuration(folder: &Path, host: &str, processors: usize, ports: [u16; 2]) 
     )
 }
 
-/// Installs the packages where that starts no service: on a machine without a service manager.
+/// Installs the packages if that starts no service: on a machine without a service manager.
 fn install() -> Result<(), String> {
     let missing: Vec<&str> = PROGRAMS.into_iter().filter(|program| !is_there(program)).collect();
     let advice = format!(

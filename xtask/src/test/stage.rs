@@ -114,12 +114,12 @@ impl Stage {
     }
 }
 
-/// Tests whether a program belongs to the stage Simulator.
+/// Returns true if a program belongs to the stage Simulator.
 fn is_simulated(program: &programs::Program) -> bool {
     SIMULATOR.contains(&program.package.as_str())
 }
 
-/// Tests whether a program belongs to another stage than Unit.
+/// Returns true if a program belongs to another stage than Unit.
 fn has_own_stage(program: &programs::Program) -> bool {
     let package = program.package.as_str();
     program.is_oracle() || is_simulated(program) || VERBS.contains(&package) || package == OFI

@@ -1,8 +1,8 @@
-//! What all stages have in common: what they count, the crates that have a stage of their own, and how cargo is called.
+//! Common parts of all stages: their counts, the crates that have a stage of their own, and calls of cargo.
 
 use std::process::Command;
 
-/// What the stages count: tests that passed, and tests that could not run, with the reason.
+/// Counts of the stages: tests that passed, and tests that could not run, with the reason.
 #[derive(Default)]
 pub struct Tally {
     pub passed: usize,
@@ -10,7 +10,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds what another tally has counted.
+    /// Adds the counts of another tally.
     pub fn add(&mut self, other: Tally) {
         self.passed += other.passed;
         self.not_run.extend(other.not_run);
@@ -26,9 +26,9 @@ pub const OFI: &str = "weft-fabric-ofi";
 
 pub fn cargo() -> Command {
     let mut command = Command::new("cargo");
-    // Incremental state would be half of what a clean clone's build takes from the disk (7 of 13 GB).
+    // Incremental state would be half of the disk space of a clean clone's build (7 of 13 GB).
     command.current_dir(crate::root()).env("CARGO_INCREMENTAL", "0");
-    // Settings of the cargo that runs this program must not reach the one that it starts.
+    // Settings of the cargo that runs this program must not reach the cargo that it starts.
     for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "RUSTUP_TOOLCHAIN"] {
         command.env_remove(name);
     }

@@ -1,4 +1,4 @@
-//! Running commands for the tests.
+//! Execution of commands for the tests.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ pub fn step(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("'{text}' failed: {status}")) }
 }
 
-/// The same; the standard output is shown and returned.
+/// Shows a command and runs it. Shows and returns its standard output.
 pub fn captured(command: &mut Command) -> Result<String, String> {
     match captured_code(command)? {
         (0, output) => Ok(output),
@@ -20,7 +20,7 @@ pub fn captured(command: &mut Command) -> Result<String, String> {
     }
 }
 
-/// The same, whatever the exit code; -1 for a signal.
+/// Runs as [`captured`], with any exit code; -1 for a signal.
 pub fn captured_code(command: &mut Command) -> Result<(i32, String), String> {
     let text = text(command);
     println!("-- {text}");
@@ -41,10 +41,10 @@ pub fn captured_code(command: &mut Command) -> Result<(i32, String), String> {
     Ok((status.code().unwrap_or(-1), all))
 }
 
-/// Lines of failures that are told again at the end, where whoever looks at the last lines alone finds them.
+/// Maximum number of lines of failures that are repeated at the end, for a reader of only the last lines.
 const TOLD: usize = 40;
 
-/// What an output says of the tests that failed: by [`super::cluster::parts`] in any virtual machine, or by cargo.
+/// Returns the lines of an output about failed tests: of [`super::cluster::parts`] in any virtual machine, or of cargo.
 pub fn failures(output: &str) -> String {
     let own = |line: &str| {
         let label = line.find("| ").filter(|_| line.starts_with("vm"));
@@ -66,7 +66,7 @@ pub fn failures(output: &str) -> String {
     told.iter().map(|line| format!("\n    {line}")).collect()
 }
 
-/// Tests that passed by cargo's own count; none at all is an error.
+/// Returns the number of passed tests by cargo's own count. No test at all is an error.
 pub fn count_cargo_tests(output: &str) -> Result<usize, String> {
     let passed = |line: &str| {
         let rest = line.strip_prefix("test result: ok. ")?;
@@ -78,7 +78,7 @@ pub fn count_cargo_tests(output: &str) -> Result<usize, String> {
     }
 }
 
-/// Whether a nightly toolchain with Miri is there, installing it where rustup can.
+/// Returns true if there is a nightly toolchain with Miri. Installs it if rustup can.
 pub fn have_miri() -> bool {
     let works = || {
         let mut command = Command::new("cargo");
@@ -96,10 +96,10 @@ pub fn have_miri() -> bool {
     works()
 }
 
-/// Why tests of libfabric are not run where [`have_libfabric`] says no.
+/// Reason why tests of libfabric are not run if [`have_libfabric`] returns false.
 pub(super) const NO_LIBFABRIC: &str = "libfabric.so.1 is not there (Debian's package libfabric1)";
 
-/// Whether the system's loader finds libfabric.
+/// Returns true if the system's loader finds libfabric.
 pub(super) fn have_libfabric() -> bool {
     let output = Command::new("/sbin/ldconfig").arg("-p").output();
     output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("libfabric.so.1"))

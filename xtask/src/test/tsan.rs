@@ -1,10 +1,9 @@
-//! ThreadSanitizer: C programs of many threads on a library that is built with it, standard library
-//! included, so that every access of both is seen.
+//! ThreadSanitizer: C programs of many threads on a library that is built with it, including the standard library, so that it
+//! sees every access of both.
 //!
-//! Rust links the sanitizer's runtime into executables alone; ours are C's. So gcc instruments them
-//! (its calls are those of LLVM), and the runtime of the Rust toolchain is linked in whole. What several
-//! processes do to one shared memory is beyond the sanitizer, which knows one process at a time: that
-//! is for loom and Miri.
+//! Rust links the sanitizer's runtime only into executables, and our executables are C's. So gcc instruments them (its calls are
+//! those of LLVM), and the complete runtime of the Rust toolchain is linked in. Accesses of several processes to one shared
+//! memory are beyond the sanitizer, which sees one process at a time: loom and Miri check them.
 
 use super::tally::Tally;
 use super::tools::{quiet, step};
@@ -15,14 +14,14 @@ use std::process::Command;
 use std::time::Instant;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// After this many seconds a program counts as hanging: it is ten times slower than usual.
+/// Seconds after which a program counts as hanging. It is ten times slower than usual.
 const LIMIT: &str = "300";
 
 /// A program of tests/c, its ranks, its arguments and its settings.
 type Run = (&'static str, usize, &'static [&'static str], &'static [(&'static str, &'static str)]);
 
-/// What every soak runs. The last ones have one thread of the program's, and the helper beside
-/// it, who goes by the hand-over and not by the lock.
+/// Runs of every soak test. The last ones have one thread of the program and the helper, which uses the hand-over instead of the
+/// lock.
 const SHORT: &[Run] = &[
     ("threads_stress", 2, &["2"], &[]),
     ("threads_stress", 3, &["2"], &[("WEFT_CMA", "0"), ("WEFT_EAGER", "512")]),
@@ -37,7 +36,7 @@ const SHORT: &[Run] = &[
     ("files_beside", 2, &[], &[("WEFT_IO_URING", "0")]),
 ];
 
-/// What `cargo xtask soak --tsan` adds.
+/// Additional runs of `cargo xtask soak --tsan`.
 const LONG: &[Run] = &[
     ("threads_stress", 2, &["60"], &[]),
     ("threads_stress", 3, &["60"], &[("WEFT_PROGRESS", "handover")]),
@@ -54,7 +53,7 @@ const LONG: &[Run] = &[
     ("semantics", 2, &[], &[("WEFT_PROGRESS", "handover")]),
 ];
 
-/// The instrumented library, and where its programs go.
+/// The instrumented library, and the folder of its programs.
 struct Tsan<'a> {
     mpiexec: PathBuf,
     runtime: PathBuf,
@@ -62,7 +61,7 @@ struct Tsan<'a> {
     out: &'a Path,
 }
 
-/// Runs the programs; one that reports a race fails. Says in the tally if it cannot.
+/// Runs the programs; a program that reports a race fails. If the sanitizer cannot run, notes it in the tally.
 pub fn run(prefix: &Path, long: bool, tally: &mut Tally) -> Result<(), String> {
     let out = root().join("target/tsan");
     let runtime = match runtime() {
@@ -90,7 +89,7 @@ pub fn run(prefix: &Path, long: bool, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// The sanitizer's runtime of the nightly toolchain; an error says why there is none.
+/// Returns the sanitizer's runtime of the nightly toolchain, or the reason why there is none.
 fn runtime() -> Result<PathBuf, String> {
     let advice = "(rustup toolchain install nightly --component rust-src)";
     let mut rustc = Command::new("rustc");
@@ -110,7 +109,7 @@ fn runtime() -> Result<PathBuf, String> {
 }
 
 impl<'a> Tsan<'a> {
-    /// Builds the library, unoptimised enough that reports name lines, with its own checks.
+    /// Builds the library with its own checks, and without optimization, so that reports name lines.
     fn build(prefix: &Path, runtime: PathBuf, out: &'a Path) -> Result<Tsan<'a>, String> {
         step(
             super::cargo()
@@ -135,7 +134,7 @@ impl<'a> Tsan<'a> {
         })
     }
 
-    /// Compiles a program, instrumented, with the runtime and the library.
+    /// Compiles an instrumented program with the runtime and the library.
     fn compile(&self, source: &Path) -> Result<PathBuf, String> {
         let name = source.file_stem().unwrap_or_default();
         let program = self.out.join("programs").join(name);
@@ -154,7 +153,7 @@ impl<'a> Tsan<'a> {
         Ok(program)
     }
 
-    /// The exit code and all that was said.
+    /// Runs a program. Returns its exit code and its output.
     fn launch(&self, source: &Path, run: &Run) -> Result<(Option<i32>, String), String> {
         let (_, ranks, args, settings) = run;
         let output = Command::new(&self.mpiexec)
@@ -178,7 +177,7 @@ impl<'a> Tsan<'a> {
         Err(format!("{} under ThreadSanitizer: exit code {code:?}\n{told}", name(run)))
     }
 
-    /// Two threads in the library without its lock must be reported.
+    /// Tests that two threads in the library without its lock are reported.
     fn planted(&self) -> Result<(), String> {
         let run: Run = ("no_lock", 1, &[], &[]);
         let source = root().join("tests/tsan/no_lock.c");

@@ -10,10 +10,10 @@ use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How long all of it may take in the machine, in seconds.
+/// Maximum time of all tests in the machine, in seconds.
 const TIMEOUT: &str = "900";
 
-/// The conformance suite of verbs alone.
+/// Builds only the conformance suite of verbs and returns its path.
 pub(super) fn conformance() -> Result<PathBuf, String> {
     let is_it = |p: &programs::Program| p.package == VERBS[0] && p.name == "conformance";
     let found = programs::all()?.into_iter().find(is_it);
@@ -21,9 +21,9 @@ pub(super) fn conformance() -> Result<PathBuf, String> {
 }
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
-    // One after the other: two processors are few, and latencies there are long.
+    // One test after the other, because there are only two processors and latencies are long.
     let line = |p: &programs::Program| format!("{} --test-threads=1", p.path.display());
-    // Another network's tests lie beside those of verbs.
+    // The tests of another network are in the same crate as those of verbs.
     let wanted = |p: &&programs::Program| VERBS.contains(&p.package.as_str()) && p.name != "ofi";
     let all = programs::all()?;
     let runs: Vec<String> = all.iter().filter(wanted).map(line).collect();
@@ -54,7 +54,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     }
 }
 
-/// The words of libfabric's tests over verbs, for a shell: behind all others, or nothing where there is no such library.
+/// Returns the words of libfabric's tests over verbs, for a shell, to be added after all others. Empty if there is no libfabric.
 fn libfabric_words(all: &[programs::Program], tally: &mut Tally) -> Result<String, String> {
     if !tools::have_libfabric() {
         tally.not_run.push(format!("libfabric over verbs: {}", tools::NO_LIBFABRIC));
@@ -64,12 +64,12 @@ fn libfabric_words(all: &[programs::Program], tally: &mut Tally) -> Result<Strin
     let Some(program) = all.iter().find(is_it) else {
         return Err("libfabric lacks its test program".to_owned());
     };
-    // It makes completion queues for so many peers; for its usual 256 they are longer than soft-RoCE has them.
+    // It makes completion queues for this number of peers. For its usual 256 they would be longer than soft-RoCE allows.
     let settings = "FI_UNIVERSE_SIZE=16 WEFT_TEST_OFI_VERBS=1";
     Ok(format!("; {settings} {} verbs_ --test-threads=1", program.path.display()))
 }
 
-/// The words of the tests of collectives, for a shell; their programs are compiled.
+/// Compiles the programs of the tests of collectives. Returns the tests' words, for a shell.
 fn kini_words(xtask: &Path) -> Result<String, String> {
     let prefix = crate::demo::install()?;
     let programs = c_programs::folder()?;

@@ -1,4 +1,4 @@
-//! What an entry does beside C's function, in instructions of its own, counted by callgrind (tests/fortran/costs.f90).
+//! Costs of a Fortran entry beyond C's function, in the entry's own instructions, counted by callgrind (tests/fortran/costs.f90).
 
 use super::{SAID, Tools};
 use crate::root;
@@ -7,7 +7,8 @@ use crate::test::tools::quiet;
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// Entries, their calls in a run on both ranks, and the most instructions a call. At three a cycle the most is under 10 ns.
+/// Entries, each with its calls in a run on both ranks, and its maximum number of instructions a call. At three instructions a
+/// cycle, the maximum takes less than 10 ns.
 const BOUNDS: [(&str, u64, u64); 4] = [
     ("mpi_send_f08ts_", 2000, 52),
     ("mpi_recv_f08ts_", 2000, 62),
@@ -51,14 +52,14 @@ pub fn run(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
         println!("ok   {entry}: {found} instructions of its own of at most {most}");
         tally.passed += 1;
     }
-    // Whole arrays are told without it.
+    // Whole arrays are recognized without this function.
     match own(&text, "weft_has_gaps") {
         0 => Ok(()),
         n => Err(format!("weft_has_gaps: {n} instructions for arrays without gaps")),
     }
 }
 
-/// What annotations say of a function alone, added up.
+/// Sums the instructions that annotations give for a function itself.
 fn own(text: &str, function: &str) -> u64 {
     let counts = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();

@@ -1,4 +1,5 @@
-//! Other people's programs, from Debian's sources, built with `mpifort` and `mpicc`: FFTW's parallel transforms by Fortran, and MUMPS.
+//! Programs of other projects, from Debian's sources, built with `mpifort` and `mpicc`: FFTW's parallel transforms by Fortran,
+//! and MUMPS.
 
 use super::Tools;
 use crate::root;
@@ -11,14 +12,14 @@ use std::process::Command;
 
 const RANKS: [&str; 3] = ["1", "2", "4"];
 
-/// What replaces ScaLAPACK, whose source Debian's mirrors have not: small matrices call none of it.
+/// Replacement for ScaLAPACK, whose source Debian's mirrors do not have: small matrices call none of it.
 const NO_SCALAPACK: &str = "#include <stdlib.h>\n\
     #define S(n) void n##_(void) { abort(); }\n\
     #define T(t) S(p##t##getrf) S(p##t##getrs) S(p##t##potrf) S(p##t##potrs)\n\
     S(blacs_gridexit) S(blacs_gridinfo) S(blacs_gridinit) S(descinit) S(numroc)\n\
     T(s) T(d) T(c) T(z)\n";
 
-/// MUMPS's own way to be told how it is built.
+/// MUMPS's own configuration of its build.
 const MUMPS: &str = "LPORDDIR = $(topdir)/PORD/lib/\nIPORD = -I$(topdir)/PORD/include/\n\
     LPORD = -L$(LPORDDIR) -lpord$(PLAT)\nORDERINGSF = -Dpord\nORDERINGSC = $(ORDERINGSF)\n\
     LORDERINGS = $(LPORD)\nIORDERINGSC = $(IPORD)\nLIBEXT = .a\nLIBEXT_SHARED = .so\nSONAME = -soname\n\
@@ -27,7 +28,7 @@ const MUMPS: &str = "LPORDDIR = $(topdir)/PORD/lib/\nIPORD = -I$(topdir)/PORD/in
     LIBOTHERS = -lpthread\nCDEFS = -DAdd_\nOPTF = -O0 -fallow-argument-mismatch -w\nOPTC = -O0 -w\n\
     OPTL = -O0\nLIBS = $(LIBPAR)\n";
 
-/// Builds and runs them. What cannot be had is told in the tally, and no error.
+/// Builds and runs the programs. A program that cannot be obtained is noted in the tally and is not an error.
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let work = root().join("target/soak-fortran");
     let failed = |e: std::io::Error| format!("{}: {e}", work.display());
@@ -49,21 +50,21 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
 
 type Test = fn(&Tools, &Path, &mut Tally) -> Result<(), String>;
 
-/// A package's source, unpacked; its version is told.
+/// Downloads and unpacks a package's source. Returns its folder.
 fn source(tools: &Tools, package: &str) -> Result<PathBuf, String> {
     let folder = tools.work.join(package);
     debian::unpack(&debian::archive(&tools.work, package)?, &folder)?;
     Ok(folder)
 }
 
-/// A command that finds our wrappers.
+/// Returns a command that finds our wrappers.
 fn with_wrappers(tools: &Tools, program: &str, folder: &Path) -> Command {
     let mut command = debian::with_wrappers(&tools.prefix, program, folder);
     command.env("WEFT_FC", tools.compiler);
     command
 }
 
-/// MUMPS's examples, whose solution is 1 to 5, in single and double precision, real and complex.
+/// Runs MUMPS's examples, whose solution is 1 to 5, in double precision, real, and single precision, complex.
 fn mumps(tools: &Tools, source: &Path, tally: &mut Tally) -> Result<(), String> {
     let put = |name: &str, text: &str| {
         fs::write(source.join(name), text).map_err(|e| format!("{}: {e}", source.display()))
@@ -95,7 +96,7 @@ fn mumps(tools: &Tools, source: &Path, tally: &mut Tally) -> Result<(), String> 
     Ok(())
 }
 
-/// The numbers behind `Solution is`; of complex ones the real parts.
+/// Reads the numbers after `Solution is`; of complex numbers the real parts.
 fn solution(said: &str) -> Vec<f64> {
     let rest = said.split("Solution is").nth(1).unwrap_or_default();
     let words = rest.split_whitespace().map(|word| {
@@ -105,7 +106,7 @@ fn solution(said: &str) -> Vec<f64> {
     words.map_while(|number| number).collect()
 }
 
-/// FFTW's parallel transforms by their Fortran interface (tests/fortran/fft.f90).
+/// Runs FFTW's parallel transforms by their Fortran interface (tests/fortran/fft.f90).
 fn fftw(tools: &Tools, source: &Path, tally: &mut Tally) -> Result<(), String> {
     let made = tools.work.join("fftw-made");
     let mut configure = with_wrappers(tools, "./configure", source);

@@ -1,4 +1,5 @@
-//! Every entry is called: what reaches C is written down by a library in place of the real one, and compared with what the standard says.
+//! Every Fortran entry is called. A library in place of the real one records the arguments that reach C, and they are compared
+//! with the standard.
 
 use super::Tools;
 use crate::test::tally::Tally;
@@ -17,10 +18,10 @@ const FORMS: [BindingForm; 3] = [BindingForm::Include, BindingForm::Mpi, Binding
 /// Sources that have the entries.
 const ENTRIES: [&str; 3] = ["mpi.c", "mpi_f08.c", "mpi_f08_large.c"];
 
-/// Of a hundred wrong entries so many may stay unnoticed.
+/// Maximum number of wrong entries, of a hundred, that may stay unnoticed.
 const MISSED: usize = 1;
 
-/// A program with all that it calls.
+/// A program with all calls that it makes.
 struct Recorded {
     form: BindingForm,
     calls: Vec<RecordedCall>,
@@ -31,7 +32,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// The library that writes down, in a folder of its own.
+/// Builds the recording library, in a folder of its own.
 fn recorder(tools: &Tools) -> Result<PathBuf, String> {
     let folder = tools.work.join("record");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -55,7 +56,7 @@ fn built(tools: &Tools, form: BindingForm, recorder: &Path) -> Result<Recorded, 
     Ok(Recorded { form, calls, program: to })
 }
 
-/// What was said of each call. A program that ends before its time goes on behind the call that it ended in.
+/// Returns the output of each call. A program that ends early is started again at the call after the one in which it ended.
 fn said(
     of: &Recorded,
     variant: RecordVariant,
@@ -69,7 +70,7 @@ fn said(
         command.env("WEFT_VARIANT", (variant as usize).to_string());
         command.env("WEFT_FIRST", first.to_string());
         if let Some(preload) = preload {
-            // For the program alone.
+            // Only the program gets the variable.
             command.arg(format!("LD_PRELOAD={}", preload.display()));
         }
         command.arg(&of.program);
@@ -101,7 +102,7 @@ fn said(
     Ok(all)
 }
 
-/// Calls whose record is not what it should be, with what was expected and said.
+/// Returns the calls whose record is wrong, with the expected and the actual record.
 fn wrong<'a>(
     of: &'a Recorded,
     preload: Option<&Path>,
@@ -112,7 +113,7 @@ fn wrong<'a>(
         for (number, call) in of.calls.iter().enumerate() {
             let expected = call.expected(of.form, variant);
             let mut got = said.get(&number).cloned().unwrap_or_default();
-            // What Fortran's functions show may come before or behind C's line, as the compiler's library keeps it.
+            // The output of Fortran's functions may come before or after C's line, because the compiler's library buffers it.
             got.sort_by_key(|line| !line.starts_with("c "));
             if got != expected {
                 let (expected, got) = (expected.join("\n    "), got.join("\n    "));
@@ -128,7 +129,7 @@ fn wrong<'a>(
     Ok(wrong)
 }
 
-/// Every entry by every way, and entries that are wrong in one place.
+/// Tests every entry of every interface, and entries with one error each.
 pub fn run(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     let recorder = recorder(tools)?;
     let mut all = Vec::new();
@@ -153,14 +154,14 @@ pub fn run(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     if tools.compiler == "gfortran" { mutations(tools, &all, tally) } else { Ok(()) }
 }
 
-/// Each entry with one mistake: the record must tell.
+/// Tests that the record of each entry with one error differs.
 fn mutations(tools: &Tools, all: &[Recorded], tally: &mut Tally) -> Result<(), String> {
     let given = std::env::var("WEFT_SEED").ok().and_then(|seed| seed.parse().ok());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seed = given.unwrap_or_else(|| now.map_or(0, |now| now.as_secs()));
     let called: BTreeSet<_> =
         all.iter().flat_map(|one| &one.calls).map(RecordedCall::entry).collect();
-    // The same way of building, without a mistake.
+    // A library that is built in the same way, without an error.
     let (library, _) = mutants(tools, None, seed)?;
     for one in all {
         if let Some((_, text)) = wrong(one, Some(&library))?.first() {
@@ -195,7 +196,7 @@ fn mutations(tools: &Tools, all: &[Recorded], tally: &mut Tally) -> Result<(), S
     Ok(())
 }
 
-/// A library that comes before the real entries, and the names of those that are wrong.
+/// Builds a library that comes before the real entries. Returns its path, and the names of the entries with an error.
 fn mutants(
     tools: &Tools,
     mutation: Option<Mutation>,

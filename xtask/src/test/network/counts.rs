@@ -1,19 +1,19 @@
-//! What a short message over TCP costs in system calls, where its receiver finds it: one that sends and one that receives, and
-//! none beside them. What is looked at in vain depends on time, and is not counted.
+//! System calls of a short message over TCP, if its receiver looks for it: one that sends, one that receives, and no others. The
+//! number of looks that find nothing depends on time, and is not counted.
 
 use super::hosts::{mpiexec, said};
 use super::inside::Inside;
 use crate::test::cluster::parts::Parts;
 use std::fs;
 
-/// Messages between the marks, each answered.
+/// Number of messages between the marks, each of them answered.
 const MESSAGES: usize = 50;
 
-/// The call that marks where counting begins and ends (`tests/c/moves.c`), as strace prints it.
+/// The call that marks the begin and the end of counting (`tests/c/moves.c`), as strace prints it.
 const MARK: &str = "getpgid(2129624815)";
 
-/// Kinds of calls, and how many a message of the receiver may make: it is sent an answer for, and its own end is not rung for.
-/// A bell is rung once a sleep, and the receiver does not sleep for it.
+/// Kinds of calls, and the maximum number of each a message at the receiver, which sends one answer a message. A bell is rung
+/// once for a sleep, and the receiver does not sleep for the message, so it rings almost no bell.
 const MOST: [(&str, &[&str], f64); 3] = [
     ("send", &["sendto(", "sendmsg("], 1.1),
     ("receive", &["recvfrom(", "recvmsg(", "readv("], 1.1),
@@ -24,8 +24,8 @@ const MOST: [(&str, &[&str], f64); 3] = [
 pub const MANY: &str = "many_messages";
 const WINDOW: [usize; 3] = [64 << 10, 64, 6];
 
-/// Maximum number of sends by both ends for a message of a window: the message, words of credit, and retries of what found no
-/// room.
+/// Maximum number of sends by both ends for a message of a window: the message, words of credit, and retries of sends that found
+/// no room.
 const SENDS: f64 = 1.5;
 
 pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
@@ -80,7 +80,7 @@ fn judge_windows(counted: &str) -> Result<String, String> {
     if (1.0..=SENDS).contains(&each) { Ok(told) } else { Err(told) }
 }
 
-/// Counts what lies between the marks.
+/// Judges the calls between the marks.
 fn judge(counted: &str) -> Result<String, String> {
     let mut told = Vec::new();
     let mut fits = true;

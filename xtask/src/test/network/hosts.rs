@@ -1,4 +1,5 @@
-//! Programs between hosts: over TCP of both versions of IP, and through libfabric, over TCP and datagrams that it makes reliable.
+//! Programs between hosts: over TCP on both versions of IP; and through libfabric, over its TCP and over datagrams that it makes
+//! reliable.
 
 use super::inside::{Inside, KILLED, PROGRAMS};
 use crate::test::cluster::job::both;
@@ -12,13 +13,13 @@ use std::process::{Command, Stdio};
 pub const TWO: &str = "node0:2,node1:2";
 const FOUR: &str = "node0,node1,node2,node3";
 
-/// Seconds that a program may take.
+/// Maximum number of seconds of a program.
 const LIMIT: &str = "120";
 
-/// Seconds that mpi4py's suite may take.
+/// Maximum number of seconds of mpi4py's suite.
 const SUITE: &str = "400";
 
-/// Random programs of one launch, and launches: hosts, ranks, and settings.
+/// Number of random programs of one launch; and launches: hosts, ranks, and settings.
 const RANDOM: u64 = 50;
 const LAUNCHES: [(&str, &str, &[&str]); 7] = [
     (TWO, "4", &[]),
@@ -34,7 +35,7 @@ const LAUNCHES: [(&str, &str, &[&str]); 7] = [
     ),
 ];
 
-/// Designs that run by name between hosts; those that need multicast take what the automatic choice takes.
+/// Designs that run by name between hosts. Designs that need multicast fall back to the automatic choice.
 const DESIGNS: &[(&str, &[&str])] = &[
     ("kini", &["WEFT_BARRIER=RDS"]),
     ("kini", &["WEFT_BARRIER=RPE", "WEFT_ALLREDUCE=RPE"]),
@@ -45,39 +46,39 @@ const DESIGNS: &[(&str, &[&str])] = &[
     ("windows", &["WEFT_FENCE=1S-BARRIER"]),
     ("windows", &["WEFT_FENCE=RI"]),
     ("windows", &["WEFT_RMA_ORDER=turns", "WEFT_RMA_ENDING=every"]),
-    // Its ranks tell each other by memory: two nodes that are one.
+    // Its ranks communicate through shared memory, so both are on one node.
     ("helper 1", &["WEFT_NODES=1", "WEFT_PROGRESS=handover"]),
     ("helper 1", &["WEFT_NODES=1", "WEFT_PROGRESS=signal", "WEFT_RENDEZVOUS=write"]),
     ("helper 1", &["WEFT_NODES=1", "WEFT_PROGRESS=locked"]),
 ];
 
-/// mpiexec on these hosts, for a program of tests/c.
+/// Returns mpiexec on these hosts, for a program of tests/c.
 pub fn mpiexec(inside: &Inside, hosts: &str, ranks: &str) -> Command {
     mpiexec_within(inside, hosts, ranks, LIMIT)
 }
 
-/// mpiexec on these hosts for so many seconds.
+/// Returns mpiexec on these hosts, with a limit of `limit` seconds.
 fn mpiexec_within(inside: &Inside, hosts: &str, ranks: &str, limit: &str) -> Command {
     let mut command = Command::new(inside.prefix.join("bin/mpiexec"));
     command.args(["--timeout", limit, "--hosts", hosts, "-n", ranks]).stdin(Stdio::null());
-    // From outside it would reach the hosts' ranks.
+    // A setting from outside would reach the hosts' ranks.
     command.env_remove("WEFT_NODES").env("LD_LIBRARY_PATH", inside.prefix.join("lib"));
     command
 }
 
-/// A helper of `cargo xtask net`.
+/// Runs a helper of `cargo xtask net`.
 pub fn net(words: &[&str]) -> Result<(), String> {
     let output = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
     let output = output.map_err(|e| format!("{}: {e}", words[0]))?;
     if output.status.success() { Ok(()) } else { Err(format!("{words:?}: {}", both(&output))) }
 }
 
-/// Settings as `NAME=VALUE`.
+/// Sets environment variables from `NAME=VALUE`.
 pub fn set(command: &mut Command, settings: &[&str]) {
     command.envs(settings.iter().filter_map(|setting| setting.split_once('=')));
 }
 
-/// What it printed, if it ended well and said `says`.
+/// Returns the output of a command that ends well and prints `says`.
 pub fn said(command: &mut Command, says: &str) -> Result<String, String> {
     let output = command.output().map_err(|e| format!("mpiexec: {e}"))?;
     let text = both(&output);
@@ -95,11 +96,11 @@ fn says(program: &str) -> &'static str {
     }
 }
 
-/// A program, its words in `line`.
+/// Runs a program with the words in `line`.
 fn program(inside: &Inside, parts: &mut Parts, line: &str, hosts: &str, settings: &[&str]) {
     let mut words = line.split(' ');
     let name = words.next().unwrap_or_default();
-    // Two ranks only, or any number.
+    // Some programs need two ranks; the rest run on any number.
     let pair =
         ["threads", "tools_fabric", "helper", "overlap_stress", "out_of_order", "striped", "moves"];
     let ranks = if pair.contains(&name) { "2" } else { "4" };
@@ -169,11 +170,11 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
         program(inside, parts, "spawn", FOUR, &["WEFT_FABRIC=ofi"]);
         Ok(())
     })?;
-    // A peer on the same host, and peers on another one; a fourth rank would only take longer.
+    // A peer on the same host, and peers on another host. A fourth rank would only take longer.
     mpi4py_on(inside, parts, "node0:2,node1", "3")
 }
 
-/// What takes too long for the tests.
+/// Runs the tests that take too long for the usual tests.
 pub fn long(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     mpi4py_on(inside, parts, FOUR, "4")
 }
@@ -185,7 +186,7 @@ fn mpi4py_on(inside: &Inside, parts: &mut Parts, hosts: &str, ranks: &str) -> Re
     })
 }
 
-/// The library's own TCP, and datagrams that it makes reliable.
+/// Tests libfabric's own TCP, and datagrams that it makes reliable.
 fn through_libfabric(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     const SOME: [&str; 6] =
         ["ring", "halo 20", "collectives 1", "semantics", "windows", "flood 4000 warm"];
@@ -201,7 +202,7 @@ fn through_libfabric(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     Ok(())
 }
 
-/// Where cables have addresses of IPv6 alone.
+/// Tests cables that have only IPv6 addresses.
 pub fn over_ipv6(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     parts.part("programs over IPv6", |parts| {
         for what in ["on eth0, network fd77::/64", "rail: eth1, network fd77:1::/64"] {
@@ -221,7 +222,7 @@ pub fn over_ipv6(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     })
 }
 
-/// What is chosen, and that it is told.
+/// Tests the choice of the connection, and its report.
 fn connections(inside: &Inside, parts: &mut Parts) {
     let cases: [(&str, &[&str], &str); 5] = [
         ("the first network that all have", &[], " on eth0, network 10.77.0.0/24"),
@@ -265,7 +266,7 @@ fn connections(inside: &Inside, parts: &mut Parts) {
     });
 }
 
-/// Does `what` while a host says that it has another name.
+/// Calls `what` while a host has another name.
 fn renamed<T>(
     host: &str,
     name: &str,
@@ -277,7 +278,7 @@ fn renamed<T>(
     outcome
 }
 
-/// What it printed, if it failed.
+/// Returns the output of a command that fails.
 pub fn failed(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|e| format!("mpiexec: {e}"))?;
     let text = both(&output);
@@ -287,7 +288,7 @@ pub fn failed(command: &mut Command) -> Result<String, String> {
 fn mpi4py(inside: &Inside, hosts: &str, ranks: &str) -> Result<String, String> {
     let mut command = mpiexec_within(inside, hosts, ranks, SUITE);
     command.arg(&inside.python).args(python::suite_words(Path::new(&inside.sdist), &[]));
-    // NumPy's arrays repeat each test with other buffers, which one host shows.
+    // NumPy's arrays repeat each test with other buffers. The tests on one host cover them.
     command.arg("--no-numpy");
     let text = said(&mut command, "OK")?;
     skips::check(&text)?;

@@ -1,9 +1,9 @@
-//! What the tests between hosts are told, and the programs that they run.
+//! Arguments of the tests between hosts, and the programs that they run.
 
 use clap::Args;
 use std::path::PathBuf;
 
-/// Programs of tests/c that run between hosts, and what each is given.
+/// Programs of tests/c that run between hosts, each with its arguments.
 pub const PROGRAMS: &[(&str, &[&str])] = &[
     ("hello", &[]),
     ("ring", &[]),
@@ -35,10 +35,10 @@ pub const PROGRAMS: &[(&str, &[&str])] = &[
     ("connected_graphs", &["apart", "4"]),
 ];
 
-/// The program of tests/c that ends by a process that is killed.
+/// The program of tests/c that ends because a process is killed.
 pub const KILLED: &str = "spawn_killed";
 
-/// What `net-tests` needs to know.
+/// Arguments of `net-tests`.
 #[derive(Args)]
 pub struct Inside {
     /// An installation of Weft.

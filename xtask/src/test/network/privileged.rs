@@ -1,4 +1,4 @@
-//! Set-user-ID programs, which must not load files that the user's environment names. The test is here since it needs root.
+//! Set-user-ID programs, which must not load files that the user's environment names. The test needs root, as all tests here do.
 
 use super::hosts::{failed, said};
 use super::inside::Inside;
@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// Number of a user without rights.
+/// ID of a user without privileges.
 const NOBODY: &str = "65534";
 
 /// Settings that name a file.
@@ -32,7 +32,7 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
             for name in NAMES {
                 said(run().env(name, FILE), &format!("{name} is not used: this program"))?;
             }
-            // A program without such rights does ask for the file.
+            // A program without such privileges does ask for the file.
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755))
                 .map_err(|e| format!("{}: {e}", program.display()))?;
             let text = failed(run().env(NAMES[0], FILE))?;

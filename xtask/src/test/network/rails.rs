@@ -1,4 +1,4 @@
-//! Two cables as two rails: twice the rate, and one that is cut in the middle of a transfer loses and doubles nothing.
+//! Two cables as two rails: they have twice the rate, and if one is cut in the middle of a transfer, no data is lost or doubled.
 
 use super::hosts::{mpiexec, net, said, set};
 use super::inside::Inside;
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 /// One rank on each of two hosts.
 const PAIR: &str = "node0,node1";
 
-/// What a cable carries while rails are tested: little, so that the processors do not bound it.
+/// Rate of a cable in tests of rails: low, so that the processors do not limit it.
 const RATE: &str = "100mbit";
 
-/// Two rails carry at least this many times what one does; a quiet machine has 1.8 and more.
+/// Minimum ratio of the rates of two rails and of one. A quiet machine reaches 1.8 and more.
 const RATIO: f64 = 1.5;
 
-/// Both cables of both hosts carry no more than [`RATE`] while `what` is done.
+/// Calls `what` while both cables of both hosts carry no more than [`RATE`].
 fn shaped<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let ends = || ["node0", "node1"].into_iter().flat_map(|host| [(host, "eth0"), (host, "eth1")]);
     for (host, end) in ends() {
@@ -29,7 +29,7 @@ fn shaped<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     outcome
 }
 
-/// Megabytes a second of messages of 4 MiB.
+/// Returns the megabytes a second of messages of 4 MiB.
 fn rate(inside: &Inside, settings: &[&str]) -> Result<f64, String> {
     let mut command = mpiexec(inside, PAIR, "2");
     command.arg(inside.programs.join("striped")).arg("10");
@@ -38,12 +38,12 @@ fn rate(inside: &Inside, settings: &[&str]) -> Result<f64, String> {
     number(&text, "rate ").ok_or(format!("no rate:\n{text}"))
 }
 
-/// The number behind `word`.
+/// Returns the number after `word`.
 fn number(text: &str, word: &str) -> Option<f64> {
     text.split_once(word)?.1.split_whitespace().next()?.parse().ok()
 }
 
-/// A cable of the second host is cut while both carry; the rest goes over the first.
+/// Cuts a cable of the second host while both cables carry data. The rest goes over the first cable.
 fn cut(inside: &Inside) -> Result<String, String> {
     let mut command = mpiexec(inside, PAIR, "2");
     command.arg(inside.programs.join("striped")).arg("12");
@@ -64,7 +64,7 @@ fn cut(inside: &Inside) -> Result<String, String> {
     ))
 }
 
-/// The same where cables have addresses of IPv6 alone.
+/// Tests rails whose cables have only IPv6 addresses.
 pub fn over_ipv6(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     parts.part("rails over IPv6", |parts| {
         parts.test("a cable that is cut in the middle of a transfer", || shaped(|| cut(inside)));

@@ -1,4 +1,4 @@
-//! A host that loses all its cables while no rank needs the network, reached by a real ssh: both ends have to notice the silence.
+//! A host that loses all its cables while no rank needs the network, reached by a real ssh: both ends must detect the silence.
 
 use super::hosts::net;
 use super::inside::Inside;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const PORT: &str = "2222";
 /// Maximum time in which the ranks of the lost host have to end, on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Number of seconds that the ranks sleep. It serves to find them.
+/// Number of seconds that the ranks sleep. The test finds the ranks by this number.
 const SLEEP: &str = "98765.4321";
 
 fn said(command: &mut Command) -> Result<Output, String> {
@@ -42,7 +42,7 @@ fn agent(folder: &Path) -> Result<String, String> {
     ))
 }
 
-/// Reports whether a rank sleeps on node1. Does not use the cables.
+/// Returns true if a rank sleeps on node1. Does not use the cables.
 fn is_running() -> Result<bool, String> {
     // The brackets keep the pattern from matching itself.
     let script = format!(

@@ -1,4 +1,4 @@
-//! What goes wrong between hosts: cables, firewalls, strangers, hosts that die. Nothing may hang, and the error names the peer.
+//! Failures between hosts: cables, firewalls, strangers, hosts that die. No job may hang, and the error names the peer.
 
 use super::hosts::{TWO, failed, mpiexec, net};
 use super::inside::Inside;
@@ -8,40 +8,40 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Seconds after which a silent host is lost, in these tests.
+/// Seconds after which a silent host counts as lost, in these tests.
 pub const PATIENCE: u64 = 4;
 
-/// From a cut to the end of the job, at most: the library's own seconds, its looks, and a slow machine.
+/// Maximum time from a cut to the end of the job: the library's own seconds, its checks, and a slow machine.
 const LATEST: Duration = Duration::from_secs(PATIENCE + 26);
 
-/// Connections of strangers, of each kind, to each port.
+/// Number of connections of strangers, of each kind, to each port.
 const STRANGERS: usize = 250;
 
-/// Descriptors that all ranks together may have more after strangers than before: connections that are being looked at.
+/// Maximum number of additional descriptors of all ranks together after the strangers: connections that are still being checked.
 const DESCRIPTORS: usize = 40;
 
-/// Bytes of a stranger's message, in turn.
+/// Numbers of bytes of a stranger's message, in turn.
 const SAID: [usize; 4] = [0, 1, 40, 4000];
 
-/// A job that has begun to exchange.
+/// A job that has begun to exchange messages.
 pub struct Running {
     child: Child,
     out: BufReader<ChildStdout>,
 }
 
-/// A halo exchange of `steps` steps on two hosts, under way.
+/// Starts a halo exchange of `steps` steps on two hosts.
 fn halo(inside: &Inside, steps: &str) -> Result<Running, String> {
     let mut command = mpiexec(inside, TWO, "4");
     command.arg(inside.programs.join("halo")).arg(steps);
     running(&mut command)
 }
 
-/// Starts a job whose program says that it is running.
+/// Starts a job whose program reports that it is running.
 pub fn running(command: &mut Command) -> Result<Running, String> {
     running_with(command, PATIENCE)
 }
 
-/// Starts a job that takes a silent host for lost after `patience` seconds.
+/// Starts a job that counts a silent host as lost after `patience` seconds.
 pub fn running_with(command: &mut Command, patience: u64) -> Result<Running, String> {
     command.env("WEFT_OFI_TIMEOUT", patience.to_string());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -56,7 +56,7 @@ pub fn running_with(command: &mut Command, patience: u64) -> Result<Running, Str
 }
 
 impl Running {
-    /// Its end: what it said, and whether it ended well.
+    /// Waits for the job's end. Returns true if it ended well, and its output.
     pub fn end(mut self) -> Result<(bool, String), String> {
         let (mut text, mut errors) = (String::new(), String::new());
         let mut err = self.child.stderr.take().expect("asked for");
@@ -70,7 +70,7 @@ impl Running {
     }
 }
 
-/// The job must end in time with an error that says all of `words`.
+/// Checks that the job ends in time with an error that contains all of `words`.
 fn ends(job: Running, words: &[&str]) -> Result<String, String> {
     let began = Instant::now();
     let (well, text) = job.end()?;
@@ -96,7 +96,7 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
             }
         });
         parts.test("a cable that stays out: the peer is named", || {
-            // Only this interface is used: over the other cable the ranks would go on.
+            // Only this interface is used, because the ranks would go on over the other cable.
             let mut command = mpiexec(inside, TWO, "4");
             command.arg(inside.programs.join("halo")).arg("1000000");
             command.env("WEFT_OFI_INTERFACES", "eth0");
@@ -124,7 +124,7 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
         parts.test("bytes of strangers at every port", || strangers(inside));
         Ok(())
     })?;
-    // The last one: the host does not come back.
+    // This part is the last: the host does not come back.
     parts.part("hosts", |parts| {
         parts.test("a host dies: it is named", || {
             let job = halo(inside, "1000000")?;
@@ -135,7 +135,7 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     })
 }
 
-/// Rules on the second host that keep the ranks' network out, but not the launcher.
+/// Sets rules on the second host that block the ranks' network, but not the launcher's.
 fn firewall(inside: &Inside, verdict: &str, words: &str) -> Result<String, String> {
     let there = |rule: &str| net(&["net-run", "node1", &format!("nft '{rule}'")]);
     there("add table inet weft")?;
@@ -153,7 +153,7 @@ fn firewall(inside: &Inside, verdict: &str, words: &str) -> Result<String, Strin
     Ok(format!("ended after {:.1} s", took.as_secs_f64()))
 }
 
-/// Ports on which somebody listens on a host.
+/// Returns the ports on which a process listens on a host.
 fn ports(host: &str) -> Result<Vec<u16>, String> {
     let output = Command::new("net-run").args([host, "cat /proc/self/net/tcp"]).output();
     let output = output.map_err(|e| format!("net-run: {e}"))?;
@@ -170,7 +170,7 @@ fn ports(host: &str) -> Result<Vec<u16>, String> {
     Ok(found)
 }
 
-/// Open descriptors of all processes of a program here, together.
+/// Returns the number of open descriptors of all processes of a program on this host together.
 fn descriptors(program: &str) -> usize {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let count = |process: std::fs::DirEntry| {
@@ -181,7 +181,7 @@ fn descriptors(program: &str) -> usize {
     processes.filter_map(count).sum()
 }
 
-/// Bytes that look random, the same each time.
+/// Fills memory with bytes that look random, the same each time.
 fn noise(seed: u64, bytes: &mut [u8]) {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     for byte in bytes {
@@ -192,18 +192,18 @@ fn noise(seed: u64, bytes: &mut [u8]) {
     }
 }
 
-/// One stranger: connects and says nothing, something, or much, and goes or stays a while.
+/// Connects as a stranger, sends nothing, a little, or much, and leaves or stays for a while.
 fn visit(at: SocketAddr, seed: u64) -> Option<TcpStream> {
     let mut stream = TcpStream::connect_timeout(&at, Duration::from_secs(2)).ok()?;
     stream.set_write_timeout(Some(Duration::from_millis(200))).ok()?;
     let mut bytes = vec![0; SAID[seed as usize % SAID.len()]];
     noise(seed, &mut bytes);
-    // It may have been closed already.
+    // The connection may have been closed already.
     let _ = stream.write_all(&bytes);
     seed.is_multiple_of(3).then_some(stream)
 }
 
-/// While ranks exchange, strangers connect to all that listens on both hosts.
+/// Tests that strangers may connect to all listening ports of both hosts while ranks exchange messages.
 fn strangers(inside: &Inside) -> Result<String, String> {
     let before = ports("node1")?;
     let job = halo(inside, "12000")?;
@@ -228,7 +228,7 @@ fn strangers(inside: &Inside) -> Result<String, String> {
     let stayed = stay.len();
     drop(stay);
     let most = open + DESCRIPTORS;
-    // The library comes to them when it has nothing better to do.
+    // The library closes them when it has no other work.
     let end = Instant::now() + Duration::from_secs(8);
     let mut after = descriptors("halo");
     while after > most && Instant::now() < end {

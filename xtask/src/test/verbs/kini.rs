@@ -1,5 +1,5 @@
-//! Inside the virtual machine: Kini's collectives, and those over streams, on real datagrams and RDMA
-//! writes, with and without packets lost. What the library must have done for them is counted by it.
+//! Inside the virtual machine: Kini's collectives, and those over streams, on real datagrams and RDMA writes, with and without
+//! loss of packets. The library's own counters show that it used them.
 
 use crate::test::cluster::job::{Job, LIMIT, Nodes, word};
 use crate::test::cluster::parts::Parts;
@@ -7,7 +7,7 @@ use clap::Args;
 use std::path::PathBuf;
 use weft_vm::rails::CableAdapters;
 
-/// What `vm-kini` needs to know.
+/// Arguments of `vm-kini`.
 #[derive(Args)]
 pub struct Inside {
     /// An installation of Weft.
@@ -21,10 +21,10 @@ pub struct Inside {
     only: String,
 }
 
-/// The part of the packets that netem takes.
+/// Part of the packets that netem drops.
 const LOSS: &str = "1%";
-/// So much that most broadcasts to several ranks lose something. More would end connections: of 20 % lost, a message and
-/// its acknowledgement fail in seven tries of 1,300 messages once.
+/// Part at which most broadcasts to several ranks lose a packet. A higher part would end connections: with 20 % loss, one message
+/// of 1,300 fails in all seven tries, counting losses of its acknowledgement.
 const HEAVY: &str = "10%";
 
 const TWO: Nodes = Nodes(&[0, 1]);
@@ -56,13 +56,13 @@ const RGM7: Selected = &[
     ("WEFT_BCAST", "MULTICAST"),
     ("WEFT_ALLGATHER", "MULTICAST"),
 ];
-/// By writes with immediate.
+/// Algorithms by writes with immediate.
 const IMMEDIATES: Selected =
     &[("WEFT_BARRIER", "RPE-IMM"), ("WEFT_ALLREDUCE", "RPE-IMM"), ("WEFT_ALLGATHER", "RDS-IMM")];
-/// By the adapters' atomics, and by reads.
+/// Algorithms by the adapters' atomics, and by reads.
 const ATOMICS: Selected =
     &[("WEFT_BARRIER", "FETCH-ADD:3"), ("WEFT_ALLREDUCE", "RPE"), ("WEFT_ALLGATHER", "READ:4")];
-/// What is lost is multicast again.
+/// Algorithms that multicast lost data again.
 const AGAIN: Selected = &[
     ("WEFT_BARRIER", "RGM-IMM:3"),
     ("WEFT_ALLREDUCE", "RGM-IMM:3"),
@@ -85,9 +85,9 @@ const SEGMENTS: Selected = &[
     ("WEFT_ALLGATHER", "RING"),
 ];
 
-/// Counters that must not stay 0 where multicast is used, ...
+/// Counters that must not stay 0 if multicast is used, ...
 const CAST: &[&str] = &["multicasts+", "multicast_datagrams+"];
-/// ... and where packets are lost.
+/// ... and if packets are lost.
 const REPAIRED: &[&str] = &["multicasts+", "multicast_naks+", "multicast_repairs+"];
 const RECAST: &[&str] =
     &["multicasts+", "multicast_naks+", "multicast_recasts_sent+", "multicast_repairs+"];
@@ -142,7 +142,7 @@ pub fn inside(inside: &Inside) -> Result<(), String> {
     parts.end()
 }
 
-/// A program of tests/c.
+/// Runs a program of tests/c.
 fn job(
     inside: &Inside,
     rails: &CableAdapters,
@@ -154,7 +154,7 @@ fn job(
     let algorithms: Vec<&str> = selected.iter().map(|(_, name)| *name).collect();
     let name = words[0].rsplit('/').next().unwrap_or_default();
     let name = format!("{name} {} on nodes {:?}", algorithms.join(" "), nodes.0);
-    // A lost packet costs a timeout: a shorter one.
+    // A lost packet costs a timeout, so the timeout is shorter.
     let environment: Vec<_> =
         selected.iter().copied().chain([("WEFT_ACK_TIMEOUT", "14")]).collect();
     parts.test(&name, || {
