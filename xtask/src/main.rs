@@ -59,7 +59,7 @@ enum Command {
     /// On one of those hosts: run a command on another one.
     #[command(hide = true)]
     NetBeyond {
-        /// As those of `net-run`.
+        /// Words as those of `net-run`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },

@@ -77,28 +77,29 @@ pub struct SoakArgs {
     /// Jobs that are killed; a tenth of it is how often other programs run.
     #[arg(long, default_value_t = 100)]
     times: usize,
-    /// Random programs alone, for so many seconds (without it, for a minute after the others).
+    /// Only random programs, for this number of seconds (without it, for a minute after the other tests).
     #[arg(long, value_name = "SECONDS")]
     random: Option<u64>,
-    /// Programs of many threads under ThreadSanitizer alone.
+    /// Only programs of many threads under ThreadSanitizer.
     #[arg(long)]
     tsan: bool,
-    /// Windows on one to five ranks over two rails in the virtual machine alone: mpi4py's tests, all fences.
+    /// Only windows on one to five ranks over two rails in the virtual machine: mpi4py's tests, all fences.
     #[arg(long)]
     verbs: bool,
-    /// The programs of tests/c under the copy costs of other machines alone: seven minutes.
+    /// Only the programs of tests/c, under the copy costs of other machines: seven minutes.
     #[arg(long)]
     copy_models: bool,
-    /// Fortran programs of others, MUMPS and FFTW, from Debian's sources alone: three minutes.
+    /// Only Fortran programs of other projects, MUMPS and FFTW, from Debian's sources: three minutes.
     #[arg(long)]
     fortran: bool,
-    /// mpi4py's tests alone: with NumPy on one and three ranks, and collective operations with every algorithm in rotation: four minutes.
+    /// Only mpi4py's tests: with NumPy on one and three ranks, and collective operations with every algorithm in rotation: four
+    /// minutes.
     #[arg(long)]
     python: bool,
-    /// mpi4py's tests on four hosts made of network namespaces alone: two minutes.
+    /// Only mpi4py's tests on four hosts made of network namespaces: two minutes.
     #[arg(long)]
     network: bool,
-    /// Parallel files alone, or one part of it: in virtual machines cuts of power, quotas, mpi4py's tests on ext4, and NFS
+    /// Only parallel files, or one part: in virtual machines cuts of power, quotas, mpi4py's tests on ext4, and NFS
     /// between two hosts; and programs of other projects by their own tests, HDF5, PnetCDF and h5py. Half an hour, and some ten
     /// minutes for builds the first time.
     #[arg(long, value_name = "PART", num_args = 0..=1, default_missing_value = "all")]

@@ -1,4 +1,4 @@
-//! How fast the simulator is, and what a rank costs:
+//! Speed of the simulator, and memory of a rank:
 //! `cargo run --release -p weft-fabric-sim --example speed -- [ranks] [rounds] [machine]`.
 
 use std::cell::Cell;
@@ -21,7 +21,7 @@ impl ElementReduction for Nothing {
     }
 }
 
-/// Peak memory of this process, in bytes.
+/// Returns the peak memory of this process, in bytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();

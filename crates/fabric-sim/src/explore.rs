@@ -44,7 +44,7 @@ pub struct Explored {
     pub events: u64,
 }
 
-/// Why a schedule is wrong.
+/// Reason why a schedule is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WrongReason {
     /// The rank returned this error.

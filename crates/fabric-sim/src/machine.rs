@@ -55,7 +55,7 @@ pub struct Machine {
     /// has not been measured.
     #[serde(default)]
     pub copies: weft_intranode::CostTable,
-    /// How threads of a rank share its processor.
+    /// Scheduling of the threads of a rank on its cores.
     #[serde(default)]
     pub scheduler: Scheduler,
     /// Published values that the numbers were fitted to, and numbers that are assumed.
@@ -112,7 +112,7 @@ fn flops() -> Rate {
     Rate::from_mb_per_s(1000.0)
 }
 
-/// One port of one adapter, with its switch.
+/// Port of an adapter, with its switch.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkPort {
@@ -250,7 +250,7 @@ fn queue() -> Count {
     Count(64)
 }
 
-/// How threads share a processor.
+/// Scheduling of threads on a processor.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scheduler {

@@ -35,7 +35,7 @@ impl Chaos {
 pub enum Death {
     /// This rank. The other ranks of its node live on, and all learn of the death after [`SimOptions::detection`].
     Rank(usize),
-    /// One port of one node.
+    /// A port of a node.
     Rail {
         /// Number of the node, from 0.
         node: usize,
@@ -49,7 +49,7 @@ pub enum Death {
 pub struct SimOptions {
     /// Number of ranks, from 1 to the maximum of the machine; nodes are filled in order.
     pub ranks: usize,
-    /// The same seed gives the same run, bit for bit.
+    /// Seed of all random choices. The same seed gives the same run, bit for bit.
     pub seed: u64,
     /// Maximum extra time of every operation, uniformly distributed.
     pub jitter: Time,

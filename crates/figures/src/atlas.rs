@@ -10,7 +10,7 @@ const SIZE: (u32, u32) = (640, 300);
 const PROCESSES: Axis = Axis { label: "Processes", unit: "", doubling: true };
 const BYTES: Axis = Axis { label: "Message", unit: "bytes", doubling: true };
 
-/// One point of a map.
+/// A point of a map.
 pub struct Cell {
     pub processes: usize,
     pub bytes: usize,

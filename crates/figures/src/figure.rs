@@ -25,7 +25,7 @@ pub struct Document {
     pub headlines: Vec<Headline>,
 }
 
-/// A figure or table of a document, or one of our own beside it.
+/// A figure or table of a document, or an additional figure of our own.
 pub struct Figure {
     /// Name of its files, without extension.
     pub id: &'static str,
@@ -79,7 +79,7 @@ pub struct Series {
     pub name: &'static str,
     pub machine: &'static str,
     pub workload: Workload,
-    /// If given, a factor of improvement is drawn: this workload's value divided by the curve's own value.
+    /// Baseline of a factor of improvement, if one is drawn: this workload's value is divided by the curve's own value.
     pub over: Option<Workload>,
     pub x: Vec<usize>,
 }

@@ -45,7 +45,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// One row.
+/// A row of the list.
 #[derive(Debug, Clone)]
 pub struct Row {
     /// Line in the file, from 1.

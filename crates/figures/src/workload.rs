@@ -77,9 +77,9 @@ pub enum Workload {
 /// Time at which the buffers of a collective operation are allocated, registered and announced to other ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RegistrationTime {
-    /// In the first call, which is the only one measured.
+    /// Registration in the first call, which is the only call measured.
     FirstCall,
-    /// In every call.
+    /// Registration in every call.
     EveryCall,
 }
 
@@ -95,9 +95,9 @@ pub enum Bound {
 /// The way in which a rank of a chain passes a segment on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Passing {
-    /// From the memory in which the segment was received.
+    /// A send from the memory in which the segment was received.
     Forwarded,
-    /// By a receive and a send.
+    /// A receive into memory of the rank, then a send.
     SentAgain,
 }
 
@@ -179,9 +179,9 @@ pub enum Side {
 /// Time at which the memory of a rendezvous is registered with the adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Memory {
-    /// For each message, as p2p does.
+    /// Registration for each message, as p2p does.
     Each,
-    /// Before the measurement, as by a library with a registration cache.
+    /// Registration before the measurement, as by a library with a registration cache.
     Once,
 }
 

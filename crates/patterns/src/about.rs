@@ -3,7 +3,7 @@
 use crate::laps::LapReduction;
 use weft_collective::{AlgorithmChoice, CollectiveKind};
 
-/// One algorithm of a pattern.
+/// An algorithm of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatternAlgorithm {
     /// Name in its source.

@@ -62,7 +62,7 @@ impl PatternWorld {
     }
 }
 
-/// One rank.
+/// A rank that runs a pattern.
 pub struct PatternRank<F: Fabric> {
     world: PatternWorld,
     pub(crate) engine: Rc<Engine<F>>,
@@ -76,8 +76,10 @@ pub struct PatternRank<F: Fabric> {
 const NAP: Duration = Duration::from_millis(1);
 
 impl<F: Fabric> PatternRank<F> {
+    /// Creates the rank of `fabric`, with its engine and communicators.
+    ///
     /// # Panics
-    /// If the fabric has another number of ranks than the plan.
+    /// If the number of ranks of the fabric differs from that of the plan.
     pub fn new(
         fabric: F,
         policy: WaitPolicy,

@@ -29,16 +29,16 @@ pub struct ExplainArgs {
     /// Bytes; `weft info --algorithms` explains of which data. Of a message: its length.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub bytes: usize,
-    /// On the nodes of this machine file, with its map. Default: ranks that share memory.
+    /// Machine file with the nodes of the ranks, and with its map. Default: ranks that share memory.
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
-    /// On this number of hosts with equal numbers of ranks, connected by the kernel's network code.
+    /// Number of hosts, each with the same number of ranks, which the kernel's network code connects.
     #[arg(long, value_name = "N", conflicts_with_all = ["machine", "map"])]
     pub hosts: Option<usize>,
-    /// By this map: the name of one that is shipped, or a file.
+    /// Map: the name of a shipped map, or a file.
     #[arg(long, value_name = "NAME|FILE")]
     pub map: Option<String>,
-    /// As if this algorithm had been asked for, as in RGM:7. Default: what the setting says.
+    /// Algorithm to explain as if it had been requested, as in RGM:7. Default: the setting's.
     #[arg(long, value_name = "NAME")]
     pub algorithm: Option<String>,
     /// Properties of the reduction's operator.

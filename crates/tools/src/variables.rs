@@ -13,7 +13,7 @@ pub struct Variable {
     pub category: String,
     /// Allowed values, or the kind of the number.
     pub values: String,
-    /// For a control variable, a note if all processes need the same value. For a performance variable, the measured object: the
+    /// Scope of the variable. For a control variable, a note if all processes need the same value. For a performance variable, the
     /// process or a communicator.
     pub of: String,
     /// Description of the variable.

@@ -44,7 +44,7 @@ fn library() {
     });
 }
 
-/// A new directory with the program in C and in C++.
+/// Makes a new directory with the program in C and in C++.
 fn scratch(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&dir);

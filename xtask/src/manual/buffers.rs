@@ -7,20 +7,20 @@ use super::siblings;
 enum Category {
     /// The buffers are free when the function returns.
     Blocking,
-    /// From the call until the completion of the request.
+    /// The program must leave the buffers from the call until the completion of the request.
     Nonblocking,
-    /// From each start until the completion.
+    /// The program must leave the buffers from each start until the completion.
     Persistent,
-    /// Starts operations that have buffers.
+    /// The function starts operations that have buffers.
     Start,
-    /// From each start, and by partition.
+    /// The program must leave the buffers from each start, and by partition.
     PartitionedSend,
     PartitionedReceive,
-    /// Until the target's epoch ends, or a flush.
+    /// The program must leave the buffers until the epoch at the target ends, or until a flush.
     OneSided,
-    /// Until the request is complete, the target's epoch ends, or a flush.
+    /// The program must leave the buffers until the request is complete, the epoch at the target ends, or until a flush.
     OneSidedRequest,
-    /// Until the second half of the access returns.
+    /// The program must leave the buffers until the second half of the access returns.
     Begin,
     End,
 }

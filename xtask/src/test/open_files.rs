@@ -24,7 +24,7 @@ enum LimitKind {
 }
 
 impl LimitKind {
-    /// Name of the limit, and the option of ulimit(1) that sets it.
+    /// Returns the name of the limit, and the option of ulimit(1) that sets it.
     fn words(self) -> [&'static str; 2] {
         match self {
             LimitKind::Hard => ["hard", "-n"],

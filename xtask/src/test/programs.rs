@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// One test program.
+/// A test program.
 pub struct Program {
     /// The crate that it belongs to.
     pub package: String,

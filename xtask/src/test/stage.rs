@@ -67,7 +67,7 @@ pub const REST: [Stage; 13] = [
 ];
 
 impl Stage {
-    /// The seconds that the stage may take on two processors.
+    /// Returns the maximum number of seconds of the stage on two processors.
     pub fn budget(self) -> u64 {
         match self {
             Stage::Build => 290,

@@ -6,9 +6,9 @@ use crate::units::Picoseconds;
 /// Behaviour of a thread while it waits for the fabric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// It polls, and keeps its core.
+    /// The thread polls, and keeps its core.
     Spin,
-    /// It sleeps until an interrupt.
+    /// The thread sleeps until an interrupt.
     Sleep,
 }
 
@@ -32,7 +32,7 @@ pub enum InterruptEvent {
 pub(crate) enum RankArrival {
     /// A change in memory only.
     Silent,
-    /// One of the rank's own operations is done.
+    /// Completion of one of the rank's own operations.
     Completion,
     /// A message, with its flight.
     Message(u32),

@@ -73,7 +73,7 @@ fn help(sim: &Sim, engine: &Rc<Engine<Sim>>, design: Design, priority: i32) {
     }
 }
 
-/// Rank 0 posts a receive, computes 1000 us and waits; rank 1 sends after 100 us.
+/// Lets rank 0 post a receive, compute 1000 us and wait; rank 1 sends after 100 us.
 fn receiver(design: Design) -> (f64, HostCounts) {
     let outcome = run(&machine(SchedulerPolicy::Fifo), SimOptions::new(2), |sim| {
         let engine = Engine::new(sim.clone(), WaitPolicy::new(true), ProtocolLimits::default());

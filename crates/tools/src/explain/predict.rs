@@ -18,11 +18,11 @@ use weft_collective::{AlgorithmChoice, CollectiveKind, SelectionMap};
 pub enum Prediction {
     /// The map has exactly this place: microseconds.
     Measured(f64),
-    /// Between places of the map.
+    /// Time interpolated between places of the map.
     Between(f64),
-    /// Outside of the map: the nearest place.
+    /// Time and place of the nearest line, outside of the map.
     Nearest(f64, (usize, usize)),
-    /// By the model of copies between ranks of one machine.
+    /// Time by the model of copies between ranks of one machine.
     Modelled(f64),
     /// No time near this place.
     Unknown,

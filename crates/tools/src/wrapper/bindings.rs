@@ -46,7 +46,7 @@ pub(super) enum Need {
     Silently,
 }
 
-/// The compiler that is called if none is named.
+/// Returns the compiler that is called if none is named.
 pub(super) fn default_compiler() -> &'static str {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let there = |name: &&str| std::env::split_paths(&path).any(|dir| dir.join(name).is_file());

@@ -56,10 +56,10 @@ pub struct Inside {
     /// mpi4py's source, with its tests.
     #[arg(long)]
     pub sdist: PathBuf,
-    /// The cables have IPv6 addresses alone.
+    /// True if the cables have only IPv6 addresses.
     #[arg(long)]
     pub ipv6: bool,
-    /// What takes too long for the tests, and nothing else.
+    /// Only the tests that take too long for the usual tests.
     #[arg(long)]
     pub long: bool,
     /// Only the parts with this text in their names; to look into one of them.

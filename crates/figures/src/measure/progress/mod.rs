@@ -208,7 +208,7 @@ impl Program {
         }
     }
 
-    /// The main thread polls the library once.
+    /// Polls the library once, as the main thread.
     fn look(&self) {
         if let Helper::Locked(lock) = &self.helper {
             lock.round();
