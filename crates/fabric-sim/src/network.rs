@@ -169,7 +169,8 @@ impl NetworkState {
         start + latency + path.slowest.time(bytes)
     }
 
-    /// Returns true if another message has just been taken at `now`: then a message that comes now is behind it.
+    /// Returns true if the port has taken another message exactly at `now`, even if the event of that message is handled later.
+    /// A message that comes now is behind it.
     #[inline]
     pub fn is_taken(&self, node: usize, rail: usize, now: Picoseconds) -> bool {
         self.contention && self.ports[node * self.rails + rail].into.free == now

@@ -76,8 +76,8 @@ impl WorldState {
         Some(index)
     }
 
-    /// Sends a write of more than one packet on its way. All packets except some arrive in any order while the last ones travel.
-    /// The write's end (`then`) comes after all of them.
+    /// Sends a write of more than one packet on its way, in parts. A part chosen at random arrives last and ends the write with
+    /// `then`. The other parts arrive before it, in any order.
     #[allow(clippy::too_many_arguments)]
     pub fn launch_packets(
         &mut self,

@@ -59,7 +59,7 @@ fn documents() -> [Document; 5] {
     ]
 }
 
-/// Parameters of one call of [`run`].
+/// Parameters of one call of [`run()`].
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// Directory of the files; created if it does not exist.
