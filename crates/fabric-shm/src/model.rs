@@ -2,7 +2,7 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p weft-fabric-shm --release loom`
 
-use crate::multicast::{Listener, SLOTS, Slot, Speaker};
+use crate::multicast::{MulticastSlot, SLOTS, SlotReader, Speaker};
 use crate::ring::{Consumer, Heap, Producer};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
@@ -108,7 +108,8 @@ fn loom_no_ring_of_the_doorbell_is_lost() {
 #[test]
 fn loom_a_datagram_is_whole_or_lost() {
     check(3, || {
-        let slots: Arc<Vec<Slot>> = Arc::new((0..SLOTS).map(|_| Slot::new()).collect());
+        let slots: Arc<Vec<MulticastSlot>> =
+            Arc::new((0..SLOTS).map(|_| MulticastSlot::new()).collect());
         let owner = {
             let slots = slots.clone();
             thread::spawn(move || {
@@ -118,7 +119,7 @@ fn loom_a_datagram_is_whole_or_lost() {
                 }
             })
         };
-        let listener = Listener::default();
+        let listener = SlotReader::default();
         let mut last = 0;
         let mut listen = || {
             let mut into = [0; 16];

@@ -8,7 +8,7 @@ use loom::sync::{Arc, Condvar, Mutex};
 
 /// The state that the model's threads share: `seen` is the library's state, `messages` the network's.
 struct All {
-    helper: Helper,
+    helper: HelperHandle,
     place: Doorbell,
     messages: AtomicU32,
     seen: UnsafeCell<u32>,
@@ -16,7 +16,7 @@ struct All {
 
 impl All {
     fn new() -> Arc<All> {
-        let (helper, place) = (Helper::new(), Doorbell::new());
+        let (helper, place) = (HelperHandle::new(), Doorbell::new());
         let (messages, seen) = (AtomicU32::new(0), UnsafeCell::new(0));
         Arc::new(All { helper, place, messages, seen })
     }
@@ -60,7 +60,7 @@ fn loom_a_message_is_seen_by_the_handler_or_by_who_leaves() {
                 signalled.1.notify_one();
             };
             loom::thread::spawn(move || {
-                all.helper.run_by(&all.place, || Turn::Signal, || false, signal);
+                all.helper.run_by(&all.place, || HelperTurn::Signal, || false, signal);
             })
         };
         let peer = {
