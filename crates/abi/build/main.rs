@@ -2,7 +2,7 @@
 //! - `$OUT_DIR/abi.rs`: handles, callback types, constants, entry points and the coverage table;
 //! - `include/mpi.h` beside the library, for `mpicc` in the build tree and for the installer;
 //! - `$OUT_DIR/FUNCTIONS.md`: the file and the item that implement each function. A test compares it with `FUNCTIONS.md` beside
-//! `data`;
+//!   `data`;
 //! - `mpi-signatures.txt` beside the library: the signature that each implementation must have, or its arguments.
 
 mod calls;

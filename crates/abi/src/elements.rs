@@ -6,7 +6,7 @@ use crate::constants::MPI_BYTE;
 use crate::error::Error;
 use crate::state::ProcessState;
 use crate::types::Datatype;
-use crate::widen::{Counts, Displs};
+use crate::widen_counts::{Counts, Displs};
 use std::ffi::{c_int, c_void};
 use weft_fabric::Sge;
 use weft_process::Buffer;

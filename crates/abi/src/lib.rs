@@ -27,7 +27,7 @@ mod error_texts;
 mod handle;
 mod arguments;
 mod hardware;
-mod helper;
+mod helper_thread;
 mod info_env;
 mod links;
 mod lock;
@@ -47,7 +47,7 @@ mod status;
 mod strings;
 mod table;
 mod waiting;
-mod widen;
+mod widen_counts;
 
 // Some generated code has no user until a chapter needs it.
 #[allow(dead_code, non_snake_case, unused_variables, unused_unsafe, unused_imports)]
@@ -64,7 +64,7 @@ mod generated {
         pub use crate::entry::done;
         pub use crate::error::{Owner, raise, unsupported, unsupported_value};
         pub use crate::status::MpiStatus;
-        pub use crate::widen::{Counts, Displs, Out};
+        pub use crate::widen_counts::{Counts, Displs, Out};
         pub use std::ffi::{c_char, c_int, c_void};
     }
     include!(concat!(env!("OUT_DIR"), "/abi.rs"));

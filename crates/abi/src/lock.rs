@@ -11,7 +11,7 @@
 //! A call that waits releases the lock ([`let_others`]), but stays inside for the helper: the call itself progresses all
 //! operations, so the helper has nothing to do.
 
-use crate::helper;
+use crate::helper_thread;
 use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -107,7 +107,7 @@ impl Drop for Entered {
 
 #[cold]
 fn go_out_locked() {
-    helper::leave_locked();
+    helper_thread::leave_locked();
     // SAFETY: this thread has locked `LOCK`: `BIAS.leave` returned true, so the thread is inside by the lock, not by the bias.
     unsafe { LOCK.unlock() }
 }
@@ -116,10 +116,10 @@ fn go_out_locked() {
 #[inline(never)]
 fn go_out(locked: bool, mode: u8) {
     if mode == HELPED {
-        helper::leave();
+        helper_thread::leave();
     }
     if locked {
-        helper::leave_locked();
+        helper_thread::leave_locked();
         // SAFETY: `locked` says that the entry point that leaves has called `take`.
         unsafe { give_up() }
     }
@@ -194,7 +194,7 @@ pub fn undisturbed() -> bool {
 #[inline(never)]
 fn go_in(mode: u8) {
     match mode {
-        HELPED => helper::enter(),
+        HELPED => helper_thread::enter(),
         MULTIPLE => take(),
         _ => {}
     }
@@ -261,11 +261,11 @@ impl Drop for Again {
 pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
     let mode = MODE.load(Ordering::Relaxed);
     if mode != ALONE {
-        helper::must_not_be_here();
+        helper_thread::must_not_be_here();
     }
     // The thread that initialises MPI entered before the lock came into use, but has no callback to run.
     match mode {
-        HELPED => helper::leave(),
+        HELPED => helper_thread::leave(),
         // SAFETY: the thread has entered by `take`: in mode `MULTIPLE`, every entry point has.
         MULTIPLE => unsafe { give_up() },
         _ => {}
@@ -278,7 +278,7 @@ pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
 #[inline]
 pub fn stand_down() {
     if MODE.load(Ordering::Relaxed) != ALONE {
-        helper::stand_down();
+        helper_thread::stand_down();
     }
 }
 

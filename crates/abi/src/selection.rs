@@ -2,14 +2,16 @@
 
 use crate::settings;
 use std::rc::Rc;
-use weft_collective::{CollectiveKind, Selection, maps};
+use weft_collective::{CollectiveKind, Selection, installed_maps};
 
 /// Returns the algorithms and the map that the settings name.
 pub fn selection() -> Result<Selection, String> {
     let named = settings::words(MAP)?;
     let mut selection = match named.to_ascii_lowercase().as_str() {
         "none" | "auto" => Selection::default(),
-        _ => Selection::by(Rc::new(maps::load(&named).map_err(|e| format!("{MAP}={named}: {e}"))?)),
+        _ => Selection::by(Rc::new(
+            installed_maps::load(&named).map_err(|e| format!("{MAP}={named}: {e}"))?,
+        )),
     };
     for operation in CollectiveKind::ALL {
         let name = settings::algorithm(operation);
@@ -28,8 +30,8 @@ pub fn usual_maps(selection: &mut Selection, same_node: bool) -> Result<(), Stri
     if !settings::words(MAP)?.eq_ignore_ascii_case("auto") {
         return Ok(());
     }
-    let load = |name| maps::load(name).map(Rc::new).map_err(|e| e.to_string());
-    let apart = if same_node { None } else { Some(load(maps::APART)?) };
-    selection.use_maps(Some(load(maps::TOGETHER)?), apart);
+    let load = |name| installed_maps::load(name).map(Rc::new).map_err(|e| e.to_string());
+    let apart = if same_node { None } else { Some(load(installed_maps::APART)?) };
+    selection.use_maps(Some(load(installed_maps::TOGETHER)?), apart);
     Ok(())
 }

@@ -10,7 +10,7 @@
 //!
 //! [`Endpoint::interrupted`]: weft_p2p::Endpoint::interrupted
 
-use crate::helper;
+use crate::helper_thread;
 use crate::state::state;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -162,7 +162,7 @@ extern "C" fn handle(_signal: i32) {
     // Another thread of the program gets this signal only from someone else than the helper.
     if here == THREAD.load(Ordering::Relaxed) {
         HANDLED.fetch_add(1, Ordering::Release);
-        helper::interrupted(|| {
+        helper_thread::interrupted(|| {
             if let Some(engine) = state().engine.get() {
                 engine.endpoint().interrupted();
                 return engine.endpoint().is_behind();

@@ -2,9 +2,9 @@
 //! model of copies, the algorithm that always serves.
 
 use crate::algorithm::{AlgorithmChoice, Method};
-use crate::map::SelectionMap;
 use crate::operation::CollectiveKind;
 use crate::selection_key::{RankPlacement, SelectionKey};
+use crate::selection_map::SelectionMap;
 use std::rc::Rc;
 use weft_fabric::CopyModel;
 

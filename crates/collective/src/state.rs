@@ -5,7 +5,7 @@ use crate::hierarchy::Hierarchy;
 use crate::rdma_pattern::WritePattern;
 use crate::shm_queue::{OperationTicket, Tickets};
 use crate::slots::Slots;
-use crate::tally::TreeCounters;
+use crate::tree_counters::TreeCounters;
 use crate::{CommView, ReleaseGather, Selection};
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;

@@ -11,10 +11,10 @@
 //! Operators are applied in the order of ranks if nodes have consecutive ranks. Otherwise an operator
 //! that does not commute, and prefix reductions, use an algorithm of one level.
 
+mod barrier_bcast;
 mod blocks;
-mod moves;
 mod reductions;
 
+pub use barrier_bcast::{barrier, bcast};
 pub use blocks::{allgather, alltoall, gather, scatter};
-pub use moves::{barrier, bcast};
 pub use reductions::{allreduce, exscan, reduce, reduce_scatter, scan};

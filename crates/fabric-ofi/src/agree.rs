@@ -4,8 +4,8 @@
 
 use crate::OfiConnectError;
 use crate::choose::{NetworkOffer, Offers};
-use crate::facts::BUILT_IN;
 use crate::options::OfiOptions;
+use crate::provider_facts::BUILT_IN;
 use weft_bootstrap::nodes::identity;
 use weft_bootstrap::{Bootstrap, BootstrapError, Fingerprint};
 

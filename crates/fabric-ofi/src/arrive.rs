@@ -1,6 +1,6 @@
 //! Handling of arrived messages: messages for the layer above wait in queues, everything else is done at once.
 
-use crate::facts::ProviderFacts;
+use crate::provider_facts::ProviderFacts;
 use crate::requests::OfiRequest;
 use crate::state::{OfiCore, OfiState};
 use crate::wire::{ADDRESS, HEADER, OfiHeader, OfiMessageKind, decode_address};

@@ -1,10 +1,10 @@
 //! Choice of provider and interface: the offers of this machine, in the order in which they are tried.
 
 use crate::OfiConnectError;
-use crate::facts::BUILT_IN;
 use crate::ffi::*;
 use crate::library::OfiLibrary;
 use crate::options::OfiOptions;
+use crate::provider_facts::BUILT_IN;
 use crate::tcp::{Interface, interfaces};
 use std::ffi::{CStr, CString, c_char};
 use std::net::IpAddr;

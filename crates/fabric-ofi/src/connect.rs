@@ -8,7 +8,7 @@ use crate::OfiConnectError;
 use crate::agree::{self, Agreed, host};
 use crate::choose::{self, Offers};
 use crate::connection_state::KeepaliveTimes;
-use crate::helper::HelperPlace;
+use crate::helper_thread::HelperPlace;
 use crate::memory::ProcessMemory;
 use crate::object::Objects;
 use crate::options::OfiOptions;

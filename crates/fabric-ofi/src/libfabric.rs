@@ -9,9 +9,9 @@
 use crate::OfiConnectError;
 use crate::choose::{MR_MODES, NetworkOffer};
 use crate::descriptor::{take_signal, to_sleep_on};
-use crate::facts::{ProviderFacts, buffer, round_trip};
 use crate::ffi::*;
 use crate::library::OfiLibrary;
+use crate::provider_facts::{ProviderFacts, buffer, round_trip};
 use std::ffi::{CStr, c_int, c_void};
 use std::os::fd::RawFd;
 use std::ptr;

@@ -3,9 +3,9 @@
 use crate::OfiConnectError;
 use crate::choose::{Offers, ProviderSource};
 use crate::connection_state::{ConnectionState, KeepaliveTimes};
-use crate::facts::ProviderFacts;
 use crate::ffi::*;
 use crate::libfabric::{Libfabric, Registered};
+use crate::provider_facts::ProviderFacts;
 use crate::tcp::{self, Detour, Tcp};
 use std::ffi::c_void;
 use std::io;

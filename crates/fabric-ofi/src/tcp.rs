@@ -13,6 +13,7 @@
 //! is cut off.
 
 mod arrive;
+mod connect_retries;
 mod connection;
 mod door;
 mod frame;
@@ -22,15 +23,15 @@ mod interfaces;
 mod pace;
 mod reader;
 mod routes;
-mod tries;
 
+pub use connect_retries::Detour;
 pub use connection::OperationContext;
 pub use frame::{decode_names, encode_names};
 pub use interfaces::{Interface, interfaces};
-pub use tries::Detour;
 
 use crate::connection_state::{ConnectionState, KeepaliveTimes};
 use crate::ffi::fi_cq_msg_entry;
+use connect_retries::Tries;
 use connection::{ConnectionShared, TcpConnectionState, TcpPeer};
 use door::ListeningSockets;
 use inner::{DOOR, Inner, TIMER};
@@ -42,7 +43,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tries::Tries;
 use weft_fabric::Sge;
 
 /// Result of a poll.

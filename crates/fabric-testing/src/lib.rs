@@ -2,9 +2,9 @@
 //!
 //! - [`conformance`]: checks that every fabric must pass. Begin a new fabric with `skeleton.rs`.
 //! - Worlds for the tests: [`turns`], threads on the simulator, with a small [`machine`]; [`placed`], threads on nodes that the
-//! test chooses; [`adapters`] and [`libfabric`], networks of this machine.
+//!   test chooses; [`adapters`] and [`libfabric`], networks of this machine.
 //! - With the feature `engines`: `world`, ranks with an engine each over several fabrics; `handlers` and `notified_writes`, tests
-//! over more than one fabric.
+//!   over more than one fabric.
 //!
 //! Tests that cannot run on this machine report this by [`not_run`].
 

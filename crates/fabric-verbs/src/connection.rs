@@ -5,7 +5,7 @@ use crate::memory::NONE;
 use crate::object::{Handle, QueuePair};
 use crate::pending::WorkList;
 use crate::rail::DEPTH;
-use crate::secondary::Secondary;
+use crate::secondary_connections::Secondary;
 use crate::wire::ConnectRequest;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

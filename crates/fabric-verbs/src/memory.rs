@@ -8,7 +8,7 @@ use crate::address;
 use crate::ffi::*;
 use crate::object::{self, Domain, Memory};
 use crate::options::Keep;
-pub use crate::uses::{RegistrationTotals, Uses};
+pub use crate::registration_uses::{RegistrationTotals, Uses};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;

@@ -8,7 +8,7 @@
 //!
 //! A silent flag is a plain write, which raises no event. While there are silent flags, sleeps are naps of 50 us to 1 ms.
 
-use crate::helper::HelperShare;
+use crate::helper_thread::HelperShare;
 use crate::rail::Base;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

@@ -3,7 +3,7 @@
 use crate::address;
 use crate::connect;
 use crate::connection::ConnectionPhase;
-use crate::helper::SleepPlace;
+use crate::helper_thread::SleepPlace;
 use crate::memory::{RegistrationTotals, Uses};
 use crate::onesided;
 use crate::peek;

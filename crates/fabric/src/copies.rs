@@ -19,15 +19,15 @@
 //! the beginning of each copy does. Nobody waits for any of this, and a wrong guess only costs time. Nothing is observed before
 //! a caller asks for it ([`Copies::assume`]): in virtual time there is nothing to observe.
 
+mod copy_methods;
 mod features;
 mod fields;
 mod model;
 mod score;
-mod ways;
 
+pub use copy_methods::Ways;
 pub use fields::{Field, Unit};
 pub use model::{ByDistance, CacheDistance, CopyModel, LINE, PAGE};
-pub use ways::Ways;
 
 use score::{SLOW, SLOW_LOOK, Score};
 use std::cell::{Cell, OnceCell};

@@ -4,12 +4,12 @@ mod affinity;
 mod biased_lock;
 mod doorbell;
 mod handover;
-mod helper;
+mod helper_thread;
 mod policy;
 
 pub use affinity::{Affinity, SharedProcessors, place};
 pub use biased_lock::BiasedLock;
 pub use doorbell::{Doorbell, Sleep, Token};
 pub use handover::{Handover, Help, MainThreadInside};
-pub use helper::{HelperCounts, HelperHandle, HelperTurn};
+pub use helper_thread::{HelperCounts, HelperHandle, HelperTurn};
 pub use policy::{WaitPolicy, WaitStep, Waiter};

@@ -11,7 +11,7 @@
 //! too short. A value that was not measured in its time stays as in [`CopyModel::GENERIC`], and is named. Both threads end with
 //! the measurement. The caller's processors, signals and memory stay as they are.
 
-mod alone;
+mod one_thread;
 mod pair;
 
 use crate::topology::{self, MeasurementPlaces, SYSTEM};
@@ -131,7 +131,7 @@ pub fn on_this_thread(places: &MeasurementPlaces, insists: bool) -> Option<Measu
     let end = start + MOST;
     let mut all = Vec::new();
     all.push(("clock".to_owned(), clock(end)));
-    alone::measure(end, &mut all);
+    one_thread::measure(end, &mut all);
     let quiet = insists || quiet(within(end, 1500));
     for (pair, distance) in [(places.shared, "shared"), (places.apart, "apart")] {
         let had = match pair {
@@ -149,7 +149,7 @@ pub fn on_this_thread(places: &MeasurementPlaces, insists: bool) -> Option<Measu
     };
     all.push(("switch".to_owned(), switch));
     // Last, because it takes the longest.
-    let memory = if quiet { alone::memory(end) } else { Outcome::Late };
+    let memory = if quiet { one_thread::memory(end) } else { Outcome::Late };
     all.push(("memory".to_owned(), memory));
     for (name, size) in [("private", places.private), ("last", places.last)] {
         all.push((name.to_owned(), size.map_or(Outcome::Absent, |size| Outcome::Had(size as f64))));

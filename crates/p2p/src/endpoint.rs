@@ -18,7 +18,7 @@ use crate::counts::MessageCounts;
 use crate::envelope::{Envelope, MatchingContext, MessageKind};
 use crate::limits::{ProtocolLimits, Rendezvous};
 use crate::message::Outcome;
-use crate::protocol::{co_copy, eager, pieces, written};
+use crate::protocol::{co_copy, eager, rendezvous_pieces, rendezvous_write};
 use crate::request::PendingOperation;
 use crate::stream;
 use crate::transport::Transport;
@@ -291,9 +291,9 @@ impl<F: Fabric> Endpoint<F> {
             MessageKind::Credit => eager::on_credit(transport, operations, peer, e),
             MessageKind::Rts => in_flight.on_rts(transport, operations, matching, from, payload),
             MessageKind::Ats => in_flight.on_ats(transport, operations, from, payload),
-            MessageKind::Cts => pieces::on_cts(transport, operations, from, payload),
+            MessageKind::Cts => rendezvous_pieces::on_cts(transport, operations, from, payload),
             MessageKind::Data => {
-                pieces::on_data(transport, &mut operations.requests, from, payload)
+                rendezvous_pieces::on_data(transport, &mut operations.requests, from, payload)
             }
             MessageKind::CoCopyRequest => co_copy::on_request(transport, operations, from, payload),
             MessageKind::CoCopyReply => {
@@ -301,7 +301,7 @@ impl<F: Fabric> Endpoint<F> {
                 in_flight.co_copy.on_reply(transport, requests, peer, e)
             }
             MessageKind::Rtr => in_flight.on_rtr(transport, operations, from, payload),
-            MessageKind::Atp => written::on_atp(transport, operations, from, payload),
+            MessageKind::Atp => rendezvous_write::on_atp(transport, operations, from, payload),
             // The message has served its purpose: it woke this process, whose progress follows staged payloads.
             MessageKind::StagedComplete => Ok(()),
             MessageKind::Cancel => {

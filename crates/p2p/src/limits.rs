@@ -39,7 +39,7 @@ pub enum Rendezvous {
     /// The receiver reads the payload: one message less, and the sender has nothing to do.
     #[default]
     Read,
-    /// The sender writes the payload (`protocol/written.rs`).
+    /// The sender writes the payload (`protocol/rendezvous_write.rs`).
     Write,
 }
 

@@ -9,17 +9,17 @@
 //! A chain keeps the order of posting or arrival. If several receives match, the earliest posted wins. The cost of one
 //! message or receive does not depend on the number of others that wait.
 
-mod arrived;
 mod cancel;
 mod chains;
 mod posted;
+mod unexpected;
 
 use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource, Tag};
 use crate::message::Want;
 use crate::transport::Transport;
-use arrived::UnexpectedMessages;
 use cancel::CancelWords;
 use posted::PostedReceives;
+use unexpected::UnexpectedMessages;
 use weft_fabric::{Fabric, Fault, RemoteAddr, Staging};
 
 /// An arrived message: matched, or found by a probe.

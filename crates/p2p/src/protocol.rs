@@ -16,17 +16,17 @@
 
 pub(crate) mod co_copy;
 pub(crate) mod eager;
-pub(crate) mod ends;
+pub(crate) mod end_messages;
 pub(crate) mod operations;
 pub(crate) mod peers;
-pub(crate) mod pieces;
-mod read;
 pub(crate) mod rendezvous;
-mod staged;
-mod striped;
+pub(crate) mod rendezvous_pieces;
+mod rendezvous_read;
+mod rendezvous_staged;
+mod rendezvous_striped;
+pub(crate) mod rendezvous_write;
 mod table;
 pub(crate) mod transfers;
-pub(crate) mod written;
 
 pub use crate::message::{MessageProtocol, TransferPattern};
 use weft_fabric::{CacheDistance, Capabilities, CopyModel};
@@ -227,11 +227,11 @@ impl MessageProtocol {
     pub fn about(self) -> &'static str {
         match self {
             MessageProtocol::Eager => eager::ABOUT,
-            MessageProtocol::Staged => staged::ABOUT,
-            MessageProtocol::Read => read::ABOUT,
+            MessageProtocol::Staged => rendezvous_staged::ABOUT,
+            MessageProtocol::Read => rendezvous_read::ABOUT,
             MessageProtocol::CoCopy => co_copy::ABOUT,
-            MessageProtocol::Written => written::ABOUT,
-            MessageProtocol::Pieces => pieces::ABOUT,
+            MessageProtocol::Written => rendezvous_write::ABOUT,
+            MessageProtocol::Pieces => rendezvous_pieces::ABOUT,
         }
     }
 
@@ -239,11 +239,11 @@ impl MessageProtocol {
     pub fn eligible(self, case: &MessageCase) -> Result<(), &'static str> {
         match self {
             MessageProtocol::Eager => eager::eligible(case),
-            MessageProtocol::Staged => staged::eligible(case),
-            MessageProtocol::Read => read::eligible(case),
+            MessageProtocol::Staged => rendezvous_staged::eligible(case),
+            MessageProtocol::Read => rendezvous_read::eligible(case),
             MessageProtocol::CoCopy => co_copy::eligible(case),
-            MessageProtocol::Written => written::eligible(case),
-            MessageProtocol::Pieces => pieces::eligible(case),
+            MessageProtocol::Written => rendezvous_write::eligible(case),
+            MessageProtocol::Pieces => rendezvous_pieces::eligible(case),
         }
     }
 
@@ -251,11 +251,11 @@ impl MessageProtocol {
     pub fn work(self, model: &CopyModel, case: &MessageCase) -> ProtocolWork {
         match self {
             MessageProtocol::Eager => eager::work(model, case),
-            MessageProtocol::Staged => staged::work(model, case),
-            MessageProtocol::Read => read::work(model, case),
+            MessageProtocol::Staged => rendezvous_staged::work(model, case),
+            MessageProtocol::Read => rendezvous_read::work(model, case),
             MessageProtocol::CoCopy => co_copy::work(model, case),
-            MessageProtocol::Written => written::work(model, case),
-            MessageProtocol::Pieces => pieces::work(model, case),
+            MessageProtocol::Written => rendezvous_write::work(model, case),
+            MessageProtocol::Pieces => rendezvous_pieces::work(model, case),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Choice of the algorithm for a communicator's call: [`weft_collective::Selection`], by the placement of its ranks.
 
 use crate::Comm;
-use crate::chosen::CallKey;
+use crate::comm_selection::CallKey;
 use weft_collective::algorithm::Requirement;
 use weft_collective::selection_key::Near;
 use weft_collective::{

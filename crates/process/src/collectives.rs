@@ -5,7 +5,7 @@
 //! differ by rank. `None` for the send buffer means in place. In an intercommunicator, ranks are those of the other group, and no
 //! buffer is in place.
 
-use crate::chosen::CallKey;
+use crate::comm_selection::CallKey;
 use crate::rank_buffers::{RankBuffers, RankPieces};
 use crate::{Buffer, Comm, Error, WaitHooks, inter};
 use smallvec::SmallVec;

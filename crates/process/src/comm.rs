@@ -1,6 +1,6 @@
 //! Communicators: a group, a rank, and matching spaces of their own (MPI 5.0, chapter 7).
 
-use crate::chosen::Choices;
+use crate::comm_selection::Choices;
 use crate::engine::Lease;
 use crate::topology::CommTopology;
 use crate::{Attributes, Buffer, Compare, Engine, Error, Group, Info};

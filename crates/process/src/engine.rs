@@ -374,9 +374,9 @@ impl<F: Fabric> Drop for Armed<'_, F> {
 }
 
 mod connected;
-mod full;
 mod helping;
 mod persistent_task;
+mod retry_when_full;
 mod tasks;
 mod waiting_tasks;
 use connected::Connected;

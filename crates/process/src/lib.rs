@@ -28,9 +28,9 @@ mod agreement;
 mod algorithm_selection;
 mod attributes;
 mod buffer;
-mod chosen;
 mod collectives;
 mod comm;
+mod comm_selection;
 mod creation;
 mod dims;
 mod engine;
@@ -51,9 +51,9 @@ mod topology;
 
 pub use attributes::Attributes;
 pub use buffer::{Buffer, BufferPiece};
-pub use chosen::CallKey;
 pub use collectives::{CollectiveOperation, Lengths};
 pub use comm::{Comm, TAG_UB};
+pub use comm_selection::CallKey;
 pub use dims::balanced_dims;
 pub use engine::{
     Engine, Executor, ForeignPeer, Identity, LinkId, NonblockingTask, PersistentTask, Single,

@@ -11,7 +11,7 @@ use predict::{Prediction, predict};
 use std::rc::Rc;
 use weft_collective::{
     AlgorithmChoice, CollectiveKind, RankPlacement, Selection, SelectionKey, SelectionMap,
-    SelectionReason, maps,
+    SelectionReason, installed_maps,
 };
 use weft_fabric::CopyModel;
 use weft_fabric_sim::Machine;
@@ -82,7 +82,7 @@ pub enum OperatorFacts {
 
 /// Loads a map by the name of a shipped map, or from a file.
 pub fn map(name: &str) -> Result<SelectionMap, String> {
-    maps::load(name).map_err(|e| e.to_string())
+    installed_maps::load(name).map_err(|e| e.to_string())
 }
 
 /// Describes the value of `WEFT_MAP`, for `weft info`: the map, and the machine on which it was measured.
@@ -90,10 +90,14 @@ pub fn setting() -> String {
     let name = std::env::var("WEFT_MAP").unwrap_or_else(|_| "auto".to_owned());
     match name.trim().to_ascii_lowercase().as_str() {
         "auto" => {
-            format!("{} among ranks that share memory, {} elsewhere", maps::TOGETHER, maps::APART)
+            format!(
+                "{} among ranks that share memory, {} elsewhere",
+                installed_maps::TOGETHER,
+                installed_maps::APART
+            )
         }
         "none" => "none".to_owned(),
-        _ => match maps::load(name.trim()) {
+        _ => match installed_maps::load(name.trim()) {
             Ok(map) => format!("{name}, measured on {}", map.machine),
             Err(why) => format!("wrong: {why}"),
         },
@@ -126,7 +130,7 @@ fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, S
     if let Some(hosts) = args.hosts.filter(|&hosts| hosts > 1) {
         site = between(ranks, hosts).map_err(request)?;
         if named_map().is_none() {
-            map = Rc::new(self::map(maps::APART).map_err(request)?);
+            map = Rc::new(self::map(installed_maps::APART).map_err(request)?);
             selection = Selection::default();
             selection.use_maps(None, Some(map.clone()));
         }
@@ -225,10 +229,10 @@ fn find_map(args: &ExplainArgs, machine: Option<&Machine>) -> Result<SelectionMa
     match (&args.map, machine) {
         (Some(name), _) => map(name),
         (None, Some(machine)) => {
-            let shipped = maps::SHIPPED.iter().any(|(name, _)| *name == machine.name);
-            map(if shipped { &machine.name } else { maps::APART })
+            let shipped = installed_maps::SHIPPED.iter().any(|(name, _)| *name == machine.name);
+            map(if shipped { &machine.name } else { installed_maps::APART })
         }
-        (None, None) => map(named_map().as_deref().unwrap_or(maps::TOGETHER)),
+        (None, None) => map(named_map().as_deref().unwrap_or(installed_maps::TOGETHER)),
     }
 }
 

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use weft_collective::CollectiveKind::*;
-use weft_collective::{CollectiveKind, Selection, maps};
+use weft_collective::{CollectiveKind, Selection, installed_maps};
 use weft_fabric_sim::Machine;
 use weft_tools::tune::workload::measure;
 
@@ -36,7 +36,7 @@ struct Times {
 impl Times {
     fn on(name: &str) -> Times {
         let machine = Rc::new(Machine::load(name).unwrap());
-        let selection = Rc::new(Selection::by(Rc::new(maps::load(name).unwrap())));
+        let selection = Rc::new(Selection::by(Rc::new(installed_maps::load(name).unwrap())));
         Times { machine, selection, known: BTreeMap::new() }
     }
 

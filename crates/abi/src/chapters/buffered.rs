@@ -18,7 +18,7 @@ use crate::requests::{persist, start};
 use crate::state::{ChapterState, engine, running, state};
 use crate::types::{Comm, Request, Session};
 use crate::waiting::WaitingCall;
-use crate::widen::Out;
+use crate::widen_counts::Out;
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;

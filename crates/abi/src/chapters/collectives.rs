@@ -12,7 +12,7 @@ use crate::objects::RequestOrigin;
 use crate::requests::{persist, start};
 use crate::types::{Info, Request};
 use crate::waiting::WaitingCall;
-use crate::widen::Counts;
+use crate::widen_counts::Counts;
 use fast_path::{a_rank, at_once};
 use smallvec::SmallVec;
 use std::ffi::c_void;

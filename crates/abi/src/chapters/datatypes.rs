@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::objects::TypeObject;
 use crate::state::state;
 use crate::types::Datatype;
-use crate::widen::{Counts, Displs};
+use crate::widen_counts::{Counts, Displs};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_datatype::{Datatype as Map, Distributed, Type, Width};

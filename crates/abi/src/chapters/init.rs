@@ -11,7 +11,7 @@ use crate::settings::runtime_change;
 use crate::state::{ProcessPhase, ProcessState, mind_forks, running, state};
 use crate::types::Comm;
 use crate::waiting::WaitingCall;
-use crate::{helper, links, lock, settings};
+use crate::{helper_thread, links, lock, settings};
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
 use weft_bootstrap::Fingerprint;
@@ -154,7 +154,7 @@ fn start_helper(state: &ProcessState) -> Result<(), Error> {
         ProgressDesign::None => {}
         ProgressDesign::Auto => {
             let start = move || {
-                if let Err(e) = helper::start(progress) {
+                if let Err(e) = helper_thread::start(progress) {
                     eprintln!(
                         "weft: starting the helper thread: {}: messages move on only inside MPI calls",
                         limits::explain(&e)
@@ -168,7 +168,7 @@ fn start_helper(state: &ProcessState) -> Result<(), Error> {
                 engine.helped_by(start);
             }
         }
-        _ => helper::start(progress).map_err(|e| {
+        _ => helper_thread::start(progress).map_err(|e| {
             wrong(format!(
                 "WEFT_PROGRESS: starting the helper thread: {}; or set WEFT_PROGRESS=none",
                 limits::explain(&e)
@@ -333,7 +333,7 @@ fn leave(state: &ProcessState, call: &WaitingCall, together: bool) -> Result<(),
         engine.drive(call, || (fabric.has_ended() || fabric.fault().is_some()).then_some(()));
     }
     drop(state.file_threads.borrow_mut().take());
-    helper::stop();
+    helper_thread::stop();
     state.phase.set(ProcessPhase::Finalized);
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Finalized);

@@ -5,7 +5,7 @@ use crate::calls::{Pack, PackExternal, Unpack, UnpackExternal};
 use crate::constants::*;
 use crate::error::Error;
 use crate::types::{Comm, Datatype};
-use crate::widen::Out;
+use crate::widen_counts::Out;
 use std::ffi::{c_char, c_void};
 use weft_fabric::Sge;
 

@@ -12,7 +12,7 @@ use crate::waiting::WaitingCall;
 use std::ffi::c_int;
 use weft_process::{Active, OperationOutcome};
 
-mod plain;
+mod one_pass;
 mod scan;
 
 /// Returns the error for a handle that names no request.

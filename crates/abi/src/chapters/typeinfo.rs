@@ -11,7 +11,7 @@ use crate::objects::TypeObject;
 use crate::state::state;
 use crate::status::MpiStatus;
 use crate::types::{Comm, Datatype};
-use crate::widen::Out;
+use crate::widen_counts::Out;
 use std::ffi::{c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use weft_datatype::{Basic, Datatype as Map};

@@ -266,7 +266,7 @@ pub(crate) unsafe fn win_shared_query(
     win: Win,
     rank: c_int,
     size: *mut isize,
-    disp_unit: crate::widen::Out,
+    disp_unit: crate::widen_counts::Out,
     baseptr: *mut c_void,
 ) -> Result<(), Error> {
     let object = window(win)?;

@@ -1,9 +1,9 @@
 //! A connection with one peer: ordered frames in both directions.
 
+use super::connect_retries::Tries;
 use super::frame::{ANSWER, CHALLENGE, FRAME, FrameKind, GreetingWords, TcpFrame};
 use super::pace::{PART, Pace};
 use super::reader::{BodyEnd, FrameBody, Reader};
-use super::tries::Tries;
 use nix::sys::epoll::EpollFlags;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_void;

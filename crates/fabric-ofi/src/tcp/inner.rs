@@ -1,9 +1,9 @@
 //! State of an endpoint, and the work of one poll of its sockets.
 
+use super::connect_retries::Detour;
 use super::connection::{ConnectionShared, TcpConnectionState, TcpPeer};
 use super::door::ListeningSockets;
 use super::interfaces::Interface;
-use super::tries::Detour;
 use crate::connection_state::KeepaliveTimes;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::timerfd::TimerFd;

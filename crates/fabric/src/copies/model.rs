@@ -1,6 +1,6 @@
 //! The numbers of a copy model, and the costs and choices that follow from them.
 
-use super::ways::GAIN;
+use super::copy_methods::GAIN;
 use std::time::Duration;
 
 /// The distance between the caches of two processors.

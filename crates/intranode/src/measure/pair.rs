@@ -8,7 +8,7 @@
 //! acquire. So each side sees all that the other side did before. The partner touches shared memory only between `asked` and
 //! `done`. Neither waits beyond its end. The asker says when the measurement is over.
 
-use super::alone::{block, cma_reads};
+use super::one_thread::{block, cma_reads};
 use super::{Outcome, bind, sampled, timed, within};
 use crate::interleaved;
 use crate::lines::ask_for_lines;

@@ -15,7 +15,7 @@
 use super::Endpoint;
 use super::state::EndpointState;
 use crate::envelope::{Envelope, MessageKind, ShortWords};
-use crate::protocol::{eager, written};
+use crate::protocol::{eager, rendezvous_write};
 use crate::request::{RequestId, RequestStage, Status};
 use crate::transport::Transport;
 use std::cell::Cell;
@@ -164,7 +164,7 @@ impl<F: Fabric> Handler<'_, F> {
 
     /// Posts the write of an offered payload to the address that its receiver sent.
     fn start_write(&mut self, message: &ArrivedMessage, e: Envelope) -> bool {
-        let Some((wanted, to)) = written::decode(message.payload) else { return false };
+        let Some((wanted, to)) = rendezvous_write::decode(message.payload) else { return false };
         let EndpointState { operations, in_flight, .. } = &mut *self.state;
         let requests = &mut operations.requests;
         let Some(slot) = requests.waiting(message.peer, e.request, RequestStage::Offered) else {

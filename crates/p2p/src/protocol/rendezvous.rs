@@ -5,11 +5,13 @@
 //! ```
 
 use super::co_copy::CoCopy;
-use super::ends;
+use super::end_messages;
 use super::operations::Operations;
-use super::staged::Staged;
+use super::rendezvous_staged::Staged;
 use super::transfers::Transfers;
-use super::{MessageProtocol, TransferPattern, eager, pieces, read, written};
+use super::{
+    MessageProtocol, TransferPattern, eager, rendezvous_pieces, rendezvous_read, rendezvous_write,
+};
 use crate::counts::LargeMessageCounts;
 use crate::envelope::{Envelope, MessageKind, ShortWords};
 use crate::limits::{ProtocolLimits, Rendezvous};
@@ -131,7 +133,7 @@ impl RendezvousFlights {
         let at = if writes {
             slot.region = transport.prepared(buffer, false);
             self.transfers.reserve(&operations.requests);
-            written::OFFER
+            rendezvous_write::OFFER
         } else {
             slot.region = fabric.expose(buffer).ok();
             slot.region.map_or(RemoteAddr::default(), |r| r.remote)
@@ -154,7 +156,7 @@ impl RendezvousFlights {
         p: Sge,
     ) -> Outcome {
         const WHAT: &str = "end of rendezvous";
-        ends::hear(transport, operations, from, p, |operations, request| {
+        end_messages::hear(transport, operations, from, p, |operations, request| {
             if staging::is_staged(request) {
                 return self.staged.give(request).ok_or(WHAT);
             }
@@ -173,7 +175,7 @@ impl RendezvousFlights {
         from: (usize, Envelope),
         p: Sge,
     ) -> Outcome {
-        written::on_rtr(transport, operations, &mut self.transfers, from, p)
+        rendezvous_write::on_rtr(transport, operations, &mut self.transfers, from, p)
     }
 
     // ---- the receiver -----------------------------------------------------------------------
@@ -261,15 +263,15 @@ impl RendezvousFlights {
         }
         slot.progress = 0;
         let moves = match offer.remote {
-            at if written::is_offer_to_write(at) => {
-                written::invite(transport, operations, (index, peer), into, &offer)
+            at if rendezvous_write::is_offer_to_write(at) => {
+                rendezvous_write::invite(transport, operations, (index, peer), into, &offer)
             }
             // This payload cannot be read remotely.
             at if at.key == Key::NONE => false,
             _ => self.fetch_directly(transport, operations, (index, peer), into, &offer),
         };
         if !moves {
-            pieces::ask(transport, operations, index, peer, (fits, offer.request));
+            rendezvous_pieces::ask(transport, operations, index, peer, (fits, offer.request));
         }
     }
 
@@ -296,7 +298,7 @@ impl RendezvousFlights {
             }
         }
         let transfers = &mut self.transfers;
-        read::read(transport, operations, transfers, (index, peer), (into, offer.remote))
+        rendezvous_read::read(transport, operations, transfers, (index, peer), (into, offer.remote))
     }
 }
 

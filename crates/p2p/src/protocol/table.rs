@@ -5,7 +5,7 @@
 
 use super::{
     Locality, MessageCase, MessageProtocol, PeerPath, TransferPattern, choose, choose_to_fetch,
-    eager, staged,
+    eager, rendezvous_staged,
 };
 use std::cell::OnceCell;
 use weft_fabric::{CacheDistance, CopyModel};
@@ -129,7 +129,7 @@ impl AllRanges {
             TransferPattern::ALL.map(|pattern| Ranges::of(model, path, pattern, best))
         };
         AllRanges {
-            quiet: staged::worth_a_helper(model, path.distance),
+            quiet: rendezvous_staged::worth_a_helper(model, path.distance),
             staged: ranges(path, choose),
             unstaged: ranges(PeerPath { staging: 0, ..path }, choose),
             fetched: ranges(path, choose_to_fetch),

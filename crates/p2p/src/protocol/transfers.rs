@@ -1,6 +1,6 @@
 //! RDMA reads and writes of payloads under way.
 
-use super::ends::{self, RendezvousEnd};
+use super::end_messages::{self, RendezvousEnd};
 use super::operations::Operations;
 use crate::request::{ProcessRequests, RequestStage};
 use crate::transport::Transport;
@@ -101,7 +101,7 @@ impl Transfers {
             any |= moving;
             false
         });
-        ends::tell(transport, operations, &mut self.ends);
+        end_messages::tell(transport, operations, &mut self.ends);
         any
     }
 }
@@ -118,6 +118,6 @@ pub fn settle<F: Fabric>(
     }
     let end = RendezvousEnd::of(slot);
     slot.stage = RequestStage::Complete;
-    ends::tell_one(transport, end, 0);
+    end_messages::tell_one(transport, end, 0);
     true
 }

@@ -2,6 +2,8 @@
 
 use crate::common::*;
 use fastrand::Rng;
+use std::cell::Cell;
+use std::ops::Range;
 use std::rc::Rc;
 use weft_datatype::PredefinedOp;
 use weft_fabric::wait::WaitPolicy;
@@ -86,7 +88,7 @@ fn replay(model: &mut [Vec<i64>], epoch: u64, steps: &[Step]) {
 }
 
 /// Runs the program of a seed on one rank. Every rank draws the same steps and knows all windows.
-async fn program(comm: Rc<Comm<Sim>>, seed: u64) {
+async fn program(comm: Rc<Comm<Sim>>, seed: u64, made: Rc<Cell<Picoseconds>>) {
     let (me, ranks) = (comm.rank(), comm.size());
     let mut rng = Rng::with_seed(seed);
     let mut model = vec![vec![0i64; LEN]; ranks];
@@ -98,6 +100,7 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64) {
     let window = Window::create(&comm, brings, 8, options).await.unwrap();
     window.memory().fill(&vec![0; 8 * LEN]);
     comm.barrier().await.unwrap();
+    made.set(made.get().max(comm.engine().endpoint().fabric().clock()));
     for epoch in 0..EPOCHS {
         let kind = [Epoch::Fence, Epoch::Post, Epoch::Lock][rng.usize(0..3)];
         let mut steps = steps(&mut rng, ranks);
@@ -174,20 +177,27 @@ fn engine(sim: Sim) -> Rc<Engine<Sim>> {
     Engine::new(sim, WaitPolicy::new(true), limits)
 }
 
-/// Draws the deaths of one rail at some nodes, while the program runs.
-fn deaths(rng: &mut Rng, ranks: usize, end: Picoseconds) -> (usize, Vec<(Picoseconds, Death)>) {
+/// Draws the deaths of one rail at some nodes, while the window is used.
+fn deaths(
+    rng: &mut Rng,
+    ranks: usize,
+    used: Range<Picoseconds>,
+) -> (usize, Vec<(Picoseconds, Death)>) {
     let rail = rng.usize(0..2);
     let mut nodes: Vec<usize> = (0..ranks).collect();
     rng.shuffle(&mut nodes);
     nodes.truncate(rng.usize(1..=ranks));
     // No rail dies while the window is made or freed: no epoch is open then.
-    let kill = |node| (rng.u64(end / 5..end * 9 / 10), Death::Rail { node, rail });
+    let last = used.end - (used.end - used.start) / 10;
+    let kill = |node| (rng.u64(used.start..last), Death::Rail { node, rail });
     (rail, nodes.into_iter().map(kill).collect())
 }
 
 #[test]
 fn a_rail_that_dies_in_an_epoch_loses_no_byte() {
-    let machine = Rc::new(Machine::load_with("em64t", &[("nodes", "8")]).expect("a machine"));
+    // Registration costs nothing, so that data are under way most of the time.
+    let free = [("nodes", "8"), ("host.registration", "0"), ("host.registration_page", "0")];
+    let machine = Rc::new(Machine::load_with("em64t", &free).expect("a machine"));
     let mut repeated = 0u64;
     for seed in 0..SEEDS {
         let mut rng = Rng::with_seed(seed ^ 0xdead);
@@ -196,12 +206,13 @@ fn a_rail_that_dies_in_an_epoch_loses_no_byte() {
             let chaos = (seed % 2 == 1).then(|| Chaos { loss: None, ..Chaos::rough() });
             SimOptions { deaths, chaos, ..SimOptions::new(ranks).seed(seed) }
         };
+        let made = Rc::new(Cell::new(0));
         let alive = run(&machine, options(Vec::new()), |sim| {
             let engine = engine(sim);
-            engine.run(program(Comm::world(&engine), seed))
+            engine.run(program(Comm::world(&engine), seed, made.clone()))
         })
         .unwrap_or_else(|why| panic!("{ranks} ranks, seed {seed}, all rails: {why}"));
-        let (rail, deaths) = deaths(&mut rng, ranks, alive.end());
+        let (rail, deaths) = deaths(&mut rng, ranks, made.get()..alive.end());
         let victim = match deaths[0].1 {
             Death::Rail { node, .. } => node,
             Death::Rank(_) => unreachable!("rails only"),
@@ -209,7 +220,7 @@ fn a_rail_that_dies_in_an_epoch_loses_no_byte() {
         let outcome = run(&machine, options(deaths.clone()), |sim| {
             let engine = engine(sim.clone());
             async move {
-                engine.run(program(Comm::world(&engine), seed)).await;
+                engine.run(program(Comm::world(&engine), seed, Rc::default())).await;
                 sim.rank() == victim || !sim.rail_works(rail, victim)
             }
         })

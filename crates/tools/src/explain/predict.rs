@@ -10,7 +10,7 @@
 //! ```
 
 use weft_collective::algorithm::Algorithm;
-use weft_collective::map::SelectionCell;
+use weft_collective::selection_map::SelectionCell;
 use weft_collective::{AlgorithmChoice, CollectiveKind, SelectionMap};
 
 /// A prediction, and its method.

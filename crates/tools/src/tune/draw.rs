@@ -3,7 +3,7 @@
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use weft_collective::map::SelectionCell;
+use weft_collective::selection_map::SelectionCell;
 use weft_collective::{CollectiveKind, SelectionMap};
 
 /// Sizes of a cell, of the legend and of the margins, in pixels.

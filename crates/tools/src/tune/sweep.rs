@@ -13,7 +13,7 @@ use super::grid;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
-use weft_collective::map::{SelectionCell, Timed};
+use weft_collective::selection_map::{SelectionCell, Timed};
 use weft_collective::{AlgorithmChoice, CollectiveKind, RankPlacement, SelectionMap};
 
 /// Factor over the best beyond which an algorithm is skipped: see the module's text.

@@ -1,6 +1,6 @@
 //! A map as tables: for each operation bytes down, ranks across, the best algorithm in each cell.
 
-use weft_collective::map::SelectionCell;
+use weft_collective::selection_map::SelectionCell;
 use weft_collective::{CollectiveKind, SelectionMap};
 
 /// Maximum number of columns that fit on a page. If there are more, only powers of two are printed.

@@ -10,7 +10,7 @@ use crate::objects::HandlerKind;
 use crate::raise;
 use crate::state::{running, state};
 use crate::types::{Datatype, Errhandler, File, Group, Info};
-use crate::widen::Out;
+use crate::widen_counts::Out;
 use std::ffi::{c_char, c_int};
 
 /// MPI_File_get_amode.

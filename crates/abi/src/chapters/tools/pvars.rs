@@ -301,11 +301,11 @@ fn waiting(all: &mut Vec<Gauge>) {
          "times that a wait was about to sleep"),
         ("went_home", Tuner, Counter, read!(e => e.policy().went_home()),
          "times that a rank which shares processors went to its own (WEFT_PLACES)"),
-        ("helper_rounds", Tuner, Counter, PvarSource::Process(|_| crate::helper::counts().rounds),
+        ("helper_rounds", Tuner, Counter, PvarSource::Process(|_| crate::helper_thread::counts().rounds),
          "times that the helper thread worked"),
-        ("helper_refusals", Developer, Counter, PvarSource::Process(|_| crate::helper::counts().refusals),
+        ("helper_refusals", Developer, Counter, PvarSource::Process(|_| crate::helper_thread::counts().refusals),
          "times that the helper thread found the program inside the library, or nothing outstanding"),
-        ("helper_signals", Tuner, Counter, PvarSource::Process(|_| crate::helper::counts().signals),
+        ("helper_signals", Tuner, Counter, PvarSource::Process(|_| crate::helper_thread::counts().signals),
          "times that the helper thread signalled the program's"),
     ]);
 }

@@ -5,11 +5,11 @@ use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource};
 use crate::limits::ProtocolLimits;
 use crate::matching::Matching;
 use crate::message::{MessageProtocol, MessageTarget, TransferPattern, Want};
-use crate::protocol::ends::{self, RendezvousEnd};
+use crate::protocol::end_messages::{self, RendezvousEnd};
 use crate::protocol::operations::Operations;
 use crate::protocol::peers::MessagePeers;
 use crate::protocol::rendezvous::RendezvousFlights;
-use crate::protocol::{eager, pieces};
+use crate::protocol::{eager, rendezvous_pieces};
 use crate::request::{RequestId, RequestStage};
 use crate::transport::Transport;
 use weft_fabric::{Fabric, Staging};
@@ -77,11 +77,11 @@ impl Parts {
                 MessageKind::Ats => in_flight.on_ats(transport, operations, from, payload),
                 MessageKind::Rtr => in_flight.on_rtr(transport, operations, from, payload),
                 MessageKind::Atp => {
-                    crate::protocol::written::on_atp(transport, operations, from, payload)
+                    crate::protocol::rendezvous_write::on_atp(transport, operations, from, payload)
                 }
-                MessageKind::Cts => pieces::on_cts(transport, operations, from, payload),
+                MessageKind::Cts => rendezvous_pieces::on_cts(transport, operations, from, payload),
                 MessageKind::Data => {
-                    pieces::on_data(transport, &mut operations.requests, from, payload)
+                    rendezvous_pieces::on_data(transport, &mut operations.requests, from, payload)
                 }
                 other => panic!("{other:?}"),
             };
@@ -196,7 +196,7 @@ fn ends_that_are_due_together_are_one_message() {
     assert!(known.credit.try_charge(700, known.room));
     known.rides = 500;
     assert_eq!(known.credit.add_returned(700, known.room), None);
-    ends::tell(transport, operations, &mut due);
+    end_messages::tell(transport, operations, &mut due);
     assert!(due.is_empty());
     let (mut told, mut rode) = (Vec::new(), Vec::new());
     while let Some((e, message)) = next(transport) {
@@ -206,9 +206,9 @@ fn ends_that_are_due_together_are_one_message() {
         for wrong in [payload.part(0, payload.len() - 1), payload.part(0, 3)] {
             let nothing = |_: &mut Operations, _| panic!("no request");
             let e = Envelope { context: MatchingContext(0), ..e };
-            assert!(ends::hear(transport, operations, (0, e), wrong, nothing).is_err());
+            assert!(end_messages::hear(transport, operations, (0, e), wrong, nothing).is_err());
         }
-        let heard = ends::hear(transport, operations, from, payload, |_, request| {
+        let heard = end_messages::hear(transport, operations, from, payload, |_, request| {
             told.push(request);
             Ok(())
         });

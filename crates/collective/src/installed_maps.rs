@@ -1,6 +1,6 @@
 //! The maps that come with the library, made by `weft tune` (see `maps/README.md`).
 
-use crate::map::{MapError, SelectionMap};
+use crate::selection_map::{MapError, SelectionMap};
 use std::fmt;
 use std::path::Path;
 

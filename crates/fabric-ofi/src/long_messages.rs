@@ -7,7 +7,7 @@
 //! ```
 //! This costs the receiver one more copy but saves a rendezvous. It is used where a rendezvous takes longer than the copies.
 
-use crate::facts::ProviderFacts;
+use crate::provider_facts::ProviderFacts;
 use crate::state::{OfiCore, OfiState};
 use crate::wire::{HEADER, OfiHeader, OfiMessageKind};
 use weft_fabric::{Fault, Head, Sge};

@@ -14,7 +14,9 @@
 use super::operations::Operations;
 use super::rendezvous::PayloadOffer;
 use super::transfers::Transfers;
-use super::{Locality, MessageCase, ProtocolWork, TransferPattern, ends, pieces};
+use super::{
+    Locality, MessageCase, ProtocolWork, TransferPattern, end_messages, rendezvous_pieces,
+};
 use crate::envelope::{Envelope, MatchingContext, MessageKind, ShortWords};
 use crate::message::Outcome;
 use crate::request::RequestStage;
@@ -27,7 +29,9 @@ pub(super) const ABOUT: &str = "by the sender, to where the receiver wants it";
 pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     match case.path {
         path if !path.direct => Err("the receiver's memory cannot be written"),
-        path if path.place == Locality::Here && super::staged::eligible(case).is_ok() => {
+        path if path.place == Locality::Here
+            && super::rendezvous_staged::eligible(case).is_ok() =>
+        {
             Err("who sends to itself may not have asked for it yet")
         }
         path if path.writes => case.is_offered(),
@@ -127,7 +131,7 @@ pub fn on_rtr<F: Fabric>(
         return Ok(());
     }
     // The write cannot be posted: the receiver accepts pieces, too.
-    pieces::push(transport, operations, peer, e, wanted);
+    rendezvous_pieces::push(transport, operations, peer, e, wanted);
     Ok(())
 }
 
@@ -138,7 +142,7 @@ pub fn on_atp<F: Fabric>(
     from: (usize, Envelope),
     p: Sge,
 ) -> Outcome {
-    ends::hear(transport, operations, from, p, |operations, request| {
+    end_messages::hear(transport, operations, from, p, |operations, request| {
         let slot = operations.requests.waiting(from.0, request, RequestStage::Landing);
         slot.ok_or("end of a write")?.complete(&transport.fabric);
         Ok(())

@@ -9,7 +9,7 @@
 
 use super::operations::Operations;
 use super::transfers::{self, Transfers};
-use super::{Locality, MessageCase, ProtocolWork, striped};
+use super::{Locality, MessageCase, ProtocolWork, rendezvous_striped};
 use crate::request::RequestStage;
 use crate::transport::Transport;
 use weft_fabric::{CopyModel, Fabric, RemoteAddr, Sge};
@@ -19,7 +19,9 @@ pub(super) const ABOUT: &str = "by the receiver, from the sender's memory";
 pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     match case.path {
         path if !path.direct => Err("the sender's memory cannot be read"),
-        path if path.place == Locality::Here && super::staged::eligible(case).is_ok() => {
+        path if path.place == Locality::Here
+            && super::rendezvous_staged::eligible(case).is_ok() =>
+        {
             Err("who sends to itself may not have asked for it yet")
         }
         path if path.writes => Err("its sender is told to write"),
@@ -47,7 +49,7 @@ pub fn read<F: Fabric>(
     (index, peer): (u32, usize),
     (into, from): (Sge, RemoteAddr),
 ) -> bool {
-    if striped::fetch(transport, operations, transfers, (index, peer), (into, from)) {
+    if rendezvous_striped::fetch(transport, operations, transfers, (index, peer), (into, from)) {
         return true;
     }
     let slot = &mut operations.requests[index];
