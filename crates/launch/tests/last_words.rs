@@ -6,6 +6,7 @@ use std::io::Read;
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use common::{agent, mpiexec, stderr};
 use weft_bootstrap::failure_report::{FailureReport, VARIABLE};
@@ -19,8 +20,11 @@ fn reported(line: &[&str]) -> (Option<FailureReport>, String) {
     let output = command.output().expect("mpiexec runs");
     report.set_nonblocking(true).unwrap();
     let found = FailureReport::read(&mut report);
-    // The job has ended, so nothing more comes, and no other process holds the socket.
+    // The job has ended, so nothing more comes, and no other process holds the socket. Only a process that another test has forked may
+    // hold the socket until the process is replaced by its program.
     drop(command);
+    report.set_nonblocking(false).unwrap();
+    report.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     assert_eq!(report.read(&mut [0]).unwrap(), 0);
     (found, stderr(&output))
 }
