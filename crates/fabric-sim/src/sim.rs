@@ -140,8 +140,9 @@ impl Fabric for Sim {
 
     fn allocate(&self, len: usize) -> Result<Region, Fault> {
         let state = &mut *self.state();
+        let region = state.memory.allocate(self.rank, len)?;
         self.register(state, len);
-        state.memory.allocate(self.rank, len)
+        Ok(region)
     }
 
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
