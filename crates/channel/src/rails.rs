@@ -85,8 +85,8 @@ fn grain(len: usize, rails: usize) -> usize {
 /// The rails of a process, and the fragments under way on them.
 #[derive(Default)]
 pub struct RailSet {
-    /// Traffic by [`RailDirection`].
-    traffic: RefCell<[RailTraffic; 2]>,
+    /// Traffic by [`RailDirection`], since the first operation that was spread: most processes of a simulation have one rail.
+    traffic: RefCell<Option<Box<[RailTraffic; 2]>>>,
     turn: Cell<usize>,
     thresholds: Cell<Thresholds>,
     /// True if a fragment may be under way.
@@ -117,10 +117,9 @@ impl RailSet {
     pub fn next(&self, way: RailDirection, rails: usize, works: impl Fn(usize) -> bool) -> usize {
         let turn = self.turn.get();
         self.turn.set(turn.wrapping_add(1));
-        let traffic = &self.traffic.borrow()[way as usize];
         let working = (0..rails).filter(|&rail| works(rail));
-        let best = working.map(|rail| traffic.weight(rail)).fold(0.0, f64::max);
-        let slow = |rail: usize| traffic.weight(rail) < 0.5 * best;
+        let best = working.map(|rail| self.weight(way, rail)).fold(0.0, f64::max);
+        let slow = |rail: usize| self.weight(way, rail) < 0.5 * best;
         let mut turns = (0..rails).map(|step| (turn + step) % rails);
         turns.find(|&rail| works(rail) && !slow(rail)).unwrap_or(0)
     }
@@ -133,7 +132,8 @@ impl RailSet {
         rails: usize,
         works: impl Fn(usize) -> bool,
     ) -> RailFragments {
-        let traffic = &mut self.traffic.borrow_mut()[way as usize];
+        let mut both = self.traffic.borrow_mut();
+        let traffic = &mut both.get_or_insert_default()[way as usize];
         traffic.reserve(rails);
         let usable: SmallVec<[usize; 4]> = (0..rails).filter(|&rail| works(rail)).collect();
         if usable.is_empty() {
@@ -237,7 +237,8 @@ impl RailSet {
         fragments: &'f [Fragment],
     ) -> impl Iterator<Item = (usize, usize, usize)> + use<'f> {
         let count = fragments.len();
-        let lead = self.traffic.borrow()[way as usize].lead(count);
+        let lead =
+            self.traffic.borrow().as_deref().map_or(0, |both| both[way as usize].lead(count));
         let longest = fragments.iter().map(|fragment| fragment.len).max().unwrap_or(0);
         let chunk = CHUNK.max(longest.div_ceil(CHUNKS).next_multiple_of(GRAIN));
         let turns = (0..longest).step_by(chunk);
@@ -250,7 +251,8 @@ impl RailSet {
 
     /// Notes a fragment that is under way since `now`.
     fn posted(&self, way: RailDirection, fragment: Fragment, end: FragmentEnd, now: Instant) {
-        let traffic = &mut self.traffic.borrow_mut()[way as usize];
+        let mut both = self.traffic.borrow_mut();
+        let traffic = &mut both.get_or_insert_default()[way as usize];
         traffic.post(fragment.rail, fragment.len as u64, end, now);
         self.busy.set(true);
     }
@@ -259,7 +261,7 @@ impl RailSet {
     pub fn observe(&self, counters: &Counters, now: Instant) {
         let prompt = self.waiting.get().is_some_and(|since| now > since);
         let mut busy = false;
-        for traffic in &mut *self.traffic.borrow_mut() {
+        for traffic in self.traffic.borrow_mut().iter_mut().flat_map(|both| both.iter_mut()) {
             busy |= traffic.look(counters, now, prompt);
         }
         self.busy.set(busy);
@@ -287,8 +289,12 @@ impl RailSet {
 
     /// Returns the observed speed of each rail, in units of their average; 1 for rails that were never compared.
     pub fn weights(&self, way: RailDirection, rails: usize) -> Vec<f64> {
-        let traffic = &self.traffic.borrow()[way as usize];
-        (0..rails).map(|rail| traffic.weight(rail)).collect()
+        (0..rails).map(|rail| self.weight(way, rail)).collect()
+    }
+
+    /// Returns the observed speed of one rail, as [`RailSet::weights`] does.
+    fn weight(&self, way: RailDirection, rail: usize) -> f64 {
+        self.traffic.borrow().as_deref().map_or(1.0, |both| both[way as usize].weight(rail))
     }
 }
 

@@ -135,8 +135,8 @@ fn weft_info_shows_each_setting_with_its_source() {
         let found = info.lines().find(|line| line.trim_start().starts_with(name));
         found.unwrap_or_else(|| panic!("{name} in {info}")).split_whitespace().collect::<Vec<_>>()
     };
-    assert_eq!(line("WEFT_EAGER")[1..4], ["4096", "environment", "largest"]);
-    assert_eq!(line("WEFT_SPIN_US")[1..4], ["500", "default", "microseconds"]);
+    assert_eq!(line("WEFT_EAGER")[1..4], ["4096", "environment", "Largest"]);
+    assert_eq!(line("WEFT_SPIN_US")[1..4], ["500", "default", "Microseconds"]);
     assert_eq!(line("WEFT_FAULT")[1..3], ["none", "default"]);
     let wrong: Vec<_> = info.lines().filter_map(|l| l.trim().strip_prefix("WRONG: ")).collect();
     assert_eq!(
