@@ -52,9 +52,13 @@ const TIMEOUT: &str = "60";
 /// Words of an error, and the words of the system's loader, which opens the library.
 const NAMED: [&str; 3] = ["ulimit -n", "ulimit -Hn", "error while loading shared libraries"];
 
+/// Words of a process whose peer has met the limit and ended. `mpiexec` prints the error that comes first.
+const OF_PEERS: [&str; 3] = ["Connection reset by peer", "closed the connection", "Broken pipe"];
+
 /// Checks the end of a program under a limit. Returns true if the program ran.
 fn judge(code: Option<i32>, said: &str, limit: LimitKind) -> Result<bool, String> {
-    let is_named = limit == LimitKind::Soft || NAMED.iter().any(|words| said.contains(words));
+    let mut words = NAMED.iter().chain(&OF_PEERS);
+    let is_named = limit == LimitKind::Soft || words.any(|words| said.contains(words));
     if said.contains("panicked") {
         return Err("it panics".to_owned());
     }
@@ -109,6 +113,8 @@ mod tests {
         assert_eq!(judge(Some(1), "raise it (ulimit -n)", LimitKind::Hard), Ok(false));
         assert!(judge(Some(1), "Too many open files", LimitKind::Hard).is_err());
         assert_eq!(judge(Some(1), "Too many open files", LimitKind::Soft), Ok(false));
+        let peer = "receiving the segment: Connection reset by peer";
+        assert_eq!(judge(Some(16), peer, LimitKind::Hard), Ok(false));
         assert!(judge(Some(124), "ulimit -n", LimitKind::Hard).is_err());
         assert!(judge(Some(134), "thread panicked: ulimit -n", LimitKind::Hard).is_err());
     }
