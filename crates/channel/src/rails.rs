@@ -112,7 +112,7 @@ impl RailSet {
         len >= if way == RailDirection::Write { write } else { read }
     }
 
-    /// Returns the rail of the next operation that is not fragmented, out of `rails` rails; `works` tells which of them work.
+    /// Returns the rail of the next operation that is not fragmented, out of `rails` rails; `works` reports whether a rail works.
     /// Rails that were seen to be less than half as fast as another rail do not take turns.
     pub fn next(&self, way: RailDirection, rails: usize, works: impl Fn(usize) -> bool) -> usize {
         let turn = self.turn.get();

@@ -234,7 +234,7 @@ mod tests {
         let found = AdaptiveCost::default();
         let [apart, whole] = taken(&found, [60e3, 90e3], [200e3, 30e3], 1000);
         assert!(apart <= FIRST_TRIES as usize, "{apart} {whole}");
-        // Where the model is right, the other method is tried twice, and rarely again if its cost is similar.
+        // If the model is right, the other method is tried twice, and rarely again if its cost is similar.
         let right = taken(&AdaptiveCost::default(), [60e3, 90e3], [60e3, 90e3], 1000);
         assert!((4..70).contains(&right[1]), "{right:?}");
         assert!(is_worth_trying(60e3, 90e3) && is_worth_trying(90e3, 60e3));

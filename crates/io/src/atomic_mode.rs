@@ -87,7 +87,7 @@ impl<F: Fabric> AtomicModeLock<F> {
     async fn new(comm: &Rc<Comm<F>>) -> Result<Option<AtomicModeLock<F>>, Error> {
         let fabric = comm.engine().endpoint().fabric();
         let node = fabric.node(fabric.rank());
-        // All ranks reach the same result, because either all or none are in one job, and on one node.
+        // All ranks reach the same result: they look at the same group, and test whether all its ranks are on one node of one job.
         let near =
             |&rank: &u32| (rank as usize) < fabric.size() && fabric.node(rank as usize) == node;
         if comm.size() == 1 || !comm.group().ranks().iter().all(near) {

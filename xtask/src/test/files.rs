@@ -14,8 +14,8 @@ const KILLS: usize = 12;
 /// Exit code of [`MOUNT`] if the system forbids it.
 const NOT_HERE: i32 = 77;
 
-/// Shell script that mounts a file system of the kind `$1` with about 5 MiB in the folder `$2`, only for itself and its children,
-/// and becomes the command that follows. A quota is that of a user other than root.
+/// Shell script that mounts a file system of the kind `$1` with about 5 MiB in the folder `$2`, and becomes the command that
+/// follows. Only the script and its children see the file system. A quota is that of a user other than root.
 const MOUNT: &str = r#"kind=$1 folder=$2
 shift 2
 case $kind in

@@ -13,7 +13,7 @@
 //! ```
 //! Dekker's exclusion with an asymmetric fence, as in [`super::Handover`]; D. Dice, M. Moir, W. Scherer, "Quickly Reacquirable
 //! Locks", 2003. Cost: two stores and three loads for the favoured thread, and a system call once for the first other thread.
-//! Where the system has no heavy fence, no thread is favoured.
+//! Without a heavy fence of the system, no thread is favoured.
 
 use super::handover::{heavy_fence, light_fence, register};
 
