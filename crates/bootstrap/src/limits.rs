@@ -61,7 +61,6 @@ pub fn words(error: &io::Error) -> String {
 
 /// Describes an error. If a limit causes it, names the limit, its value, and advice.
 pub fn explain(error: &io::Error) -> String {
-    let [soft, hard] = limit(Resource::RLIMIT_NOFILE);
     match error.raw_os_error() {
         Some(libc::EAGAIN) => {
             let [user, _] = limit(Resource::RLIMIT_NPROC);
@@ -74,12 +73,13 @@ pub fn explain(error: &io::Error) -> String {
                 number(user)
             )
         }
-        Some(libc::EMFILE) => format!(
-            "no more files can be opened: the limit is {} (ulimit -n), which can be raised to {} \
-             (ulimit -Hn)",
-            number(soft),
-            number(hard)
-        ),
+        Some(libc::EMFILE) => {
+            let [soft, hard] = limit(Resource::RLIMIT_NOFILE).map(number);
+            format!(
+                "no more files can be opened: the limit is {soft} (ulimit -n), which can be raised \
+                 to {hard} (ulimit -Hn)"
+            )
+        }
         Some(libc::ENOMEM) => format!(
             "out of memory: the limit on address space is {} (ulimit -v); raise it, or the memory \
              of the container or the machine",
