@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 const LAYERS: &[&[&str]] = &[
     &["weft-client"],
     &["weft-bootstrap"],
-    &["weft-fabric"],
+    &["weft-fabric", "weft-job-connections"],
     &["weft-intranode"],
     &["weft-fabric-ofi", "weft-fabric-shm", "weft-fabric-sim", "weft-fabric-verbs"],
     &["weft-fabric-fault"],

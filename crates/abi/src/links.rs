@@ -27,7 +27,7 @@ use weft_bootstrap::calls::{Occupied, start_thread};
 use weft_bootstrap::limits::explain;
 use weft_bootstrap::ports::{Caller, Invitation, Member};
 use weft_fabric::Fabric;
-use weft_fabric::linking::{Connectable, PeerIdentity};
+use weft_job_connections::{Connectable, PeerIdentity, SessionMembers};
 use weft_process::{ForeignPeer, Group, LinkId};
 
 mod introduction;
@@ -171,16 +171,17 @@ pub fn linked(
             known: of_own_job.or_else(|| engine.known(identity)).map(|peer| peer as usize),
         }
     };
-    let members: Vec<PeerIdentity> = said.iter().map(whom).collect();
+    let identities: Vec<PeerIdentity> = said.iter().map(whom).collect();
     let session = (invitation, &member);
-    let shared = way.admit((&members, place), &said, session, &mut exchange).map_err(failed)?;
+    let members = SessionMembers { identities: &identities, place };
+    let shared = way.admit(members, &said, session, &mut exchange).map_err(failed)?;
     let number = |place: usize| shared.peers()[place] as u32;
     let new =
-        (0..members.len()).filter(|&place| shared.new_peers().contains(&shared.peers()[place]));
+        (0..identities.len()).filter(|&place| shared.new_peers().contains(&shared.peers()[place]));
     let new: Vec<ForeignPeer> = new.map(|place| said[place].as_peer(number(place))).collect();
     let id = engine.add_link(&new);
     let others = match end {
-        ConnectionEnd::Accepting => invitation.accepting..members.len(),
+        ConnectionEnd::Accepting => invitation.accepting..identities.len(),
         ConnectionEnd::Calling => 0..invitation.accepting,
     };
     let remote = Group::new(others.map(number).collect::<Vec<_>>());

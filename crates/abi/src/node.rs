@@ -8,7 +8,6 @@ pub use connect::nodes_are_faked;
 pub use memory_and_network::MemoryAndNetwork;
 
 use std::cell::Cell;
-use weft_fabric::linking::Connectable;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{ArrivedMessage, Completion, Fabric, FabricExt, Facets, Head, PostOutcome, Sge};
 use weft_fabric_fault::FaultyFabric;
@@ -16,6 +15,7 @@ use weft_fabric_join::Joined;
 use weft_fabric_ofi::Ofi;
 use weft_fabric_shm::Shm;
 use weft_fabric_verbs::Verbs;
+use weft_job_connections::Connectable;
 
 pub type Engine = weft_process::Engine<NodeFabric>;
 pub type CommObject = weft_process::Comm<NodeFabric>;

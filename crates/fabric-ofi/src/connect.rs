@@ -22,8 +22,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_bootstrap::{Bootstrap, BootstrapError};
-use weft_fabric::linking::{Roster, add_part, part};
 use weft_fabric::{Counters, Fault, Region};
+use weft_job_connections::Roster;
+use weft_job_connections::messages::{add_part, part};
 
 /// Key under which each process publishes one of three values. On success: `+`, its share of the job's secret (8 bytes), the length
 /// of its host's name (1 byte), the name, the address of its memory for probes (empty with one rail), and for each rail the address

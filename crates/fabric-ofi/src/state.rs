@@ -20,8 +20,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use weft_fabric::linking::{JobConnections, Roster};
 use weft_fabric::{Completion, Counters, Fault, Head, Sge, repeated};
+use weft_job_connections::{JobConnections, Roster};
 
 /// Number of receive buffers that are posted, for all peers together.
 const POSTED: usize = 64;

@@ -29,7 +29,7 @@ use crate::watch::{WatchThread, Watched};
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 use weft_bootstrap::calls::start_thread;
-use weft_fabric::linking::{self, Exchange, PeerIdentity};
+use weft_job_connections::{Exchange, PeerIdentity, messages};
 
 /// Number of rounds of exchange that [`Shm::admit`] makes where nothing is wrong. A process that shares an exchange with
 /// members and is no member makes the same number of rounds.
@@ -65,7 +65,7 @@ impl ShmJobConnection {
 
 /// Decodes the messages of all members. Returns the first reason of a failure, if there is any.
 fn all_told(said: &[Vec<u8>]) -> Result<Vec<&[u8]>, ShmConnectError> {
-    said.iter().map(|said| linking::told(said).map_err(ShmConnectError::Lowest)).collect()
+    said.iter().map(|said| messages::told(said).map_err(ShmConnectError::Lowest)).collect()
 }
 
 impl Shm {
@@ -87,20 +87,20 @@ impl Shm {
         // Begins to watch before there is anything to watch, so that all members learn of it if the system has no means for it.
         let begun = self.begin_to_watch().and_then(|()| self.offer(members, place));
         let (mine, made) = match begun {
-            Ok((name, made)) => (linking::yes(name.as_bytes()), made),
-            Err(error) => (linking::no(error), None),
+            Ok((name, made)) => (messages::yes(name.as_bytes()), made),
+            Err(error) => (messages::no(error), None),
         };
         let names = exchange(mine)?;
         let names = all_told(&names)?;
         let fetched = self.fetch_all(members, place, &names, made);
         // A peer keeps its number only if both sides say that they know each other.
         let views = exchange(match &fetched {
-            Ok(_) => linking::yes(&linking::view(members)),
-            Err(error) => linking::no(error),
+            Ok(_) => messages::yes(&messages::view(members)),
+            Err(error) => messages::no(error),
         })?;
         let views = all_told(&views)?.into_iter();
         let both =
-            linking::known_to_both(members, place, views).map_err(ShmConnectError::Lowest)?;
+            messages::known_to_both(members, place, views).map_err(ShmConnectError::Lowest)?;
         let (segment, homes) = fetched?;
         let count = both.iter().filter(|known| known.is_none()).count();
         // A member that does not know this process is a new peer, even if this process knows the member. The old number of the
@@ -110,13 +110,13 @@ impl Shm {
         let peers: Vec<usize> =
             both.iter().map(|known| known.or_else(|| free.next()).unwrap_or(0)).collect();
         let tables = exchange(match &numbers {
-            Some(_) => linking::yes(&linking::numbers(peers.iter().copied())),
-            None => linking::no("shared memory has no number for another process"),
+            Some(_) => messages::yes(&messages::numbers(peers.iter().copied())),
+            None => messages::no("shared memory has no number for another process"),
         })?;
         let mut bits = Vec::new();
         for (whom, table) in members.iter().zip(all_told(&tables)?) {
             let table =
-                linking::numbers_of(table, members.len()).map_err(ShmConnectError::Lowest)?;
+                messages::numbers_of(table, members.len()).map_err(ShmConnectError::Lowest)?;
             let bit = table[place];
             // The messages of all members are checked before any peer is made.
             if bit >= RANKS_MAX || whom.rank >= homes[&whom.job].shape().ranks {
@@ -143,7 +143,7 @@ impl Shm {
             watched.push(Watched::new(peers[at], (segment.clone(), at), (home, whom.rank)));
         }
         let link = ShmJobConnection { segment, place, peers, new };
-        if let Err(error) = exchange(linking::yes(b"")) {
+        if let Err(error) = exchange(messages::yes(b"")) {
             self.say_left(&link);
             self.forget_link(&link);
             return Err(error);

@@ -6,10 +6,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 use weft_bootstrap::ports::{Caller, Invitation, Member, Port};
 use weft_bootstrap::{ThreadBootstrap, threads};
-use weft_fabric::linking::{Connectable, Exchange, JobConnection, JobMembers, PeerIdentity};
 use weft_fabric::{Fabric, FabricExt, FaultCause, Head, Region, RemoteAddr, Sge};
 use weft_fabric_ofi::Ofi;
 use weft_fabric_verbs::Verbs;
+use weft_job_connections::{
+    Connectable, Exchange, JobConnection, JobMembers, PeerIdentity, SessionMembers,
+};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -112,14 +114,15 @@ impl<F: Linked> Process<'_, F> {
             let known = (job == self.job).then_some(rank);
             PeerIdentity { job: job as u64, rank, node: 0, known }
         };
-        let members: Vec<PeerIdentity> = (0..ALL).map(whom).collect();
+        let identities: Vec<PeerIdentity> = (0..ALL).map(whom).collect();
+        let members = SessionMembers { identities: &identities, place: self.place };
         let member = Member::join(&invitation, self.place, PATIENCE).unwrap();
         let mut exchange = |bytes: Vec<u8>| member.exchange(&bytes).map_err(|e| e.to_string());
         let stays = || member.try_clone()?.stay(self.fabric.alarm());
         let mut stay =
             |_: JobMembers<'_>, _: Exchange<'_>| stays().map_err(|error| error.to_string());
         let secret = invitation.secret();
-        self.fabric.admit((&members, self.place), secret, &mut exchange, &mut stay).unwrap()
+        self.fabric.admit(members, secret, &mut exchange, &mut stay).unwrap()
     }
 
     /// Sends messages to each member of the other job, and receives as many from each. Then reads and changes words of their

@@ -26,7 +26,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use weft_bootstrap::Bootstrap;
 use weft_fabric::Counters;
-use weft_fabric::linking::Roster;
+use weft_job_connections::Roster;
 
 /// Key under which each process publishes `+` and its address, or `-`, its host, a line feed and a reason.
 const KEY: &str = "verbs";

@@ -12,8 +12,8 @@ use crate::verbs::Verbs;
 use crate::wire::VerbsAddress;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
-use weft_fabric::linking::{Connectable, Foreign, Introduced, JobConnections};
 use weft_fabric::wait::Sleep;
+use weft_job_connections::{Connectable, Foreign, Introduced, JobConnections};
 
 impl Verbs {
     /// Returns the networks of the rails, by names that are equal at all processes of the job.

@@ -21,8 +21,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-use weft_fabric::linking::{JobConnections, Roster};
 use weft_fabric::{Completion, Counters, Fault, repeated};
+use weft_job_connections::{JobConnections, Roster};
 
 /// A process that can be reached.
 pub struct VerbsProcess {

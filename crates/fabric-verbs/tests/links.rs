@@ -7,10 +7,10 @@ use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap};
-use weft_fabric::linking::Connectable;
 use weft_fabric_testing::links::{SIZES, end_without_a_word, meet_and_part};
 use weft_fabric_testing::{adapters, not_run};
 use weft_fabric_verbs::{RegistrationTotals, Verbs, VerbsOptions};
+use weft_job_connections::Connectable;
 
 /// Number of meetings of the same processes. soft-RoCE takes half a second per meeting. `WEFT_TEST_ROUNDS` overrides it.
 const ROUNDS: usize = 8;

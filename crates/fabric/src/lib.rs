@@ -23,7 +23,6 @@ mod ext;
 mod fabric;
 mod facets;
 mod fault;
-pub mod linking;
 mod memory;
 mod message;
 mod methods;

@@ -10,8 +10,8 @@ use crate::node::{Engine, MemoryAndNetwork};
 use std::net::IpAddr;
 use std::rc::Rc;
 use weft_bootstrap::ports::{Invitation, Member, is_on_network, machine};
-use weft_fabric::linking::{Connectable, Exchange, JobConnection, JobMembers, PeerIdentity};
 use weft_fabric_shm::Shm;
+use weft_job_connections::{Connectable, Exchange, JobConnection, JobMembers, SessionMembers};
 
 /// Fabric that makes peers of processes of other jobs.
 #[derive(Clone, Copy)]
@@ -90,10 +90,10 @@ impl<'e> JobTransport<'e> {
         }
     }
 
-    /// Makes peers of `members`, whose introductions are `said`. `place` is the index of this process in both.
+    /// Makes peers of `members`, whose introductions are `said`. Both are by place.
     pub fn admit(
         self,
-        (members, place): (&[PeerIdentity], usize),
+        members: SessionMembers<'_>,
         said: &[Introduction],
         (invitation, member): (&Invitation, &Member),
         exchange: Exchange<'_>,
@@ -102,10 +102,10 @@ impl<'e> JobTransport<'e> {
             let stays = member.try_clone().and_then(|member| member.stay(network.alarm()));
             stays.map_err(|error| error.to_string())
         };
-        let (members, secret) = ((members, place), invitation.secret());
+        let secret = invitation.secret();
         match self {
             JobTransport::Memory(shm) => {
-                let link = shm.admit(members.0, members.1, exchange, |_, _| {});
+                let link = shm.admit(members.identities, members.place, exchange, |_, _| {});
                 link.map(|link| SharedConnection::Memory(link.into()))
                     .map_err(|error| error.to_string())
             }

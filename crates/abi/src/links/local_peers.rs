@@ -2,23 +2,24 @@
 
 use super::introduction::Introduction;
 use crate::node::MemoryAndNetwork;
-use weft_fabric::linking::{self, Exchange, JobMembers, PeerIdentity};
 use weft_fabric_shm::{ADMIT_ROUNDS, ShmJobConnection};
+use weft_job_connections::{Exchange, JobMembers, PeerIdentity, SessionMembers, messages};
 
 /// Makes peers, over shared memory, of the members on this machine, which the network knows already as `known`. Collective over all
 /// members.
 pub fn admit(
     joined: &dyn MemoryAndNetwork,
-    (members, place): (&[PeerIdentity], usize),
+    members: SessionMembers<'_>,
     said: &[Introduction],
     known: JobMembers<'_>,
     exchange: Exchange<'_>,
 ) -> Result<Option<ShmJobConnection>, String> {
+    let SessionMembers { identities: members, place } = members;
     let here: Vec<usize> =
         (0..said.len()).filter(|&at| said[at].machine == said[place].machine).collect();
     if here.iter().all(|&at| members[at].job == members[place].job) {
         // No process of another job is here, but the exchanges of the other members are collective.
-        (0..ADMIT_ROUNDS).try_for_each(|_| exchange(linking::yes(b"")).map(drop))?;
+        (0..ADMIT_ROUNDS).try_for_each(|_| exchange(messages::yes(b"")).map(drop))?;
         return Ok(None);
     }
     let is_new = |at: usize| known.new.contains(&known.peers[at]);

@@ -1,9 +1,9 @@
 //! Shared memory and a network together, for processes of other jobs.
 
 use weft_fabric::Fabric;
-use weft_fabric::linking::Connectable;
 use weft_fabric_join::Joined;
 use weft_fabric_shm::Shm;
+use weft_job_connections::Connectable;
 
 /// Shared memory joined with a network of any kind: the part that deals with processes of other jobs.
 pub trait MemoryAndNetwork {

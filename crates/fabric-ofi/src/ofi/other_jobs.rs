@@ -5,7 +5,8 @@ use crate::agree::host;
 use crate::sockets;
 use crate::state::{OfiProcess, Where};
 use std::net::IpAddr;
-use weft_fabric::linking::{Connectable, Foreign, Introduced, JobConnections, add_part, part};
+use weft_job_connections::messages::{add_part, part};
+use weft_job_connections::{Connectable, Foreign, Introduced, JobConnections};
 
 impl Ofi {
     /// Returns the number of processes of this job and of linked jobs.

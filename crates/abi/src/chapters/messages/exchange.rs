@@ -108,12 +108,12 @@ fn copied(comm: &CommObject, data: &Buffer) -> Result<(Staging, Buffer), Error> 
 }
 
 /// A nonblocking send and receive as one operation. Its status is the status of the receive.
-struct Exchange {
+struct MessageExchange {
     task: NonblockingTask,
     status: Rc<Cell<weft_p2p::Status>>,
 }
 
-impl External for Exchange {
+impl External for MessageExchange {
     fn poll(&self) -> Option<OperationOutcome> {
         let ended = self.peek()?;
         Some(OperationOutcome { error: self.task.result().and_then(Result::err), ..ended })
@@ -156,5 +156,5 @@ fn both(
         received.set(outcome.status);
         outcome.error.or(sent.error).map_or(Ok(()), Err)
     });
-    Active::External(Rc::new(Exchange { task, status }))
+    Active::External(Rc::new(MessageExchange { task, status }))
 }

@@ -15,16 +15,22 @@
 //! loss, whichever member has a connection with that process. When all members have left, the connections end and the numbers
 //! are free again.
 
-use super::{
-    Exchange, JobConnection, JobConnections, PeerIdentity, add_part, known_to_both, no, numbers,
-    numbers_of, part,
-};
-use super::{told, view, yes};
+use crate::messages::{add_part, known_to_both, no, numbers, numbers_of, part, told, view, yes};
+use crate::{Exchange, JobConnection, JobConnections, PeerIdentity};
 use std::net::IpAddr;
 use weft_bootstrap::ports::SessionMonitor;
 
 /// Maximum number of processes of other jobs.
 pub const MOST: usize = 1 << 16;
+
+/// The members of a session, by place, and the place of this process.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionMembers<'s> {
+    /// Identities of the members.
+    pub identities: &'s [PeerIdentity],
+    /// Index of this process in `identities`.
+    pub place: usize,
+}
 
 /// The numbers of the members, by place, and the numbers of the new members.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +89,7 @@ pub trait Connectable {
     /// Calls `use_them` with the links of this process.
     fn links(&self, use_them: &mut dyn FnMut(&mut JobConnections));
 
-    /// Makes peers of the processes `members`. Each of them calls this with the same list, its own `place`, and a `secret` that
+    /// Makes peers of the processes `members`. Each of them calls this with the same list, its own place, and a `secret` that
     /// only they know. A pair of processes that already know each other keeps its numbers. Blocks only in `exchange`. Then all
     /// members go on in the session by calling `stay`.
     ///
@@ -91,11 +97,12 @@ pub trait Connectable {
     /// The reason in words. No peer was made then.
     fn admit(
         &self,
-        (members, place): (&[PeerIdentity], usize),
+        members: SessionMembers<'_>,
         secret: u64,
         exchange: Exchange<'_>,
         stay: SessionBody<'_>,
     ) -> Result<JobConnection, String> {
+        let SessionMembers { identities: members, place } = members;
         self.end_links();
         let said = exchange(self.introduction().map_or_else(no, |own| yes(&say(&own, members))))?;
         let said = said.iter().map(|said| hear(said)).collect::<Result<Vec<_>, _>>()?;
