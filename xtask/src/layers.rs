@@ -14,7 +14,7 @@ const LAYERS: &[&[&str]] = &[
     &["weft-fabric-ofi", "weft-fabric-shm", "weft-fabric-sim", "weft-fabric-verbs"],
     &["weft-fabric-fault"],
     &["weft-fabric-join"],
-    &["weft-channel", "weft-datatype"],
+    &["weft-channel", "weft-datatype", "weft-job-fabric"],
     &["weft-p2p"],
     &["weft-collective"],
     &["weft-process"],

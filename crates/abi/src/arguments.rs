@@ -1,8 +1,8 @@
 //! Checks of the arguments of C calls: they return the objects, or an error that names the argument and its value.
 
 use crate::constants::*;
+use crate::engine::CommObject;
 use crate::error::Error;
-use crate::node::CommObject;
 use crate::objects::*;
 use crate::state::{ProcessState, known, running, state};
 use crate::status::MpiStatus;

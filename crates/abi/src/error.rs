@@ -4,8 +4,8 @@ use crate::constants::{
     MPI_ERR_ARG, MPI_ERR_NO_MEM, MPI_ERR_UNSUPPORTED_OPERATION, MPI_SUCCESS,
     MPI_T_ERR_NOT_SUPPORTED,
 };
+use crate::engine::CommObject;
 use crate::error_texts::of_class;
-use crate::node::CommObject;
 pub use crate::raise::raise;
 use crate::state::state;
 use crate::types::{Comm, Errhandler, File, Message, Request, Session, Win};
@@ -229,7 +229,7 @@ impl From<weft_process::Error> for Error {
 }
 
 /// Describes a lost peer that belongs to another job.
-fn of_another_job(engine: &crate::node::Engine, fault: &weft_fabric::Fault) -> Option<String> {
+fn of_another_job(engine: &crate::engine::Engine, fault: &weft_fabric::Fault) -> Option<String> {
     let weft_fabric::FaultCause::PeerLost { rank } = *fault.cause() else { return None };
     (rank >= engine.endpoint().fabric().size()).then(|| {
         let weft_process::Identity { rank, .. } = engine.identity(rank as u32);

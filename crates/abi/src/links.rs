@@ -10,8 +10,8 @@
 
 use crate::arguments::{intracomm, not_null, rank};
 use crate::constants::*;
+use crate::engine::{CommObject, Engine};
 use crate::error::Error;
-use crate::node::{CommObject, Engine, nodes_are_faked};
 use crate::settings;
 use crate::settings::agreement::jobs::{self, JobSettings};
 use crate::state::ChapterState;
@@ -25,18 +25,16 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 use weft_bootstrap::calls::{Occupied, start_thread};
 use weft_bootstrap::limits::explain;
+use weft_bootstrap::nodes;
 use weft_bootstrap::ports::{Caller, Invitation, Member};
 use weft_fabric::Fabric;
 use weft_job_connections::{Connectable, PeerIdentity, SessionMembers};
+use weft_job_fabric::{JobTransport, SharedConnection};
 use weft_process::{ForeignPeer, Group, LinkId};
 
 mod introduction;
-mod job_transport;
-mod local_peers;
 
 use introduction::Introduction;
-pub use job_transport::JobTransport;
-use job_transport::SharedConnection;
 
 /// A link to another job, as the fabric and the engine know it.
 struct LiveConnection {
@@ -55,6 +53,12 @@ pub enum ConnectionEnd {
     Accepting,
     /// This job called the port.
     Calling,
+}
+
+/// Returns the transport of this job to processes of other jobs. MPI_ERR_UNSUPPORTED_OPERATION if there is none.
+pub fn transport(engine: &Engine) -> Result<JobTransport<'_>, Error> {
+    JobTransport::of(engine.endpoint().fabric())
+        .map_err(|text| Error::new(MPI_ERR_UNSUPPORTED_OPERATION, text))
 }
 
 /// Returns the maximum time that connecting may take (`WEFT_CONNECT_TIMEOUT`).
@@ -149,7 +153,7 @@ pub fn linked(
         let prefix = if text.starts_with("connecting") { "" } else { "connecting: " };
         Error::new(MPI_ERR_PORT, format!("{prefix}{text}"))
     };
-    let way = JobTransport::of(engine)?;
+    let way = transport(engine)?;
     let settings = JobSettings::own().map_err(failed)?;
     let own = Introduction::own(engine, way, &settings);
     let said = Introduction::all(&exchange(own.encode()).map_err(failed)?).map_err(failed)?;
@@ -172,9 +176,10 @@ pub fn linked(
         }
     };
     let identities: Vec<PeerIdentity> = said.iter().map(whom).collect();
-    let session = (invitation, &member);
+    let machines: Vec<&str> = said.iter().map(|one| one.machine.as_str()).collect();
     let members = SessionMembers { identities: &identities, place };
-    let shared = way.admit(members, &said, session, &mut exchange).map_err(failed)?;
+    let secret = invitation.secret();
+    let shared = way.admit(members, &machines, secret, &member, &mut exchange).map_err(failed)?;
     let number = |place: usize| shared.peers()[place] as u32;
     let new =
         (0..identities.len()).filter(|&place| shared.new_peers().contains(&shared.peers()[place]));
@@ -209,7 +214,7 @@ pub fn invited(told: &str) -> Result<Invitation, Error> {
 
 /// Leaves the links that no communicator needs any more.
 pub fn drop_idle_connections(engine: &Engine) {
-    let Ok(way) = JobTransport::of(engine) else { return };
+    let Ok(way) = transport(engine) else { return };
     let mut links = LINKS.borrow_mut();
     let before = links.len();
     links.retain(|link| {
@@ -230,7 +235,7 @@ pub fn drop_idle_connections(engine: &Engine) {
 /// few processors, processes that wait yield them.
 fn update_oversubscription(engine: &Engine) {
     let fabric = engine.endpoint().fabric();
-    if let Some(shm) = fabric.shm().filter(|_| !nodes_are_faked()) {
+    if let Some(shm) = fabric.shm().filter(|_| !nodes::are_faked()) {
         engine.policy().crowd(shm.processes(), shm.processors());
     }
 }
@@ -245,7 +250,7 @@ pub fn leave_all(engine: &Engine, call: &WaitingCall) -> Result<(), Error> {
     if links.is_empty() && parted() {
         return Ok(());
     }
-    let way = JobTransport::of(engine)?;
+    let way = transport(engine)?;
     engine.drive(call, || fabric.idle().then_some(()));
     links.iter().for_each(|link| way.say_left(&link.shared));
     let all_left = || links.iter().all(|link| link.shared.others_left());
@@ -272,7 +277,7 @@ pub fn group_and_root(
 ) -> Result<(Rc<CommObject>, usize), Error> {
     not_null(to.0, to.1)?;
     let comm = intracomm(handle)?;
-    JobTransport::of(comm.engine())?;
+    transport(comm.engine())?;
     let root = rank(&comm, root, "root", MPI_ERR_ROOT)?;
     Ok((comm, root))
 }

@@ -1,23 +1,18 @@
-//! Settings of networks, as options of the fabrics.
+//! Settings of fabrics, as their options.
 
 use crate::constants::{MPI_ABI_SUBVERSION, MPI_ABI_VERSION};
 use crate::settings;
 use std::sync::OnceLock;
 use std::time::Duration;
-use weft_bootstrap::{Bootstrap, Fingerprint, slot_table};
+use weft_bootstrap::{Fingerprint, slot_table};
+use weft_fabric_shm::ShmOptions;
 use weft_fabric_verbs::Verbs;
-
-/// A network that connects hosts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostNetwork {
-    Verbs,
-    Ofi,
-}
+use weft_job_fabric::{FabricChoice, HostNetwork, JobFabricOptions};
 
 /// The network to the processes that have started this job, if a network connects them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parents {
-    pub network: HostNetwork,
+struct Parents {
+    network: HostNetwork,
     /// Networks of their rails, if they use verbs.
     rails: Vec<String>,
 }
@@ -49,13 +44,26 @@ pub fn reach_out(word: &str) {
 }
 
 /// Returns the network that connects this job with its parents. `None` if it has no parents, or shared memory connects them.
-pub fn parents() -> Option<&'static Parents> {
+fn parents() -> Option<&'static Parents> {
     PARENTS.get()
 }
 
-/// Returns true if a job on one host needs a network: its parents, or processes that it may start, may be on other hosts.
-pub fn reaches_out() -> bool {
-    parents().is_some() || slot_table::hosts().len() > 1
+/// Returns the options of the fabric of this job. An error is in words.
+pub fn job_fabric() -> Result<JobFabricOptions, String> {
+    let parents = parents().map(|parents| parents.network);
+    Ok(JobFabricOptions {
+        shm: ShmOptions {
+            cma: settings::number("WEFT_CMA")? != 0,
+            copies: settings::copies()?,
+            ..ShmOptions::default()
+        },
+        faults: settings::faults()?,
+        choice: FabricChoice::ALL[settings::choice("WEFT_FABRIC")?],
+        parents,
+        reaches_out: parents.is_some() || slot_table::hosts().len() > 1,
+        verbs: verbs_of_node,
+        ofi: ofi_of_node,
+    })
 }
 
 /// Returns the number of processes that may still be started, beyond those of the job.
@@ -76,16 +84,6 @@ pub fn fingerprint() -> Fingerprint {
         ("Weft", env!("CARGO_PKG_VERSION")),
         ("MPI ABI", &format!("{MPI_ABI_VERSION}.{MPI_ABI_SUBVERSION}")),
     ])
-}
-
-/// Returns the options of verbs for this process. An error is in words.
-pub fn verbs(bootstrap: &dyn Bootstrap) -> Result<weft_fabric_verbs::VerbsOptions, String> {
-    verbs_of_node(bootstrap.nodes()[bootstrap.rank()])
-}
-
-/// Returns the options of libfabric for this process. An error is in words.
-pub fn ofi(bootstrap: &dyn Bootstrap) -> Result<weft_fabric_ofi::OfiOptions, String> {
-    ofi_of_node(bootstrap.nodes()[bootstrap.rank()])
 }
 
 fn seconds(name: &str) -> Result<Duration, String> {
@@ -140,7 +138,23 @@ pub fn verbs_of_node(node: usize) -> Result<weft_fabric_verbs::VerbsOptions, Str
 
 #[cfg(test)]
 mod tests {
-    use super::devices;
+    use super::*;
+    use crate::settings::{SETTINGS, SettingKind};
+
+    #[test]
+    fn each_word_of_the_setting_has_its_meaning() {
+        let setting = SETTINGS.iter().find(|s| s.name == "WEFT_FABRIC").unwrap();
+        let SettingKind::Choice(words) = setting.kind else { panic!("a choice") };
+        let name = |choice| match choice {
+            FabricChoice::Auto => "auto",
+            FabricChoice::Shm => "shm",
+            FabricChoice::Alone(HostNetwork::Verbs) => "verbs",
+            FabricChoice::Alone(HostNetwork::Ofi) => "ofi",
+            FabricChoice::Between(HostNetwork::Verbs) => "shm+verbs",
+            FabricChoice::Between(HostNetwork::Ofi) => "shm+ofi",
+        };
+        assert_eq!(words, FabricChoice::ALL.map(name));
+    }
 
     #[test]
     fn nodes_use_lists_in_turn() {

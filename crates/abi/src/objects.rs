@@ -2,8 +2,8 @@
 
 use crate::callback::CallbackPointer;
 use crate::constants::*;
+use crate::engine::{CommObject, JobFabric};
 use crate::error::{Error, Owner};
-use crate::node::{CommObject, NodeFabric};
 use crate::types::{
     CommCopyAttrFunction, CommDeleteAttrFunction, CommErrhandlerFunction, Datatype, File,
     FileErrhandlerFunction, Session, SessionErrhandlerFunction, UserFunction, UserFunctionC, Win,
@@ -94,7 +94,7 @@ pub struct SessionObject {
 }
 
 /// The file of the layer below.
-pub type FileOf = weft_io::File<NodeFabric>;
+pub type FileOf = weft_io::File<JobFabric>;
 
 /// A file (MPI_File).
 pub struct FileObject {
@@ -106,7 +106,7 @@ pub struct FileObject {
 }
 
 /// The window of the layer below.
-pub type WindowOf = weft_rma::Window<NodeFabric>;
+pub type WindowOf = weft_rma::Window<JobFabric>;
 
 /// A window (MPI_Win) with the attributes that the program caches on it.
 pub struct WinObject {

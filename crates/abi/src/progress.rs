@@ -13,7 +13,7 @@
 //!
 //! If the program may have several threads, handover takes the lock, and signal is not available.
 
-use crate::node::NodeFabric;
+use crate::engine::JobFabric;
 use crate::settings;
 use std::io;
 use weft_fabric::Fabric;
@@ -90,7 +90,7 @@ impl ProgressSettings {
 
     /// Returns true if `auto` overlaps large messages: not if all ranks are on one node, where a processor would have to copy them,
     /// too.
-    pub fn overlaps(node: &NodeFabric) -> bool {
+    pub fn overlaps(node: &JobFabric) -> bool {
         (0..node.size()).any(|peer| !node.capabilities(peer).synchronous)
     }
 }

@@ -8,9 +8,9 @@
 
 use crate::arguments::comm_label;
 use crate::constants::*;
+use crate::engine::CommObject;
 use crate::error::{Error, Owner};
 use crate::lock;
-use crate::node::CommObject;
 use crate::objects::HandlerFunction;
 use crate::state::{ProcessPhase, ProcessState, state};
 use crate::types::{Comm, File, Session, Win};

@@ -1,8 +1,8 @@
 //! Requests of operations: they are made here.
 
 use crate::arguments::store;
+use crate::engine::CommObject;
 use crate::error::Error;
-use crate::node::CommObject;
 use crate::objects::{Belongs, PersistentRecipe, RequestObject, RequestOrigin};
 use crate::state::state;
 use crate::types::Request;

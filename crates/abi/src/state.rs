@@ -1,8 +1,8 @@
 //! Globals of the library: this process's objects, its engine once there is one, and the type of a chapter's own state.
 
 use crate::constants::*;
+use crate::engine::{CommObject, Engine};
 use crate::error::Error;
-use crate::node::{CommObject, Engine};
 use crate::objects::*;
 use crate::table::HandleTable;
 use crate::types::{Comm, Datatype};
@@ -62,7 +62,7 @@ pub struct ProcessState {
     /// Files by handle.
     pub files: RefCell<HandleTable<Rc<FileObject>>>,
     /// Threads that read and write in the background, once a file was opened.
-    pub file_threads: RefCell<Option<Rc<weft_io::IoPool<crate::node::NodeFabric>>>>,
+    pub file_threads: RefCell<Option<Rc<weft_io::IoPool<crate::engine::JobFabric>>>>,
     /// Tasks of communicators that were freed while other ranks may still need something of them.
     pub closing: RefCell<Vec<weft_process::NonblockingTask>>,
     /// Groups by handle.

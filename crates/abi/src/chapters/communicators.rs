@@ -6,9 +6,9 @@ use crate::arguments::{
 };
 use crate::chapters::{caching, hints};
 use crate::constants::*;
+use crate::engine::CommObject;
 use crate::error::Error;
 use crate::links;
-use crate::node::CommObject;
 use crate::objects::{Belongs, RequestObject, RequestOrigin};
 use crate::state::state;
 use crate::types::{Comm, Group, Info, Request};

@@ -3,12 +3,11 @@
 use crate::arguments::{not_null, optional_info, store, store_text, text};
 use crate::chapters::communicators::inherited;
 use crate::constants::*;
+use crate::engine::{CommObject, Engine, JobFabric};
 use crate::error::Error;
 use crate::links::{
-    self, ConnectionEnd, FoundInvitation, JobTransport, connected, group_and_root, patience,
-    run_on_thread,
+    self, ConnectionEnd, FoundInvitation, connected, group_and_root, patience, run_on_thread,
 };
-use crate::node::{CommObject, Engine, NodeFabric};
 use crate::state::{ChapterState, running, state};
 use crate::types::{Comm, Info};
 use crate::waiting::WaitingCall;
@@ -39,7 +38,7 @@ static PORTS: ChapterState<RefCell<Ports>> = ChapterState::new(RefCell::new(None
 pub fn open(engine: &Engine) -> Result<Port, Error> {
     let _occupied = Occupied::standard();
     let sleeper = engine.endpoint().fabric().sleeper();
-    let at = JobTransport::of(engine)?.port_address();
+    let at = links::transport(engine)?.port_address();
     Port::open(at, move || sleeper.ring()).map_err(|error| {
         Error::new(MPI_ERR_PORT, format_args!("opening a port: {}", explain(&error)))
     })
@@ -118,7 +117,7 @@ fn accept_soon(
 
 /// Returns the intercommunicator of two groups that have met. Connects first the processes that are connected only through other
 /// processes (MPI 5.0, section 11.10.4): the leaders still reach each other, so that one of them opens a port for the other.
-pub fn joined(call: &WaitingCall, parties: Parties<NodeFabric>) -> Result<Rc<CommObject>, Error> {
+pub fn joined(call: &WaitingCall, parties: Parties<JobFabric>) -> Result<Rc<CommObject>, Error> {
     if !parties.are_apart() {
         return Ok(parties.join()?);
     }
@@ -145,7 +144,7 @@ pub fn joined(call: &WaitingCall, parties: Parties<NodeFabric>) -> Result<Rc<Com
 /// invitation for the leader's group.
 fn between_leaders(
     call: &WaitingCall,
-    parties: &Parties<NodeFabric>,
+    parties: &Parties<JobFabric>,
     first: bool,
 ) -> Result<FoundInvitation, Error> {
     let (engine, group) = (parties.engine(), parties.group());
@@ -205,7 +204,7 @@ pub fn call_port(
 ) -> Result<FoundInvitation, Error> {
     let (size, patience) = (group.size(), patience()?);
     if is_port(&name)
-        && let Err(why) = JobTransport::of(engine)?.reaches(&name)
+        && let Err(why) = links::transport(engine)?.reaches(&name)
     {
         return Err(Error::new(MPI_ERR_PORT, format_args!("argument port_name: {why}")));
     }

@@ -10,8 +10,8 @@ use crate::arguments::{
     bad_handle, file_name, info, intracomm, named_datatype, not_null, optional_info, store, text,
 };
 use crate::constants::*;
+use crate::engine::JobFabric;
 use crate::error::Error;
-use crate::node::NodeFabric;
 use crate::objects::FileObject;
 use crate::settings;
 use crate::state::{running, state};
@@ -57,7 +57,7 @@ fn size(value: i64) -> Result<u64, Error> {
 }
 
 /// Returns the process's pool for accesses in the background.
-fn pool(engine: &Rc<Engine<NodeFabric>>) -> Result<Rc<IoPool<NodeFabric>>, Error> {
+fn pool(engine: &Rc<Engine<JobFabric>>) -> Result<Rc<IoPool<JobFabric>>, Error> {
     let mut threads = state().file_threads.borrow_mut();
     if let Some(pool) = &*threads {
         return Ok(pool.clone());

@@ -3,8 +3,8 @@
 use crate::arguments::{comm, comm_label, count, intracomm, not_null, optional_info, rank, store};
 use crate::chapters::topologies::{arrange, list, store_list};
 use crate::constants::*;
+use crate::engine::CommObject;
 use crate::error::Error;
-use crate::node::CommObject;
 use crate::types::{Comm, Info};
 use crate::waiting::WaitingCall;
 use std::cell::Ref;

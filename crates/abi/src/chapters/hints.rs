@@ -8,8 +8,8 @@
 //! algorithms.
 
 use crate::arguments::{comm, info, not_null, store};
+use crate::engine::CommObject;
 use crate::error::Error;
-use crate::node::CommObject;
 use crate::state::state;
 use crate::types::{Comm, Info};
 use std::rc::Rc;

@@ -3,15 +3,15 @@
 use crate::arguments::{comm, comm_label, store};
 use crate::chapters::spawning;
 use crate::constants::*;
+use crate::engine::{CommObject, Engine, JobFabric};
 use crate::error::Error;
 use crate::memory_left::memory_left;
-use crate::node::{CommObject, Engine, NodeFabric};
 use crate::progress::{ProgressDesign, ProgressSettings};
 use crate::settings::runtime_change;
 use crate::state::{ProcessPhase, ProcessState, mind_forks, running, state};
 use crate::types::Comm;
 use crate::waiting::WaitingCall;
-use crate::{helper_thread, links, lock, settings};
+use crate::{helper_thread, links, lock, network, settings};
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
 use weft_bootstrap::Fingerprint;
@@ -196,8 +196,10 @@ fn connect(state: &ProcessState) -> Result<(), String> {
     *state.bootstrap.borrow_mut() = None;
     let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;
     let (rank, nodes) = (bootstrap.rank(), bootstrap.nodes());
-    let compared = settings::agreement::compare(&mut *bootstrap);
-    let node = match compared.and_then(|()| NodeFabric::connect(&mut *bootstrap)) {
+    let connected = settings::agreement::compare(&mut *bootstrap)
+        .and_then(|()| network::job_fabric())
+        .and_then(|options| JobFabric::connect(&mut *bootstrap, options));
+    let node = match connected {
         Ok(node) => node,
         Err(why) => {
             // If the job ends because of this error, the launcher reports it once, though all ranks have the same error.

@@ -8,8 +8,8 @@ use crate::arguments::{
 };
 use crate::calls::{Recv, Rsend, Send, Ssend};
 use crate::elements::{Arguments, Elements};
+use crate::engine::CommObject;
 use crate::error::Error;
-use crate::node::CommObject;
 use crate::objects::{RequestOrigin, SENT};
 use crate::requests::{persist, start};
 use crate::status::MpiStatus;

@@ -5,8 +5,8 @@ use crate::arguments::{
     BUF, buffer, comm, count, destination, not_null, optional_info, room_for_request, store, tag,
 };
 use crate::constants::*;
+use crate::engine::JobFabric;
 use crate::error::{Error, Owner};
-use crate::node::NodeFabric;
 use crate::objects::{Persistent, PersistentRecipe, RequestOrigin};
 use crate::requests::inactive;
 use crate::state::{engine, state};
@@ -18,8 +18,8 @@ use weft_process::{Active, Buffer, Destination, PartitionedReceive, PartitionedS
 
 /// The operation of a partitioned request.
 pub enum Partitioned {
-    Send(Rc<PartitionedSend<NodeFabric>>),
-    Receive(Rc<PartitionedReceive<NodeFabric>>),
+    Send(Rc<PartitionedSend<JobFabric>>),
+    Receive(Rc<PartitionedReceive<JobFabric>>),
 }
 
 impl Persistent for Partitioned {
@@ -135,7 +135,7 @@ fn partitioned(recipe: &Option<PersistentRecipe>) -> Option<&Partitioned> {
 /// Calls `f` with the partitioned send behind a handle.
 fn with_send(
     handle: Request,
-    f: impl FnOnce(&PartitionedSend<NodeFabric>) -> Result<(), weft_process::Error>,
+    f: impl FnOnce(&PartitionedSend<JobFabric>) -> Result<(), weft_process::Error>,
 ) -> Result<(), Error> {
     engine()?;
     let (recipe, owner) = find(handle)?;

@@ -6,8 +6,8 @@ use crate::arguments::{
 use crate::calls::Mrecv;
 use crate::constants::*;
 use crate::elements::Arguments;
+use crate::engine::CommObject;
 use crate::error::{Error, Owner};
-use crate::node::CommObject;
 use crate::objects::{MessageObject, RequestOrigin};
 use crate::requests::start;
 use crate::state::{ChapterState, state};

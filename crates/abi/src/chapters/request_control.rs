@@ -31,7 +31,7 @@ pub(crate) unsafe fn request_free(request: *mut Request) -> Result<(), Error> {
 }
 
 /// Lets the operation of a freed request complete in the background.
-fn release(object: RequestObject, engine: &crate::node::Engine) -> Result<(), Error> {
+fn release(object: RequestObject, engine: &crate::engine::Engine) -> Result<(), Error> {
     match object.active {
         None | Some(Active::Done(_)) | Some(Active::Task(_)) => {}
         Some(Active::External(operation)) => operation.release()?,

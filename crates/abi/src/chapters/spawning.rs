@@ -14,10 +14,10 @@ use crate::arguments::{comm, not_null, optional_info, store, string};
 use crate::chapters::communicators::inherited;
 use crate::chapters::connecting;
 use crate::constants::*;
+use crate::engine::{CommObject, Engine};
 use crate::error::Error;
-use crate::links::{ConnectionEnd, FoundInvitation, JobTransport, connected, group_and_root};
+use crate::links::{ConnectionEnd, FoundInvitation, connected, group_and_root, transport};
 use crate::network;
-use crate::node::{CommObject, Engine};
 use crate::settings;
 use crate::state::{ChapterState, running};
 use crate::types::{Comm, Info};
@@ -191,7 +191,7 @@ fn start(
     engine: &Engine,
     programs: &[Program],
 ) -> Result<(weft_bootstrap::ports::Port, Children), Error> {
-    let others = match JobTransport::of(engine)?.port_address() {
+    let others = match transport(engine)?.port_address() {
         Some(_) => slot_table::hosts(),
         None => Vec::new(),
     };
@@ -442,7 +442,7 @@ const LAST: Duration = Duration::from_millis(500);
 /// Connects the world to the job that has spawned it.
 pub fn join_parents(world: &Rc<CommObject>, port: String) -> Result<(), Error> {
     let call = WaitingCall::new("MPI_Init");
-    JobTransport::of(world.engine())?;
+    transport(world.engine())?;
     let found = (world.rank() == 0)
         .then(|| connecting::call_port(&call, world.engine(), world.group(), port));
     let made = connected(&call, world, 0, ConnectionEnd::Calling, found).inspect_err(|_| {

@@ -3,8 +3,8 @@
 use crate::arguments::{comm, comm_label, count, intracomm, not_null, rank, store};
 use crate::chapters::communicators::{inherit, keep};
 use crate::constants::*;
+use crate::engine::CommObject;
 use crate::error::Error;
-use crate::node::CommObject;
 use crate::types::Comm;
 use crate::waiting::WaitingCall;
 use std::ffi::c_int;

@@ -1,12 +1,12 @@
 //! Introduction of each process to the others when two jobs meet.
 
-use super::JobTransport;
+use crate::engine::Engine;
 use crate::network;
-use crate::node::{Engine, nodes_are_faked};
 use crate::settings::agreement::jobs::JobSettings;
-use weft_bootstrap::Fingerprint;
 use weft_bootstrap::ports::machine;
+use weft_bootstrap::{Fingerprint, nodes};
 use weft_fabric::{Fabric, FabricExt};
+use weft_job_fabric::JobTransport;
 use weft_process::{ForeignPeer, Identity};
 
 /// Introduction of one process.
@@ -35,7 +35,7 @@ impl Introduction {
         let fabric = engine.endpoint().fabric();
         let identity = engine.identity(engine.rank() as u32);
         let node = fabric.node(engine.rank()) as u32;
-        let machine = match nodes_are_faked() {
+        let machine = match nodes::are_faked() {
             true => format!("{} {:016x} {node}", machine(), identity.job),
             false => machine(),
         };

@@ -2,7 +2,7 @@
 //! built.
 
 use super::{SettingSpec, algorithm};
-use crate::node::Engine;
+use crate::engine::Engine;
 use crate::selection;
 use crate::settings;
 use crate::state::state;

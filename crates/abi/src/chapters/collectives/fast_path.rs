@@ -7,8 +7,8 @@
 use super::{FastPath, tally};
 use crate::constants::*;
 use crate::elements::Arguments;
+use crate::engine::{CommObject, JobFabric};
 use crate::error::Error;
-use crate::node::{CommObject, NodeFabric};
 use crate::state::state;
 use crate::types::Datatype;
 use crate::waiting::WaitingCall;
@@ -26,8 +26,8 @@ pub(super) fn at_once<A: Arguments>(
     operation: CollectiveKind,
     asked: CallKey,
     run: impl AsyncFnOnce(
-        &CommView<NodeFabric>,
-        &CollectiveState<NodeFabric>,
+        &CommView<JobFabric>,
+        &CollectiveState<JobFabric>,
         AlgorithmChoice,
     ) -> Result<(), Fault>,
 ) -> FastPath {

@@ -4,8 +4,8 @@ use crate::arguments::{any_tag, comm, destination, origin, received, room_for_re
 use crate::calls::{Sendrecv, SendrecvReplace};
 use crate::constants::*;
 use crate::elements::Arguments;
+use crate::engine::CommObject;
 use crate::error::Error;
-use crate::node::CommObject;
 use crate::objects::RequestOrigin;
 use crate::requests::start;
 use crate::status::MpiStatus;

@@ -8,8 +8,8 @@
 
 use super::{Arrays, Ended};
 use crate::constants::*;
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::node::Engine;
 use crate::state::state;
 use crate::types::Request;
 use std::cell::RefCell;

@@ -1,8 +1,8 @@
 //! Job of the spawned processes, as its parents see it: its state, and the reason of its end.
 
 use crate::constants::{MPI_ERR_SPAWN, MPI_MAX_ERROR_STRING};
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::node::Engine;
 use crate::waiting::WaitingCall;
 use nix::sys::signal::Signal;
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,6 @@
 //! Counts of the collective operations that were started, by kind.
 
-use crate::node::CommObject;
+use crate::engine::CommObject;
 use crate::state::ChapterState;
 use std::cell::Cell;
 

@@ -2,7 +2,7 @@
 //! counted only for tools.
 
 use crate::constants::*;
-use crate::node::{CommObject, Engine, NodeFabric};
+use crate::engine::{CommObject, Engine, JobFabric};
 use crate::settings::Audience::{self, Developer, Tuner, User};
 use crate::settings::SettingPart::{self, Collective, Fabric, Ofi, P2p, Shm, Verbs, Waiting};
 use crate::state::state;
@@ -310,7 +310,7 @@ fn waiting(all: &mut Vec<Gauge>) {
     ]);
 }
 
-fn node(engine: &Engine) -> &NodeFabric {
+fn node(engine: &Engine) -> &JobFabric {
     engine.endpoint().fabric()
 }
 

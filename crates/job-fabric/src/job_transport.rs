@@ -2,15 +2,11 @@
 //! is shared memory. Otherwise it is a network that takes peers by their addresses, with shared memory for the processes of one
 //! machine if the fabric joins both.
 
-use super::introduction::Introduction;
-use super::local_peers;
-use crate::constants::MPI_ERR_UNSUPPORTED_OPERATION;
-use crate::error::Error;
-use crate::node::{Engine, MemoryAndNetwork};
+use crate::{JobFabric, MemoryAndNetwork, local_peers};
 use std::net::IpAddr;
 use std::rc::Rc;
-use weft_bootstrap::ports::{Invitation, Member, is_on_network, machine};
-use weft_fabric_shm::Shm;
+use weft_bootstrap::ports::{Member, is_on_network, machine};
+use weft_fabric_shm::{Shm, ShmJobConnection};
 use weft_job_connections::{Connectable, Exchange, JobConnection, JobMembers, SessionMembers};
 
 /// Fabric that makes peers of processes of other jobs.
@@ -27,16 +23,17 @@ pub enum JobTransport<'e> {
 /// A link to another job, as its fabrics know it.
 #[derive(Clone)]
 pub enum SharedConnection {
-    Memory(Rc<weft_fabric_shm::ShmJobConnection>),
+    /// Shared memory.
+    Memory(Rc<ShmJobConnection>),
+    /// A network.
     Network(JobConnection),
     /// The part of the network, and the part of shared memory if processes of several jobs are on this machine.
-    Both(JobConnection, Option<Rc<weft_fabric_shm::ShmJobConnection>>),
+    Both(JobConnection, Option<Rc<ShmJobConnection>>),
 }
 
 impl<'e> JobTransport<'e> {
-    /// Returns the transport of this job, which is the same in all its processes. MPI_ERR_UNSUPPORTED_OPERATION if there is none.
-    pub fn of(engine: &'e Engine) -> Result<JobTransport<'e>, Error> {
-        let fabric = engine.endpoint().fabric();
+    /// Returns the transport of the job of `fabric`, which is the same in all its processes. An error is in words.
+    pub fn of(fabric: &'e JobFabric) -> Result<JobTransport<'e>, String> {
         let network = || {
             let network = fabric.linkable().filter(|network| network.ip().is_some())?;
             Some(fabric.joined().map_or(JobTransport::Network(network), JobTransport::Both))
@@ -44,11 +41,10 @@ impl<'e> JobTransport<'e> {
         let shm = fabric.shm().filter(|_| fabric.is_shm_alone());
         shm.map(JobTransport::Memory).or_else(network).ok_or_else(|| {
             let network = fabric.describe().into_iter().next().unwrap_or_default();
-            let text = format!(
+            format!(
                 "jobs are connected by shared memory, by TCP and what speaks it, or by verbs where the adapter's interface has an IP \
                  address; here it is {network} (WEFT_FABRIC=shm+ofi is TCP between hosts)"
-            );
-            Error::new(MPI_ERR_UNSUPPORTED_OPERATION, text)
+            )
         })
     }
 
@@ -90,19 +86,20 @@ impl<'e> JobTransport<'e> {
         }
     }
 
-    /// Makes peers of `members`, whose introductions are `said`. Both are by place.
+    /// Makes peers of `members`, whose machines are `machines`. Both are by place. Only the members know `secret`, and `member` is
+    /// this process in their session.
     pub fn admit(
         self,
         members: SessionMembers<'_>,
-        said: &[Introduction],
-        (invitation, member): (&Invitation, &Member),
+        machines: &[&str],
+        secret: u64,
+        member: &Member,
         exchange: Exchange<'_>,
     ) -> Result<SharedConnection, String> {
         let stay = |network: &dyn Connectable| {
             let stays = member.try_clone().and_then(|member| member.stay(network.alarm()));
             stays.map_err(|error| error.to_string())
         };
-        let secret = invitation.secret();
         match self {
             JobTransport::Memory(shm) => {
                 let link = shm.admit(members.identities, members.place, exchange, |_, _| {});
@@ -116,7 +113,7 @@ impl<'e> JobTransport<'e> {
             JobTransport::Both(both) => {
                 let mut here = None;
                 let mut first = |known: JobMembers<'_>, exchange: Exchange<'_>| {
-                    here = local_peers::admit(both, members, said, known, exchange)?;
+                    here = local_peers::admit(both, members, machines, known, exchange)?;
                     stay(both.far())
                 };
                 let link = both.far().admit(members, secret, exchange, &mut first)?;

@@ -7,7 +7,9 @@ use weft_job_connections::Connectable;
 
 /// Shared memory joined with a network of any kind: the part that deals with processes of other jobs.
 pub trait MemoryAndNetwork {
+    /// Returns the shared memory.
     fn near(&self) -> &Shm;
+    /// Returns the network.
     fn far(&self) -> &dyn Connectable;
     /// See [`Joined::near_number`].
     fn near_number(&self, peer: usize) -> Option<usize>;

@@ -1,7 +1,6 @@
 //! Shared memory between processes of one machine whose jobs a network connects: it carries their messages as within a job.
 
-use super::introduction::Introduction;
-use crate::node::MemoryAndNetwork;
+use crate::MemoryAndNetwork;
 use weft_fabric_shm::{ADMIT_ROUNDS, ShmJobConnection};
 use weft_job_connections::{Exchange, JobMembers, PeerIdentity, SessionMembers, messages};
 
@@ -10,13 +9,13 @@ use weft_job_connections::{Exchange, JobMembers, PeerIdentity, SessionMembers, m
 pub fn admit(
     joined: &dyn MemoryAndNetwork,
     members: SessionMembers<'_>,
-    said: &[Introduction],
+    machines: &[&str],
     known: JobMembers<'_>,
     exchange: Exchange<'_>,
 ) -> Result<Option<ShmJobConnection>, String> {
     let SessionMembers { identities: members, place } = members;
     let here: Vec<usize> =
-        (0..said.len()).filter(|&at| said[at].machine == said[place].machine).collect();
+        (0..machines.len()).filter(|&at| machines[at] == machines[place]).collect();
     if here.iter().all(|&at| members[at].job == members[place].job) {
         // No process of another job is here, but the exchanges of the other members are collective.
         (0..ADMIT_ROUNDS).try_for_each(|_| exchange(messages::yes(b"")).map(drop))?;
@@ -26,7 +25,7 @@ pub fn admit(
     let whom = |&at: &usize| {
         // A peer that is new to the network counts as new here, so that both ends agree.
         let known = if is_new(at) { None } else { joined.near_number(known.peers[at]) };
-        PeerIdentity { rank: said[at].near, known, ..members[at] }
+        PeerIdentity { known, ..members[at] }
     };
     let whoms: Vec<PeerIdentity> = here.iter().map(whom).collect();
     let place = here.iter().position(|&at| at == place).expect("this process is here");

@@ -1,13 +1,8 @@
-//! Fabric of a real process, chosen by the places of the ranks: shared memory on one node, a network between nodes, either with the
-//! faults that `WEFT_FAULT` requests.
+//! Any fabric of a real process as one type.
 
-mod connect;
-mod memory_and_network;
-
-pub use connect::nodes_are_faked;
-pub use memory_and_network::MemoryAndNetwork;
-
+use crate::MemoryAndNetwork;
 use std::cell::Cell;
+use weft_bootstrap::nodes;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{ArrivedMessage, Completion, Fabric, FabricExt, Facets, Head, PostOutcome, Sge};
 use weft_fabric_fault::FaultyFabric;
@@ -17,21 +12,20 @@ use weft_fabric_shm::Shm;
 use weft_fabric_verbs::Verbs;
 use weft_job_connections::Connectable;
 
-pub type Engine = weft_process::Engine<NodeFabric>;
-pub type CommObject = weft_process::Comm<NodeFabric>;
-
 /// Any fabric of a process: one type, so that the layers above are compiled only once.
-// The most frequent fabric, shared memory, is not boxed: there is only one `NodeFabric` per process, and each access follows one
+// The most frequent fabric, shared memory, is not boxed: there is only one `JobFabric` per process, and each access follows one
 // pointer less.
 #[allow(clippy::large_enum_variant)]
-pub enum NodeFabric {
+pub enum JobFabric {
+    /// Shared memory.
     Shm(Shm),
+    /// Any other fabric.
     NonShmFabric(Box<NonShmFabric>),
 }
 
 /// Any fabric except plain shared memory.
 pub struct NonShmFabric {
-    kind: NodeKind,
+    kind: NonShmKind,
     /// Reason for this network, if the library chose it.
     why: Option<String>,
     /// A message on its way into or out of a call. Without this field it would pass by a pointer to a local variable. Then the
@@ -41,7 +35,7 @@ pub struct NonShmFabric {
 
 // There is one per process, and all of it is boxed.
 #[allow(clippy::large_enum_variant)]
-enum NodeKind {
+pub(crate) enum NonShmKind {
     /// Shared memory within nodes, verbs between them.
     JoinedVerbs(Joined<Shm, Verbs>),
     /// Shared memory within nodes, a network of libfabric between them.
@@ -50,73 +44,73 @@ enum NodeKind {
     Verbs(Verbs),
     /// A network of libfabric only, also within a node.
     Ofi(Ofi),
-    Faulty(FaultyFabric<NodeFabric>),
+    Faulty(FaultyFabric<JobFabric>),
 }
 
 /// Evaluates `$value` with the fabric inside.
 macro_rules! inside {
     ($kind:expr, $fabric:ident => $value:expr) => {
         match $kind {
-            NodeKind::JoinedVerbs($fabric) => $value,
-            NodeKind::JoinedOfi($fabric) => $value,
-            NodeKind::Verbs($fabric) => $value,
-            NodeKind::Ofi($fabric) => $value,
-            NodeKind::Faulty($fabric) => $value,
+            NonShmKind::JoinedVerbs($fabric) => $value,
+            NonShmKind::JoinedOfi($fabric) => $value,
+            NonShmKind::Verbs($fabric) => $value,
+            NonShmKind::Ofi($fabric) => $value,
+            NonShmKind::Faulty($fabric) => $value,
         }
     };
 }
 
-impl NodeFabric {
-    fn other(kind: NodeKind, why: Option<String>) -> NodeFabric {
-        NodeFabric::NonShmFabric(Box::new(NonShmFabric { kind, why, passing: Cell::new(None) }))
+impl JobFabric {
+    pub(crate) fn other(kind: NonShmKind, why: Option<String>) -> JobFabric {
+        JobFabric::NonShmFabric(Box::new(NonShmFabric { kind, why, passing: Cell::new(None) }))
     }
 
     /// Returns how to wait on this machine.
     pub fn policy(&self) -> WaitPolicy {
         let other = match self {
-            NodeFabric::Shm(shm) => return shm.policy(),
-            NodeFabric::NonShmFabric(other) => other,
+            JobFabric::Shm(shm) => return shm.policy(),
+            JobFabric::NonShmFabric(other) => other,
         };
         match &other.kind {
             // Faked nodes share the processors of one machine.
-            NodeKind::JoinedVerbs(_) | NodeKind::JoinedOfi(_) if nodes_are_faked() => {
+            NonShmKind::JoinedVerbs(_) | NonShmKind::JoinedOfi(_) if nodes::are_faked() => {
                 WaitPolicy::new(false)
             }
-            NodeKind::JoinedVerbs(joined) => joined.near().policy(),
-            NodeKind::JoinedOfi(joined) => joined.near().policy(),
+            NonShmKind::JoinedVerbs(joined) => joined.near().policy(),
+            NonShmKind::JoinedOfi(joined) => joined.near().policy(),
             // The number of other processes on this node is not known.
-            NodeKind::Verbs(_) | NodeKind::Ofi(_) => WaitPolicy::new(false),
-            NodeKind::Faulty(faulty) => faulty.inner().policy(),
+            NonShmKind::Verbs(_) | NonShmKind::Ofi(_) => WaitPolicy::new(false),
+            NonShmKind::Faulty(faulty) => faulty.inner().policy(),
         }
     }
 
     /// Returns the shared memory that connects ranks, if any does.
     pub fn shm(&self) -> Option<&Shm> {
         let other = match self {
-            NodeFabric::Shm(shm) => return Some(shm),
-            NodeFabric::NonShmFabric(other) => other,
+            JobFabric::Shm(shm) => return Some(shm),
+            JobFabric::NonShmFabric(other) => other,
         };
         match &other.kind {
-            NodeKind::JoinedVerbs(joined) => Some(joined.near()),
-            NodeKind::JoinedOfi(joined) => Some(joined.near()),
-            NodeKind::Verbs(_) | NodeKind::Ofi(_) => None,
-            NodeKind::Faulty(faulty) => faulty.inner().shm(),
+            NonShmKind::JoinedVerbs(joined) => Some(joined.near()),
+            NonShmKind::JoinedOfi(joined) => Some(joined.near()),
+            NonShmKind::Verbs(_) | NonShmKind::Ofi(_) => None,
+            NonShmKind::Faulty(faulty) => faulty.inner().shm(),
         }
     }
 
     /// Returns true if only shared memory connects the ranks.
     pub fn is_shm_alone(&self) -> bool {
-        matches!(self, NodeFabric::Shm(_))
+        matches!(self, JobFabric::Shm(_))
     }
 
     /// Returns verbs, if it connects ranks.
     pub fn verbs(&self) -> Option<&Verbs> {
-        let NodeFabric::NonShmFabric(other) = self else { return None };
+        let JobFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
-            NodeKind::JoinedVerbs(joined) => Some(joined.far()),
-            NodeKind::Verbs(verbs) => Some(verbs),
-            NodeKind::Faulty(faulty) => faulty.inner().verbs(),
-            NodeKind::JoinedOfi(_) | NodeKind::Ofi(_) => None,
+            NonShmKind::JoinedVerbs(joined) => Some(joined.far()),
+            NonShmKind::Verbs(verbs) => Some(verbs),
+            NonShmKind::Faulty(faulty) => faulty.inner().verbs(),
+            NonShmKind::JoinedOfi(_) | NonShmKind::Ofi(_) => None,
         }
     }
 
@@ -134,66 +128,66 @@ impl NodeFabric {
 
     /// Returns the network of libfabric, if one connects ranks.
     pub fn ofi(&self) -> Option<&Ofi> {
-        let NodeFabric::NonShmFabric(other) = self else { return None };
+        let JobFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
-            NodeKind::JoinedOfi(joined) => Some(joined.far()),
-            NodeKind::Ofi(ofi) => Some(ofi),
-            NodeKind::Faulty(faulty) => faulty.inner().ofi(),
-            NodeKind::JoinedVerbs(_) | NodeKind::Verbs(_) => None,
+            NonShmKind::JoinedOfi(joined) => Some(joined.far()),
+            NonShmKind::Ofi(ofi) => Some(ofi),
+            NonShmKind::Faulty(faulty) => faulty.inner().ofi(),
+            NonShmKind::JoinedVerbs(_) | NonShmKind::Verbs(_) => None,
         }
     }
 
     /// Returns the network that takes processes of other jobs as peers. `None` with injected faults, which the other job would not
     /// have.
     pub fn linkable(&self) -> Option<&dyn Connectable> {
-        let NodeFabric::NonShmFabric(other) = self else { return None };
+        let JobFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
-            NodeKind::Ofi(ofi) => Some(ofi),
-            NodeKind::Verbs(verbs) => Some(verbs),
+            NonShmKind::Ofi(ofi) => Some(ofi),
+            NonShmKind::Verbs(verbs) => Some(verbs),
             _ => self.joined().map(MemoryAndNetwork::far),
         }
     }
 
     /// Returns the network that takes processes of other jobs as peers together with shared memory, if the fabric joins both.
     pub fn joined(&self) -> Option<&dyn MemoryAndNetwork> {
-        let NodeFabric::NonShmFabric(other) = self else { return None };
+        let JobFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
-            NodeKind::JoinedOfi(joined) => Some(joined),
-            NodeKind::JoinedVerbs(joined) => Some(joined),
-            NodeKind::Verbs(_) | NodeKind::Ofi(_) | NodeKind::Faulty(_) => None,
+            NonShmKind::JoinedOfi(joined) => Some(joined),
+            NonShmKind::JoinedVerbs(joined) => Some(joined),
+            NonShmKind::Verbs(_) | NonShmKind::Ofi(_) | NonShmKind::Faulty(_) => None,
         }
     }
 
     /// Describes what connects the ranks, in lines for the user.
     pub fn describe(&self) -> Vec<String> {
         let other = match self {
-            NodeFabric::Shm(shm) => {
+            JobFabric::Shm(shm) => {
                 let other = (shm.rank() + 1) % shm.size();
                 let cma = if shm.capabilities(other).direct { "" } else { "no " };
                 return vec![format!("shared memory, {} ranks, {cma}direct copies", shm.size())];
             }
-            NodeFabric::NonShmFabric(other) => other,
+            JobFabric::NonShmFabric(other) => other,
         };
         let within = |near: &Shm, network: &str| {
             let (near, all) = (near.size(), self.size());
             vec![format!("shared memory for {near} of {all} ranks, {network} for the others")]
         };
         let mut lines = match &other.kind {
-            NodeKind::JoinedVerbs(joined) => within(joined.near(), "verbs"),
-            NodeKind::JoinedOfi(joined) => {
+            NonShmKind::JoinedVerbs(joined) => within(joined.near(), "verbs"),
+            NonShmKind::JoinedOfi(joined) => {
                 let by = if joined.far().is_built_in() { "TCP" } else { "libfabric" };
                 within(joined.near(), by)
             }
-            NodeKind::Verbs(_) | NodeKind::Ofi(_) => Vec::new(),
-            NodeKind::Faulty(_) => vec!["with the faults of WEFT_FAULT".to_owned()],
+            NonShmKind::Verbs(_) | NonShmKind::Ofi(_) => Vec::new(),
+            NonShmKind::Faulty(_) => vec!["with the faults of WEFT_FAULT".to_owned()],
         };
         lines.extend(other.why.clone());
         lines.extend(match &other.kind {
-            NodeKind::JoinedVerbs(joined) => joined.far().describe(),
-            NodeKind::JoinedOfi(joined) => joined.far().describe(),
-            NodeKind::Verbs(verbs) => verbs.describe(),
-            NodeKind::Ofi(ofi) => ofi.describe(),
-            NodeKind::Faulty(faulty) => faulty.inner().describe(),
+            NonShmKind::JoinedVerbs(joined) => joined.far().describe(),
+            NonShmKind::JoinedOfi(joined) => joined.far().describe(),
+            NonShmKind::Verbs(verbs) => verbs.describe(),
+            NonShmKind::Ofi(ofi) => ofi.describe(),
+            NonShmKind::Faulty(faulty) => faulty.inner().describe(),
         });
         lines
     }
@@ -225,22 +219,22 @@ macro_rules! pass_on_by {
                     inside!(&other.kind, fabric => $by::$name(fabric $(, $argument)*))
                 }
                 match self {
-                    NodeFabric::Shm(fabric) => $by::$name(fabric $(, $argument)*),
-                    NodeFabric::NonShmFabric(other) => elsewhere(other $(, $argument)*),
+                    JobFabric::Shm(fabric) => $by::$name(fabric $(, $argument)*),
+                    JobFabric::NonShmFabric(other) => elsewhere(other $(, $argument)*),
                 }
             }
         )*
     };
 }
 
-impl Fabric for NodeFabric {
+impl Fabric for JobFabric {
     /// Returns all facets except `simulated`. If the fabric inside lacks a facet, `FabricExt` answers as without it. Only
     /// `signal_safe` depends on the fabric inside, since it says what a signal handler may do.
     #[inline(always)]
     fn facets(&self) -> Facets<'_> {
         let peeks = match self {
-            NodeFabric::Shm(fabric) => fabric.can_peek(),
-            NodeFabric::NonShmFabric(other) => other.can_peek(),
+            JobFabric::Shm(fabric) => fabric.can_peek(),
+            JobFabric::NonShmFabric(other) => other.can_peek(),
         };
         Facets {
             mapped_memory: Some(self),
@@ -262,25 +256,25 @@ impl Fabric for NodeFabric {
     #[inline(always)]
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
         match self {
-            NodeFabric::Shm(shm) => shm.send(peer, head, payload, done),
-            NodeFabric::NonShmFabric(other) => other.send(peer, head, payload, done),
+            JobFabric::Shm(shm) => shm.send(peer, head, payload, done),
+            JobFabric::NonShmFabric(other) => other.send(peer, head, payload, done),
         }
     }
 
     #[inline(always)]
     fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
         match self {
-            NodeFabric::Shm(shm) => shm.receive(from),
-            NodeFabric::NonShmFabric(other) if other.receive(from) => other.passing.take(),
-            NodeFabric::NonShmFabric(_) => None,
+            JobFabric::Shm(shm) => shm.receive(from),
+            JobFabric::NonShmFabric(other) if other.receive(from) => other.passing.take(),
+            JobFabric::NonShmFabric(_) => None,
         }
     }
 
     #[inline(always)]
     fn release(&self, message: ArrivedMessage) {
         match self {
-            NodeFabric::Shm(shm) => shm.release(message),
-            NodeFabric::NonShmFabric(other) => {
+            JobFabric::Shm(shm) => shm.release(message),
+            JobFabric::NonShmFabric(other) => {
                 other.passing.set(Some(message));
                 other.release();
             }
@@ -288,35 +282,35 @@ impl Fabric for NodeFabric {
     }
 }
 
-impl weft_fabric::MappedMemory for NodeFabric {
+impl weft_fabric::MappedMemory for JobFabric {
     weft_fabric::methods!(MappedMemory, pass_part_on);
 }
 
-impl weft_fabric::Registration for NodeFabric {
+impl weft_fabric::Registration for JobFabric {
     weft_fabric::methods!(Registration, pass_part_on);
 }
 
-impl weft_fabric::Rails for NodeFabric {
+impl weft_fabric::Rails for JobFabric {
     weft_fabric::methods!(Rails, pass_part_on);
 }
 
-impl weft_fabric::Immediates for NodeFabric {
+impl weft_fabric::Immediates for JobFabric {
     weft_fabric::methods!(Immediates, pass_part_on);
 }
 
-impl weft_fabric::SignalSafe for NodeFabric {
+impl weft_fabric::SignalSafe for JobFabric {
     weft_fabric::methods!(SignalSafe, pass_part_on);
 }
 
-impl weft_fabric::Helper for NodeFabric {
+impl weft_fabric::Helper for JobFabric {
     weft_fabric::methods!(Helper, pass_part_on);
 }
 
-impl weft_fabric::Multicast for NodeFabric {
+impl weft_fabric::Multicast for JobFabric {
     weft_fabric::methods!(Multicast, pass_part_on);
 }
 
-impl weft_fabric::Nodes for NodeFabric {
+impl weft_fabric::Nodes for JobFabric {
     weft_fabric::methods!(Nodes, pass_part_on);
 }
 

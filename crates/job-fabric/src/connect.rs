@@ -1,4 +1,4 @@
-//! Choice of the fabric that connects the ranks of a job: by `WEFT_FABRIC`, and by their nodes.
+//! Choice of the fabric that connects the ranks of a job: by the request of the user, and by their nodes.
 //!
 //! ```text
 //!   one node ──────────────► shared memory; beside it a network, where jobs elsewhere may be connected to this one
@@ -7,9 +7,8 @@
 //!            └─ else ─────────────────────► shared memory and libfabric
 //! ```
 
-use super::{NodeFabric, NodeKind};
-use crate::network::{self, HostNetwork};
-use crate::settings;
+use crate::job_fabric::NonShmKind;
+use crate::{FabricChoice, HostNetwork, JobFabric, JobFabricOptions};
 use std::fmt::Display;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -18,113 +17,74 @@ use weft_bootstrap::{Bootstrap, OnNode};
 use weft_fabric::Counters;
 use weft_fabric_fault::FaultyFabric;
 use weft_fabric_join::Joined;
-use weft_fabric_ofi::Ofi;
+use weft_fabric_ofi::{Ofi, OfiOptions};
 use weft_fabric_shm::{FENCES, Shm, ShmOptions};
-use weft_fabric_verbs::Verbs;
+use weft_fabric_verbs::{Verbs, VerbsOptions};
 
 /// Key under which the first rank of each node publishes why verbs cannot be used there. Empty if verbs can be used.
 const KEY: &str = "network";
-
-/// Request of `WEFT_FABRIC`, in the order of its words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Auto,
-    Shm,
-    Alone(HostNetwork),
-    Between(HostNetwork),
-}
-
-impl Asked {
-    const ALL: [Asked; 6] = [
-        Asked::Auto,
-        Asked::Shm,
-        Asked::Alone(HostNetwork::Verbs),
-        Asked::Alone(HostNetwork::Ofi),
-        Asked::Between(HostNetwork::Verbs),
-        Asked::Between(HostNetwork::Ofi),
-    ];
-
-    /// Returns the request that holds, and the reason if the user did not make it: children are connected as their parents are.
-    fn settled() -> Result<(Asked, Option<String>), String> {
-        let asked = Asked::ALL[settings::choice("WEFT_FABRIC")?];
-        Ok(match network::parents().filter(|_| asked == Asked::Auto) {
-            Some(parents) => {
-                let name = if parents.network == HostNetwork::Verbs { "verbs" } else { "TCP" };
-                let why = format!("{name}, as of the job that has started this one");
-                (Asked::Between(parents.network), Some(why))
-            }
-            None => (asked, None),
-        })
-    }
-}
-
-/// Returns true if one machine plays several nodes, by the setting for tests.
-pub fn nodes_are_faked() -> bool {
-    std::env::var_os(weft_bootstrap::nodes::SETTING).is_some()
-}
 
 fn words(error: impl Display) -> String {
     error.to_string()
 }
 
-impl NodeFabric {
+impl JobFabric {
     /// Joins the ranks of the job. All ranks call this function. An error is in words.
-    pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<NodeFabric, String> {
-        let options = ShmOptions {
-            cma: settings::number("WEFT_CMA")? != 0,
-            copies: settings::copies()?,
-            ..ShmOptions::default()
-        };
-        let plan = settings::faults()?;
+    pub fn connect(
+        bootstrap: &mut dyn Bootstrap,
+        options: JobFabricOptions,
+    ) -> Result<JobFabric, String> {
         let nodes = bootstrap.nodes();
+        let own = nodes[bootstrap.rank()];
         let one = nodes.iter().all(|&node| node == nodes[0]);
-        let (asked, why) = Asked::settled()?;
-        let node = match asked {
-            Asked::Alone(HostNetwork::Verbs) => {
-                let options = network::verbs(&*bootstrap)?;
-                let verbs = Verbs::connect_with(bootstrap, options).map_err(words)?;
-                NodeFabric::other(NodeKind::Verbs(verbs), None)
+        let (choice, why) = options.settled();
+        let node = match choice {
+            FabricChoice::Alone(HostNetwork::Verbs) => {
+                let verbs = Verbs::connect_with(bootstrap, (options.verbs)(own)?).map_err(words)?;
+                JobFabric::other(NonShmKind::Verbs(verbs), None)
             }
-            Asked::Alone(HostNetwork::Ofi) => {
-                let outward = network::reaches_out();
-                let options = weft_fabric_ofi::OfiOptions { outward, ..network::ofi(&*bootstrap)? };
+            FabricChoice::Alone(HostNetwork::Ofi) => {
+                let outward = options.reaches_out;
+                let options = OfiOptions { outward, ..(options.ofi)(own)? };
                 let ofi = Ofi::connect(bootstrap, options).map_err(words)?;
-                NodeFabric::other(NodeKind::Ofi(ofi), None)
+                JobFabric::other(NonShmKind::Ofi(ofi), None)
             }
-            Asked::Auto if !one => {
-                let (network, why) = choose(bootstrap, &nodes)?;
-                join(bootstrap, options, network, Some(why))?
+            FabricChoice::Auto if !one => {
+                let (network, why) = choose(bootstrap, &nodes, options.verbs)?;
+                join(bootstrap, &options, network, Some(why))?
             }
-            Asked::Between(network) if !one => join(bootstrap, options, network, why)?,
+            FabricChoice::Between(network) if !one => join(bootstrap, &options, network, why)?,
             // All ranks are on one host, and other jobs may be on other hosts.
-            Asked::Between(HostNetwork::Ofi) => join(bootstrap, options, HostNetwork::Ofi, why)?,
-            Asked::Between(HostNetwork::Verbs)
-                if why.is_some() || trouble_with_verbs(&*bootstrap)?.is_none() =>
-            {
-                join(bootstrap, options, HostNetwork::Verbs, why)?
+            FabricChoice::Between(HostNetwork::Ofi) => {
+                join(bootstrap, &options, HostNetwork::Ofi, why)?
             }
-            Asked::Auto if network::reaches_out() => {
-                let (network, name) = match trouble_with_verbs(&*bootstrap)? {
+            FabricChoice::Between(HostNetwork::Verbs)
+                if why.is_some() || trouble_with_verbs((options.verbs)(own))?.is_none() =>
+            {
+                join(bootstrap, &options, HostNetwork::Verbs, why)?
+            }
+            FabricChoice::Auto if options.reaches_out => {
+                let (network, name) = match trouble_with_verbs((options.verbs)(own))? {
                     None => (HostNetwork::Verbs, "verbs"),
                     Some(_) => (HostNetwork::Ofi, "TCP"),
                 };
                 let why = format!("{name}, since other jobs may be on other hosts");
-                join(bootstrap, options, network, Some(why))?
+                join(bootstrap, &options, network, Some(why))?
             }
-            Asked::Auto | Asked::Shm | Asked::Between(_) => {
-                NodeFabric::Shm(Shm::connect_with(bootstrap, options).map_err(words)?)
+            FabricChoice::Auto | FabricChoice::Shm | FabricChoice::Between(_) => {
+                JobFabric::Shm(Shm::connect_with(bootstrap, options.shm).map_err(words)?)
             }
         };
-        Ok(match plan {
+        Ok(match options.faults {
             None => node,
-            Some(plan) => NodeFabric::other(NodeKind::Faulty(FaultyFabric::new(node, plan)), None),
+            Some(plan) => JobFabric::other(NonShmKind::Faulty(FaultyFabric::new(node, plan)), None),
         })
     }
 }
 
 /// Returns the reason why verbs cannot be used on this node, if there is one.
-fn trouble_with_verbs(bootstrap: &dyn Bootstrap) -> Result<Option<String>, String> {
-    let ports = match weft_fabric_verbs::ports(&network::verbs(bootstrap)?) {
+fn trouble_with_verbs(options: Result<VerbsOptions, String>) -> Result<Option<String>, String> {
+    let ports = match weft_fabric_verbs::ports(&options?) {
         Ok(ports) => ports,
         Err(error) => return Ok(Some(error.to_string())),
     };
@@ -133,11 +93,15 @@ fn trouble_with_verbs(bootstrap: &dyn Bootstrap) -> Result<Option<String>, Strin
 }
 
 /// Returns the network that all nodes have, and the reason for it.
-fn choose(bootstrap: &mut dyn Bootstrap, nodes: &[usize]) -> Result<(HostNetwork, String), String> {
+fn choose(
+    bootstrap: &mut dyn Bootstrap,
+    nodes: &[usize],
+    verbs: fn(usize) -> Result<VerbsOptions, String>,
+) -> Result<(HostNetwork, String), String> {
     let first = |rank: usize| nodes[..rank].iter().all(|&node| node != nodes[rank]);
     let leaders: Vec<usize> = (0..nodes.len()).filter(|&rank| first(rank)).collect();
     if leaders.contains(&bootstrap.rank()) {
-        let trouble = trouble_with_verbs(&*bootstrap)?;
+        let trouble = trouble_with_verbs(verbs(nodes[bootstrap.rank()]))?;
         let host = nix::unistd::gethostname().unwrap_or_default();
         let on = |what: String| format!("{}: {what}", host.to_string_lossy());
         let value = trouble.map_or_else(String::new, on);
@@ -163,17 +127,18 @@ fn doorbell(bell: Option<BorrowedFd<'_>>) -> Result<OwnedFd, String> {
 /// Joins shared memory within nodes and `network` between them.
 fn join(
     bootstrap: &mut dyn Bootstrap,
-    options: ShmOptions,
+    options: &JobFabricOptions,
     network: HostNetwork,
     why: Option<String>,
-) -> Result<NodeFabric, String> {
+) -> Result<JobFabric, String> {
     let nodes = bootstrap.nodes();
+    let own = nodes[bootstrap.rank()];
     let counters = Rc::new(Counters::new());
     // If a rank fails early, it still takes part in all fences, since the other ranks wait there.
     let near = {
         let mut node = OnNode::new(bootstrap);
-        let options = ShmOptions { polls: true, ..options };
-        let near = Shm::connect_counting(&mut node, options, counters.clone());
+        let shm = ShmOptions { polls: true, ..options.shm.clone() };
+        let near = Shm::connect_counting(&mut node, shm, counters.clone());
         node.fence_up_to(FENCES).map_err(words)?;
         near
     };
@@ -184,49 +149,33 @@ fn join(
             let (near, far) = (near.map_err(words)?, far.map_err($why)?);
             far.watch(doorbell(near.descriptor())?);
             far.watch_for_helper(doorbell(near.helper_descriptor())?);
-            NodeKind::$kind(Joined::new(near, far, &nodes, counters))
+            NonShmKind::$kind(Joined::new(near, far, &nodes, counters))
         }};
     }
     let kind = match network {
-        HostNetwork::Verbs => joined!(Verbs, network::verbs(&*bootstrap)?, JoinedVerbs, words),
+        HostNetwork::Verbs => joined!(Verbs, (options.verbs)(own)?, JoinedVerbs, words),
         HostNetwork::Ofi => {
             let reason = |error| match &why {
                 Some(why) => format!("{error} ({why})"),
                 None => words(error),
             };
             let outward = nodes.iter().all(|&node| node == nodes[0]);
-            let options = weft_fabric_ofi::OfiOptions { outward, ..network::ofi(&*bootstrap)? };
+            let options = OfiOptions { outward, ..(options.ofi)(own)? };
             joined!(Ofi, options, JoinedOfi, reason)
         }
     };
-    Ok(NodeFabric::other(kind, why))
+    Ok(JobFabric::other(kind, why))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{SETTINGS, SettingKind};
-
-    #[test]
-    fn each_word_of_the_setting_has_its_meaning() {
-        let setting = SETTINGS.iter().find(|s| s.name == "WEFT_FABRIC").unwrap();
-        let SettingKind::Choice(words) = setting.kind else { panic!("a choice") };
-        let name = |asked| match asked {
-            Asked::Auto => "auto",
-            Asked::Shm => "shm",
-            Asked::Alone(HostNetwork::Verbs) => "verbs",
-            Asked::Alone(HostNetwork::Ofi) => "ofi",
-            Asked::Between(HostNetwork::Verbs) => "shm+verbs",
-            Asked::Between(HostNetwork::Ofi) => "shm+ofi",
-        };
-        assert_eq!(words, Asked::ALL.map(name));
-    }
 
     #[test]
     fn one_node_without_an_adapter_is_enough_against_verbs() {
         // Two nodes, both on this host, so both have the same adapters.
         let find = |mut bootstrap: weft_bootstrap::ThreadBootstrap| {
-            choose(&mut bootstrap, &[0, 0, 1]).unwrap()
+            choose(&mut bootstrap, &[0, 0, 1], |_| Ok(VerbsOptions::default())).unwrap()
         };
         let threads = weft_bootstrap::threads(3).into_iter();
         let all: Vec<_> = threads.map(|member| std::thread::spawn(move || find(member))).collect();
