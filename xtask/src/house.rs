@@ -300,7 +300,7 @@ pub struct Args {
     /// Write all counts into xtask/house.txt, after code has moved between crates. No total may rise.
     #[arg(long, conflicts_with = "lower")]
     moved: bool,
-    /// List the violations of a crate: of one counter (comments, types, safety, tuples, bools), or of all.
+    /// List the violations of a crate: of one counter (comments, types, safety, tuples, bools, circles), or of all.
     #[arg(long, num_args = 1..=2, value_names = ["CRATE", "COUNTER"])]
     list: Vec<String>,
 }

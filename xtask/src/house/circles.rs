@@ -1,9 +1,11 @@
-//! Dependencies between files point one way: no circle of files that use each other leaves its folder.
+//! Dependencies between files point one way: no circle of files that use each other leaves its folder. Circles inside a folder are
+//! counted ([`super::counters`]).
 //!
 //! ```text
 //!   protocol.rs ◀──▶ protocol/eager.rs      one folder: a module and its parts may know each other
 //!   protocol/eager.rs ──▶ matching.rs       an arrow
 //!   matching.rs ──▶ protocol.rs             with the arrow above, a circle that leaves the folder: a fault
+//!   matching.rs ◀──▶ credit.rs              two files of one folder: a circle that counts
 //! ```
 //! A file uses another if it names it in a path that begins with `crate`, `super` or one of its own modules, also in macros. A
 //! name that the root of a crate re-exports by `pub use` counts as a use of its origin, and the root itself does not count.
@@ -180,8 +182,8 @@ impl<'s> Tree<'s> {
         own.to_vec()
     }
 
-    /// Returns the circles that leave their folder: the files of each.
-    fn circles(&self) -> Vec<Vec<&'s str>> {
+    /// Returns all circles of two or more files, except those of a module and its parts.
+    fn circles(&self) -> Vec<Circle<'s>> {
         let modules: Vec<&Vec<String>> =
             self.files.keys().filter(|path| !path.is_empty()).collect();
         let place: HashMap<usize, usize> =
@@ -194,26 +196,55 @@ impl<'s> Tree<'s> {
                 used.filter_map(|file| place.get(&file).copied()).collect()
             })
             .collect();
-        let reached: Vec<BTreeSet<usize>> =
-            (0..modules.len()).map(|from| reach(&arrows, from)).collect();
-        let mut told = BTreeSet::new();
+        let file = |at: usize| self.all[self.files[modules[at]]].file.as_str();
         let mut circles = Vec::new();
-        for from in 0..modules.len() {
-            let circle: Vec<usize> =
-                reached[from].iter().copied().filter(|&to| reached[to].contains(&from)).collect();
+        for circle in closed(&arrows) {
             let folders: BTreeSet<_> = circle.iter().map(|&at| self.folder(modules[at])).collect();
-            if folders.len() > 1 && circle.iter().all(|at| !told.contains(at)) {
-                told.extend(circle.iter().copied());
-                circles.push(
-                    circle
-                        .iter()
-                        .map(|&at| self.all[self.files[modules[at]]].file.as_str())
-                        .collect(),
-                );
-            }
+            let leaves_folder = folders.len() > 1;
+            // Inside a folder, arrows between the module of the folder and its parts do not count.
+            let circles_inside = |folder: &Vec<String>| {
+                let mut arrows = arrows.clone();
+                for (at, path) in modules.iter().enumerate() {
+                    let is_part = |to: &usize| {
+                        *path != folder && modules[*to] != folder && circle.contains(to)
+                    };
+                    arrows[at].retain(|to| circle.contains(&at) && is_part(to));
+                }
+                closed(&arrows)
+            };
+            let inner = match folders.first() {
+                Some(folder) if !leaves_folder => circles_inside(folder),
+                _ => vec![circle],
+            };
+            circles.extend(inner.into_iter().map(|circle| Circle {
+                files: circle.into_iter().map(file).collect(),
+                leaves_folder,
+            }));
         }
         circles
     }
+}
+
+/// Files that use each other, directly or through others.
+struct Circle<'s> {
+    files: Vec<&'s str>,
+    leaves_folder: bool,
+}
+
+/// Returns the sets of two or more indices of which each can be reached from each.
+fn closed(arrows: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
+    let reached: Vec<BTreeSet<usize>> = (0..arrows.len()).map(|from| reach(arrows, from)).collect();
+    let mut seen = BTreeSet::new();
+    let mut sets = Vec::new();
+    for from in 0..arrows.len() {
+        let set: Vec<usize> =
+            reached[from].iter().copied().filter(|&to| reached[to].contains(&from)).collect();
+        if set.len() > 1 && set.iter().all(|at| !seen.contains(at)) {
+            seen.extend(set.iter().copied());
+            sets.push(set);
+        }
+    }
+    sets
 }
 
 /// Returns all indices that can be reached from `from` by one or more dependencies.
@@ -228,23 +259,46 @@ fn reach(arrows: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {
     found
 }
 
-/// Lists the files in circles that leave their folder, a line each.
-pub(super) fn between_folders(all: &[Source]) -> Vec<String> {
+/// Returns the circles of all crates.
+fn circles(all: &[Source]) -> Vec<Circle<'_>> {
     let mut crates: BTreeMap<&str, BTreeMap<Vec<String>, usize>> = BTreeMap::new();
     for (at, source) in all.iter().enumerate() {
         if let Some((name, path)) = module(&source.file) {
             crates.entry(name).or_default().insert(path, at);
         }
     }
+    crates.into_values().flat_map(|files| Tree::of(all, files).circles()).collect()
+}
+
+/// Lists the files in circles that leave their folder, a line each.
+pub(super) fn between_folders(all: &[Source]) -> Vec<String> {
     let mut told = Vec::new();
-    for files in crates.into_values() {
-        for circle in Tree::of(all, files).circles() {
-            told.extend(circle.iter().map(|file| {
-                format!("{file}: in a circle of {} files that leaves its folder", circle.len())
-            }));
-        }
+    for Circle { files, .. } in circles(all).iter().filter(|circle| circle.leaves_folder) {
+        told.extend(files.iter().map(|file| {
+            format!("{file}: in a circle of {} files that leaves its folder", files.len())
+        }));
     }
     told
+}
+
+/// A file in a circle inside its folder.
+pub(super) struct FileInCircle<'s> {
+    pub file: &'s str,
+    /// The other files of the circle.
+    pub others: String,
+}
+
+/// Lists the files in circles inside a folder.
+pub(super) fn inside_folders(all: &[Source]) -> Vec<FileInCircle<'_>> {
+    let mut found = Vec::new();
+    for Circle { files, .. } in circles(all).iter().filter(|circle| !circle.leaves_folder) {
+        for &file in files {
+            let name = |file: &&str| file.rsplit('/').next().unwrap_or(file).to_owned();
+            let others = files.iter().filter(|other| **other != file).map(name);
+            found.push(FileInCircle { file, others: others.collect::<Vec<_>>().join(", ") });
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -252,14 +306,35 @@ mod tests {
     use super::*;
     use crate::house::Found;
 
-    fn told(files: &[(&str, &str)]) -> Vec<String> {
+    fn sources(files: &[(&str, &str)]) -> Vec<Source> {
         let source = |&(file, text): &(&str, &str)| Source {
             file: format!("c/src/{file}"),
             text: text.to_owned(),
             found: Found::of(text).unwrap(),
         };
-        let all: Vec<Source> = files.iter().map(source).collect();
-        between_folders(&all)
+        files.iter().map(source).collect()
+    }
+
+    fn told(files: &[(&str, &str)]) -> Vec<String> {
+        between_folders(&sources(files))
+    }
+
+    #[test]
+    fn files_of_one_folder_that_use_each_other_count() {
+        let files = [
+            ("lib.rs", "mod a;\nmod e;\n"),
+            ("a.rs", "mod b;\nmod c;\nmod d;\npub struct A;\nfn f() { b::f(); d::f(); }\n"),
+            ("a/b.rs", "use super::A;\npub fn f() { super::c::f(); }\n"),
+            ("a/c.rs", "pub fn f() { super::b::f(); }\n"),
+            ("a/d.rs", "use super::A;\nuse super::b::f;\nuse crate::e::g;\n"),
+            ("e.rs", "pub fn g() {}\n"),
+        ];
+        assert!(told(&files).is_empty());
+        let all = sources(&files);
+        let found: Vec<_> =
+            inside_folders(&all).into_iter().map(|it| (it.file, it.others)).collect();
+        let others = |file: &str| file.to_owned();
+        assert_eq!(found, [("c/src/a/b.rs", others("c.rs")), ("c/src/a/c.rs", others("b.rs"))]);
     }
 
     #[test]
