@@ -3,14 +3,20 @@
 use std::hash::{Hash, Hasher};
 use subtle::ConstantTimeEq;
 
-/// Computes the keyed hash of `what`, which proves that its author knows `keys`. Equal in processes of the same build of the
+/// Computes the keyed hash of `what`, which proves that its author knows `secret`. Equal in processes of the same build of the
 /// library.
-pub fn keyed_hash(keys: [u64; 2], what: impl Hash) -> u64 {
+pub fn keyed_hash(secret: u128, what: impl Hash) -> u64 {
     // The deprecated type is the only keyed hash of the standard library.
     #[allow(deprecated)]
-    let mut hasher = std::hash::SipHasher::new_with_keys(keys[0], keys[1]);
+    let mut hasher = std::hash::SipHasher::new_with_keys(secret as u64, (secret >> 64) as u64);
     what.hash(&mut hasher);
     hasher.finish()
+}
+
+/// Computes a keyed hash of 128 bits, like [`keyed_hash`].
+pub fn keyed_hash_128(secret: u128, what: impl Hash) -> u128 {
+    let half = |half: u8| u128::from(keyed_hash(secret, (half, &what)));
+    half(0) | half(1) << 64
 }
 
 /// Reports whether two proofs, or two secrets, are equal. Takes the same time wherever they differ, so that the time reveals
@@ -22,6 +28,18 @@ pub fn is_same_secret(a: &[u8], b: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_bit_of_the_secret_counts_in_each_half() {
+        let halves = |secret| {
+            let hash = keyed_hash_128(secret, "what");
+            [hash as u64, (hash >> 64) as u64]
+        };
+        for bit in 0..128 {
+            assert!(halves(1 << bit).iter().all(|half| !halves(0).contains(half)), "bit {bit}");
+        }
+        assert_ne!(keyed_hash_128(7, "what"), keyed_hash_128(7, "why"));
+    }
 
     #[test]
     fn secrets_are_the_same_to_the_last_bit() {

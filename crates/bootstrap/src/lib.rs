@@ -32,7 +32,7 @@ pub mod wire;
 pub use environment::{Ticket, VARIABLE, announced_size, from_environment};
 pub use fingerprint::{Difference, Fingerprint};
 pub use foreign::variables as foreign_variables;
-pub use keyed_hash::{is_same_secret, keyed_hash};
+pub use keyed_hash::{is_same_secret, keyed_hash, keyed_hash_128};
 pub use launched_by_rank::process_status;
 pub use member::hash;
 pub use on_node::OnNode;

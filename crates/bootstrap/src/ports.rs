@@ -25,7 +25,7 @@ pub use session::Member;
 pub use session_monitor::SessionMonitor;
 
 use crate::calls::start_thread;
-use crate::keyed_hash;
+use crate::keyed_hash_128;
 use address::{Address, Listener};
 use greeting::Wish;
 use nix::errno::Errno;
@@ -96,9 +96,9 @@ pub struct Invitation {
 
 impl Invitation {
     /// Returns the secret of the session, which only its members know. It follows from the port's secret, and is never sent.
-    pub fn secret(&self) -> u64 {
+    pub fn secret(&self) -> u128 {
         let port = Address::decode(&self.port).map_or(0, |address| address.secret);
-        keyed_hash([port as u64, (port >> 64) as u64], ("link", self.session))
+        keyed_hash_128(port, ("link", self.session))
     }
 
     /// Encodes the invitation as text.

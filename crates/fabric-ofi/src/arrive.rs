@@ -7,7 +7,7 @@ use crate::wire::{ADDRESS, HEADER, OfiHeader, OfiMessageKind, decode_address};
 use crate::work::OfiWork;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weft_bootstrap::is_same_secret;
-use weft_fabric::{ArrivedMessage, Fault, Head, Sge};
+use weft_fabric::{ArrivedMessage, Fault, Head, Sge, word_at};
 
 impl OfiState {
     /// Handles an arrived buffer. The message must prove that it belongs to this job before anything is done with it.
@@ -167,8 +167,7 @@ impl OfiState {
         let (buffer, len) = self.peers[rank].as_mut()?.inbox.pop_front()?;
         let mut bytes = [0; HEADER];
         self.arrived_in(buffer).read(&mut bytes);
-        let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[16 + 8 * i + k]));
-        let head = Head([word(0), word(1), word(2)]);
+        let head = Head(std::array::from_fn(|i| word_at(&bytes, 16 + 8 * i)));
         Some(ArrivedMessage {
             peer: rank,
             head,

@@ -13,7 +13,7 @@ use crate::memory::ProcessMemory;
 use crate::object::Objects;
 use crate::options::OfiOptions;
 use crate::rails::{ExtraRail, PROBE, Probes, RAILS_MAX};
-use crate::random::random;
+use crate::random;
 use crate::sleep::OfiSleeper;
 use crate::sockets;
 use crate::state::{OfiCore, OfiProcess, OfiState, Where};
@@ -21,19 +21,19 @@ use crate::wire::{address_of, encode_address};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use weft_bootstrap::{Bootstrap, BootstrapError};
+use weft_bootstrap::{Bootstrap, BootstrapError, keyed_hash_128};
 use weft_fabric::{Counters, Fault, Region};
 use weft_job_connections::Roster;
 use weft_job_connections::messages::{add_part, part};
 
-/// Key under which each process publishes one of three values. On success: `+`, its share of the job's secret (8 bytes), the length
+/// Key under which each process publishes one of three values. On success: `+`, its share of the job's secret (16 bytes), the length
 /// of its host's name (1 byte), the name, the address of its memory for probes (empty with one rail), and for each rail the address
 /// of its endpoint. Each address follows its length (2 bytes). On failure: `-`, its host, a line feed and a reason. If only other
 /// processes lack something: nothing.
 const KEY: &str = "ofi";
 
 /// Size of a share, in bytes.
-const SHARE: usize = 8;
+const SHARE: usize = 16;
 
 /// Checks the options before anything else uses them.
 fn check(options: &OfiOptions) -> Result<(), OfiConnectError> {
@@ -53,14 +53,14 @@ fn check(options: &OfiOptions) -> Result<(), OfiConnectError> {
 
 /// The values that one process has published.
 struct Published {
-    share: u64,
+    share: u128,
     place: String,
     probe: Vec<u8>,
     /// Addresses of its endpoints, by rail.
     names: Vec<Vec<u8>>,
 }
 
-fn encode(share: u64, opened: &Opened) -> Result<Vec<u8>, OfiConnectError> {
+fn encode(share: u128, opened: &Opened) -> Result<Vec<u8>, OfiConnectError> {
     let host = host();
     let host = &host.as_bytes()[..host.len().min(255)];
     let probe = opened.probe.map(|probe| encode_address(probe.remote));
@@ -89,7 +89,7 @@ fn decode(rank: usize, value: &[u8]) -> Result<Published, OfiConnectError> {
     while !rest.is_empty() || names.is_empty() {
         names.push(part(&mut rest).ok_or_else(bad)?.to_vec());
     }
-    Ok(Published { share: u64::from_le_bytes(*share), place, probe, names })
+    Ok(Published { share: u128::from_le_bytes(*share), place, probe, names })
 }
 
 /// The objects that a process has opened.
@@ -153,7 +153,7 @@ pub fn connect(
         Ok(agreed) => (agreed, None),
         Err(error) => (None, Some(error)),
     };
-    let share = random();
+    let share = u128::from_ne_bytes(random::bytes());
     let times = KeepaliveTimes { keepalive: options.keepalive, patience: options.patience };
     let own = match failed {
         Some(error) => Err(error),
@@ -215,10 +215,7 @@ fn meet(
     let words = all.iter().map(word);
     let probes = probe.map(|own| Probes { own, words: words.collect() });
     // The secret is made of all shares, so it is as hard to guess as the best of them.
-    let mix = |secret: u64, told: &Published| {
-        (secret.rotate_left(1) ^ told.share).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    };
-    let secret = all.iter().fold(0, mix);
+    let secret = all.iter().fold(0, |secret, told| keyed_hash_128(secret, told.share));
     objects.iter().for_each(|objects| objects.let_in(secret));
     let refused = |error: std::io::Error| {
         Fault::system("making a descriptor to sleep on", error.raw_os_error().unwrap_or(0))
@@ -256,7 +253,7 @@ mod tests {
     #[test]
     fn what_is_published_is_checked() {
         let parts: [&[u8]; 7] =
-            [b"+", &7u64.to_le_bytes(), &[2], b"ab", b"\x01\0p", b"\x07\0address", b"\x03\0two"];
+            [b"+", &7u128.to_le_bytes(), &[2], b"ab", b"\x01\0p", b"\x07\0address", b"\x03\0two"];
         let value = parts.concat();
         let told = decode(1, &value).ok().unwrap();
         assert_eq!((told.share, &*told.place, &told.probe[..]), (7, "ab", &b"p"[..]));

@@ -119,7 +119,7 @@ impl Objects {
 
     /// Lets processes connect that know the secret of the job. Has an effect only if the provider keeps strangers out before they
     /// can send anything.
-    pub fn let_in(&self, secret: u64) {
+    pub fn let_in(&self, secret: u128) {
         if let Kind::Tcp(tcp) = &self.kind {
             tcp.let_in(secret);
         }
@@ -164,7 +164,7 @@ impl Objects {
 
     /// Makes the address of a process known and returns its number on this endpoint. `secret` is for processes of other jobs: only
     /// this process and the other one know it.
-    pub fn insert(&self, name: &[u8], secret: Option<u64>) -> Result<u64, OfiConnectError> {
+    pub fn insert(&self, name: &[u8], secret: Option<u128>) -> Result<u64, OfiConnectError> {
         match &self.kind {
             Kind::Libfabric(open) => open.insert(name),
             Kind::Tcp(tcp) => match tcp::decode_names(name) {

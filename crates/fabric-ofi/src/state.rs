@@ -63,7 +63,7 @@ pub struct OfiCore {
     pub counters: Rc<Counters>,
     pub rank: usize,
     /// Secret of the job.
-    pub secret: u64,
+    pub secret: u128,
     /// Number of processes of the job.
     pub size: usize,
     /// All processes that can be reached, on the first rail.

@@ -119,13 +119,13 @@ impl Tcp {
     }
 
     /// Lets processes connect that know the secret of the job.
-    pub fn let_in(&self, secret: u64) {
+    pub fn let_in(&self, secret: u128) {
         self.inner().secret = Some(secret);
     }
 
     /// Adds a peer and returns its number. `names` has at least one address. `secret` is the secret shared with a peer of another
     /// job; `None` for a peer of this job.
-    pub fn insert(&self, names: &[SocketAddr], secret: Option<u64>) -> u64 {
+    pub fn insert(&self, names: &[SocketAddr], secret: Option<u128>) -> u64 {
         let mut inner = self.inner();
         let name = names[0];
         let peer = TcpPeer::new(name, Tries::new(routes::routes(&inner.own, names)), secret);

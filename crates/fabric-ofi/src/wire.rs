@@ -26,7 +26,7 @@
 //! atomics, so they are atomic with respect to all other accesses.
 
 use weft_bootstrap::keyed_hash;
-use weft_fabric::{RemoteAddr, Sge};
+use weft_fabric::{RemoteAddr, Sge, put_words, word_at};
 
 /// Size of the header before the body, in bytes.
 pub const HEADER: usize = 40;
@@ -75,8 +75,8 @@ pub const FOREIGN: u32 = u32::MAX;
 const MESSAGES: u64 = u64::from_le_bytes(*b"messages");
 
 /// Returns the proof at the beginning of messages from one process to another.
-pub fn proof(secret: u64, from: u32, to: u32) -> u64 {
-    keyed_hash([secret, MESSAGES], (from, to))
+pub fn proof(secret: u128, from: u32, to: u32) -> u64 {
+    keyed_hash(secret, (MESSAGES, from, to))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,15 +95,13 @@ impl OfiHeader {
         bytes[8..12].copy_from_slice(&self.rank.to_le_bytes());
         bytes[12] = self.kind.code();
         bytes[14..16].copy_from_slice(&self.credits.to_le_bytes());
-        for (to, word) in bytes[16..].chunks_exact_mut(8).zip(self.words) {
-            to.copy_from_slice(&word.to_le_bytes());
-        }
+        put_words(&mut bytes[16..], self.words);
         bytes
     }
 
     /// Decodes a header. Returns `None` if it is malformed. The caller checks proof and rank.
     pub fn decode(bytes: &[u8; HEADER]) -> Option<OfiHeader> {
-        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        let word = |at| word_at(bytes, at);
         let second = word(8);
         let rank = second as u32;
         let kind = *OfiMessageKind::ALL.get(usize::from((second >> 32) as u8).checked_sub(1)?)?;
@@ -120,9 +118,7 @@ impl OfiHeader {
 
 pub fn encode_address(at: RemoteAddr) -> [u8; ADDRESS] {
     let mut bytes = [0; ADDRESS];
-    for (to, word) in bytes.chunks_exact_mut(8).zip(at.words()) {
-        to.copy_from_slice(&word.to_le_bytes());
-    }
+    put_words(&mut bytes, at.words());
     bytes
 }
 
@@ -138,8 +134,7 @@ pub fn decode_address(body: Sge) -> Option<RemoteAddr> {
 
 /// Decodes an address that [`encode_address`] has encoded.
 pub fn address_of(bytes: &[u8; ADDRESS]) -> RemoteAddr {
-    let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[8 * i + k]));
-    RemoteAddr::from_words(std::array::from_fn(word))
+    RemoteAddr::from_words(std::array::from_fn(|i| word_at(bytes, 8 * i)))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::state::{VerbsCore, VerbsState};
 use crate::wire::ConnectRequest;
 use std::hash::{BuildHasher, Hasher};
 use std::time::{Duration, Instant};
+use weft_bootstrap::keyed_hash;
 use weft_fabric::{Fault, Sge};
 
 /// Maximum pause between two connect requests of a first connection.
@@ -31,13 +32,18 @@ pub fn random() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }
 
+/// Returns the number by which connected jobs find each other, so that their common secret does not travel.
+fn nonce_of(secret: u128) -> u64 {
+    keyed_hash(secret, "nonce")
+}
+
 impl VerbsCore {
     /// Returns true if `request`, which came to `rail` from queue pair `source`, is from a peer and meant for this process.
-    /// Otherwise it belongs to another job, or to no known process. Connected jobs use their common secret in place of the
-    /// job's nonce.
+    /// Otherwise it belongs to another job, or to no known process. Connected jobs use a hash of their common secret in place of
+    /// the job's nonce.
     fn concerns(&self, rail: usize, source: u32, request: &ConnectRequest) -> bool {
         let (roster, peer) = (self.roster.borrow(), request.from as usize);
-        let nonce = roster.foreign(peer).map_or(self.nonce, |foreign| foreign.secret);
+        let nonce = roster.foreign(peer).map_or(self.nonce, |foreign| nonce_of(foreign.secret));
         let Some(member) = roster.get(peer) else { return false };
         request.nonce == nonce
             && request.to as usize == self.rank
@@ -113,8 +119,9 @@ impl VerbsState {
     fn greet(&mut self, core: &VerbsCore, link: usize, now: Instant) {
         let (at, peer) = (link, core.peer_of(link));
         let foreign = core.roster.borrow().foreign(peer);
-        let (nonce, me) =
-            foreign.map_or((core.nonce, core.rank as u32), |foreign| (foreign.secret, foreign.me));
+        let (nonce, me) = foreign.map_or((core.nonce, core.rank as u32), |foreign| {
+            (nonce_of(foreign.secret), foreign.me)
+        });
         let VerbsState { peers, rails, memories, .. } = self;
         let link = peers[at].as_deref_mut().expect("an end");
         let rail = &mut rails[link.rail];

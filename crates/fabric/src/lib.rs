@@ -29,6 +29,7 @@ mod methods;
 mod staging;
 pub mod wait;
 mod watched;
+mod words;
 
 pub use capabilities::Capabilities;
 pub use copies::{ByDistance, CacheDistance, Copies, CopyModel, Field, Unit};
@@ -43,3 +44,4 @@ pub use fault::{Fault, FaultCause, repeated};
 pub use memory::{Flag, Key, PeerWords, Region, RemoteAddr, RemoteFlag, SMALL, Sge, copy_small};
 pub use message::{ArrivedMessage, Datagram, GroupId, Head, Peek, PostOutcome};
 pub use staging::{Staging, StagingPool};
+pub use words::{put_words, word_at};

@@ -53,7 +53,7 @@ pub struct Introduced<'s> {
     /// The member's bytes from [`Connectable::introduction`].
     pub said: &'s [u8],
     /// The secret by which the two processes find each other. Only the members know it.
-    pub secret: u64,
+    pub secret: u128,
     /// The number under which the member knows this process.
     pub me: u32,
 }
@@ -98,7 +98,7 @@ pub trait Connectable {
     fn admit(
         &self,
         members: SessionMembers<'_>,
-        secret: u64,
+        secret: u128,
         exchange: Exchange<'_>,
         stay: SessionBody<'_>,
     ) -> Result<JobConnection, String> {

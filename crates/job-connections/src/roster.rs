@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign {
     /// The secret, known only to the two jobs.
-    pub secret: u64,
+    pub secret: u128,
     /// The number under which the process knows this process.
     pub me: u32,
     /// The number of its node. No node of this job has this number.
@@ -127,7 +127,7 @@ impl<M> Roster<M> {
 mod tests {
     use super::*;
 
-    fn foreign(secret: u64) -> Foreign {
+    fn foreign(secret: u128) -> Foreign {
         Foreign { secret, me: 1, node: 9 }
     }
 

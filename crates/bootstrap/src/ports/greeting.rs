@@ -7,7 +7,7 @@
 //! ```
 
 use super::{Stream, secret};
-use crate::{is_same_secret, keyed_hash};
+use crate::{is_same_secret, keyed_hash_128};
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
@@ -48,9 +48,7 @@ impl Wish {
 
 /// Computes the proof that a process knows the secret.
 fn proof(secret: u128, number: u128, who: &str, words: [u64; 3]) -> u128 {
-    let keys = [secret as u64, (secret >> 64) as u64];
-    let half = |half: u8| u128::from(keyed_hash(keys, (half, number, who, words)));
-    half(0) | half(1) << 64
+    keyed_hash_128(secret, (number, who, words))
 }
 
 /// Reads all of `bytes`. Fails if they have not come before `end`.

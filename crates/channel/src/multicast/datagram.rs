@@ -8,7 +8,7 @@
 //! A repair is either a message whose payload is the datagram, or the datagram multicast again, marked as a repair.
 
 use std::ops::RangeInclusive;
-use weft_fabric::Head;
+use weft_fabric::{Head, put_words, word_at};
 
 /// Length of a title, in bytes.
 pub const HEADER: usize = 32;
@@ -50,15 +50,13 @@ impl Title {
         let words =
             [self.context, self.number, u64::from(self.root) | u64::from(self.len) << 32, last];
         let mut bytes = [0; HEADER];
-        for (at, word) in bytes.chunks_exact_mut(8).zip(words) {
-            at.copy_from_slice(&word.to_le_bytes());
-        }
+        put_words(&mut bytes, words);
         bytes
     }
 
     /// Decodes a title. Returns `None` if the bytes cannot be a title.
     pub fn decode(bytes: &[u8; HEADER]) -> Option<Title> {
-        let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|b| bytes[8 * i + b]));
+        let word = |i: usize| word_at(bytes, 8 * i);
         let (middle, last) = (word(2), word(3));
         let title = Title {
             context: word(0),

@@ -170,7 +170,7 @@ pub enum Lending {
 pub struct TcpPeer {
     pub name: SocketAddr,
     /// Secret that only this process and the peer know, if the peer belongs to another job.
-    pub secret: Option<u64>,
+    pub secret: Option<u128>,
     pub link: TcpConnectionState,
     pub tries: Tries,
     /// Events of the socket for which the endpoint's epoll set waits.
@@ -197,7 +197,7 @@ pub struct TcpPeer {
 }
 
 impl TcpPeer {
-    pub fn new(name: SocketAddr, tries: Tries, secret: Option<u64>) -> TcpPeer {
+    pub fn new(name: SocketAddr, tries: Tries, secret: Option<u128>) -> TcpPeer {
         TcpPeer {
             name,
             secret,

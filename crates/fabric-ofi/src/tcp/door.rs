@@ -5,7 +5,7 @@
 
 use super::Inner;
 use super::connection::TcpConnectionState;
-use super::frame::{GreetingWords, HELLO, Nonce, challenge, claimed};
+use super::frame::{GreetingAnswer, GreetingWords, HELLO, Nonce, challenge, claimed};
 use super::interfaces::Interface;
 use nix::sys::socket::{Backlog, SockaddrStorage, bind, listen};
 use std::fs::File;
@@ -185,7 +185,7 @@ impl Inner {
     }
 
     /// Opens a connection that a peer has made, or refuses it.
-    fn meet(&mut self, at: usize, secret: u64, words: GreetingWords, mut stream: TcpStream) {
+    fn meet(&mut self, at: usize, secret: u128, words: GreetingWords, mut stream: TcpStream) {
         let yes = match self.peers[at].link {
             TcpConnectionState::None | TcpConnectionState::Awaited | TcpConnectionState::Paused => {
                 true
@@ -197,7 +197,8 @@ impl Inner {
             TcpConnectionState::Open(_) | TcpConnectionState::Ended(_) => false,
         };
         // The send buffer of a new connection has room for the answer.
-        let said = stream.write_all(&words.answer(secret, yes));
+        let answer = if yes { GreetingAnswer::Yes } else { GreetingAnswer::No };
+        let said = stream.write_all(&words.answer(secret, answer));
         if yes && said.is_ok() {
             self.unwatch(at);
             self.opens(at, stream.into());

@@ -13,7 +13,8 @@
 //! `acks` is the number of further writes of the receiver, in order, that are complete. Numbers are little-endian.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use weft_bootstrap::{is_same_secret, keyed_hash};
+use weft_bootstrap::{is_same_secret, keyed_hash_128};
+use weft_fabric::{put_words, word_at};
 
 /// Size of a frame before its body, in bytes.
 pub const FRAME: usize = 32;
@@ -40,7 +41,7 @@ pub type Nonce = [u8; PROOF];
 pub const NAMES_MOST: usize = 8;
 
 /// Magic number: the protocol and its version.
-const MAGIC: u64 = u64::from_le_bytes(*b"weft-t2\0");
+const MAGIC: u64 = u64::from_le_bytes(*b"weft-t3\0");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
@@ -87,15 +88,13 @@ impl TcpFrame {
         // Code 0 stands for no kind.
         bytes[0] = 1 + self.kind as u8;
         bytes[4..8].copy_from_slice(&self.acks.to_le_bytes());
-        for (to, word) in bytes[8..].chunks_exact_mut(8).zip([self.len, self.key, self.at]) {
-            to.copy_from_slice(&word.to_le_bytes());
-        }
+        put_words(&mut bytes[8..], [self.len, self.key, self.at]);
         bytes
     }
 
     /// Decodes a frame. Returns `None` if it is malformed.
     pub fn decode(bytes: &[u8; FRAME]) -> Option<TcpFrame> {
-        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        let word = |at| word_at(bytes, at);
         let kind = *FrameKind::ALL.get(usize::from(bytes[0]).checked_sub(1)?)?;
         (bytes[1..4] == [0; 3]).then(|| TcpFrame {
             kind,
@@ -139,6 +138,14 @@ pub fn decode_names(bytes: &[u8]) -> Option<Vec<SocketAddr>> {
     if whole { bytes.chunks_exact(NAME).map(decode_name).collect() } else { None }
 }
 
+/// Answer of the side that accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GreetingAnswer {
+    Yes,
+    /// The connection is not wanted, because the other one between the two endpoints is kept.
+    No,
+}
+
 /// The contents of a greeting between two endpoints: `from` connects to `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GreetingWords {
@@ -151,17 +158,13 @@ pub struct GreetingWords {
 
 impl GreetingWords {
     /// Returns a proof that this process knows `secret`.
-    fn proof(&self, secret: u64, what: &str) -> [u8; PROOF] {
+    fn proof(&self, secret: u128, what: &str) -> [u8; PROOF] {
         let names = (encode_name(self.from), encode_name(self.to));
-        let half = |half: u8| {
-            keyed_hash([secret, MAGIC], (half, what, names, self.asked, self.drawn)).to_le_bytes()
-        };
-        let (first, second) = (half(0), half(1));
-        std::array::from_fn(|i| if i < 8 { first[i] } else { second[i - 8] })
+        keyed_hash_128(secret, (MAGIC, what, names, self.asked, self.drawn)).to_le_bytes()
     }
 
     /// Encodes a hello.
-    pub fn hello(&self, secret: u64) -> [u8; HELLO] {
+    pub fn hello(&self, secret: u128) -> [u8; HELLO] {
         let mut bytes = [0; HELLO];
         bytes[..8].copy_from_slice(&MAGIC.to_le_bytes());
         bytes[8..24].copy_from_slice(&self.proof(secret, "hello"));
@@ -172,7 +175,7 @@ impl GreetingWords {
 
     /// Decodes a hello to `to`, which had sent the challenge `asked`. Returns `None` if the sender does not know the secret.
     pub fn heard(
-        secret: u64,
+        secret: u128,
         bytes: &[u8; HELLO],
         to: SocketAddr,
         asked: Nonce,
@@ -183,8 +186,12 @@ impl GreetingWords {
     }
 
     /// Encodes the answer to a hello.
-    pub fn answer(&self, secret: u64, yes: bool) -> [u8; ANSWER] {
-        self.proof(secret, if yes { "yes" } else { "no" })
+    pub fn answer(&self, secret: u128, answer: GreetingAnswer) -> [u8; ANSWER] {
+        let what = match answer {
+            GreetingAnswer::Yes => "yes",
+            GreetingAnswer::No => "no",
+        };
+        self.proof(secret, what)
     }
 }
 
@@ -242,15 +249,15 @@ mod tests {
             bytes[at] ^= 1;
             assert_eq!(GreetingWords::heard(9, &bytes, to, [3; PROOF]), None, "byte {at}");
         }
-        assert_ne!(words.answer(9, true), words.answer(9, false));
+        assert_ne!(words.answer(9, GreetingAnswer::Yes), words.answer(9, GreetingAnswer::No));
         for other in [
             GreetingWords { from: to, to: from, ..words },
             GreetingWords { asked: [5; PROOF], ..words },
             GreetingWords { drawn: [5; PROOF], ..words },
         ] {
-            assert_ne!(words.answer(9, true), other.answer(9, true));
+            assert_ne!(words.answer(9, GreetingAnswer::Yes), other.answer(9, GreetingAnswer::Yes));
         }
-        assert!(!said.windows(8).any(|bytes| bytes == 9u64.to_le_bytes()), "never in clear");
+        assert!(!said.windows(16).any(|bytes| bytes == 9u128.to_le_bytes()), "never in clear");
     }
 
     #[test]

@@ -12,7 +12,7 @@
 
 use super::Inner;
 use super::connection::{Asked, TcpConnectionState};
-use super::frame::{ANSWER, CHALLENGE, GreetingWords, HELLO, challenged};
+use super::frame::{ANSWER, CHALLENGE, GreetingAnswer, GreetingWords, HELLO, challenged};
 use crate::connection_state::limit;
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
@@ -154,8 +154,8 @@ impl Inner {
             Heard::End(error) => return self.ends_early(at, error),
             Heard::All => {}
         }
-        let is = |yes| weft_bootstrap::is_same_secret(said, &words.answer(secret, yes));
-        let (yes, no) = (is(true), is(false));
+        let is = |answer| weft_bootstrap::is_same_secret(said, &words.answer(secret, answer));
+        let (yes, no) = (is(GreetingAnswer::Yes), is(GreetingAnswer::No));
         if no {
             return self.awaits(at);
         }

@@ -32,7 +32,7 @@ pub struct Inner {
     pub timer_at: Option<Instant>,
     pub door: ListeningSockets,
     /// The secret of the job, as soon as it is known.
-    pub secret: Option<u64>,
+    pub secret: Option<u128>,
     pub peers: Vec<TcpPeer>,
     /// Numbers of the peers by name. A process of another job has one number for each link with that job.
     pub numbers: HashMap<SocketAddr, Vec<u32>>,
@@ -51,7 +51,7 @@ pub struct Inner {
 
 impl Inner {
     /// Returns the secret for the greeting with a peer: the secret shared with a peer of another job, or else that of this job.
-    pub fn secret_with(&self, at: usize) -> Option<u64> {
+    pub fn secret_with(&self, at: usize) -> Option<u128> {
         self.peers[at].secret.or(self.secret)
     }
 

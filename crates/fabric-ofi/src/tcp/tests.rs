@@ -3,7 +3,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-const SECRET: u64 = 77;
+const SECRET: u128 = 77;
 
 /// Time for which a peer is tried again, in most tests.
 const PATIENCE: Duration = Duration::from_secs(20);
