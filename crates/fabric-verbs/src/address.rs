@@ -30,7 +30,7 @@ const NO_KEY: u32 = 0xffff_ff00;
 const STEEPEST: u32 = 44;
 
 /// Keys by rail; a rail without a key has 0.
-pub type Keys = [u32; RAILS_MAX];
+type RailKeys = [u32; RAILS_MAX];
 
 const _: () = assert!(RAILS_MAX == 4, "two words of keys");
 
@@ -60,7 +60,7 @@ fn check(first: u64, second: u64) -> u64 {
     1 + (mixed >> 32) % 7
 }
 
-fn pack(keys: Keys) -> [u64; 2] {
+fn pack(keys: RailKeys) -> [u64; 2] {
     let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
     [pair(keys[0], keys[1]), pair(keys[2], keys[3])]
 }
@@ -70,12 +70,20 @@ pub fn can_name(end: usize) -> bool {
     (end as u64) < TOP
 }
 
-/// Encodes byte `at` of the `len` bytes registered from `start` on. `program`: the memory belongs to the program.
-pub fn encode(keys: Keys, start: u64, len: u64, at: u64, program: bool) -> RemoteAddr {
+/// Owner of memory that peers may access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryOwner {
+    /// A fabric has allocated the memory, which may have flags and atomics.
+    Fabric,
+    Program,
+}
+
+/// Encodes byte `at` of the `len` bytes registered from `start` on.
+pub fn encode(keys: RailKeys, start: u64, len: u64, at: u64, owner: MemoryOwner) -> RemoteAddr {
     let [first, second] = pack(keys);
     let end = start + len;
     debug_assert!(end < TOP && (start..=end).contains(&at));
-    let kind = if program { PROGRAM } else { 0 };
+    let kind = if owner == MemoryOwner::Program { PROGRAM } else { 0 };
     let bounds = kind | check(first, second) << 57 | length_code(len) << 48 | end;
     RemoteAddr { addr: at, key: Key([bounds, first, second]) }
 }
@@ -104,14 +112,14 @@ pub fn registration(region: &Region) -> [u64; 2] {
 }
 
 /// Returns the value of [`registration`] for regions with these keys.
-pub fn registration_of(keys: Keys) -> [u64; 2] {
+pub fn registration_of(keys: RailKeys) -> [u64; 2] {
     pack(keys)
 }
 
 /// A checked address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerbsTarget {
-    pub keys: Keys,
+    pub keys: RailKeys,
     pub at: u64,
     pub wake: bool,
 }
@@ -119,6 +127,11 @@ pub struct VerbsTarget {
 impl VerbsTarget {
     /// The address of nothing, for operations without data.
     pub const NOWHERE: VerbsTarget = VerbsTarget { keys: [0; RAILS_MAX], at: 0, wake: false };
+
+    /// Returns the target `bytes` further on.
+    pub fn further(self, bytes: usize) -> VerbsTarget {
+        VerbsTarget { at: self.at + bytes as u64, ..self }
+    }
 }
 
 /// Checks that `len` bytes at `at` of process `rank` can exist.
@@ -170,7 +183,7 @@ mod tests {
     fn what_is_encoded_is_decoded() {
         let (start, len) = (0x7f12_3456_7000, 70_000);
         for keys in [[1, 0, 0, 0], [0x1234_5678, 0x9abc_def0, 5, 6], [7; 4]] {
-            let at = waking(encode(keys, start, len, start + 4000, false));
+            let at = waking(encode(keys, start, len, start + 4000, MemoryOwner::Fabric));
             assert_eq!(
                 decode(3, at, 60_000),
                 Ok(VerbsTarget { keys, at: start + 4000, wake: true })
@@ -180,7 +193,7 @@ mod tests {
             let Key([bounds, ..]) = at.key;
             assert_eq!(bounds >> 62, 0, "the bits that are left free");
         }
-        let exposed = encode([1, 2, 0, 0], start, 8, start, true);
+        let exposed = encode([1, 2, 0, 0], start, 8, start, MemoryOwner::Program);
         let fault = decode_word(3, exposed).unwrap_err();
         assert!(matches!(fault.cause(), weft_fabric::FaultCause::Unsupported { rank: 3, .. }));
     }
@@ -189,7 +202,7 @@ mod tests {
     fn wrong_addresses_are_refused() {
         let start = 0x5555_0000_1000;
         for key in 1..2000 {
-            let at = encode([key << 8, 0, 0, 0], start, 4096, start + 64, false);
+            let at = encode([key << 8, 0, 0, 0], start, 4096, start + 64, MemoryOwner::Fabric);
             let bad = |at, len| decode(0, at, len).is_err();
             assert!(bad(RemoteAddr { addr: 1 << 62, ..at }, 8), "beyond");
             assert!(bad(RemoteAddr { addr: u64::MAX - 3, ..at }, 8), "around the end");

@@ -1,5 +1,6 @@
 //! Work requests that are posted together, by one ring of the adapter's doorbell.
 
+use crate::connection::NewRequest;
 use crate::ffi::*;
 use crate::object::QueuePair;
 use crate::wire::ImmediateTag;
@@ -66,9 +67,9 @@ impl Batch {
     }
 
     /// Adds a request that carries only its tag.
-    pub fn control(&mut self, wr_id: u64, signaled: bool, tag: ImmediateTag) {
-        let flags = if signaled { IBV_SEND_SIGNALED } else { 0 };
-        self.add(wr_id, IBV_WR_SEND_WITH_IMM, flags).immediate(tag.encode()).inline(Sge::EMPTY);
+    pub fn control(&mut self, request: NewRequest, tag: ImmediateTag) {
+        let NewRequest { id, flags } = request;
+        self.add(id, IBV_WR_SEND_WITH_IMM, flags).immediate(tag.encode()).inline(Sge::EMPTY);
     }
 
     /// Posts all requests. Returns 0, or the errno of the failure.

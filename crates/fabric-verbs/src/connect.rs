@@ -4,24 +4,24 @@
 //! reads all entries. Connections are made later, by connect requests, between processes that need one.
 
 use crate::VerbsConnectError;
-use crate::connect_request::random;
 use crate::connections::Connections;
-use crate::device::{self, DeviceContext, DevicePort, LinkLayer};
+use crate::device::{self, LinkLayer};
+use crate::handshakes::random;
 use crate::ip;
+use crate::job::{VerbsCore, VerbsProcess};
 use crate::memlock::Memlock;
 use crate::memory::Memories;
 use crate::multicast::{self, VerbsMulticast};
-use crate::networks;
+use crate::networks::{self, host};
 use crate::object;
 use crate::options::VerbsOptions;
-use crate::pool::RegisteredPool;
-use crate::rail::{QueueDepths, VerbsRail};
-use crate::state::{VerbsCore, VerbsProcess, VerbsState};
+use crate::posting::Posting;
+use crate::rail::VerbsRail;
+use crate::sizes::QueueDepths;
+use crate::state::{AdapterParts, VerbsState};
 use crate::survey::{self, ChosenPorts};
 use crate::wire::{CREDITS_MAX, VerbsAddress};
 use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::fs;
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_bootstrap::Bootstrap;
@@ -49,12 +49,6 @@ fn check(options: &VerbsOptions) -> Result<(), VerbsConnectError> {
     outside("connections", options.connections, 1, usize::MAX)
 }
 
-/// Returns the name of this machine.
-pub fn host() -> String {
-    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    host.trim().to_owned()
-}
-
 /// The resources of this process, before it knows its peers.
 struct Own {
     state: VerbsState,
@@ -76,16 +70,15 @@ fn own(
     let domains = adapters.iter().map(|(context, _)| object::domain(context).map(Arc::new));
     let domains = domains.collect::<Result<Vec<_>, _>>()?;
     let mut memories = Memories::new(domains.clone(), options.keep);
-    let pool = RegisteredPool::new(&mut memories)?;
+    let posting = Posting::new(&mut memories)?;
     let mut rails = Vec::new();
-    for (number, ((context, port), domain)) in adapters.iter().zip(domains).enumerate() {
-        let adapter: (&Arc<DeviceContext>, &DevicePort) = (context, port);
-        rails.push(VerbsRail::new(adapter, number, bounds, options, &mut memories, domain)?);
+    for (number, ((_, port), domain)) in adapters.iter().zip(domains).enumerate() {
+        rails.push(VerbsRail::new(port, number, bounds, options, &mut memories, domain)?);
     }
     let first = &rails[0];
-    let ends = (&*first.domain, &*first.base);
     // If this fails, everything except multicast works.
-    let multicast = VerbsMulticast::new(ends, &first.port, &mut memories, options.manager);
+    let (domain, base, port) = (&first.domain, &first.base, &first.port);
+    let multicast = VerbsMulticast::new(domain, base, port, &mut memories, options);
     let multicast =
         multicast.inspect_err(|error| notes.push(format!("no multicast: {error}"))).ok();
     let address = VerbsAddress {
@@ -95,32 +88,8 @@ fn own(
         has_ip: ip::ip(&rails).is_some(),
         rails: rails.iter().map(VerbsRail::address).collect(),
     };
-    let state = VerbsState {
-        peers: Connections::new(0, 1),
-        multicast,
-        rails,
-        pool,
-        memories,
-        routes: Default::default(),
-        connections: 0,
-        links: Default::default(),
-        arrived: VecDeque::with_capacity(size.min(1024)),
-        peeked: Box::default(),
-        waiting: Vec::with_capacity(size.min(64)),
-        connecting: Vec::with_capacity(size.min(64)),
-        out: Vec::new(),
-        unmade: Vec::new(),
-        debts: Vec::with_capacity(64),
-        slab: crate::pending::WorkSlab::new(),
-        awaited: 0,
-        batch: crate::batch::Batch::new(),
-        silent: Vec::new(),
-        fault: None,
-        trouble: None,
-        turns: 0,
-        next_keepalive: None,
-        notes,
-    };
+    let parts = AdapterParts { multicast, rails, posting, memories };
+    let state = VerbsState::new(parts, size, notes);
     Ok(Own { state, address, bounds, networks: chosen.networks })
 }
 
@@ -163,23 +132,25 @@ pub fn connect(
         compare(&address, peer, theirs, rails)?;
     }
     let names: Vec<String> = state.rails.iter().map(|rail| rail.port.name()).collect();
-    state.notes.extend(notes(&addresses, rank, rails, &names));
+    for note in notes(&addresses, rank, rails, &names) {
+        state.trouble.note(note);
+    }
     match multicast::largest(rank, &addresses) {
         Ok(max) => {
             if let Some(multicast) = &mut state.multicast {
-                multicast.max = max;
+                multicast.set_max(max);
             }
         }
         Err(why) => {
             state.multicast = None;
-            state.notes.push(format!("no multicast: {why}"));
+            state.trouble.note(format!("no multicast: {why}"));
         }
     }
     if let Some(rail) = options.rail.filter(|&rail| rail >= rails) {
         let allowed = format!("less than {rails}");
         return Err(VerbsConnectError::Option { name: "rail", value: rail.to_string(), allowed });
     }
-    state.peers = Connections::new(size, rails);
+    state.connections = Connections::new(size, rails);
     let nonce = addresses[0].nonce;
     let ip = ip::ip(&state.rails).filter(|_| addresses.iter().all(|it| it.has_ip));
     let members = addresses.into_iter().enumerate();

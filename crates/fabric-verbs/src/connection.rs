@@ -1,12 +1,13 @@
 //! One end of a connection: its queue pair, its posted requests, its credits.
 
-use crate::ffi::{IBV_QP_STATE, IBV_QPS_ERR, ibv_qp_attr};
+use crate::ffi::{IBV_QP_STATE, IBV_QPS_ERR, IBV_SEND_SIGNALED, ibv_qp_attr};
 use crate::memory::NONE;
 use crate::object::{Handle, QueuePair};
-use crate::pending::WorkList;
-use crate::rail::DEPTH;
-use crate::secondary_connections::Secondary;
-use crate::wire::ConnectRequest;
+use crate::pending::{PostedWork, WorkList};
+use crate::receive_pool::Inbox;
+use crate::secondary::Secondary;
+use crate::sizes::DEPTH;
+use crate::wire::{ConnectRequest, ImmediateTag, WireKind};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use weft_fabric::{Completion, Sge};
@@ -31,6 +32,31 @@ impl Record {
     pub fn matters(&self) -> bool {
         self.done.is_some() || self.registration != NONE || self.landing.is_some()
     }
+}
+
+/// Need for the completion of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// The completion is needed soon.
+    Always,
+    /// A later completion is enough, unless the record has an effect.
+    WhenDue,
+}
+
+/// Number and flags of a request that is added to a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRequest {
+    /// The `wr_id`: the number of the connection, and the number of the request on it.
+    pub id: u64,
+    /// [`IBV_SEND_SIGNALED`], or none.
+    pub flags: u32,
+}
+
+/// A failed request: its record, and the work to repeat.
+#[derive(Debug, Clone, Copy)]
+pub struct FailedRequest {
+    pub record: Record,
+    pub work: Option<PostedWork>,
 }
 
 /// Progress of a connection from setup to its end.
@@ -69,7 +95,9 @@ impl Asking {
     }
 }
 
-pub struct Connection {
+pub struct VerbsConnection {
+    /// Number in the table of connections.
+    pub number: u32,
     pub pair: QueuePair,
     pub path: Option<Handle>,
     pub rail: usize,
@@ -96,8 +124,8 @@ pub struct Connection {
     /// Number of unsignaled requests at the end of the window.
     pub unsignaled: u32,
 
-    /// Arrived messages: the first and the last buffer of their list.
-    pub inbox: (u32, u32),
+    /// Arrived messages.
+    pub inbox: Inbox,
     /// True if the connection is in the list of connections with arrived messages.
     pub listed: bool,
     pub kept_messages: WorkList,
@@ -110,10 +138,22 @@ pub struct Connection {
     pub secondary: Option<Box<Secondary>>,
 }
 
-impl Connection {
-    pub fn new(pair: QueuePair, inline: usize, rail: usize, psn: u32, now: Instant) -> Connection {
+/// The local end of a new connection.
+pub struct LocalEnd {
+    pub pair: QueuePair,
+    /// Maximum number of bytes that can be sent inline in a request.
+    pub inline: usize,
+    pub rail: usize,
+    /// First packet sequence number of this end.
+    pub psn: u32,
+}
+
+impl VerbsConnection {
+    pub fn new(number: usize, end: LocalEnd, now: Instant) -> VerbsConnection {
+        let LocalEnd { pair, inline, rail, psn } = end;
         let pause = Duration::from_millis(20);
-        Connection {
+        VerbsConnection {
+            number: number as u32,
             pair,
             path: None,
             rail,
@@ -129,7 +169,7 @@ impl Connection {
             window: VecDeque::with_capacity(DEPTH),
             first: 0,
             unsignaled: 0,
-            inbox: (NONE, NONE),
+            inbox: Inbox::EMPTY,
             listed: false,
             kept_messages: WorkList::EMPTY,
             kept_work: WorkList::EMPTY,
@@ -167,17 +207,34 @@ impl Connection {
         self.window.len()
     }
 
-    /// Records a request. Returns its number, and true if it must be signaled.
+    /// Returns the need for completions. Requests of a secondary connection are always signaled: if the connection is shut, it must
+    /// be known which have completed.
     #[inline]
-    pub fn note(&mut self, record: Record, eager: bool) -> (u32, bool) {
+    pub fn signal(&self) -> Signal {
+        if self.secondary.is_some() { Signal::Always } else { Signal::WhenDue }
+    }
+
+    /// Records a request that is added to a batch.
+    #[inline]
+    pub fn note(&mut self, record: Record, signal: Signal) -> NewRequest {
         let number = self.first.wrapping_add(self.window.len() as u32);
         self.window.push_back(record);
         self.unsignaled += 1;
-        let signaled = eager || record.matters() || self.unsignaled >= DEPTH as u32 / 4;
+        let due = record.matters() || self.unsignaled >= DEPTH as u32 / 4;
+        let signaled = signal == Signal::Always || due;
         if signaled {
             self.unsignaled = 0;
         }
-        (number, signaled)
+        let id = u64::from(self.number) << 32 | u64::from(number);
+        NewRequest { id, flags: if signaled { IBV_SEND_SIGNALED } else { 0 } }
+    }
+
+    /// Returns the credits that the peer is owed, as a tag. Afterwards the peer is owed nothing.
+    #[inline]
+    pub fn take_credits(&mut self, kind: WireKind) -> ImmediateTag {
+        let messages = std::mem::take(&mut self.owed_messages);
+        let events = std::mem::take(&mut self.owed_events);
+        ImmediateTag { kind, messages, events }
     }
 
     /// Takes the next record, if its request is complete once request `last` is.
@@ -195,7 +252,7 @@ impl Connection {
         let record = self.window.pop_front()?;
         self.first = self.first.wrapping_add(1);
         if let Some(secondary) = &mut self.secondary {
-            secondary.posted.pop_front();
+            secondary.drop_oldest();
         }
         Some(record)
     }
@@ -205,9 +262,11 @@ impl Connection {
         std::iter::from_fn(|| self.pop()).collect()
     }
 
-    /// Takes the oldest record if it belongs to request `number`.
-    pub fn oldest(&mut self, number: u32) -> Option<Record> {
-        if self.first == number { self.pop() } else { None }
+    /// Takes the failed request `number` of a secondary connection, if it is the oldest.
+    pub fn take_failed(&mut self, number: u32) -> Option<FailedRequest> {
+        let work = self.secondary.as_ref()?.oldest();
+        let record = if self.first == number { self.pop() } else { None }?;
+        Some(FailedRequest { record, work })
     }
 
     /// Returns true if the completion of a posted request matters ([`Record::matters`]).

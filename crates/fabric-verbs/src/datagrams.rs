@@ -5,7 +5,6 @@ use crate::device::DevicePort;
 use crate::ffi::*;
 use crate::memory::Memories;
 use crate::object::{self, Handle, QueuePair, QueuePairParts};
-use crate::rail::GREETER_TAG;
 use std::collections::VecDeque;
 use std::ptr;
 use weft_fabric::Sge;
@@ -15,6 +14,10 @@ const QKEY: u32 = 0x0057_4654;
 
 /// Size of the global routing header in front of a received datagram, in bytes.
 pub const GRH: usize = 40;
+
+/// First `wr_id` of datagrams; the `wr_id` of a connection's request is smaller.
+pub const GREETER_TAG: u64 = 1 << 62;
+pub const MULTICAST_TAG: u64 = 2 << 62;
 
 /// Queue pair number that addresses a multicast group.
 pub const MULTICAST: u32 = 0x00ff_ffff;

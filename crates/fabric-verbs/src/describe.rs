@@ -1,7 +1,8 @@
 //! The lines about verbs in `weft info`.
 
-use crate::rail::{BUFFER, DEPTH, SEND_MAX};
-use crate::state::{VerbsCore, VerbsState};
+use crate::job::VerbsCore;
+use crate::sizes::{BUFFER, DEPTH, SEND_MAX};
+use crate::state::VerbsState;
 
 /// Returns rails, bounds and use, as lines for the user.
 pub fn describe(core: &VerbsCore, state: &VerbsState) -> Vec<String> {
@@ -13,9 +14,9 @@ pub fn describe(core: &VerbsCore, state: &VerbsState) -> Vec<String> {
     lines.push(format!(
         "connections: {} of at most {}, and {} on secondary rails, made when first needed; each costs {} receive buffers of {} \
          bytes ({} KiB) and {DEPTH} requests",
-        state.connections,
+        state.connections.connected(),
         bounds.all_connections(),
-        state.secondary_open(),
+        state.connections.secondary_open(),
         bounds.buffers(),
         BUFFER,
         (bounds.buffers() * BUFFER) >> 10,
@@ -33,9 +34,9 @@ pub fn describe(core: &VerbsCore, state: &VerbsState) -> Vec<String> {
         totals.found
     ));
     if let Some(multicast) = &state.multicast {
-        let (max, lost) = (multicast.max, multicast.lost);
+        let (max, lost) = (multicast.max(), multicast.lost());
         lines.push(format!("multicast: datagrams of up to {max} bytes; {lost} lost here"));
     }
-    lines.extend(state.notes.iter().cloned());
+    lines.extend(state.trouble.notes().iter().cloned());
     lines
 }

@@ -1,10 +1,10 @@
 //! Adapters and their ports: discovery, and reasons why a port cannot be used.
 
+use crate::calls::{done, made};
 use crate::error::Denied;
 use crate::ffi::*;
 use crate::library::{Library, VerbsFunctions};
 use crate::numa;
-use crate::object::{done, made};
 use crate::{VerbsConnectError, VerbsOptions};
 use std::fmt;
 use std::fs;
@@ -202,6 +202,18 @@ impl DevicePort {
     }
 }
 
+impl DevicePort {
+    /// Returns the LID of a rail at this port: the port's LID plus the path.
+    pub fn path_lid(&self) -> u16 {
+        self.lid + u16::from(self.path)
+    }
+
+    /// Returns the number of paths of this port.
+    pub fn paths(&self) -> usize {
+        if self.link == LinkLayer::InfiniBand { 1 << self.lmc.min(7) } else { 1 }
+    }
+}
+
 impl fmt::Display for DevicePort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}, {}, MTU {}", self.name(), self.link, self.state, self.rate, self.mtu)?;
@@ -212,8 +224,8 @@ impl fmt::Display for DevicePort {
             write!(f, ", address {gid} (index {})", gid.index)?;
         }
         if self.link == LinkLayer::InfiniBand {
-            write!(f, ", LID {}", crate::path::lid(self))?;
-            let paths = crate::path::paths(self);
+            write!(f, ", LID {}", self.path_lid())?;
+            let paths = self.paths();
             if paths > 1 {
                 write!(f, ", path {} of {paths}", self.path)?;
             }
@@ -238,8 +250,8 @@ pub fn mtu_code(bytes: usize) -> i32 {
     (1..=5).rev().find(|&code| mtu_bytes(code) <= bytes).unwrap_or(1)
 }
 
-/// Result of a look at all adapters.
-pub struct Look {
+/// All adapters of this machine.
+pub struct DeviceList {
     /// All ports of all adapters that could be opened, by name.
     pub ports: Vec<(Arc<DeviceContext>, DevicePort)>,
     /// Adapters that could not be opened, each with the reason.
@@ -249,7 +261,7 @@ pub struct Look {
 /// Returns all ports of all adapters that may be opened, by name. Errors: no library, no adapter, or no adapter that may be
 /// opened.
 pub fn ports(options: &VerbsOptions) -> Result<Vec<DevicePort>, VerbsConnectError> {
-    let Look { ports, mut refused } = look(options)?;
+    let DeviceList { ports, mut refused } = look(options)?;
     if ports.is_empty() && !refused.is_empty() {
         return Err(refused.swap_remove(0).1);
     }
@@ -257,7 +269,7 @@ pub fn ports(options: &VerbsOptions) -> Result<Vec<DevicePort>, VerbsConnectErro
 }
 
 /// Opens all adapters. Errors: no library, or no adapter.
-pub fn look(options: &VerbsOptions) -> Result<Look, VerbsConnectError> {
+pub fn look(options: &VerbsOptions) -> Result<DeviceList, VerbsConnectError> {
     let library = &Arc::new(Library::load()?);
     // Only old kernels need `ibv_fork_init` for registered memory to survive a fork; on newer kernels it does nothing.
     // SAFETY: `ibv_fork_init` must precede all registrations: this fabric has made none yet.
@@ -273,7 +285,7 @@ pub fn look(options: &VerbsOptions) -> Result<Look, VerbsConnectError> {
     let opened: Vec<_> = devices.iter().map(|&device| open(library, device, options)).collect();
     // SAFETY: `list` comes from `ibv_get_device_list` and is freed once; the open contexts do not need it.
     unsafe { (library.ibv_free_device_list)(list) };
-    let mut look = Look { ports: Vec::new(), refused: Vec::new() };
+    let mut look = DeviceList { ports: Vec::new(), refused: Vec::new() };
     for (name, result) in opened {
         let all = result.and_then(|context| {
             let context = Arc::new(context);

@@ -21,28 +21,26 @@ impl Verbs {
             state.drain_all(&self.core);
             state.tend(&self.core);
             // Disconnects go over first connections, after the secondary connections are idle.
-            let quiet = state.is_secondary_idle();
+            let quiet = !state.secondary.holds_work() && state.connections.is_secondary_idle();
             let mut waits = !quiet;
-            for peer in state.peers.numbers() {
-                let Some(link) = &state.peers[peer] else { continue };
+            for peer in state.connections.numbers() {
+                let Some(link) = state.connections.get(peer) else { continue };
                 if link.phase != ConnectionPhase::Open {
                     continue;
                 }
                 if self.core.is_secondary(peer) {
-                    if link.outstanding() > 0 && !told.contains(&peer) && state.add_probe(peer) {
+                    if link.outstanding() > 0 && !told.contains(&peer) && state.probe(peer) {
                         told.insert(peer);
-                        state.ring(peer);
                     }
                     continue;
                 }
-                if !told.contains(&peer) && link.is_empty() && quiet && state.add_disconnect(peer) {
+                if !told.contains(&peer) && link.is_empty() && quiet && state.disconnect(peer) {
                     told.insert(peer);
-                    state.ring(peer);
                 }
-                let link = state.link(peer);
+                let link = state.connections.of(peer);
                 waits |= link.outstanding() > 0 || !told.contains(&peer);
             }
-            if !waits || state.fault.is_some() || Instant::now() >= end {
+            if !waits || state.trouble.fault().is_some() || Instant::now() >= end {
                 return;
             }
             std::thread::yield_now();
@@ -52,7 +50,7 @@ impl Verbs {
 
 impl Drop for Verbs {
     fn drop(&mut self) {
-        if !std::thread::panicking() && self.state.borrow().fault.is_none() {
+        if !std::thread::panicking() && self.state.borrow().trouble.fault().is_none() {
             self.send_disconnects();
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::VerbsConnectError;
 use crate::pool::RegisteredPool;
-use crate::rail::BUFFER;
+use crate::sizes::BUFFER;
 use std::fs;
 
 /// Number of bytes that each rail locks for itself: the pool, and buffers for datagrams and small allocations.

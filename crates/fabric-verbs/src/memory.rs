@@ -4,9 +4,9 @@
 //! or kept for the next use if [`crate::VerbsOptions::keep`] allows.
 
 use crate::RAILS_MAX;
-use crate::address;
+use crate::address::{self, MemoryOwner};
 use crate::ffi::*;
-use crate::object::{self, Domain, Memory};
+use crate::object::{self, Domain, RegisteredMemory};
 use crate::options::Keep;
 pub use crate::registration_uses::{RegistrationTotals, Uses};
 use std::collections::{BTreeMap, HashMap};
@@ -41,7 +41,7 @@ struct Registration {
     start: usize,
     len: usize,
     /// Registrations with the adapters, by rail.
-    memories: Vec<Memory>,
+    memories: Vec<RegisteredMemory>,
     lkeys: [u32; RAILS_MAX],
     rkeys: [u32; RAILS_MAX],
     uses: Uses,
@@ -316,10 +316,10 @@ impl Memories {
         }
     }
 
-    fn name(&self, id: u32, memory: Sge, program: bool) -> Region {
+    fn name(&self, id: u32, memory: Sge, owner: MemoryOwner) -> Region {
         let it = self.slot(id);
         let at = memory.ptr().addr() as u64;
-        let remote = address::encode(it.rkeys, it.start as u64, it.len as u64, at, program);
+        let remote = address::encode(it.rkeys, it.start as u64, it.len as u64, at, owner);
         Region { local: memory, remote }
     }
 
@@ -339,7 +339,11 @@ impl Memories {
         let it = self.slot_mut(id);
         it.regions += 1;
         it.closed = false;
-        Ok(self.name(id, memory, uses != Uses::Atomics))
+        let owner = match uses {
+            Uses::Atomics => MemoryOwner::Fabric,
+            _ => MemoryOwner::Program,
+        };
+        Ok(self.name(id, memory, owner))
     }
 
     /// Withdraws a region from peers.
@@ -395,7 +399,7 @@ impl Memories {
         // `self` lives.
         let local = unsafe { Sge::new(std::ptr::with_exposed_provenance_mut(start), len) };
         let id = self.find(local, Uses::Atomics).expect("registered above");
-        Ok(self.name(id, local, false))
+        Ok(self.name(id, local, MemoryOwner::Fabric))
     }
 
     fn allocate_small(&mut self, class: usize) -> Result<usize, Fault> {

@@ -5,17 +5,20 @@
 //! on request of [`crate::manager`]. Every datagram begins with the job's nonce, the source and the group: several jobs may
 //! share an address, and a sender receives its own datagrams.
 
-use crate::VerbsConnectError;
-use crate::datagrams::{DatagramQueuePair, DatagramSizes, GRH, MULTICAST};
+use crate::calls::done;
+use crate::datagrams::{DatagramQueuePair, DatagramSizes, GRH, MULTICAST, MULTICAST_TAG};
 use crate::device::{DevicePort, LinkLayer};
 use crate::ffi::*;
 use crate::interfaces;
+use crate::job::VerbsCore;
 use crate::manager::{self, Joiner, Membership};
 use crate::memory::Memories;
-use crate::object::{self, Handle, QueuePairParts, done};
-use crate::rail::{Base, MULTICAST_TAG, VerbsRail};
-use crate::state::{VerbsCore, VerbsState};
+use crate::object::{self, Handle, QueuePairParts};
+use crate::rail::{Base, VerbsRail};
+use crate::sizes::{MULTICAST_RECEIVED, MULTICAST_SENT, MULTICAST_WAITING};
+use crate::trouble::VerbsTrouble;
 use crate::wire::VerbsAddress;
+use crate::{VerbsConnectError, VerbsOptions};
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 use std::fs;
@@ -27,13 +30,6 @@ use weft_fabric::{Datagram, Fault, GroupId, Sge};
 
 /// Size in bytes of the header: job, source and group.
 const HEADER: usize = 16;
-
-/// Maximum number of datagrams that wait to be read. A later datagram replaces the oldest.
-pub const WAITING: usize = 128;
-
-/// Maximum number of datagrams in flight, received and sent.
-pub const RECEIVED: usize = 2 * WAITING;
-pub const SENT: usize = 64;
 
 /// Size in bytes for which groups on InfiniBand are formed; larger MTUs of the ports are not used.
 const GROUP_MTU: usize = 2048;
@@ -60,15 +56,22 @@ struct Route {
     members: Vec<GroupId>,
 }
 
+/// An arrived datagram: its slot, and its length with the routing header.
+struct WaitingDatagram {
+    slot: u32,
+    len: u32,
+}
+
+/// The groups of the network to which this process belongs or sends, and the datagrams from them.
 pub struct VerbsMulticast {
     datagrams: DatagramQueuePair,
     joining: Joining,
     routes: HashMap<IpAddr, Route>,
-    /// Slots and lengths of arrived datagrams.
-    waiting: VecDeque<(u32, u32)>,
-    pub max: usize,
+    /// Arrived datagrams.
+    waiting: VecDeque<WaitingDatagram>,
+    max: usize,
     /// Number of datagrams dropped because there was no room to send or to keep them.
-    pub lost: u64,
+    lost: u64,
 }
 
 /// Returns the maximum payload in bytes that all processes can multicast. The error says why multicast is impossible.
@@ -90,10 +93,17 @@ pub fn largest(rank: usize, addresses: &[VerbsAddress]) -> Result<usize, String>
     Ok(mtu.min(most) - HEADER)
 }
 
+/// Kind of the IP addresses of groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GroupKind {
+    Ipv4,
+    Ipv6,
+}
+
 /// Returns the address of a group. Groups may collide on an address, since each datagram carries its job and group.
-fn address_of(nonce: u64, group: GroupId, ipv4: bool) -> IpAddr {
+fn address_of(nonce: u64, group: GroupId, kind: GroupKind) -> IpAddr {
     let digest = (nonce ^ u64::from(group.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    if ipv4 {
+    if kind == GroupKind::Ipv4 {
         // 239.192.0.0/14 is for use within an organisation (RFC 2365).
         Ipv4Addr::from(0xefc0_0000 | (digest >> 46) as u32).into()
     } else {
@@ -112,12 +122,13 @@ fn gid_of(address: IpAddr) -> ibv_gid {
 
 impl VerbsMulticast {
     pub fn new(
-        (domain, base): (&object::Domain, &Base),
+        domain: &object::Domain,
+        base: &Base,
         port: &DevicePort,
         memories: &mut Memories,
-        by_manager: bool,
+        options: &VerbsOptions,
     ) -> Result<VerbsMulticast, VerbsConnectError> {
-        let joining = if by_manager || port.link == LinkLayer::InfiniBand {
+        let joining = if options.manager || port.link == LinkLayer::InfiniBand {
             let interface = manager::interface_of(port);
             let addresses = interface.as_deref().map(interfaces::addresses).unwrap_or_default();
             let address = addresses.first().map(|&(address, _)| address);
@@ -132,16 +143,32 @@ impl VerbsMulticast {
             receive: &base.datagrams,
             shared: None,
         };
-        let sizes = DatagramSizes { received: RECEIVED, sent: SENT, payload: port.mtu };
+        let sizes =
+            DatagramSizes { received: MULTICAST_RECEIVED, sent: MULTICAST_SENT, payload: port.mtu };
         let datagrams = DatagramQueuePair::new(&ends, port, 0, memories, sizes, MULTICAST_TAG)?;
         Ok(VerbsMulticast {
             datagrams,
             joining,
             routes: HashMap::new(),
-            waiting: VecDeque::with_capacity(RECEIVED),
+            waiting: VecDeque::with_capacity(MULTICAST_RECEIVED),
             max: 0,
             lost: 0,
         })
+    }
+
+    /// Returns the maximum payload of a datagram, in bytes.
+    pub fn max(&self) -> usize {
+        self.max
+    }
+
+    /// Sets the maximum payload that all processes can multicast, in bytes.
+    pub fn set_max(&mut self, max: usize) {
+        self.max = max;
+    }
+
+    /// Returns the number of datagrams dropped because there was no room to send or to keep them.
+    pub fn lost(&self) -> u64 {
+        self.lost
     }
 
     fn is_member(&self, group: GroupId) -> bool {
@@ -151,7 +178,8 @@ impl VerbsMulticast {
     /// Returns the address of a group.
     fn address(&self, rail: &VerbsRail, nonce: u64, group: GroupId) -> IpAddr {
         let ipv4 = rail.port.gid.is_some_and(|gid| gid.ipv4().is_some());
-        address_of(nonce, group, ipv4 || matches!(self.joining, Joining::Manager(_)))
+        let ipv4 = ipv4 || matches!(self.joining, Joining::Manager(_));
+        address_of(nonce, group, if ipv4 { GroupKind::Ipv4 } else { GroupKind::Ipv6 })
     }
 
     /// Returns the route to a group. With the connection manager, a route needs a membership, so this joins.
@@ -173,8 +201,27 @@ impl VerbsMulticast {
         Ok(vacant.insert(Route { gid, lid, path, hold, members: Vec::new() }))
     }
 
+    /// Joins a group. A failure is a fault.
+    pub fn join(
+        &mut self,
+        core: &VerbsCore,
+        rail: &VerbsRail,
+        trouble: &mut VerbsTrouble,
+        group: GroupId,
+    ) {
+        if self.is_member(group) {
+            return;
+        }
+        if let Err(error) = self.attach(rail, core.nonce, group) {
+            let errno = error.raw_os_error().unwrap_or(0);
+            let what = "joining a multicast group";
+            let why = format!("group {} on {}: {error}", group.0, rail.port.name());
+            trouble.fail(Fault::system(what, errno), why);
+        }
+    }
+
     /// Attaches the queue pair, and makes the interface join.
-    fn join(&mut self, rail: &VerbsRail, nonce: u64, group: GroupId) -> io::Result<()> {
+    fn attach(&mut self, rail: &VerbsRail, nonce: u64, group: GroupId) -> io::Result<()> {
         let address = self.address(rail, nonce, group);
         self.route(rail, address)?;
         let route = self.routes.get_mut(&address).expect("made above");
@@ -190,7 +237,7 @@ impl VerbsMulticast {
         Ok(())
     }
 
-    fn leave(&mut self, rail: &VerbsRail, group: GroupId) {
+    pub fn leave(&mut self, rail: &VerbsRail, group: GroupId) {
         let pair = &self.datagrams.pair;
         for route in self.routes.values_mut().filter(|route| route.members.contains(&group)) {
             route.members.retain(|&member| member != group);
@@ -203,6 +250,93 @@ impl VerbsMulticast {
                 route.hold.take_if(|hold| matches!(hold, Hold::Interface(_)));
             }
         }
+    }
+
+    /// Returns true if [`VerbsMulticast::send`] has a free slot.
+    pub fn has_room(&self) -> bool {
+        self.datagrams.has_room()
+    }
+
+    /// Sends a datagram to a group. Without room the datagram is lost.
+    pub fn send(
+        &mut self,
+        core: &VerbsCore,
+        rail: &VerbsRail,
+        memories: &Memories,
+        group: GroupId,
+        src: Sge,
+    ) -> Result<(), Fault> {
+        let address = self.address(rail, core.nonce, group);
+        if let Err(error) = self.route(rail, address) {
+            let errno = error.raw_os_error().unwrap_or(libc::ETIMEDOUT);
+            return Err(Fault::system("joining a multicast group to send", errno));
+        }
+        let path = &self.routes[&address].path;
+        let mut bytes = header(core.nonce, core.rank, group);
+        // SAFETY: `Sge::new` needs memory that is valid while in use: `bytes` outlives `send`, which copies it before it
+        // returns.
+        let first = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
+        if !self.datagrams.send(memories, path, MULTICAST, &[first, src]) {
+            self.lost += 1;
+        }
+        Ok(())
+    }
+
+    /// Frees the slot of a datagram that has left.
+    pub fn sent(&mut self, id: u64) {
+        self.datagrams.sent(self.datagrams.slot_of(id));
+    }
+
+    /// Queues a datagram that has arrived, until it is read.
+    pub fn keep(&mut self, core: &VerbsCore, memories: &Memories, wc: &ibv_wc) {
+        let slot = self.datagrams.slot_of(wc.wr_id);
+        let mut bytes = [0; HEADER];
+        let content = self.datagrams.received(slot, wc.byte_len);
+        let whole = wc.status == IBV_WC_SUCCESS && wc.byte_len as usize >= GRH + HEADER;
+        let content = content.filter(|_| whole);
+        if let Some(content) = content {
+            content.read(&mut bytes);
+        }
+        let wanted = content.is_some()
+            && parse(core.nonce, &bytes).is_some_and(|(source, group)| {
+                source != core.rank && source < core.size && self.is_member(group)
+            });
+        if !wanted {
+            self.datagrams.listen(slot, memories);
+            return;
+        }
+        self.waiting.push_back(WaitingDatagram { slot, len: wc.byte_len });
+        if self.waiting.len() > MULTICAST_WAITING
+            && let Some(oldest) = self.waiting.pop_front()
+        {
+            self.datagrams.listen(oldest.slot, memories);
+            self.lost += 1;
+        }
+    }
+
+    /// Takes the oldest datagram that fits into `into`.
+    pub fn receive(
+        &mut self,
+        core: &VerbsCore,
+        memories: &Memories,
+        into: Sge,
+    ) -> Option<Datagram> {
+        while let Some(WaitingDatagram { slot, len }) = self.waiting.pop_front() {
+            let content = self.datagrams.received(slot, len).expect("checked on arrival");
+            let mut bytes = [0; HEADER];
+            content.read(&mut bytes);
+            let len = content.len() - HEADER;
+            let from = parse(core.nonce, &bytes)
+                .filter(|&(_, group)| self.is_member(group) && len <= into.len());
+            if from.is_some() {
+                into.part(0, len).copy_from(content.part(HEADER, len));
+            }
+            self.datagrams.listen(slot, memories);
+            if let Some((source, group)) = from {
+                return Some(Datagram { source, group, len });
+            }
+        }
+        None
     }
 }
 
@@ -241,112 +375,6 @@ fn parse(nonce: u64, bytes: &[u8; HEADER]) -> Option<(usize, GroupId)> {
     ours.then(|| (word(8) as usize, GroupId(word(12))))
 }
 
-impl VerbsState {
-    pub fn join(&mut self, core: &VerbsCore, group: GroupId) {
-        let Some(multicast) = &mut self.multicast else { return };
-        if multicast.is_member(group) {
-            return;
-        }
-        if let Err(error) = multicast.join(&self.rails[0], core.nonce, group) {
-            let errno = error.raw_os_error().unwrap_or(0);
-            let what = "joining a multicast group";
-            let port = self.rails[0].port.name();
-            let why = format!("group {} on {port}: {error}", group.0);
-            self.fail(Fault::system(what, errno), why);
-        }
-    }
-
-    pub fn leave(&mut self, group: GroupId) {
-        if let Some(multicast) = &mut self.multicast {
-            multicast.leave(&self.rails[0], group);
-        }
-    }
-
-    pub fn multicast(&mut self, core: &VerbsCore, group: GroupId, src: Sge) -> Result<(), Fault> {
-        let Some(max) = self.multicast.as_ref().map(|multicast| multicast.max) else {
-            return Err(Fault::unsupported(core.rank, "multicast"));
-        };
-        let len = src.len();
-        assert!(len <= max, "a datagram of {len} bytes exceeds the {max} of multicast_max");
-        if self.multicast.as_ref().is_some_and(|multicast| !multicast.datagrams.has_room()) {
-            self.poll_departures(core, 0);
-        }
-        let VerbsState { multicast: Some(multicast), rails, memories, .. } = self else {
-            unreachable!("looked at above");
-        };
-        let rail = &rails[0];
-        let address = multicast.address(rail, core.nonce, group);
-        if let Err(error) = multicast.route(rail, address) {
-            let errno = error.raw_os_error().unwrap_or(libc::ETIMEDOUT);
-            return Err(Fault::system("joining a multicast group to send", errno));
-        }
-        let path = &multicast.routes[&address].path;
-        let mut bytes = header(core.nonce, core.rank, group);
-        // SAFETY: `Sge::new` needs memory that is valid while in use: `bytes` outlives `send`, which copies it before it
-        // returns.
-        let first = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
-        if !multicast.datagrams.send(memories, path, MULTICAST, &[first, src]) {
-            multicast.lost += 1;
-        }
-        Ok(())
-    }
-
-    /// Frees the slot of a datagram that has left.
-    pub fn multicast_sent(&mut self, id: u64) {
-        if let Some(multicast) = &mut self.multicast {
-            multicast.datagrams.sent(multicast.datagrams.slot_of(id));
-        }
-    }
-
-    /// Queues a datagram that has arrived, until it is read.
-    pub fn datagram(&mut self, core: &VerbsCore, wc: &ibv_wc) {
-        let VerbsState { multicast: Some(multicast), memories, .. } = self else { return };
-        let slot = multicast.datagrams.slot_of(wc.wr_id);
-        let mut bytes = [0; HEADER];
-        let content = multicast.datagrams.received(slot, wc.byte_len);
-        let whole = wc.status == IBV_WC_SUCCESS && wc.byte_len as usize >= GRH + HEADER;
-        let content = content.filter(|_| whole);
-        if let Some(content) = content {
-            content.read(&mut bytes);
-        }
-        let wanted = content.is_some()
-            && parse(core.nonce, &bytes).is_some_and(|(source, group)| {
-                source != core.rank && source < core.size && multicast.is_member(group)
-            });
-        if !wanted {
-            multicast.datagrams.listen(slot, memories);
-            return;
-        }
-        multicast.waiting.push_back((slot, wc.byte_len));
-        if multicast.waiting.len() > WAITING
-            && let Some((oldest, _)) = multicast.waiting.pop_front()
-        {
-            multicast.datagrams.listen(oldest, memories);
-            multicast.lost += 1;
-        }
-    }
-
-    pub fn receive_multicast(&mut self, core: &VerbsCore, into: Sge) -> Option<Datagram> {
-        let VerbsState { multicast: Some(multicast), memories, .. } = self else { return None };
-        while let Some((slot, len)) = multicast.waiting.pop_front() {
-            let content = multicast.datagrams.received(slot, len).expect("checked on arrival");
-            let mut bytes = [0; HEADER];
-            content.read(&mut bytes);
-            let len = content.len() - HEADER;
-            let from = parse(core.nonce, &bytes)
-                .filter(|&(_, group)| multicast.is_member(group) && len <= into.len());
-            if from.is_some() {
-                into.part(0, len).copy_from(content.part(HEADER, len));
-            }
-            multicast.datagrams.listen(slot, memories);
-            if let Some((source, group)) = from {
-                return Some(Datagram { source, group, len });
-            }
-        }
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -361,14 +389,19 @@ mod tests {
     #[test]
     fn group_addresses_are_multicast_of_an_organisation() {
         for group in (0..100).map(GroupId) {
-            let IpAddr::V4(four) = address_of(9, group, true) else { panic!("not IPv4") };
+            let IpAddr::V4(four) = address_of(9, group, GroupKind::Ipv4) else {
+                panic!("not IPv4")
+            };
             assert!(four.is_multicast() && four.octets()[0] == 239 && four.octets()[1] >= 192);
-            assert!(address_of(9, group, false).is_multicast());
+            assert!(address_of(9, group, GroupKind::Ipv6).is_multicast());
             assert_eq!(
                 gid_of(four.into())[10..],
                 [255, 255, 239, four.octets()[1], four.octets()[2], four.octets()[3]]
             );
         }
-        assert_ne!(address_of(9, GroupId(1), true), address_of(9, GroupId(2), true));
+        assert_ne!(
+            address_of(9, GroupId(1), GroupKind::Ipv4),
+            address_of(9, GroupId(2), GroupKind::Ipv4)
+        );
     }
 }

@@ -3,9 +3,9 @@
 //! networks that all of them have. They also check that their data formats are equal ([`Fingerprint`]).
 
 use crate::VerbsConnectError;
-use crate::connect::host;
 use crate::subnets::of;
 use crate::survey::ChosenPorts;
+use std::fs;
 use weft_bootstrap::{Bootstrap, BootstrapError, Fingerprint};
 
 /// Key under which each process publishes its host, its fingerprint and the networks of its rails, one per line.
@@ -122,6 +122,12 @@ pub fn agree(
         ));
     }
     Ok((Ok(chosen), same))
+}
+
+/// Returns the name of this machine.
+pub fn host() -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    host.trim().to_owned()
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Objects of libibverbs, destroyed when they are dropped, and the calls on them.
 
 use crate::VerbsConnectError;
+use crate::calls::{done, made};
 use crate::device::DeviceContext;
 use crate::ffi::*;
 use std::ffi::c_int;
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use weft_bootstrap::calls::repeat;
 
 /// An object and its destructor. Objects made from other objects (queue pairs from completion queues) must be dropped before
 /// these.
@@ -48,31 +48,12 @@ impl<T> Drop for Owned<T> {
     }
 }
 
-/// Calls `make` again while a signal interrupts it, and returns its object: calls into the kernel may wait for the adapter.
-pub fn made<T>(mut make: impl FnMut() -> *mut T) -> *mut T {
-    loop {
-        let raw = make();
-        if !raw.is_null() || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return raw;
-        }
-    }
-}
-
-/// Repeats a call like [`made`], for calls that return 0, an errno, or -1 with the number in `errno` (older libraries).
-pub fn done(mut call: impl FnMut() -> c_int) -> io::Result<()> {
-    repeat(|| match call() {
-        0 => Ok(()),
-        -1 => Err(io::Error::last_os_error()),
-        errno => Err(io::Error::from_raw_os_error(errno.abs())),
-    })
-}
-
 pub type Domain = Owned<ibv_pd>;
-pub type Channel = Owned<ibv_comp_channel>;
+pub type CompletionChannel = Owned<ibv_comp_channel>;
 pub type CompletionQueue = Owned<ibv_cq>;
 pub type SharedQueue = Owned<ibv_srq>;
 pub type QueuePair = Owned<ibv_qp>;
-pub type Memory = Owned<ibv_mr>;
+pub type RegisteredMemory = Owned<ibv_mr>;
 pub type Handle = Owned<ibv_ah>;
 
 pub fn domain(context: &Arc<DeviceContext>) -> Result<Domain, VerbsConnectError> {
@@ -82,7 +63,7 @@ pub fn domain(context: &Arc<DeviceContext>) -> Result<Domain, VerbsConnectError>
 }
 
 /// Makes a completion channel whose descriptor does not block.
-pub fn channel(context: &Arc<DeviceContext>) -> Result<Channel, VerbsConnectError> {
+pub fn channel(context: &Arc<DeviceContext>) -> Result<CompletionChannel, VerbsConnectError> {
     // SAFETY: `ibv_create_comp_channel` needs an open context: `context` holds it open.
     let raw = made(|| unsafe { (context.library.ibv_create_comp_channel)(context.raw()) });
     let destroy = context.library.ibv_destroy_comp_channel;
@@ -100,7 +81,7 @@ pub fn channel(context: &Arc<DeviceContext>) -> Result<Channel, VerbsConnectErro
     Ok(channel)
 }
 
-impl Channel {
+impl CompletionChannel {
     pub fn fd(&self) -> c_int {
         // SAFETY: the read needs a live channel: it lives until `self` is dropped.
         unsafe { (*self.raw()).fd }
@@ -126,7 +107,7 @@ impl Channel {
 
 pub fn completion_queue(
     context: &Arc<DeviceContext>,
-    channel: &Channel,
+    channel: &CompletionChannel,
     entries: usize,
 ) -> Result<CompletionQueue, VerbsConnectError> {
     let entries = entries.min(context.attributes.max_cqe.max(1) as usize) as c_int;
@@ -136,6 +117,13 @@ pub fn completion_queue(
         create(context.raw(), entries, ptr::null_mut(), channel.raw(), 0)
     });
     Owned::new(raw, context.library.ibv_destroy_cq, context, "making a completion queue")
+}
+
+/// Completions for which a queue raises an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArmFor {
+    Any,
+    Solicited,
 }
 
 /// Maximum number of completions per poll.
@@ -152,9 +140,11 @@ impl CompletionQueue {
     }
 
     /// Arms the queue: asks for one event at the next completion, or at the next solicited completion.
-    pub fn arm(&self, solicited: bool) {
+    pub fn arm(&self, wanted: ArmFor) {
         // SAFETY: `req_notify_cq` needs a live queue. After a failure, the sleeper wakes by its time limit only.
-        unsafe { (self.context.table.req_notify_cq)(self.raw(), solicited.into()) };
+        unsafe {
+            (self.context.table.req_notify_cq)(self.raw(), (wanted == ArmFor::Solicited).into())
+        };
     }
 }
 
@@ -226,7 +216,7 @@ pub unsafe fn register(
     start: *mut u8,
     len: usize,
     access: c_int,
-) -> io::Result<Memory> {
+) -> io::Result<RegisteredMemory> {
     let context = &domain.context;
     let register = context.library.ibv_reg_mr;
     // SAFETY: ibv_reg_mr needs a live domain, and memory that stays mapped. The caller promises the latter.
@@ -240,7 +230,7 @@ pub unsafe fn register(
     }
 }
 
-impl Memory {
+impl RegisteredMemory {
     pub fn lkey(&self) -> u32 {
         // SAFETY: the read needs a live registration: it lives until `self` is dropped.
         unsafe { (*self.raw()).lkey }

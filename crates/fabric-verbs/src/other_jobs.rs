@@ -7,7 +7,7 @@
 //! ```
 
 use crate::connect::compare;
-use crate::state::VerbsProcess;
+use crate::job::VerbsProcess;
 use crate::verbs::Verbs;
 use crate::wire::VerbsAddress;
 use std::net::IpAddr;
@@ -77,7 +77,7 @@ impl Connectable for Verbs {
         compare(own, home, &there, core.rails).map_err(|error| error.to_string())?;
         let node = roster.node(whom.job, whom.node);
         roster.put(peer, VerbsProcess::new(there, home), Foreign { secret, me, node });
-        self.state.borrow_mut().peers.make_room(roster.len());
+        self.state.borrow_mut().connections.make_room(roster.len());
         Ok(())
     }
 

@@ -20,22 +20,12 @@ pub enum Traffic {
     Datagrams,
 }
 
-/// Returns the LID of a rail: the port's LID plus the path.
-pub fn lid(port: &DevicePort) -> u16 {
-    port.lid + u16::from(port.path)
-}
-
-/// Returns the number of paths of a port.
-pub fn paths(port: &DevicePort) -> usize {
-    if port.link == LinkLayer::InfiniBand { 1 << port.lmc.min(7) } else { 1 }
-}
-
 /// Returns the ports as rails, with up to `most` paths each: all first paths before all second paths, so that a small number
 /// of rails uses different ports.
 pub fn spread<T: Clone>(ports: Vec<(T, DevicePort)>, most: usize) -> Vec<(T, DevicePort)> {
-    let longest = ports.iter().map(|(_, port)| paths(port)).max().unwrap_or(1);
+    let longest = ports.iter().map(|(_, port)| port.paths()).max().unwrap_or(1);
     let nth = |path: usize| {
-        let have = ports.iter().filter(move |(_, port)| path < paths(port));
+        let have = ports.iter().filter(move |(_, port)| path < port.paths());
         have.map(move |(of, port)| (of.clone(), DevicePort { path: path as u8, ..port.clone() }))
     };
     (0..longest.min(most.max(1))).flat_map(nth).collect()
@@ -46,27 +36,36 @@ fn service_level(options: &VerbsOptions, traffic: Traffic) -> u8 {
     apart.unwrap_or(options.service_level)
 }
 
-/// Returns the path from a rail at `port` to an address: GID, LID, and true if the GID is used.
+/// An address in the network.
+#[derive(Debug, Clone, Copy)]
+pub struct PathAddress {
+    pub gid: ibv_gid,
+    pub lid: u16,
+    /// True if the GID is used.
+    pub is_global: bool,
+}
+
+/// Returns the path from a rail at `port` to an address.
 pub fn to(
     port: &DevicePort,
     options: &VerbsOptions,
-    (gid, lid, global): (ibv_gid, u16, bool),
+    address: PathAddress,
     traffic: Traffic,
 ) -> ibv_ah_attr {
     ibv_ah_attr {
         grh: ibv_global_route {
-            dgid: gid,
+            dgid: address.gid,
             flow_label: 0,
             sgid_index: port.gid.map_or(0, |gid| gid.index),
             hop_limit: 64,
             traffic_class: options.traffic_class,
             pad: [0],
         },
-        dlid: lid,
+        dlid: address.lid,
         sl: service_level(options, traffic),
         src_path_bits: port.path,
         static_rate: 0,
-        is_global: global.into(),
+        is_global: address.is_global.into(),
         port_num: port.number,
     }
 }
@@ -78,7 +77,8 @@ pub fn to_rail(
     rail: &RailAddress,
     traffic: Traffic,
 ) -> ibv_ah_attr {
-    to(port, options, (rail.gid, rail.lid, rail.link == LinkLayer::Ethernet), traffic)
+    let is_global = rail.link == LinkLayer::Ethernet;
+    to(port, options, PathAddress { gid: rail.gid, lid: rail.lid, is_global }, traffic)
 }
 
 /// Returns the path to a group that the connection manager joined, with the service level that the subnet manager chose for
@@ -105,14 +105,14 @@ mod tests {
             in_order: false,
             atomics: true,
             mtu: 4096,
-            lid: lid(port),
+            lid: port.path_lid(),
             gid,
             number: 9,
         }
     }
 
     fn names(rails: &[((), DevicePort)]) -> Vec<(&str, u8, u16)> {
-        rails.iter().map(|(_, port)| (&*port.device, port.path, lid(port))).collect()
+        rails.iter().map(|(_, port)| (&*port.device, port.path, port.path_lid())).collect()
     }
 
     #[test]
@@ -159,7 +159,8 @@ mod tests {
         let level = |options: &VerbsOptions| {
             let ways = [Traffic::Connections, Traffic::Datagrams];
             let [connections, requests] = ways.map(|t| to_rail(&port, options, &peer, t).sl);
-            let group = to(&port, options, ([1; 16], 0, true), Traffic::Datagrams).sl;
+            let address = PathAddress { gid: [1; 16], lid: 0, is_global: true };
+            let group = to(&port, options, address, Traffic::Datagrams).sl;
             let joined = of_group(options, ibv_ah_attr { sl: 6, ..ibv_ah_attr::default() }).sl;
             [connections, requests, group, joined]
         };

@@ -3,7 +3,7 @@
 
 use crate::address::VerbsTarget;
 use crate::memory::NONE;
-use crate::rail::INLINE_MAX;
+use crate::sizes::INLINE_MAX;
 use weft_fabric::{Completion, Head, Sge};
 
 /// Initial capacity of the slab, in entries.
@@ -32,55 +32,82 @@ pub enum PendingAtomic {
     Swap { compare: u64, swap: u64 },
 }
 
+/// Threads of the receiver that a message wakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attention {
+    /// Sleepers of the program.
+    Program,
+    /// Also the helper thread: the message is solicited.
+    Helper,
+}
+
+/// A message to post.
+#[derive(Debug, Clone, Copy)]
+pub struct PostedMessage {
+    pub head: Head,
+    pub attention: Attention,
+    pub payload: Sge,
+}
+
+/// A write to post.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkWrite {
+    pub from: LocalMemory,
+    pub target: VerbsTarget,
+    pub tail: WriteTail,
+    pub done: Completion,
+}
+
+/// A read to post.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkRead {
+    pub into: LocalMemory,
+    pub target: VerbsTarget,
+    pub done: Completion,
+}
+
+/// An atomic operation to post.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkAtomic {
+    pub target: VerbsTarget,
+    pub what: PendingAtomic,
+    pub result: LocalMemory,
+    pub done: Completion,
+}
+
 /// Work to be posted.
 #[derive(Debug, Clone, Copy)]
 pub enum PostedWork {
     /// A message whose payload was copied.
     Short {
         head: Head,
-        solicited: bool,
+        attention: Attention,
         len: usize,
         bytes: [u8; INLINE_MAX],
     },
     /// A message whose payload stays in the caller's memory.
     Long {
-        head: Head,
-        solicited: bool,
-        payload: Sge,
+        message: PostedMessage,
         done: Completion,
     },
-    Write {
-        from: LocalMemory,
-        target: VerbsTarget,
-        tail: WriteTail,
-        done: Completion,
-    },
-    Read {
-        into: LocalMemory,
-        target: VerbsTarget,
-        done: Completion,
-    },
-    Atomic {
-        target: VerbsTarget,
-        what: PendingAtomic,
-        result: LocalMemory,
-        done: Completion,
-    },
+    Write(WorkWrite),
+    Read(WorkRead),
+    Atomic(WorkAtomic),
 }
 
 impl PostedWork {
     /// Returns a write of a flag without data.
     pub fn flag(tail: WriteTail) -> PostedWork {
         let from = LocalMemory { memory: Sge::EMPTY, registration: NONE };
-        PostedWork::Write { from, target: VerbsTarget::NOWHERE, tail, done: None }
+        PostedWork::Write(WorkWrite { from, target: VerbsTarget::NOWHERE, tail, done: None })
     }
 
     /// Returns the registration that the work uses, or [`NONE`].
     pub fn registration(&self) -> u32 {
         match self {
-            PostedWork::Write { from: memory, .. }
-            | PostedWork::Read { into: memory, .. }
-            | PostedWork::Atomic { result: memory, .. } => memory.registration,
+            PostedWork::Write(WorkWrite { from: memory, .. })
+            | PostedWork::Read(WorkRead { into: memory, .. })
+            | PostedWork::Atomic(WorkAtomic { result: memory, .. }) => memory.registration,
             PostedWork::Short { .. } | PostedWork::Long { .. } => NONE,
         }
     }
@@ -89,9 +116,9 @@ impl PostedWork {
     pub fn done(&self) -> Completion {
         match *self {
             PostedWork::Long { done, .. }
-            | PostedWork::Write { done, .. }
-            | PostedWork::Read { done, .. }
-            | PostedWork::Atomic { done, .. } => done,
+            | PostedWork::Write(WorkWrite { done, .. })
+            | PostedWork::Read(WorkRead { done, .. })
+            | PostedWork::Atomic(WorkAtomic { done, .. }) => done,
             PostedWork::Short { .. } => None,
         }
     }
@@ -99,9 +126,9 @@ impl PostedWork {
     /// Returns true if this is a one-sided operation with a completion.
     pub fn is_awaited(&self) -> bool {
         match self {
-            PostedWork::Write { done, .. }
-            | PostedWork::Read { done, .. }
-            | PostedWork::Atomic { done, .. } => done.is_some(),
+            PostedWork::Write(WorkWrite { done, .. })
+            | PostedWork::Read(WorkRead { done, .. })
+            | PostedWork::Atomic(WorkAtomic { done, .. }) => done.is_some(),
             PostedWork::Short { .. } | PostedWork::Long { .. } => false,
         }
     }
@@ -184,17 +211,14 @@ mod tests {
     use super::*;
 
     fn work(number: u64) -> PostedWork {
-        PostedWork::Long {
-            head: Head([number; 3]),
-            solicited: false,
-            payload: Sge::EMPTY,
-            done: None,
-        }
+        let (head, payload) = (Head([number; 3]), Sge::EMPTY);
+        let message = PostedMessage { head, attention: Attention::Program, payload };
+        PostedWork::Long { message, done: None }
     }
 
     fn front(slab: &WorkSlab, list: &WorkList) -> Option<u64> {
         slab.front(list).map(|work| match work {
-            PostedWork::Long { head, .. } => head.0[0],
+            PostedWork::Long { message, .. } => message.head.0[0],
             other => panic!("{other:?}"),
         })
     }

@@ -3,7 +3,7 @@
 use crate::VerbsConnectError;
 use crate::ffi::ibv_sge;
 use crate::memory::Memories;
-use crate::rail::BUFFER;
+use crate::sizes::BUFFER;
 use weft_fabric::Sge;
 
 /// Number of buffers of a process.

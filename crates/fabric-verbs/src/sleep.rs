@@ -4,14 +4,16 @@
 //! doorbell, which the leader rings when its poll ends. `arm` asks the adapters for events, so an arrival between `arm` and
 //! the sleep makes a descriptor readable. The caller polls after `arm`, and so sees what arrived before.
 //!
-//! The helper thread sleeps in its own place: see `helper.rs`.
+//! The helper thread sleeps in its own place: see `helper_thread.rs`.
 //!
 //! A silent flag is a plain write, which raises no event. While there are silent flags, sleeps are naps of 50 us to 1 ms.
 
-use crate::helper_thread::HelperShare;
+use crate::helper_share::HelperShare;
+use crate::object::ArmFor;
 use crate::rail::Base;
+use crate::wake_descriptor::WakeDescriptor;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -21,30 +23,13 @@ use weft_fabric::wait::{Doorbell, Sleep, Token};
 const NAP: Duration = Duration::from_micros(50);
 const NAP_MOST: Duration = Duration::from_millis(1);
 
-/// A descriptor that threads of this process ring to end a sleep.
-pub struct WakeDescriptor(OwnedFd);
-
-impl WakeDescriptor {
-    pub fn new() -> io::Result<WakeDescriptor> {
-        // SAFETY: `eventfd` takes no pointers.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: `from_raw_fd` needs an open descriptor without another owner: it was just made.
-        Ok(WakeDescriptor(unsafe { OwnedFd::from_raw_fd(fd) }))
-    }
-
-    pub fn fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-
-    pub fn ring(&self) {
-        let one = 1u64;
-        // SAFETY: `write` needs 8 readable bytes: `one` has them. It does not block; if the count is full, the descriptor is
-        // readable already.
-        unsafe { libc::write(self.fd(), (&raw const one).cast(), 8) };
-    }
+/// Events of the adapters that end a poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PollScope {
+    /// Events of the completion channels.
+    Completions,
+    /// Also asynchronous events.
+    AllEvents,
 }
 
 /// Result of a poll.
@@ -144,16 +129,15 @@ impl VerbsSleeper {
         }
     }
 
-    /// Polls two descriptors by which threads ring (-1: none), the channels, and, with `asynchronous`, the descriptors of the
-    /// adapters' asynchronous events.
-    pub fn poll(&self, rung: [RawFd; 2], asynchronous: bool, longest: Duration) -> Polled {
+    /// Polls two descriptors by which threads ring (-1: none), and those of `scope`.
+    pub fn poll(&self, rung: [RawFd; 2], scope: PollScope, longest: Duration) -> Polled {
         let entry = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // Two entries per rail. `ppoll` ignores negative descriptors.
         let mut all = [entry(-1); 2 + 2 * crate::RAILS_MAX];
         (all[0], all[1]) = (entry(rung[0]), entry(rung[1]));
         for (i, base) in self.bases.iter().enumerate() {
             all[2 + 2 * i] = entry(base.channel.fd());
-            if asynchronous {
+            if scope == PollScope::AllEvents {
                 all[3 + 2 * i] = entry(base.channel.context.async_fd());
             }
         }
@@ -190,10 +174,10 @@ impl Sleep for VerbsSleeper {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let token = self.bell.arm();
         for base in &self.bases {
-            base.arrivals.arm(false);
-            base.datagrams.arm(false);
+            base.arrivals.arm(ArmFor::Any);
+            base.datagrams.arm(ArmFor::Any);
             // The sleeper may wait for the completion of a local write or read.
-            base.departures.arm(false);
+            base.departures.arm(ArmFor::Any);
         }
         token
     }
@@ -212,7 +196,8 @@ impl Sleep for VerbsSleeper {
             return;
         }
         let other = self.other.get().map_or(-1, OwnedFd::as_raw_fd);
-        let Polled { ready, event } = self.poll([self.own.fd(), other], true, longest);
+        let Polled { ready, event } =
+            self.poll([self.own.fd(), other], PollScope::AllEvents, longest);
         if event {
             self.helping.event_taken();
         }

@@ -1,9 +1,9 @@
 //! Selection of the ports that become rails, with reasons for the ports that do not.
 
-use crate::device::{self, DeviceContext, DevicePort, Look};
+use crate::device::{self, DeviceContext, DeviceList, DevicePort};
 use crate::memlock::Memlock;
 use crate::path;
-use crate::rail::{BUFFER, QueueDepths};
+use crate::sizes::{BUFFER, QueueDepths};
 use crate::{VerbsConnectError, VerbsOptions, subnets};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct Survey {
 const SIZES: [usize; 2] = [2, 4096];
 
 impl Survey {
-    /// Looks at the adapters of this machine. Error: the reason why there is no rail.
+    /// DeviceLists at the adapters of this machine. Error: the reason why there is no rail.
     pub fn look(options: &VerbsOptions) -> Result<Survey, VerbsConnectError> {
         let memlock = Memlock::get();
         let mut chosen = choose(options)?;
@@ -104,8 +104,8 @@ pub fn choose(options: &VerbsOptions) -> Result<ChosenPorts, VerbsConnectError> 
     select(device::look(options)?, options)
 }
 
-fn select(look: Look, options: &VerbsOptions) -> Result<ChosenPorts, VerbsConnectError> {
-    let Look { ports, refused } = look;
+fn select(look: DeviceList, options: &VerbsOptions) -> Result<ChosenPorts, VerbsConnectError> {
+    let DeviceList { ports, refused } = look;
     let mut refused = together(refused);
     let is = |port: &DevicePort, name: &String| port.device == *name || port.name() == *name;
     for name in &options.devices {

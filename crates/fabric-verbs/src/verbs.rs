@@ -4,13 +4,14 @@ use crate::address;
 use crate::connect;
 use crate::connection::ConnectionPhase;
 use crate::helper_thread::SleepPlace;
+use crate::job::VerbsCore;
 use crate::memory::{RegistrationTotals, Uses};
-use crate::onesided;
-use crate::peek;
-use crate::pending::{PendingAtomic, WriteTail};
-use crate::rail::{INLINE_MAX, SEND_MAX};
+use crate::pending::{Attention, PendingAtomic, PostedMessage, WriteTail};
+use crate::sizes::{INLINE_MAX, SEND_MAX};
 use crate::sleep::VerbsSleeper;
-use crate::state::{VerbsCore, VerbsState};
+use crate::state::onesided::{self, RemoteRead, RemoteWrite};
+use crate::state::{VerbsState, peek};
+use crate::watch;
 use crate::{VerbsConnectError, VerbsOptions};
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
@@ -29,9 +30,6 @@ use weft_fabric::{
 
 /// Maximum sleep while a connect request awaits its answer.
 const WHILE_CONNECTING: Duration = Duration::from_millis(10);
-
-/// Number of calls of `progress` between two looks at the clock.
-const TURNS_PER_LOOK: u32 = 16;
 
 /// The processes of a job, connected through InfiniBand or RoCE.
 pub struct Verbs {
@@ -82,7 +80,7 @@ impl Verbs {
 
     /// Describes [`Fabric::fault`] in words: the peer, its host, the time that the adapter tried, and the likely causes.
     pub fn trouble(&self) -> Option<String> {
-        self.state.borrow().trouble.clone()
+        self.state.borrow().trouble.text().map(str::to_owned)
     }
 
     /// Forgets the registrations of `memory`, which the program returns to the system. Needed only with
@@ -109,18 +107,18 @@ impl Verbs {
 
     /// Returns the number of first connections, one per connected peer.
     pub fn connections(&self) -> usize {
-        self.state.borrow().connections
+        self.state.borrow().connections.connected()
     }
 
     /// Returns the number of open secondary connections: for each peer and further rail, at most one carries writes and
     /// reads.
     pub fn secondary_connections(&self) -> usize {
-        self.state.borrow().secondary_open()
+        self.state.borrow().connections.secondary_open()
     }
 
     /// Returns the number of multicast datagrams dropped here because there was no room to send or to keep them.
     pub fn datagrams_lost(&self) -> u64 {
-        self.state.borrow().multicast.as_ref().map_or(0, |multicast| multicast.lost)
+        self.state.borrow().multicast.as_ref().map_or(0, |multicast| multicast.lost())
     }
 
     /// Returns rails, bounds and use, as lines for the user.
@@ -161,19 +159,19 @@ impl Verbs {
         let keepalive = self.core.options.keepalive;
         // Half an interval between looks, so that a peer that falls silent right after a look is asked within the interval.
         let look = keepalive / 2;
-        let limit = match (!state.is_connecting(&self.core), keepalive.is_zero()) {
+        let connecting = state.handshakes.is_connecting(&self.core, &state.connections);
+        let limit = match (!connecting, keepalive.is_zero()) {
             (false, _) => WHILE_CONNECTING,
             (true, false) => look,
             (true, true) => Duration::MAX,
         };
         self.sleeper.set_limit(limit);
-        if !keepalive.is_zero() && state.next_keepalive.is_none_or(|next| now >= next) {
-            state.next_keepalive = Some(now + look);
+        if !keepalive.is_zero() && state.watch.is_keepalive_due(now, look) {
             state.ask_silent_peers();
         }
         if self.sleeper.take_asynchronous() {
-            for rail in 0..state.rails.len() {
-                state.hear(rail);
+            for rail in &state.rails {
+                watch::hear(rail, &mut state.trouble);
             }
         }
     }
@@ -221,7 +219,7 @@ impl Fabric for Verbs {
             inline_max: INLINE_MAX,
             mtu: rail.port.mtu.min(there.mtu as usize),
             // Multicast groups contain only processes of this job.
-            multicast_max: multicast.map_or(0, |multicast| multicast.max),
+            multicast_max: multicast.map_or(0, |multicast| multicast.max()),
             direct: true,
             // The adapter at the other end places the bytes, and both ends must agree.
             in_order_placement: rail.in_order() && there.in_order,
@@ -242,7 +240,7 @@ impl Fabric for Verbs {
     }
 
     fn fault(&self) -> Option<Fault> {
-        self.state.borrow().fault.clone()
+        self.state.borrow().trouble.fault().cloned()
     }
 
     fn allocate(&self, len: usize) -> Result<Region, Fault> {
@@ -287,9 +285,8 @@ impl Fabric for Verbs {
     }
 
     fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.posting_for(done, |state, core| {
-            state.write(core, peer, src, dst, WriteTail::Nothing, done)
-        })
+        let write = RemoteWrite { src, dst, tail: WriteTail::Nothing, done };
+        self.posting_for(done, |state, core| state.write(core, peer, write))
     }
 
     fn write_flag(
@@ -301,12 +298,13 @@ impl Fabric for Verbs {
         value: u64,
         done: Completion,
     ) -> Result<(), Fault> {
-        let tail = onesided::flag(peer, flag, value)?;
-        self.posting_for(done, |state, core| state.write(core, peer, src, dst, tail, done))
+        let write = RemoteWrite { src, dst, tail: onesided::flag(peer, flag, value)?, done };
+        self.posting_for(done, |state, core| state.write(core, peer, write))
     }
 
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.posting_for(done, |state, core| state.read(core, peer, dst, src, done))
+        let read = RemoteRead { dst, src, done };
+        self.posting_for(done, |state, core| state.read(core, peer, read))
     }
 
     fn fetch_add(
@@ -336,12 +334,14 @@ impl Fabric for Verbs {
 
     #[inline]
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
-        self.posting(|state, core| state.send(core, peer, head, false, payload, done))
+        let message = PostedMessage { head, attention: Attention::Program, payload };
+        self.posting(|state, core| state.send(core, peer, message, done))
     }
 
     #[inline]
     fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
-        self.state.borrow_mut().receive(from)
+        let VerbsState { arrivals, connections, rails, .. } = &mut *self.state.borrow_mut();
+        arrivals.receive(connections, rails, from)
     }
 
     #[inline]
@@ -356,18 +356,18 @@ impl Fabric for Verbs {
         if !state.debts.is_empty() {
             moved |= state.pay(&self.core);
         }
-        if !state.waiting.is_empty() {
+        if state.kept.waits() {
             moved |= state.drain_all(&self.core);
         }
-        if !state.out.is_empty() {
+        if state.secondary.holds_work() {
             moved |= state.tend(&self.core);
         }
-        state.turns = state.turns.wrapping_add(1);
+        let nth = state.watch.count_turn();
         let slept = self.sleeper.take_slept();
-        if slept || state.turns.is_multiple_of(TURNS_PER_LOOK) && !moved {
+        if slept || nth && !moved {
             self.look_at_the_clock(state);
         }
-        self.sleeper.helping.set_awaited(state.awaited > 0);
+        self.sleeper.helping.set_awaited(state.posting.awaits());
         self.sleeper.helping.set_busy(state.is_busy(&self.core));
         moved
     }
@@ -378,19 +378,19 @@ impl Fabric for Verbs {
 
     fn idle(&self) -> bool {
         let state = &mut *self.state.borrow_mut();
-        if state.slab.used() > 0 || !state.out.is_empty() {
+        if state.keeps_work() {
             return false;
         }
         let mut idle = true;
-        for peer in state.peers.numbers() {
-            let Some(link) = &state.peers[peer] else { continue };
+        for peer in state.connections.numbers() {
+            let Some(link) = state.connections.get(peer) else { continue };
             if link.phase != ConnectionPhase::Open || link.outstanding() == 0 {
                 continue;
             }
             idle = false;
             // Without a probe, the last requests would never report completion.
-            if link.unsignaled > 0 && state.add_probe(peer) {
-                state.ring(peer);
+            if link.unsignaled > 0 {
+                state.probe(peer);
             }
         }
         idle

@@ -92,7 +92,7 @@ impl<'e> JobTransport<'e> {
         self,
         members: SessionMembers<'_>,
         machines: &[&str],
-        secret: u64,
+        secret: u128,
         member: &Member,
         exchange: Exchange<'_>,
     ) -> Result<SharedConnection, String> {

@@ -27,7 +27,8 @@ impl weft_fabric::Rails for Verbs {
         dst: RemoteAddr,
         done: Completion,
     ) -> Result<(), Fault> {
-        self.posting_for(done, |state, core| state.write_over(core, rail, peer, src, dst, done))
+        let write = RemoteWrite { src, dst, tail: WriteTail::Nothing, done };
+        self.posting_for(done, |state, core| state.write_over(core, rail, peer, write))
     }
 
     fn read_over(
@@ -38,7 +39,8 @@ impl weft_fabric::Rails for Verbs {
         src: RemoteAddr,
         done: Completion,
     ) -> Result<(), Fault> {
-        self.posting_for(done, |state, core| state.read_over(core, rail, peer, dst, src, done))
+        let read = RemoteRead { dst, src, done };
+        self.posting_for(done, |state, core| state.read_over(core, rail, peer, read))
     }
 
     fn write_flag_after(
@@ -53,7 +55,8 @@ impl weft_fabric::Rails for Verbs {
     }
 
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
-        self.state.borrow().rail_works(&self.core, rail, peer)
+        let state = self.state.borrow();
+        state.secondary.may_work(&self.core, &state.connections, rail, peer)
     }
 
     fn fragment_min(&self) -> Option<usize> {
@@ -70,8 +73,8 @@ impl weft_fabric::Immediates for Verbs {
         immediate: u32,
         done: Completion,
     ) -> Result<(), Fault> {
-        let tail = WriteTail::Immediate(immediate);
-        self.posting_for(done, |state, core| state.write(core, peer, src, dst, tail, done))
+        let write = RemoteWrite { src, dst, tail: WriteTail::Immediate(immediate), done };
+        self.posting_for(done, |state, core| state.write(core, peer, write))
     }
 
     fn immediate(&self, immediate: u32) -> Counter {
@@ -105,7 +108,8 @@ impl weft_fabric::Helper for Verbs {
         payload: Sge,
         done: Completion,
     ) -> PostOutcome {
-        self.posting(|state, core| state.send(core, peer, head, true, payload, done))
+        let message = PostedMessage { head, attention: Attention::Helper, payload };
+        self.posting(|state, core| state.send(core, peer, message, done))
     }
 
     fn helper(&self) -> Arc<dyn Sleep> {
@@ -124,11 +128,19 @@ impl weft_fabric::Helper for Verbs {
 
 impl weft_fabric::Multicast for Verbs {
     fn join(&self, group: GroupId) {
-        self.posting(|state, core| state.join(core, group));
+        self.posting(|state, core| {
+            let VerbsState { multicast, rails, trouble, .. } = state;
+            if let Some(multicast) = multicast {
+                multicast.join(core, &rails[0], trouble, group);
+            }
+        });
     }
 
     fn leave(&self, group: GroupId) {
-        self.state.borrow_mut().leave(group);
+        let VerbsState { multicast, rails, .. } = &mut *self.state.borrow_mut();
+        if let Some(multicast) = multicast {
+            multicast.leave(&rails[0], group);
+        }
     }
 
     fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
@@ -136,7 +148,7 @@ impl weft_fabric::Multicast for Verbs {
     }
 
     fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
-        self.posting(|state, core| state.receive_multicast(core, into))
+        self.posting(|state, core| state.multicast.as_mut()?.receive(core, &state.memories, into))
     }
 }
 

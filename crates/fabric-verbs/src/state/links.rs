@@ -1,10 +1,11 @@
 //! Losses of processes of other jobs, and the end of connections with them.
 
+use super::VerbsState;
 use crate::connection::ConnectionPhase;
+use crate::job::VerbsCore;
 use crate::memory::NONE;
 use crate::pending::PostedWork;
-use crate::rail::BufferUse;
-use crate::state::{VerbsCore, VerbsState};
+use crate::receive_pool::BufferUse;
 use std::sync::atomic::Ordering;
 
 impl VerbsState {
@@ -17,7 +18,7 @@ impl VerbsState {
             self.cut_off(core, peer);
             let host = core.host_of(peer);
             let why = format!("it was on {host}, of another job, and has ended without a word");
-            self.lose(core, peer, why);
+            self.trouble.lose(core, peer, why);
         }
         self.end_links(core);
     }
@@ -32,10 +33,10 @@ impl VerbsState {
     /// Cuts off the traffic with `peer`. Requests in flight end with an error, which is not reported as news.
     fn cut_off(&mut self, core: &VerbsCore, peer: usize) {
         for link in core.links_with(peer) {
-            let Some(it) = self.peers[link].as_deref_mut() else { continue };
+            let Some(it) = self.connections.get_mut(link) else { continue };
             it.phase = ConnectionPhase::Lost;
             it.shut();
-            self.connecting.retain(|&other| other != link as u32);
+            self.handshakes.end(link as u32);
         }
     }
 
@@ -52,63 +53,45 @@ impl VerbsState {
             // Completions are taken while the number still belongs to the process, and again when no more can come.
             while self.poll(core) {}
             let links: Vec<usize> = core.links_with(peer).collect();
-            let abandoned = links.iter().filter_map(|&link| self.close(core, link)).collect();
+            let mut abandoned = Vec::new();
+            for &link in &links {
+                self.close(core, link, &mut abandoned);
+            }
             core.roster.borrow_mut().take(peer);
             while self.poll(core) {}
-            self.give_up_works(core, abandoned);
-            self.unmade.retain(|link| !links.contains(link));
+            for work in &abandoned {
+                self.posting.give_up(core, &mut self.memories, work);
+            }
+            self.secondary.forget(&links);
         } else {
             core.roster.borrow_mut().take(peer);
         }
     }
 
-    /// Destroys connection `link`, and returns its buffers and registrations. Returns its kept work.
-    fn close(&mut self, core: &VerbsCore, link: usize) -> Option<Vec<PostedWork>> {
-        let mut it = self.peers[link].take()?;
+    /// Destroys connection `number`, and returns its buffers and registrations. Adds its kept work to `abandoned`.
+    fn close(&mut self, core: &VerbsCore, number: usize, abandoned: &mut Vec<PostedWork>) {
+        let Some(mut it) = self.connections.take(number) else { return };
         let rail = it.rail;
-        let number = link as u32;
-        self.routes[rail].remove(&it.pair.number());
-        self.arrived.retain(|&other| other != number);
-        for list in [&mut self.waiting, &mut self.connecting, &mut self.out, &mut self.debts] {
-            list.retain(|&other| other != number);
-        }
-        let mut buffer = it.inbox.0;
+        self.arrivals.forget(it.number);
+        self.handshakes.end(it.number);
+        self.debts.forget(it.number);
+        let mut buffer = it.inbox.first();
         while buffer != NONE {
-            let next = self.rails[rail].buffers[buffer as usize].next;
-            self.rails[rail].give_back(buffer, link, BufferUse::Control);
+            let pool = &mut self.rails[rail].receives;
+            let next = pool.next(buffer);
+            pool.give_back(buffer, number, BufferUse::Control);
             buffer = next;
             // The pool of idle buffers is bounded.
             self.repost(core, rail);
         }
-        let mut works = it.secondary.as_mut().map_or_else(Vec::new, |it| it.abandon());
-        for list in [&mut it.kept_messages, &mut it.kept_work] {
-            while let Some(&work) = self.slab.front(list) {
-                self.slab.pop(list);
-                works.push(work);
-            }
+        if let Some(secondary) = &mut it.secondary {
+            abandoned.append(&mut secondary.take_repeat());
         }
+        self.kept.take_all(&mut it, abandoned);
         let records = it.abandon();
         // With the queue pair destroyed, the adapter does not touch the memory any more.
         drop(it);
-        for record in records {
-            if record.buffer != NONE {
-                self.pool.give_back(record.buffer);
-            }
-            self.memories.release(record.registration);
-            self.awaited -= usize::from(record.done.is_some());
-            core.complete(record.done);
-        }
-        self.rails[rail].shrink(link, core.buffers_of(link));
-        self.connections -= usize::from(!core.is_secondary(link));
-        Some(works)
-    }
-
-    /// Completes kept work that will never be posted.
-    fn give_up_works(&mut self, core: &VerbsCore, works: Vec<Vec<PostedWork>>) {
-        for work in works.into_iter().flatten() {
-            self.memories.release(work.registration());
-            self.awaited -= usize::from(work.is_awaited());
-            core.complete(work.done());
-        }
+        self.posting.abandon(core, &mut self.memories, records);
+        self.rails[rail].receives.shrink(number, core.buffers_of(number));
     }
 }

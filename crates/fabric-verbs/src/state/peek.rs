@@ -8,36 +8,62 @@
 //! This module does not allocate, register, or give registered memory back: all room is allocated beforehand. Once the room
 //! is used up, completions and buffers stay where they are.
 
+use super::VerbsState;
+use super::onesided::PART;
 use crate::address::{self, VerbsTarget};
 use crate::connection::ConnectionPhase;
 use crate::ffi::*;
+use crate::job::VerbsCore;
 use crate::memory::{NONE, Uses};
 use crate::object::BATCH;
-use crate::onesided::PART;
-use crate::pending::{LocalMemory, PostedWork, WriteTail};
-use crate::rail::{BufferUse, IDLE_MOST};
-use crate::state::{VerbsCore, VerbsState};
+use crate::pending::{
+    Attention, LocalMemory, PostedMessage, PostedWork, WorkRead, WorkWrite, WriteTail,
+};
+use crate::receive_pool::{BufferUse, IDLE_MOST, InboxPlace};
 use crate::wire::{ImmediateTag, WireKind};
 use arrayvec::ArrayVec;
 use std::cell::RefCell;
-use weft_fabric::{ArrivedMessage, Completion, Fault, Head, Peek, RemoteAddr, Sge};
+use weft_fabric::{ArrivedMessage, Completion, Head, Peek, RemoteAddr, Sge};
 
 /// Maximum number of completions that can be put aside between two polls.
 const ASIDE: usize = 4 * BATCH;
 /// Maximum number of messages that can be taken between two polls.
 const TAKEN: usize = 128;
 
+/// A completion that was put aside.
+struct AsideCompletion {
+    rail: u8,
+    wc: ibv_wc,
+}
+
+/// A receive buffer that could not be given back.
+struct HeldBuffer {
+    rail: u8,
+    buffer: u32,
+    peer: u32,
+}
+
+/// A failed post.
+struct FailedPost {
+    peer: usize,
+    errno: i32,
+}
+
 /// Work that handlers have left to the next poll.
 #[derive(Default)]
 pub struct Peeked {
     /// True if there is any such work.
     any: bool,
-    /// Rail and completion of each arrival put aside.
-    aside: ArrayVec<(u8, ibv_wc), ASIDE>,
-    /// Rail, buffer and peer of each receive buffer that could not be given back.
-    taken: ArrayVec<(u8, u32, u32), TAKEN>,
-    /// Peer and errno of a failed post.
-    failed: Option<(usize, i32)>,
+    aside: ArrayVec<AsideCompletion, ASIDE>,
+    taken: ArrayVec<HeldBuffer, TAKEN>,
+    failed: Option<FailedPost>,
+}
+
+/// Memory of an operation of a handler: at the peer, and here.
+struct HandlerMemory {
+    there: RemoteAddr,
+    here: Sge,
+    uses: Uses,
 }
 
 /// Shows arrived messages to `look`, which may post through the same state. Returns true if there may be more messages, for
@@ -52,16 +78,18 @@ pub fn peek(
         all &= state.borrow_mut().collect(core, rail);
     }
     for i in 0.. {
-        let Some(&peer) = state.borrow().arrived.get(i) else { break };
-        let peer = peer as usize;
+        let Some(peer) = state.borrow().arrivals.get(i) else { break };
         let mut before = NONE;
-        let mut buffer = state.borrow_mut().link(peer).inbox.0;
+        let mut buffer = state.borrow_mut().connections.of(peer).inbox.first();
         while buffer != NONE && !state.borrow().peeked.taken.is_full() {
-            let (message, rail, next) = state.borrow_mut().shown(peer, buffer);
+            let (message, next) = state.borrow_mut().shown(peer, buffer);
             match look(&message) {
                 Peek::Behind => break,
                 Peek::Left => before = buffer,
-                Peek::Taken => state.borrow_mut().take(core, peer, rail, (before, buffer, next)),
+                Peek::Taken => {
+                    let place = InboxPlace { before, buffer, next };
+                    state.borrow_mut().take(core, peer, place);
+                }
             }
             buffer = next;
         }
@@ -77,7 +105,7 @@ impl VerbsState {
             let n = self.rails[rail].base.arrivals.poll(&mut done);
             for wc in &done[..n] {
                 if !self.is_plain(core, rail, wc) {
-                    self.peeked.aside.push((rail as u8, *wc));
+                    self.peeked.aside.push(AsideCompletion { rail: rail as u8, wc: *wc });
                     self.peeked.any = true;
                 }
             }
@@ -90,51 +118,44 @@ impl VerbsState {
 
     /// Delivers a message that came over an open connection. Returns false if the completion is anything else.
     fn is_plain(&mut self, core: &VerbsCore, rail: usize, wc: &ibv_wc) -> bool {
-        let Some(&number) = self.routes[rail].get(&wc.qp_num) else { return false };
-        let number = number as usize;
+        let VerbsState { connections, rails, arrivals, .. } = self;
+        let Some(number) = connections.of_pair(rail, wc.qp_num) else { return false };
         let tag = ImmediateTag::decode(u32::from_be(wc.imm_data));
         let plain = wc.status == IBV_WC_SUCCESS
             && wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM
             && wc.wc_flags & IBV_WC_WITH_IMM != 0
             && tag.kind == WireKind::Message
             && !core.is_secondary(number);
-        let room = self.arrived.len() < self.arrived.capacity();
-        let link = self.link(number);
-        if !plain || link.phase != ConnectionPhase::Open || !(link.listed || room) {
+        let link = connections.of(number);
+        if !plain || link.phase != ConnectionPhase::Open || !arrivals.has_room_for(link) {
             return false;
         }
-        if !self.deliver(rail, number, wc) {
+        if !arrivals.deliver(link, &mut rails[rail].receives, wc) {
             return false;
         }
-        let link = self.link(number);
         link.messages += tag.messages;
         link.events += tag.events;
         true
     }
 
-    /// Returns a message in an inbox, its rail, and the next buffer.
-    fn shown(&mut self, peer: usize, buffer: u32) -> (ArrivedMessage, usize, u32) {
-        let rail = self.link(peer).rail;
-        let next = self.rails[rail].buffers[buffer as usize].next;
-        (self.message_in(peer, rail, buffer), rail, next)
+    /// Returns a message in an inbox, and the next buffer.
+    fn shown(&mut self, peer: usize, buffer: u32) -> (ArrivedMessage, u32) {
+        let rail = self.connections.of(peer).rail;
+        let pool = &self.rails[rail].receives;
+        (pool.message(peer, rail, buffer), pool.next(buffer))
     }
 
-    /// Takes a message out of an inbox, given the buffers before and behind it.
-    fn take(&mut self, core: &VerbsCore, peer: usize, rail: usize, place: (u32, u32, u32)) {
-        let (before, buffer, next) = place;
-        let VerbsState { peers, rails, peeked, debts, .. } = self;
-        let link = peers[peer].as_deref_mut().expect("a connection");
-        match before {
-            NONE => link.inbox.0 = next,
-            _ => rails[rail].buffers[before as usize].next = next,
-        }
-        if next == NONE {
-            link.inbox.1 = before;
-        }
-        if debts.len() + IDLE_MOST > debts.capacity() {
-            peeked.taken.push((rail as u8, buffer, peer as u32));
+    /// Takes a message out of an inbox.
+    fn take(&mut self, core: &VerbsCore, peer: usize, place: InboxPlace) {
+        let VerbsState { connections, rails, peeked, debts, .. } = self;
+        let link = connections.of(peer);
+        let (rail, buffer) = (link.rail, place.buffer);
+        let pool = &mut rails[rail].receives;
+        pool.unlink(&mut link.inbox, place);
+        if !debts.has_room(IDLE_MOST) {
+            peeked.taken.push(HeldBuffer { rail: rail as u8, buffer, peer: peer as u32 });
             peeked.any = true;
-        } else if rails[rail].give_back(buffer, peer, BufferUse::Message) {
+        } else if pool.give_back(buffer, peer, BufferUse::Message) {
             // The peer may need the credits to continue.
             self.repost(core, rail);
         }
@@ -149,8 +170,10 @@ impl VerbsState {
         src: RemoteAddr,
         done: Completion,
     ) -> bool {
-        let work = |into, target| PostedWork::Read { into, target, done };
-        self.try_post(core, (peer, src), (dst, Uses::Writes), done, work)
+        let memory = HandlerMemory { there: src, here: dst, uses: Uses::Writes };
+        self.try_post(core, peer, memory, |into, target| {
+            PostedWork::Read(WorkRead { into, target, done })
+        })
     }
 
     /// Posts a write from registered memory over the first connection. Returns false if it cannot be posted now.
@@ -162,58 +185,54 @@ impl VerbsState {
         dst: RemoteAddr,
         done: Completion,
     ) -> bool {
-        let work =
-            |from, target| PostedWork::Write { from, target, tail: WriteTail::Nothing, done };
-        self.try_post(core, (peer, dst), (src, Uses::Reads), done, work)
+        let memory = HandlerMemory { there: dst, here: src, uses: Uses::Reads };
+        self.try_post(core, peer, memory, |from, target| {
+            PostedWork::Write(WorkWrite { from, target, tail: WriteTail::Nothing, done })
+        })
     }
 
     fn try_post(
         &mut self,
         core: &VerbsCore,
-        (peer, there): (usize, RemoteAddr),
-        (memory, uses): (Sge, Uses),
-        done: Completion,
+        peer: usize,
+        memory: HandlerMemory,
         work: impl FnOnce(LocalMemory, VerbsTarget) -> PostedWork,
     ) -> bool {
+        let HandlerMemory { there, here: memory, uses } = memory;
         let Ok(target) = address::decode(peer, there, memory.len()) else { return false };
-        let open = self.peers[peer]
-            .as_deref()
-            .is_some_and(|link| link.phase == ConnectionPhase::Open && link.kept_work.is_empty());
-        if !open || memory.len() > PART || core.is_secondary(peer) {
+        let VerbsState { connections, posting, memories, peeked, .. } = self;
+        let open = |link: &&mut crate::connection::VerbsConnection| {
+            link.phase == ConnectionPhase::Open && link.kept_work.is_empty()
+        };
+        let Some(link) = connections.get_mut(peer).filter(open) else { return false };
+        if memory.len() > PART || core.is_secondary(peer) {
             return false;
         }
-        let Some(registration) = self.memories.share(memory, uses) else { return false };
-        if !self.add_work(peer, &work(LocalMemory { memory, registration }, target)) {
+        let Some(registration) = memories.share(memory, uses) else { return false };
+        let work = work(LocalMemory { memory, registration }, target);
+        if !posting.add_work(memories, link, &work) {
             // The preparer of the memory is still a user, so this release does not drop the registration.
-            self.memories.release(registration);
+            memories.release(registration);
             return false;
         }
-        self.awaited += usize::from(done.is_some());
-        self.try_ring(peer);
+        posting.await_work(&work);
+        peeked.note_post(peer, posting.post(link));
         true
     }
 
     /// Sends a head without payload, if it can leave now.
     pub fn try_send(&mut self, peer: usize, head: Head) -> bool {
-        let open = self.peers[peer].as_deref().is_some_and(|link| {
-            link.phase == ConnectionPhase::Open && link.kept_messages.is_empty()
-        });
-        let sent = open && self.add_message(peer, head, false, Sge::EMPTY);
-        if sent {
-            self.try_ring(peer);
+        let VerbsState { connections, posting, memories, peeked, .. } = self;
+        let message = PostedMessage { head, attention: Attention::Program, payload: Sge::EMPTY };
+        if let Some(link) = connections.get_mut(peer)
+            && link.phase == ConnectionPhase::Open
+            && link.kept_messages.is_empty()
+            && posting.add_message(memories, link, message)
+        {
+            peeked.note_post(peer, posting.post(link));
+            return true;
         }
-        sent
-    }
-
-    /// Posts the batch like [`VerbsState::ring`], but leaves the message for a failure to the next poll.
-    fn try_ring(&mut self, peer: usize) {
-        let VerbsState { peers, batch, peeked, .. } = self;
-        let pair = &peers[peer].as_deref().expect("a connection").pair;
-        let errno = batch.post(pair);
-        if errno != 0 {
-            peeked.failed = Some((peer, errno.abs()));
-            peeked.any = true;
-        }
+        false
     }
 
     /// Does the work that handlers have left. Returns true if there was any.
@@ -225,21 +244,30 @@ impl VerbsState {
     #[cold]
     fn follow(&mut self, core: &VerbsCore) -> bool {
         let Peeked { aside, taken, failed, .. } = std::mem::take(&mut *self.peeked);
-        if let Some((peer, errno)) = failed {
-            let fault = Fault::system("posting to the adapter", errno);
-            self.fail(fault, format!("posting to process {peer} failed"));
+        if let Some(FailedPost { peer, errno }) = failed {
+            self.trouble.refuse_post(peer, errno);
         }
         let mut due = [false; crate::RAILS_MAX];
-        for (rail, wc) in aside {
+        for AsideCompletion { rail, wc } in aside {
             due[rail as usize] |= self.arrival(core, rail as usize, &wc);
         }
-        for (rail, buffer, peer) in taken {
-            let rail = rail as usize;
-            due[rail] |= self.rails[rail].give_back(buffer, peer as usize, BufferUse::Message);
+        for HeldBuffer { rail, buffer, peer } in taken {
+            let pool = &mut self.rails[rail as usize].receives;
+            due[rail as usize] |= pool.give_back(buffer, peer as usize, BufferUse::Message);
         }
         for rail in (0..self.rails.len()).filter(|&rail| due[rail]) {
             self.repost(core, rail);
         }
         true
+    }
+}
+
+impl Peeked {
+    /// Leaves the message for a failed post to the next poll.
+    fn note_post(&mut self, peer: usize, errno: i32) {
+        if errno != 0 {
+            self.failed = Some(FailedPost { peer, errno });
+            self.any = true;
+        }
     }
 }

@@ -1,0 +1,77 @@
+//! Credits that peers are owed for buffers which were posted again. Messages carry them; a peer that is owed many gets them in a
+//! message of their own.
+
+use crate::connection::{ConnectionPhase, VerbsConnection};
+use crate::connections::Connections;
+use crate::job::VerbsCore;
+use crate::posting::Posting;
+use crate::receive_pool::BufferUse;
+use crate::trouble::VerbsTrouble;
+
+/// Connections whose peer must be told of its credits.
+pub struct Debts {
+    connections: Vec<u32>,
+}
+
+impl Debts {
+    /// Makes an empty list with room for `connections` connections.
+    pub fn new(connections: usize) -> Debts {
+        Debts { connections: Vec::with_capacity(connections) }
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    /// Returns true if `more` debts need no allocation.
+    pub fn has_room(&self, more: usize) -> bool {
+        self.connections.len() + more <= self.connections.capacity()
+    }
+
+    /// Counts the credit that the peer of `link` is owed for a buffer.
+    #[inline]
+    pub fn owe(&mut self, core: &VerbsCore, link: &mut VerbsConnection, of: BufferUse) {
+        let events = core.events_by(link.number as usize);
+        let (owed, given) = match of {
+            BufferUse::Message => (&mut link.owed_messages, core.bounds.messages),
+            BufferUse::Event => (&mut link.owed_events, events),
+            BufferUse::Control => return,
+        };
+        *owed += 1;
+        if *owed as usize == given.div_ceil(2) {
+            self.connections.push(link.number);
+        }
+    }
+
+    /// Sends credits to peers that are owed many, unless a message has carried them. Returns true if any were sent.
+    pub fn pay(
+        &mut self,
+        core: &VerbsCore,
+        connections: &mut Connections,
+        posting: &mut Posting,
+        trouble: &mut VerbsTrouble,
+    ) -> bool {
+        let mut paid = false;
+        for i in (0..self.connections.len()).rev() {
+            let number = self.connections[i] as usize;
+            let link = connections.of(number);
+            let due = link.owed_messages as usize >= core.bounds.messages.div_ceil(2)
+                || link.owed_events as usize >= core.events_by(number).div_ceil(2);
+            if due && link.phase == ConnectionPhase::Open {
+                if !posting.add_credits(link) {
+                    continue;
+                }
+                posting.ring(link, trouble);
+                paid = true;
+            }
+            self.connections.swap_remove(i);
+        }
+        paid
+    }
+
+    /// Forgets the connection with this number, which is closed.
+    pub fn forget(&mut self, number: u32) {
+        self.connections.retain(|&other| other != number);
+    }
+}

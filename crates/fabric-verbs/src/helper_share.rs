@@ -1,0 +1,143 @@
+//! The helper thread's share of the sleep: its rings and armings, and what it is to wake for.
+
+use crate::object::ArmFor;
+use crate::rail::Base;
+use crate::wake_descriptor::WakeDescriptor;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::sync::{Arc, OnceLock};
+use weft_fabric::wait::Token;
+
+/// The helper's share of a [`crate::sleep::VerbsSleeper`].
+pub struct HelperShare {
+    /// Number of rings so far; its value is the token.
+    rings: AtomicU32,
+    /// True once the helper's place was requested. The thread that posts is the thread that requested it, or runs after it.
+    exists: AtomicBool,
+    own: WakeDescriptor,
+    other: OnceLock<OwnedFd>,
+    /// Number of armings for the helper that are not yet disarmed.
+    announced: AtomicU32,
+    /// True while the completion of an operation is awaited.
+    awaited: AtomicBool,
+    /// True while work is kept, or a connection is being made.
+    busy: AtomicBool,
+    /// True if completions of operations do not concern the helper.
+    ignores_ends: AtomicBool,
+}
+
+impl HelperShare {
+    pub fn new() -> io::Result<HelperShare> {
+        Ok(HelperShare {
+            rings: AtomicU32::new(0),
+            exists: AtomicBool::new(false),
+            own: WakeDescriptor::new()?,
+            other: OnceLock::new(),
+            announced: AtomicU32::new(0),
+            awaited: AtomicBool::new(false),
+            busy: AtomicBool::new(false),
+            ignores_ends: AtomicBool::new(false),
+        })
+    }
+
+    /// Sets the second descriptor that ends sleeps, like [`crate::sleep::VerbsSleeper::watch`].
+    pub fn watch(&self, other: OwnedFd) {
+        let _ = self.other.set(other);
+    }
+
+    /// Permits the helper to arm from now on. The thread that uses the fabric calls it.
+    pub fn exist(&self) {
+        self.exists.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn is_announced(&self) -> bool {
+        if !self.exists.load(Ordering::Relaxed) {
+            return false;
+        }
+        // Either the thread that arms sees the flag that was set before, or this load sees the arming.
+        fence(Ordering::SeqCst);
+        self.announced.load(Ordering::Relaxed) != 0
+    }
+
+    /// Announces that an operation with a completion is about to be posted.
+    #[inline]
+    pub fn expect(&self, bases: &[Arc<Base>]) {
+        if self.ignores_ends.load(Ordering::Relaxed) {
+            return;
+        }
+        self.awaited.store(true, Ordering::Relaxed);
+        if self.is_announced() {
+            bases.iter().for_each(|base| base.departures.arm(ArmFor::Any));
+        }
+    }
+
+    pub fn ignore_ends(&self, ignore: bool) {
+        self.ignores_ends.store(ignore, Ordering::Relaxed);
+    }
+
+    /// Sets the flag that the completion of an operation is awaited.
+    #[inline]
+    pub fn set_awaited(&self, awaited: bool) {
+        let awaited = awaited && !self.ignores_ends.load(Ordering::Relaxed);
+        if self.awaited.load(Ordering::Relaxed) != awaited {
+            self.awaited.store(awaited, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    pub fn set_busy(&self, busy: bool) {
+        if self.busy.load(Ordering::Relaxed) != busy {
+            self.busy.store(busy, Ordering::Relaxed);
+            if busy && self.is_announced() {
+                self.ring();
+            }
+        }
+    }
+
+    /// Rings the helper: the program's threads have taken an event that may have been meant for it.
+    pub fn event_taken(&self) {
+        if self.announced.load(Ordering::SeqCst) != 0 {
+            self.ring();
+        }
+    }
+
+    /// Counts an arming for the helper. Returns the token of the rings before it.
+    pub fn announce(&self) -> Token {
+        self.announced.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        self.token()
+    }
+
+    /// Takes back an arming.
+    pub fn disarm(&self) {
+        self.announced.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Returns the token of the rings so far.
+    pub fn token(&self) -> Token {
+        Token(self.rings.load(Ordering::SeqCst))
+    }
+
+    /// Returns true while work is kept, or a connection is being made.
+    pub fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed)
+    }
+
+    /// Returns true while the completion of an operation is awaited.
+    pub fn awaits(&self) -> bool {
+        self.awaited.load(Ordering::Relaxed)
+    }
+
+    /// Returns the descriptors by which threads and another fabric ring the helper (-1: none).
+    pub fn descriptors(&self) -> [RawFd; 2] {
+        [self.own.fd(), self.other.get().map_or(-1, OwnedFd::as_raw_fd)]
+    }
+
+    /// Rings the helper.
+    pub fn ring(&self) {
+        self.rings.fetch_add(1, Ordering::SeqCst);
+        self.own.ring();
+    }
+}

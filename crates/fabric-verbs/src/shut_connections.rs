@@ -1,0 +1,114 @@
+//! Secondary connections that carry nothing: those that could not be made, and those that are shut.
+
+use crate::connection::{ConnectionPhase, VerbsConnection};
+use crate::connections::Connections;
+use crate::handshakes::{Handshakes, TRIAL};
+use crate::job::VerbsCore;
+use crate::rail::VerbsRail;
+use crate::trouble::VerbsTrouble;
+
+/// Secondary connections that carry nothing.
+#[derive(Default)]
+pub struct ShutConnections {
+    /// Secondary connections that are shut, but whose work is not yet handed over.
+    open: Vec<u32>,
+    /// Secondary connections that cannot be made.
+    unmade: Vec<usize>,
+}
+
+impl ShutConnections {
+    /// Returns true if the work of a shut connection is not yet handed over.
+    #[inline]
+    pub fn holds_work(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Returns true if the work of shut connection `link` is not yet handed over.
+    pub fn holds_work_of(&self, link: usize) -> bool {
+        self.open.contains(&(link as u32))
+    }
+
+    /// Returns the number of shut connections whose work is not yet handed over.
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Returns the shut connection at place `at`.
+    pub fn get(&self, at: usize) -> usize {
+        self.open[at] as usize
+    }
+
+    /// Removes the shut connection at place `at`: its work is handed over, or lost.
+    pub fn remove(&mut self, at: usize) {
+        self.open.swap_remove(at);
+    }
+
+    /// Returns true if connection `link` cannot be made.
+    pub fn is_unmade(&self, link: usize) -> bool {
+        self.unmade.contains(&link)
+    }
+
+    /// Records that secondary connection `link` cannot be made.
+    #[cold]
+    pub fn give_up(
+        &mut self,
+        core: &VerbsCore,
+        rails: &[VerbsRail],
+        trouble: &mut VerbsTrouble,
+        link: usize,
+        why: &str,
+    ) {
+        self.unmade.push(link);
+        let rail = rails[core.rail_of(link)].port.name();
+        let peer = core.peer_of(link);
+        trouble.note(format!("{rail} carries nothing to process {peer}: {why}; other rails do"));
+    }
+
+    /// Shuts this end of secondary connection `link`: it carries nothing any more.
+    #[cold]
+    pub fn shut(
+        &mut self,
+        core: &VerbsCore,
+        handshakes: &mut Handshakes,
+        trouble: &mut VerbsTrouble,
+        link: &mut VerbsConnection,
+        why: &str,
+    ) {
+        if matches!(link.phase, ConnectionPhase::Lost | ConnectionPhase::Gone) {
+            return;
+        }
+        link.phase = ConnectionPhase::Lost;
+        handshakes.end(link.number);
+        link.shut();
+        self.open.push(link.number);
+        let rail = core.rail_of(link.number as usize);
+        trouble.note(format!("rail {rail} is not used any more: {why}"));
+    }
+
+    /// Returns true if `rail` carries data to `peer`, or may do so once it is asked to.
+    pub fn may_work(
+        &self,
+        core: &VerbsCore,
+        connections: &Connections,
+        rail: usize,
+        peer: usize,
+    ) -> bool {
+        if rail >= core.rails {
+            return false;
+        }
+        let link = core.link_over(peer, rail);
+        match connections.get(link) {
+            None => !self.is_unmade(link),
+            Some(it) if it.phase == ConnectionPhase::Connecting && link != peer => {
+                it.asking.since.elapsed() < TRIAL
+            }
+            Some(it) => matches!(it.phase, ConnectionPhase::Connecting | ConnectionPhase::Open),
+        }
+    }
+
+    /// Forgets the connections with these numbers, which are closed.
+    pub fn forget(&mut self, numbers: &[usize]) {
+        self.open.retain(|&link| !numbers.contains(&(link as usize)));
+        self.unmade.retain(|link| !numbers.contains(link));
+    }
+}

@@ -1,0 +1,89 @@
+//! Sizes of messages, buffers and queues.
+
+use crate::device::{DeviceContext, DevicePort};
+use crate::ffi::ibv_device_attr;
+use crate::{RAILS_MAX, VerbsOptions};
+use std::sync::Arc;
+
+/// Maximum payload of a message, in bytes.
+pub const SEND_MAX: usize = 8192;
+/// Size of the head of a message, in bytes.
+pub const HEAD: usize = 24;
+/// Maximum payload in bytes that is sent inline, or copied if there is no room to post.
+pub const INLINE_MAX: usize = 104;
+/// Number of work requests that a queue pair holds.
+pub const DEPTH: usize = 64;
+/// Number of receive buffers of a connection besides those for messages and events. At most these are in flight at the same
+/// time: two returns of credits for messages, two for events, a disconnect, and the end of each secondary rail.
+pub const RESERVE: usize = 5 + (RAILS_MAX - 1);
+
+/// Maximum number of flags in flight to a peer over a secondary connection.
+const FLAGS: usize = 8;
+
+/// Size of a buffer for one message, in bytes.
+pub const BUFFER: usize = (HEAD + SEND_MAX).next_multiple_of(64);
+
+/// Maximum number of datagrams to a multicast group that wait to be read. A later datagram replaces the oldest.
+pub const MULTICAST_WAITING: usize = 128;
+/// Maximum number of datagrams to multicast groups in flight, received and sent.
+pub const MULTICAST_RECEIVED: usize = 2 * MULTICAST_WAITING;
+pub const MULTICAST_SENT: usize = 64;
+
+/// Sizes of all queues; the same on all rails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueDepths {
+    pub connections: usize,
+    /// Additional connections for processes of other jobs.
+    pub linked: usize,
+    /// Credits that each peer gets.
+    pub messages: usize,
+    pub events: usize,
+}
+
+impl QueueDepths {
+    /// Returns the largest sizes that the adapters allow, for a job of `size` processes, if `buffers` receive buffers may be
+    /// locked in memory.
+    pub fn new(
+        options: &VerbsOptions,
+        size: usize,
+        adapters: &[(Arc<DeviceContext>, DevicePort)],
+        buffers: usize,
+    ) -> QueueDepths {
+        let least = |of: fn(&ibv_device_attr) -> i32| {
+            adapters.iter().map(|(c, _)| of(&c.attributes).max(1) as usize).min().unwrap_or(1)
+        };
+        let most = options.connections.max(1).min(least(|a| a.max_qp - 4));
+        let wanted = size.min(most);
+        let receives = least(|a| a.max_srq_wr).min(least(|a| a.max_cqe)).min(buffers);
+        // With many peers each gets fewer credits, but at least the minimum for streaming.
+        let share = (receives / wanted.max(1)).saturating_sub(RESERVE);
+        let messages = options.credits.min(share * 2 / 3).max(4);
+        let events = (options.credits / 2).min(share / 3).max(4);
+        let room = (receives / (messages + events + RESERVE))
+            .min(least(|a| a.max_cqe).saturating_sub(256) / DEPTH);
+        let connections = wanted.min(room).max(1);
+        // Connections for other jobs come from the room that the job itself does not need.
+        let linked = options.linked.min(most.min(room).saturating_sub(connections));
+        QueueDepths { connections, linked, messages, events }
+    }
+
+    /// Returns the number of the job's connections plus those for processes of other jobs.
+    pub fn all_connections(&self) -> usize {
+        self.connections + self.linked
+    }
+
+    /// Returns the number of receive buffers of one connection.
+    pub fn buffers(&self) -> usize {
+        self.messages + self.events + RESERVE
+    }
+
+    /// Returns the number of events that a peer may send over a secondary connection, which carries flags only.
+    pub fn secondary_events(&self) -> usize {
+        self.events.min(FLAGS)
+    }
+
+    /// Returns the number of receive buffers of a secondary connection: for events, and for two returns of credits.
+    pub fn secondary_buffers(&self) -> usize {
+        self.secondary_events() + 2
+    }
+}

@@ -1,0 +1,226 @@
+//! One-sided operations: writes, reads and atomics.
+//!
+//! All atomics on the memory of a process go through one adapter of that process, whichever rank asks: two adapters do not
+//! coordinate, so operations that go through both are not atomic.
+//!
+//! ```text
+//!   rank t of its job   rail t mod r   on the first connection where that one takes it, else on the secondary one over it
+//! ```
+//! Atomics have no other path. If that rail carries no data, they fail. If the rail dies, operations in flight fail too,
+//! since it is unknown whether they were applied.
+
+use super::VerbsState;
+use crate::address::{self, VerbsTarget};
+use crate::connection::ConnectionPhase;
+use crate::ffi::IBV_ATOMIC_NONE;
+use crate::job::VerbsCore;
+use crate::memory::NONE;
+use crate::pending::{
+    LocalMemory, PendingAtomic, PostedWork, WorkAtomic, WorkRead, WorkWrite, WriteTail,
+};
+use crate::posting::{Direction, Posting};
+use weft_fabric::{Completion, Fault, RemoteAddr, RemoteFlag, Sge};
+
+/// Maximum size in bytes of a part of an operation. Every adapter takes at least this size in one request.
+pub const PART: usize = 1 << 30;
+
+impl VerbsState {
+    /// Posts an operation if the connection is open, nothing is kept before the operation, and there is room.
+    #[inline]
+    fn post_work(&mut self, number: usize, work: &PostedWork) -> bool {
+        let VerbsState { connections, posting, memories, trouble, .. } = self;
+        if let Some(link) = connections.get_mut(number)
+            && link.phase == ConnectionPhase::Open
+            && link.kept_work.is_empty()
+            && posting.add_work(memories, link, work)
+        {
+            posting.ring(link, trouble);
+            return true;
+        }
+        false
+    }
+
+    /// Posts the work, or keeps it until there is room.
+    pub fn submit(&mut self, core: &VerbsCore, to: usize, work: PostedWork) -> Result<(), Fault> {
+        self.posting.await_work(&work);
+        // A secondary connection may have been shut while earlier parts were posted; the first connection takes the rest.
+        let secondary = core.is_secondary(to) && self.connections.is_open(to);
+        let number = if secondary { to } else { core.peer_of(to) };
+        if self.post_work(number, &work) {
+            return Ok(());
+        }
+        if !self.reach(core, number) {
+            return Err(Fault::lost(number));
+        }
+        self.poll(core);
+        self.drain(core, number);
+        self.kept.keep(self.connections.of(number), work);
+        self.drain(core, number);
+        Ok(())
+    }
+
+    pub fn write(
+        &mut self,
+        core: &VerbsCore,
+        number: usize,
+        write: RemoteWrite,
+    ) -> Result<(), Fault> {
+        let RemoteWrite { src, dst, tail, done } = write;
+        if src.is_empty() {
+            if matches!(tail, WriteTail::Nothing) {
+                core.complete(done);
+                return Ok(());
+            }
+            let from = LocalMemory { memory: src, registration: NONE };
+            let work = WorkWrite { from, target: VerbsTarget::NOWHERE, tail, done };
+            return self.submit(core, number, PostedWork::Write(work));
+        }
+        let target = address::decode(core.peer_of(number), dst, src.len())?;
+        let from = Posting::prepare(&mut self.memories, src, Direction::Out)?;
+        for part in parts(src.len()) {
+            let from = self.share_part(from, part);
+            let target = target.further(part.offset);
+            let (tail, done) = if part.last { (tail, done) } else { (WriteTail::Nothing, None) };
+            self.submit(core, number, PostedWork::Write(WorkWrite { from, target, tail, done }))?;
+        }
+        Ok(())
+    }
+
+    /// Returns a part of a place. Each part except the last counts as an additional user of the registration.
+    fn share_part(&mut self, place: LocalMemory, part: Part) -> LocalMemory {
+        if !part.last {
+            self.memories.add_user(place.registration);
+        }
+        LocalMemory { memory: place.memory.part(part.offset, part.len), ..place }
+    }
+
+    pub fn read(&mut self, core: &VerbsCore, number: usize, read: RemoteRead) -> Result<(), Fault> {
+        let RemoteRead { dst, src, done } = read;
+        if dst.is_empty() {
+            core.complete(done);
+            return Ok(());
+        }
+        let target = address::decode(core.peer_of(number), src, dst.len())?;
+        let into = Posting::prepare(&mut self.memories, dst, Direction::In)?;
+        for part in parts(dst.len()) {
+            let into = self.share_part(into, part);
+            let target = target.further(part.offset);
+            let done = if part.last { done } else { None };
+            self.submit(core, number, PostedWork::Read(WorkRead { into, target, done }))?;
+        }
+        Ok(())
+    }
+
+    pub fn atomic(
+        &mut self,
+        core: &VerbsCore,
+        peer: usize,
+        target: RemoteAddr,
+        what: PendingAtomic,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let target = address::decode_word(peer, target)?;
+        let number = core.atomics_to(peer);
+        let rail = &self.rails[core.rail_of(number)];
+        if rail.context.attributes.atomic_cap == IBV_ATOMIC_NONE {
+            return Err(Fault::unsupported(peer, "do atomics"));
+        }
+        let result = Posting::prepare(&mut self.memories, result.part(0, 8), Direction::In)?;
+        let work = PostedWork::Atomic(WorkAtomic { target, what, result, done });
+        match number == peer {
+            true => self.submit(core, peer, work),
+            false => self.submit_secondary(core, number, work),
+        }
+    }
+
+    /// Posts over secondary connection `number` only. If the connection is not open yet, keeps the work until it is.
+    fn submit_secondary(
+        &mut self,
+        core: &VerbsCore,
+        number: usize,
+        work: PostedWork,
+    ) -> Result<(), Fault> {
+        let peer = core.peer_of(number);
+        if !self.reach(core, peer) {
+            return Err(Fault::lost(peer));
+        }
+        if self.connections.get(number).is_none()
+            && (self.secondary.is_unmade(number) || !self.begin(core, number))
+        {
+            return Err(Fault::unsupported(peer, "do atomics over the rail for them"));
+        }
+        let phase = self.connections.of(number).phase;
+        if matches!(phase, ConnectionPhase::Lost | ConnectionPhase::Gone) {
+            return Err(Fault::lost(peer));
+        }
+        self.posting.await_work(&work);
+        if self.post_work(number, &work) {
+            return Ok(());
+        }
+        self.poll(core);
+        self.kept.keep(self.connections.of(number), work);
+        self.drain(core, number);
+        Ok(())
+    }
+}
+
+/// A write to a peer, and the request that follows its data.
+#[derive(Debug, Clone, Copy)]
+pub struct RemoteWrite {
+    pub src: Sge,
+    pub dst: RemoteAddr,
+    pub tail: WriteTail,
+    pub done: Completion,
+}
+
+impl RemoteWrite {
+    /// Returns a write of a flag or an immediate without data.
+    pub fn of_tail(tail: WriteTail) -> RemoteWrite {
+        RemoteWrite { src: Sge::EMPTY, dst: RemoteAddr::default(), tail, done: None }
+    }
+}
+
+/// A read from a peer.
+#[derive(Debug, Clone, Copy)]
+pub struct RemoteRead {
+    pub dst: Sge,
+    pub src: RemoteAddr,
+    pub done: Completion,
+}
+
+/// Checks a flag, and returns it as the tail of a write.
+pub fn flag(peer: usize, flag: RemoteFlag, value: u64) -> Result<WriteTail, Fault> {
+    let at = address::decode_word(peer, flag.at)?;
+    Ok(WriteTail::Flag { at: VerbsTarget { wake: flag.waking, ..at }, value })
+}
+
+/// A part of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    offset: usize,
+    len: usize,
+    last: bool,
+}
+
+/// Returns the parts of an operation of `whole` bytes.
+fn parts(whole: usize) -> impl Iterator<Item = Part> {
+    (0..whole).step_by(PART).map(move |offset| {
+        let len = PART.min(whole - offset);
+        Part { offset, len, last: offset + len == whole }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_all() {
+        let part = |offset, len, last| Part { offset, len, last };
+        assert_eq!(parts(7).collect::<Vec<_>>(), [part(0, 7, true)]);
+        let long: Vec<_> = parts(2 * PART + 5).collect();
+        let middle = part(PART, PART, false);
+        assert_eq!(long, [part(0, PART, false), middle, part(2 * PART, 5, true)]);
+    }
+}

@@ -1,0 +1,260 @@
+//! Secondary connections with a peer: one on each rail besides the rail of the first connection. They carry writes, reads and
+//! the flags after them, and atomics if the target does its atomics on that rail ([`super::onesided`]).
+//!
+//! ```text
+//!   first connection      messages, flags, immediates; whatever another one does not take
+//!   secondary connection    `write_over`, `read_over`, `write_flag_after`: each is one request, and remembered until it
+//!                         has completed
+//! ```
+//! A secondary connection is made when it is first asked for, and used once it is open. A secondary connection that fails is
+//! shut for good. Its unfinished work is repeated over the first connection, once nothing of the old work can take effect any
+//! more:
+//!
+//! ```text
+//!   A: a request fails, A's end is shut ──── shut (rail) ───>  B: shuts its end
+//!   A: all requests are flushed         <─── shut (rail) ────
+//!   A: repeats them
+//! ```
+//! Without B's answer, a delayed packet could be placed after the repetition, over later data.
+
+use super::VerbsState;
+use super::onesided::{RemoteRead, RemoteWrite};
+use crate::connection::{ConnectionPhase, FailedRequest, VerbsConnection};
+use crate::connections::Connections;
+use crate::ffi::*;
+use crate::job::VerbsCore;
+use crate::pending::{PostedWork, WriteTail};
+use crate::secondary::PassedWork;
+use weft_fabric::Fault;
+
+/// Returns true if secondary connection `link` is open while the first connection has not finished work that it took in its
+/// place.
+fn has_passed(connections: &mut Connections, link: usize, peer: usize) -> bool {
+    let it = connections.of(link);
+    let open = it.phase == ConnectionPhase::Open;
+    let Some(passed) = it.secondary.as_ref().and_then(|it| it.passed) else { return false };
+    let first = connections.of(peer);
+    let left = match passed {
+        PassedWork::Kept if !first.kept_work.is_empty() => Some(PassedWork::Kept),
+        PassedWork::Kept => Some(PassedWork::Posted(first.latest())),
+        PassedWork::Posted(number) => first.is_outstanding(number).then_some(passed),
+    };
+    if let Some(secondary) = &mut connections.of(link).secondary {
+        secondary.passed = left;
+    }
+    open && left.is_some()
+}
+
+impl VerbsState {
+    /// Returns the connection for an operation over `rail`: the secondary connection if it is open, else the first.
+    fn way(&mut self, core: &VerbsCore, rail: usize, peer: usize) -> usize {
+        let link = core.link_over(peer, rail);
+        if link == peer {
+            return peer;
+        }
+        match self.connections.get(link) {
+            Some(it) if it.phase == ConnectionPhase::Open => link,
+            Some(_) => peer,
+            None => {
+                if self.connections.is_open(peer) {
+                    self.begin(core, link);
+                }
+                peer
+            }
+        }
+    }
+
+    pub fn write_over(
+        &mut self,
+        core: &VerbsCore,
+        rail: usize,
+        peer: usize,
+        write: RemoteWrite,
+    ) -> Result<(), Fault> {
+        let link = self.way(core, rail, peer);
+        self.write(core, link, write)?;
+        let asked = core.link_over(peer, rail);
+        if link != asked {
+            let first = self.connections.of(peer);
+            let passed = match first.kept_work.is_empty() {
+                true => PassedWork::Posted(first.latest()),
+                false => PassedWork::Kept,
+            };
+            let asked = self.connections.get_mut(asked).map(|it| &mut it.secondary);
+            if let Some(Some(secondary)) = asked {
+                secondary.passed = Some(passed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a flag after earlier writes over `rail`. Returns false, and writes nothing, if one of these writes may still
+    /// arrive later.
+    pub fn flag_after(
+        &mut self,
+        core: &VerbsCore,
+        rail: usize,
+        peer: usize,
+        tail: WriteTail,
+    ) -> Result<bool, Fault> {
+        let number = core.link_over(peer, rail);
+        if number == peer || self.connections.get(number).is_none() {
+            return self.write(core, peer, RemoteWrite::of_tail(tail)).map(|()| true);
+        }
+        if has_passed(&mut self.connections, number, peer) {
+            return Ok(false);
+        }
+        let repeats = self.secondary.holds_work_of(number);
+        let VerbsState { connections, posting, memories, kept, trouble, .. } = self;
+        let link = connections.of(number);
+        match link.phase {
+            ConnectionPhase::Connecting => {}
+            ConnectionPhase::Lost if !repeats => {}
+            ConnectionPhase::Open => {
+                let work = PostedWork::flag(tail);
+                if !link.kept_work.is_empty() || !posting.add_work(memories, link, &work) {
+                    kept.keep(link, work);
+                }
+                posting.ring(link, trouble);
+                return Ok(true);
+            }
+            ConnectionPhase::Lost | ConnectionPhase::Gone => return Ok(false),
+        }
+        self.write(core, peer, RemoteWrite::of_tail(tail)).map(|()| true)
+    }
+
+    pub fn read_over(
+        &mut self,
+        core: &VerbsCore,
+        rail: usize,
+        peer: usize,
+        read: RemoteRead,
+    ) -> Result<(), Fault> {
+        let link = self.way(core, rail, peer);
+        self.read(core, link, read)
+    }
+
+    /// Handles the failure of request `number` on secondary connection `link`.
+    #[cold]
+    pub fn rail_failed(&mut self, core: &VerbsCore, link: usize, number: u32, status: i32) {
+        // Requests complete in order, so all requests before this one are complete.
+        self.departed(core, link, number.wrapping_sub(1));
+        let VerbsState { connections, rails, posting, handshakes, secondary, trouble, .. } = self;
+        let Some(it) = connections.get_mut(link) else { return };
+        let mut awaited = false;
+        if let Some(FailedRequest { record, work }) = it.take_failed(number) {
+            // The work holds the registration, and stays its user.
+            posting.give_back(record.buffer);
+            if let (Some(secondary), Some(work)) = (&mut it.secondary, work) {
+                secondary.add_repeat(work);
+            }
+            awaited = work.is_some_and(|work| work.is_awaited());
+        }
+        let peer = core.peer_of(link);
+        let why = crate::trouble::explain(core, rails, core.rail_of(link), peer, status);
+        if awaited && it.phase == ConnectionPhase::Gone {
+            trouble.lose(core, peer, why.clone());
+        }
+        if status == IBV_WC_REM_ACCESS_ERR {
+            // The adapter would refuse the key over another rail, too.
+            let what = "memory key (its adapter refuses it)";
+            trouble.fail(Fault::corrupt(peer, what), why.clone());
+        }
+        secondary.shut(core, handshakes, trouble, it, &why);
+    }
+
+    /// Handles the message of `peer` that its end over a rail is shut. The rail's number is in receive buffer `buffer` of
+    /// `rail`.
+    #[cold]
+    pub fn hear_shut(&mut self, core: &VerbsCore, rail: usize, peer: usize, buffer: u32) {
+        let VerbsState { connections, rails, handshakes, secondary, trouble, .. } = self;
+        let number = rails[rail].receives.word(buffer) as usize;
+        let link = core.link_over(peer, number);
+        if number >= core.rails || link == peer {
+            let what = "number of a rail";
+            return trouble.fail(Fault::corrupt(peer, what), format!("rail {number}"));
+        }
+        let Some(it) = connections.get_mut(link) else {
+            return secondary.give_up(core, rails, trouble, link, "it has failed there");
+        };
+        if let Some(secondary) = &mut it.secondary {
+            secondary.heard = true;
+        }
+        secondary.shut(core, handshakes, trouble, it, "the peer has lost it");
+    }
+
+    /// Advances the shutdown of secondary connections that were shut. Returns true if any advanced.
+    #[cold]
+    pub fn tend(&mut self, core: &VerbsCore) -> bool {
+        let mut moved = false;
+        for i in (0..self.secondary.len()).rev() {
+            let number = self.secondary.get(i);
+            let peer = core.peer_of(number);
+            match self.connections.of(peer).phase {
+                ConnectionPhase::Connecting => continue,
+                ConnectionPhase::Open => moved |= self.tell(core, number),
+                ConnectionPhase::Gone | ConnectionPhase::Lost => {
+                    self.secondary.remove(i);
+                    let it = self.connections.of(number);
+                    let repeats = it.secondary.as_ref().is_some_and(|it| it.repeats());
+                    if repeats || it.is_awaited() || !it.kept_work.is_empty() {
+                        let why = "it has left before it took what was sent".to_owned();
+                        self.trouble.lose(core, peer, why);
+                    }
+                    continue;
+                }
+            }
+            let it = self.connections.of(number);
+            let ready = it.secondary.as_ref().is_some_and(|it| it.told && it.heard);
+            if ready && it.outstanding() == 0 {
+                self.secondary.remove(i);
+                self.repeat(core, number);
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    /// Tells the peer that this end of `number` is shut, unless it was told before. Returns true if the message was posted.
+    fn tell(&mut self, core: &VerbsCore, number: usize) -> bool {
+        let VerbsState { connections, posting, trouble, .. } = self;
+        let secondary = &connections.of(number).secondary;
+        if secondary.as_ref().is_none_or(|secondary| secondary.told) {
+            return false;
+        }
+        // A secondary connection has a first connection.
+        let first = connections.of(core.peer_of(number));
+        if !posting.add_shut(first, core.rail_of(number)) {
+            return false;
+        }
+        posting.ring(first, trouble);
+        if let Some(secondary) = &mut connections.of(number).secondary {
+            secondary.told = true;
+        }
+        true
+    }
+
+    /// Hands over the unfinished work of connection `number` to the first connection.
+    fn repeat(&mut self, core: &VerbsCore, number: usize) {
+        let peer = core.peer_of(number);
+        let VerbsState { connections, kept, trouble, .. } = self;
+        let it: &mut VerbsConnection = connections.of(number);
+        let mut works = it.secondary.as_mut().map(|it| it.take_repeat()).unwrap_or_default();
+        kept.take_work(it, &mut works);
+        let first = connections.of(peer);
+        let mut unsure = false;
+        for &work in &works {
+            match work {
+                PostedWork::Atomic(_) => unsure = true,
+                _ => kept.keep(first, work),
+            }
+        }
+        if unsure {
+            let why = "its rail for atomics has failed, and nobody knows which were applied";
+            trouble.lose(core, peer, why.to_owned());
+        }
+        if !works.is_empty() {
+            self.drain(core, peer);
+        }
+    }
+}
