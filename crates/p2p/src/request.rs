@@ -1,4 +1,4 @@
-//! Operations under way, by number: their states, from begin to end.
+//! Operations under way, by number, from begin to end. `state.rs` has the states and their transitions.
 //!
 //! Invariants:
 //! - A slot that is not [`RequestStage::Free`] has a counter, which stays with the slot for good and never falls. The operation is
@@ -6,6 +6,10 @@
 //! - One slot is the spare: it is taken, has no operation, and has a counter, so that a send can hand the counter to the
 //!   fabric before it is known whether there will be anything to wait for.
 //! - [`ProcessRequests::acting`] is the number of slots with [`RequestSlot::acts`].
+
+mod state;
+
+pub use state::{RequestStage, RequestState};
 
 use crate::envelope::{MatchingContext, Tag};
 use crate::message::{MessageTarget, TransferPattern};
@@ -49,39 +53,6 @@ pub struct PendingOperation {
     pub bytes: u64,
 }
 
-/// Stage of an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RequestStage {
-    #[default]
-    Free,
-    /// Send: the fabric still needs the payload.
-    Queued,
-    /// Send: an `EagerSync` that is not yet acknowledged.
-    Unacknowledged,
-    /// Send: an `Rts` that is not yet answered.
-    Offered,
-    /// Send: the fabric still has to send pieces.
-    Pushing,
-    /// Send: RDMA writes of the payload are under way.
-    Writing,
-    /// Receive: in the list of posted receives.
-    Posted,
-    /// Receive: an RDMA read is under way.
-    Reading,
-    /// Receive: waits for pieces.
-    Filling,
-    /// Receive: the sender writes the payload.
-    Landing,
-    /// Receive: the sender was asked to copy pieces, too.
-    Sharing,
-    /// Send: a stream carries it.
-    StreamOut,
-    /// Receive: a stream carries it.
-    StreamIn,
-    /// Over; the status has not been taken yet.
-    Complete,
-}
-
 /// A payload of which the sender was asked to copy pieces, too (`protocol/co_copy.rs`).
 #[derive(Debug, Clone, Copy)]
 pub struct CoCopiedPayload {
@@ -96,7 +67,7 @@ pub struct CoCopiedPayload {
 /// An operation. Its counter stays with the slot for good and is never reset.
 #[derive(Debug)]
 pub struct RequestSlot {
-    pub stage: RequestStage,
+    pub state: RequestState,
     pub counter: Option<Counter>,
     /// Value of the counter at the end: the operation is over once it is reached and the stage is not `Reading` or `Writing`.
     pub target: u64,
@@ -128,7 +99,7 @@ pub struct RequestSlot {
 impl Default for RequestSlot {
     fn default() -> RequestSlot {
         RequestSlot {
-            stage: RequestStage::Free,
+            state: RequestState::default(),
             counter: None,
             target: 0,
             context: MatchingContext(0),
@@ -174,9 +145,8 @@ impl RequestSlot {
         self.counter.expect("an open request has one")
     }
 
-    /// Sets the slot up for a send of `buffer`.
-    pub fn describe(&mut self, to: MessageTarget, buffer: Sge, stage: RequestStage) {
-        self.stage = stage;
+    /// Sets the slot up for a message of `to` in `buffer`. The caller begins the state.
+    pub fn describe(&mut self, to: MessageTarget, buffer: Sge) {
         self.context = to.context;
         self.peer = Some(to.peer as u32);
         self.rank = -1;
@@ -198,13 +168,12 @@ impl RequestSlot {
 
     /// Returns true if nothing is left to do, not even to tell the other end.
     pub fn is_over(&self, counters: &Counters) -> bool {
-        !matches!(self.stage, RequestStage::Reading | RequestStage::Writing)
-            && self.has_counted(counters)
+        !self.state.is_rdma() && self.has_counted(counters)
     }
 
-    /// Completes the operation: nothing uses its memory any more.
-    pub fn complete<F: Fabric>(&mut self, fabric: &F) {
-        self.stage = RequestStage::Complete;
+    /// Ends the operation by its peer's message: nothing uses its memory any more.
+    pub fn end_by_peer<F: Fabric>(&mut self, fabric: &F) {
+        self.state.end_by_peer();
         self.withdraw(fabric);
         self.advance(fabric.counters());
     }
@@ -218,17 +187,8 @@ impl RequestSlot {
     }
 
     fn pending(&self) -> PendingOperation {
-        let receives = matches!(
-            self.stage,
-            RequestStage::Posted
-                | RequestStage::Reading
-                | RequestStage::Filling
-                | RequestStage::Landing
-                | RequestStage::Sharing
-                | RequestStage::StreamIn
-        );
         PendingOperation {
-            receive: receives,
+            receive: self.state.receives(),
             context: self.context,
             peer: self.peer.map(|p| p as usize),
             tag: (self.tag >= 0).then_some(self.tag),
@@ -289,7 +249,8 @@ impl ProcessRequests {
         let spare = self.spare;
         let slot = &mut self.slots[spare];
         slot.target = counters.value(self.spare_counter) + 1;
-        slot.describe(to, buffer, RequestStage::Queued);
+        slot.describe(to, buffer);
+        slot.state.queue();
         let (next, slot) = self.open(counters);
         self.spare_counter = slot.counter();
         self.spare = next;
@@ -305,7 +266,7 @@ impl ProcessRequests {
     ) -> Option<&mut RequestSlot> {
         let known = self.slots.get(request).is_some();
         let slot = known.then(|| &mut self.slots[request])?;
-        (slot.stage == stage && slot.peer == Some(peer as u32)).then_some(slot)
+        (slot.state.is(stage) && slot.peer == Some(peer as u32)).then_some(slot)
     }
 
     /// Returns the slot of a number, or `None` if the number is out of range.
@@ -363,9 +324,7 @@ impl ProcessRequests {
     /// Lists operations under way, at most `limit`.
     pub fn pending(&self, counters: &Counters, limit: usize) -> Vec<PendingOperation> {
         let live = |slot: &&RequestSlot| {
-            !matches!(slot.stage, RequestStage::Free | RequestStage::Complete)
-                && slot.counter.is_some()
-                && !slot.is_over(counters)
+            slot.state.is_under_way() && slot.counter.is_some() && !slot.is_over(counters)
         };
         self.slots.iter().filter(live).take(limit).map(RequestSlot::pending).collect()
     }
@@ -401,7 +360,8 @@ mod tests {
 
     fn offered(requests: &mut ProcessRequests, counters: &Counters) -> u32 {
         let (index, slot) = requests.open(counters);
-        slot.describe(TO, Sge::EMPTY, RequestStage::Offered);
+        slot.describe(TO, Sge::EMPTY);
+        slot.state.send_rts();
         index
     }
 
@@ -415,9 +375,10 @@ mod tests {
             assert_eq!(requests.pending(&counters, 9).len(), 1);
             requests[index].advance(&counters);
             assert!(requests[index].is_over(&counters));
-            requests[index].stage = RequestStage::Reading;
+            requests[index].state.recv_rtr();
             assert!(!requests[index].is_over(&counters), "the other end is not told");
-            requests[index].stage = RequestStage::Free;
+            requests[index].state.end_rdma();
+            requests[index].state.free();
             requests.give(index);
         }
     }

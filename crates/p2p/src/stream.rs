@@ -55,7 +55,7 @@ mod wire;
 use self::core::{Ended, StreamCore};
 use crate::message::{MessageTarget, Outcome};
 use crate::protocol::operations::Operations;
-use crate::request::{ProcessRequests, RequestId, RequestStage, Status};
+use crate::request::{ProcessRequests, RequestId, Status};
 use weft_fabric::{ArrivedMessage, Fabric, Sge};
 
 pub(crate) use wire::is_ours;
@@ -186,8 +186,7 @@ impl Mode {
 
 /// The streams of one process. Costs nothing before its first message.
 ///
-/// Invariants: a request at [`RequestStage::StreamOut`] or [`RequestStage::StreamIn`] belongs to one record of the core,
-/// which ends it.
+/// Invariants: a request that a stream carries (`request/state.rs`) belongs to one record of the core, which ends it.
 /// A record lasts until its operation is over and no receive relays by it.
 #[derive(Default)]
 pub(crate) struct Stream {
@@ -245,7 +244,7 @@ impl Stream {
             let slot = &mut operations.requests[request];
             let (source, tag) = (slot.rank, slot.tag);
             slot.status = Status { source, tag, bytes, lost, ..Status::default() };
-            slot.stage = RequestStage::Complete;
+            slot.state.end_stream();
             slot.advance(fabric.counters());
         }
         if let Some(fault) = core.fault.take() {

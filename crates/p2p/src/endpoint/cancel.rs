@@ -15,9 +15,9 @@ impl<F: Fabric> Endpoint<F> {
         let transport = &self.transport;
         let EndpointState { operations, matching, .. } = &mut *self.state.borrow_mut();
         let slot = &mut operations.requests[id.0];
-        match slot.stage {
+        match slot.state.stage() {
             RequestStage::Posted if matching.withdraw(slot.remote, id.0) => {
-                slot.stage = RequestStage::Complete;
+                slot.state.withdraw();
                 slot.status.cancelled = true;
                 slot.advance(transport.counters());
             }
@@ -33,7 +33,7 @@ impl<F: Fabric> Endpoint<F> {
                     matching.words.free_void(transport, |request| requests.give(request));
                     return;
                 }
-                let eager = slot.stage == RequestStage::Unacknowledged;
+                let eager = slot.state.is(RequestStage::Unacknowledged);
                 let peer = slot.peer.expect("a send has a receiver") as usize;
                 // If a message to this process itself has arrived unmatched, it is taken back at once, and MPI_Cancel is done.
                 if peer == transport.fabric.rank() && matching.take_back(peer, id.0) {
@@ -87,5 +87,5 @@ fn end<F: Fabric>(transport: &Transport<F>, operations: &mut Operations, index: 
     operations.requests.set_acts(index, false);
     let slot = &mut operations.requests[index];
     slot.status.cancelled = true;
-    slot.complete(&transport.fabric);
+    slot.end_by_peer(&transport.fabric);
 }

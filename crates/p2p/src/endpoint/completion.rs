@@ -25,7 +25,7 @@ impl<F: Fabric> Endpoint<F> {
     fn looks_over(&self, state: &mut EndpointState, id: RequestId) -> bool {
         let requests = &mut state.operations.requests;
         let slot = &requests[id.0];
-        match slot.stage {
+        match slot.state.stage() {
             RequestStage::Complete if slot.receives => true,
             RequestStage::Posted => false,
             RequestStage::Reading | RequestStage::Writing => {
@@ -87,7 +87,7 @@ impl<F: Fabric> CompletionBatch<'_, F> {
     #[inline(always)]
     pub fn received(&mut self, id: RequestId) -> Option<Status> {
         let slot = &self.state.operations.requests[id.0];
-        let whole = slot.stage == RequestStage::Complete && slot.receives && slot.status.lost == 0;
+        let whole = slot.state.is(RequestStage::Complete) && slot.receives && slot.status.lost == 0;
         whole.then(|| self.state.close(&self.endpoint.transport, id))
     }
 }

@@ -133,7 +133,8 @@ impl<F: Fabric> Handler<'_, F> {
         slot.status =
             Status { source: e.rank as i32, tag: e.tag, bytes, lost, ..Status::default() };
         (slot.rank, slot.tag, slot.peer) = (e.rank as i32, e.tag, Some(message.peer as u32));
-        (slot.remote, slot.stage) = (e.request, RequestStage::Reading);
+        slot.remote = e.request;
+        slot.state.start_read();
         matching.match_posted(e.context, e.rank, e.tag);
         operations.seldom.read += 1;
         operations.seldom.interrupted += 1;
@@ -154,7 +155,7 @@ impl<F: Fabric> Handler<'_, F> {
             && !transport.limits.get().notifies_at_end
             && transport.fabric.try_send(peer, head);
         if told {
-            slot.stage = RequestStage::Complete;
+            slot.state.end_rdma();
         } else if over {
             // The read is over, so no event will wake the helper: it is marked.
             self.behind.set(true);
@@ -177,7 +178,8 @@ impl<F: Fabric> Handler<'_, F> {
         if !self.transport.fabric.try_write(message.peer, from, to, slot.counter) {
             return false;
         }
-        (slot.remote, slot.stage) = (e.context.0 as u32, RequestStage::Writing);
+        slot.remote = e.context.0 as u32;
+        slot.state.recv_rtr();
         if slot.has_counted(self.transport.counters()) {
             // The write is over, so no event will wake the helper: it is marked.
             self.behind.set(true);

@@ -6,7 +6,7 @@ use crate::envelope::{ReceiveSource, eager_word};
 use crate::matching::{Matched, Seen};
 use crate::message::{TransferPattern, Want};
 use crate::protocol::eager;
-use crate::request::{RequestId, RequestStage, Status};
+use crate::request::{RequestId, Status};
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
 /// Result of a look for one awaited message.
@@ -89,7 +89,7 @@ impl<F: Fabric> Endpoint<F> {
         slot.buffer = buffer;
         slot.receives = true;
         slot.tag = want.tag.unwrap_or(-1);
-        slot.stage = RequestStage::Posted;
+        slot.state.post();
         let rank = match want.source {
             ReceiveSource::Rank { rank, peer } => {
                 slot.peer = Some(peer as u32);

@@ -155,7 +155,7 @@ impl CoCopy {
             own += 1;
         }
         let slot = &mut operations.requests[index];
-        slot.stage = RequestStage::Sharing;
+        slot.state.share_copy();
         slot.region = Some(buffer);
         slot.shared = Some(CoCopiedPayload { word, number, pieces, own });
         operations.requests.set_acts(index, true);
@@ -228,7 +228,7 @@ impl CoCopy {
         if let (Some(shared), Some(claims)) = (slot.shared.take(), &mut self.claims) {
             claims.free.push(shared.word);
         }
-        slot.complete(&transport.fabric);
+        slot.end_by_peer(&transport.fabric);
         let peer = slot.peer.expect("matched") as usize;
         transport.control(peer, Envelope::reply(MessageKind::Ats, slot.remote, 0));
     }

@@ -100,7 +100,8 @@ fn send_synchronous<F: Fabric>(
     cancellable: bool,
 ) -> RequestId {
     let (index, slot) = operations.requests.open(transport.counters());
-    slot.describe(to, buffer, RequestStage::Unacknowledged);
+    slot.describe(to, buffer);
+    slot.state.send_sync();
     let word = cancellable
         && super::rendezvous::open_word(transport, operations, matching, to.peer, index);
     let head = Envelope { word, ..to.envelope(MessageKind::EagerSync, index) }.encode();
@@ -135,7 +136,7 @@ pub fn on_ack<F: Fabric>(
     let requests = &mut operations.requests;
     let slot = requests.waiting(peer, e.request, RequestStage::Unacknowledged);
     let slot = slot.ok_or("acknowledgement")?;
-    slot.stage = RequestStage::Queued;
+    slot.state.recv_ack();
     slot.advance(transport.counters());
     Ok(())
 }
@@ -223,7 +224,7 @@ fn fill<F: Fabric>(
     slot.status.tag = tag;
     slot.status.bytes = fits as u64;
     slot.status.lost = (payload.len() - fits) as u64;
-    slot.stage = RequestStage::Complete;
+    slot.state.deliver();
     slot.advance(transport.counters());
 }
 
@@ -293,7 +294,7 @@ pub fn accept<F: Fabric>(
     };
     let slot = &mut operations.requests[index];
     slot.status = deliver(transport, slot.buffer, payload, m.rank, m.tag);
-    slot.stage = RequestStage::Complete;
+    slot.state.deliver();
     slot.advance(transport.counters());
     if m.kind == MessageKind::EagerSync {
         acknowledge(transport, operations, m.peer, m.request);

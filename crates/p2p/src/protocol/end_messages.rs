@@ -29,7 +29,7 @@ pub struct RendezvousEnd {
 impl RendezvousEnd {
     /// Returns the end of a request whose read or write has completed.
     pub fn of(slot: &RequestSlot) -> RendezvousEnd {
-        let reads = slot.stage == RequestStage::Reading;
+        let reads = slot.state.is(RequestStage::Reading);
         let kind = if reads { MessageKind::Ats } else { MessageKind::Atp };
         RendezvousEnd { peer: slot.peer.expect("matched"), kind, request: slot.remote }
     }

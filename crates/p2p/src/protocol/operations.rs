@@ -2,7 +2,7 @@
 
 use super::peers::MessagePeers;
 use crate::counts::{LargeMessageCounts, SmallMessageCounts};
-use crate::request::{ProcessRequests, RequestId, RequestStage, Status};
+use crate::request::{ProcessRequests, RequestId, Status};
 use crate::transport::Transport;
 use weft_fabric::{Counters, Fabric, FabricExt, Fault, Work};
 
@@ -42,7 +42,7 @@ impl Operations {
         let slot = &mut self.requests[id.0];
         let (status, receives) = (slot.status, slot.receives);
         let cancelled = slot.word && status.cancelled;
-        slot.stage = RequestStage::Free;
+        slot.state.free();
         slot.withdraw(&transport.fabric);
         match cancelled {
             true => void(id.0),

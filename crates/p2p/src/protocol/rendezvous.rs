@@ -121,7 +121,8 @@ impl RendezvousFlights {
     ) -> RequestId {
         let fabric = &transport.fabric;
         let (index, slot) = operations.requests.open(transport.counters());
-        slot.describe(to, buffer, RequestStage::Offered);
+        slot.describe(to, buffer);
+        slot.state.send_rts();
         let writes = match protocol {
             // The payload would be eager, but there is no credit.
             MessageProtocol::Eager => {
@@ -162,7 +163,7 @@ impl RendezvousFlights {
             }
             operations.requests.waiting(from.0, request, RequestStage::Offered).ok_or(WHAT)?;
             operations.requests.set_acts(request, false);
-            operations.requests[request].complete(&transport.fabric);
+            operations.requests[request].end_by_peer(&transport.fabric);
             Ok(())
         })
     }
@@ -251,7 +252,7 @@ impl RendezvousFlights {
         };
         slot.remote = offer.request;
         if fits == 0 {
-            slot.stage = RequestStage::Complete;
+            slot.state.deliver();
             slot.advance(transport.counters());
             transport.control(peer, Envelope::reply(MessageKind::Ats, offer.request, 0));
             return;

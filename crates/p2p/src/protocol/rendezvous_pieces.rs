@@ -43,7 +43,7 @@ pub fn ask<F: Fabric>(
     peer: usize,
     (wanted, request): (usize, u32),
 ) {
-    operations.requests[index].stage = RequestStage::Filling;
+    operations.requests[index].state.send_cts();
     operations.requests.set_acts(index, true);
     operations.seldom.pieces += 1;
     let mut wanted = (wanted as u64).to_ne_bytes();
@@ -84,7 +84,7 @@ pub fn push<F: Fabric>(
     let slot = &mut operations.requests[e.request];
     let wanted = wanted.min(slot.buffer.len());
     slot.withdraw(&transport.fabric);
-    slot.stage = RequestStage::Pushing;
+    slot.state.recv_cts();
     // Pieces that the fabric has queued may leave, and count, before the last piece is sent.
     let before = transport.counters().value(slot.counter());
     let mut kept = 0;
@@ -112,8 +112,7 @@ pub fn on_data<F: Fabric>(
     p: Sge,
 ) -> Outcome {
     let slot = requests.get_mut(e.request).ok_or("piece of a payload")?;
-    let awaits = matches!(slot.stage, RequestStage::Filling | RequestStage::Landing);
-    if !awaits || slot.peer != Some(peer as u32) {
+    if !slot.state.takes_pieces() || slot.peer != Some(peer as u32) {
         return Err("piece of a payload");
     }
     let (offset, whole) = (e.context.0, slot.status.bytes);
@@ -123,7 +122,7 @@ pub fn on_data<F: Fabric>(
     slot.buffer.part(offset as usize, p.len()).copy_from(p);
     slot.progress += p.len() as u64;
     if slot.progress >= whole {
-        slot.stage = RequestStage::Complete;
+        slot.state.end_pieces();
         slot.advance(transport.counters());
         requests.set_acts(e.request, false);
     }

@@ -10,7 +10,6 @@
 use super::operations::Operations;
 use super::transfers::{self, Transfers};
 use super::{Locality, MessageCase, ProtocolWork, rendezvous_striped};
-use crate::request::RequestStage;
 use crate::transport::Transport;
 use weft_fabric::{CopyModel, Fabric, RemoteAddr, Sge};
 
@@ -58,7 +57,7 @@ pub fn read<F: Fabric>(
         operations.peers.look_again(transport, peer);
         return false;
     }
-    slot.stage = RequestStage::Reading;
+    slot.state.start_read();
     operations.seldom.read += 1;
     if !transfers::settle(transport, &mut operations.requests, index) {
         transfers.begin(index);

@@ -17,7 +17,6 @@ use super::{Locality, MessageCase, ProtocolWork, TransferPattern};
 use crate::envelope::{Envelope, MessageKind};
 use crate::limits::ProtocolLimits;
 use crate::message::MessageTarget;
-use crate::request::RequestStage;
 use crate::transport::Transport;
 use weft_fabric::{CacheDistance, CopyModel, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 use weft_intranode::pipelined::{self, Consumed, HEAD, Pipelined};
@@ -78,8 +77,8 @@ struct Follower {
 
 /// Payloads in staging memory.
 ///
-/// Invariants: a place belongs to its receiver from the RTS to the ATS ([`Pool`]). A receive is in the list as long as it is at
-/// [`RequestStage::Reading`] and lacks some of its payload.
+/// Invariants: a place belongs to its receiver from the RTS to the ATS ([`Pool`]). A receive is in the list as long as it lacks some of
+/// its payload, which is copied out.
 #[repr(C)]
 pub struct Staged {
     followed: Vec<Follower>,
@@ -137,7 +136,7 @@ impl Staged {
         offer: &PayloadOffer,
     ) {
         operations.seldom.read += 1;
-        operations.requests[index].stage = RequestStage::Reading;
+        operations.requests[index].state.start_read();
         let (at, len) = (offer.remote, offer.len as usize);
         let mut follower = Follower { index, peer, at, len, into, there: 0 };
         if !goes_on(transport, operations, &mut follower) {
@@ -190,7 +189,7 @@ fn goes_on<F: Fabric>(
         }
     }
     let slot = &mut operations.requests[index];
-    slot.stage = RequestStage::Complete;
+    slot.state.end_rdma();
     slot.advance(fabric.counters());
     transport.control_at_end(peer, Envelope::reply(MessageKind::Ats, slot.remote, 0));
     true

@@ -9,7 +9,6 @@
 
 use super::operations::Operations;
 use super::transfers::Transfers;
-use crate::request::RequestStage;
 use crate::transport::Transport;
 use weft_channel::rails::{RailDirection, Waits};
 use weft_fabric::{Fabric, RemoteAddr, Sge};
@@ -39,7 +38,7 @@ pub fn fetch<F: Fabric>(
             return true;
         }
     }
-    operations.requests[request].stage = RequestStage::Reading;
+    operations.requests[request].state.start_read();
     operations.seldom.read += 1;
     transfers.begin_striped(request, waits);
     true

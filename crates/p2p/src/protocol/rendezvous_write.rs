@@ -81,7 +81,7 @@ pub fn invite<F: Fabric>(
     // The memory may have been registered for a signal handler.
     slot.withdraw(&transport.fabric);
     slot.region = Some(region);
-    slot.stage = RequestStage::Landing;
+    slot.state.send_rtr();
     operations.seldom.written += 1;
     let [a, b, c, d] = region.remote.words();
     let mut words = ShortWords::new(&[into.len() as u64, a, b, c, d]);
@@ -120,13 +120,13 @@ pub fn on_rtr<F: Fabric>(
             Err(_) if waits.is_empty() => {}
             Err(fault) => operations.fault = Some(fault),
             Ok(()) => {
-                slot.stage = RequestStage::Writing;
+                slot.state.recv_rtr();
                 transfers.begin_striped(e.request, waits);
                 return Ok(());
             }
         }
     } else if fabric.write(peer, from, to, slot.counter).is_ok() {
-        slot.stage = RequestStage::Writing;
+        slot.state.recv_rtr();
         transfers.begin(e.request);
         return Ok(());
     }
@@ -144,7 +144,7 @@ pub fn on_atp<F: Fabric>(
 ) -> Outcome {
     end_messages::hear(transport, operations, from, p, |operations, request| {
         let slot = operations.requests.waiting(from.0, request, RequestStage::Landing);
-        slot.ok_or("end of a write")?.complete(&transport.fabric);
+        slot.ok_or("end of a write")?.end_by_peer(&transport.fabric);
         Ok(())
     })
 }

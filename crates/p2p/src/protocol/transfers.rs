@@ -2,7 +2,7 @@
 
 use super::end_messages::{self, RendezvousEnd};
 use super::operations::Operations;
-use crate::request::{ProcessRequests, RequestStage};
+use crate::request::ProcessRequests;
 use crate::transport::Transport;
 use weft_channel::rails::Waits;
 use weft_fabric::{Fabric, FabricExt};
@@ -15,9 +15,9 @@ struct Striped {
 
 /// Requests that wait for their reads and writes.
 ///
-/// Invariants: a request at [`RequestStage::Reading`] or [`RequestStage::Writing`] that is not staged is in the list. A request
-/// that has left those stages may stay until the next walk through the list, so that ending a single request needs no walk. The
-/// counters of a striped transfer belong to the fabric until all fragments are over, and are freed then.
+/// Invariants: a request that is read or written (`RequestState::is_rdma`) and not staged is in the list. A request that is not any
+/// more may stay until the next walk through the list, so that ending a single request needs no walk. The counters of a striped
+/// transfer belong to the fabric until all fragments are over, and are freed then.
 #[derive(Default)]
 #[repr(C)]
 pub struct Transfers {
@@ -90,13 +90,13 @@ impl Transfers {
         let mut any = false;
         self.moving.retain(|&index| {
             let slot = &mut operations.requests[index];
-            let moving = matches!(slot.stage, RequestStage::Reading | RequestStage::Writing);
+            let moving = slot.state.is_rdma();
             if moving && !slot.has_counted(transport.counters()) {
                 return true;
             }
             if moving {
                 self.ends.push(RendezvousEnd::of(slot));
-                slot.stage = RequestStage::Complete;
+                slot.state.end_rdma();
             }
             any |= moving;
             false
@@ -117,7 +117,7 @@ pub fn settle<F: Fabric>(
         return false;
     }
     let end = RendezvousEnd::of(slot);
-    slot.stage = RequestStage::Complete;
+    slot.state.end_rdma();
     end_messages::tell_one(transport, end, 0);
     true
 }

@@ -8,7 +8,7 @@ use super::wire::{Note, PLACES, RELAYED, StreamKind, unpack, words};
 use crate::envelope::{MatchingContext, MessageKind, ReceiveSource, Tag};
 use crate::matching::{EnvelopeArrival, EnvelopeBody};
 use crate::message::{MessageTarget, Outcome};
-use crate::request::{ProcessRequests, RequestStage};
+use crate::request::ProcessRequests;
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge, Staging, Work};
 
@@ -124,7 +124,8 @@ impl StreamCore {
         relay: &[u32],
     ) -> u32 {
         let (request, slot) = requests.open(fabric.counters());
-        slot.describe(from, buffer, RequestStage::StreamIn);
+        slot.describe(from, buffer);
+        slot.state.open_stream_receive();
         slot.rank = from.rank as i32;
         let (index, arrived) = self.meet_arrived(from);
         let receive = &mut self.receives[index];

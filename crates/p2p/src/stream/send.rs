@@ -6,7 +6,7 @@ use super::flights::{From, StreamFlight};
 use super::pool::{SegmentSlot, place_at};
 use super::wire::{Note, PLACES, RELAYED, STANDING, StreamKind, pack, unpack, words};
 use crate::message::{MessageTarget, Outcome};
-use crate::request::{ProcessRequests, RequestStage};
+use crate::request::ProcessRequests;
 use std::collections::VecDeque;
 use weft_fabric::{
     Fabric, FabricExt, FaultCause, PostOutcome, Region, RemoteAddr, RemoteFlag, Sge, Work,
@@ -68,7 +68,8 @@ impl StreamCore {
         ready: usize,
     ) -> u32 {
         let (request, slot) = requests.open(fabric.counters());
-        slot.describe(to, data, RequestStage::StreamOut);
+        slot.describe(to, data);
+        slot.state.open_stream_send();
         let index = self.sends.take();
         let send = &mut self.sends[index];
         let places = std::mem::take(&mut send.places);

@@ -10,7 +10,7 @@ use crate::protocol::operations::Operations;
 use crate::protocol::peers::MessagePeers;
 use crate::protocol::rendezvous::RendezvousFlights;
 use crate::protocol::{eager, rendezvous_pieces};
-use crate::request::{RequestId, RequestStage};
+use crate::request::RequestId;
 use crate::transport::Transport;
 use weft_fabric::{Fabric, Staging};
 use weft_fabric_shm::Shm;
@@ -53,7 +53,8 @@ impl Parts {
     fn post(&mut self, into: &Staging) -> u32 {
         let Parts { transport, operations, matching, .. } = self;
         let (index, slot) = operations.requests.open(transport.counters());
-        (slot.buffer, slot.receives, slot.stage) = (into.sge(), true, RequestStage::Posted);
+        (slot.buffer, slot.receives) = (into.sge(), true);
+        slot.state.post();
         slot.remote = matching.post(WANT.context, Some(0), WANT.tag, index);
         index
     }
@@ -184,9 +185,10 @@ fn ends_that_are_due_together_are_one_message() {
     let Parts { transport, operations, .. } = &mut parts;
     let end = |request| {
         let (index, slot) = operations.requests.open(transport.counters());
-        (slot.peer, slot.remote, slot.stage) = (Some(0), request, RequestStage::Reading);
+        (slot.peer, slot.remote) = (Some(0), request);
+        slot.state.start_read();
         let end = RendezvousEnd::of(slot);
-        slot.stage = RequestStage::Complete;
+        slot.state.end_rdma();
         operations.close(transport, RequestId(index), |_| panic!("no word"));
         end
     };
