@@ -87,18 +87,6 @@ impl MessageProtocol {
         MessageProtocol::Written,
         MessageProtocol::Pieces,
     ];
-
-    /// Returns the name for settings and reports, in lower case.
-    pub fn name(self) -> &'static str {
-        match self {
-            MessageProtocol::Eager => "eager",
-            MessageProtocol::Staged => "staged",
-            MessageProtocol::Read => "read",
-            MessageProtocol::CoCopy => "co-copy",
-            MessageProtocol::Written => "written",
-            MessageProtocol::Pieces => "pieces",
-        }
-    }
 }
 
 /// Destination and envelope of a message.

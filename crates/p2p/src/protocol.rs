@@ -222,41 +222,83 @@ impl MessageCase {
     }
 }
 
+/// First step of the sender of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SendStart {
+    /// Sends the payload with its envelope, if the credit covers it.
+    WithEnvelope,
+    /// Copies the payload to a place of the staging memory, and offers the place.
+    Staging,
+    /// Offers the address of the payload.
+    OfferMemory,
+    /// Offers to write the payload, without an address.
+    OfferToWrite,
+}
+
+/// An entry in the table of protocols, which is in the file of the protocol.
+pub(crate) struct ProtocolEntry {
+    protocol: MessageProtocol,
+    /// Name for settings and reports, in lower case.
+    name: &'static str,
+    /// Description in words.
+    about: &'static str,
+    /// Tests whether the protocol is eligible. The error is the reason in words.
+    eligible: fn(&MessageCase) -> Result<(), &'static str>,
+    /// Returns the work in a case for which the protocol is eligible.
+    work: fn(&CopyModel, &MessageCase) -> ProtocolWork,
+    start: SendStart,
+}
+
+/// The table of protocols, by [`MessageProtocol`].
+const PROTOCOLS: &[ProtocolEntry; MessageProtocol::ALL.len()] = &[
+    eager::ENTRY,
+    rendezvous_staged::ENTRY,
+    rendezvous_read::ENTRY,
+    co_copy::ENTRY,
+    rendezvous_write::ENTRY,
+    rendezvous_pieces::ENTRY,
+];
+
+const _: () = {
+    let mut at = 0;
+    while at < PROTOCOLS.len() {
+        assert!(
+            PROTOCOLS[at].protocol as usize == at,
+            "the table is in the order of the protocols"
+        );
+        assert!(MessageProtocol::ALL[at] as usize == at, "so is the list");
+        at += 1;
+    }
+};
+
 impl MessageProtocol {
+    fn entry(self) -> &'static ProtocolEntry {
+        &PROTOCOLS[self as usize]
+    }
+
+    /// Returns the name for settings and reports, in lower case.
+    pub fn name(self) -> &'static str {
+        self.entry().name
+    }
+
     /// Returns a description in words.
     pub fn about(self) -> &'static str {
-        match self {
-            MessageProtocol::Eager => eager::ABOUT,
-            MessageProtocol::Staged => rendezvous_staged::ABOUT,
-            MessageProtocol::Read => rendezvous_read::ABOUT,
-            MessageProtocol::CoCopy => co_copy::ABOUT,
-            MessageProtocol::Written => rendezvous_write::ABOUT,
-            MessageProtocol::Pieces => rendezvous_pieces::ABOUT,
-        }
+        self.entry().about
+    }
+
+    /// Returns the first step of the sender.
+    pub(crate) fn start(self) -> SendStart {
+        self.entry().start
     }
 
     /// Tests whether the protocol is eligible for `case`. The error is the reason in words.
     pub fn eligible(self, case: &MessageCase) -> Result<(), &'static str> {
-        match self {
-            MessageProtocol::Eager => eager::eligible(case),
-            MessageProtocol::Staged => rendezvous_staged::eligible(case),
-            MessageProtocol::Read => rendezvous_read::eligible(case),
-            MessageProtocol::CoCopy => co_copy::eligible(case),
-            MessageProtocol::Written => rendezvous_write::eligible(case),
-            MessageProtocol::Pieces => rendezvous_pieces::eligible(case),
-        }
+        (self.entry().eligible)(case)
     }
 
     /// Returns the work in a case for which the protocol is eligible.
     pub fn work(self, model: &CopyModel, case: &MessageCase) -> ProtocolWork {
-        match self {
-            MessageProtocol::Eager => eager::work(model, case),
-            MessageProtocol::Staged => rendezvous_staged::work(model, case),
-            MessageProtocol::Read => rendezvous_read::work(model, case),
-            MessageProtocol::CoCopy => co_copy::work(model, case),
-            MessageProtocol::Written => rendezvous_write::work(model, case),
-            MessageProtocol::Pieces => rendezvous_pieces::work(model, case),
-        }
+        (self.entry().work)(model, case)
     }
 
     /// Returns the cost in nanoseconds, or the reason why the protocol is not eligible.

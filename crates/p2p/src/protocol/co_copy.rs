@@ -17,7 +17,7 @@
 
 use super::operations::Operations;
 use super::rendezvous::PayloadOffer;
-use super::{Locality, MessageCase, ProtocolWork};
+use super::{Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart};
 use crate::envelope::{Envelope, MatchingContext, MessageKind, ShortWords};
 use crate::message::Outcome;
 use crate::request::{CoCopiedPayload, ProcessRequests, RequestStage};
@@ -74,9 +74,17 @@ fn piece(i: u32, len: usize, units: usize) -> (usize, usize) {
 /// Fraction of the last piece that one end copies while the other has no more to do.
 const TAIL: f64 = 0.5;
 
-pub(super) const ABOUT: &str = "in pieces that both ends copy";
+/// The entry in the table of protocols.
+pub(super) const ENTRY: ProtocolEntry = ProtocolEntry {
+    protocol: MessageProtocol::CoCopy,
+    name: "co-copy",
+    about: "in pieces that both ends copy",
+    eligible,
+    work,
+    start: SendStart::OfferMemory,
+};
 
-pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
+fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     match case.path {
         path if path.place == Locality::Elsewhere => Err("the ranks share no memory"),
         path if path.place == Locality::Here => Err("there is one end"),
@@ -88,7 +96,7 @@ pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     }
 }
 
-pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
+fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let line = case.line(model);
     // The number of pieces is a real number, so that the time grows steadily with the size.
     let (least, most) =

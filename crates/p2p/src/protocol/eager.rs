@@ -8,7 +8,9 @@
 //! receiver has read. Chosen for short payloads; elsewhere for all that [`crate::ProtocolLimits::eager`] allows.
 
 use super::operations::Operations;
-use super::{MessageCase, PeerPath, ProtocolWork, TransferPattern};
+use super::{
+    MessageCase, MessageProtocol, PeerPath, ProtocolEntry, ProtocolWork, SendStart, TransferPattern,
+};
 use crate::envelope::{Envelope, MatchingContext, MessageKind, Tag, eager_word};
 use crate::matching::{EnvelopeArrival, EnvelopeBody, Matched, Matching};
 use crate::message::{MessageTarget, Outcome};
@@ -16,7 +18,15 @@ use crate::request::{ProcessRequests, RequestId, RequestSlot, RequestStage, Stat
 use crate::transport::Transport;
 use weft_fabric::{ArrivedMessage, CopyModel, Fabric, FabricExt, PostOutcome, Sge, Work as Charge};
 
-pub(super) const ABOUT: &str = "with its envelope, through the receiver's ring";
+/// The entry in the table of protocols.
+pub(super) const ENTRY: ProtocolEntry = ProtocolEntry {
+    protocol: MessageProtocol::Eager,
+    name: "eager",
+    about: "with its envelope, through the receiver's ring",
+    eligible,
+    work,
+    start: SendStart::WithEnvelope,
+};
 
 /// Returns the maximum payload, in bytes, for which two more copies take no longer than a round trip of `round_trip`
 /// nanoseconds, which a rendezvous needs.
@@ -30,7 +40,7 @@ pub(crate) fn most(path: &PeerPath) -> usize {
     path.eager.min(path.send_max)
 }
 
-pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
+fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     let PeerPath { eager, send_max, .. } = case.path;
     match case.bytes {
         bytes if bytes > send_max => Err("it is longer than a message of the fabric"),
@@ -39,7 +49,7 @@ pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     }
 }
 
-pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
+fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let line = case.line(model);
     // The answer to a synchronous send.
     let answers = u32::from(case.pattern == TransferPattern::Synchronous);

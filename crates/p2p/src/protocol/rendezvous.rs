@@ -10,7 +10,8 @@ use super::operations::Operations;
 use super::rendezvous_staged::Staged;
 use super::transfers::Transfers;
 use super::{
-    MessageProtocol, TransferPattern, eager, rendezvous_pieces, rendezvous_read, rendezvous_write,
+    MessageProtocol, SendStart, TransferPattern, eager, rendezvous_pieces, rendezvous_read,
+    rendezvous_write,
 };
 use crate::counts::LargeMessageCounts;
 use crate::envelope::{Envelope, MessageKind, ShortWords};
@@ -92,14 +93,14 @@ impl RendezvousFlights {
     ) -> Option<RequestId> {
         let table = operations.peers.table(transport, to.peer);
         let mut protocol = table.choose(pattern, buffer.len());
-        if protocol == MessageProtocol::Staged {
+        if protocol.start() == SendStart::Staging {
             if self.staged.send(transport, operations, to, buffer) {
                 return None;
             }
             let table = operations.peers.table(transport, to.peer);
             protocol = table.choose_unstaged(pattern, buffer.len());
         }
-        if protocol == MessageProtocol::Eager {
+        if protocol.start() == SendStart::WithEnvelope {
             let peer = operations.peers.of(transport, to.peer);
             if peer.credit.try_charge(buffer.len() as u64, peer.room) {
                 let how = (pattern, cancellable);
@@ -123,13 +124,14 @@ impl RendezvousFlights {
         let (index, slot) = operations.requests.open(transport.counters());
         slot.describe(to, buffer);
         slot.state.send_rts();
-        let writes = match protocol {
+        let writes = match protocol.start() {
+            SendStart::OfferToWrite => true,
             // The payload would be eager, but there is no credit.
-            MessageProtocol::Eager => {
+            SendStart::WithEnvelope => {
                 let told = transport.limits.get().rendezvous == Rendezvous::Write;
                 told && fabric.capabilities(to.peer).direct
             }
-            protocol => protocol == MessageProtocol::Written,
+            SendStart::Staging | SendStart::OfferMemory => false,
         };
         let at = if writes {
             slot.region = transport.prepared(buffer, false);

@@ -7,23 +7,31 @@
 //! Chosen if the sender's memory cannot be read and there is no place to stage the payload.
 
 use super::operations::Operations;
-use super::{MessageCase, ProtocolWork};
+use super::{MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart};
 use crate::envelope::{Envelope, MessageKind};
 use crate::message::Outcome;
 use crate::request::{ProcessRequests, RequestStage};
 use crate::transport::Transport;
 use weft_fabric::{CopyModel, Fabric, FabricExt, PostOutcome, Sge};
 
-pub(super) const ABOUT: &str = "in messages, once it is wanted";
+/// The entry in the table of protocols.
+pub(super) const ENTRY: ProtocolEntry = ProtocolEntry {
+    protocol: MessageProtocol::Pieces,
+    name: "pieces",
+    about: "in messages, once it is wanted",
+    eligible,
+    work,
+    start: SendStart::OfferMemory,
+};
 
-pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
+fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     match case.path.direct {
         true => Err("the sender's memory can be read"),
         false => case.is_offered(),
     }
 }
 
-pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
+fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let pieces = case.bytes.div_ceil(case.path.send_max.max(1)).max(1);
     let (line, lines) = (case.line(model), pieces as f64);
     ProtocolWork {

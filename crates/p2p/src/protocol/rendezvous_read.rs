@@ -9,13 +9,24 @@
 
 use super::operations::Operations;
 use super::transfers::{self, Transfers};
-use super::{Locality, MessageCase, ProtocolWork, rendezvous_striped};
+use super::{
+    Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart,
+    rendezvous_striped,
+};
 use crate::transport::Transport;
 use weft_fabric::{CopyModel, Fabric, RemoteAddr, Sge};
 
-pub(super) const ABOUT: &str = "by the receiver, from the sender's memory";
+/// The entry in the table of protocols.
+pub(super) const ENTRY: ProtocolEntry = ProtocolEntry {
+    protocol: MessageProtocol::Read,
+    name: "read",
+    about: "by the receiver, from the sender's memory",
+    eligible,
+    work,
+    start: SendStart::OfferMemory,
+};
 
-pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
+fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     match case.path {
         path if !path.direct => Err("the sender's memory cannot be read"),
         path if path.place == Locality::Here
@@ -28,7 +39,7 @@ pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     }
 }
 
-pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
+fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let line = case.line(model);
     ProtocolWork {
         // The sender is told of the end.

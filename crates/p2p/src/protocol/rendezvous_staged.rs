@@ -13,7 +13,9 @@
 
 use super::operations::Operations;
 use super::rendezvous::{PayloadOffer, send_rts};
-use super::{Locality, MessageCase, ProtocolWork, TransferPattern};
+use super::{
+    Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart, TransferPattern,
+};
 use crate::envelope::{Envelope, MessageKind};
 use crate::limits::ProtocolLimits;
 use crate::message::MessageTarget;
@@ -22,7 +24,15 @@ use weft_fabric::{CacheDistance, CopyModel, Fabric, FabricExt, Fault, RemoteAddr
 use weft_intranode::pipelined::{self, Consumed, HEAD, Pipelined};
 use weft_intranode::staging::ProcessStaging;
 
-pub(super) const ABOUT: &str = "through memory that both see, copied in and out at the same time";
+/// The entry in the table of protocols.
+pub(super) const ENTRY: ProtocolEntry = ProtocolEntry {
+    protocol: MessageProtocol::Staged,
+    name: "staged",
+    about: "through memory that both see, copied in and out at the same time",
+    eligible,
+    work,
+    start: SendStart::Staging,
+};
 
 /// Minimum duration of a copy for which a helper is woken, in context switches.
 const SWITCHES: f64 = 10.0;
@@ -40,7 +50,7 @@ pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     }
 }
 
-pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
+fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let parts = case.bytes.div_ceil(pipelined::part(case.bytes)).max(1) as f64;
     let line = case.line(model);
     ProtocolWork {

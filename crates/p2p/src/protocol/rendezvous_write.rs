@@ -15,7 +15,8 @@ use super::operations::Operations;
 use super::rendezvous::PayloadOffer;
 use super::transfers::Transfers;
 use super::{
-    Locality, MessageCase, ProtocolWork, TransferPattern, end_messages, rendezvous_pieces,
+    Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart,
+    TransferPattern, end_messages, rendezvous_pieces,
 };
 use crate::envelope::{Envelope, MatchingContext, MessageKind, ShortWords};
 use crate::message::Outcome;
@@ -24,9 +25,17 @@ use crate::transport::Transport;
 use weft_channel::rails::{RailDirection, Waits};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Key, RemoteAddr, Sge};
 
-pub(super) const ABOUT: &str = "by the sender, to where the receiver wants it";
+/// The entry in the table of protocols.
+pub(super) const ENTRY: ProtocolEntry = ProtocolEntry {
+    protocol: MessageProtocol::Written,
+    name: "written",
+    about: "by the sender, to where the receiver wants it",
+    eligible,
+    work,
+    start: SendStart::OfferToWrite,
+};
 
-pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
+fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     match case.path {
         path if !path.direct => Err("the receiver's memory cannot be written"),
         path if path.place == Locality::Here
@@ -44,7 +53,7 @@ pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     }
 }
 
-pub(super) fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
+fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let line = case.line(model);
     ProtocolWork {
         sender: case.direct(model, case.bytes) + line,
