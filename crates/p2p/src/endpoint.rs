@@ -15,8 +15,8 @@ pub use receive::Direct;
 pub use streams::Streams;
 
 use crate::counts::MessageCounts;
-use crate::envelope::{Envelope, MatchingContext, MessageKind};
-use crate::limits::{ProtocolLimits, Rendezvous};
+use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage};
+use crate::limits::{ProtocolChange, ProtocolLimits};
 use crate::message::Outcome;
 use crate::protocol::{co_copy, eager, rendezvous_pieces, rendezvous_write};
 use crate::request::PendingOperation;
@@ -101,10 +101,10 @@ impl<F: Fabric> Endpoint<F> {
         self.transport.limits.get()
     }
 
-    /// Changes the eager limit and the way of larger payloads for messages that begin from now on. Messages under way go on as
-    /// they began.
-    pub fn change(&self, eager: usize, eager_fixed: bool, rendezvous: Rendezvous) {
+    /// Changes limits for messages that begin from now on. Messages under way go on as they began.
+    pub fn change(&self, change: ProtocolChange) {
         let transport = &self.transport;
+        let ProtocolChange { eager, eager_fixed, rendezvous } = change;
         let limits = transport.limits.get();
         transport.limits.set(ProtocolLimits { eager, eager_fixed, rendezvous, ..limits });
         self.state.borrow_mut().operations.peers.look_at_all_again(transport);
@@ -281,40 +281,39 @@ impl<F: Fabric> Endpoint<F> {
         e: Envelope,
     ) -> Outcome {
         let EndpointState { operations, in_flight, matching, .. } = state;
-        let (transport, peer, payload) = (&self.transport, message.peer, message.payload);
-        let from = (peer, e);
+        let transport = &self.transport;
+        let message = &PeerMessage { peer: message.peer, envelope: e, payload: message.payload };
         match e.kind {
             MessageKind::Eager | MessageKind::EagerSync => {
-                eager::on_eager(transport, operations, matching, from, payload)
+                eager::on_eager(transport, operations, matching, message)
             }
-            MessageKind::Ack => eager::on_ack(transport, operations, peer, e),
-            MessageKind::Credit => eager::on_credit(transport, operations, peer, e),
-            MessageKind::Rts => in_flight.on_rts(transport, operations, matching, from, payload),
-            MessageKind::Ats => in_flight.on_ats(transport, operations, from, payload),
-            MessageKind::Cts => rendezvous_pieces::on_cts(transport, operations, from, payload),
+            MessageKind::Ack => eager::on_ack(transport, operations, message),
+            MessageKind::Credit => eager::on_credit(transport, operations, message),
+            MessageKind::Rts => in_flight.on_rts(transport, operations, matching, message),
+            MessageKind::Ats => in_flight.on_ats(transport, operations, message),
+            MessageKind::Cts => rendezvous_pieces::on_cts(transport, operations, message),
             MessageKind::Data => {
-                rendezvous_pieces::on_data(transport, &mut operations.requests, from, payload)
+                rendezvous_pieces::on_data(transport, &mut operations.requests, message)
             }
-            MessageKind::CoCopyRequest => co_copy::on_request(transport, operations, from, payload),
+            MessageKind::CoCopyRequest => co_copy::on_request(transport, operations, message),
             MessageKind::CoCopyReply => {
-                let requests = &mut operations.requests;
-                in_flight.co_copy.on_reply(transport, requests, peer, e)
+                in_flight.co_copy.on_reply(transport, &mut operations.requests, message)
             }
-            MessageKind::Rtr => in_flight.on_rtr(transport, operations, from, payload),
-            MessageKind::Atp => rendezvous_write::on_atp(transport, operations, from, payload),
+            MessageKind::Rtr => in_flight.on_rtr(transport, operations, message),
+            MessageKind::Atp => rendezvous_write::on_atp(transport, operations, message),
             // The message has served its purpose: it woke this process, whose progress follows staged payloads.
             MessageKind::StagedComplete => Ok(()),
             MessageKind::Cancel => {
-                let done = u64::from(matching.take_back(peer, e.request));
+                let done = u64::from(matching.take_back(message.peer, e.request));
                 let head = Envelope::reply(MessageKind::Cancelled, e.request, done);
-                transport.control(peer, head);
+                transport.control(message.peer, head);
                 Ok(())
             }
-            MessageKind::Cancelled => cancel::on_cancelled(transport, operations, peer, e),
-            MessageKind::CancelWords => {
-                let near = operations.peers.of(transport, peer).near;
-                matching.words.on_words(peer, near, e, payload)
-            }
+            MessageKind::Cancelled => cancel::on_cancelled(transport, operations, message),
+            MessageKind::CancelWords => match operations.peers.of(transport, message.peer).near {
+                true => matching.words.on_words(message),
+                false => Err("place of words"),
+            },
         }
     }
 

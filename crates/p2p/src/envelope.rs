@@ -136,6 +136,15 @@ impl Envelope {
     }
 }
 
+/// An arrived message: its envelope with the sender, and the payload.
+#[derive(Debug, Clone, Copy)]
+pub struct PeerMessage {
+    /// Sender's rank in the fabric.
+    pub peer: usize,
+    pub envelope: Envelope,
+    pub payload: Sge,
+}
+
 /// Step of a rendezvous, for callers that see only heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RendezvousNotice {

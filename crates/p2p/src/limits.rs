@@ -33,6 +33,17 @@ pub struct ProtocolLimits {
     pub ends_by_helper: bool,
 }
 
+/// New values of the limits that may change while messages are under way.
+#[derive(Debug, Clone, Copy)]
+pub struct ProtocolChange {
+    /// See [`ProtocolLimits::eager`].
+    pub eager: usize,
+    /// See [`ProtocolLimits::eager_fixed`].
+    pub eager_fixed: bool,
+    /// See [`ProtocolLimits::rendezvous`].
+    pub rendezvous: Rendezvous,
+}
+
 /// Way in which large payloads move, if the fabric reaches the other's memory. The sender's setting decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rendezvous {

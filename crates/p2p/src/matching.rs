@@ -252,7 +252,8 @@ impl Matching {
     pub fn is_void<F: Fabric>(
         &self,
         transport: &Transport<F>,
-        (peer, e): (usize, &Envelope),
+        peer: usize,
+        e: &Envelope,
         fault: &mut Option<Fault>,
     ) -> bool {
         e.word

@@ -1,6 +1,7 @@
 //! Description of a message by its caller, and the protocols for it.
 
 use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource, Tag};
+use weft_fabric::Sge;
 
 /// Completion mode of a send (MPI 5.0, section 3.4). Ready and buffered sends are standard sends here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +108,24 @@ impl MessageTarget {
         let MessageTarget { context, rank, tag, .. } = *self;
         Envelope { kind, word: false, tag, context, rank, request }
     }
+}
+
+/// Way of MPI_Cancel for a send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelWay {
+    /// The sender asks the receiver to take the message back.
+    ByMessage,
+    /// A cancel word tells whether the message is void, if the receiver sees this process's memory (`matching/cancel.rs`).
+    ByWord,
+}
+
+/// A message that is about to be sent.
+#[derive(Debug, Clone, Copy)]
+pub struct OutgoingMessage {
+    pub to: MessageTarget,
+    pub buffer: Sge,
+    pub pattern: TransferPattern,
+    pub cancel: CancelWay,
 }
 
 /// Pattern of the messages that a receive or probe takes.

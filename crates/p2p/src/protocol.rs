@@ -72,7 +72,8 @@ pub struct PeerPath {
 impl PeerPath {
     /// Returns the path from rank `me` to `peer`, with the capabilities `to` of the fabric towards it.
     pub fn new(
-        (me, peer): (usize, usize),
+        me: usize,
+        peer: usize,
         to: &Capabilities,
         limits: &crate::ProtocolLimits,
         model: &CopyModel,
@@ -82,7 +83,7 @@ impl PeerPath {
             true => Locality::SameNode,
             false => Locality::Elsewhere,
         };
-        let path = PeerPath::at(place, to.direct, to.send_max, limits);
+        let path = PeerPath { direct: to.direct, ..PeerPath::at(place, to.send_max, limits) };
         path.with_round_trip(to.round_trip, limits, model)
     }
 
@@ -98,17 +99,12 @@ impl PeerPath {
         PeerPath { eager: self.eager.max(worth), ..self }
     }
 
-    /// Returns the path to a peer at `place`. `direct`: its memory can be reached.
-    pub fn at(
-        place: Locality,
-        direct: bool,
-        send_max: usize,
-        limits: &crate::ProtocolLimits,
-    ) -> PeerPath {
+    /// Returns the path to a peer at `place` whose memory cannot be reached directly.
+    pub fn at(place: Locality, send_max: usize, limits: &crate::ProtocolLimits) -> PeerPath {
         let near = place != Locality::Elsewhere;
         PeerPath {
             place,
-            direct,
+            direct: false,
             send_max,
             eager: limits.eager,
             staging: if near { weft_intranode::staging::largest(limits.staging) } else { 0 },

@@ -275,10 +275,16 @@ impl ProcessRequests {
         Some(&mut self.slots[request])
     }
 
-    /// Notes whether this process must act when the peer of a request answers.
-    pub fn set_acts(&mut self, request: u32, acts: bool) {
-        let former = std::mem::replace(&mut self.slots[request].acts, acts);
-        self.acting = self.acting + usize::from(acts) - usize::from(former);
+    /// Notes that this process must act when the peer of a request answers.
+    pub fn begin_acting(&mut self, request: u32) {
+        let former = std::mem::replace(&mut self.slots[request].acts, true);
+        self.acting += usize::from(!former);
+    }
+
+    /// Notes that this process need not act for a request any more.
+    pub fn end_acting(&mut self, request: u32) {
+        let former = std::mem::take(&mut self.slots[request].acts);
+        self.acting -= usize::from(former);
     }
 
     /// Returns true if this process must act for any request.
@@ -411,10 +417,10 @@ mod tests {
         let counters = Counters::new();
         let mut requests = ProcessRequests::new(&counters);
         let index = offered(&mut requests, &counters);
-        requests.set_acts(index, true);
-        requests.set_acts(index, true);
+        requests.begin_acting(index);
+        requests.begin_acting(index);
         assert!(requests.any_acts());
-        requests.set_acts(index, false);
+        requests.end_acting(index);
         assert!(!requests.any_acts());
     }
 

@@ -296,7 +296,8 @@ impl Stream {
         &mut self,
         fabric: &F,
         operations: &mut Operations,
-        (from, data): (MessageTarget, Sge),
+        from: MessageTarget,
+        data: Sge,
         to: impl Iterator<Item = MessageTarget>,
         mut add: impl FnMut(RequestId),
     ) -> RequestId {
@@ -304,7 +305,7 @@ impl Stream {
             let mut children = std::mem::take(&mut core.relayed);
             children.extend(to.map(|to| core.announce_relay(fabric, requests, to, data)));
             children.iter().for_each(|&send| add(RequestId(core.sends[send].request)));
-            let receive = core.irecv(fabric, requests, (from, data), &children);
+            let receive = core.irecv(fabric, requests, from, data, &children);
             children.clear();
             core.relayed = children;
             RequestId(receive)

@@ -2,7 +2,7 @@
 
 use crate::limits::ProtocolLimits;
 use std::cell::Cell;
-use weft_channel::rails::{RailSet, Thresholds};
+use weft_channel::rails::{RailDirection, RailSet, Thresholds};
 use weft_fabric::{
     Counter, Counters, Fabric, FabricExt, Fault, Head, Region, RemoteAddr, Sge, StagingPool,
 };
@@ -59,7 +59,8 @@ impl<F: Fabric> Transport<F> {
     }
 
     /// Registers memory of the program for a later transfer, if [`ProtocolLimits::prepares`] is set and the memory is large.
-    pub fn prepared(&self, memory: Sge, lands: bool) -> Option<Region> {
+    pub fn prepared(&self, memory: Sge, way: RailDirection) -> Option<Region> {
+        let lands = way == RailDirection::Read;
         let asked = self.limits.get().prepares && memory.len() > self.limits.get().eager;
         asked.then(|| self.fabric.prepare(memory, lands).ok().flatten()).flatten()
     }

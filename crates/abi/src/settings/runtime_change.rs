@@ -13,8 +13,8 @@ use weft_collective::CollectiveKind;
 use weft_fabric::Fabric;
 use weft_fabric::copies::{Caches, PastCaches};
 use weft_fabric::wait::WaitPolicy;
-use weft_p2p::Rendezvous;
 use weft_p2p::stream::StreamSizes;
+use weft_p2p::{ProtocolChange, Rendezvous};
 
 /// Reason why a value was not taken.
 pub enum ChangeRefusal {
@@ -76,7 +76,8 @@ fn messages(engine: &Engine) -> Result<(), String> {
         _ => Rendezvous::Write,
     };
     let eager = settings::number("WEFT_EAGER")? as usize;
-    engine.endpoint().change(eager, settings::is_given("WEFT_EAGER"), rendezvous);
+    let eager_fixed = settings::is_given("WEFT_EAGER");
+    engine.endpoint().change(ProtocolChange { eager, eager_fixed, rendezvous });
     Ok(())
 }
 

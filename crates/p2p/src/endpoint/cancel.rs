@@ -2,7 +2,7 @@
 
 use super::Endpoint;
 use super::state::EndpointState;
-use crate::envelope::{Envelope, MessageKind};
+use crate::envelope::{Envelope, MessageKind, PeerMessage};
 use crate::message::Outcome;
 use crate::protocol::operations::Operations;
 use crate::request::{RequestId, RequestStage};
@@ -33,11 +33,10 @@ impl<F: Fabric> Endpoint<F> {
                     matching.words.free_void(transport, |request| requests.give(request));
                     return;
                 }
-                let eager = slot.state.is(RequestStage::Unacknowledged);
                 let peer = slot.peer.expect("a send has a receiver") as usize;
                 // If a message to this process itself has arrived unmatched, it is taken back at once, and MPI_Cancel is done.
                 if peer == transport.fabric.rank() && matching.take_back(peer, id.0) {
-                    taken_back(transport, operations, id.0, peer, eager);
+                    taken_back(transport, operations, id.0, peer);
                 } else {
                     let head = Envelope::reply(MessageKind::Cancel, id.0, 0);
                     transport.control_solicited(peer, head);
@@ -52,19 +51,17 @@ impl<F: Fabric> Endpoint<F> {
 pub fn on_cancelled<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
-    peer: usize,
-    e: Envelope,
+    &PeerMessage { peer, envelope: e, .. }: &PeerMessage,
 ) -> Outcome {
     let was_taken_back = e.context.0 == 1;
     if !was_taken_back {
         return Ok(());
     }
     let mut is_at = |stage| operations.requests.waiting(peer, e.request, stage).is_some();
-    let eager = !is_at(RequestStage::Offered);
-    if eager && !is_at(RequestStage::Unacknowledged) {
+    if !is_at(RequestStage::Offered) && !is_at(RequestStage::Unacknowledged) {
         return Err("cancellation");
     }
-    taken_back(transport, operations, e.request, peer, eager);
+    taken_back(transport, operations, e.request, peer);
     Ok(())
 }
 
@@ -74,9 +71,9 @@ fn taken_back<F: Fabric>(
     operations: &mut Operations,
     index: u32,
     peer: usize,
-    eager: bool,
 ) {
-    let len = operations.requests[index].buffer.len() as u64;
+    let slot = &operations.requests[index];
+    let (len, eager) = (slot.buffer.len() as u64, slot.state.is(RequestStage::Unacknowledged));
     end(transport, operations, index);
     if eager {
         operations.peers.of(transport, peer).credit.refund(len);
@@ -84,7 +81,7 @@ fn taken_back<F: Fabric>(
 }
 
 fn end<F: Fabric>(transport: &Transport<F>, operations: &mut Operations, index: u32) {
-    operations.requests.set_acts(index, false);
+    operations.requests.end_acting(index);
     let slot = &mut operations.requests[index];
     slot.status.cancelled = true;
     slot.end_by_peer(&transport.fabric);

@@ -14,7 +14,7 @@
 
 use super::Endpoint;
 use super::state::EndpointState;
-use crate::envelope::{Envelope, MessageKind, ShortWords};
+use crate::envelope::{Envelope, MessageKind, PeerMessage, ShortWords};
 use crate::protocol::{eager, rendezvous_write};
 use crate::request::{RequestId, RequestStage, Status};
 use crate::transport::Transport;
@@ -184,7 +184,7 @@ impl<F: Fabric> Handler<'_, F> {
             // The write is over, so no event will wake the helper: it is marked.
             self.behind.set(true);
         }
-        requests.set_acts(e.request, false);
+        requests.end_acting(e.request);
         operations.seldom.interrupted += 1;
         in_flight.transfers.begin(e.request);
         true
@@ -206,7 +206,8 @@ impl<F: Fabric> Handler<'_, F> {
         let found = matching.match_posted(e.context, e.rank, e.tag);
         debug_assert_eq!(found, Some(index));
         let told = Envelope { kind: MessageKind::Eager, ..e };
-        eager::deliver_to(transport, operations, index, (peer, told), message.payload);
+        let told = PeerMessage { peer, envelope: told, payload: message.payload };
+        eager::deliver_to(transport, operations, index, &told);
         true
     }
 }

@@ -7,6 +7,7 @@ use crate::matching::{Matched, Seen};
 use crate::message::{TransferPattern, Want};
 use crate::protocol::eager;
 use crate::request::{RequestId, Status};
+use weft_channel::rails::RailDirection;
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
 /// Result of a look for one awaited message.
@@ -119,7 +120,7 @@ impl<F: Fabric> Endpoint<F> {
         let EndpointState { operations, in_flight, .. } = state;
         in_flight.transfers.reserve(&operations.requests);
         let slot = &mut operations.requests[index];
-        slot.region = self.transport.prepared(slot.buffer, true);
+        slot.region = self.transport.prepared(slot.buffer, RailDirection::Read);
     }
 
     /// Receives into `buffer` and waits for it.

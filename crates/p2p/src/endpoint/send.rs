@@ -2,7 +2,7 @@
 
 use super::Endpoint;
 use super::state::EndpointState;
-use crate::message::{MessageTarget, SendMode, TransferPattern};
+use crate::message::{CancelWay, MessageTarget, OutgoingMessage, SendMode, TransferPattern};
 use crate::protocol::{MessageProtocol, eager};
 use crate::request::RequestId;
 use weft_fabric::{Fabric, Fault, Sge};
@@ -24,7 +24,7 @@ impl<F: Fabric> Endpoint<F> {
         buffer: Sge,
         pattern: TransferPattern,
     ) -> Option<RequestId> {
-        self.isend_or_offer(to, buffer, pattern, false)
+        self.isend_or_offer(to, buffer, pattern, CancelWay::ByMessage)
     }
 
     /// Starts a send that [`Endpoint::cancel`] may take back without the receiver's help.
@@ -35,7 +35,7 @@ impl<F: Fabric> Endpoint<F> {
         buffer: Sge,
         pattern: impl Into<TransferPattern>,
     ) -> Option<RequestId> {
-        self.isend_or_offer(to, buffer, pattern.into(), true)
+        self.isend_or_offer(to, buffer, pattern.into(), CancelWay::ByWord)
     }
 
     /// Sends and waits until the buffer may be used again.
@@ -52,7 +52,7 @@ impl<F: Fabric> Endpoint<F> {
         to: MessageTarget,
         buffer: Sge,
         pattern: TransferPattern,
-        cancellable: bool,
+        cancel: CancelWay,
     ) -> Option<RequestId> {
         let transport = &self.transport;
         let state = &mut *self.state.borrow_mut();
@@ -72,10 +72,10 @@ impl<F: Fabric> Endpoint<F> {
             if at_once {
                 operations.often.eager += 1;
                 operations.often.bytes_eager += len;
-                return eager::send(transport, &mut operations.requests, to, (buffer, ride));
+                return eager::send(transport, &mut operations.requests, to, buffer, ride);
             }
         }
-        self.isend_otherwise(state, to, buffer, (pattern, cancellable))
+        self.isend_otherwise(state, &OutgoingMessage { to, buffer, pattern, cancel })
     }
 
     /// Starts a send that is not eager, or that needs an answer.
@@ -83,21 +83,19 @@ impl<F: Fabric> Endpoint<F> {
     fn isend_otherwise(
         &self,
         EndpointState { operations, in_flight, matching, .. }: &mut EndpointState,
-        to: MessageTarget,
-        buffer: Sge,
-        (pattern, cancellable): (TransferPattern, bool),
+        message: &OutgoingMessage,
     ) -> Option<RequestId> {
         let transport = &self.transport;
-        let (what, how) = ((to, buffer), (pattern, cancellable));
-        let peer = operations.peers.of(transport, to.peer);
-        if buffer.len() > peer.eager as usize {
-            return in_flight.send_longer(transport, operations, matching, what, how);
+        let peer = operations.peers.of(transport, message.to.peer);
+        let len = message.buffer.len();
+        if len > peer.eager as usize {
+            return in_flight.send_longer(transport, operations, matching, message);
         }
-        if !peer.credit.try_charge(buffer.len() as u64, peer.room) {
+        if !peer.credit.try_charge(len as u64, peer.room) {
             operations.seldom.out_of_credit += 1;
-            let how = (MessageProtocol::Eager, cancellable);
-            return Some(in_flight.offer(transport, operations, matching, what, how));
+            let protocol = MessageProtocol::Eager;
+            return Some(in_flight.offer(transport, operations, matching, message, protocol));
         }
-        eager::send_charged(transport, operations, matching, what, how)
+        eager::send_charged(transport, operations, matching, message)
     }
 }

@@ -61,6 +61,6 @@ impl<F: Fabric> Streams<'_, F> {
         add: impl FnMut(RequestId),
     ) -> RequestId {
         let EndpointState { operations, streams, .. } = &mut *self.0.state.borrow_mut();
-        streams.relay(&self.0.transport.fabric, operations, (from, data), to, add)
+        streams.relay(&self.0.transport.fabric, operations, from, data, to, add)
     }
 }

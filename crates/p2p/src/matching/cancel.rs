@@ -14,11 +14,11 @@
 //! Cost: one compare-and-swap per nonblocking send of the program that is synchronous or offered; none for other sends. The
 //! number of a cancelled request is not given out again until its envelope is dropped, because it names the word.
 
-use crate::envelope::{Envelope, MessageKind, ShortWords};
+use crate::envelope::{Envelope, MessageKind, PeerMessage, ShortWords};
 use crate::message::Outcome;
 use crate::transport::Transport;
 use std::collections::{BTreeMap, VecDeque};
-use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr};
 
 /// States of a word.
 const OPEN: u64 = 0;
@@ -111,14 +111,15 @@ impl CancelWords {
 
     // ---- receiver's side ----------------------------------------------------------------------
 
-    /// Notes the address of a chunk of a peer's words. This process sees the peer's memory if it is `near`.
-    pub fn on_words(&mut self, peer: usize, near: bool, e: Envelope, p: Sge) -> Outcome {
+    /// Notes the address of a chunk of words of a peer whose memory this process sees.
+    pub fn on_words(&mut self, message: &PeerMessage) -> Outcome {
         const WHAT: &str = "place of words";
-        let at = RemoteAddr::from_words(ShortWords::read::<4>(p).ok_or(WHAT)?);
+        let &PeerMessage { peer, envelope: e, payload } = message;
+        let at = RemoteAddr::from_words(ShortWords::read::<4>(payload).ok_or(WHAT)?);
         let theirs = &mut self.known.entry(peer).or_default().theirs;
         // Chunks may come in any order: the address precedes the first message that uses the chunk.
         let chunk = e.request as usize;
-        if !near || chunk >= CHUNKS {
+        if chunk >= CHUNKS {
             return Err(WHAT);
         }
         if theirs.len() <= chunk {

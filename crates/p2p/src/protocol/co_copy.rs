@@ -18,7 +18,7 @@
 use super::operations::Operations;
 use super::rendezvous::PayloadOffer;
 use super::{Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart};
-use crate::envelope::{Envelope, MatchingContext, MessageKind, ShortWords};
+use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage, ShortWords};
 use crate::message::Outcome;
 use crate::request::{CoCopiedPayload, ProcessRequests, RequestStage};
 use crate::transport::Transport;
@@ -133,13 +133,13 @@ impl CoCopy {
         &mut self,
         transport: &Transport<F>,
         operations: &mut Operations,
-        (index, peer): (u32, usize),
+        index: u32,
         into: Sge,
         offer: &PayloadOffer,
     ) -> Result<bool, Fault> {
-        let fabric = &transport.fabric;
-        let me = fabric.rank();
-        let Some((at, word, number)) = self.open(transport)? else { return Ok(false) };
+        let (fabric, peer) = (&transport.fabric, offer.peer);
+        let Some((claims, word)) = self.open(transport)? else { return Ok(false) };
+        let ClaimWord { at, number, .. } = claims;
         let buffer = fabric.expose_to_writers(into)?;
         let units = units(into.len());
         let pieces = into.len().div_ceil(units * UNIT) as u32;
@@ -156,7 +156,7 @@ impl CoCopy {
         fabric.send(peer, invite.encode(), words.payload(), None);
         operations.seldom.shared += 1;
         let mut own = 0;
-        while let Some(i) = claim(transport, (me, at), number, pieces)? {
+        while let Some(i) = claim(transport, &claims, pieces)? {
             let (offset, len) = piece(i, into.len(), units);
             let from = offer.remote.offset(offset as u64);
             fabric.read(peer, into.part(offset, len), from, None)?;
@@ -166,18 +166,18 @@ impl CoCopy {
         slot.state.share_copy();
         slot.region = Some(buffer);
         slot.shared = Some(CoCopiedPayload { word, number, pieces, own });
-        operations.requests.set_acts(index, true);
+        operations.requests.begin_acting(index);
         if own == pieces {
             self.end(transport, &mut operations.requests, index);
         }
         Ok(true)
     }
 
-    /// Opens a free claim word with a fresh number and no piece taken. Returns its address, its index, and the number.
+    /// Opens a free claim word with a fresh number and no piece taken. Returns the word and its index.
     fn open<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
-    ) -> Result<Option<(RemoteAddr, u32, u32)>, Fault> {
+    ) -> Result<Option<(ClaimWord, u32)>, Fault> {
         let claims = match &mut self.claims {
             Some(claims) => claims,
             none => {
@@ -198,7 +198,7 @@ impl CoCopy {
             let fresh = u64::from(number) << 32;
             let seen = transport.swap(me, at, now, fresh)?;
             if seen == now {
-                return Ok(Some((at, word, number)));
+                return Ok(Some((ClaimWord { peer: me, at, number }, word)));
             }
             now = seen;
         }
@@ -209,8 +209,7 @@ impl CoCopy {
         &mut self,
         transport: &Transport<F>,
         requests: &mut ProcessRequests,
-        peer: usize,
-        e: Envelope,
+        &PeerMessage { peer, envelope: e, .. }: &PeerMessage,
     ) -> Outcome {
         const WHAT: &str = "report of help";
         let slot = requests.waiting(peer, e.request, RequestStage::Sharing).ok_or(WHAT)?;
@@ -231,7 +230,7 @@ impl CoCopy {
         requests: &mut ProcessRequests,
         index: u32,
     ) {
-        requests.set_acts(index, false);
+        requests.end_acting(index);
         let slot = &mut requests[index];
         if let (Some(shared), Some(claims)) = (slot.shared.take(), &mut self.claims) {
             claims.free.push(shared.word);
@@ -242,11 +241,17 @@ impl CoCopy {
     }
 }
 
-/// Claims the next piece of sharing `number`, whose claim word is at `at` of `peer`. Returns `None` if none is left.
+/// The claim word of a sharing: its place at the receiver `peer`, and the number of the sharing.
+struct ClaimWord {
+    peer: usize,
+    at: RemoteAddr,
+    number: u32,
+}
+
+/// Claims the next piece of a sharing that has `pieces` pieces. Returns `None` if none is left.
 fn claim<F: Fabric>(
     transport: &Transport<F>,
-    (peer, at): (usize, RemoteAddr),
-    number: u32,
+    &ClaimWord { peer, at, number }: &ClaimWord,
     pieces: u32,
 ) -> Result<Option<u32>, Fault> {
     let mut now = transport.look(peer, at)?;
@@ -267,15 +272,14 @@ fn claim<F: Fabric>(
 pub fn on_request<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
-    (peer, e): (usize, Envelope),
-    p: Sge,
+    &PeerMessage { peer, envelope: e, payload }: &PeerMessage,
 ) -> Outcome {
     const WHAT: &str = "invitation";
     if !operations.peers.of(transport, peer).shares {
         return Err(WHAT);
     }
     let slot = operations.requests.waiting(peer, e.request, RequestStage::Offered).ok_or(WHAT)?;
-    let (claims, buffer) = decode(p).ok_or(WHAT)?;
+    let (at, buffer) = decode(payload).ok_or(WHAT)?;
     let (pieces, packed) = (e.rank, e.tag as u32 as usize);
     let (last, units) = (packed & ((1 << UNITS_SHIFT) - 1), packed >> UNITS_SHIFT);
     let (index, number) = (e.context.0 as u32, (e.context.0 >> 32) as u32);
@@ -287,13 +291,14 @@ pub fn on_request<F: Fabric>(
     if len > data.len() {
         return Err(WHAT);
     }
+    let claims = ClaimWord { peer, at, number };
     let copy = |i: u32| {
         let (offset, len) = piece(i, len, units);
         transport.fabric.write(peer, data.part(offset, len), buffer.offset(offset as u64), None)
     };
     let mut done = 0u32;
     loop {
-        match claim(transport, (peer, claims), number, pieces) {
+        match claim(transport, &claims, pieces) {
             Ok(None) => break,
             Ok(Some(i)) => match copy(i) {
                 Ok(()) => done += 1,

@@ -11,9 +11,9 @@ use super::operations::Operations;
 use super::{
     MessageCase, MessageProtocol, PeerPath, ProtocolEntry, ProtocolWork, SendStart, TransferPattern,
 };
-use crate::envelope::{Envelope, MatchingContext, MessageKind, Tag, eager_word};
+use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage, Tag, eager_word};
 use crate::matching::{EnvelopeArrival, EnvelopeBody, Matched, Matching};
-use crate::message::{MessageTarget, Outcome};
+use crate::message::{CancelWay, MessageTarget, Outcome, OutgoingMessage};
 use crate::request::{ProcessRequests, RequestId, RequestSlot, RequestStage, Status};
 use crate::transport::Transport;
 use weft_fabric::{ArrivedMessage, CopyModel, Fabric, FabricExt, PostOutcome, Sge, Work as Charge};
@@ -64,36 +64,35 @@ fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
 
 // ---- the sender ---------------------------------------------------------------------------------
 
-/// Sends a payload that the receiver's credit covers, and that was charged. `cancellable`: a word of [`Matching::words`] tells
-/// whether the message is void.
+/// Sends a payload that the receiver's credit covers, and that was charged.
 #[inline]
 pub fn send_charged<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     matching: &mut Matching,
-    (to, buffer): (MessageTarget, Sge),
-    (pattern, cancellable): (TransferPattern, bool),
+    message: &OutgoingMessage,
 ) -> Option<RequestId> {
     operations.often.eager += 1;
-    operations.often.bytes_eager += buffer.len() as u64;
-    match pattern {
+    operations.often.bytes_eager += message.buffer.len() as u64;
+    match message.pattern {
         TransferPattern::Synchronous => {
-            Some(send_synchronous(transport, operations, matching, (to, buffer), cancellable))
+            Some(send_synchronous(transport, operations, matching, message))
         }
         _ => {
-            let ride = operations.peers.ride(transport, to.peer);
-            send(transport, &mut operations.requests, to, (buffer, ride))
+            let ride = operations.peers.ride(transport, message.to.peer);
+            send(transport, &mut operations.requests, message.to, message.buffer, ride)
         }
     }
 }
 
-/// Sends a charged payload, with credit for the peer. Returns `None` if the payload has left.
+/// Sends a charged payload, with the credit `ride` for the peer. Returns `None` if the payload has left.
 #[inline(always)]
 pub fn send<F: Fabric>(
     transport: &Transport<F>,
     requests: &mut ProcessRequests,
     to: MessageTarget,
-    (buffer, ride): (Sge, u32),
+    buffer: Sge,
+    ride: u32,
 ) -> Option<RequestId> {
     let head = to.envelope(MessageKind::Eager, ride).encode();
     match transport.fabric.send(to.peer, head, buffer, Some(requests.spare_counter())) {
@@ -106,13 +105,13 @@ fn send_synchronous<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     matching: &mut Matching,
-    (to, buffer): (MessageTarget, Sge),
-    cancellable: bool,
+    message: &OutgoingMessage,
 ) -> RequestId {
+    let &OutgoingMessage { to, buffer, cancel, .. } = message;
     let (index, slot) = operations.requests.open(transport.counters());
     slot.describe(to, buffer);
     slot.state.send_sync();
-    let word = cancellable
+    let word = cancel == CancelWay::ByWord
         && super::rendezvous::open_word(transport, operations, matching, to.peer, index);
     let head = Envelope { word, ..to.envelope(MessageKind::EagerSync, index) }.encode();
     let slot = &mut operations.requests[index];
@@ -137,8 +136,7 @@ fn acknowledge<F: Fabric>(
 pub fn on_ack<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
-    peer: usize,
-    e: Envelope,
+    &PeerMessage { peer, envelope: e, .. }: &PeerMessage,
 ) -> Outcome {
     if e.context.0 != 0 {
         operations.peers.hear_ride(transport, peer, e.context.0 as u32)?;
@@ -155,8 +153,7 @@ pub fn on_ack<F: Fabric>(
 pub fn on_credit<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
-    peer: usize,
-    e: Envelope,
+    &PeerMessage { peer, envelope: e, .. }: &PeerMessage,
 ) -> Outcome {
     let released = operations.peers.of(transport, peer).credit.release_to(e.context.0);
     released.then_some(()).ok_or("credit")
@@ -214,7 +211,7 @@ pub fn meet<F: Fabric>(
     }
     let rank = word2 as u32;
     let index = matching.match_posted(MatchingContext(word1), rank, tag)?;
-    fill(transport, &mut requests[index], message.peer, (rank, tag), message.payload);
+    fill(transport, &mut requests[index], message.peer, rank, tag, message.payload);
     Some(message.payload.len() as u64)
 }
 
@@ -224,7 +221,8 @@ fn fill<F: Fabric>(
     transport: &Transport<F>,
     slot: &mut RequestSlot,
     peer: usize,
-    (rank, tag): (u32, Tag),
+    rank: u32,
+    tag: Tag,
     payload: Sge,
 ) {
     slot.peer = Some(peer as u32);
@@ -243,9 +241,9 @@ pub fn on_eager<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     matching: &mut Matching,
-    (peer, e): (usize, Envelope),
-    payload: Sge,
+    message: &PeerMessage,
 ) -> Outcome {
+    let &PeerMessage { peer, envelope: e, payload } = message;
     let len = payload.len() as u64;
     // A standard eager message has no request at its sender, so the field of the request holds credit.
     let (ride, e) = match e.kind {
@@ -255,12 +253,12 @@ pub fn on_eager<F: Fabric>(
     if ride != 0 {
         operations.peers.hear_ride(transport, peer, ride)?;
     }
-    if matching.is_void(transport, (peer, &e), &mut operations.fault) {
+    if matching.is_void(transport, peer, &e, &mut operations.fault) {
         operations.peers.return_credit(transport, peer, len);
         return Ok(());
     }
     if let Some(index) = matching.match_posted(e.context, e.rank, e.tag) {
-        deliver_to(transport, operations, index, (peer, e), payload);
+        deliver_to(transport, operations, index, &PeerMessage { envelope: e, ..*message });
         return Ok(());
     }
     let copy = transport.staging.take_for(payload);
@@ -281,10 +279,9 @@ pub fn deliver_to<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     index: u32,
-    (peer, e): (usize, Envelope),
-    payload: Sge,
+    &PeerMessage { peer, envelope: e, payload }: &PeerMessage,
 ) {
-    fill(transport, &mut operations.requests[index], peer, (e.rank, e.tag), payload);
+    fill(transport, &mut operations.requests[index], peer, e.rank, e.tag, payload);
     if e.kind == MessageKind::EagerSync {
         acknowledge(transport, operations, peer, e.request);
     }

@@ -6,7 +6,7 @@
 //! The message also carries credit: the released part of the peer's eager payload.
 
 use super::operations::Operations;
-use crate::envelope::{Envelope, MessageKind};
+use crate::envelope::{Envelope, MessageKind, PeerMessage};
 use crate::message::Outcome;
 use crate::request::{RequestSlot, RequestStage};
 use crate::transport::Transport;
@@ -88,8 +88,7 @@ pub fn tell<F: Fabric>(
 pub fn hear<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
-    (peer, e): (usize, Envelope),
-    payload: Sge,
+    &PeerMessage { peer, envelope: e, payload }: &PeerMessage,
     mut over: impl FnMut(&mut Operations, u32) -> Outcome,
 ) -> Outcome {
     if e.context.0 != 0 {

@@ -144,7 +144,7 @@ fn described<F: Fabric>(
     let fabric = &transport.fabric;
     let to = fabric.capabilities(peer);
     let model = fabric.copies().model();
-    let path = PeerPath::new((fabric.rank(), peer), &to, &transport.limits.get(), model);
+    let path = PeerPath::new(fabric.rank(), peer, &to, &transport.limits.get(), model);
     let table = tables.number(model, path);
     let limits = transport.limits.get();
     // Processes of other jobs may compute another maximum.

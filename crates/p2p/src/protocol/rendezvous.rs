@@ -10,21 +10,22 @@ use super::operations::Operations;
 use super::rendezvous_staged::Staged;
 use super::transfers::Transfers;
 use super::{
-    MessageProtocol, SendStart, TransferPattern, eager, rendezvous_pieces, rendezvous_read,
-    rendezvous_write,
+    MessageProtocol, SendStart, eager, rendezvous_pieces, rendezvous_read, rendezvous_write,
 };
 use crate::counts::LargeMessageCounts;
-use crate::envelope::{Envelope, MessageKind, ShortWords};
+use crate::envelope::{Envelope, MessageKind, PeerMessage, ShortWords};
 use crate::limits::{ProtocolLimits, Rendezvous};
 use crate::matching::{EnvelopeArrival, EnvelopeBody, Matched, Matching};
-use crate::message::{MessageTarget, Outcome};
+use crate::message::{CancelWay, MessageTarget, Outcome, OutgoingMessage};
 use crate::request::{RequestId, RequestStage, Status};
 use crate::transport::Transport;
+use weft_channel::rails::RailDirection;
 use weft_fabric::{Fabric, FabricExt, Key, PostOutcome, RemoteAddr, Sge};
 use weft_intranode::staging;
 
-/// An offered payload: its length, its address, and the sender's request.
+/// An offered payload: its sender, its length, its address, and the sender's request.
 pub struct PayloadOffer {
+    pub peer: usize,
     pub len: u64,
     pub remote: RemoteAddr,
     pub request: u32,
@@ -81,16 +82,16 @@ impl RendezvousFlights {
 
     // ---- the sender -------------------------------------------------------------------------
 
-    /// Sends a payload that is too long to be eager whatever the pattern. `cancellable`: without the receiver's help.
+    /// Sends a payload that is too long to be eager whatever the pattern.
     #[cold]
     pub fn send_longer<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
         operations: &mut Operations,
         matching: &mut Matching,
-        (to, buffer): (MessageTarget, Sge),
-        (pattern, cancellable): (TransferPattern, bool),
+        message: &OutgoingMessage,
     ) -> Option<RequestId> {
+        let &OutgoingMessage { to, buffer, pattern, .. } = message;
         let table = operations.peers.table(transport, to.peer);
         let mut protocol = table.choose(pattern, buffer.len());
         if protocol.start() == SendStart::Staging {
@@ -103,11 +104,10 @@ impl RendezvousFlights {
         if protocol.start() == SendStart::WithEnvelope {
             let peer = operations.peers.of(transport, to.peer);
             if peer.credit.try_charge(buffer.len() as u64, peer.room) {
-                let how = (pattern, cancellable);
-                return eager::send_charged(transport, operations, matching, (to, buffer), how);
+                return eager::send_charged(transport, operations, matching, message);
             }
         }
-        Some(self.offer(transport, operations, matching, (to, buffer), (protocol, cancellable)))
+        Some(self.offer(transport, operations, matching, message, protocol))
     }
 
     /// Sends only the envelope. The payload waits here until the receiver reads it or asks for it.
@@ -117,9 +117,10 @@ impl RendezvousFlights {
         transport: &Transport<F>,
         operations: &mut Operations,
         matching: &mut Matching,
-        (to, buffer): (MessageTarget, Sge),
-        (protocol, cancellable): (MessageProtocol, bool),
+        message: &OutgoingMessage,
+        protocol: MessageProtocol,
     ) -> RequestId {
+        let &OutgoingMessage { to, buffer, cancel, .. } = message;
         let fabric = &transport.fabric;
         let (index, slot) = operations.requests.open(transport.counters());
         slot.describe(to, buffer);
@@ -134,7 +135,7 @@ impl RendezvousFlights {
             SendStart::Staging | SendStart::OfferMemory => false,
         };
         let at = if writes {
-            slot.region = transport.prepared(buffer, false);
+            slot.region = transport.prepared(buffer, RailDirection::Write);
             self.transfers.reserve(&operations.requests);
             rendezvous_write::OFFER
         } else {
@@ -143,10 +144,13 @@ impl RendezvousFlights {
         };
         // A receiver that cannot read asks for pieces. On one node it may find that out only when it tries to read.
         let acts = at.key == Key::NONE || operations.peers.of(transport, to.peer).near;
-        operations.requests.set_acts(index, acts);
-        let word = cancellable && open_word(transport, operations, matching, to.peer, index);
-        let (seldom, what) = (&mut operations.seldom, (buffer.len(), at));
-        send_rts(transport, seldom, to, what, (index, word), true);
+        if acts {
+            operations.requests.begin_acting(index);
+        }
+        let word = cancel == CancelWay::ByWord
+            && open_word(transport, operations, matching, to.peer, index);
+        let rts = RtsMessage { len: buffer.len(), at, request: index, word, solicited: true };
+        send_rts(transport, &mut operations.seldom, to, &rts);
         RequestId(index)
     }
 
@@ -155,16 +159,18 @@ impl RendezvousFlights {
         &mut self,
         transport: &Transport<F>,
         operations: &mut Operations,
-        from: (usize, Envelope),
-        p: Sge,
+        message: &PeerMessage,
     ) -> Outcome {
         const WHAT: &str = "end of rendezvous";
-        end_messages::hear(transport, operations, from, p, |operations, request| {
+        end_messages::hear(transport, operations, message, |operations, request| {
             if staging::is_staged(request) {
                 return self.staged.give(request).ok_or(WHAT);
             }
-            operations.requests.waiting(from.0, request, RequestStage::Offered).ok_or(WHAT)?;
-            operations.requests.set_acts(request, false);
+            operations
+                .requests
+                .waiting(message.peer, request, RequestStage::Offered)
+                .ok_or(WHAT)?;
+            operations.requests.end_acting(request);
             operations.requests[request].end_by_peer(&transport.fabric);
             Ok(())
         })
@@ -175,10 +181,9 @@ impl RendezvousFlights {
         &mut self,
         transport: &Transport<F>,
         operations: &mut Operations,
-        from: (usize, Envelope),
-        p: Sge,
+        message: &PeerMessage,
     ) -> Outcome {
-        rendezvous_write::on_rtr(transport, operations, &mut self.transfers, from, p)
+        rendezvous_write::on_rtr(transport, operations, &mut self.transfers, message)
     }
 
     // ---- the receiver -----------------------------------------------------------------------
@@ -189,15 +194,14 @@ impl RendezvousFlights {
         transport: &Transport<F>,
         operations: &mut Operations,
         matching: &mut Matching,
-        (peer, e): (usize, Envelope),
-        p: Sge,
+        &PeerMessage { peer, envelope: e, payload }: &PeerMessage,
     ) -> Outcome {
-        let [len, at @ ..] = ShortWords::read::<5>(p).ok_or("offer of a payload")?;
+        let [len, at @ ..] = ShortWords::read::<5>(payload).ok_or("offer of a payload")?;
         if len >> 48 != 0 {
             return Err("length of a payload");
         }
         let remote = RemoteAddr::from_words(at);
-        if matching.is_void(transport, (peer, &e), &mut operations.fault) {
+        if matching.is_void(transport, peer, &e, &mut operations.fault) {
             return Ok(());
         }
         if let Some(index) = matching.match_posted(e.context, e.rank, e.tag) {
@@ -205,8 +209,8 @@ impl RendezvousFlights {
             slot.peer = Some(peer as u32);
             slot.rank = e.rank as i32;
             slot.tag = e.tag;
-            let offer = PayloadOffer { len, remote, request: e.request };
-            self.fetch(transport, operations, (index, peer), offer);
+            let offer = PayloadOffer { peer, len, remote, request: e.request };
+            self.fetch(transport, operations, index, &offer);
             return Ok(());
         }
         let Envelope { tag, context, rank, request, word, .. } = e;
@@ -231,8 +235,8 @@ impl RendezvousFlights {
         let Some(EnvelopeBody::There(remote)) = m.body else {
             return eager::accept(transport, operations, index, &m);
         };
-        let offer = PayloadOffer { len: m.len, remote, request: m.request };
-        self.fetch(transport, operations, (index, m.peer), offer);
+        let offer = PayloadOffer { peer: m.peer, len: m.len, remote, request: m.request };
+        self.fetch(transport, operations, index, &offer);
     }
 
     /// Starts to move an offered payload into the receive `index`.
@@ -240,8 +244,8 @@ impl RendezvousFlights {
         &mut self,
         transport: &Transport<F>,
         operations: &mut Operations,
-        (index, peer): (u32, usize),
-        offer: PayloadOffer,
+        index: u32,
+        offer: &PayloadOffer,
     ) {
         let slot = &mut operations.requests[index];
         let fits = (offer.len as usize).min(slot.buffer.len());
@@ -256,25 +260,25 @@ impl RendezvousFlights {
         if fits == 0 {
             slot.state.deliver();
             slot.advance(transport.counters());
-            transport.control(peer, Envelope::reply(MessageKind::Ats, offer.request, 0));
+            transport.control(offer.peer, Envelope::reply(MessageKind::Ats, offer.request, 0));
             return;
         }
         let into = slot.buffer.part(0, fits);
         if staging::is_staged(offer.request) {
-            self.staged.follow(transport, operations, (index, peer), into, &offer);
+            self.staged.follow(transport, operations, index, into, offer);
             return;
         }
         slot.progress = 0;
         let moves = match offer.remote {
             at if rendezvous_write::is_offer_to_write(at) => {
-                rendezvous_write::invite(transport, operations, (index, peer), into, &offer)
+                rendezvous_write::invite(transport, operations, index, into, offer)
             }
             // This payload cannot be read remotely.
             at if at.key == Key::NONE => false,
-            _ => self.fetch_directly(transport, operations, (index, peer), into, &offer),
+            _ => self.fetch_directly(transport, operations, index, into, offer),
         };
         if !moves {
-            rendezvous_pieces::ask(transport, operations, index, peer, (fits, offer.request));
+            rendezvous_pieces::ask(transport, operations, index, offer, fits);
         }
     }
 
@@ -283,14 +287,14 @@ impl RendezvousFlights {
         &mut self,
         transport: &Transport<F>,
         operations: &mut Operations,
-        (index, peer): (u32, usize),
+        index: u32,
         into: Sge,
         offer: &PayloadOffer,
     ) -> bool {
         let pattern = operations.requests[index].pattern;
-        let table = operations.peers.table(transport, peer);
+        let table = operations.peers.table(transport, offer.peer);
         if table.choose_to_fetch(pattern, into.len()) == MessageProtocol::CoCopy {
-            match self.co_copy.share(transport, operations, (index, peer), into, offer) {
+            match self.co_copy.share(transport, operations, index, into, offer) {
                 Ok(true) => return true,
                 // All claim words are in use.
                 Ok(false) => {}
@@ -301,7 +305,7 @@ impl RendezvousFlights {
             }
         }
         let transfers = &mut self.transfers;
-        rendezvous_read::read(transport, operations, transfers, (index, peer), (into, offer.remote))
+        rendezvous_read::read(transport, operations, transfers, index, into, offer)
     }
 }
 
@@ -319,14 +323,23 @@ pub fn open_word<F: Fabric>(
     opened
 }
 
-/// Sends an offer of `len` bytes at `at`, by a request. `word`: its cancel word tells whether it is void.
+/// An RTS: an offer of `len` bytes at `at`, by a request.
+pub struct RtsMessage {
+    pub len: usize,
+    pub at: RemoteAddr,
+    pub request: u32,
+    /// True if the request's cancel word tells whether the message is void.
+    pub word: bool,
+    /// True if the message wakes the receiver's helper.
+    pub solicited: bool,
+}
+
+/// Sends an offer.
 pub fn send_rts<F: Fabric>(
     transport: &Transport<F>,
     seldom: &mut LargeMessageCounts,
     to: MessageTarget,
-    (len, at): (usize, RemoteAddr),
-    (request, word): (u32, bool),
-    solicited: bool,
+    &RtsMessage { len, at, request, word, solicited }: &RtsMessage,
 ) {
     seldom.rendezvous += 1;
     seldom.bytes_rendezvous += len as u64;

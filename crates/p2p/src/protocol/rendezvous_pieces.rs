@@ -7,8 +7,9 @@
 //! Chosen if the sender's memory cannot be read and there is no place to stage the payload.
 
 use super::operations::Operations;
+use super::rendezvous::PayloadOffer;
 use super::{MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart};
-use crate::envelope::{Envelope, MessageKind};
+use crate::envelope::{Envelope, MessageKind, PeerMessage};
 use crate::message::Outcome;
 use crate::request::{ProcessRequests, RequestStage};
 use crate::transport::Transport;
@@ -43,38 +44,37 @@ fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     }
 }
 
-/// Asks the sender of an offered payload for `wanted` bytes of it.
+/// Asks the sender of an offered payload for `wanted` bytes of it, which the request `index` receives.
 pub fn ask<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     index: u32,
-    peer: usize,
-    (wanted, request): (usize, u32),
+    offer: &PayloadOffer,
+    wanted: usize,
 ) {
     operations.requests[index].state.send_cts();
-    operations.requests.set_acts(index, true);
+    operations.requests.begin_acting(index);
     operations.seldom.pieces += 1;
     let mut wanted = (wanted as u64).to_ne_bytes();
     // SAFETY: `wanted` is an array of this frame that outlives the call, and `send` copies an inline payload before it returns.
     let payload = unsafe { Sge::new(wanted.as_mut_ptr(), wanted.len()) };
-    let head = Envelope::reply(MessageKind::Cts, request, u64::from(index));
-    transport.fabric.send_solicited(peer, head, payload, None);
+    let head = Envelope::reply(MessageKind::Cts, offer.request, u64::from(index));
+    transport.fabric.send_solicited(offer.peer, head, payload, None);
 }
 
 /// Handles the request of a receiver that cannot read the payload, and wants it in pieces.
 pub fn on_cts<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
-    (peer, e): (usize, Envelope),
-    p: Sge,
+    &PeerMessage { peer, envelope: e, payload }: &PeerMessage,
 ) -> Outcome {
     const WHAT: &str = "request for pieces";
     operations.requests.waiting(peer, e.request, RequestStage::Offered).ok_or(WHAT)?;
     let mut word = [0; 8];
-    if p.len() < word.len() {
+    if payload.len() < word.len() {
         return Err(WHAT);
     }
-    p.read(&mut word);
+    payload.read(&mut word);
     push(transport, operations, peer, e, u64::from_ne_bytes(word) as usize);
     Ok(())
 }
@@ -87,7 +87,7 @@ pub fn push<F: Fabric>(
     e: Envelope,
     wanted: usize,
 ) {
-    operations.requests.set_acts(e.request, false);
+    operations.requests.end_acting(e.request);
     let piece = operations.peers.of(transport, peer).piece as usize;
     let slot = &mut operations.requests[e.request];
     let wanted = wanted.min(slot.buffer.len());
@@ -116,8 +116,7 @@ pub fn push<F: Fabric>(
 pub fn on_data<F: Fabric>(
     transport: &Transport<F>,
     requests: &mut ProcessRequests,
-    (peer, e): (usize, Envelope),
-    p: Sge,
+    &PeerMessage { peer, envelope: e, payload: p }: &PeerMessage,
 ) -> Outcome {
     let slot = requests.get_mut(e.request).ok_or("piece of a payload")?;
     if !slot.state.takes_pieces() || slot.peer != Some(peer as u32) {
@@ -132,7 +131,7 @@ pub fn on_data<F: Fabric>(
     if slot.progress >= whole {
         slot.state.end_pieces();
         slot.advance(transport.counters());
-        requests.set_acts(e.request, false);
+        requests.end_acting(e.request);
     }
     Ok(())
 }

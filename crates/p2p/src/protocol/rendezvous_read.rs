@@ -8,13 +8,14 @@
 //! (`striped.rs`). Chosen for long payloads, and if the sender serves other receivers, too.
 
 use super::operations::Operations;
+use super::rendezvous::PayloadOffer;
 use super::transfers::{self, Transfers};
 use super::{
     Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart,
     rendezvous_striped,
 };
 use crate::transport::Transport;
-use weft_fabric::{CopyModel, Fabric, RemoteAddr, Sge};
+use weft_fabric::{CopyModel, Fabric, Sge};
 
 /// The entry in the table of protocols.
 pub(super) const ENTRY: ProtocolEntry = ProtocolEntry {
@@ -51,21 +52,22 @@ fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     }
 }
 
-/// Reads the payload that the request `index` receives. Returns false if that is impossible; then nothing is under way.
+/// Reads an offered payload into `into`, which belongs to the receive `index`. Returns false if that is impossible; then nothing is under way.
 pub fn read<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     transfers: &mut Transfers,
-    (index, peer): (u32, usize),
-    (into, from): (Sge, RemoteAddr),
+    index: u32,
+    into: Sge,
+    offer: &PayloadOffer,
 ) -> bool {
-    if rendezvous_striped::fetch(transport, operations, transfers, (index, peer), (into, from)) {
+    if rendezvous_striped::fetch(transport, operations, transfers, index, into, offer) {
         return true;
     }
     let slot = &mut operations.requests[index];
-    if transport.fabric.read(peer, into, from, slot.counter).is_err() {
+    if transport.fabric.read(offer.peer, into, offer.remote, slot.counter).is_err() {
         // The fabric may have refused reads of this peer for the first time.
-        operations.peers.look_again(transport, peer);
+        operations.peers.look_again(transport, offer.peer);
         return false;
     }
     slot.state.start_read();

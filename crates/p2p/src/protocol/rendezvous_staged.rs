@@ -12,7 +12,7 @@
 //! cheaper than two.
 
 use super::operations::Operations;
-use super::rendezvous::{PayloadOffer, send_rts};
+use super::rendezvous::{PayloadOffer, RtsMessage, send_rts};
 use super::{
     Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart, TransferPattern,
 };
@@ -122,8 +122,8 @@ impl Staged {
         pipelined.open();
         // The sender does not wait, so a receiver that computes is not interrupted if there is little to copy.
         let solicited = buffer.len() > operations.peers.table(transport, to.peer).quiet;
-        let seldom = &mut operations.seldom;
-        send_rts(transport, seldom, to, (buffer.len(), at), (request, false), solicited);
+        let rts = RtsMessage { len: buffer.len(), at, request, word: false, solicited };
+        send_rts(transport, &mut operations.seldom, to, &rts);
         if pipelined.produce(buffer, fabric.copies()) {
             let head = Envelope::reply(MessageKind::StagedComplete, request, 0);
             transport.control_solicited(to.peer, head);
@@ -141,14 +141,14 @@ impl Staged {
         &mut self,
         transport: &Transport<F>,
         operations: &mut Operations,
-        (index, peer): (u32, usize),
+        index: u32,
         into: Sge,
         offer: &PayloadOffer,
     ) {
         operations.seldom.read += 1;
         operations.requests[index].state.start_read();
-        let (at, len) = (offer.remote, offer.len as usize);
-        let mut follower = Follower { index, peer, at, len, into, there: 0 };
+        let &PayloadOffer { peer, remote: at, len, .. } = offer;
+        let mut follower = Follower { index, peer, at, len: len as usize, into, there: 0 };
         if !goes_on(transport, operations, &mut follower) {
             self.followed.push(follower);
         }

@@ -8,20 +8,23 @@
 //! peer. Cost: one read per rail and 64 KiB. Source: Vishnu et al. 2005, section 3.1.
 
 use super::operations::Operations;
+use super::rendezvous::PayloadOffer;
 use super::transfers::Transfers;
 use crate::transport::Transport;
 use weft_channel::rails::{RailDirection, Waits};
-use weft_fabric::{Fabric, RemoteAddr, Sge};
+use weft_fabric::{Fabric, Sge};
 
-/// Starts to read an offered payload over all rails. Returns false if striping is not worth it or impossible, or there is only
+/// Starts to read an offered payload over all rails into `into`, which belongs to the receive `index`. Returns false if striping is not worth it or impossible, or there is only
 /// one rail; then nothing is under way.
 pub fn fetch<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     transfers: &mut Transfers,
-    (request, peer): (u32, usize),
-    (into, from): (Sge, RemoteAddr),
+    index: u32,
+    into: Sge,
+    offer: &PayloadOffer,
 ) -> bool {
+    let &PayloadOffer { peer, remote: from, .. } = offer;
     let (rails, count) = (&transport.rails, transport.fabric.capabilities(peer).rails);
     if count < 2 || into.len() < rails.thresholds().rendezvous {
         return false;
@@ -38,8 +41,8 @@ pub fn fetch<F: Fabric>(
             return true;
         }
     }
-    operations.requests[request].state.start_read();
+    operations.requests[index].state.start_read();
     operations.seldom.read += 1;
-    transfers.begin_striped(request, waits);
+    transfers.begin_striped(index, waits);
     true
 }

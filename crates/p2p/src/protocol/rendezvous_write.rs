@@ -18,7 +18,7 @@ use super::{
     Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart,
     TransferPattern, end_messages, rendezvous_pieces,
 };
-use crate::envelope::{Envelope, MatchingContext, MessageKind, ShortWords};
+use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage, ShortWords};
 use crate::message::Outcome;
 use crate::request::RequestStage;
 use crate::transport::Transport;
@@ -81,7 +81,7 @@ pub(crate) fn decode(payload: Sge) -> Option<(usize, RemoteAddr)> {
 pub fn invite<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
-    (index, peer): (u32, usize),
+    index: u32,
     into: Sge,
     offer: &PayloadOffer,
 ) -> bool {
@@ -102,7 +102,7 @@ pub fn invite<F: Fabric>(
         rank: 0,
         request: offer.request,
     };
-    transport.fabric.send_solicited(peer, head.encode(), words.payload(), None);
+    transport.fabric.send_solicited(offer.peer, head.encode(), words.payload(), None);
     true
 }
 
@@ -111,13 +111,12 @@ pub fn on_rtr<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     transfers: &mut Transfers,
-    (peer, e): (usize, Envelope),
-    p: Sge,
+    &PeerMessage { peer, envelope: e, payload }: &PeerMessage,
 ) -> Outcome {
     const WHAT: &str = "place of a payload";
-    let (wanted, to) = decode(p).ok_or(WHAT)?;
+    let (wanted, to) = decode(payload).ok_or(WHAT)?;
     operations.requests.waiting(peer, e.request, RequestStage::Offered).ok_or(WHAT)?;
-    operations.requests.set_acts(e.request, false);
+    operations.requests.end_acting(e.request);
     let slot = &mut operations.requests[e.request];
     let from = slot.buffer.part(0, wanted.min(slot.buffer.len()));
     slot.remote = e.context.0 as u32;
@@ -148,11 +147,10 @@ pub fn on_rtr<F: Fabric>(
 pub fn on_atp<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
-    from: (usize, Envelope),
-    p: Sge,
+    message: &PeerMessage,
 ) -> Outcome {
-    end_messages::hear(transport, operations, from, p, |operations, request| {
-        let slot = operations.requests.waiting(from.0, request, RequestStage::Landing);
+    end_messages::hear(transport, operations, message, |operations, request| {
+        let slot = operations.requests.waiting(message.peer, request, RequestStage::Landing);
         slot.ok_or("end of a write")?.end_by_peer(&transport.fabric);
         Ok(())
     })

@@ -9,19 +9,26 @@ use crate::message::Outcome;
 use weft_fabric::{Fabric, FabricExt};
 
 impl StreamCore {
-    /// Requests the next memory of a receive, places or blocks. `first`: false if the receive has waited before.
-    pub(super) fn want<F: Fabric>(&mut self, fabric: &F, index: u32, first: bool) {
+    /// Requests the next memory of a receive, and counts the receive if it begins to wait.
+    pub(super) fn want<F: Fabric>(&mut self, fabric: &F, index: u32) {
+        let waits = self.want_again(fabric, index);
+        self.counts.hungry += u64::from(waits);
+    }
+
+    /// Requests the next memory of a receive, places or blocks. Returns true if the receive joins the receives that wait.
+    fn want_again<F: Fabric>(&mut self, fabric: &F, index: u32) -> bool {
         match self.receives[index].mode {
             Mode::Blocks => self.want_blocks(fabric, index),
             _ => self.want_segments(fabric, index),
         }
         let receive = &mut self.receives[index];
         let starves = receive.landings.is_empty() && receive.drained < receive.pieces;
-        if starves && !receive.hungry {
+        let joins = starves && !receive.hungry;
+        if joins {
             receive.hungry = true;
-            self.counts.hungry += u64::from(first);
             self.hungry.push_back(index);
         }
+        joins
     }
 
     fn want_segments<F: Fabric>(&mut self, fabric: &F, index: u32) {
@@ -128,7 +135,7 @@ impl StreamCore {
         let index = index as u32;
         self.receives[index].idle = false;
         if self.active.contains(&index) && !self.receives[index].hungry {
-            self.want(fabric, index, true);
+            self.want(fabric, index);
         }
         Ok(())
     }
@@ -210,7 +217,7 @@ impl StreamCore {
         }
         receive.converts = true;
         if !self.drain(fabric, note.low) {
-            self.want(fabric, note.low, true);
+            self.want(fabric, note.low);
         }
         Ok(())
     }
@@ -221,7 +228,7 @@ impl StreamCore {
         for _ in 0..self.hungry.len() {
             let Some(index) = self.hungry.pop_front() else { break };
             self.receives[index].hungry = false;
-            self.want(fabric, index, false);
+            self.want_again(fabric, index);
         }
     }
 }

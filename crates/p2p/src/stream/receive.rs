@@ -120,7 +120,8 @@ impl StreamCore {
         &mut self,
         fabric: &F,
         requests: &mut ProcessRequests,
-        (from, buffer): (MessageTarget, Sge),
+        from: MessageTarget,
+        buffer: Sge,
         relay: &[u32],
     ) -> u32 {
         let (request, slot) = requests.open(fabric.counters());
@@ -275,7 +276,7 @@ impl StreamCore {
         }
         self.active.push(index);
         if !self.drain(fabric, index) {
-            self.want(fabric, index, true);
+            self.want(fabric, index);
         }
     }
 
@@ -316,7 +317,7 @@ impl StreamCore {
             self.active.retain(|&active| active != index);
             self.finish_receive(fabric, index);
         } else if any {
-            self.want(fabric, index, true);
+            self.want(fabric, index);
         }
         any
     }

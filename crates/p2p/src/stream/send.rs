@@ -64,7 +64,8 @@ impl StreamCore {
         &mut self,
         fabric: &F,
         requests: &mut ProcessRequests,
-        (to, data): (MessageTarget, Sge),
+        to: MessageTarget,
+        data: Sge,
         ready: usize,
     ) -> u32 {
         let (request, slot) = requests.open(fabric.counters());
@@ -87,7 +88,7 @@ impl StreamCore {
         data: Sge,
     ) -> Option<u32> {
         if !self.takes_credit(fabric, to.peer, data.len()) {
-            let index = self.open_send(fabric, requests, (to, data), data.len());
+            let index = self.open_send(fabric, requests, to, data, data.len());
             let request = self.sends[index].request;
             self.announce(fabric, index);
             return Some(request);
@@ -99,7 +100,7 @@ impl StreamCore {
             self.flights.give_back(counter);
             return None;
         }
-        let send = self.open_send(fabric, requests, (to, data), data.len());
+        let send = self.open_send(fabric, requests, to, data, data.len());
         let request = self.sends[send].request;
         self.depart(fabric, StreamFlight { counter, target, from: From::Program, send });
         Some(request)
@@ -121,7 +122,7 @@ impl StreamCore {
         to: MessageTarget,
         data: Sge,
     ) -> u32 {
-        let index = self.open_send(fabric, requests, (to, data), 0);
+        let index = self.open_send(fabric, requests, to, data, 0);
         self.sends[index].fed = true;
         let entry = self.peer(fabric, to.peer);
         if data.len() > entry.small && entry.held.is_empty() {

@@ -50,7 +50,7 @@ impl Alone {
     ) -> RequestId {
         let (fabric, operations) = (&self.transport.fabric, &mut self.operations);
         let on = on.iter().map(|&tag| to(tag));
-        self.stream.relay(fabric, operations, (to(tag), into.sge()), on, |send| sends.push(send))
+        self.stream.relay(fabric, operations, to(tag), into.sge(), on, |send| sends.push(send))
     }
 
     /// Drives progress until nothing moves.

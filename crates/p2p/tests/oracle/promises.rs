@@ -357,7 +357,8 @@ impl RankBody for Ways {
         let fabric = rank.endpoint().fabric();
         let (me, other) = (rank.me(), 1 - rank.me());
         let path = PeerPath::new(
-            (me, other),
+            me,
+            other,
             &fabric.capabilities(other),
             &self.limits,
             fabric.copies().model(),

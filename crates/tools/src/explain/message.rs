@@ -231,9 +231,14 @@ fn send(
         Site { same_node: true, .. } => Locality::SameNode,
         _ => Locality::Elsewhere,
     };
-    let path = message::PeerPath::at(place, site.direct, usize::MAX, &limits);
+    let path = message::PeerPath::at(place, usize::MAX, &limits);
     let path = path.with_round_trip(site.round_trip, &limits, model);
-    let path = message::PeerPath { distance: site.distance, send_max: path.eager, ..path };
+    let path = message::PeerPath {
+        direct: site.direct,
+        distance: site.distance,
+        send_max: path.eager,
+        ..path
+    };
     let case = message::MessageCase { bytes, pattern, path };
     let known = place != Locality::Elsewhere;
     let cost = |p: message::MessageProtocol| p.cost(model, &case).map(|ns| known.then_some(ns));

@@ -1,7 +1,7 @@
 //! Cancel words: both ends in one process.
 
 use crate::alone::{next, transport};
-use crate::envelope::MessageKind;
+use crate::envelope::{MessageKind, PeerMessage};
 use crate::limits::ProtocolLimits;
 use crate::matching::cancel::CancelWords;
 use weft_fabric::Fabric;
@@ -17,8 +17,8 @@ fn of_receiver_and_canceller_one_has_the_message() {
     // The address is sent once, however many words are opened.
     let (e, message) = next(&transport).unwrap();
     assert_eq!(e.kind, MessageKind::CancelWords);
-    assert!(words.on_words(0, false, e, message.payload).is_err(), "who is far sees no words");
-    assert_eq!(words.on_words(0, true, e, message.payload), Ok(()));
+    let arrived = PeerMessage { peer: 0, envelope: e, payload: message.payload };
+    assert_eq!(words.on_words(&arrived), Ok(()));
     transport.fabric.release(message);
     assert!(next(&transport).is_none());
 

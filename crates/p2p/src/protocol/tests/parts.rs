@@ -1,18 +1,20 @@
 //! The parts through which payloads go, each tested without the others: a process sends to itself.
 
 use crate::alone::{next, transport};
-use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource};
+use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage, ReceiveSource};
 use crate::limits::ProtocolLimits;
 use crate::matching::Matching;
-use crate::message::{MessageProtocol, MessageTarget, TransferPattern, Want};
+use crate::message::{
+    CancelWay, MessageProtocol, MessageTarget, OutgoingMessage, TransferPattern, Want,
+};
 use crate::protocol::end_messages::{self, RendezvousEnd};
 use crate::protocol::operations::Operations;
 use crate::protocol::peers::MessagePeers;
 use crate::protocol::rendezvous::RendezvousFlights;
-use crate::protocol::{eager, rendezvous_pieces};
+use crate::protocol::{eager, rendezvous_pieces, rendezvous_write};
 use crate::request::RequestId;
 use crate::transport::Transport;
-use weft_fabric::{Fabric, Staging};
+use weft_fabric::{Fabric, Sge, Staging};
 use weft_fabric_shm::Shm;
 
 const LIMITS: ProtocolLimits =
@@ -61,8 +63,7 @@ impl Parts {
 
     fn offer(&mut self, from: &Staging, protocol: MessageProtocol) -> RequestId {
         let Parts { transport, operations, in_flight, matching } = self;
-        let what = (TO, from.sge());
-        in_flight.offer(transport, operations, matching, what, (protocol, false))
+        in_flight.offer(transport, operations, matching, &outgoing(from), protocol)
     }
 
     /// Handles all arrived messages of a rendezvous. Returns their kinds.
@@ -70,19 +71,16 @@ impl Parts {
         let Parts { transport, operations, in_flight, matching } = self;
         let mut kinds = Vec::new();
         while let Some((e, message)) = next(transport) {
-            let (from, payload) = ((message.peer, e), message.payload);
+            let arrived =
+                &PeerMessage { peer: message.peer, envelope: e, payload: message.payload };
             let outcome = match e.kind {
-                MessageKind::Rts => {
-                    in_flight.on_rts(transport, operations, matching, from, payload)
-                }
-                MessageKind::Ats => in_flight.on_ats(transport, operations, from, payload),
-                MessageKind::Rtr => in_flight.on_rtr(transport, operations, from, payload),
-                MessageKind::Atp => {
-                    crate::protocol::rendezvous_write::on_atp(transport, operations, from, payload)
-                }
-                MessageKind::Cts => rendezvous_pieces::on_cts(transport, operations, from, payload),
+                MessageKind::Rts => in_flight.on_rts(transport, operations, matching, arrived),
+                MessageKind::Ats => in_flight.on_ats(transport, operations, arrived),
+                MessageKind::Rtr => in_flight.on_rtr(transport, operations, arrived),
+                MessageKind::Atp => rendezvous_write::on_atp(transport, operations, arrived),
+                MessageKind::Cts => rendezvous_pieces::on_cts(transport, operations, arrived),
                 MessageKind::Data => {
-                    rendezvous_pieces::on_data(transport, &mut operations.requests, from, payload)
+                    rendezvous_pieces::on_data(transport, &mut operations.requests, arrived)
                 }
                 other => panic!("{other:?}"),
             };
@@ -97,6 +95,12 @@ impl Parts {
     fn is_over(&self, index: u32) -> bool {
         self.operations.requests[index].is_over(self.transport.counters())
     }
+}
+
+/// Returns a plain message with the payload in `from`.
+fn outgoing(from: &Staging) -> OutgoingMessage {
+    let (pattern, cancel) = (TransferPattern::Plain, CancelWay::ByMessage);
+    OutgoingMessage { to: TO, buffer: from.sge(), pattern, cancel }
 }
 
 fn bytes(of: &Staging) -> Vec<u8> {
@@ -158,8 +162,8 @@ fn eager_payload_beyond_the_credit_waits_until_it_is_released() {
         into.push(parts.transport.staging.take(400));
         parts.post(&into[into.len() - 1]);
         let Parts { transport, operations, matching, .. } = &mut parts;
-        let (what, how) = ((TO, payload.sge()), (TransferPattern::Plain, false));
-        assert_eq!(eager::send_charged(transport, operations, matching, what, how), None);
+        let message = outgoing(&payload);
+        assert_eq!(eager::send_charged(transport, operations, matching, &message), None);
     }
     assert!(!charge(&mut parts), "1200 of 1000 bytes");
     let Parts { transport, operations, matching, .. } = &mut parts;
@@ -171,12 +175,14 @@ fn eager_payload_beyond_the_credit_waits_until_it_is_released() {
     transport.fabric.release(second);
     let (told, message) = next(transport).unwrap();
     assert_eq!((told.kind, told.context), (MessageKind::Credit, MatchingContext(400)));
-    assert_eq!(eager::on_credit(transport, operations, 0, told), Ok(()));
+    let credit = PeerMessage { peer: 0, envelope: told, payload: Sge::EMPTY };
+    assert_eq!(eager::on_credit(transport, operations, &credit), Ok(()));
     transport.fabric.release(message);
     assert!(charge(&mut parts));
-    let impossible = crate::envelope::Envelope { context: MatchingContext(1 << 40), ..told };
+    let impossible = Envelope { context: MatchingContext(1 << 40), ..told };
+    let impossible = PeerMessage { envelope: impossible, ..credit };
     let Parts { transport, operations, .. } = &mut parts;
-    assert!(eager::on_credit(transport, operations, 0, impossible).is_err());
+    assert!(eager::on_credit(transport, operations, &impossible).is_err());
 }
 
 #[test]
@@ -204,13 +210,15 @@ fn ends_that_are_due_together_are_one_message() {
     while let Some((e, message)) = next(transport) {
         assert_eq!(e.kind, MessageKind::Ats);
         rode.push(e.context.0);
-        let (from, payload) = ((0, e), message.payload);
+        let payload = message.payload;
         for wrong in [payload.part(0, payload.len() - 1), payload.part(0, 3)] {
             let nothing = |_: &mut Operations, _| panic!("no request");
-            let e = Envelope { context: MatchingContext(0), ..e };
-            assert!(end_messages::hear(transport, operations, (0, e), wrong, nothing).is_err());
+            let envelope = Envelope { context: MatchingContext(0), ..e };
+            let wrong = PeerMessage { peer: 0, envelope, payload: wrong };
+            assert!(end_messages::hear(transport, operations, &wrong, nothing).is_err());
         }
-        let heard = end_messages::hear(transport, operations, from, payload, |_, request| {
+        let ends = PeerMessage { peer: 0, envelope: e, payload };
+        let heard = end_messages::hear(transport, operations, &ends, |_, request| {
             told.push(request);
             Ok(())
         });
@@ -233,13 +241,14 @@ fn credit_rides_on_payload_that_goes_the_other_way() {
         known.rides = 500;
         assert!(known.credit.try_charge(owed + 100, known.room));
         assert_eq!(known.credit.add_returned(owed, known.room), None);
-        let (what, how) = ((TO, payload.sge()), (TransferPattern::Plain, false));
-        assert_eq!(eager::send_charged(transport, operations, matching, what, how), None);
+        let message = outgoing(&payload);
+        assert_eq!(eager::send_charged(transport, operations, matching, &message), None);
         let (e, message) = next(transport).unwrap();
         assert_eq!(u64::from(e.request), rides);
         let met = eager::meet(transport, &mut operations.requests, matching, &message);
         assert_eq!(met, None, "nobody has asked for it");
-        let heard = eager::on_eager(transport, operations, matching, (0, e), message.payload);
+        let arrived = PeerMessage { peer: 0, envelope: e, payload: message.payload };
+        let heard = eager::on_eager(transport, operations, matching, &arrived);
         assert_eq!(heard, Ok(()));
         transport.fabric.release(message);
     }
@@ -247,7 +256,8 @@ fn credit_rides_on_payload_that_goes_the_other_way() {
     assert!(known.credit.covers(LIMITS.credit - 300, LIMITS.credit), "600 of 900 were released");
     assert!(!known.credit.covers(LIMITS.credit - 299, LIMITS.credit));
     let e = Envelope { request: 7000, ..TO.envelope(MessageKind::Eager, 0) };
-    let heard = eager::on_eager(transport, operations, matching, (0, e), payload.sge());
+    let arrived = PeerMessage { peer: 0, envelope: e, payload: payload.sge() };
+    let heard = eager::on_eager(transport, operations, matching, &arrived);
     assert!(heard.is_err(), "more than was ever sent");
 }
 
