@@ -20,7 +20,7 @@ mod traffic;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::time::Instant;
-use traffic::{FragmentEnd, RailTraffic};
+use traffic::{RailTraffic, Timeliness};
 use weft_fabric::{Counter, Counters, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 
 /// Direction of a transfer.
@@ -64,8 +64,40 @@ impl Default for Thresholds {
     }
 }
 
-/// Ends of fragments: the counter of each fragment, and the value at which the fragment is over.
-pub type Waits = SmallVec<[(Counter, u64); 2]>;
+/// End of a fragment, which comes when `counter >= value`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FragmentEnd {
+    /// Counter that the fragment advances.
+    pub counter: Counter,
+    /// Value of the counter at which the fragment is over.
+    pub value: u64,
+}
+
+impl FragmentEnd {
+    /// Returns true if the fragment is over.
+    #[inline]
+    pub fn has_come(&self, counters: &Counters) -> bool {
+        counters.value(self.counter) >= self.value
+    }
+}
+
+/// Ends of the fragments of one operation.
+pub type FragmentEnds = SmallVec<[FragmentEnd; 2]>;
+
+/// An operation that goes over several rails.
+#[derive(Debug, Clone, Copy)]
+pub struct StripedOperation {
+    /// Direction of the operation: a write of `here` to `there`, or a read of `there` into `here`.
+    pub way: RailDirection,
+    /// Peer's rank in the fabric.
+    pub peer: usize,
+    /// Number of rails to the peer.
+    pub rails: usize,
+    /// Memory of this process.
+    pub here: Sge,
+    /// Memory of the peer.
+    pub there: RemoteAddr,
+}
 
 /// Usual length of the part that a rail is given at once, in bytes. Rails that share a bus take turns on it.
 const CHUNK: usize = 64 << 10;
@@ -169,21 +201,18 @@ impl RailSet {
         fragments
     }
 
-    /// Posts `here` in fragments over the first `rails` rails to `peer`: a write of `here` to `there`, or a read of
-    /// `there` into `here`. Appends the end of each fragment to `waits`; the caller that waits for them frees the
-    /// counters afterwards. The memory belongs to the fabric until then. After an error that appends nothing,
-    /// nothing is under way.
+    /// Posts an operation in fragments. Appends the end of each fragment to `ends`; the caller that waits for the ends frees
+    /// the counters afterwards. The memory belongs to the fabric until then. After an error that appends nothing, nothing is
+    /// under way.
     pub fn stripe<F: Fabric>(
         &self,
         fabric: &F,
-        way: RailDirection,
-        (peer, rails): (usize, usize),
-        (here, there): (Sge, RemoteAddr),
-        waits: &mut Waits,
+        operation: &StripedOperation,
+        ends: &mut FragmentEnds,
     ) -> Result<(), Fault> {
         // One registration serves all parts.
-        let region = fabric.prepare(here, way == RailDirection::Read)?;
-        let outcome = self.post_parts(fabric, way, (peer, rails), (here, there), waits);
+        let region = fabric.prepare(operation.here, operation.way == RailDirection::Read)?;
+        let outcome = self.post_parts(fabric, operation, ends);
         if let Some(region) = region {
             fabric.withdraw(region);
         }
@@ -193,37 +222,35 @@ impl RailSet {
     fn post_parts<F: Fabric>(
         &self,
         fabric: &F,
-        way: RailDirection,
-        (peer, rails): (usize, usize),
-        (here, there): (Sge, RemoteAddr),
-        waits: &mut Waits,
+        &StripedOperation { way, peer, rails, here, there }: &StripedOperation,
+        ends: &mut FragmentEnds,
     ) -> Result<(), Fault> {
         let counters = fabric.counters();
         // An adapter carries the first parts while the last ones are still being posted.
         let began = fabric.now();
         self.observe(counters, began);
         let fragments = self.spread(way, here.len(), rails, |rail| fabric.rail_works(rail, peer));
-        let first = waits.len();
+        let first = ends.len();
         for _ in &fragments {
             let counter = counters.allocate();
-            waits.push((counter, counters.value(counter)));
+            ends.push(FragmentEnd { counter, value: counters.value(counter) });
         }
         for (number, (i, at, len)) in self.parts(way, &fragments).enumerate() {
             let Fragment { rail, offset, .. } = fragments[i];
             let (part, to) = (here.part(offset + at, len), there.offset((offset + at) as u64));
-            let done = Some(waits[first + i].0);
+            let done = Some(ends[first + i].counter);
             let posted = match way {
                 RailDirection::Write => fabric.write_over(rail, peer, part, to, done),
                 RailDirection::Read => fabric.read_over(rail, peer, part, to, done),
             };
             if posted.is_err() && number == 0 {
-                waits.drain(first..).for_each(|(counter, _)| counters.free(counter));
+                ends.drain(first..).for_each(|end| counters.free(end.counter));
             }
             posted?;
-            waits[first + i].1 += 1;
+            ends[first + i].value += 1;
         }
-        for (&fragment, &(counter, value)) in fragments.iter().zip(&waits[first..]) {
-            self.posted(way, fragment, FragmentEnd { counter, value }, began);
+        for (&fragment, &end) in fragments.iter().zip(&ends[first..]) {
+            self.posted(way, fragment, end, began);
         }
         Ok(())
     }
@@ -259,10 +286,11 @@ impl RailSet {
 
     /// Notes which fragments are over by `now`. Call it before their counters are freed, and as often as the process has time.
     pub fn observe(&self, counters: &Counters, now: Instant) {
-        let prompt = self.waiting.get().is_some_and(|since| now > since);
+        let waited = self.waiting.get().is_some_and(|since| now > since);
+        let timeliness = if waited { Timeliness::Prompt } else { Timeliness::Late };
         let mut busy = false;
         for traffic in self.traffic.borrow_mut().iter_mut().flat_map(|both| both.iter_mut()) {
-            busy |= traffic.look(counters, now, prompt);
+            busy |= traffic.look(counters, now, timeliness);
         }
         self.busy.set(busy);
     }

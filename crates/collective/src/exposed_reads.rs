@@ -11,7 +11,7 @@ use crate::allgather::bruck::bruck;
 use crate::barrier::dissemination::dissemination;
 use crate::{BlockList, CommView};
 use std::collections::VecDeque;
-use weft_channel::rails::{RailDirection, Waits};
+use weft_channel::rails::{FragmentEnd, FragmentEnds, RailDirection, StripedOperation};
 use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
 
 /// The exposed memory of all ranks.
@@ -22,7 +22,7 @@ pub(crate) struct Reads<'l, F: Fabric> {
     /// Addresses, by rank.
     at: Vec<RemoteAddr>,
     most: usize,
-    under_way: VecDeque<Waits>,
+    under_way: VecDeque<FragmentEnds>,
 }
 
 impl<F: Fabric> Drop for Reads<'_, F> {
@@ -85,29 +85,31 @@ impl<'l, F: Fabric> Reads<'l, F> {
         let peer = self.link.members[rank] as usize;
         let from = self.at[rank].offset(offset as u64);
         let count = fabric.capabilities(peer).rails;
-        let mut waits = Waits::new();
+        let mut ends = FragmentEnds::new();
         let posted = if count > 1 && rails.fragments(RailDirection::Read, into.len()) {
-            rails.stripe(fabric, RailDirection::Read, (peer, count), (into, from), &mut waits)
+            let way = RailDirection::Read;
+            let read = StripedOperation { way, peer, rails: count, here: into, there: from };
+            rails.stripe(fabric, &read, &mut ends)
         } else {
             let counters = fabric.counters();
             let counter = counters.allocate();
-            waits.push((counter, counters.value(counter) + 1));
+            ends.push(FragmentEnd { counter, value: counters.value(counter) + 1 });
             let rail = rails.next(RailDirection::Read, count, |rail| fabric.rail_works(rail, peer));
             fabric.read_over(rail, peer, into, from, Some(counter))
         };
-        self.under_way.push_back(waits);
+        self.under_way.push_back(ends);
         posted
     }
 
     async fn first_over(&mut self) -> Result<(), Fault> {
-        let Some(waits) = self.under_way.pop_front() else { return Ok(()) };
+        let Some(ends) = self.under_way.pop_front() else { return Ok(()) };
         let endpoint = &self.link.endpoint;
-        for &(counter, value) in &waits {
+        for &FragmentEnd { counter, value } in &ends {
             endpoint.until(counter, value).await?;
         }
         let fabric = endpoint.fabric();
         endpoint.rails().observe(fabric.counters(), fabric.now());
-        waits.into_iter().for_each(|(counter, _)| fabric.counters().free(counter));
+        ends.into_iter().for_each(|end| fabric.counters().free(end.counter));
         Ok(())
     }
 

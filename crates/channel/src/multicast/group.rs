@@ -81,7 +81,7 @@ impl MulticastGroup {
         let segments = entry.title.segments();
         let asked = (0..64).filter(|i| bits >> i & 1 == 1).map(|i| word.segment + i);
         let asked = asked.take_while(|&segment| segment < segments);
-        match self.recast(fabric.now(), entry, (word.segment, bits), shared) {
+        match self.recast(fabric.now(), entry, word.segment, bits, shared) {
             Recast::Now => {
                 asked.for_each(|segment| self.multicast_again(fabric, entry, segment, shared))
             }
@@ -99,7 +99,8 @@ impl MulticastGroup {
         &self,
         now: Instant,
         entry: &RetransmitEntry,
-        (segment, bits): (u32, u64),
+        segment: u32,
+        bits: u64,
         shared: &MulticastShared,
     ) -> Recast {
         match shared.limits.repair {
@@ -153,7 +154,7 @@ impl MulticastGroup {
         shared: &mut MulticastShared,
     ) {
         let segments = 0..entry.title.segments();
-        if self.recast(now, entry, (0, u64::MAX), shared) != Recast::Never {
+        if self.recast(now, entry, 0, u64::MAX, shared) != Recast::Never {
             segments.for_each(|segment| self.multicast_again(fabric, entry, segment, shared));
             return;
         }

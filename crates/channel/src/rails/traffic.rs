@@ -13,10 +13,11 @@
 //! An end counts only if the process was waiting when the end came. A process that looks later does not know the time
 //! of the end, and the sample is discarded.
 
+use super::FragmentEnd;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-use weft_fabric::{Counter, Counters};
+use weft_fabric::Counters;
 
 /// Minimum bytes of a sample, on average over its rails.
 const SEEN: u64 = 64 << 10;
@@ -24,11 +25,19 @@ const SEEN: u64 = 64 << 10;
 /// Fraction of the best weight above which rails count as equal.
 const SAME: f64 = 0.9;
 
-/// End of a fragment, which comes when `counter >= value`.
-#[derive(Debug, Clone, Copy)]
-pub struct FragmentEnd {
-    pub counter: Counter,
-    pub value: u64,
+/// Relation between the end of a fragment and the look that finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timeliness {
+    /// The process has been waiting, so that the fragment ended just now.
+    Prompt,
+    /// The process was busy. The time of the end is unknown.
+    Late,
+}
+
+/// A fragment under way.
+struct FragmentLoad {
+    end: FragmentEnd,
+    bytes: u64,
 }
 
 /// Bytes that a rail has carried, and the time that it was busy with them.
@@ -50,8 +59,7 @@ type Sample = SmallVec<[Throughput; 4]>;
 
 /// One direction of one rail.
 struct Rail {
-    /// Fragments under way: the counter and the value of their end, and their bytes.
-    under_way: VecDeque<(Counter, u64, u64)>,
+    under_way: VecDeque<FragmentLoad>,
     /// Bytes of all fragments under way.
     load: u64,
     /// Time since which fragments have been under way, and the bytes that have ended since.
@@ -74,11 +82,11 @@ impl Rail {
     fn look(&mut self, counters: &Counters, now: Instant) -> (bool, bool) {
         let Some((since, mut ended)) = self.busy else { return (false, false) };
         let before = self.load;
-        self.under_way.retain(|&(counter, value, bytes)| {
-            let over = counters.value(counter) >= value;
+        self.under_way.retain(|fragment| {
+            let over = fragment.end.has_come(counters);
             if over {
-                ended += bytes;
-                self.load -= bytes;
+                ended += fragment.bytes;
+                self.load -= fragment.bytes;
             }
             !over
         });
@@ -141,20 +149,19 @@ impl RailTraffic {
     /// Notes a fragment of `bytes` that is under way over a rail since `now`.
     pub fn post(&mut self, rail: usize, bytes: u64, end: FragmentEnd, now: Instant) {
         let rail = &mut self.rails[rail];
-        rail.under_way.push_back((end.counter, end.value, bytes));
+        rail.under_way.push_back(FragmentLoad { end, bytes });
         rail.load += bytes;
         rail.busy.get_or_insert((now, 0));
     }
 
-    /// Notes which fragments are over by `now`. `prompt`: the process has been waiting, so that these fragments ended just now.
-    /// Returns true if a fragment is still under way.
-    pub fn look(&mut self, counters: &Counters, now: Instant, prompt: bool) -> bool {
+    /// Notes which fragments are over by `now`. Returns true if a fragment is still under way.
+    pub fn look(&mut self, counters: &Counters, now: Instant, timeliness: Timeliness) -> bool {
         let (mut ended, mut idle) = (false, false);
         for rail in &mut self.rails {
             let (some, all) = rail.look(counters, now);
             (ended, idle) = (ended | some, idle | all);
         }
-        self.late |= ended && !prompt;
+        self.late |= ended && timeliness == Timeliness::Late;
         if idle {
             self.end_sample();
         }

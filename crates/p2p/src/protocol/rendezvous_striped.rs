@@ -11,7 +11,7 @@ use super::operations::Operations;
 use super::rendezvous::PayloadOffer;
 use super::transfers::Transfers;
 use crate::transport::Transport;
-use weft_channel::rails::{RailDirection, Waits};
+use weft_channel::rails::{FragmentEnds, RailDirection, StripedOperation};
 use weft_fabric::{Fabric, Sge};
 
 /// Starts to read an offered payload over all rails into `into`, which belongs to the receive `index`. Returns false if striping is not worth it or impossible, or there is only
@@ -24,17 +24,18 @@ pub fn fetch<F: Fabric>(
     into: Sge,
     offer: &PayloadOffer,
 ) -> bool {
-    let &PayloadOffer { peer, remote: from, .. } = offer;
+    let &PayloadOffer { peer, remote: there, .. } = offer;
     let (rails, count) = (&transport.rails, transport.fabric.capabilities(peer).rails);
     if count < 2 || into.len() < rails.thresholds().rendezvous {
         return false;
     }
-    let mut waits = Waits::new();
-    let (fabric, way) = (&transport.fabric, RailDirection::Read);
-    match rails.stripe(fabric, way, (peer, count), (into, from), &mut waits) {
+    let mut ends = FragmentEnds::new();
+    let way = RailDirection::Read;
+    let read = StripedOperation { way, peer, rails: count, here: into, there };
+    match rails.stripe(&transport.fabric, &read, &mut ends) {
         Ok(()) => {}
         // Nothing was posted, for example because the memory cannot be registered: other protocols are tried.
-        Err(_) if waits.is_empty() => return false,
+        Err(_) if ends.is_empty() => return false,
         // Parts are already under way into the buffer, so there is no other protocol to try.
         Err(fault) => {
             operations.fault = Some(fault);
@@ -43,6 +44,6 @@ pub fn fetch<F: Fabric>(
     }
     operations.requests[index].state.start_read();
     operations.seldom.read += 1;
-    transfers.begin_striped(index, waits);
+    transfers.begin_striped(index, ends);
     true
 }

@@ -22,7 +22,7 @@ use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage, Short
 use crate::message::Outcome;
 use crate::request::RequestStage;
 use crate::transport::Transport;
-use weft_channel::rails::{RailDirection, Waits};
+use weft_channel::rails::{FragmentEnds, RailDirection, StripedOperation};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Key, RemoteAddr, Sge};
 
 /// The entry in the table of protocols.
@@ -123,13 +123,15 @@ pub fn on_rtr<F: Fabric>(
     let (rails, fabric) = (&transport.rails, &transport.fabric);
     let count = fabric.capabilities(peer).rails;
     if count > 1 && from.len() >= rails.thresholds().rendezvous {
-        let mut waits = Waits::new();
-        match rails.stripe(fabric, RailDirection::Write, (peer, count), (from, to), &mut waits) {
-            Err(_) if waits.is_empty() => {}
+        let mut ends = FragmentEnds::new();
+        let way = RailDirection::Write;
+        let write = StripedOperation { way, peer, rails: count, here: from, there: to };
+        match rails.stripe(fabric, &write, &mut ends) {
+            Err(_) if ends.is_empty() => {}
             Err(fault) => operations.fault = Some(fault),
             Ok(()) => {
                 slot.state.recv_rtr();
-                transfers.begin_striped(e.request, waits);
+                transfers.begin_striped(e.request, ends);
                 return Ok(());
             }
         }

@@ -4,13 +4,13 @@ use super::end_messages::{self, RendezvousEnd};
 use super::operations::Operations;
 use crate::request::ProcessRequests;
 use crate::transport::Transport;
-use weft_channel::rails::Waits;
+use weft_channel::rails::FragmentEnds;
 use weft_fabric::{Fabric, FabricExt};
 
 /// A request whose payload is under way over several rails.
 struct Striped {
     request: u32,
-    waits: Waits,
+    ends: FragmentEnds,
 }
 
 /// Requests that wait for their reads and writes.
@@ -56,9 +56,9 @@ impl Transfers {
         self.moving.push(request);
     }
 
-    /// Notes that the transfer of a request has begun in fragments, each with a wait.
-    pub fn begin_striped(&mut self, request: u32, waits: Waits) {
-        self.striped.push(Striped { request, waits });
+    /// Notes that the transfer of a request has begun in fragments.
+    pub fn begin_striped(&mut self, request: u32, ends: FragmentEnds) {
+        self.striped.push(Striped { request, ends });
         self.moving.push(request);
     }
 
@@ -71,10 +71,10 @@ impl Transfers {
         let counters = transport.counters();
         transport.rails.observe(counters, transport.fabric.now());
         self.striped.retain(|striped| {
-            if striped.waits.iter().any(|&(counter, value)| counters.value(counter) < value) {
+            if !striped.ends.iter().all(|end| end.has_come(counters)) {
                 return true;
             }
-            striped.waits.iter().for_each(|&(counter, _)| counters.free(counter));
+            striped.ends.iter().for_each(|end| counters.free(end.counter));
             requests[striped.request].advance(counters);
             false
         });

@@ -4,7 +4,7 @@
 use super::in_flight::{Issued, IssuedOperation, WindowFlights};
 use crate::control::layout::RAILS;
 use crate::memory::target_address::{TargetAddress, TargetReach};
-use weft_channel::rails::{RailDirection, Waits};
+use weft_channel::rails::{FragmentEnd, FragmentEnds, RailDirection, StripedOperation};
 use weft_fabric::{Completion, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 use weft_process::{Buffer, BufferPiece, Error};
 
@@ -17,7 +17,7 @@ pub struct PostedFragments<'w, F: Fabric> {
     pub over: bool,
     rails: usize,
     /// Own counters of the operation. If there are none, it uses the counter of the rank.
-    waits: Waits,
+    ends: FragmentEnds,
 }
 
 impl<'w, F: Fabric> PostedFragments<'w, F> {
@@ -33,8 +33,14 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
             TargetReach::Direct { synchronous, rails } => (synchronous, rails),
             _ => (true, 1),
         };
-        let mut posts =
-            PostedFragments { in_flight, rank, peer: place.peer, over, rails, waits: Waits::new() };
+        let mut posts = PostedFragments {
+            in_flight,
+            rank,
+            peer: place.peer,
+            over,
+            rails,
+            ends: FragmentEnds::new(),
+        };
         if (own || rails > 1) && !over {
             posts.add_counter();
         }
@@ -49,7 +55,7 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
     fn add_counter(&mut self) {
         let counters = self.fabric().counters();
         let counter = counters.allocate();
-        self.waits.push((counter, counters.value(counter)));
+        self.ends.push(FragmentEnd { counter, value: counters.value(counter) });
     }
 
     /// Posts one part, which advances the counter by one.
@@ -57,9 +63,9 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
         if self.over {
             return f(None);
         }
-        if let Some((counter, value)) = self.waits.last_mut() {
-            *value += 1;
-            return f(Some(*counter));
+        if let Some(end) = self.ends.last_mut() {
+            end.value += 1;
+            return f(Some(end.counter));
         }
         f(Some(self.in_flight.one_more(self.rank)))
     }
@@ -100,7 +106,8 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
             return self.post(|done| post(rail, here, there, done));
         }
         (0..self.rails).for_each(|rail| self.used(way, rail));
-        rails.stripe(fabric, way, (peer, self.rails), (here, there), &mut self.waits)
+        let operation = StripedOperation { way, peer, rails: self.rails, here, there };
+        rails.stripe(fabric, &operation, &mut self.ends)
     }
 
     #[inline]
@@ -117,18 +124,18 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
         }
         let piece = piece.filter(|piece| piece.staging.is_some());
         let unpack = unpack.filter(|_| piece.is_some());
-        self.in_flight.keep(self.rank, IssuedOperation { waits: self.waits, piece, unpack })
+        self.in_flight.keep(self.rank, IssuedOperation { ends: self.ends, piece, unpack })
     }
 
     /// Waits until the posted operation is over. It must have counters of its own.
     pub async fn wait(self) -> Result<(), Error> {
         let counters = self.fabric().counters();
-        for &(counter, value) in &self.waits {
-            while counters.value(counter) < value {
-                self.in_flight.until(counter, value).await?;
+        for end in &self.ends {
+            while !end.has_come(counters) {
+                self.in_flight.until(end.counter, end.value).await?;
             }
         }
-        self.waits.iter().for_each(|&(counter, _)| counters.free(counter));
+        self.ends.iter().for_each(|end| counters.free(end.counter));
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use crate::core::WindowCore;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
-use weft_channel::rails::Waits;
+use weft_channel::rails::{FragmentEnd, FragmentEnds};
 use weft_fabric::{Counter, Fabric, FabricExt};
 use weft_process::{Buffer, BufferPiece, Error};
 
@@ -37,7 +37,7 @@ impl Issued {
 pub struct IssuedOperation {
     /// The operation is over when each of these counters has its value. If there are none: when all operations are over that
     /// were posted to the rank without a counter of their own.
-    pub waits: Waits,
+    pub ends: FragmentEnds,
     /// Memory that the operation still reads or writes, and the buffer into which its data are unpacked.
     pub piece: Option<BufferPiece>,
     pub unpack: Option<Buffer>,
@@ -105,7 +105,7 @@ impl<F: Fabric> WindowFlights<F> {
     pub fn keep(&self, rank: usize, entry: IssuedOperation) -> Issued {
         let of = &self.ranks[rank];
         self.touch(rank);
-        let plain = |entry: &IssuedOperation| entry.waits.is_empty();
+        let plain = |entry: &IssuedOperation| entry.ends.is_empty();
         let mut entries = of.entries.borrow_mut();
         // Consecutive operations without own counters share one entry.
         if !(plain(&entry) && entries.back().is_some_and(plain)) {
@@ -174,7 +174,7 @@ impl<F: Fabric> WindowFlights<F> {
                 of.reads.set(false);
                 return Ok(());
             };
-            if let Some((counter, value)) = wait {
+            if let Some(FragmentEnd { counter, value }) = wait {
                 self.until(counter, value).await?;
             }
             self.settle(rank);
@@ -193,16 +193,15 @@ impl<F: Fabric> WindowFlights<F> {
     }
 
     /// Returns the wait of the first entry at a rank, `Some(None)` if it is over. `None`: there is no entry.
-    fn first_wait(&self, rank: usize) -> Option<Option<(Counter, u64)>> {
+    fn first_wait(&self, rank: usize) -> Option<Option<FragmentEnd>> {
         let of = &self.ranks[rank];
         let counters = self.core.fabric().counters();
         let entries = of.entries.borrow();
         let first = entries.front()?;
         // Operations may end in any order. For those without own counters, the last end counts.
-        let plain = first.waits.is_empty().then(|| Some((*of.done.get()?, of.due.get())));
-        let waits = plain.flatten();
-        let missing = |&&(counter, value): &&(Counter, u64)| counters.value(counter) < value;
-        Some(first.waits.iter().chain(&waits).find(missing).copied())
+        let end = |&counter| FragmentEnd { counter, value: of.due.get() };
+        let plain = first.ends.is_empty().then(|| of.done.get().map(end)).flatten();
+        Some(first.ends.iter().chain(&plain).find(|end| !end.has_come(counters)).copied())
     }
 
     /// Ends the operations at a rank that are over.
@@ -215,9 +214,9 @@ impl<F: Fabric> WindowFlights<F> {
             if let (Some(piece), Some(buffer)) = (&entry.piece, &entry.unpack) {
                 piece.unpack(buffer, buffer.len());
             }
-            if !entry.waits.is_empty() {
+            if !entry.ends.is_empty() {
                 self.core.endpoint().rails().observe(fabric.counters(), fabric.now());
-                entry.waits.iter().for_each(|&(counter, _)| fabric.counters().free(counter));
+                entry.ends.iter().for_each(|end| fabric.counters().free(end.counter));
             }
         }
     }
@@ -248,14 +247,14 @@ mod tests {
             let (core, _control) = parts(&comm, WindowOptions::default()).await;
             let (counters, in_flight) =
                 (core.fabric().counters(), WindowFlights::new(core.clone()));
-            let entry = |waits| IssuedOperation { waits, piece: None, unpack: None };
+            let entry = |ends| IssuedOperation { ends, piece: None, unpack: None };
             let plain = in_flight.one_more(0);
-            let first = in_flight.keep(0, entry(Waits::new()));
+            let first = in_flight.keep(0, entry(FragmentEnds::new()));
             assert_eq!(in_flight.one_more(0), plain);
-            assert_eq!(in_flight.keep(0, entry(Waits::new())), first, "one entry for both");
+            assert_eq!(in_flight.keep(0, entry(FragmentEnds::new())), first, "one entry for both");
             let own = counters.allocate();
-            let waits = std::iter::once((own, counters.value(own) + 1)).collect();
-            let second = in_flight.keep(0, entry(waits));
+            let due = FragmentEnd { counter: own, value: counters.value(own) + 1 };
+            let second = in_flight.keep(0, entry(FragmentEnds::from_iter([due])));
             assert!(!in_flight.is_idle(0) && in_flight.any_touched() == Some(0));
             counters.add(own, 1);
             in_flight.settle(0);
