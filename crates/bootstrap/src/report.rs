@@ -68,7 +68,7 @@ pub enum Phase {
 
 /// Content of a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Status {
+pub struct RankStatus {
     /// Phase of the process.
     pub phase: Phase,
     /// Operations for which the process sleeps; empty if it does not sleep in MPI.
@@ -227,7 +227,7 @@ impl Board {
     }
 
     /// Returns the status of `rank`; `None` if its slot keeps changing or is malformed.
-    pub fn read(&self, rank: usize) -> Option<Status> {
+    pub fn read(&self, rank: usize) -> Option<RankStatus> {
         let start = rank * STRIDE / 8;
         let words = &self.mapping.words()[start..start + USED / 8];
         for _ in 0..TURNS {
@@ -263,7 +263,7 @@ fn encode(entry: &Pending, out: &mut Vec<u8>) {
     }
 }
 
-fn decode(words: &[u64]) -> Option<Status> {
+fn decode(words: &[u64]) -> Option<RankStatus> {
     let phase = [Phase::Outside, Phase::Running, Phase::Finalizing, Phase::Finalized]
         .into_iter()
         .find(|&phase| phase as u64 == words[1])?;
@@ -294,7 +294,7 @@ fn decode(words: &[u64]) -> Option<Status> {
             since_millis,
         });
     }
-    Some(Status { phase, pending, more: all.saturating_sub(written) as usize })
+    Some(RankStatus { phase, pending, more: all.saturating_sub(written) as usize })
 }
 
 #[cfg(test)]
@@ -319,7 +319,7 @@ mod tests {
         let report = slot(board.memory(), 1).unwrap();
         let entries = vec![entry(0), entry(1), entry(2)];
         report.publish(&entries);
-        let status = Status { phase: Phase::Running, pending: entries, more: 0 };
+        let status = RankStatus { phase: Phase::Running, pending: entries, more: 0 };
         assert_eq!(board.read(1).unwrap(), status);
         report.clear();
         assert_eq!(board.read(1).unwrap().pending, vec![]);

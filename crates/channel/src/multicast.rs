@@ -69,7 +69,7 @@ mod table;
 mod waits;
 
 pub use datagram::{HEADER, KINDS};
-pub use member::{MulticastMember, ProgressHost, Receiving, ReleaseMode};
+pub use member::{MulticastMember, MulticastReceive, ProgressHost, ReleaseMode};
 pub use table::{MulticastCounts, MulticastLimits, Multicasts, Repair};
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
-use weft_bootstrap::report::{Pending, Phase, Status};
+use weft_bootstrap::report::{Pending, Phase, RankStatus};
 
 /// State of a rank.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,7 +13,7 @@ pub struct Rank {
     /// Number of the process.
     pub pid: i32,
     /// Status that the rank reports; `None` if it cannot be read.
-    pub status: Option<Status>,
+    pub status: Option<RankStatus>,
     /// State letter of the process, `None` if it has ended.
     pub state: Option<char>,
 }
@@ -179,7 +179,7 @@ mod tests {
             communicator: "MPI_COMM_WORLD".into(),
             since_millis: 1000,
         });
-        let status = Status { phase, pending: pending.collect(), more: 0 };
+        let status = RankStatus { phase, pending: pending.collect(), more: 0 };
         Rank { program: "a".into(), pid: 10, status: Some(status), state: Some('S') }
     }
 

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use nix::sys::socket::{ControlMessage, MsgFlags, getsockopt, sendmsg, sockopt};
 use serde::{Deserialize, Serialize};
 use weft_bootstrap::is_same_secret;
-use weft_bootstrap::report::{Board, Phase, Status};
+use weft_bootstrap::report::{Board, Phase, RankStatus};
 use weft_bootstrap::wire::{Entry, Frame, MAX_REQUEST};
 
 use crate::processes;
@@ -191,7 +191,7 @@ impl Service {
     }
 
     /// Returns the status that a rank reports.
-    pub fn status(&self, rank: usize) -> Option<Status> {
+    pub fn status(&self, rank: usize) -> Option<RankStatus> {
         self.board.read(self.seating.numbers[rank] as usize)
     }
 

@@ -17,7 +17,7 @@ pub use streams::Streams;
 use crate::counts::MessageCounts;
 use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage};
 use crate::limits::{ProtocolChange, ProtocolLimits};
-use crate::message::Outcome;
+use crate::message::MessageOutcome;
 use crate::protocol::{co_copy, eager, rendezvous_pieces, rendezvous_write};
 use crate::request::PendingOperation;
 use crate::stream;
@@ -279,7 +279,7 @@ impl<F: Fabric> Endpoint<F> {
         state: &mut EndpointState,
         message: &ArrivedMessage,
         e: Envelope,
-    ) -> Outcome {
+    ) -> MessageOutcome {
         let EndpointState { operations, in_flight, matching, .. } = state;
         let transport = &self.transport;
         let message = &PeerMessage { peer: message.peer, envelope: e, payload: message.payload };

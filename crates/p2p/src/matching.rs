@@ -51,7 +51,7 @@ impl Matched {
 
 /// Message found by a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct ProbedMessage {
     /// Sender's rank in the communicator.
     pub rank: u32,
     pub tag: Tag,
@@ -97,16 +97,16 @@ pub struct EnvelopeArrival {
 /// Invariant: no kept message matches a posted receive. So a message is looked up only among the posted receives, and a receive
 /// only among the kept messages; if nothing is found, it is added to its own queue.
 #[repr(C)]
-pub struct Matching {
+pub struct MatchingQueues {
     posted: PostedReceives,
     arrived: UnexpectedMessages,
     /// Cancel words, of sends that may be cancelled.
     pub words: CancelWords,
 }
 
-impl Matching {
-    pub fn new() -> Matching {
-        Matching {
+impl MatchingQueues {
+    pub fn new() -> MatchingQueues {
+        MatchingQueues {
             posted: PostedReceives::new(),
             arrived: UnexpectedMessages::new(),
             words: CancelWords::default(),
@@ -155,7 +155,7 @@ impl Matching {
 
     // ---- posted receives ----
 
-    /// Adds a receive. A `rank` or `tag` of `None` matches anything. Returns its place, for [`Matching::withdraw`].
+    /// Adds a receive. A `rank` or `tag` of `None` matches anything. Returns its place, for [`MatchingQueues::withdraw`].
     #[inline(always)]
     pub fn post(
         &mut self,
@@ -196,7 +196,7 @@ impl Matching {
         context: MatchingContext,
         source: ReceiveSource,
         tag: Option<Tag>,
-    ) -> Option<Seen> {
+    ) -> Option<ProbedMessage> {
         self.arrived.peek(context, source, tag)
     }
 
@@ -237,7 +237,7 @@ impl Matching {
         transport: &Transport<F>,
         want: &Want,
         mut void: impl FnMut(&Matched),
-    ) -> Option<Seen> {
+    ) -> Option<ProbedMessage> {
         loop {
             let seen = self.peek(want.context, want.source, want.tag)?;
             let dropped = |(peer, request)| self.words.drops(transport, peer, request);

@@ -140,4 +140,4 @@ pub struct Want {
 }
 
 /// Result of handling a peer's message. An error names the impossible part.
-pub(crate) type Outcome = Result<(), &'static str>;
+pub(crate) type MessageOutcome = Result<(), &'static str>;

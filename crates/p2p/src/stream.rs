@@ -52,8 +52,8 @@ mod receive;
 mod send;
 mod wire;
 
-use self::core::{Ended, StreamCore};
-use crate::message::{MessageTarget, Outcome};
+use self::core::{EndedOperation, StreamCore};
+use crate::message::{MessageOutcome, MessageTarget};
 use crate::protocol::operations::Operations;
 use crate::request::{ProcessRequests, RequestId, Status};
 use weft_fabric::{ArrivedMessage, Fabric, Sge};
@@ -189,13 +189,13 @@ impl Mode {
 /// Invariants: a request that a stream carries (`request/state.rs`) belongs to one record of the core, which ends it.
 /// A record lasts until its operation is over and no receive relays by it.
 #[derive(Default)]
-pub(crate) struct Stream {
+pub(crate) struct ProcessStreams {
     core: Option<Box<StreamCore>>,
     sizes: Option<StreamSizes>,
     busy: bool,
 }
 
-impl Stream {
+impl ProcessStreams {
     /// Sets the sizes, before the first message. Returns false if it is too late.
     pub fn set_sizes(&mut self, sizes: StreamSizes) -> bool {
         let early = self.core.is_none();
@@ -240,7 +240,7 @@ impl Stream {
             .core
             .get_or_insert_with(|| Box::new(StreamCore::new(sizes.unwrap_or_default().checked())));
         let value = act(core, &mut operations.requests);
-        for Ended { request, bytes, lost } in core.ended.drain(..) {
+        for EndedOperation { request, bytes, lost } in core.ended.drain(..) {
             let slot = &mut operations.requests[request];
             let (source, tag) = (slot.rank, slot.tag);
             slot.status = Status { source, tag, bytes, lost, ..Status::default() };
@@ -254,7 +254,7 @@ impl Stream {
         value
     }
 
-    /// Returns true if [`Stream::progress`] has anything to look at.
+    /// Returns true if [`ProcessStreams::progress`] has anything to look at.
     #[inline(always)]
     pub fn is_busy(&self) -> bool {
         self.busy
@@ -272,7 +272,7 @@ impl Stream {
         fabric: &F,
         operations: &mut Operations,
         message: &ArrivedMessage,
-    ) -> Outcome {
+    ) -> MessageOutcome {
         self.with(fabric, operations, |core, _| core.handle(fabric, message))
     }
 

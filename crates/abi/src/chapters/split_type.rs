@@ -35,7 +35,7 @@ type Row = [Place; COLUMNS];
 
 /// Kind of communicator that a process asks for.
 #[derive(Clone, Copy)]
-enum Want {
+enum SplitWish {
     Nothing,
     /// Processes in the same part of this column.
     Column(usize),
@@ -50,23 +50,27 @@ fn name(column: usize) -> &'static str {
 }
 
 /// Returns the kind of communicator that an info object asks for.
-fn guided(comm: &CommObject, info: Option<&weft_process::Info>, sets: bool) -> Result<Want, Error> {
+fn guided(
+    comm: &CommObject,
+    info: Option<&weft_process::Info>,
+    sets: bool,
+) -> Result<SplitWish, Error> {
     let get = |key| info.and_then(|info| info.get(key));
     match (get(TYPE), get(SET).filter(|_| sets)) {
         (Some(_), Some(_)) => {
             let text = format!("argument info has both {TYPE} and {SET}: one of them");
             Err(Error::new(MPI_ERR_INFO, text))
         }
-        (Some(kind), None) => {
-            Ok((0..COLUMNS).find(|&c| name(c) == kind).map_or(Want::Nothing, Want::Column))
-        }
+        (Some(kind), None) => Ok((0..COLUMNS)
+            .find(|&c| name(c) == kind)
+            .map_or(SplitWish::Nothing, SplitWish::Column)),
         // An unknown name is not an error here.
-        (None, Some(set)) => Ok(members(set).map_or(Want::Nothing, |set| {
+        (None, Some(set)) => Ok(members(set).map_or(SplitWish::Nothing, |set| {
             let member = |rank: &u32| set.rank_of(*rank).is_some();
             let first = comm.group().ranks().iter().position(member);
-            first.map_or(Want::Nothing, |first| Want::Set(first as i32))
+            first.map_or(SplitWish::Nothing, |first| SplitWish::Set(first as i32))
         })),
-        (None, None) => Ok(Want::Nothing),
+        (None, None) => Ok(SplitWish::Nothing),
     }
 }
 
@@ -120,11 +124,11 @@ pub(crate) unsafe fn comm_split_type(
     let old = comm(handle)?;
     let hints = optional_info(info)?;
     let want = match split_type {
-        MPI_UNDEFINED => Want::Nothing,
-        MPI_COMM_TYPE_SHARED => Want::Column(SHARED),
+        MPI_UNDEFINED => SplitWish::Nothing,
+        MPI_COMM_TYPE_SHARED => SplitWish::Column(SHARED),
         MPI_COMM_TYPE_HW_GUIDED => guided(&old, hints.as_ref(), false)?,
         MPI_COMM_TYPE_RESOURCE_GUIDED => guided(&old, hints.as_ref(), true)?,
-        MPI_COMM_TYPE_HW_UNGUIDED => Want::Smaller,
+        MPI_COMM_TYPE_HW_UNGUIDED => SplitWish::Smaller,
         other => {
             let text = format!(
                 "argument split_type = {other}: one of MPI_COMM_TYPE_SHARED, _HW_GUIDED, \
@@ -138,12 +142,12 @@ pub(crate) unsafe fn comm_split_type(
     if old.remote().is_some() {
         // Colours must have the same meaning in both groups, as nodes and sets do.
         colour = match want {
-            Want::Column(SHARED) => here(&old)[SHARED].map(|(node, _)| node),
+            SplitWish::Column(SHARED) => here(&old)[SHARED].map(|(node, _)| node),
             _ => None,
         };
     } else {
         let mut mine = here(&old);
-        if matches!(want, Want::Nothing) {
+        if matches!(want, SplitWish::Nothing) {
             mine = [None; COLUMNS];
         }
         let packed = mine.map(|place| place.map_or([-1, -1, 0], |(node, part)| [node, part, 1]));
@@ -152,18 +156,18 @@ pub(crate) unsafe fn comm_split_type(
         let rows: Vec<Row> =
             all.chunks_exact(COLUMNS).map(|row| std::array::from_fn(|c| unpack(&row[c]))).collect();
         match want {
-            Want::Nothing => {}
-            Want::Column(column) => {
+            SplitWish::Nothing => {}
+            SplitWish::Column(column) => {
                 let mine = rows[old.rank()][column];
                 let first = mine.and_then(|_| rows.iter().position(|row| row[column] == mine));
                 colour = first.map(|first| first as i32);
             }
-            Want::Smaller => {
+            SplitWish::Smaller => {
                 if let Some((column, first)) = smaller(&rows)[old.rank()] {
                     (colour, kind) = (Some(first), Some(name(column)));
                 }
             }
-            Want::Set(first) => colour = Some(first),
+            SplitWish::Set(first) => colour = Some(first),
         }
     }
     let new = old.engine().block_on(&call, old.split(colour, key))?;

@@ -215,9 +215,9 @@ impl<H: ProgressHost> MulticastMember<H> {
     }
 
     /// Begins to receive `number` from the member at place `root`: exactly `into.len()` bytes. Datagrams that have
-    /// arrived before are taken at once. [`Receiving::end`] waits for the rest, and only during this wait does the member ask
+    /// arrived before are taken at once. [`MulticastReceive::end`] waits for the rest, and only during this wait does the member ask
     /// for overdue datagrams.
-    pub fn begin_receive(&self, root: usize, number: u64, into: Sge) -> Receiving<'_, H> {
+    pub fn begin_receive(&self, root: usize, number: u64, into: Sge) -> MulticastReceive<'_, H> {
         let fabric = self.host.fabric();
         let table = self.host.multicasts();
         let counters = fabric.counters();
@@ -232,7 +232,7 @@ impl<H: ProgressHost> MulticastMember<H> {
         }
         table.shared.borrow_mut().room += freed;
         table.read(fabric);
-        Receiving { multicast: self, number, counter, target, asks: true, awaits: false }
+        MulticastReceive { multicast: self, number, counter, target, asks: true, awaits: false }
     }
 
     /// Receives `number` from the member at place `root`, which sends it with the same `ends`: exactly `into.len()` bytes.
@@ -339,7 +339,7 @@ impl<H: ProgressHost> Drop for RootWait<'_, H> {
 }
 
 /// A receive under way. If it is dropped before its end, the receive is given up, and its number is over here.
-pub struct Receiving<'m, H: ProgressHost> {
+pub struct MulticastReceive<'m, H: ProgressHost> {
     multicast: &'m MulticastMember<H>,
     number: u64,
     counter: Counter,
@@ -349,7 +349,7 @@ pub struct Receiving<'m, H: ProgressHost> {
     awaits: bool,
 }
 
-impl<H: ProgressHost> Receiving<'_, H> {
+impl<H: ProgressHost> MulticastReceive<'_, H> {
     /// Waits for the whole payload.
     pub async fn end(mut self) -> Result<(), Fault> {
         let MulticastMember { host, group } = self.multicast;
@@ -391,7 +391,7 @@ impl<H: ProgressHost> Receiving<'_, H> {
     }
 }
 
-impl<H: ProgressHost> Drop for Receiving<'_, H> {
+impl<H: ProgressHost> Drop for MulticastReceive<'_, H> {
     fn drop(&mut self) {
         let MulticastMember { host, group } = self.multicast;
         let (fabric, table) = (host.fabric(), host.multicasts());

@@ -3,7 +3,7 @@
 use super::Endpoint;
 use super::state::EndpointState;
 use crate::envelope::{Envelope, MessageKind, PeerMessage};
-use crate::message::Outcome;
+use crate::message::MessageOutcome;
 use crate::protocol::operations::Operations;
 use crate::request::{RequestId, RequestStage};
 use crate::transport::Transport;
@@ -52,7 +52,7 @@ pub fn on_cancelled<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     &PeerMessage { peer, envelope: e, .. }: &PeerMessage,
-) -> Outcome {
+) -> MessageOutcome {
     let was_taken_back = e.context.0 == 1;
     if !was_taken_back {
         return Ok(());

@@ -3,7 +3,7 @@
 use super::Endpoint;
 use super::state::EndpointState;
 use crate::envelope::{ReceiveSource, eager_word};
-use crate::matching::{Matched, Seen};
+use crate::matching::{Matched, ProbedMessage};
 use crate::message::{TransferPattern, Want};
 use crate::protocol::eager;
 use crate::request::{RequestId, Status};
@@ -134,7 +134,7 @@ impl<F: Fabric> Endpoint<F> {
         let EndpointState { operations, matching, .. } = &mut *self.state.borrow_mut();
         let peers = &mut operations.peers;
         let void = |void: &Matched| peers.return_credit(transport, void.peer, void.owed());
-        let Seen { rank, tag, len, .. } = matching.peek_valid(transport, want, void)?;
+        let ProbedMessage { rank, tag, len, .. } = matching.peek_valid(transport, want, void)?;
         Some(Status { source: rank as i32, tag, bytes: len, ..Status::default() })
     }
 

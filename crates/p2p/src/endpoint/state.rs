@@ -1,12 +1,12 @@
 //! State of an endpoint that changes while messages are under way.
 
 use crate::limits::ProtocolLimits;
-use crate::matching::{Matched, Matching};
+use crate::matching::{Matched, MatchingQueues};
 use crate::message::Want;
 use crate::protocol::operations::Operations;
 use crate::protocol::rendezvous::RendezvousFlights;
 use crate::request::{RequestId, Status};
-use crate::stream::Stream;
+use crate::stream::ProcessStreams;
 use crate::transport::Transport;
 use weft_fabric::{Counters, Fabric};
 
@@ -15,8 +15,8 @@ use weft_fabric::{Counters, Fabric};
 pub struct EndpointState {
     pub operations: Operations,
     pub in_flight: RendezvousFlights,
-    pub matching: Matching,
-    pub streams: Stream,
+    pub matching: MatchingQueues,
+    pub streams: ProcessStreams,
 }
 
 impl EndpointState {
@@ -25,8 +25,8 @@ impl EndpointState {
         EndpointState {
             operations: Operations::new(counters),
             in_flight: RendezvousFlights::new(limits),
-            matching: Matching::new(),
-            streams: Stream::default(),
+            matching: MatchingQueues::new(),
+            streams: ProcessStreams::default(),
         }
     }
 

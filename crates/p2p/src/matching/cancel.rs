@@ -15,7 +15,7 @@
 //! number of a cancelled request is not given out again until its envelope is dropped, because it names the word.
 
 use crate::envelope::{Envelope, MessageKind, PeerMessage, ShortWords};
-use crate::message::Outcome;
+use crate::message::MessageOutcome;
 use crate::transport::Transport;
 use std::collections::{BTreeMap, VecDeque};
 use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr};
@@ -112,7 +112,7 @@ impl CancelWords {
     // ---- receiver's side ----------------------------------------------------------------------
 
     /// Notes the address of a chunk of words of a peer whose memory this process sees.
-    pub fn on_words(&mut self, message: &PeerMessage) -> Outcome {
+    pub fn on_words(&mut self, message: &PeerMessage) -> MessageOutcome {
         const WHAT: &str = "place of words";
         let &PeerMessage { peer, envelope: e, payload } = message;
         let at = RemoteAddr::from_words(ShortWords::read::<4>(payload).ok_or(WHAT)?);

@@ -2,8 +2,8 @@ mod words;
 
 use super::*;
 
-fn seen(rank: u32, tag: Tag, len: u64) -> Option<Seen> {
-    Some(Seen { rank, tag, len, word: None })
+fn seen(rank: u32, tag: Tag, len: u64) -> Option<ProbedMessage> {
+    Some(ProbedMessage { rank, tag, len, word: None })
 }
 use weft_fabric::Key;
 
@@ -27,7 +27,7 @@ fn one(rank: u32) -> ReceiveSource {
 
 #[test]
 fn receives_match_in_the_order_of_posting() {
-    let mut m = Matching::new();
+    let mut m = MatchingQueues::new();
     let c = MatchingContext(1);
     m.post(c, Some(3), Some(5), 10);
     m.post(c, None, Some(5), 11);
@@ -43,7 +43,7 @@ fn receives_match_in_the_order_of_posting() {
 
 #[test]
 fn messages_are_taken_in_the_order_of_arrival() {
-    let mut m = Matching::new();
+    let mut m = MatchingQueues::new();
     m.keep(arrival(1, 4, 7, 0));
     m.keep(arrival(1, 5, 7, 1));
     m.keep(arrival(1, 4, 8, 2));
@@ -60,7 +60,7 @@ fn messages_are_taken_in_the_order_of_arrival() {
 
 #[test]
 fn a_withdrawn_receive_matches_nothing() {
-    let mut m = Matching::new();
+    let mut m = MatchingQueues::new();
     let c = MatchingContext(9);
     let place = m.post(c, Some(0), Some(1), 1);
     m.post(c, Some(0), Some(1), 2);
@@ -72,7 +72,7 @@ fn a_withdrawn_receive_matches_nothing() {
 
 #[test]
 fn a_cancelled_message_is_taken_back_once() {
-    let mut m = Matching::new();
+    let mut m = MatchingQueues::new();
     m.keep(arrival(1, 4, 7, 33));
     assert!(!m.take_back(5, 33));
     assert!(m.take_back(4, 33));
@@ -88,7 +88,7 @@ fn agrees_with_a_plain_list() {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (seed >> 33) % n
     };
-    let mut m = Matching::new();
+    let mut m = MatchingQueues::new();
     let mut posted: Vec<(u64, Option<u32>, Option<Tag>, u32)> = Vec::new();
     let mut kept: Vec<(u64, u32, Tag, u32)> = Vec::new();
     for id in 0..20_000u32 {
@@ -126,7 +126,7 @@ fn agrees_with_a_plain_list() {
 
 #[test]
 fn names_of_memory_come_back_long_or_short() {
-    let mut m = Matching::new();
+    let mut m = MatchingQueues::new();
     let keys = [Key([1, 0, 0]), Key([1, 2, 0]), Key::NONE, Key([u64::MAX, 3, 4])];
     let names = keys.map(|key| RemoteAddr { addr: 77, key });
     for (request, at) in (0..).zip(names) {
@@ -143,7 +143,7 @@ fn names_of_memory_come_back_long_or_short() {
 
 #[test]
 fn the_load_of_a_context_is_counted_by_itself() {
-    let mut m = Matching::new();
+    let mut m = MatchingQueues::new();
     let (ours, theirs) = (MatchingContext(1), MatchingContext(2));
     m.post(ours, Some(3), Some(5), 1);
     m.post(ours, None, Some(6), 2);
@@ -180,14 +180,14 @@ fn scattered(n: u32) -> impl Iterator<Item = u32> {
 #[test]
 fn posted_receives_are_found_in_any_order() {
     let post = |n: u32, wanted: &dyn Fn(u32) -> (Option<u32>, Option<Tag>)| {
-        let mut m = Matching::new();
+        let mut m = MatchingQueues::new();
         (0..n).for_each(|i| {
             let (rank, tag) = wanted(i);
             m.post(MatchingContext(1 + u64::from(i % 3)), rank, tag, i);
         });
         m
     };
-    let meet = |mut m: Matching, messages: &mut dyn Iterator<Item = (u32, u32, Tag)>| {
+    let meet = |mut m: MatchingQueues, messages: &mut dyn Iterator<Item = (u32, u32, Tag)>| {
         for (i, rank, tag) in messages {
             assert_eq!(m.match_posted(MatchingContext(1 + u64::from(i % 3)), rank, tag), Some(i));
         }
@@ -211,7 +211,7 @@ fn posted_receives_are_found_in_any_order() {
         meet(post(n, &|i| (Some(i), None)), &mut scattered(n).map(|i| (i, i, 9)))
     });
     is_linear("each in another communicator", |n| {
-        let mut m = Matching::new();
+        let mut m = MatchingQueues::new();
         (0..n).for_each(|i| _ = m.post(MatchingContext(u64::from(i)), None, None, i));
         for i in (0..n).rev() {
             assert_eq!(m.match_posted(MatchingContext(u64::from(i)), 1, 1), Some(i));
@@ -219,7 +219,7 @@ fn posted_receives_are_found_in_any_order() {
         m.passed()
     });
     is_linear("withdrawn, last first", |n| {
-        let mut m = Matching::new();
+        let mut m = MatchingQueues::new();
         let places: Vec<u32> =
             (0..n).map(|i| m.post(MatchingContext(1), Some(2), Some(3), i)).collect();
         (0..n).rev().for_each(|i| assert!(m.withdraw(places[i as usize], i)));
@@ -231,7 +231,7 @@ fn posted_receives_are_found_in_any_order() {
 #[test]
 fn unexpected_messages_are_found_in_any_order() {
     let keep = |n: u32, what: &dyn Fn(u32) -> (u64, u32, Tag)| {
-        let mut m = Matching::new();
+        let mut m = MatchingQueues::new();
         (0..n).for_each(|i| {
             let (context, rank, tag) = what(i);
             m.keep(arrival(context, rank, tag, i));

@@ -1,7 +1,7 @@
 //! Unexpected messages: messages that arrived before their receive.
 
 use super::chains::{Chains, Hash};
-use super::{EnvelopeArrival, EnvelopeBody, Matched, Seen};
+use super::{EnvelopeArrival, EnvelopeBody, Matched, ProbedMessage};
 use crate::envelope::{MatchingContext, MessageKind, ReceiveSource, Tag};
 use crate::slab::{NONE, Slab};
 use weft_fabric::{Key, RemoteAddr};
@@ -305,11 +305,11 @@ impl UnexpectedMessages {
         context: MatchingContext,
         source: ReceiveSource,
         tag: Option<Tag>,
-    ) -> Option<Seen> {
+    ) -> Option<ProbedMessage> {
         let found = self.find(context, source, tag)?;
         let u = &self.slots[found];
         let word = (u.len_kind & WORD != 0).then_some((u.peer as usize, u.request));
-        Some(Seen { rank: u.rank, tag: u.tag, len: u.len(), word })
+        Some(ProbedMessage { rank: u.rank, tag: u.tag, len: u.len(), word })
     }
 
     /// Takes the first message that a receive matches.

@@ -19,7 +19,7 @@ use super::operations::Operations;
 use super::rendezvous::PayloadOffer;
 use super::{Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart};
 use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage, ShortWords};
-use crate::message::Outcome;
+use crate::message::MessageOutcome;
 use crate::request::{CoCopiedPayload, ProcessRequests, RequestStage};
 use crate::transport::Transport;
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
@@ -210,7 +210,7 @@ impl CoCopy {
         transport: &Transport<F>,
         requests: &mut ProcessRequests,
         &PeerMessage { peer, envelope: e, .. }: &PeerMessage,
-    ) -> Outcome {
+    ) -> MessageOutcome {
         const WHAT: &str = "report of help";
         let slot = requests.waiting(peer, e.request, RequestStage::Sharing).ok_or(WHAT)?;
         let shared = slot.shared.ok_or(WHAT)?;
@@ -273,7 +273,7 @@ pub fn on_request<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     &PeerMessage { peer, envelope: e, payload }: &PeerMessage,
-) -> Outcome {
+) -> MessageOutcome {
     const WHAT: &str = "invitation";
     if !operations.peers.of(transport, peer).shares {
         return Err(WHAT);

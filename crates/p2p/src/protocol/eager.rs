@@ -12,8 +12,8 @@ use super::{
     MessageCase, MessageProtocol, PeerPath, ProtocolEntry, ProtocolWork, SendStart, TransferPattern,
 };
 use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage, Tag, eager_word};
-use crate::matching::{EnvelopeArrival, EnvelopeBody, Matched, Matching};
-use crate::message::{CancelWay, MessageTarget, Outcome, OutgoingMessage};
+use crate::matching::{EnvelopeArrival, EnvelopeBody, Matched, MatchingQueues};
+use crate::message::{CancelWay, MessageOutcome, MessageTarget, OutgoingMessage};
 use crate::request::{ProcessRequests, RequestId, RequestSlot, RequestStage, Status};
 use crate::transport::Transport;
 use weft_fabric::{ArrivedMessage, CopyModel, Fabric, FabricExt, PostOutcome, Sge, Work as Charge};
@@ -69,7 +69,7 @@ fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
 pub fn send_charged<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
-    matching: &mut Matching,
+    matching: &mut MatchingQueues,
     message: &OutgoingMessage,
 ) -> Option<RequestId> {
     operations.often.eager += 1;
@@ -104,7 +104,7 @@ pub fn send<F: Fabric>(
 fn send_synchronous<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
-    matching: &mut Matching,
+    matching: &mut MatchingQueues,
     message: &OutgoingMessage,
 ) -> RequestId {
     let &OutgoingMessage { to, buffer, cancel, .. } = message;
@@ -137,7 +137,7 @@ pub fn on_ack<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     &PeerMessage { peer, envelope: e, .. }: &PeerMessage,
-) -> Outcome {
+) -> MessageOutcome {
     if e.context.0 != 0 {
         operations.peers.hear_ride(transport, peer, e.context.0 as u32)?;
     }
@@ -154,7 +154,7 @@ pub fn on_credit<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     &PeerMessage { peer, envelope: e, .. }: &PeerMessage,
-) -> Outcome {
+) -> MessageOutcome {
     let released = operations.peers.of(transport, peer).credit.release_to(e.context.0);
     released.then_some(()).ok_or("credit")
 }
@@ -201,7 +201,7 @@ pub fn deliver<F: Fabric>(
 pub fn meet<F: Fabric>(
     transport: &Transport<F>,
     requests: &mut ProcessRequests,
-    matching: &mut Matching,
+    matching: &mut MatchingQueues,
     message: &ArrivedMessage,
 ) -> Option<u64> {
     let [word0, word1, word2] = message.head.0;
@@ -240,9 +240,9 @@ fn fill<F: Fabric>(
 pub fn on_eager<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
-    matching: &mut Matching,
+    matching: &mut MatchingQueues,
     message: &PeerMessage,
-) -> Outcome {
+) -> MessageOutcome {
     let &PeerMessage { peer, envelope: e, payload } = message;
     let len = payload.len() as u64;
     // A standard eager message has no request at its sender, so the field of the request holds credit.

@@ -7,7 +7,7 @@
 
 use super::operations::Operations;
 use crate::envelope::{Envelope, MessageKind, PeerMessage};
-use crate::message::Outcome;
+use crate::message::MessageOutcome;
 use crate::request::{RequestSlot, RequestStage};
 use crate::transport::Transport;
 use weft_fabric::{Fabric, FabricExt, Sge};
@@ -89,8 +89,8 @@ pub fn hear<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     &PeerMessage { peer, envelope: e, payload }: &PeerMessage,
-    mut over: impl FnMut(&mut Operations, u32) -> Outcome,
-) -> Outcome {
+    mut over: impl FnMut(&mut Operations, u32) -> MessageOutcome,
+) -> MessageOutcome {
     if e.context.0 != 0 {
         operations.peers.hear_ride(transport, peer, e.context.0 as u32)?;
     }

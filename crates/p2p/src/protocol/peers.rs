@@ -5,7 +5,7 @@ use super::{Locality, PeerPath};
 use crate::by_rank::RankTable;
 use crate::credit::Credit;
 use crate::envelope::{Envelope, MessageKind};
-use crate::message::Outcome;
+use crate::message::MessageOutcome;
 use crate::transport::Transport;
 use weft_fabric::{CacheDistance, Fabric};
 
@@ -128,7 +128,7 @@ impl MessagePeers {
         transport: &Transport<F>,
         peer: usize,
         told: u32,
-    ) -> Outcome {
+    ) -> MessageOutcome {
         self.of(transport, peer).credit.release_to_low(told).then_some(()).ok_or("credit")
     }
 }

@@ -15,8 +15,8 @@ use super::{
 use crate::counts::LargeMessageCounts;
 use crate::envelope::{Envelope, MessageKind, PeerMessage, ShortWords};
 use crate::limits::{ProtocolLimits, Rendezvous};
-use crate::matching::{EnvelopeArrival, EnvelopeBody, Matched, Matching};
-use crate::message::{CancelWay, MessageTarget, Outcome, OutgoingMessage};
+use crate::matching::{EnvelopeArrival, EnvelopeBody, Matched, MatchingQueues};
+use crate::message::{CancelWay, MessageOutcome, MessageTarget, OutgoingMessage};
 use crate::request::{RequestId, RequestStage, Status};
 use crate::transport::Transport;
 use weft_channel::rails::RailDirection;
@@ -88,7 +88,7 @@ impl RendezvousFlights {
         &mut self,
         transport: &Transport<F>,
         operations: &mut Operations,
-        matching: &mut Matching,
+        matching: &mut MatchingQueues,
         message: &OutgoingMessage,
     ) -> Option<RequestId> {
         let &OutgoingMessage { to, buffer, pattern, .. } = message;
@@ -116,7 +116,7 @@ impl RendezvousFlights {
         &mut self,
         transport: &Transport<F>,
         operations: &mut Operations,
-        matching: &mut Matching,
+        matching: &mut MatchingQueues,
         message: &OutgoingMessage,
         protocol: MessageProtocol,
     ) -> RequestId {
@@ -160,7 +160,7 @@ impl RendezvousFlights {
         transport: &Transport<F>,
         operations: &mut Operations,
         message: &PeerMessage,
-    ) -> Outcome {
+    ) -> MessageOutcome {
         const WHAT: &str = "end of rendezvous";
         end_messages::hear(transport, operations, message, |operations, request| {
             if staging::is_staged(request) {
@@ -182,7 +182,7 @@ impl RendezvousFlights {
         transport: &Transport<F>,
         operations: &mut Operations,
         message: &PeerMessage,
-    ) -> Outcome {
+    ) -> MessageOutcome {
         rendezvous_write::on_rtr(transport, operations, &mut self.transfers, message)
     }
 
@@ -193,9 +193,9 @@ impl RendezvousFlights {
         &mut self,
         transport: &Transport<F>,
         operations: &mut Operations,
-        matching: &mut Matching,
+        matching: &mut MatchingQueues,
         &PeerMessage { peer, envelope: e, payload }: &PeerMessage,
-    ) -> Outcome {
+    ) -> MessageOutcome {
         let [len, at @ ..] = ShortWords::read::<5>(payload).ok_or("offer of a payload")?;
         if len >> 48 != 0 {
             return Err("length of a payload");
@@ -313,7 +313,7 @@ impl RendezvousFlights {
 pub fn open_word<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
-    matching: &mut Matching,
+    matching: &mut MatchingQueues,
     peer: usize,
     request: u32,
 ) -> bool {

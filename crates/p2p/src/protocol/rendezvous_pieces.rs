@@ -10,7 +10,7 @@ use super::operations::Operations;
 use super::rendezvous::PayloadOffer;
 use super::{MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart};
 use crate::envelope::{Envelope, MessageKind, PeerMessage};
-use crate::message::Outcome;
+use crate::message::MessageOutcome;
 use crate::request::{ProcessRequests, RequestStage};
 use crate::transport::Transport;
 use weft_fabric::{CopyModel, Fabric, FabricExt, PostOutcome, Sge};
@@ -67,7 +67,7 @@ pub fn on_cts<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     &PeerMessage { peer, envelope: e, payload }: &PeerMessage,
-) -> Outcome {
+) -> MessageOutcome {
     const WHAT: &str = "request for pieces";
     operations.requests.waiting(peer, e.request, RequestStage::Offered).ok_or(WHAT)?;
     let mut word = [0; 8];
@@ -117,7 +117,7 @@ pub fn on_data<F: Fabric>(
     transport: &Transport<F>,
     requests: &mut ProcessRequests,
     &PeerMessage { peer, envelope: e, payload: p }: &PeerMessage,
-) -> Outcome {
+) -> MessageOutcome {
     let slot = requests.get_mut(e.request).ok_or("piece of a payload")?;
     if !slot.state.takes_pieces() || slot.peer != Some(peer as u32) {
         return Err("piece of a payload");

@@ -19,7 +19,7 @@ use super::{
     TransferPattern, end_messages, rendezvous_pieces,
 };
 use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage, ShortWords};
-use crate::message::Outcome;
+use crate::message::MessageOutcome;
 use crate::request::RequestStage;
 use crate::transport::Transport;
 use weft_channel::rails::{FragmentEnds, RailDirection, StripedOperation};
@@ -112,7 +112,7 @@ pub fn on_rtr<F: Fabric>(
     operations: &mut Operations,
     transfers: &mut Transfers,
     &PeerMessage { peer, envelope: e, payload }: &PeerMessage,
-) -> Outcome {
+) -> MessageOutcome {
     const WHAT: &str = "place of a payload";
     let (wanted, to) = decode(payload).ok_or(WHAT)?;
     operations.requests.waiting(peer, e.request, RequestStage::Offered).ok_or(WHAT)?;
@@ -150,7 +150,7 @@ pub fn on_atp<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     message: &PeerMessage,
-) -> Outcome {
+) -> MessageOutcome {
     end_messages::hear(transport, operations, message, |operations, request| {
         let slot = operations.requests.waiting(message.peer, request, RequestStage::Landing);
         slot.ok_or("end of a write")?.end_by_peer(&transport.fabric);

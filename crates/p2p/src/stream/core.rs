@@ -8,8 +8,8 @@ use super::wire::{Note, StreamKind};
 use super::{StreamCounts, StreamSizes};
 use crate::by_rank::RankTable;
 use crate::credit::Credit;
-use crate::matching::Matching;
-use crate::message::Outcome;
+use crate::matching::MatchingQueues;
+use crate::message::MessageOutcome;
 use crate::slab::Slab;
 use std::collections::VecDeque;
 use weft_fabric::{ArrivedMessage, Fabric, Fault, RemoteAddr, Sge, StagingPool};
@@ -57,7 +57,7 @@ impl StreamPeer {
 
 /// An operation that is over: its request, bytes received, and bytes that did not fit.
 #[derive(Debug, Clone, Copy)]
-pub struct Ended {
+pub struct EndedOperation {
     pub request: u32,
     pub bytes: u64,
     pub lost: u64,
@@ -69,7 +69,7 @@ pub struct StreamCore {
     pub counts: StreamCounts,
     pub sends: Slab<Send>,
     pub receives: Slab<StreamReceive>,
-    pub matching: Matching,
+    pub matching: MatchingQueues,
     pub peers: RankTable<StreamPeer>,
     pub places: SegmentPlaces,
     pub tokens: Tokens,
@@ -87,7 +87,7 @@ pub struct StreamCore {
     /// Memory for small messages that arrived early.
     pub saved_pool: StagingPool,
     /// Operations that are over, whose requests are not completed yet.
-    pub ended: Vec<Ended>,
+    pub ended: Vec<EndedOperation>,
     /// Scratch: the sends of a relay.
     pub relayed: Vec<u32>,
 }
@@ -99,7 +99,7 @@ impl StreamCore {
             counts: StreamCounts::default(),
             sends: Slab::new(),
             receives: Slab::new(),
-            matching: Matching::new(),
+            matching: MatchingQueues::new(),
             peers: RankTable::default(),
             places: SegmentPlaces::default(),
             tokens: Tokens::default(),
@@ -213,7 +213,7 @@ impl StreamCore {
     // ---- messages -----------------------------------------------------------------------------
 
     /// Handles an arrived message. The caller returns its buffer to the fabric.
-    pub fn handle<F: Fabric>(&mut self, fabric: &F, message: &ArrivedMessage) -> Outcome {
+    pub fn handle<F: Fabric>(&mut self, fabric: &F, message: &ArrivedMessage) -> MessageOutcome {
         let note = Note::decode(message.head).ok_or("message of unknown kind")?;
         let (peer, payload) = (message.peer, message.payload);
         match note.kind {

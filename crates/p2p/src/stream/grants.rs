@@ -5,7 +5,7 @@ use super::core::{StreamCore, piece, pieces};
 use super::pool::{CHUNK, PlaceOwner};
 use super::receive::{Landing, StreamReceive};
 use super::wire::{Note, PLACES, STANDING, StreamKind, pack};
-use crate::message::Outcome;
+use crate::message::MessageOutcome;
 use weft_fabric::{Fabric, FabricExt};
 
 impl StreamCore {
@@ -126,7 +126,7 @@ impl StreamCore {
     }
 
     /// Handles the notice that a relaying sender has its payload now.
-    pub fn on_ready<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> Outcome {
+    pub fn on_ready<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> MessageOutcome {
         let named = |r: &StreamReceive| {
             r.live && r.mode != Mode::Small && (r.peer as usize, r.remote) == (peer, note.low)
         };
@@ -195,7 +195,7 @@ impl StreamCore {
     }
 
     /// Handles the refusal of a block: the sender could not write it, and will not write the blocks behind it.
-    pub fn on_unable<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> Outcome {
+    pub fn on_unable<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> MessageOutcome {
         const WHAT: &str = "refusal of a block";
         if self.receives.get(note.low).is_none() || !self.active.contains(&note.low) {
             return Err(WHAT);

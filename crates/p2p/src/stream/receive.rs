@@ -1,13 +1,13 @@
 //! The receiving side: takes pieces in order, relays them, and keeps early messages.
 
 use super::Mode;
-use super::core::{Ended, StreamCore, clip, piece, pieces};
+use super::core::{EndedOperation, StreamCore, clip, piece, pieces};
 use super::flights::From;
 use super::pool::PlaceOwner;
 use super::wire::{Note, PLACES, RELAYED, StreamKind, unpack, words};
 use crate::envelope::{MatchingContext, MessageKind, ReceiveSource, Tag};
 use crate::matching::{EnvelopeArrival, EnvelopeBody};
-use crate::message::{MessageTarget, Outcome};
+use crate::message::{MessageOutcome, MessageTarget};
 use crate::request::ProcessRequests;
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge, Staging, Work};
@@ -146,7 +146,13 @@ impl StreamCore {
 
     // ---- small messages -----------------------------------------------------------------------
 
-    pub fn on_small<F: Fabric>(&mut self, f: &F, peer: usize, note: Note, p: Sge) -> Outcome {
+    pub fn on_small<F: Fabric>(
+        &mut self,
+        f: &F,
+        peer: usize,
+        note: Note,
+        p: Sge,
+    ) -> MessageOutcome {
         if !p.is_empty() {
             let most = self.sizes.credit;
             let small = self.sizes.small;
@@ -221,13 +227,13 @@ impl StreamCore {
         self.counts.received += 1;
         let (request, lost) = (receive.request, receive.lost());
         let bytes = (receive.len as u64).saturating_sub(lost);
-        self.ended.push(Ended { request, bytes, lost });
+        self.ended.push(EndedOperation { request, bytes, lost });
         self.receives.give(index);
     }
 
     // ---- messages of pieces -------------------------------------------------------------------
 
-    pub fn on_open<F: Fabric>(&mut self, f: &F, peer: usize, note: Note, p: Sge) -> Outcome {
+    pub fn on_open<F: Fabric>(&mut self, f: &F, peer: usize, note: Note, p: Sge) -> MessageOutcome {
         const WHAT: &str = "announcement of a message";
         let [len, numbers, unit] = words::<3>(p).ok_or(WHAT)?;
         let mode = Mode::from_byte(note.mode & !RELAYED).ok_or(WHAT)?;

@@ -1,11 +1,11 @@
 //! The sending side: small messages at once, segments into places, blocks into the receiver's memory.
 
 use super::Mode;
-use super::core::{Ended, StreamCore, piece, pieces};
+use super::core::{EndedOperation, StreamCore, piece, pieces};
 use super::flights::{From, StreamFlight};
 use super::pool::{SegmentSlot, place_at};
 use super::wire::{Note, PLACES, RELAYED, STANDING, StreamKind, pack, unpack, words};
-use crate::message::{MessageTarget, Outcome};
+use crate::message::{MessageOutcome, MessageTarget};
 use crate::request::ProcessRequests;
 use std::collections::VecDeque;
 use weft_fabric::{
@@ -346,7 +346,7 @@ impl StreamCore {
             && send.ready == send.data().len()
         {
             send.live = false;
-            self.ended.push(Ended { request: send.request, bytes: 0, lost: 0 });
+            self.ended.push(EndedOperation { request: send.request, bytes: 0, lost: 0 });
             if !send.fed {
                 self.sends.give(index);
             }
@@ -362,7 +362,13 @@ impl StreamCore {
         (send.live && send.to.peer == peer && send.mode != Mode::Small).then_some(send)
     }
 
-    pub fn on_chunk<F: Fabric>(&mut self, f: &F, peer: usize, note: Note, p: Sge) -> Outcome {
+    pub fn on_chunk<F: Fabric>(
+        &mut self,
+        f: &F,
+        peer: usize,
+        note: Note,
+        p: Sge,
+    ) -> MessageOutcome {
         const WHAT: &str = "address of segments";
         let address = RemoteAddr::from_words(words(p).ok_or(WHAT)?);
         if note.first >= 64 || note.second != self.sizes.segment as u64 {
@@ -377,7 +383,7 @@ impl StreamCore {
         Ok(())
     }
 
-    pub fn on_grant<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> Outcome {
+    pub fn on_grant<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> MessageOutcome {
         const WHAT: &str = "grant of places";
         let segment = self.sizes.segment;
         let count = usize::from(note.count);
@@ -413,7 +419,13 @@ impl StreamCore {
         Ok(())
     }
 
-    pub fn on_address<F: Fabric>(&mut self, f: &F, peer: usize, note: Note, p: Sge) -> Outcome {
+    pub fn on_address<F: Fabric>(
+        &mut self,
+        f: &F,
+        peer: usize,
+        note: Note,
+        p: Sge,
+    ) -> MessageOutcome {
         const WHAT: &str = "address of a block";
         let [a, b, c, d, flag @ ..] = words::<8>(p).ok_or(WHAT)?;
         let send = self.named(peer, note.low).ok_or(WHAT)?;
@@ -435,7 +447,7 @@ impl StreamCore {
         Ok(())
     }
 
-    pub fn on_convert<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> Outcome {
+    pub fn on_convert<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> MessageOutcome {
         const WHAT: &str = "request for segments";
         let segment = self.sizes.segment;
         let send = self.named(peer, note.low).ok_or(WHAT)?;
@@ -453,7 +465,7 @@ impl StreamCore {
     }
 
     /// Handles the refusal of a message that is longer than the receive.
-    pub fn on_finish<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> Outcome {
+    pub fn on_finish<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> MessageOutcome {
         let send = self.named(peer, note.low).ok_or("end of a message")?;
         if let Some((_, region)) = send.exposed.take() {
             fabric.withdraw(region);

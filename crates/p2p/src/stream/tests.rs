@@ -12,7 +12,7 @@ use weft_fabric_shm::Shm;
 struct Alone {
     transport: Transport<Shm>,
     operations: Operations,
-    stream: Stream,
+    stream: ProcessStreams,
 }
 
 fn to(tag: i32) -> MessageTarget {
@@ -23,7 +23,7 @@ impl Alone {
     fn new() -> Alone {
         let transport = transport(ProtocolLimits::USUAL);
         let operations = Operations::new(transport.counters());
-        Alone { transport, operations, stream: Stream::default() }
+        Alone { transport, operations, stream: ProcessStreams::default() }
     }
 
     fn payload(&self, len: usize, first: u8) -> Staging {

@@ -84,14 +84,14 @@ const NAMED: &[(&str, i64)] = &[
 /// `MPI_Status`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Status {
+pub struct CStatus {
     pub source: c_int,
     pub tag: c_int,
     pub error: c_int,
     internal: [c_int; 5],
 }
 
-impl Status {
+impl CStatus {
     pub fn address(&mut self) -> usize {
         std::ptr::from_mut(self) as usize
     }
@@ -261,6 +261,6 @@ mod tests {
 
     #[test]
     fn a_status_has_the_standards_size() {
-        assert_eq!(size_of::<Status>(), 32);
+        assert_eq!(size_of::<CStatus>(), 32);
     }
 }

@@ -11,7 +11,7 @@ mod windows;
 
 use crate::buffer::{Buffer, Piece};
 use crate::generate::{Recipe, key};
-use crate::mpi::{self, Array, Mpi, Status};
+use crate::mpi::{self, Array, CStatus, Mpi};
 use crate::oracle::{Oracle, Side, pieces};
 use crate::program::{Form, Item, Message, Phase, Program, Step, Taking};
 use crate::reduce::{Spacing, User};
@@ -62,7 +62,7 @@ struct Live {
     /// Persistent requests: that of the send (or the collective), and that of the receive.
     persistent: [Option<usize>; 2],
     /// Status of the receive.
-    status: Option<Status>,
+    status: Option<CStatus>,
 }
 
 /// A request to complete.

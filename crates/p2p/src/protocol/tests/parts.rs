@@ -3,7 +3,7 @@
 use crate::alone::{next, transport};
 use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage, ReceiveSource};
 use crate::limits::ProtocolLimits;
-use crate::matching::Matching;
+use crate::matching::MatchingQueues;
 use crate::message::{
     CancelWay, MessageProtocol, MessageTarget, OutgoingMessage, TransferPattern, Want,
 };
@@ -31,7 +31,7 @@ struct Parts {
     transport: Transport<Shm>,
     operations: Operations,
     in_flight: RendezvousFlights,
-    matching: Matching,
+    matching: MatchingQueues,
 }
 
 impl Parts {
@@ -40,7 +40,7 @@ impl Parts {
         Parts {
             operations: Operations::new(transport.counters()),
             in_flight: RendezvousFlights::new(&limits),
-            matching: Matching::new(),
+            matching: MatchingQueues::new(),
             transport,
         }
     }

@@ -1,7 +1,7 @@
 //! Completion of requests, in one of the many ways of MPI, and the matching of receives from any source with messages.
 
 use super::{Outcome, Stage};
-use crate::mpi::{self, Array, Mpi, Status};
+use crate::mpi::{self, Array, CStatus, Mpi};
 use crate::program::{Dress, Item, Message};
 use fastrand::Rng;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ impl Stage<'_, '_> {
     pub(super) fn complete(&mut self) -> Outcome {
         let pending = std::mem::take(&mut self.pending);
         let mut requests: Vec<usize> = pending.iter().map(|p| p.request).collect();
-        let mut done: Vec<Option<Status>> = vec![None; requests.len()];
+        let mut done: Vec<Option<CStatus>> = vec![None; requests.len()];
         if !requests.is_empty() {
             let way = if self.session.waitall { 0 } else { self.rng.u32(..9) };
             finish(self.session.mpi, &mut self.rng, way, &mut requests, &mut done)?;
@@ -78,7 +78,7 @@ impl Stage<'_, '_> {
     }
 
     /// Compares a status with the message that was sent.
-    pub(super) fn status(&mut self, m: &Message, sent: &Message, mut status: Status) -> Outcome {
+    pub(super) fn status(&mut self, m: &Message, sent: &Message, mut status: CStatus) -> Outcome {
         let (source, tag) = match sent.from {
             Some(from) => (self.program.comms[m.comm].rank_of(from) as i64, sent.tag),
             None => (mpi::PROC_NULL, mpi::ANY_TAG),
@@ -122,7 +122,7 @@ impl Stage<'_, '_> {
     }
 }
 
-fn report(done: &mut [Option<Status>], index: i64, status: Status) -> Outcome {
+fn report(done: &mut [Option<CStatus>], index: i64, status: CStatus) -> Outcome {
     let slot = usize::try_from(index).ok().and_then(|i| done.get_mut(i));
     let Some(slot) = slot else {
         return Err(format!("a request of index {index} was reported, of {}", done.len()));
@@ -139,7 +139,7 @@ pub fn finish(
     rng: &mut Rng,
     way: u32,
     requests: &mut [usize],
-    done: &mut [Option<Status>],
+    done: &mut [Option<CStatus>],
 ) -> Outcome {
     let mut order: Vec<usize> = (0..requests.len()).collect();
     rng.shuffle(&mut order);
@@ -154,9 +154,9 @@ pub fn finish(
 }
 
 /// Completes all requests by MPI_Waitall or MPI_Testall.
-fn all(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<Status>]) -> Outcome {
+fn all(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<CStatus>]) -> Outcome {
     let (n, list) = (requests.len(), requests.as_mut_ptr() as usize);
-    let mut statuses = vec![Status::default(); n];
+    let mut statuses = vec![CStatus::default(); n];
     let all = statuses.as_mut_ptr() as usize;
     let mut flag = 0i32;
     if !tests {
@@ -175,9 +175,9 @@ fn all(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<Status
 }
 
 /// Completes requests by MPI_Waitany or MPI_Testany.
-fn any(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<Status>]) -> Outcome {
+fn any(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<CStatus>]) -> Outcome {
     let (n, list) = (requests.len(), requests.as_mut_ptr() as usize);
-    let (mut flag, mut index, mut status) = (0i32, -1i32, Status::default());
+    let (mut flag, mut index, mut status) = (0i32, -1i32, CStatus::default());
     if !tests {
         for _ in 0..n {
             mpi.call("MPI_Waitany", &[n, list, at(&mut index), at(&mut status)])?;
@@ -198,9 +198,9 @@ fn any(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<Status
 }
 
 /// Completes requests by MPI_Waitsome or MPI_Testsome.
-fn some(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<Status>]) -> Outcome {
+fn some(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<CStatus>]) -> Outcome {
     let (n, list) = (requests.len(), requests.as_mut_ptr() as usize);
-    let mut statuses = vec![Status::default(); n];
+    let mut statuses = vec![CStatus::default(); n];
     let all = statuses.as_mut_ptr() as usize;
     let mut indices = vec![-1i32; n];
     let some = indices.as_mut_ptr() as usize;
@@ -226,10 +226,10 @@ fn waited(
     mpi: &Mpi,
     order: Vec<usize>,
     requests: &mut [usize],
-    done: &mut [Option<Status>],
+    done: &mut [Option<CStatus>],
 ) -> Outcome {
     for i in order {
-        let mut status = Status::default();
+        let mut status = CStatus::default();
         mpi.call("MPI_Wait", &[at(&mut requests[i]), at(&mut status)])?;
         report(done, i as i64, status)?;
     }
@@ -241,9 +241,9 @@ fn tested(
     mpi: &Mpi,
     mut order: Vec<usize>,
     requests: &mut [usize],
-    done: &mut [Option<Status>],
+    done: &mut [Option<CStatus>],
 ) -> Outcome {
-    let (mut flag, mut status) = (0i32, Status::default());
+    let (mut flag, mut status) = (0i32, CStatus::default());
     while let Some(i) = order.pop() {
         mpi.call("MPI_Test", &[at(&mut requests[i]), at(&mut flag), at(&mut status)])?;
         if flag != 0 {
@@ -261,9 +261,9 @@ fn looked_at(
     mpi: &Mpi,
     order: Vec<usize>,
     requests: &mut [usize],
-    done: &mut [Option<Status>],
+    done: &mut [Option<CStatus>],
 ) -> Outcome {
-    let mut status = Status::default();
+    let mut status = CStatus::default();
     for i in order {
         let mut flag = 0i32;
         while flag == 0 {

@@ -3,7 +3,7 @@
 use super::{Outcome, Pending, Stage, immediate};
 use crate::buffer::Piece;
 use crate::comm::Comm;
-use crate::mpi::{self, Array, Status};
+use crate::mpi::{self, Array, CStatus};
 use crate::oracle::Side;
 use crate::program::{Dress, Form, Item, Message, Mode, Shift, Taking};
 
@@ -182,7 +182,7 @@ impl Stage<'_, '_> {
         let mut tag = if m.any_tag { mpi::ANY_TAG } else { m.tag } as usize;
         let large = m.recv_large;
         let [address, count, ty] = data;
-        let mut status = Status::default();
+        let mut status = CStatus::default();
         match m.taking {
             Taking::Receive(Form::Immediate) => {
                 let args = [address, count, ty, source, tag, comm];
@@ -245,7 +245,7 @@ impl Stage<'_, '_> {
         &self,
         immediate: bool,
         [source, tag, comm]: [usize; 3],
-        status: &mut Status,
+        status: &mut CStatus,
         message: Option<&mut usize>,
     ) -> Outcome {
         let mut flag = 0i32;
@@ -287,7 +287,7 @@ impl Stage<'_, '_> {
             self.pending.push(Pending { request, item, receives: false });
             return Ok(());
         }
-        let mut status = Status::default();
+        let mut status = CStatus::default();
         args.push(status.address());
         self.mpi().call_c(&capital(name), large, &args)?;
         let expected = match s.from(rank) {
