@@ -2,19 +2,19 @@
 //! open epochs.
 //!
 //! ```text
-//!   open_epochs.rs       open epochs, and the accesses that they allow (MPI 5.0, section 12.5)
+//!   epoch_state.rs       state of the epochs, and all its transitions (MPI 5.0, section 12.5)
 //!   assert.rs            assertions of synchronization calls (section 12.5.5)
 //!   target_location.rs   the program's description of an operation's target (section 12.3)
 //!   exchange.rs          collective exchanges while a window is made (section 12.2)
 //! ```
-//! Contract: knows no part of a window. Each part keeps one `Rc` of it, and changes nothing in it except the open epochs.
+//! Contract: knows no part of a window. Each part keeps one `Rc` of it, and changes nothing in it except the state of the epochs.
 
 pub mod assert;
+pub mod epoch_state;
 pub mod exchange;
-pub mod open_epochs;
 pub mod target_location;
 
-use self::open_epochs::OpenEpochs;
+use self::epoch_state::{EpochState, WrongCall};
 use self::target_location::TargetLocation;
 use crate::options::WindowOptions;
 use std::cell::RefCell;
@@ -49,7 +49,7 @@ pub struct WindowCore<F: Fabric> {
     pub by_progress: bool,
     /// Name set by the program; empty until then.
     pub name: RefCell<OsString>,
-    pub open: OpenEpochs,
+    pub epochs: EpochState,
 }
 
 impl<F: Fabric> WindowCore<F> {
@@ -62,8 +62,16 @@ impl<F: Fabric> WindowCore<F> {
         });
         let own = |&peer: &u32| fabric.capabilities(peer as usize).by_progress;
         let by_progress = comm.group().ranks().iter().any(own);
-        let open = OpenEpochs::new(comm.size());
-        WindowCore { comm, flavor, options, one_node, by_progress, name: RefCell::default(), open }
+        let epochs = EpochState::new(comm.size());
+        WindowCore {
+            comm,
+            flavor,
+            options,
+            one_node,
+            by_progress,
+            name: RefCell::default(),
+            epochs,
+        }
     }
 
     pub fn comm(&self) -> &Rc<Comm<F>> {
@@ -87,7 +95,7 @@ impl<F: Fabric> WindowCore<F> {
     /// Returns the number of ranks of the window.
     #[inline]
     pub fn size(&self) -> usize {
-        self.open.ranks()
+        self.epochs.ranks()
     }
 
     /// Returns the fabric rank of a rank.
@@ -111,6 +119,24 @@ impl<F: Fabric> WindowCore<F> {
         self.wrong(class::RMA_SYNC, what)
     }
 
+    /// Turns the refusal of a call into its error, of class RMA_SYNC.
+    #[inline]
+    pub fn allow<T>(&self, call: Result<T, WrongCall>) -> Result<T, Error> {
+        call.map_err(|wrong| self.sync(wrong))
+    }
+
+    /// Returns the error of an operation on a rank without an epoch.
+    #[cold]
+    pub fn outside(&self, rank: usize) -> Error {
+        self.sync(self.epochs.outside(rank))
+    }
+
+    /// Returns true if a fence will issue the operations on a rank that are called now.
+    pub fn is_for_fence(&self, rank: usize) -> bool {
+        self.options.fence.defers() && self.epochs.is_of_fence(rank)
+    }
+
+    /// Returns an error of class `class`, in a user's words.
     #[cold]
     pub fn wrong(&self, class: i32, what: impl fmt::Display) -> Error {
         Error::new(class, format_args!("{}: {what}", self.label()))

@@ -7,8 +7,8 @@
 //!   flags.rs                      "posted" and "completed" between two ranks: counted, told, heard
 //!   ordered_flag.rs               "completed" behind the data under way, on each rail
 //! ```
-//! Contract: an epoch is open as [`crate::core::open_epochs`] states. When the call that ends it returns,
-//! the operations issued in it are over at both sides.
+//! Contract: the state is that of [`crate::core::epoch_state`], which refuses wrong calls; this part moves data and flags.
+//! When the call that ends an epoch returns, the operations issued in the epoch are over at both sides.
 
 pub mod fence;
 mod flags;

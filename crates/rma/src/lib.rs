@@ -12,7 +12,7 @@
 //!     │               direct   the fabric writes and reads it: RDMA, cross-memory attach
 //!     │               assisted neither: the rank's own process does it, by its helper if needed
 //!     ├─ control   words that ranks write and add to at each other; requests that a target's own process carries out
-//!     └─ core      the communicator and the fabric, the flavor, the options, which epochs are open
+//!     └─ core      the communicator and the fabric, the flavor, the options, the state of the epochs
 //!
 //!   A part knows only the parts below it: window ─▶ epochs ─▶ access ─▶ locks ─▶ memory ─▶ control ─▶ core ─▶ options
 //! ```

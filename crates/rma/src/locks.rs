@@ -23,7 +23,7 @@ use self::ticket_lock::{MappedTicketLock, TicketLock, TicketTurn};
 use crate::control::WindowControl;
 use crate::control::layout::TicketLockKind;
 use crate::core::WindowCore;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_process::Error;
@@ -44,8 +44,6 @@ pub struct Locks<F: Fabric> {
     core: Rc<WindowCore<F>>,
     control: Rc<WindowControl<F>>,
     ranks: Box<[ByRank]>,
-    /// Ranks whose locks were taken for MPI_Win_lock_all.
-    joined: RefCell<Vec<usize>>,
     /// Queues of this process: operations that need a guard, and operations that ask for a lock of MPI_Win_lock_all.
     guards: Fifo<F>,
     joins: Fifo<F>,
@@ -56,7 +54,7 @@ impl<F: Fabric> Locks<F> {
     pub fn new(core: Rc<WindowCore<F>>, control: Rc<WindowControl<F>>) -> Locks<F> {
         let (guards, joins) = (Fifo::new(core.comm()), Fifo::new(core.comm()));
         let ranks = (0..core.size()).map(|_| ByRank::default()).collect();
-        Locks { core, control, ranks, joined: RefCell::default(), guards, joins }
+        Locks { core, control, ranks, guards, joins }
     }
 
     /// Returns one of the locks of a rank.
@@ -101,7 +99,7 @@ impl<F: Fabric> Locks<F> {
 mod tests {
     use super::*;
     use crate::control::layout::TABLE;
-    use crate::core::open_epochs::AccessEpoch;
+    use crate::core::epoch_state::AccessEpoch;
     use crate::options::WindowOptions;
     use crate::testing::{ALL, Program, end, parts, run_at};
     use weft_process::{Comm, class};
@@ -125,7 +123,7 @@ mod tests {
                 if !locks.try_lock(LockKind::Exclusive, 0, 0) {
                     locks.lock(LockKind::Exclusive, 0, 0).await.unwrap();
                 }
-                assert_eq!(core.open.access(0), AccessEpoch::Exclusive);
+                assert_eq!(core.epochs.target(0).access(), AccessEpoch::Exclusive);
                 count(&control).await;
                 if !locks.try_unlock(0) {
                     locks.unlock(0).await.unwrap();
@@ -163,9 +161,9 @@ mod tests {
             let locks = Locks::new(core.clone(), control.clone());
             assert_eq!(locks.enter(0).await.unwrap_err().class(), class::RMA_SYNC);
             locks.lock_all(0).unwrap();
-            assert!(!core.open.is_joined(0));
+            assert!(!core.epochs.is_joined(0));
             locks.enter(0).await.unwrap();
-            assert!(core.open.is_joined(0));
+            assert!(core.epochs.is_joined(0));
             assert_eq!(locks.lock_all(0).unwrap_err().class(), class::RMA_SYNC);
             // All ranks share the lock at once.
             core.comm().barrier().await.unwrap();

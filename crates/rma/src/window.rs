@@ -6,7 +6,7 @@ use crate::access::accumulate_protocol::is_solid;
 use crate::access::{Change, Issued, WindowAccess};
 use crate::control::WindowControl;
 use crate::control::packed_change::PackedChange;
-use crate::core::open_epochs::Entering;
+use crate::core::epoch_state::Entering;
 use crate::core::target_location::TargetLocation;
 use crate::core::{WindowCore, WindowFlavor};
 use crate::epochs::Epochs;
@@ -214,7 +214,7 @@ impl<F: Fabric> Window<F> {
     #[inline(always)]
     fn mapped(&self, rank: usize, disp: i64, len: usize) -> Option<Sge> {
         let memory = self.memory.mapped(rank, disp, len)?;
-        (self.core.open.enter(rank) == Entering::Open).then_some(memory)
+        (self.core.epochs.enter(rank) == Entering::Open).then_some(memory)
     }
 }
 
@@ -318,6 +318,6 @@ impl<F: Fabric> Window<F> {
     /// Returns true if nothing is under way to a rank that is locked: then a flush is over without waiting.
     #[inline(always)]
     pub fn is_flushed(&self, rank: usize) -> bool {
-        rank < self.size() && self.core.open.is_passive(rank) && self.access.is_idle(rank)
+        rank < self.size() && self.core.epochs.is_passive(rank) && self.access.is_idle(rank)
     }
 }

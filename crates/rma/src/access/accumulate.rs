@@ -130,7 +130,7 @@ impl<F: Fabric> WindowAccess<F> {
             adapter: false,
             sight: Sight::Mapped,
             domain: AtomicityDomain::Processors,
-            alone: self.core.open.is_alone(rank),
+            alone: self.core.epochs.is_alone(rank),
         };
         let mut done = Ok(());
         let ran = match accumulate_protocol::choose(&case) {
@@ -255,7 +255,7 @@ impl<F: Fabric> WindowAccess<F> {
             adapter: adapter_atomics::is_for(basic),
             sight,
             domain: place.domain,
-            alone: self.core.open.is_alone(location.rank),
+            alone: self.core.epochs.is_alone(location.rank),
         }
     }
 

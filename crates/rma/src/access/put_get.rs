@@ -52,7 +52,7 @@ impl<F: Fabric> WindowAccess<F> {
             PostedFragments::new(&self.in_flight, place, location.rank, piece.staging.is_some());
         let fabric = self.core.fabric();
         let counted = self.core.options.fence == FenceDesign::Immediate
-            && self.core.open.is_of_fence(location.rank);
+            && self.core.epochs.is_of_fence(location.rank);
         place.each_run(location, |at, skip, len| {
             let from = piece.sge.part(skip, len);
             if counted && !posts.over {

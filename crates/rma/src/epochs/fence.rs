@@ -23,7 +23,6 @@ use self::immediate::ImmediateArrivals;
 use super::flags::PairFlags;
 use crate::access::WindowAccess;
 use crate::control::WindowControl;
-use crate::core::open_epochs::Fenced;
 use crate::core::{WindowCore, assert};
 use crate::options::FenceDesign;
 use std::rc::Rc;
@@ -55,43 +54,27 @@ impl<F: Fabric> WindowFences<F> {
     /// barrier itself then calls [`WindowFences::ended`].
     #[inline]
     pub fn is_a_barrier(&self, asserted: i32) -> bool {
-        let before = self.core.open.fence.get();
         self.core.options.fence == FenceDesign::Acknowledged
             && asserted & assert::NOPRECEDE == 0
-            && (before == Fenced::Used || self.core.open.in_words().is_none())
+            && self.core.epochs.may_fence()
             && self.access.in_flight().is_untouched()
     }
 
     /// Notes that a fence has ended.
     pub fn ended(&self, asserted: i32) {
-        let last = asserted & assert::NOSUCCEED != 0;
-        self.core.open.fence.set(if last { Fenced::Closed } else { Fenced::Open });
+        self.core.epochs.fenced(asserted);
     }
 
     /// Ends the epoch of the fence before, here and at all targets, and opens another.
     pub async fn run(&self, asserted: i32) -> Result<(), Error> {
-        let before = self.core.open.fence.get();
-        if before != Fenced::Used
-            && let Some(why) = self.core.open.in_words()
-        {
-            return Err(self.core.sync(format_args!("MPI_Win_fence: {why}")));
-        }
-        let first = asserted & assert::NOPRECEDE != 0;
-        let last = asserted & assert::NOSUCCEED != 0;
-        if first && before == Fenced::Used {
-            let text = "MPI_Win_fence with MPI_MODE_NOPRECEDE, but operations were issued";
-            return Err(self.core.sync(text));
-        }
-        // No epoch is open on any rank: every rank asserts it (MPI_MODE_NOPRECEDE), or no fence has opened an epoch.
-        let opens = first || before == Fenced::Closed;
-        if !(first && last) {
+        if let Some(work) = self.core.allow(self.core.epochs.fence(asserted))? {
             match self.core.options.fence {
                 FenceDesign::TwoSided | FenceDesign::TwoSidedApart => {
-                    self.fence_two_sided(opens).await?
+                    self.fence_two_sided(work).await?
                 }
-                FenceDesign::Pairwise => self.fence_pairwise(opens).await?,
-                FenceDesign::Barrier => self.fence_barrier(opens).await?,
-                FenceDesign::Immediate => self.fence_immediate(opens).await?,
+                FenceDesign::Pairwise => self.fence_pairwise(work).await?,
+                FenceDesign::Barrier => self.fence_barrier(work).await?,
+                FenceDesign::Immediate => self.fence_immediate(work).await?,
                 FenceDesign::Acknowledged => self.fence_acknowledged().await?,
             }
         }

@@ -4,7 +4,7 @@ use super::Locks;
 use super::ticket_lock::Tried;
 use crate::control::layout::TicketLockKind;
 use crate::core::assert;
-use crate::core::open_epochs::{AccessEpoch, Entering, Fenced};
+use crate::core::epoch_state::{AccessEpoch, Entering};
 use weft_fabric::Fabric;
 use weft_process::Error;
 
@@ -30,17 +30,12 @@ impl<F: Fabric> Locks<F> {
     /// Does the work of [`Locks::lock`] if there is nothing to wait for. Returns false if [`Locks::lock`] must be called.
     #[inline]
     pub fn try_lock(&self, kind: LockKind, rank: usize, asserted: i32) -> bool {
-        let (of, open) = (&self.ranks[rank], &self.core.open);
-        let epoch = open.of(rank);
+        let (of, epochs) = (&self.ranks[rank], &self.core.epochs);
         // If a turn is left to tell, the lock was tried for before: [`Locks::lock`] finishes that.
-        let plain = asserted & assert::NOCHECK == 0
-            && epoch.access.get() == AccessEpoch::None
-            && of.tell.get().is_none()
-            && open.fence.get() != Fenced::Used
-            && open.all.get().is_none();
-        if !plain {
+        if asserted & assert::NOCHECK != 0 || of.tell.get().is_some() {
             return false;
         }
+        let Some(target) = epochs.lockable(rank) else { return false };
         let Some(lock) = self.mapped_lock(rank) else { return false };
         match lock.try_acquire(kind == LockKind::Shared) {
             Tried::Not => false,
@@ -51,7 +46,7 @@ impl<F: Fabric> Locks<F> {
             }
             Tried::Done(ticket) => {
                 of.ticket.set(ticket);
-                open.locked(epoch, kind.access());
+                epochs.locked(target, kind.access());
                 true
             }
         }
@@ -60,9 +55,9 @@ impl<F: Fabric> Locks<F> {
     /// Does the work of [`Locks::unlock`] if there is nothing to wait for. Returns false if [`Locks::unlock`] must be called.
     #[inline]
     pub fn try_unlock(&self, rank: usize) -> bool {
-        let (of, open) = (&self.ranks[rank], &self.core.open);
-        let epoch = open.of(rank);
-        let held = epoch.access.get();
+        let (of, epochs) = (&self.ranks[rank], &self.core.epochs);
+        let target = epochs.target(rank);
+        let held = target.access();
         if !matches!(held, AccessEpoch::Shared | AccessEpoch::Exclusive) || of.tell.get().is_some()
         {
             return false;
@@ -75,7 +70,7 @@ impl<F: Fabric> Locks<F> {
                 false
             }
             Tried::Done(_) => {
-                open.unlocked(epoch);
+                epochs.unlocked(target);
                 true
             }
         }
@@ -83,18 +78,7 @@ impl<F: Fabric> Locks<F> {
 
     /// Waits for the lock of a rank. Errors: RMA_SYNC in an epoch that excludes the lock.
     pub async fn lock(&self, kind: LockKind, rank: usize, asserted: i32) -> Result<(), Error> {
-        self.core.may_open("MPI_Win_lock")?;
-        match self.core.open.access(rank) {
-            AccessEpoch::None => {}
-            AccessEpoch::Started => {
-                let text = format!("MPI_Win_lock of rank {rank} in the epoch of MPI_Win_start");
-                return Err(self.core.sync(text));
-            }
-            _ => {
-                let text = format_args!("MPI_Win_lock: rank {rank} is locked already");
-                return Err(self.core.sync(text));
-            }
-        }
+        let target = self.core.allow(self.core.epochs.lock(rank))?;
         let held = if asserted & assert::NOCHECK != 0 {
             AccessEpoch::Unchecked
         } else {
@@ -106,23 +90,19 @@ impl<F: Fabric> Locks<F> {
             }
             kind.access()
         };
-        let open = &self.core.open;
-        open.locked(open.of(rank), held);
+        self.core.epochs.locked(target, held);
         Ok(())
     }
 
     /// Checks that MPI_Win_lock has locked a rank. Error: RMA_SYNC.
     pub fn may_unlock(&self, rank: usize) -> Result<(), Error> {
-        if self.core.open.access(rank).is_locked() {
-            return Ok(());
-        }
-        Err(self.core.sync(format_args!("MPI_Win_unlock: rank {rank} is not locked")))
+        self.core.allow(self.core.epochs.unlock(rank).map(|_| ()))
     }
 
     /// Gives the lock of a rank back. All operations issued to the rank must be over.
     pub async fn unlock(&self, rank: usize) -> Result<(), Error> {
-        self.may_unlock(rank)?;
-        let held = self.core.open.access(rank);
+        let target = self.core.allow(self.core.epochs.unlock(rank))?;
+        let held = target.access();
         let (lock, of) = (self.lock_of(TicketLockKind::Window, rank), &self.ranks[rank]);
         match of.tell.take() {
             // The lock was given back by the earlier try.
@@ -130,23 +110,20 @@ impl<F: Fabric> Locks<F> {
             None if held == AccessEpoch::Unchecked => {}
             None => lock.release(held == AccessEpoch::Shared, of.ticket.get()).await?,
         }
-        let open = &self.core.open;
-        open.unlocked(open.of(rank));
+        self.core.epochs.unlocked(target);
         Ok(())
     }
 
     /// Allows access to all ranks. The first operation on a rank asks for the rank's lock, shared.
     pub fn lock_all(&self, asserted: i32) -> Result<(), Error> {
-        self.core.may_open_alone("MPI_Win_lock_all")?;
-        self.core.open.all.set(Some(asserted & assert::NOCHECK != 0));
-        Ok(())
+        self.core.allow(self.core.epochs.lock_all(asserted))
     }
 
     /// Enters the epoch of an operation on `rank`, which is about to be issued. If MPI_Win_lock_all has not yet asked for that
     /// rank's lock, it is taken now. Error: RMA_SYNC outside of an epoch.
     #[inline]
     pub async fn enter(&self, rank: usize) -> Result<(), Error> {
-        match self.core.open.enter(rank) {
+        match self.core.epochs.enter(rank) {
             Entering::Open => Ok(()),
             Entering::Join => self.join(rank).await,
             Entering::Closed => Err(self.core.outside(rank)),
@@ -156,14 +133,13 @@ impl<F: Fabric> Locks<F> {
     /// Takes a rank's lock for the first operation on it in an epoch of MPI_Win_lock_all.
     #[cold]
     async fn join(&self, rank: usize) -> Result<(), Error> {
-        let open = &self.core.open;
+        let epochs = &self.core.epochs;
         let join = async {
             // Another thread may have taken the lock meanwhile.
-            if !open.is_joined(rank) {
+            if !epochs.is_joined(rank) {
                 let ticket = self.lock_of(TicketLockKind::Window, rank).acquire(true).await?;
                 self.ranks[rank].ticket.set(ticket);
-                open.set_joined(rank, true);
-                self.joined.borrow_mut().push(rank);
+                epochs.join(rank);
             }
             Ok(())
         };
@@ -172,38 +148,28 @@ impl<F: Fabric> Locks<F> {
 
     /// Checks that MPI_Win_lock_all was called. Error: RMA_SYNC.
     pub fn may_unlock_all(&self) -> Result<(), Error> {
-        match self.core.open.all.get() {
-            Some(_) => Ok(()),
-            None => Err(self.core.sync("MPI_Win_unlock_all without MPI_Win_lock_all")),
-        }
+        self.core.allow(self.core.epochs.unlock_all())
     }
 
     /// Gives the locks of all ranks back. All issued operations must be over.
     pub async fn unlock_all(&self) -> Result<(), Error> {
-        let joined = std::mem::take(&mut *self.joined.borrow_mut());
-        for rank in joined {
+        for rank in self.core.epochs.take_joined() {
             self.lock_of(TicketLockKind::Window, rank)
                 .release(true, self.ranks[rank].ticket.get())
                 .await?;
-            self.core.open.set_joined(rank, false);
+            self.core.epochs.left(rank);
         }
-        self.core.open.all.set(None);
+        self.core.epochs.unlocked_all();
         Ok(())
     }
 
     /// Checks that a rank is locked, so that it may be flushed. Error: RMA_SYNC.
     pub fn may_flush(&self, rank: usize) -> Result<(), Error> {
-        if self.core.open.is_passive(rank) {
-            return Ok(());
-        }
-        Err(self.core.sync(format_args!("MPI_Win_flush: rank {rank} is not locked")))
+        self.core.allow(self.core.epochs.flush(rank))
     }
 
     /// Checks that some rank is locked. Error: RMA_SYNC.
     pub fn may_flush_all(&self) -> Result<(), Error> {
-        if self.core.open.locks() == 0 && self.core.open.all.get().is_none() {
-            return Err(self.core.sync("MPI_Win_flush_all: no rank is locked"));
-        }
-        Ok(())
+        self.core.allow(self.core.epochs.flush_all())
     }
 }

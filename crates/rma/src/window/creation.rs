@@ -132,10 +132,7 @@ impl<F: Fabric> Window<F> {
 
     /// Checks that no epoch is open. Error: RMA_SYNC.
     pub fn may_free(&self) -> Result<(), Error> {
-        match self.core.open.in_words() {
-            Some(why) => Err(self.core.sync(format_args!("MPI_Win_free: {why}"))),
-            None => Ok(()),
-        }
+        self.core.allow(self.core.epochs.free())
     }
 
     /// Ends the window, once all ranks do. Errors: RMA_SYNC while an epoch is open.

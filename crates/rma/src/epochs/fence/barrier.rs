@@ -7,12 +7,13 @@
 //! name only.
 
 use super::WindowFences;
+use crate::core::epoch_state::FenceWork;
 use weft_fabric::Fabric;
 use weft_process::Error;
 
 impl<F: Fabric> WindowFences<F> {
-    pub(super) async fn fence_barrier(&self, opens: bool) -> Result<(), Error> {
-        if !opens {
+    pub(super) async fn fence_barrier(&self, work: FenceWork) -> Result<(), Error> {
+        if work == FenceWork::End {
             self.all_over().await?;
         }
         self.core.comm().barrier().await

@@ -11,6 +11,7 @@
 //! Source: Santhanaraman et al. 2009, "Novel Fence-RI Design". Chosen only by name.
 
 use super::WindowFences;
+use crate::core::epoch_state::FenceWork;
 use std::cell::Cell;
 use weft_fabric::{Fabric, FabricExt};
 use weft_process::Error;
@@ -30,8 +31,8 @@ impl ImmediateArrivals {
 }
 
 impl<F: Fabric> WindowFences<F> {
-    pub(super) async fn fence_immediate(&self, opens: bool) -> Result<(), Error> {
-        if !opens {
+    pub(super) async fn fence_immediate(&self, work: FenceWork) -> Result<(), Error> {
+        if work == FenceWork::End {
             let (arrivals, immediates) = (&self.arrivals, self.access.immediates());
             let mine = self.expected(immediates.take()).await?;
             let parity = immediates.next_epoch();

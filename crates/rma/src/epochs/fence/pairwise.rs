@@ -9,12 +9,13 @@
 //! "Fence-Imm Naive Design". Chosen only by name.
 
 use super::WindowFences;
+use crate::core::epoch_state::FenceWork;
 use weft_fabric::Fabric;
 use weft_process::Error;
 
 impl<F: Fabric> WindowFences<F> {
-    pub(super) async fn fence_pairwise(&self, opens: bool) -> Result<(), Error> {
-        if !opens {
+    pub(super) async fn fence_pairwise(&self, work: FenceWork) -> Result<(), Error> {
+        if work == FenceWork::End {
             self.all_over().await?;
         }
         for rank in self.others() {

@@ -15,6 +15,7 @@ use super::WindowFences;
 use crate::access::deferred::DeferredOp;
 use crate::control::messages::{Answers, RequestedPart, SentRequest, Taker};
 use crate::control::request::ControlRequest;
+use crate::core::epoch_state::FenceWork;
 use crate::options::FenceDesign;
 use weft_fabric::{Fabric, Sge};
 use weft_process::Error;
@@ -26,8 +27,8 @@ type Pieces = [Option<weft_process::BufferPiece>; 2];
 type Sent<'q> = (&'q DeferredOp, (usize, usize), SentRequest);
 
 impl<F: Fabric> WindowFences<F> {
-    pub(super) async fn fence_two_sided(&self, opens: bool) -> Result<(), Error> {
-        if opens {
+    pub(super) async fn fence_two_sided(&self, work: FenceWork) -> Result<(), Error> {
+        if work == FenceWork::Begin {
             return Ok(());
         }
         let waiting: Vec<Vec<DeferredOp>> = self.access.take_deferred().collect();
