@@ -4,7 +4,7 @@
 //! Contract: all concurrent updates of an element use these functions, with elements of the same size at the same place. A
 //! reader that uses other means sees a complete value, old or new.
 
-use crate::number::Number;
+use crate::number::Numeric;
 use crate::{Basic, ElementSpacing, PredefinedOp, Repr};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use weft_fabric::Sge;
@@ -174,7 +174,7 @@ unsafe fn reduce<A: Atomic>(op: PredefinedOp, basic: Basic, places: Places) {
             PredefinedOp::Sum if integer => each::<A>(places, A::add),
             PredefinedOp::Sum if basic.repr() == Repr::F64 => {
                 each::<A>(places, |target, operand| {
-                    update(target, |old| bits(Number::add(bits::<_, f64>(operand), bits(old))))
+                    update(target, |old| bits(Numeric::add(bits::<_, f64>(operand), bits(old))))
                 })
             }
             PredefinedOp::Replace => each::<A>(places, A::swap),

@@ -6,13 +6,24 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::level::{AVX2, AVX512, level};
-use crate::number::Number;
+use crate::number::Numeric;
 use crate::{Basic, DatatypeError, ElementSpacing, PredefinedOp, Repr};
 use weft_fabric::Sge;
 
+/// Memory of a reduction into separate memory.
+#[derive(Debug, Clone, Copy)]
+pub struct ReductionArrays {
+    /// Left operands.
+    pub left: Sge,
+    /// Right operands.
+    pub right: Sge,
+    /// Results. Overlaps neither operand.
+    pub result: Sge,
+}
+
 impl PredefinedOp {
     /// Computes `result[i] = left[i] op right[i]` for `count` elements of `basic`, packed, at any alignment: the same
-    /// bits as a copy of `right` to `result` and [`PredefinedOp::apply`]. `result` overlaps neither operand.
+    /// bits as a copy of `right` to `result` and [`PredefinedOp::apply`].
     ///
     /// Errors: as for [`PredefinedOp::apply`].
     ///
@@ -22,9 +33,9 @@ impl PredefinedOp {
         self,
         basic: Basic,
         count: usize,
-        (left, right): (Sge, Sge),
-        result: Sge,
+        arrays: ReductionArrays,
     ) -> Result<(), DatatypeError> {
+        let ReductionArrays { left, right, result } = arrays;
         self.check(basic)?;
         let needed = count.checked_mul(basic.size()).expect("the elements do not fit in memory");
         let room = left.len().min(right.len()).min(result.len());
@@ -123,7 +134,7 @@ impl Apart {
     /// # Safety
     /// The arrays must hold numbers of type `T`.
     #[inline(always)]
-    unsafe fn number<T: Number>(self, op: PredefinedOp) -> bool {
+    unsafe fn number<T: Numeric>(self, op: PredefinedOp) -> bool {
         // SAFETY: `each` needs arrays of numbers of type `T`, which the caller promises.
         unsafe {
             match op {

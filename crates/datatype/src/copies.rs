@@ -155,6 +155,13 @@ struct Spread {
     count: usize,
 }
 
+impl Spread {
+    #[inline(always)]
+    fn between(from: BlockRow, to: BlockRow, count: usize) -> Spread {
+        Spread { from: from.first, step: from.step, to: to.first, stride: to.step, count }
+    }
+}
+
 impl Loop for Spread {
     #[inline(always)]
     unsafe fn each<const LEVEL: u8>(self, block: impl BlockMove) {
@@ -238,45 +245,65 @@ pub(crate) unsafe fn grid<const PACK: bool>(grid: BlockGrid, packed: *mut u8, bl
             let at = row.wrapping_mul(first as isize);
             let memory = memory.wrapping_offset(at.wrapping_add(step * column as isize));
             let place = packed.wrapping_add((first * columns + column) * block);
-            let (count, stride) = (TILE.min(rows - first), (columns * block) as isize);
+            let count = TILE.min(rows - first);
+            let memory = BlockRow { first: memory, step: row };
+            let packed = BlockRow { first: place, step: (columns * block) as isize };
             // SAFETY: `spread` needs valid blocks: these are blocks of the grid, which the caller promises to be valid.
-            unsafe { spread::<PACK>((memory, row), (place, stride), count, block) }
+            unsafe { spread::<PACK>(memory, packed, count, block) }
         }
     }
 }
 
-/// Packs `count` blocks of `block` bytes, or unpacks them. `memory` and `packed` are the address of the first block and the
-/// distance between blocks.
+/// Blocks of one side at equal distances.
+#[derive(Clone, Copy)]
+pub(crate) struct BlockRow {
+    /// Address of the first block.
+    pub first: *mut u8,
+    /// Distance between two blocks, in bytes.
+    pub step: isize,
+}
+
+/// Packs `count` blocks of `block` bytes, or unpacks them.
 ///
 /// # Safety
 /// Every source block must be readable and every destination block writable, without overlap of the two sides.
 pub(crate) unsafe fn spread<const PACK: bool>(
-    memory: (*mut u8, isize),
-    packed: (*mut u8, isize),
+    memory: BlockRow,
+    packed: BlockRow,
     count: usize,
     block: usize,
 ) {
     let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
-    let spread = Spread { from: from.0, step: from.1, to: to.0, stride: to.1, count };
+    let spread = Spread::between(from, to, count);
     // SAFETY: `run` needs valid blocks: `spread` goes through the blocks that the caller promises to be valid.
     unsafe { spread.run(block) }
 }
 
-/// Does [`spread`] for two members at the same time, of `a` and `b` bytes. The second lies `gap` bytes after the first in
-/// memory and `apart` bytes after it in packed form. Returns false, and does nothing, if one of them is too long.
+/// Two members of a struct.
+#[derive(Clone, Copy)]
+pub(crate) struct MemberPair {
+    /// Lengths, in bytes.
+    pub lengths: [usize; 2],
+    /// Distance of the second from the first in memory.
+    pub gap: isize,
+    /// Distance of the second from the first in packed form.
+    pub apart: isize,
+}
+
+/// Does [`spread`] for two members at the same time. Returns false, and does nothing, if one of them is too long.
 ///
 /// # Safety
 /// Both members of each block must be valid as for [`spread`].
 pub(crate) unsafe fn spread_two<const PACK: bool>(
-    memory: (*mut u8, isize),
-    packed: (*mut u8, isize),
+    memory: BlockRow,
+    packed: BlockRow,
     count: usize,
-    (a, b): (usize, usize),
-    (gap, apart): (isize, isize),
+    pair: MemberPair,
 ) -> bool {
+    let MemberPair { lengths: [a, b], gap, apart } = pair;
     let ((from, to), (skip, jump)) =
         if PACK { ((memory, packed), (gap, apart)) } else { ((packed, memory), (apart, gap)) };
-    let spread = Spread { from: from.0, step: from.1, to: to.0, stride: to.1, count };
+    let spread = Spread::between(from, to, count);
     macro_rules! with {
         ($len:expr, $m:ident => $then:expr) => {
             match $len {

@@ -15,9 +15,16 @@ enum Atom {
     /// A number of this size in both representations, with reversed byte order.
     Reversed(usize),
     /// An integer of `here` bytes in memory and `there` bytes in "external32".
-    Narrowed { here: usize, there: usize, signed: bool },
+    Narrowed { here: usize, there: usize, sign: Sign },
     /// x87 extended in memory, binary128 in "external32".
     Extended,
+}
+
+/// Meaning of the highest bit of an integer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Signed,
+    Unsigned,
 }
 
 impl Atom {
@@ -41,10 +48,11 @@ fn atoms(basic: Basic) -> [Option<(Atom, usize)>; 2] {
     if let Some((value, index)) = basic.pair() {
         return [atoms(value)[0], atoms(index)[0]];
     }
-    let long = Atom::Narrowed { here: 8, there: 4, signed: basic.name() == "MPI_LONG" };
+    let sign = if basic.name() == "MPI_LONG" { Sign::Signed } else { Sign::Unsigned };
+    let long = Atom::Narrowed { here: 8, there: 4, sign };
     let one = match (basic.name(), basic.repr()) {
         ("MPI_LONG" | "MPI_UNSIGNED_LONG", _) => (long, 1),
-        ("MPI_WCHAR", _) => (Atom::Narrowed { here: 4, there: 2, signed: false }, 1),
+        ("MPI_WCHAR", _) => (Atom::Narrowed { here: 4, there: 2, sign: Sign::Unsigned }, 1),
         (_, Repr::F80) => (Atom::Extended, 1),
         (_, Repr::ComplexF80) => (Atom::Extended, 2),
         (_, Repr::ComplexF16 | Repr::ComplexF32 | Repr::ComplexF64 | Repr::ComplexF128) => {
@@ -88,9 +96,12 @@ fn narrow(from: &[u8], to: &mut [u8]) {
     to[8..10].copy_from_slice(&head.to_le_bytes());
 }
 
-fn sign_extended(bytes: u64, size: usize, signed: bool) -> u64 {
+fn sign_extended(bytes: u64, size: usize, sign: Sign) -> u64 {
     let unused = 64 - 8 * size as u32;
-    if signed { ((bytes << unused) as i64 >> unused) as u64 } else { bytes << unused >> unused }
+    match sign {
+        Sign::Signed => ((bytes << unused) as i64 >> unused) as u64,
+        Sign::Unsigned => bytes << unused >> unused,
+    }
 }
 
 fn integer(bytes: impl DoubleEndedIterator<Item = u8>) -> u64 {
@@ -103,9 +114,9 @@ fn export(basic: Basic, atom: Atom, from: &[u8], to: &mut [u8]) -> Result<(), Da
             to.copy_from_slice(from);
             to.reverse();
         }
-        Atom::Narrowed { here, there, signed } => {
-            let number = sign_extended(integer(from.iter().copied()), here, signed);
-            if sign_extended(number, there, signed) != number {
+        Atom::Narrowed { here, there, sign } => {
+            let number = sign_extended(integer(from.iter().copied()), here, sign);
+            if sign_extended(number, there, sign) != number {
                 return Err(DatatypeError::Conversion {
                     basic,
                     value: number as i64,
@@ -125,8 +136,8 @@ fn import(atom: Atom, from: &[u8], to: &mut [u8]) {
             to.copy_from_slice(from);
             to.reverse();
         }
-        Atom::Narrowed { here, there, signed } => {
-            let number = sign_extended(integer(from.iter().rev().copied()), there, signed);
+        Atom::Narrowed { here, there, sign } => {
+            let number = sign_extended(integer(from.iter().rev().copied()), there, sign);
             to.copy_from_slice(&number.to_le_bytes()[..here]);
         }
         Atom::Extended => narrow(from, to),

@@ -40,6 +40,7 @@ pub use arrays::{
 };
 pub use atomic::compare_and_swap;
 pub use basic::{Basic, OperandClass, Repr};
+pub use combine::ReductionArrays;
 pub use contents::{Combiner, Contents, Width};
 pub use datatype::{DEPTH_MAX, Datatype, Type};
 pub use error::DatatypeError;

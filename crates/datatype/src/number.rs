@@ -5,7 +5,7 @@
 //! Products of complex numbers use the plain formula, without C's recovery of infinities.
 
 /// A number as it lies in memory: with any alignment, and any bytes are valid.
-pub(crate) trait Number: Copy {
+pub(crate) trait Numeric: Copy {
     fn add(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
     fn min(self, other: Self) -> Self;
@@ -17,19 +17,16 @@ pub(crate) trait Number: Copy {
 }
 
 /// A word of bits, or with a truth value.
-pub(crate) trait BitWord: Copy {
+pub(crate) trait BitWord: Copy + From<bool> {
     fn and(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
     fn xor(self, other: Self) -> Self;
     fn truth(self) -> bool;
-    fn of_truth(truth: bool) -> Self;
-    /// Returns a word with all bits set, or none.
-    fn filled(truth: bool) -> Self;
 }
 
 macro_rules! integers {
     ($($t:ty)*) => { $(
-        impl Number for $t {
+        impl Numeric for $t {
             #[inline(always)]
             fn add(self, other: Self) -> Self { self.wrapping_add(other) }
             #[inline(always)]
@@ -53,10 +50,6 @@ macro_rules! integers {
             fn xor(self, other: Self) -> Self { self ^ other }
             #[inline(always)]
             fn truth(self) -> bool { self != 0 }
-            #[inline(always)]
-            fn of_truth(truth: bool) -> Self { truth.into() }
-            #[inline(always)]
-            fn filled(truth: bool) -> Self { Self::of_truth(truth).wrapping_neg() }
         }
     )* };
 }
@@ -65,7 +58,7 @@ integers!(i8 i16 i32 i64 i128 u8 u16 u32 u64 u128);
 
 macro_rules! floats {
     ($($t:ty)*) => { $(
-        impl Number for $t {
+        impl Numeric for $t {
             #[inline(always)]
             fn add(self, other: Self) -> Self { self + other }
             #[inline(always)]
@@ -103,8 +96,8 @@ pub(crate) struct Complex<T> {
     pub im: T,
 }
 
-impl<T: Number> Complex<T> {
-    /// Returns the product. `negate` is the negation of `T`, for which [`Number`] has no other use.
+impl<T: Numeric> Complex<T> {
+    /// Returns the product. `negate` is the negation of `T`, for which [`Numeric`] has no other use.
     #[inline(always)]
     pub fn mul(self, other: Self, negate: impl Fn(T) -> T) -> Self {
         Complex {
@@ -123,17 +116,17 @@ mod tests {
         let values = [f64::NAN, -0.0, 0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY];
         for a in values {
             for b in values {
-                let (low, high) = (Number::min(a, b), Number::max(a, b));
+                let (low, high) = (Numeric::min(a, b), Numeric::max(a, b));
                 assert_eq!(low.is_nan(), a.is_nan() || b.is_nan());
                 assert_eq!(high.is_nan(), a.is_nan() || b.is_nan());
                 if !low.is_nan() {
                     assert!(low <= high && (low == a || low == b));
-                    assert_eq!(low.to_bits(), Number::min(b, a).to_bits(), "min {a} {b}");
-                    assert_eq!(high.to_bits(), Number::max(b, a).to_bits(), "max {a} {b}");
+                    assert_eq!(low.to_bits(), Numeric::min(b, a).to_bits(), "min {a} {b}");
+                    assert_eq!(high.to_bits(), Numeric::max(b, a).to_bits(), "max {a} {b}");
                 }
             }
         }
-        assert!(Number::min(-0.0f32, 0.0).is_sign_negative());
-        assert!(Number::max(-0.0f32, 0.0).is_sign_positive());
+        assert!(Numeric::min(-0.0f32, 0.0).is_sign_negative());
+        assert!(Numeric::max(-0.0f32, 0.0).is_sign_positive());
     }
 }

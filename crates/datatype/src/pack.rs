@@ -1,6 +1,6 @@
 //! Packing and unpacking: execution of the compiled program on memory.
 
-use crate::copies::{self, BlockGrid, TILE};
+use crate::copies::{self, BlockGrid, BlockRow, MemberPair, TILE};
 use crate::layout::ProgramBlock;
 use crate::walk::{Rows, RunSink, Structs, all, elements};
 use crate::{Datatype, DatatypeError};
@@ -205,7 +205,10 @@ impl<const PACK: bool> RunSink for Copy<PACK> {
             let packed = self.step(count * size);
             let place = |block: &ProgramBlock| {
                 let memory = at(self.base, place.wrapping_add(block.offset));
-                ((memory, stride as isize), (packed.wrapping_add(block.start), size as isize))
+                (
+                    BlockRow { first: memory, step: stride as isize },
+                    BlockRow { first: packed.wrapping_add(block.start), step: size as isize },
+                )
             };
             let mut rest = blocks;
             while let [block, others @ ..] = rest {
@@ -213,12 +216,11 @@ impl<const PACK: bool> RunSink for Copy<PACK> {
                 rest = others;
                 if let [next, others @ ..] = rest {
                     let gap = next.offset.wrapping_sub(block.offset) as isize;
-                    let (lengths, apart) = ((block.len, next.len), block.len as isize);
+                    let (lengths, apart) = ([block.len, next.len], block.len as isize);
+                    let pair = MemberPair { lengths, gap, apart };
                     // SAFETY: `spread_two` needs valid blocks: the caller of `pack` or `unpack` promises the memory, and the
                     // two members of these elements lie in it.
-                    if unsafe {
-                        copies::spread_two::<PACK>(memory, packed, count, lengths, (gap, apart))
-                    } {
+                    if unsafe { copies::spread_two::<PACK>(memory, packed, count, pair) } {
                         rest = others;
                         continue;
                     }

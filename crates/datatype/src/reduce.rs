@@ -2,7 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::level::{AVX2, AVX512, level};
-use crate::number::{BitWord, Complex, Number};
+use crate::number::{BitWord, Complex, Numeric};
 use crate::soft::{F16, F128};
 use crate::{Basic, DatatypeError, PredefinedOp, Repr};
 use weft_fabric::Sge;
@@ -131,17 +131,16 @@ impl Arrays {
                 }
                 (PredefinedOp::MinLoc | PredefinedOp::MaxLoc, _) => {
                     let (value, index) = basic.pair().expect("checked");
-                    let wins = op == PredefinedOp::MinLoc;
                     match (value.repr(), index.repr()) {
-                        (Repr::I16, _) => self.locations::<i16, i32>(wins),
-                        (Repr::I32, _) => self.locations::<i32, i32>(wins),
-                        (Repr::I64, _) => self.locations::<i64, i32>(wins),
-                        (Repr::F32, Repr::F32) => self.locations::<f32, f32>(wins),
-                        (Repr::F32, _) => self.locations::<f32, i32>(wins),
-                        (Repr::F64, Repr::F64) => self.locations::<f64, f64>(wins),
-                        (Repr::F64, _) => self.locations::<f64, i32>(wins),
+                        (Repr::I16, _) => self.locations::<i16, i32>(op),
+                        (Repr::I32, _) => self.locations::<i32, i32>(op),
+                        (Repr::I64, _) => self.locations::<i64, i32>(op),
+                        (Repr::F32, Repr::F32) => self.locations::<f32, f32>(op),
+                        (Repr::F32, _) => self.locations::<f32, i32>(op),
+                        (Repr::F64, Repr::F64) => self.locations::<f64, f64>(op),
+                        (Repr::F64, _) => self.locations::<f64, i32>(op),
                         #[cfg(all(target_arch = "x86_64", not(miri)))]
-                        (Repr::F80, _) => self.locations::<crate::x87::F80, i32>(wins),
+                        (Repr::F80, _) => self.locations::<crate::x87::F80, i32>(op),
                         _ => unreachable!("refused by check"),
                     }
                 }
@@ -205,7 +204,7 @@ impl Arrays {
     /// # Safety
     /// The arrays must hold integers of type `T`.
     #[inline(always)]
-    unsafe fn integer<T: Number + BitWord>(self, op: PredefinedOp) {
+    unsafe fn integer<T: Numeric + BitWord>(self, op: PredefinedOp) {
         // SAFETY: `number` and `word` need arrays of integers of type `T`, which the caller promises.
         unsafe {
             match op {
@@ -220,7 +219,7 @@ impl Arrays {
     /// # Safety
     /// The arrays must hold numbers of type `T`.
     #[inline(always)]
-    unsafe fn number<T: Number>(self, op: PredefinedOp) {
+    unsafe fn number<T: Numeric>(self, op: PredefinedOp) {
         // SAFETY: `dense` needs arrays of numbers of type `T`, which the caller promises.
         unsafe {
             match op {
@@ -243,13 +242,9 @@ impl Arrays {
                 PredefinedOp::BitAnd => self.dense(T::and),
                 PredefinedOp::BitOr => self.dense(T::or),
                 PredefinedOp::BitXor => self.dense(T::xor),
-                PredefinedOp::LogicalAnd => {
-                    self.dense(|a: T, b| T::of_truth(a.truth() & b.truth()))
-                }
-                PredefinedOp::LogicalOr => self.dense(|a: T, b| T::of_truth(a.truth() | b.truth())),
-                PredefinedOp::LogicalXor => {
-                    self.dense(|a: T, b| T::of_truth(a.truth() ^ b.truth()))
-                }
+                PredefinedOp::LogicalAnd => self.dense(|a: T, b| T::from(a.truth() & b.truth())),
+                PredefinedOp::LogicalOr => self.dense(|a: T, b| T::from(a.truth() | b.truth())),
+                PredefinedOp::LogicalXor => self.dense(|a: T, b| T::from(a.truth() ^ b.truth())),
                 _ => unreachable!("refused by check"),
             }
         }
@@ -258,7 +253,7 @@ impl Arrays {
     /// # Safety
     /// The arrays must hold pairs of `T`.
     #[inline(always)]
-    unsafe fn complex<T: Number>(self, op: PredefinedOp, negate: impl Fn(T) -> T) {
+    unsafe fn complex<T: Numeric>(self, op: PredefinedOp, negate: impl Fn(T) -> T) {
         // SAFETY: `dense` needs arrays of `T` or `Complex<T>`, which the caller promises. A sum of complex numbers is a sum
         // of twice as many parts.
         unsafe {
@@ -273,10 +268,10 @@ impl Arrays {
     /// # Safety
     /// The arrays must hold values of type `V` with an index of type `I`, at the places in `self`.
     #[inline(always)]
-    unsafe fn locations<V: Number, I: Number>(self, least: bool) {
+    unsafe fn locations<V: Numeric, I: Numeric>(self, op: PredefinedOp) {
         // SAFETY: `locate` needs arrays of values with an index, of these types, which the caller promises.
         unsafe {
-            if least {
+            if op == PredefinedOp::MinLoc {
                 self.locate::<V, I>(|a, b| a.less(b));
             } else {
                 self.locate::<V, I>(|a, b| b.less(a));
@@ -287,7 +282,7 @@ impl Arrays {
     /// # Safety
     /// The arrays must hold values of type `V` with an index of type `I`, at the places in `self`.
     #[inline(always)]
-    unsafe fn locate<V: Number, I: Number>(self, wins: impl Fn(V, V) -> bool) {
+    unsafe fn locate<V: Numeric, I: Numeric>(self, wins: impl Fn(V, V) -> bool) {
         let word = size_of::<V>().max(size_of::<I>());
         let two = self.index == word && self.stride == 2 * word && cfg!(target_endian = "little");
         // SAFETY: both functions need arrays of such pairs, which the caller promises, in elements of two words: tested by
@@ -306,8 +301,11 @@ impl Arrays {
                 let value = a.cast::<V>().read_unaligned();
                 let index = a.add(self.index).cast::<I>().read_unaligned();
                 let (to_value, to_index) = (b.cast::<V>(), b.add(self.index).cast::<I>());
-                let other = (to_value.read_unaligned(), to_index.read_unaligned());
-                if takes((value, index), other, &wins) {
+                let other = IndexedValue {
+                    value: to_value.read_unaligned(),
+                    index: to_index.read_unaligned(),
+                };
+                if takes(IndexedValue { value, index }, other, &wins) {
                     to_value.write_unaligned(value);
                     to_index.write_unaligned(index);
                 }
@@ -321,7 +319,7 @@ impl Arrays {
     /// # Safety
     /// The arrays must hold such pairs, in elements of two 64-bit words.
     #[inline(always)]
-    unsafe fn locate_words<V: Number, I: Number>(self, wins: impl Fn(V, V) -> bool) {
+    unsafe fn locate_words<V: Numeric, I: Numeric>(self, wins: impl Fn(V, V) -> bool) {
         let (values, indices) = (low::<V>(), low::<I>());
         for i in 0..self.count {
             // SAFETY: the caller promises elements of two 64-bit words. `start` needs a number no longer than the word: `V`
@@ -330,8 +328,11 @@ impl Arrays {
                 let a = self.input.cast::<[u64; 2]>().add(i).read_unaligned();
                 let place = self.inout.cast::<[u64; 2]>().add(i);
                 let b = place.read_unaligned();
-                let pair = |x: [u64; 2]| -> (V, I) { (start(x[0]), start(x[1])) };
-                let taken = u64::filled(takes(pair(a), pair(b), &wins));
+                let pair = |x: [u64; 2]| -> IndexedValue<V, I> {
+                    IndexedValue { value: start(x[0]), index: start(x[1]) }
+                };
+                // All bits are set, or none.
+                let taken = u64::from(takes(pair(a), pair(b), &wins)).wrapping_neg();
                 let merge = |a: u64, b: u64, part: u64| b ^ ((a ^ b) & taken & part);
                 place.write_unaligned([merge(a[0], b[0], values), merge(a[1], b[1], indices)]);
             }
@@ -343,7 +344,7 @@ impl Arrays {
     /// # Safety
     /// The arrays must hold such pairs, in elements of two 32-bit words.
     #[inline(always)]
-    unsafe fn locate_halves<V: Number, I: Number>(self, wins: impl Fn(V, V) -> bool) {
+    unsafe fn locate_halves<V: Numeric, I: Numeric>(self, wins: impl Fn(V, V) -> bool) {
         let part = low::<V>() | low::<I>() << 32;
         for i in 0..self.count {
             // SAFETY: the caller promises elements of two 32-bit words. `start` needs a number no longer than the word: `V`
@@ -352,8 +353,11 @@ impl Arrays {
                 let a = self.input.cast::<u64>().add(i).read_unaligned();
                 let place = self.inout.cast::<u64>().add(i);
                 let b = place.read_unaligned();
-                let pair = |x: u64| -> (V, I) { (start(x as u32), start((x >> 32) as u32)) };
-                let taken = u64::filled(takes(pair(a), pair(b), &wins));
+                let pair = |x: u64| -> IndexedValue<V, I> {
+                    IndexedValue { value: start(x as u32), index: start((x >> 32) as u32) }
+                };
+                // All bits are set, or none.
+                let taken = u64::from(takes(pair(a), pair(b), &wins)).wrapping_neg();
                 place.write_unaligned(b ^ ((a ^ b) & taken & part));
             }
         }
@@ -380,19 +384,30 @@ const fn low<T>() -> u64 {
 /// # Safety
 /// `T` must be a number, no longer than the word.
 #[inline(always)]
-unsafe fn start<W, T: Number>(word: W) -> T {
+unsafe fn start<W, T: Numeric>(word: W) -> T {
     // SAFETY: the read needs a valid `T` inside the word: the caller promises a number no longer than the word, and all bits
     // are valid for numbers.
     unsafe { (&raw const word).cast::<T>().read_unaligned() }
 }
 
-/// Returns true if the pair `a` replaces `b`. A NaN wins over every number. Among equal values, and among NaNs, the lower
+/// A value and its index: an operand of MPI_MINLOC and MPI_MAXLOC.
+#[derive(Clone, Copy)]
+struct IndexedValue<V, I> {
+    value: V,
+    index: I,
+}
+
+/// Returns true if `a` replaces `b`. A NaN wins over every number. Among equal values, and among NaNs, the lower
 /// index wins.
 #[inline(always)]
-fn takes<V: Number, I: Number>(a: (V, I), b: (V, I), wins: impl Fn(V, V) -> bool) -> bool {
-    let alike = !a.0.less(b.0) & !b.0.less(a.0);
-    let (nan, other) = (a.0.is_nan(), b.0.is_nan());
-    wins(a.0, b.0) | (nan & !other) | (alike & (nan == other) & a.1.less(b.1))
+fn takes<V: Numeric, I: Numeric>(
+    a: IndexedValue<V, I>,
+    b: IndexedValue<V, I>,
+    wins: impl Fn(V, V) -> bool,
+) -> bool {
+    let alike = !a.value.less(b.value) & !b.value.less(a.value);
+    let (nan, other) = (a.value.is_nan(), b.value.is_nan());
+    wins(a.value, b.value) | (nan & !other) | (alike & (nan == other) & a.index.less(b.index))
 }
 
 /// Reductions of x87 numbers, which use 10 of their 16 bytes.
@@ -400,7 +415,7 @@ fn takes<V: Number, I: Number>(a: (V, I), b: (V, I), wins: impl Fn(V, V) -> bool
 impl Arrays {
     /// # Safety
     /// The arrays must hold numbers of type `T`, 16 bytes apart.
-    unsafe fn spaced<T: Number>(self, op: PredefinedOp) {
+    unsafe fn spaced<T: Numeric>(self, op: PredefinedOp) {
         // SAFETY: `each` needs numbers of type `T` that are 16 bytes apart, which the caller promises.
         unsafe {
             match op {

@@ -1,7 +1,7 @@
 //! IEEE binary16 and binary128, which few processors compute and for which stable Rust has no types: `MPI_REAL2`,
 //! `MPI_REAL16` and their complex types.
 
-use crate::number::Number;
+use crate::number::Numeric;
 use half::f16;
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::Quad;
@@ -26,7 +26,7 @@ impl F16 {
     }
 }
 
-impl Number for F16 {
+impl Numeric for F16 {
     fn add(self, other: Self) -> Self {
         F16::of(self.wide() + other.wide())
     }
@@ -36,11 +36,11 @@ impl Number for F16 {
     }
 
     fn min(self, other: Self) -> Self {
-        F16::of(Number::min(self.wide(), other.wide()))
+        F16::of(Numeric::min(self.wide(), other.wide()))
     }
 
     fn max(self, other: Self) -> Self {
-        F16::of(Number::max(self.wide(), other.wide()))
+        F16::of(Numeric::max(self.wide(), other.wide()))
     }
 
     fn less(self, other: Self) -> bool {
@@ -82,7 +82,7 @@ impl F128 {
     }
 }
 
-impl Number for F128 {
+impl Numeric for F128 {
     fn add(self, other: Self) -> Self {
         F128::of((self.quad() + other.quad()).value)
     }

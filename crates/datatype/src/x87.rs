@@ -1,6 +1,6 @@
 //! C's `long double` on x86-64: the 80-bit extended format, for which Rust has no type. The x87 unit computes it.
 
-use crate::number::Number;
+use crate::number::Numeric;
 use std::arch::asm;
 use std::cmp::Ordering;
 use std::mem::MaybeUninit;
@@ -85,7 +85,7 @@ impl F80 {
     }
 }
 
-impl Number for F80 {
+impl Numeric for F80 {
     fn add(self, other: F80) -> F80 {
         compute!("faddp st(1), st", self, other)
     }

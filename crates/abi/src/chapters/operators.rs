@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::ffi::c_int;
 use std::rc::Rc;
 use weft_collective::ElementReduction;
-use weft_datatype::{Basic, ElementSpacing};
+use weft_datatype::{Basic, ElementSpacing, ReductionArrays};
 use weft_fabric::{Sge, StagingPool};
 use weft_process::Executor;
 
@@ -96,7 +96,8 @@ impl ElementReduction for Predefined {
 
     fn combine_into(&self, left: Sge, right: Sge, result: Sge) {
         let count = result.len() / self.basic.size();
-        let done = self.op.combine(self.basic, count, (left, right), result);
+        let arrays = ReductionArrays { left, right, result };
+        let done = self.op.combine(self.basic, count, arrays);
         debug_assert!(done.is_ok(), "checked when the operation was started");
     }
 

@@ -1,6 +1,8 @@
 //! Reductions, compared with the same computation on plain values.
 
-use weft_datatype::{Basic, DatatypeError, ElementSpacing, OperandClass, PredefinedOp};
+use weft_datatype::{
+    Basic, DatatypeError, ElementSpacing, OperandClass, PredefinedOp, ReductionArrays,
+};
 use weft_fabric::Sge;
 
 fn of(name: &str) -> Basic {
@@ -115,7 +117,8 @@ fn results_in_memory_of_their_own_are_those_in_place() {
                 let sge = |data: &mut [u8]| unsafe { Sge::new(data.as_mut_ptr(), data.len()) };
                 // One of the arrays is at an odd address.
                 let left = sge(&mut a).part(1, len);
-                let done = op.combine(basic, count, (left, sge(&mut b)), sge(&mut result));
+                let arrays = ReductionArrays { left, right: sge(&mut b), result: sge(&mut result) };
+                let done = op.combine(basic, count, arrays);
                 let in_place = op.apply(basic, ElementSpacing::Packed, count, left, sge(&mut b));
                 assert_eq!(done.is_ok(), in_place.is_ok(), "{op:?} of {}", basic.name());
                 if done.is_ok() {
