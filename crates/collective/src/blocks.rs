@@ -2,6 +2,7 @@
 
 use crate::{CommView, local_ops, rank};
 use smallvec::{SmallVec, smallvec};
+use std::ops::Range;
 use weft_fabric::{Fabric, Sge, Staging};
 
 /// A buffer, `whole`, cut into blocks that may differ in length.
@@ -46,6 +47,11 @@ impl BlockList {
         self.range(i, i + 1)
     }
 
+    /// Returns all blocks in their order.
+    pub fn iter(&self) -> impl Iterator<Item = Sge> {
+        (0..self.count()).map(|i| self.block(i))
+    }
+
     /// Returns blocks `from` to `to - 1`.
     pub fn range(&self, from: usize, to: usize) -> Sge {
         self.range_in(self.whole, from, to)
@@ -64,13 +70,13 @@ impl BlockList {
 
     /// Returns the same range of another buffer of this length.
     pub fn range_in(&self, other: Sge, from: usize, to: usize) -> Sge {
-        let (at, len) = self.extent(from, to);
-        other.part(at, len)
+        let bytes = self.extent(from, to);
+        other.part(bytes.start, bytes.len())
     }
 
-    /// Returns the offset and the length, in bytes, of blocks `from` to `to - 1`.
-    pub fn extent(&self, from: usize, to: usize) -> (usize, usize) {
-        (self.cuts[from], self.cuts[to] - self.cuts[from])
+    /// Returns the bytes of blocks `from` to `to - 1`.
+    pub fn extent(&self, from: usize, to: usize) -> Range<usize> {
+        self.cuts[from]..self.cuts[to]
     }
 }
 

@@ -5,7 +5,7 @@ use crate::algorithm::{AlgorithmChoice, Carrier};
 use crate::members::Members;
 use smallvec::SmallVec;
 use std::rc::Rc;
-use weft_fabric::{Fabric, FabricExt, Fault, Sge, Staging, Work};
+use weft_fabric::{Fabric, Fault, Sge, Staging};
 use weft_p2p::{
     Direct, Endpoint, MatchingContext, MessageTarget, ReceiveSource, RequestId, Status, Tag,
     TransferPattern, Want,
@@ -254,8 +254,10 @@ impl<F: Fabric> CommView<F> {
     /// Exchanges data in pieces, each a message of its own. Both ends have the same number of pieces, of the same lengths.
     pub async fn exchange_pieces(
         &self,
-        (to, out): (usize, &[Sge]),
-        (from, into): (usize, &[Sge]),
+        to: usize,
+        out: &[Sge],
+        from: usize,
+        into: &[Sge],
     ) -> Result<(), Fault> {
         let receives: RequestBatch = into.iter().map(|&piece| self.irecv(from, piece)).collect();
         let sends: RequestBatch = out.iter().filter_map(|&piece| self.isend(to, piece)).collect();
@@ -324,63 +326,4 @@ impl<F: Fabric> CommView<F> {
 fn exactly(from: usize, len: usize, status: Status) -> Result<(), Fault> {
     let got = status.bytes + status.lost;
     if got == len as u64 { Ok(()) } else { Err(Fault::truncated(from, len as u64, got)) }
-}
-
-/// A reduction over contiguous elements.
-pub trait ElementReduction {
-    /// Computes `right = left op right`, element by element; both have the same length.
-    fn combine(&self, left: Sge, right: Sge);
-
-    /// Computes `result = left op right`; all have the same length, and `result` overlaps neither.
-    fn combine_into(&self, left: Sge, right: Sge, result: Sge) {
-        result.copy_from(right);
-        self.combine(left, result);
-    }
-
-    /// Returns true if the operator commutes.
-    fn commutes(&self) -> bool;
-}
-
-/// Value that is combined with operands of lower or higher ranks. It is kept in two buffers, so that the order
-/// of operands is the order of ranks and all ranks get the same bits.
-pub struct Accumulator {
-    value: Staging,
-    spare: Staging,
-}
-
-impl Accumulator {
-    /// Makes an accumulator with the value `data`.
-    pub fn new<F: Fabric>(link: &CommView<F>, data: Sge) -> Accumulator {
-        let pool = link.endpoint.staging();
-        let (value, spare) = (pool.take_for(data), pool.take_for(data));
-        value.sge().copy_from(data);
-        link.endpoint.fabric().charge(Work::Copy(data.len()));
-        Accumulator { value, spare }
-    }
-
-    /// Returns the current value.
-    pub fn value(&self) -> Sge {
-        self.value.sge()
-    }
-
-    /// Returns the buffer into which the next operand must be received.
-    pub fn operand(&self) -> Sge {
-        self.spare.sge()
-    }
-
-    /// Combines the operand: on the left of the value (from lower ranks) if `lower`, otherwise on the right (from higher ranks).
-    pub fn take<F: Fabric>(
-        &mut self,
-        link: &CommView<F>,
-        reduce: &(impl ElementReduction + ?Sized),
-        lower: bool,
-    ) {
-        link.endpoint.fabric().charge(Work::Reduce(self.value.len()));
-        if lower {
-            reduce.combine(self.spare.sge(), self.value.sge());
-        } else {
-            reduce.combine(self.value.sge(), self.spare.sge());
-            std::mem::swap(&mut self.value, &mut self.spare);
-        }
-    }
 }

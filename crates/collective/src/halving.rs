@@ -71,14 +71,15 @@ impl PartialResult {
         self.spare.sge()
     }
 
-    /// Combines the operand's part of `len` bytes at `at`, from lower ranks if `lower`. Only this part is valid afterwards.
+    /// Combines the operand's part `bytes`, from lower ranks if `lower`. Only this part is valid afterwards.
     pub fn take<F: Fabric>(
         &mut self,
         link: &CommView<F>,
         op: &(impl ElementReduction + ?Sized),
         lower: bool,
-        (at, len): (usize, usize),
+        bytes: Range<usize>,
     ) {
+        let (at, len) = (bytes.start, bytes.len());
         let operand = self.spare.sge();
         if lower && (self.ours || !op.commutes()) {
             if !self.ours {

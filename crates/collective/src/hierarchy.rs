@@ -8,7 +8,10 @@ use crate::algorithm::AlgorithmChoice;
 use crate::members::{Layout, Members};
 use crate::operation::CollectiveKind;
 use crate::selection_key::{RankPlacement, SelectionKey};
-use crate::{CollectiveState, CommView, ElementReduction, Reception, Via};
+use crate::{
+    CollectiveState, CommView, ElementReduction, Reception, ReduceScatterBuffers, ReductionBuffers,
+    Via,
+};
 use std::rc::Rc;
 use weft_fabric::{Fabric, Fault, Sge};
 use weft_p2p::MatchingContext;
@@ -83,6 +86,14 @@ impl LevelCall {
     pub fn of(bytes: usize) -> LevelCall {
         LevelCall { bytes, element: 1, commutes: true, equal: true }
     }
+
+    pub fn reduction(
+        buffers: ReductionBuffers,
+        op: &(impl ElementReduction + ?Sized),
+    ) -> LevelCall {
+        let ReductionBuffers { data, element, .. } = buffers;
+        LevelCall { element, commutes: op.commutes(), ..LevelCall::of(data.len()) }
+    }
 }
 
 impl<F: Fabric> Level<F> {
@@ -143,12 +154,12 @@ pub trait Steps<F: Fabric> {
     /// Sends `out[r]` to rank r of the level and receives `into[r]` from it. The two ends of each pair agree on the length.
     async fn alltoallv(&self, link: &CommView<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault>;
 
-    /// Reduces to the level's rank `root`. `memory`: the data, the result, and the size of an element in bytes.
+    /// Reduces to the level's rank `root`.
     async fn reduce(
         &self,
         link: &CommView<F>,
         root: usize,
-        memory: (Sge, Sge, usize),
+        buffers: ReductionBuffers,
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault>;
 
@@ -156,17 +167,15 @@ pub trait Steps<F: Fabric> {
     async fn allreduce(
         &self,
         link: &CommView<F>,
-        memory: (Sge, Sge, usize),
+        buffers: ReductionBuffers,
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault>;
 
-    /// Combines the data of all ranks of the level, in blocks by rank whose lengths in bytes are in `memory`. Puts each rank's
-    /// block into its `own`, which also names the size of an element in bytes.
+    /// Combines the data of all ranks of the level, and puts each rank's block into its result.
     async fn reduce_scatter(
         &self,
         link: &CommView<F>,
-        memory: (Sge, &[usize]),
-        own: (Sge, usize),
+        buffers: ReduceScatterBuffers<'_>,
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault>;
 
@@ -174,7 +183,7 @@ pub trait Steps<F: Fabric> {
     async fn scan(
         &self,
         link: &CommView<F>,
-        memory: (Sge, Sge, usize),
+        buffers: ReductionBuffers,
         exclusive: bool,
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault>;

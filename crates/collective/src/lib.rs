@@ -18,7 +18,7 @@
 //!   algorithms that need no state: of messages, and those of shared memory over
 //!      │           release_gather (area, bounce buffers, staging rings), exposed_reads, address_exchange
 //!      ▼
-//!   comm_view      ranks and messages of one operation; over it blocks, segments, local_ops, shm_queue
+//!   comm_view      ranks and messages of one operation; over it blocks, segments, local_ops, reduction, shm_queue
 //!      ▼
 //!   members        ranks in the fabric, and the node of each
 //!      ▼
@@ -60,6 +60,7 @@ pub mod rank;
 pub mod rdma_pattern;
 pub mod reduce;
 pub mod reduce_scatter;
+mod reduction;
 mod release_gather;
 pub mod run;
 pub mod scan;
@@ -79,9 +80,10 @@ pub mod two_level;
 pub use algorithm::AlgorithmChoice;
 pub use area::SLOT;
 pub use blocks::{BlockList, Packed};
-pub use comm_view::{Accumulator, CommView, ElementReduction, Reception, Via};
+pub use comm_view::{CommView, Reception, Via};
 pub use members::{Members, share_memory};
 pub use operation::CollectiveKind;
+pub use reduction::{Accumulator, ElementReduction, ReduceScatterBuffers, ReductionBuffers};
 pub use release_gather::ReleaseGather;
 pub use selection::{SelectedAlgorithm, Selection, SelectionReason, apart};
 pub use selection_key::{RankPlacement, SelectionKey};

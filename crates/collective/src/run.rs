@@ -6,8 +6,9 @@ mod steps;
 
 use crate::algorithm::{Algorithm, AlgorithmChoice, Carrier, Method};
 use crate::{
-    BlockList, CollectiveState, CommView, ElementReduction, Packed, allgather, allreduce, alltoall,
-    barrier, bcast, gather, reduce, reduce_scatter, scan, scatter, two_level,
+    BlockList, CollectiveState, CommView, ElementReduction, Packed, ReduceScatterBuffers,
+    ReductionBuffers, allgather, allreduce, alltoall, barrier, bcast, gather, reduce,
+    reduce_scatter, scan, scatter, two_level,
 };
 use weft_channel::multicast::ReleaseMode;
 use weft_fabric::{Fabric, Fault, Sge};
@@ -236,81 +237,75 @@ pub async fn alltoall<F: Fabric>(
     }
 }
 
-/// Reduces `data` of all ranks to `result` of the root. `element`: size of an element in bytes.
+/// Reduces `data` of all ranks to `result` of the root.
 pub async fn reduce<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
     choice: AlgorithmChoice,
     root: usize,
-    (data, result, element): (Sge, Sge, usize),
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     in_order!(link, state, choice);
     let (parameter, area) = (choice.parameter, &state.area);
     match choice.algorithm.method {
-        Method::Binomial => reduce::binomial(link, root, data, result, op).await,
-        Method::KNomial => reduce::k_nomial(link, root, data, result, op, parameter).await,
+        Method::Binomial => reduce::binomial(link, root, buffers, op).await,
+        Method::KNomial => reduce::k_nomial(link, root, buffers, op, parameter).await,
         Method::Chain => {
-            let segment = parameter.max(element);
-            reduce::chain(link, root, data, result, op, (element, segment)).await
+            let segment = parameter.max(buffers.element);
+            reduce::chain(link, root, buffers, op, segment).await
         }
-        Method::Rabenseifner => reduce::scatter_gather(link, root, data, result, op, element).await,
-        Method::Flat => reduce::flat(link, root, data, result, op).await,
-        Method::Pair => reduce::shm_pair(link, area, root, (data, result), element, op).await,
-        Method::Slices => reduce::shm_slices(link, area, root, (data, result), element, op).await,
-        Method::Read => reduce::shm_read(link, area, root, (data, result), element, op).await,
-        Method::ReadWhole => {
-            reduce::shm_read_whole(link, area, root, (data, result), element, op).await
-        }
-        Method::TwoLevel => two_level::reduce(link, state, root, (data, result, element), op).await,
+        Method::Rabenseifner => reduce::scatter_gather(link, root, buffers, op).await,
+        Method::Flat => reduce::flat(link, root, buffers, op).await,
+        Method::Pair => reduce::shm_pair(link, area, root, buffers, op).await,
+        Method::Slices => reduce::shm_slices(link, area, root, buffers, op).await,
+        Method::Read => reduce::shm_read(link, area, root, buffers, op).await,
+        Method::ReadWhole => reduce::shm_read_whole(link, area, root, buffers, op).await,
+        Method::TwoLevel => two_level::reduce(link, state, root, buffers, op).await,
         _ => unlisted(choice),
     }
 }
 
-/// Reduces `data` of all ranks to `result` of all ranks. `element`: size of an element in bytes.
+/// Reduces `data` of all ranks to `result` of all ranks.
 pub async fn allreduce<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
     choice: AlgorithmChoice,
-    (data, result, element): (Sge, Sge, usize),
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     in_order!(link, state, choice);
-    let (parameter, area, both) = (choice.parameter, &state.area, (data, result));
+    let (parameter, area) = (choice.parameter, &state.area);
     match (choice.algorithm.method, choice.algorithm.carrier) {
-        (Method::Central, _) => allreduce::central(link, &state.area, data, result, op).await,
+        (Method::Central, _) => allreduce::central(link, area, buffers, op).await,
         (Method::PairwiseExchange, Carrier::Writes | Carrier::Immediates) => {
-            match allreduce::rpe(link, state, data, result, op).await? {
+            match allreduce::rpe(link, state, buffers, op).await? {
                 true => Ok(()),
-                false => allreduce::pairwise_exchange(link, data, result, op).await,
+                false => allreduce::pairwise_exchange(link, buffers, op).await,
             }
         }
         (method @ (Method::GatherMulticast | Method::GatherMulticastAcknowledged), _) => {
             let ends = multicast_ends(method);
-            match allreduce::rgm(link, state, data, result, op, parameter, ends).await? {
+            match allreduce::rgm(link, state, buffers, op, parameter, ends).await? {
                 true => Ok(()),
-                false => allreduce::gather_broadcast(link, data, result, op).await,
+                false => allreduce::gather_broadcast(link, buffers, op).await,
             }
         }
-        (Method::PairwiseExchange, _) => allreduce::pairwise_exchange(link, data, result, op).await,
-        (Method::GatherBroadcast, _) => allreduce::gather_broadcast(link, data, result, op).await,
-        (Method::KNomial, _) => allreduce::k_nomial(link, data, result, op, parameter).await,
-        (Method::Rabenseifner, _) => allreduce::rabenseifner(link, data, result, op, element).await,
-        (Method::Ring, _) => allreduce::ring(link, data, result, op, element).await,
-        (Method::Circulant, _) => allreduce::circulant(link, data, result, op, element).await,
-        (Method::Swing, _) => allreduce::swing(link, data, result, op, element).await,
-        (Method::ReduceBroadcast, _) => {
-            allreduce::reduce_broadcast(link, state, (data, result, element), op).await
-        }
-        (Method::Last, _) => allreduce::shm_last(link, area, both, op).await,
-        (Method::Pair, _) => allreduce::shm_pair(link, area, both, element, op).await,
-        (Method::Slices, _) => allreduce::shm_slices(link, area, both, None, element, op).await,
-        (Method::Read, _) => allreduce::shm_read(link, area, both, None, element, op).await,
-        (Method::ReadStaged, _) => allreduce::shm_read_staged(link, area, both, element, op).await,
-        (Method::ReadWhole, _) => allreduce::shm_read_whole(link, area, both, element, op).await,
-        (Method::TwoLevel, _) => {
-            two_level::allreduce(link, state, (data, result, element), op).await
-        }
+        (Method::PairwiseExchange, _) => allreduce::pairwise_exchange(link, buffers, op).await,
+        (Method::GatherBroadcast, _) => allreduce::gather_broadcast(link, buffers, op).await,
+        (Method::KNomial, _) => allreduce::k_nomial(link, buffers, op, parameter).await,
+        (Method::Rabenseifner, _) => allreduce::rabenseifner(link, buffers, op).await,
+        (Method::Ring, _) => allreduce::ring(link, buffers, op).await,
+        (Method::Circulant, _) => allreduce::circulant(link, buffers, op).await,
+        (Method::Swing, _) => allreduce::swing(link, buffers, op).await,
+        (Method::ReduceBroadcast, _) => allreduce::reduce_broadcast(link, state, buffers, op).await,
+        (Method::Last, _) => allreduce::shm_last(link, area, buffers, op).await,
+        (Method::Pair, _) => allreduce::shm_pair(link, area, buffers, op).await,
+        (Method::Slices, _) => allreduce::shm_slices(link, area, buffers, None, op).await,
+        (Method::Read, _) => allreduce::shm_read(link, area, buffers, None, op).await,
+        (Method::ReadStaged, _) => allreduce::shm_read_staged(link, area, buffers, op).await,
+        (Method::ReadWhole, _) => allreduce::shm_read_whole(link, area, buffers, op).await,
+        (Method::TwoLevel, _) => two_level::allreduce(link, state, buffers, op).await,
         _ => unlisted(choice),
     }
 }
@@ -321,79 +316,75 @@ pub async fn reduce_scatter<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
     choice: AlgorithmChoice,
-    (data, lens): (Sge, &[usize]),
-    (result, element): (Sge, usize),
+    buffers: ReduceScatterBuffers<'_>,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     in_order!(link, state, choice);
     let area = &state.area;
-    let all = (data, lens);
     match choice.algorithm.method {
-        Method::Swap => return reduce_scatter::shm_swap(link, area, all, result, op).await,
+        Method::Swap => return reduce_scatter::shm_swap(link, area, buffers, op).await,
         Method::Staged => {
-            return reduce_scatter::shm_staged(link, area, all, result, element, op).await;
+            return reduce_scatter::shm_staged(link, area, buffers, op).await;
         }
         Method::Read => {
-            return reduce_scatter::shm_read(link, area, all, result, element, op).await;
+            return reduce_scatter::shm_read(link, area, buffers, op).await;
         }
+        Method::ReduceScatterv => {
+            return reduce_scatter::reduce_scatterv(link, buffers, op).await;
+        }
+        Method::TwoLevel => return two_level::reduce_scatter(link, state, buffers, op).await,
         _ => {}
     }
+    let ReduceScatterBuffers { data, lens, result, .. } = buffers;
     let data = BlockList::of(data, lens.iter().copied());
     match choice.algorithm.method {
-        Method::ReduceScatterv => reduce_scatter::reduce_scatterv(link, &data, result, op).await,
         Method::Pairwise => reduce_scatter::pairwise(link, &data, result, op).await,
         Method::Ring => reduce_scatter::ring(link, &data, result, op).await,
         Method::Circulant => reduce_scatter::circulant(link, &data, result, op).await,
         Method::Halving => reduce_scatter::recursive_halving(link, &data, result, op).await,
-        Method::TwoLevel => {
-            two_level::reduce_scatter(link, state, (data.whole(), lens), (result, element), op)
-                .await
-        }
         _ => unlisted(choice),
     }
 }
 
-/// Combines `data` of ranks 0 to r, in their order, into `result` of rank r. `element`: size of an element in bytes.
+/// Combines `data` of ranks 0 to r, in their order, into `result` of rank r.
 pub async fn scan<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
     choice: AlgorithmChoice,
-    (data, result, element): (Sge, Sge, usize),
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     in_order!(link, state, choice);
-    let (area, both) = (&state.area, (data, result));
+    let area = &state.area;
     match choice.algorithm.method {
-        Method::Chain => scan::chain(link, data, result, op).await,
-        Method::RecursiveDoubling => scan::recursive_doubling(link, data, result, op).await,
-        Method::Staged => scan::shm_staged(link, area, both, element, false, op).await,
-        Method::Slices => scan::shm_slices(link, area, both, element, false, op).await,
-        Method::Read => scan::shm_read(link, area, both, element, false, op).await,
-        Method::TwoLevel => two_level::scan(link, state, (data, result, element), op).await,
+        Method::Chain => scan::chain(link, buffers, op).await,
+        Method::RecursiveDoubling => scan::recursive_doubling(link, buffers, op).await,
+        Method::Staged => scan::shm_staged(link, area, buffers, op, false).await,
+        Method::Slices => scan::shm_slices(link, area, buffers, op, false).await,
+        Method::Read => scan::shm_read(link, area, buffers, op, false).await,
+        Method::TwoLevel => two_level::scan(link, state, buffers, op).await,
         _ => unlisted(choice),
     }
 }
 
 /// Combines `data` of the ranks below r, in their order, into `result` of rank r. The `result` of rank 0 is
-/// undefined. `element`: size of an element in bytes.
+/// undefined.
 pub async fn exscan<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
     choice: AlgorithmChoice,
-    (data, result, element): (Sge, Sge, usize),
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     in_order!(link, state, choice);
-    let (area, both) = (&state.area, (data, result));
+    let area = &state.area;
     match choice.algorithm.method {
-        Method::Chain => scan::exclusive_chain(link, data, result, op).await,
-        Method::RecursiveDoubling => {
-            scan::exclusive_recursive_doubling(link, data, result, op).await
-        }
-        Method::Staged => scan::shm_staged(link, area, both, element, true, op).await,
-        Method::Slices => scan::shm_slices(link, area, both, element, true, op).await,
-        Method::Read => scan::shm_read(link, area, both, element, true, op).await,
-        Method::TwoLevel => two_level::exscan(link, state, (data, result, element), op).await,
+        Method::Chain => scan::exclusive_chain(link, buffers, op).await,
+        Method::RecursiveDoubling => scan::exclusive_recursive_doubling(link, buffers, op).await,
+        Method::Staged => scan::shm_staged(link, area, buffers, op, true).await,
+        Method::Slices => scan::shm_slices(link, area, buffers, op, true).await,
+        Method::Read => scan::shm_read(link, area, buffers, op, true).await,
+        Method::TwoLevel => two_level::exscan(link, state, buffers, op).await,
         _ => unlisted(choice),
     }
 }

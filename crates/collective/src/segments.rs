@@ -15,7 +15,8 @@ const FUSED: usize = 8 << 10;
 pub async fn fold<F: Fabric>(
     link: &CommView<F>,
     ranks: Range<usize>,
-    (own, result): (Sge, Sge),
+    own: Sge,
+    result: Sge,
     op: &(impl ElementReduction + ?Sized),
     operand: impl AsyncFn(usize, Sge) -> Result<Sge, Fault>,
 ) -> Result<(), Fault> {

@@ -24,7 +24,7 @@ use crate::notified_write::{NotifyMethod, NotifyTarget, payload};
 use crate::outstanding::Outstanding;
 use crate::rdma_pattern::{Edges, WritePattern};
 use crate::shm_queue::{OperationTicket, Tickets};
-use crate::{CommView, ElementReduction, Reception};
+use crate::{CommView, ElementReduction, Reception, ReductionBuffers};
 use std::cell::OnceCell;
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Fault, RemoteAddr, Sge, Work};
@@ -193,7 +193,8 @@ impl<F: Fabric> Slots<F> {
         let base = made.slots.iter().map(|pair| pair.base(fabric)).max().unwrap_or(0);
         let (mine, all) = (link.stage(8), link.stage(8));
         mine.sge().fill(&(if room { base } else { NO_ROOM }).to_ne_bytes());
-        pairwise_exchange(link, mine.sge(), all.sge(), &Largest).await?;
+        let buffers = ReductionBuffers { data: mine.sge(), result: all.sge(), element: 8 };
+        pairwise_exchange(link, buffers, &Largest).await?;
         let mut agreed = [0; 8];
         all.sge().read(&mut agreed);
         made.base = u64::from_ne_bytes(agreed);

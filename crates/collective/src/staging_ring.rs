@@ -143,12 +143,7 @@ enum Readers {
 }
 
 /// Tests whether the readers have read chunk `number`, which rank `me` has copied in.
-fn is_read(
-    counters: &Counters,
-    peers: &[Peer],
-    me: usize,
-    (number, readers): (u64, Readers),
-) -> bool {
+fn is_read(counters: &Counters, peers: &[Peer], me: usize, number: u64, readers: Readers) -> bool {
     let has = |peer: &Peer| counters.value(peer.read.local) >= number;
     match readers {
         Readers::One(rank) => has(&peers[rank]),
@@ -187,7 +182,8 @@ impl<F: Fabric> Drop for StagingRings<F> {
         // The endpoint owns the parked closure, so the closure must not own the endpoint.
         let Rings { endpoint, me, mine, peers, unread, broken, .. } = *made;
         endpoint.park(move |fabric| {
-            let read = |&chunk: &_| is_read(fabric.counters(), &peers, me, chunk);
+            let read =
+                |&(number, readers): &_| is_read(fabric.counters(), &peers, me, number, readers);
             // A peer that has read everything writes no more here. If the ranks counted differently, this is unknown.
             let free = broken.get().is_none() && unread.borrow().iter().all(read);
             if free {

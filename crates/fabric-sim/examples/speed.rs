@@ -4,7 +4,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
-use weft_collective::{CommView, ElementReduction, Members, Reception, Via, allreduce, barrier};
+use weft_collective::{
+    CommView, ElementReduction, Members, Reception, ReductionBuffers, Via, allreduce, barrier,
+};
 use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::{Machine, SimOptions, run};
@@ -58,9 +60,10 @@ fn main() {
         };
         engine.run(async move {
             let data = Sge::phantom(8);
+            let buffers = ReductionBuffers { data, result: data, element: 8 };
             for _ in 0..rounds {
                 barrier::dissemination(&link()).await.expect("a barrier");
-                allreduce::pairwise_exchange(&link(), data, data, &Nothing).await.expect("a sum");
+                allreduce::pairwise_exchange(&link(), buffers, &Nothing).await.expect("a sum");
             }
         })
     })

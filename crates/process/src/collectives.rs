@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_collective::inter::{Root, Sides, leaders};
 use weft_collective::{
-    AlgorithmChoice, CollectiveKind, CollectiveState, CommView, ElementReduction, run,
+    AlgorithmChoice, CollectiveKind, CollectiveState, CommView, ElementReduction,
+    ReduceScatterBuffers, ReductionBuffers, run,
 };
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -139,10 +140,11 @@ impl<F: Fabric> Comm<F> {
             let element = send.as_ref().or(receive.as_ref()).map_or(1, |b| b.ty().size());
             let pool = link.endpoint.staging();
             let input = send.as_ref().or(receive.as_ref()).map(|b| b.readable(pool));
-            let input = input.as_ref().map_or(Sge::EMPTY, |p| p.sge);
+            let data = input.as_ref().map_or(Sge::EMPTY, |p| p.sge);
             let output = receive.as_ref().map(|b| b.writable(pool));
-            let into = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
-            run::reduce(&link, &state, choice, root, (input, into, element), &*op).await?;
+            let result = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
+            let buffers = ReductionBuffers { data, result, element };
+            run::reduce(&link, &state, choice, root, buffers, &*op).await?;
             if let (Some(piece), Some(buffer), true) = (output, &receive, link.rank == root) {
                 piece.unpack(buffer, buffer.len());
             }
@@ -172,9 +174,9 @@ impl<F: Fabric> Comm<F> {
             let pool = link.endpoint.staging();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
-            let (from, to) = (input.sge, output.sge);
             let element = receive.ty().size();
-            run::allreduce(&link, &state, choice, (from, to, element), &*op).await?;
+            let buffers = ReductionBuffers { data: input.sge, result: output.sge, element };
+            run::allreduce(&link, &state, choice, buffers, &*op).await?;
             output.unpack(&receive, receive.len());
             Ok(())
         }
@@ -198,13 +200,14 @@ impl<F: Fabric> Comm<F> {
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
             let element = receive.ty().size();
+            let buffers = ReductionBuffers { data: input.sge, result: output.sge, element };
             if exclusive {
-                run::exscan(&link, &state, choice, (input.sge, output.sge, element), &*op).await?;
+                run::exscan(&link, &state, choice, buffers, &*op).await?;
                 if link.rank > 0 {
                     output.unpack(&receive, receive.len());
                 }
             } else {
-                run::scan(&link, &state, choice, (input.sge, output.sge, element), &*op).await?;
+                run::scan(&link, &state, choice, buffers, &*op).await?;
                 output.unpack(&receive, receive.len());
             }
             Ok(())
@@ -400,8 +403,9 @@ impl<F: Fabric> Comm<F> {
             let lens: SmallVec<[usize; 8]> =
                 counts.as_ref().iter().map(|count| count * element).collect();
             let piece = receive.writable(link.endpoint.staging());
-            let (data, result) = ((input.sge, &lens[..]), (piece.sge, element));
-            run::reduce_scatter(&link, &state, choice, data, result, &*op).await?;
+            let (data, result) = (input.sge, piece.sge);
+            let buffers = ReduceScatterBuffers { data, lens: &lens, result, element };
+            run::reduce_scatter(&link, &state, choice, buffers, &*op).await?;
             piece.unpack(&receive, receive.len());
             Ok(())
         }

@@ -11,7 +11,7 @@ use crate::topology::{CommTopology, Edge};
 use crate::{Comm, Engine, Error, Group, class};
 use std::rc::Rc;
 use weft_collective::inter::leaders;
-use weft_collective::{CommView, ElementReduction, allgather, allreduce, bcast};
+use weft_collective::{CommView, ElementReduction, ReductionBuffers, allgather, allreduce, bcast};
 use weft_fabric::{Fabric, Sge};
 
 /// Words of one process in the creation of communicators.
@@ -270,7 +270,8 @@ pub(crate) async fn agree_on<F: Fabric>(
     let [mine, all, other] = [link.stage(16), link.stage(16), link.stage(16)];
     let id = if link.rank == 0 { engine.new_context() } else { 0 };
     fill(mine.sge(), [id, means.0]);
-    allreduce::pairwise_exchange(link, mine.sge(), all.sge(), &Largest).await?;
+    let buffers = ReductionBuffers { data: mine.sge(), result: all.sge(), element: 8 };
+    allreduce::pairwise_exchange(link, buffers, &Largest).await?;
     if let Some(bridge) = bridge {
         if link.rank == 0 {
             leaders::swap(bridge, all.sge(), other.sge()).await?;

@@ -5,7 +5,7 @@
 use crate::rank_buffers::RankBuffers;
 use crate::{Buffer, Error};
 use weft_collective::inter::{Root, Sides, direct, leaders};
-use weft_collective::{CommView, ElementReduction};
+use weft_collective::{CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers};
 use weft_fabric::{Fabric, Sge};
 
 pub(crate) async fn bcast<F: Fabric>(
@@ -39,9 +39,10 @@ pub(crate) async fn reduce<F: Fabric>(
     let pool = sides.local.endpoint.staging();
     let input = send.as_ref().map(|b| b.readable(pool));
     let output = receive.as_ref().map(|b| b.writable(pool));
-    let from = input.as_ref().map_or(Sge::EMPTY, |p| p.sge);
-    let to = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
-    leaders::reduce(&sides, root, from, to, op).await?;
+    let data = input.as_ref().map_or(Sge::EMPTY, |p| p.sge);
+    let result = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
+    let element = send.as_ref().or(receive.as_ref()).map_or(1, |b| b.ty().size());
+    leaders::reduce(&sides, root, ReductionBuffers { data, result, element }, op).await?;
     if let (Some(piece), Some(buffer)) = (&output, &receive) {
         piece.unpack(buffer, buffer.len());
     }
@@ -56,7 +57,9 @@ pub(crate) async fn allreduce<F: Fabric>(
 ) -> Result<(), Error> {
     let pool = sides.local.endpoint.staging();
     let (input, output) = (send.readable(pool), receive.writable(pool));
-    leaders::allreduce(&sides, input.sge, output.sge, op).await?;
+    let element = receive.ty().size();
+    let buffers = ReductionBuffers { data: input.sge, result: output.sge, element };
+    leaders::allreduce(&sides, buffers, op).await?;
     output.unpack(&receive, receive.len());
     Ok(())
 }
@@ -71,8 +74,10 @@ pub(crate) async fn reduce_scatter<F: Fabric>(
 ) -> Result<(), Error> {
     let pool = sides.local.endpoint.staging();
     let (input, output) = (send.readable(pool), receive.writable(pool));
-    let lens: Vec<usize> = counts.iter().map(|count| count * send.ty().size()).collect();
-    leaders::reduce_scatter(&sides, input.sge, &lens, output.sge, op).await?;
+    let (data, result, element) = (input.sge, output.sge, send.ty().size());
+    let lens: Vec<usize> = counts.iter().map(|count| count * element).collect();
+    let buffers = ReduceScatterBuffers { data, lens: &lens, result, element };
+    leaders::reduce_scatter(&sides, buffers, op).await?;
     output.unpack(&receive, receive.len());
     Ok(())
 }

@@ -20,7 +20,7 @@ pub async fn circulant<F: Fabric>(link: &CommView<F>, blocks: &BlockList) -> Res
         let (to, from) = ((me + size - round.skip) % size, (me + round.skip) % size);
         let out = blocks.around(me, round.moved());
         let into = blocks.around(from, round.moved());
-        link.exchange_pieces((to, &out), (from, &into)).await?;
+        link.exchange_pieces(to, &out, from, &into).await?;
     }
     Ok(())
 }

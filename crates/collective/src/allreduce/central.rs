@@ -13,7 +13,7 @@
 use crate::costs::CallCosts;
 use crate::segments::overlap;
 use crate::selection_key::SelectionKey;
-use crate::{Accumulator, CommView, ElementReduction, ReleaseGather, SLOT};
+use crate::{Accumulator, CommView, ElementReduction, ReductionBuffers, ReleaseGather, SLOT};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Work};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
@@ -27,7 +27,8 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// Combines, in the order of ranks, the data of one of two ranks and the data of the other into `result`. `result` may be `own`.
 pub(crate) fn combine_pair<F: Fabric>(
     link: &CommView<F>,
-    (own, other): (Sge, Sge),
+    own: Sge,
+    other: Sge,
     result: Sge,
     op: &(impl ElementReduction + ?Sized),
 ) {
@@ -49,8 +50,7 @@ pub(crate) fn combine_pair<F: Fabric>(
 pub async fn central<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, .. }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.size() == 1 {
@@ -60,7 +60,7 @@ pub async fn central<F: Fabric>(
     let (area, epoch) = area.enter(link).await?;
     if area.is_pair() {
         let other = area.swap(link, epoch, data).await?;
-        combine_pair(link, (data, other), result, op);
+        combine_pair(link, data, other, result, op);
         return Ok(());
     }
     area.contribute(link, epoch, data).await?;

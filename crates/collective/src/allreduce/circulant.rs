@@ -9,8 +9,8 @@
 
 use crate::allgather::circulant as allgather;
 use crate::reduce_scatter::circulant as reduce_scatter;
-use crate::{BlockList, CommView, ElementReduction};
-use weft_fabric::{Fabric, Fault, Sge};
+use crate::{BlockList, CommView, ElementReduction, ReductionBuffers};
+use weft_fabric::{Fabric, Fault};
 
 /// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
 ///
@@ -18,10 +18,8 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// If the operator does not commute.
 pub async fn circulant<F: Fabric>(
     link: &CommView<F>,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, element }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
-    element: usize,
 ) -> Result<(), Fault> {
     let blocks = BlockList::even(result, element, link.size());
     // In place, this rank's result overwrites an operand that is already in a sum by then.

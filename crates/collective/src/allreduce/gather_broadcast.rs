@@ -8,16 +8,15 @@
 
 use crate::bcast::binomial as bcast;
 use crate::reduce::binomial as reduce;
-use crate::{CommView, ElementReduction};
-use weft_fabric::{Fabric, Fault, Sge};
+use crate::{CommView, ElementReduction, ReductionBuffers};
+use weft_fabric::{Fabric, Fault};
 
 /// Combines `data` of all ranks into `result` of all.
 pub async fn gather_broadcast<F: Fabric>(
     link: &CommView<F>,
-    data: Sge,
-    result: Sge,
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
-    reduce::binomial(link, 0, data, result, op).await?;
-    bcast::binomial(link, 0, result).await
+    reduce::binomial(link, 0, buffers, op).await?;
+    bcast::binomial(link, 0, buffers.result).await
 }

@@ -10,7 +10,7 @@
 //! length; if folded, two rounds more. Chosen for small data if several messages overlap. Radix 2 is
 //! recursive doubling, which then also serves operators that do not commute.
 
-use crate::{CommView, ElementReduction, local_ops, rank};
+use crate::{CommView, ElementReduction, ReductionBuffers, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of all.
@@ -19,8 +19,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// If `radix` is below 2.
 pub async fn k_nomial<F: Fabric>(
     link: &CommView<F>,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, .. }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
     radix: usize,
 ) -> Result<(), Fault> {

@@ -7,14 +7,13 @@
 //! rank N' + i with rank i, out of order, so the operator must commute.
 //! Cost: log2 N rounds for a power of two, else floor(log2 N) + 2. Chosen for operators that commute.
 
-use crate::{Accumulator, CommView, ElementReduction, rank};
-use weft_fabric::{Fabric, Fault, Sge};
+use crate::{Accumulator, CommView, ElementReduction, ReductionBuffers, rank};
+use weft_fabric::{Fabric, Fault};
 
 /// Combines `data` of all ranks into `result` of all.
 pub async fn pairwise_exchange<F: Fabric>(
     link: &CommView<F>,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, .. }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());

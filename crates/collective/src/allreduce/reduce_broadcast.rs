@@ -8,20 +8,20 @@
 //! two: other algorithms then fold ranks or go round a ring, and the broadcast is nearly free.
 
 use crate::hierarchy::{Level, Steps};
-use crate::{CollectiveState, CommView, ElementReduction};
-use weft_fabric::{Fabric, Fault, Sge};
+use crate::{CollectiveState, CommView, ElementReduction, ReductionBuffers};
+use weft_fabric::{Fabric, Fault};
 
-/// Combines `data` of all ranks, elements of `element` bytes, into `result` of all.
+/// Combines `data` of all ranks into `result` of all.
 pub async fn reduce_broadcast<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
-    (data, result, element): (Sge, Sge, usize),
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault>
 where
     Level<F>: Steps<F>,
 {
     let hierarchy = state.hierarchy(link);
-    hierarchy.whole.reduce(link, 0, (data, result, element), op).await?;
-    hierarchy.whole.bcast(link, 0, result).await
+    hierarchy.whole.reduce(link, 0, buffers, op).await?;
+    hierarchy.whole.bcast(link, 0, buffers.result).await
 }

@@ -14,9 +14,9 @@
 
 use crate::notified_write::payload;
 use crate::rdma_pattern::{WritePattern, fan_in_for};
-use crate::{CollectiveState, CommView, ElementReduction, local_ops};
+use crate::{CollectiveState, CommView, ElementReduction, ReductionBuffers, local_ops};
 use weft_channel::multicast::ReleaseMode;
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault};
 
 /// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. `fan_in`, one less than a power of
 /// two: maximum number of children at each step; from N - 1 on the tree has one step. `ends`: [`ReleaseMode::Heard`], or
@@ -24,8 +24,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 pub async fn rgm<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, .. }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
     fan_in: usize,
     ends: ReleaseMode,

@@ -9,7 +9,7 @@
 
 use crate::allgather::ring as allgather;
 use crate::reduce_scatter::ring as reduce_scatter;
-use crate::{BlockList, CommView, ElementReduction};
+use crate::{BlockList, CommView, ElementReduction, ReductionBuffers};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
@@ -18,16 +18,14 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// If the operator does not commute.
 pub async fn ring<F: Fabric>(
     link: &CommView<F>,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, element }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
-    element: usize,
 ) -> Result<(), Fault> {
     let blocks = BlockList::even(result, element, link.size());
     // In place, the result overwrites operands that are no longer needed.
     let parts = BlockList::even(data, element, link.size());
     let own = blocks.block(link.rank);
     reduce_scatter::ring(link, &parts, own, op).await?;
-    let all: Vec<Sge> = (0..link.size()).map(|r| blocks.block(r)).collect();
+    let all: Vec<Sge> = blocks.iter().collect();
     allgather::ring(link, &all).await
 }

@@ -15,7 +15,7 @@
 
 use crate::notified_write::payload;
 use crate::rdma_pattern::WritePattern;
-use crate::{CollectiveState, CommView, ElementReduction, rank};
+use crate::{CollectiveState, CommView, ElementReduction, ReductionBuffers, rank};
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
 /// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. Returns false, and
@@ -23,8 +23,7 @@ use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 pub async fn rpe<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, .. }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<bool, Fault> {
     let slots = state.slots(link, WritePattern::Exchange, data.len());

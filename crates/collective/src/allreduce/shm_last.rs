@@ -11,8 +11,8 @@
 use crate::costs::CallCosts;
 use crate::segments::fold;
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
+use weft_fabric::{CopyModel, Fabric, Fault};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
@@ -25,7 +25,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 pub async fn shm_last<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    (data, result): (Sge, Sge),
+    ReductionBuffers { data, result, .. }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.size() == 1 {
@@ -40,7 +40,7 @@ pub async fn shm_last<F: Fabric>(
     session
         .barrier_after(async || {
             last = true;
-            fold(link, 0..link.size(), (own(), result), op, operand).await?;
+            fold(link, 0..link.size(), own(), result, op, operand).await?;
             session.overwrite(0, 0, result).await
         })
         .await?;

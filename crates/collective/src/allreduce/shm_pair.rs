@@ -10,8 +10,8 @@
 use crate::costs::{self, CallCosts};
 use crate::segments::{fold, overlap, part};
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
+use weft_fabric::{CopyModel, Fabric, Fault};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
@@ -20,19 +20,18 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
         + costs.work(costs.copy_in(len) + costs.copy_out(len) + costs.reduce(len))
 }
 
-/// Combines `data` of both ranks, elements of `unit` bytes, into `result` of both.
+/// Combines `data` of both ranks, elements of `element` bytes, into `result` of both.
 pub async fn shm_pair<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    (data, result): (Sge, Sge),
-    unit: usize,
+    ReductionBuffers { data, result, element }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.size() == 1 {
         result.copy_from(data);
         return Ok(());
     }
-    let most = (area.part(link) / unit.max(1) * unit.max(1)).max(1);
+    let most = (area.part(link) / element.max(1) * element.max(1)).max(1);
     let steps = data.len().div_ceil(most).max(1);
     // After the barrier the buffer belongs to the other rank. So in place, this rank's operand needs another copy.
     let kept = overlap(data, result).then(|| link.stage(most.min(data.len())));
@@ -48,7 +47,7 @@ pub async fn shm_pair<F: Fabric>(
         session.copy_in(0, own);
         session.barrier().await?;
         let operand = async |rank, spare| session.operand(rank, 0, spare).await;
-        fold(link, 0..2, (own, result.part(at, len)), op, operand).await?;
+        fold(link, 0..2, own, result.part(at, len), op, operand).await?;
         session.done_with(0, len);
     }
     Ok(())

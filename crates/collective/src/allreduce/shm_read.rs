@@ -15,7 +15,7 @@ use crate::bounce::{BounceSession, ExposedPieces};
 use crate::costs::{self, CallCosts};
 use crate::segments::{fold, overlap, part, slice};
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReleaseGather};
+use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge, Staging};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
@@ -24,19 +24,19 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     2.0 * costs.exposing() + 2.0 * costs.barrier() + costs.work(costs.others() * both)
 }
 
-/// Combines `data` of all ranks, elements of `unit` bytes, into `result` of `root`, or of all. If ranks cannot read each
+/// Combines `data` of all ranks, elements of `element` bytes, into `result` of `root`, or of all. If ranks cannot read each
 /// other's memory, SHM-SLICES serves.
 pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    (data, result): (Sge, Sge),
+    buffers: ReductionBuffers,
     root: Option<usize>,
-    unit: usize,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
+    let ReductionBuffers { data, result, element } = buffers;
     let (me, size) = (link.rank, link.size());
     if size == 1 || !area.direct(link).await? {
-        return super::shm_slices(link, area, (data, result), root, unit, op).await;
+        return super::shm_slices(link, area, buffers, root, op).await;
     }
     let takes = root.is_none_or(|root| root == me);
     let others = || (1..size).map(|i| (me + i) % size);
@@ -44,7 +44,7 @@ pub async fn shm_read<F: Fabric>(
     let session = area.bounce(link, 2 + rest, 0).await?;
     let Some(operands) = session.expose(data, 1 + rest).await? else {
         drop(session);
-        return super::shm_slices(link, area, (data, result), root, unit, op).await;
+        return super::shm_slices(link, area, buffers, root, op).await;
     };
     // A rank that takes no result is never written to, so it exposes its data again.
     let results = match takes {
@@ -54,10 +54,10 @@ pub async fn shm_read<F: Fabric>(
     let Some(results) = results else {
         session.withdraw(&operands);
         drop(session);
-        return super::shm_slices(link, area, (data, result), root, unit, op).await;
+        return super::shm_slices(link, area, buffers, root, op).await;
     };
-    let (start, own) = slice(data.len(), unit, me, size);
-    let most = block(link, unit).min(own);
+    let (start, own) = slice(data.len(), element, me, size);
+    let most = block(link, element).min(own);
     let aside: Option<Staging> = (!takes || overlap(data, result))
         .then(|| link.endpoint.staging().take_for(data.part(start, most)));
     for t in 0..own.div_ceil(most.max(1)) {
@@ -68,7 +68,7 @@ pub async fn shm_read<F: Fabric>(
             // A rank that is not the root always uses `aside`, because its result may be empty.
             None => result.part(at, len),
         };
-        combine(&session, &operands, at, (data.part(at, len), sum), op).await?;
+        combine(&session, &operands, at, data.part(at, len), sum, op).await?;
         match root {
             Some(root) if root != me => session.write(&results, root, at, sum).await?,
             // No other rank reads this rank's own slice of the data.
@@ -80,7 +80,7 @@ pub async fn shm_read<F: Fabric>(
 
     if root.is_none() {
         for rank in others() {
-            let (start, len) = slice(data.len(), unit, rank, size);
+            let (start, len) = slice(data.len(), element, rank, size);
             session.read(&results, rank, start, result.part(start, len)).await?;
         }
         session.barrier().await?;
@@ -89,10 +89,10 @@ pub async fn shm_read<F: Fabric>(
     Ok(())
 }
 
-/// Returns the size in bytes of a block of elements of `unit` bytes.
-pub(crate) fn block<F: Fabric>(link: &CommView<F>, unit: usize) -> usize {
-    let unit = unit.max(1);
-    (costs::block(link.endpoint.fabric().copies().model()) / unit * unit).max(unit)
+/// Returns the size in bytes of a block of elements of `element` bytes.
+pub(crate) fn block<F: Fabric>(link: &CommView<F>, element: usize) -> usize {
+    let element = element.max(1);
+    (costs::block(link.endpoint.fabric().copies().model()) / element * element).max(element)
 }
 
 /// Combines into `sum` this rank's `own` and the data that the other ranks have exposed, from byte `at` on.
@@ -100,11 +100,12 @@ pub(super) async fn combine<F: Fabric>(
     session: &BounceSession<'_, F>,
     operands: &ExposedPieces,
     at: usize,
-    (own, sum): (Sge, Sge),
+    own: Sge,
+    sum: Sge,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let operand = async |rank: usize, spare: Sge| {
         session.read(operands, rank, at, spare).await.map(|()| spare)
     };
-    fold(session.link, 0..session.link.size(), (own, sum), op, operand).await
+    fold(session.link, 0..session.link.size(), own, sum, op, operand).await
 }

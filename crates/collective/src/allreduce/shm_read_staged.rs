@@ -16,8 +16,8 @@ use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
 use crate::segments::{overlap, part, slice};
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
+use weft_fabric::{CopyModel, Fabric, Fault};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, slice) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
@@ -29,30 +29,30 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
         + costs.work(costs.others() * both + costs.copy_in_for_all(slice))
 }
 
-/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of all. If
+/// Combines `data` of all ranks, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of all. If
 /// ranks cannot read each other's memory, SHM-SLICES serves.
 pub async fn shm_read_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    (data, result): (Sge, Sge),
-    unit: usize,
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
-    let (me, size, unit) = (link.rank, link.size(), unit.max(1));
+    let ReductionBuffers { data, result, .. } = buffers;
+    let (me, size, element) = (link.rank, link.size(), buffers.element.max(1));
     if size == 1 || !area.direct(link).await? {
-        return super::shm_slices(link, area, (data, result), None, unit, op).await;
+        return super::shm_slices(link, area, buffers, None, op).await;
     }
-    let slice_of = |rank| slice(data.len(), unit, rank, size);
+    let slice_of = |rank| slice(data.len(), element, rank, size);
     let longest = (0..size).map(|rank| slice_of(rank).1).max().unwrap_or(0);
-    let room = (area.buffer_len(link).await? / unit * unit).min(longest).max(1);
+    let room = (area.buffer_len(link).await? / element * element).min(longest).max(1);
     let steps = longest.div_ceil(room).max(1);
-    let most = block(link, unit);
+    let most = block(link, element);
     let session = area.bounce(link, steps as u64 + 1, room).await?;
     // With more than two ranks, all ranks read each sum.
     let session = if size > 2 { session.taken() } else { session };
     let Some(operands) = session.expose(data, steps as u64).await? else {
         drop(session);
-        return super::shm_slices(link, area, (data, result), None, unit, op).await;
+        return super::shm_slices(link, area, buffers, None, op).await;
     };
     let aside = overlap(data, result).then(|| link.stage(most.min(room)));
     for t in 0..steps {
@@ -62,7 +62,7 @@ pub async fn shm_read_staged<F: Fabric>(
             let (offset, len) = part(len, most, b);
             let at = start + from + offset;
             let sum = aside.as_ref().map_or(result.part(at, len), |aside| aside.sge().part(0, len));
-            combine(&session, &operands, at, (data.part(at, len), sum), op).await?;
+            combine(&session, &operands, at, data.part(at, len), sum, op).await?;
             session.copy_in_for_all(offset, sum);
             // No other rank reads this rank's own slice of the data. After the barrier, no rank reads the parts that were
             // combined in this step.

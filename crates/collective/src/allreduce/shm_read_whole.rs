@@ -10,7 +10,7 @@ use super::shm_read::block;
 use crate::costs::CallCosts;
 use crate::segments::{fold, overlap, part};
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReleaseGather};
+use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
@@ -19,40 +19,38 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     costs.exposing() + costs.barrier() + costs.work(all)
 }
 
-/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of all. If
+/// Combines `data` of all ranks, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of all. If
 /// ranks cannot read each other's memory, SHM-SLICES serves.
 pub async fn shm_read_whole<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    (data, result): (Sge, Sge),
-    unit: usize,
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.size() == 1 || !area.direct(link).await? {
-        return super::shm_slices(link, area, (data, result), None, unit, op).await;
+        return super::shm_slices(link, area, buffers, None, op).await;
     }
-    match read_and_combine(link, area, (data, 0), result, unit, op).await? {
+    match read_and_combine(link, area, buffers, 0, op).await? {
         true => Ok(()),
-        false => super::shm_slices(link, area, (data, result), None, unit, op).await,
+        false => super::shm_slices(link, area, buffers, None, op).await,
     }
 }
 
-/// Combines `result.len()` bytes from byte `at` on of the data of all ranks, elements of `unit` bytes, into `result`. Each
+/// Combines `result.len()` bytes from byte `at` on of the data of all ranks, elements of `element` bytes, into `result`. Each
 /// rank chooses a range of its own; all expose the same number of bytes. All ranks can read each other's memory
 /// ([`ReleaseGather::direct`]). Returns false, and does nothing, if some rank could not expose its memory.
 pub(crate) async fn read_and_combine<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    (data, at): (Sge, usize),
-    result: Sge,
-    unit: usize,
+    ReductionBuffers { data, result, element }: ReductionBuffers,
+    at: usize,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<bool, Fault> {
     let len = result.len();
     // If the result overlaps the data, other ranks may still read there.
     let aside = overlap(data, result).then(|| link.endpoint.staging().take_for(result));
     let sum = aside.as_ref().map_or(result, |aside| aside.sge());
-    let most = block(link, unit);
+    let most = block(link, element);
     let session = area.bounce(link, 2, 0).await?;
     let Some(exposed) = session.expose(data, 1).await? else { return Ok(false) };
     for t in 0..len.div_ceil(most) {
@@ -61,7 +59,7 @@ pub(crate) async fn read_and_combine<F: Fabric>(
             session.read(&exposed, rank, at + start, spare).await.map(|()| spare)
         };
         let own = data.part(at + start, len);
-        fold(link, 0..link.size(), (own, sum.part(start, len)), op, operand).await?;
+        fold(link, 0..link.size(), own, sum.part(start, len), op, operand).await?;
     }
     session.barrier().await?;
     session.withdraw(&exposed);

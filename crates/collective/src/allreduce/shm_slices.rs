@@ -13,7 +13,7 @@ use crate::bounce::{BUFFER, BounceSession, segment};
 use crate::costs::CallCosts;
 use crate::segments::{fold, part, slice};
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReleaseGather};
+use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
@@ -34,14 +34,13 @@ pub fn combined(case: &SelectionKey, model: &CopyModel) -> f64 {
         + costs.work(costs.others() * own + costs.copy_in_for_all(slice))
 }
 
-/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`, or of
+/// Combines `data` of all ranks, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`, or of
 /// all.
 pub async fn shm_slices<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    (data, result): (Sge, Sge),
+    ReductionBuffers { data, result, element }: ReductionBuffers,
     root: Option<usize>,
-    unit: usize,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
@@ -50,40 +49,42 @@ pub async fn shm_slices<F: Fabric>(
         return Ok(());
     }
     let takes = root.is_none_or(|root| root == me);
-    let unit = unit.max(1);
+    let element = element.max(1);
     // Two ranks on two processors work at the same time, in short parts. More ranks should be woken rarely.
     let short = match size {
         2 => (data.len() / 10).max(area.part(link)),
         _ => usize::MAX,
     };
-    let steps = data.len().div_ceil(segment(area.buffer_len(link).await?, unit).min(short)).max(1);
-    let most = data.len().div_ceil(steps).next_multiple_of(unit).max(1);
+    let steps =
+        data.len().div_ceil(segment(area.buffer_len(link).await?, element).min(short)).max(1);
+    let most = data.len().div_ceil(steps).next_multiple_of(element).max(1);
     // The sums follow the operands. A slice is at most one element longer than its share.
     let longest = most.min(data.len());
     let sums_at = longest.next_multiple_of(64);
-    let span = sums_at + longest / size + unit;
+    let span = sums_at + longest / size + element;
     let session = area.bounce(link, steps as u64 + 1, span).await?;
     // Each slice of the operands has one reader; all ranks read the sums.
     let ranks_per_node = size > 2;
     let session = if ranks_per_node { session.taken() } else { session };
-    let aside = ranks_per_node.then(|| link.stage(longest / size + unit));
+    let aside = ranks_per_node.then(|| link.stage(longest / size + element));
+    let sums = SliceSums { result, at: sums_at, segment: most, element };
     for t in 0..=steps {
         let (at, len) = part(data.len(), most, t);
-        let (start, own) = slice(len, unit, me, size);
+        let (start, own) = slice(len, element, me, size);
         // No other rank reads this rank's own slice.
         session.copy_in(0, data.part(at, start));
         let rest = start + own;
         session.copy_in(rest, data.part(at + rest, len - rest));
         session.barrier().await?;
         if takes && t > 0 {
-            take(&session, (result, sums_at), (most, unit), t - 1).await?;
+            take(&session, &sums, t - 1).await?;
         }
         let sum = match &aside {
             Some(aside) => aside.sge().part(0, own),
             None => session.next_buffer().part(sums_at, own),
         };
         let operand = async |rank, spare| session.operand(rank, start, spare).await;
-        fold(link, 0..size, (data.part(at + start, own), sum), op, operand).await?;
+        fold(link, 0..size, data.part(at + start, own), sum, op, operand).await?;
         session.done_with(start, own);
         if ranks_per_node {
             session.copy_in_for_all(sums_at, sum);
@@ -95,17 +96,29 @@ pub async fn shm_slices<F: Fabric>(
     Ok(())
 }
 
+/// Place of the combined slices of a segment.
+struct SliceSums {
+    /// Memory for the result.
+    result: Sge,
+    /// Offset of the combined slice in each rank's buffer.
+    at: usize,
+    /// Length of a segment in bytes.
+    segment: usize,
+    /// Size of an element in bytes.
+    element: usize,
+}
+
 /// Copies the other ranks' slices of segment `t`.
 async fn take<F: Fabric>(
     session: &BounceSession<'_, F>,
-    (result, sums_at): (Sge, usize),
-    (most, unit): (usize, usize),
+    sums: &SliceSums,
     t: usize,
 ) -> Result<(), Fault> {
+    let &SliceSums { result, at: sums_at, segment, element } = sums;
     let (link, size) = (session.link, session.link.size());
-    let (at, len) = part(result.len(), most, t);
+    let (at, len) = part(result.len(), segment, t);
     for rank in (1..size).map(|i| (link.rank + i) % size) {
-        let (start, len) = slice(len, unit, rank, size);
+        let (start, len) = slice(len, element, rank, size);
         let into = result.part(at + start, len);
         match size {
             2 => session.copy_out(rank, sums_at, into).await?,

@@ -11,8 +11,8 @@
 //! that commute. Chosen for large data on networks with short distances between neighbours.
 
 use crate::halving::{self, ButterflyStep, PartialResult};
-use crate::{BlockList, CommView, ElementReduction, local_ops, rank};
-use weft_fabric::{Fabric, Fault, Sge};
+use crate::{BlockList, CommView, ElementReduction, ReductionBuffers, local_ops, rank};
+use weft_fabric::{Fabric, Fault};
 
 /// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
 ///
@@ -20,10 +20,8 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// If the number of ranks is not a power of two, or the operator does not commute.
 pub async fn swing<F: Fabric>(
     link: &CommView<F>,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, element }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
-    element: usize,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     assert!(size.is_power_of_two(), "Swing over {size} ranks: a power of two");

@@ -9,8 +9,11 @@
 //! from the root itself to the other group's leader, a reduction from the leader to the root.
 
 use super::{Root, Sides};
-use crate::{CommView, ElementReduction, barrier, bcast, reduce, scatter};
-use weft_fabric::{Fabric, Fault, Sge};
+use crate::{
+    CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers, barrier, bcast, reduce,
+    scatter,
+};
+use weft_fabric::{Fabric, Fault, Sge, Staging};
 
 /// The rank that acts for its group.
 const LEADER: usize = 0;
@@ -44,20 +47,30 @@ pub async fn broadcast<F: Fabric>(sides: &Sides<F>, root: Root, data: Sge) -> Re
     }
 }
 
-/// Reduces `input` of the other group's processes to `output` of the root.
+/// Reduces the data of this group at its leader. Returns the memory of the sum, on all ranks.
+async fn reduce_to_leader<F: Fabric>(
+    sides: &Sides<F>,
+    buffers: ReductionBuffers,
+    op: &dyn ElementReduction,
+) -> Result<Staging, Fault> {
+    let sum = sides.local.stage(buffers.data.len());
+    let sums = ReductionBuffers { result: sum.sge(), ..buffers };
+    reduce::binomial(&sides.local, LEADER, sums, op).await?;
+    Ok(sum)
+}
+
+/// Reduces the data of the other group's processes to the result of the root.
 pub async fn reduce<F: Fabric>(
     sides: &Sides<F>,
     root: Root,
-    input: Sge,
-    output: Sge,
+    buffers: ReductionBuffers,
     op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     match root {
-        Root::ThisProcess => sides.bridge.recv(LEADER, output).await,
+        Root::ThisProcess => sides.bridge.recv(LEADER, buffers.result).await,
         Root::NotInvolved => Ok(()),
         Root::Rank(root) => {
-            let sum = sides.local.stage(input.len());
-            reduce::binomial(&sides.local, LEADER, input, sum.sge(), op).await?;
+            let sum = reduce_to_leader(sides, buffers, op).await?;
             match sides.local.rank {
                 LEADER => sides.bridge.send(root, sum.sge()).await,
                 _ => Ok(()),
@@ -66,29 +79,26 @@ pub async fn reduce<F: Fabric>(
     }
 }
 
-/// Reduces the other group's `input` to `output` of all processes of this group.
+/// Reduces the other group's data to the result of all processes of this group.
 pub async fn allreduce<F: Fabric>(
     sides: &Sides<F>,
-    input: Sge,
-    output: Sge,
+    buffers: ReductionBuffers,
     op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
-    let sum = sides.local.stage(input.len());
-    reduce::binomial(&sides.local, LEADER, input, sum.sge(), op).await?;
-    swap(&sides.bridge, sum.sge(), output).await?;
-    bcast::binomial(&sides.local, LEADER, output).await
+    let sum = reduce_to_leader(sides, buffers, op).await?;
+    swap(&sides.bridge, sum.sge(), buffers.result).await?;
+    bcast::binomial(&sides.local, LEADER, buffers.result).await
 }
 
-/// Reduces the other group's `input`, in blocks of `lens` bytes by rank of this group, to `output` of each.
+/// Reduces the other group's data, in blocks by rank of this group, to the result of each.
 pub async fn reduce_scatter<F: Fabric>(
     sides: &Sides<F>,
-    input: Sge,
-    lens: &[usize],
-    output: Sge,
+    buffers: ReduceScatterBuffers<'_>,
     op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
-    let (mine, theirs) = (sides.local.stage(input.len()), sides.local.stage(input.len()));
-    reduce::binomial(&sides.local, LEADER, input, mine.sge(), op).await?;
+    let ReduceScatterBuffers { data, lens, result, element } = buffers;
+    let mine = reduce_to_leader(sides, ReductionBuffers { data, result, element }, op).await?;
+    let theirs = sides.local.stage(data.len());
     swap(&sides.bridge, mine.sge(), theirs.sge()).await?;
     let mut at = 0;
     let block = |&len: &usize| {
@@ -99,5 +109,5 @@ pub async fn reduce_scatter<F: Fabric>(
         LEADER => lens.iter().map(block).collect(),
         _ => Vec::new(),
     };
-    scatter::flat(&sides.local, LEADER, &blocks, output).await
+    scatter::flat(&sides.local, LEADER, &blocks, result).await
 }

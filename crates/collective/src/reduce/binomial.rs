@@ -10,8 +10,8 @@
 
 use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{Accumulator, CommView, ElementReduction, rank};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use crate::{Accumulator, CommView, ElementReduction, ReductionBuffers, rank};
+use weft_fabric::{CopyModel, Fabric, Fault};
 
 /// Returns the predicted time among ranks of one machine.
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
@@ -23,15 +23,14 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 pub async fn binomial<F: Fabric>(
     link: &CommView<F>,
     root: usize,
-    data: Sge,
-    result: Sge,
-    reduce: &(impl ElementReduction + ?Sized),
+    ReductionBuffers { data, result, .. }: ReductionBuffers,
+    op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let mut sum = Accumulator::new(link, data);
     for child in rank::children(me, size) {
         link.recv(child, sum.operand()).await?;
-        sum.take(link, reduce, false);
+        sum.take(link, op, false);
     }
     if let Some(parent) = rank::parent(me) {
         link.send(parent, sum.value()).await?;

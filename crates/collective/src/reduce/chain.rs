@@ -7,8 +7,8 @@
 //! of ranks, from the last to the first, whatever the root. Cost: N - 2 + S rounds of one of S segments,
 //! one more for another root. Chosen for large data and few ranks.
 
-use crate::{CommView, ElementReduction, local_ops};
-use weft_fabric::{Fabric, Fault, Sge};
+use crate::{CommView, ElementReduction, ReductionBuffers, local_ops};
+use weft_fabric::{Fabric, Fault};
 use weft_p2p::RequestId;
 
 /// Combines `data` of all ranks into `result` of `root` (ignored elsewhere), in segments of `segment`
@@ -16,10 +16,9 @@ use weft_p2p::RequestId;
 pub async fn chain<F: Fabric>(
     link: &CommView<F>,
     root: usize,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, element }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
-    (element, segment): (usize, usize),
+    segment: usize,
 ) -> Result<(), Fault> {
     let (me, last) = (link.rank, link.size() - 1);
     let to = if me > 0 { me - 1 } else { root };

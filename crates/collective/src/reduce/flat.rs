@@ -9,8 +9,8 @@
 use crate::costs::CallCosts;
 use crate::segments::{fold, overlap};
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use crate::{CommView, ElementReduction, ReductionBuffers};
+use weft_fabric::{CopyModel, Fabric, Fault};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
@@ -22,8 +22,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 pub async fn flat<F: Fabric>(
     link: &CommView<F>,
     root: usize,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, .. }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.rank != root {
@@ -39,5 +38,5 @@ pub async fn flat<F: Fabric>(
         own.copy_from(data);
     }
     let operand = async |rank, spare| link.recv(rank, spare).await.map(|()| spare);
-    fold(link, 0..link.size(), (own, result), op, operand).await
+    fold(link, 0..link.size(), own, result, op, operand).await
 }

@@ -8,8 +8,8 @@
 //! Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages and combinations of the whole
 //! length, one more for another root. Chosen for small data if several messages overlap.
 
-use crate::{CommView, ElementReduction, local_ops, rank};
-use weft_fabric::{Fabric, Fault, Sge, Staging};
+use crate::{CommView, ElementReduction, ReductionBuffers, local_ops, rank};
+use weft_fabric::{Fabric, Fault, Staging};
 
 /// Combines `data` of all ranks into `result` of `root` (ignored elsewhere).
 ///
@@ -18,8 +18,7 @@ use weft_fabric::{Fabric, Fault, Sge, Staging};
 pub async fn k_nomial<F: Fabric>(
     link: &CommView<F>,
     root: usize,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, .. }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
     radix: usize,
 ) -> Result<(), Fault> {

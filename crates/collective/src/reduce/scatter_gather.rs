@@ -10,19 +10,17 @@
 //! Chosen for large data.
 
 use crate::halving::{self, PartialResult};
-use crate::{BlockList, CommView, ElementReduction, local_ops, rank};
+use crate::{BlockList, CommView, ElementReduction, ReductionBuffers, local_ops, rank};
 use std::ops::Range;
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault};
 
 /// Combines `data` of all ranks into `result` of `root` (ignored elsewhere), in parts of whole elements
 /// of `element` bytes.
 pub async fn scatter_gather<F: Fabric>(
     link: &CommView<F>,
     root: usize,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, element }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
-    element: usize,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let fold = rank::Fold { size, groups: rank::power_below(size) };
@@ -35,7 +33,7 @@ pub async fn scatter_gather<F: Fabric>(
     let mut value = PartialResult::new(link, data);
     for other in fold.ranks(group).filter(|&other| other != me) {
         link.recv(other, value.operand()).await?;
-        value.take(link, op, other < me, (0, data.len()));
+        value.take(link, op, other < me, 0..data.len());
     }
     let steps = halving::neighbors(group, fold.groups, lead);
     let blocks = BlockList::even(data, element, fold.groups);

@@ -9,8 +9,8 @@
 use crate::costs::{self, CallCosts};
 use crate::segments::{fold, overlap, part};
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
+use weft_fabric::{CopyModel, Fabric, Fault};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
@@ -21,14 +21,13 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     first + parts * costs.barrier() + costs.work(busy)
 }
 
-/// Combines `data` of both ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
+/// Combines `data` of both ranks, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
 /// (ignored elsewhere).
 pub async fn shm_pair<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     root: usize,
-    (data, result): (Sge, Sge),
-    unit: usize,
+    ReductionBuffers { data, result, element }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.size() == 1 {
@@ -36,7 +35,7 @@ pub async fn shm_pair<F: Fabric>(
         return Ok(());
     }
     let takes = link.rank == root;
-    let most = (area.part(link) / unit.max(1) * unit.max(1)).max(1);
+    let most = (area.part(link) / element.max(1) * element.max(1)).max(1);
     let steps = data.len().div_ceil(most).max(1);
     // Part t of the result may overlap part t of the data.
     let in_place = takes && overlap(data, result);
@@ -51,7 +50,7 @@ pub async fn shm_pair<F: Fabric>(
             let own =
                 if in_place { session.last_buffer().part(0, len) } else { data.part(at, len) };
             let operand = async |rank, spare| session.operand(rank, 0, spare).await;
-            fold(link, 0..2, (own, result.part(at, len)), op, operand).await?;
+            fold(link, 0..2, own, result.part(at, len), op, operand).await?;
             session.done_with(0, len);
         }
     }

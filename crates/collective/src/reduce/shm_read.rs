@@ -7,8 +7,8 @@
 use crate::allreduce::shm_read as allreduce;
 use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
+use weft_fabric::{CopyModel, Fabric, Fault};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, slice) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
@@ -16,15 +16,14 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     2.0 * costs.exposing() + costs.barrier() + costs.work(both + costs.read_blocks(slice))
 }
 
-/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
+/// Combines `data` of all ranks, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
 /// (ignored elsewhere). If ranks cannot read each other's memory, SHM-SLICES serves.
 pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     root: usize,
-    memory: (Sge, Sge),
-    unit: usize,
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
-    allreduce::shm_read(link, area, memory, Some(root), unit, op).await
+    allreduce::shm_read(link, area, buffers, Some(root), op).await
 }

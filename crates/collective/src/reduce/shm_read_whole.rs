@@ -10,7 +10,7 @@ use crate::allreduce::shm_read_whole::read_and_combine;
 use crate::allreduce::shm_slices::shm_slices;
 use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReleaseGather};
+use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
@@ -19,22 +19,21 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     costs.exposing() + costs.barrier() + all
 }
 
-/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
+/// Combines `data` of all ranks, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
 /// (ignored elsewhere). If ranks cannot read each other's memory, SHM-SLICES serves.
 pub async fn shm_read_whole<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     root: usize,
-    (data, result): (Sge, Sge),
-    unit: usize,
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.size() == 1 || !area.direct(link).await? {
-        return shm_slices(link, area, (data, result), Some(root), unit, op).await;
+        return shm_slices(link, area, buffers, Some(root), op).await;
     }
-    let taken = if link.rank == root { result } else { Sge::EMPTY };
-    match read_and_combine(link, area, (data, 0), taken, unit, op).await? {
+    let result = if link.rank == root { buffers.result } else { Sge::EMPTY };
+    match read_and_combine(link, area, ReductionBuffers { result, ..buffers }, 0, op).await? {
         true => Ok(()),
-        false => shm_slices(link, area, (data, result), Some(root), unit, op).await,
+        false => shm_slices(link, area, buffers, Some(root), op).await,
     }
 }

@@ -8,8 +8,8 @@
 use crate::allreduce::shm_slices as allreduce;
 use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
+use weft_fabric::{CopyModel, Fabric, Fault};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let costs = CallCosts::of(case, model);
@@ -17,15 +17,14 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     allreduce::combined(case, model) + costs.others() * costs.copy_out(slice)
 }
 
-/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
+/// Combines `data` of all ranks, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
 /// (ignored elsewhere).
 pub async fn shm_slices<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     root: usize,
-    memory: (Sge, Sge),
-    unit: usize,
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
-    allreduce::shm_slices(link, area, memory, Some(root), unit, op).await
+    allreduce::shm_slices(link, area, buffers, Some(root), op).await
 }

@@ -40,14 +40,14 @@ pub async fn circulant<F: Fabric>(
     let own = data.around(me, first.moved());
     let cut = |i: usize| own[..i].iter().map(|piece| piece.len()).sum();
     let into: Vec<Sge> = (0..own.len()).map(|i| room.sge().part(cut(i), own[i].len())).collect();
-    link.exchange_pieces((to, &data.around(to, first.moved())), (from, &into)).await?;
+    link.exchange_pieces(to, &data.around(to, first.moved()), from, &into).await?;
     own.iter().zip(&into).for_each(|(&own, &sum)| local_ops::combine(link, op, own, sum));
     // If the number of ranks is odd, no operand arrived for the last sum, which starts with this rank's own.
     if first.moved() < first.skip {
         local_ops::copy(link, data.block((me + first.moved()) % size), sums.block(first.moved()));
     }
 
-    let spare = local_ops::stage(link, data.whole(), sums.extent(0, first.skip / 2).1);
+    let spare = local_ops::stage(link, data.whole(), sums.extent(0, first.skip / 2).len());
     for round in rounds {
         let (to, from) = ranks(round.skip);
         let (out, mine) = (sums.range(round.skip, round.all), sums.range(0, round.moved()));

@@ -34,11 +34,11 @@ pub async fn recursive_halving<F: Fabric>(
     let mut value = PartialResult::new(link, data.whole());
     for other in fold.ranks(group).skip(1) {
         link.recv(other, value.operand()).await?;
-        value.take(link, op, false, (0, data.whole().len()));
+        value.take(link, op, false, 0..data.whole().len());
     }
     let lengths = (0..fold.groups).map(|g| {
         let ranks = fold.ranks(g);
-        data.extent(ranks.start, ranks.end).1
+        data.extent(ranks.start, ranks.end).len()
     });
     let blocks = BlockList::of(data.whole(), lengths);
     let step = |bit: u32| ButterflyStep {

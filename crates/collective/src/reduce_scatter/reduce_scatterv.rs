@@ -8,21 +8,23 @@
 
 use crate::reduce::binomial as reduce;
 use crate::scatter::flat as scatter;
-use crate::{BlockList, CommView, ElementReduction, local_ops};
+use crate::{
+    BlockList, CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers, local_ops,
+};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines block r of all ranks' `data` into `result` of rank r.
 pub async fn reduce_scatterv<F: Fabric>(
     link: &CommView<F>,
-    data: &BlockList,
-    result: Sge,
+    ReduceScatterBuffers { data, lens, result, element }: ReduceScatterBuffers<'_>,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let at_root = link.rank == 0;
-    let room = local_ops::stage(link, data.whole(), if at_root { data.whole().len() } else { 0 });
-    reduce::binomial(link, 0, data.whole(), room.sge(), op).await?;
+    let room = local_ops::stage(link, data, if at_root { data.len() } else { 0 });
+    let sums = ReductionBuffers { data, result: room.sge(), element };
+    reduce::binomial(link, 0, sums, op).await?;
     let blocks: Vec<Sge> = match at_root {
-        true => (0..link.size()).map(|r| data.range_in(room.sge(), r, r + 1)).collect(),
+        true => BlockList::of(room.sge(), lens.iter().copied()).iter().collect(),
         false => Vec::new(),
     };
     scatter::flat(link, 0, &blocks, result).await

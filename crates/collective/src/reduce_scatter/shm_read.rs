@@ -9,8 +9,8 @@
 use crate::allreduce::shm_read_whole::read_and_combine;
 use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use crate::{CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers, ReleaseGather};
+use weft_fabric::{CopyModel, Fabric, Fault};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, block) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
@@ -19,22 +19,22 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 }
 
 /// Combines this rank's blocks of all ranks' `data` into `result`, which may be the beginning of `data`. `data`, elements of
-/// `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), consists of one block for each rank, of `lens[rank]` bytes.
+/// `element` bytes (at most [`crate::bounce::UNIT_MOST`]), consists of one block for each rank, of `lens[rank]` bytes.
 /// If ranks cannot read each other's memory, SHM-STAGED serves.
 pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    (data, lens): (Sge, &[usize]),
-    result: Sge,
-    unit: usize,
+    buffers: ReduceScatterBuffers<'_>,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.size() == 1 || !area.direct(link).await? {
-        return super::shm_staged(link, area, (data, lens), result, unit, op).await;
+        return super::shm_staged(link, area, buffers, op).await;
     }
+    let ReduceScatterBuffers { data, lens, result, element } = buffers;
     let at = lens[..link.rank].iter().sum();
-    match read_and_combine(link, area, (data, at), result, unit, op).await? {
+    let own = ReductionBuffers { data, result, element };
+    match read_and_combine(link, area, own, at, op).await? {
         true => Ok(()),
-        false => super::shm_staged(link, area, (data, lens), result, unit, op).await,
+        false => super::shm_staged(link, area, buffers, op).await,
     }
 }

@@ -10,8 +10,8 @@ use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
 use crate::segments::{fold, overlap, part};
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use crate::{CommView, ElementReduction, ReduceScatterBuffers, ReleaseGather};
+use weft_fabric::{CopyModel, Fabric, Fault};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, block) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
@@ -22,13 +22,11 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 }
 
 /// Combines this rank's blocks of all ranks' `data` into `result`, which may be the beginning of `data`. `data`, elements of
-/// `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), consists of one block for each rank, of `lens[rank]` bytes.
+/// `element` bytes (at most [`crate::bounce::UNIT_MOST`]), consists of one block for each rank, of `lens[rank]` bytes.
 pub async fn shm_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    (data, lens): (Sge, &[usize]),
-    result: Sge,
-    unit: usize,
+    ReduceScatterBuffers { data, lens, result, element }: ReduceScatterBuffers<'_>,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
@@ -38,7 +36,7 @@ pub async fn shm_staged<F: Fabric>(
     }
     let most = lens.iter().copied().max().unwrap_or(0);
     let buffer = area.buffer_len(link).await?;
-    let room = (buffer / size / unit.max(1) * unit.max(1)).min(most).max(1);
+    let room = (buffer / size / element.max(1) * element.max(1)).min(most).max(1);
     let steps = most.div_ceil(room).max(1);
     let own_at: usize = lens[..me].iter().sum();
     // In place, part t of the result overwrites data that were copied in in step t or before.
@@ -60,7 +58,7 @@ pub async fn shm_staged<F: Fabric>(
             false => data.part(own_at + at, len),
         };
         let operand = async |rank, spare| session.operand(rank, me * room, spare).await;
-        fold(link, 0..size, (own, result.part(at, len)), op, operand).await?;
+        fold(link, 0..size, own, result.part(at, len), op, operand).await?;
         session.done_with(me * room, len);
     }
     Ok(())

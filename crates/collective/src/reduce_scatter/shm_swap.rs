@@ -8,8 +8,8 @@
 use crate::allreduce::central::combine_pair;
 use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use crate::{CommView, ElementReduction, ReduceScatterBuffers, ReleaseGather};
+use weft_fabric::{CopyModel, Fabric, Fault};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, block) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
@@ -22,8 +22,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 pub async fn shm_swap<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    (data, lens): (Sge, &[usize]),
-    result: Sge,
+    ReduceScatterBuffers { data, lens, result, .. }: ReduceScatterBuffers<'_>,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let me = link.rank;
@@ -34,6 +33,6 @@ pub async fn shm_swap<F: Fabric>(
     let (visit, epoch) = area.enter(link).await?;
     let blocks = [data.part(0, lens[0]), data.part(lens[0], lens[1])];
     let other = visit.swap(link, epoch, blocks[1 - me]).await?;
-    combine_pair(link, (blocks[me], other), result, op);
+    combine_pair(link, blocks[me], other, result, op);
     Ok(())
 }

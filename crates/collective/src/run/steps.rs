@@ -3,7 +3,9 @@
 //! A step is boxed, because it may again be a composition, of the levels of its level.
 
 use crate::hierarchy::{Level, LevelCall, Steps};
-use crate::{CollectiveKind, CommView, ElementReduction, run};
+use crate::{
+    CollectiveKind, CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers, run,
+};
 use std::pin::Pin;
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -60,58 +62,54 @@ impl<F: Fabric> Steps<F> for Level<F> {
         &self,
         link: &CommView<F>,
         root: usize,
-        (data, result, element): (Sge, Sge, usize),
+        buffers: ReductionBuffers,
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault> {
-        let call = LevelCall { element, commutes: op.commutes(), ..LevelCall::of(data.len()) };
+        let call = LevelCall::reduction(buffers, op);
         let (link, choice) = self.prepare(link, CollectiveKind::Reduce, call);
-        let all = (data, result, element);
-        let step: Step = Box::pin(run::reduce(&link, &self.state, choice, root, all, op));
+        let step: Step = Box::pin(run::reduce(&link, &self.state, choice, root, buffers, op));
         step.await
     }
 
     async fn allreduce(
         &self,
         link: &CommView<F>,
-        (data, result, element): (Sge, Sge, usize),
+        buffers: ReductionBuffers,
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault> {
-        let call = LevelCall { element, commutes: op.commutes(), ..LevelCall::of(data.len()) };
+        let call = LevelCall::reduction(buffers, op);
         let (link, choice) = self.prepare(link, CollectiveKind::Allreduce, call);
-        let all = (data, result, element);
-        let step: Step = Box::pin(run::allreduce(&link, &self.state, choice, all, op));
+        let step: Step = Box::pin(run::allreduce(&link, &self.state, choice, buffers, op));
         step.await
     }
 
     async fn reduce_scatter(
         &self,
         link: &CommView<F>,
-        (data, lens): (Sge, &[usize]),
-        (result, element): (Sge, usize),
+        buffers: ReduceScatterBuffers<'_>,
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault> {
+        let ReduceScatterBuffers { data, lens, element, .. } = buffers;
         let equal = lens.iter().all(|&len| len == lens[0]);
         let call = LevelCall { element, commutes: op.commutes(), equal, bytes: data.len() };
         let (link, choice) = self.prepare(link, CollectiveKind::ReduceScatter, call);
-        let (all, part) = ((data, lens), (result, element));
-        let step: Step = Box::pin(run::reduce_scatter(&link, &self.state, choice, all, part, op));
+        let step: Step = Box::pin(run::reduce_scatter(&link, &self.state, choice, buffers, op));
         step.await
     }
 
     async fn scan(
         &self,
         link: &CommView<F>,
-        (data, result, element): (Sge, Sge, usize),
+        buffers: ReductionBuffers,
         exclusive: bool,
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault> {
-        let call = LevelCall { element, commutes: op.commutes(), ..LevelCall::of(data.len()) };
+        let call = LevelCall::reduction(buffers, op);
         let operation = if exclusive { CollectiveKind::Exscan } else { CollectiveKind::Scan };
         let (link, choice) = self.prepare(link, operation, call);
-        let all = (data, result, element);
         let step: Step = match exclusive {
-            true => Box::pin(run::exscan(&link, &self.state, choice, all, op)),
-            false => Box::pin(run::scan(&link, &self.state, choice, all, op)),
+            true => Box::pin(run::exscan(&link, &self.state, choice, buffers, op)),
+            false => Box::pin(run::scan(&link, &self.state, choice, buffers, op)),
         };
         step.await
     }

@@ -8,7 +8,7 @@
 use crate::costs::CallCosts;
 use crate::segments::overlap;
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction};
+use crate::{CommView, ElementReduction, ReductionBuffers};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Staging, Work};
 
 /// Returns the predicted time among ranks of one machine. Eager messages are buffered for higher ranks, so lower ranks run
@@ -24,8 +24,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 /// Combines `data` of ranks 0 to r, in order, into `result` of rank r.
 pub async fn chain<F: Fabric>(
     link: &CommView<F>,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, .. }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.rank == 0 {
@@ -63,8 +62,7 @@ fn copy<F: Fabric>(link: &CommView<F>, from: Sge, to: Sge) {
 /// Combines `data` of ranks 0 to r-1 into `result` of rank r; `result` of rank 0 is left alone.
 pub async fn exclusive_chain<F: Fabric>(
     link: &CommView<F>,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, .. }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     if link.rank == 0 {

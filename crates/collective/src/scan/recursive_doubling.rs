@@ -7,14 +7,13 @@
 //! Groups of neighbours join, so that operands are combined in the order of ranks, for any operator. Cost: ceil(log2 N) rounds
 //! of the whole length with two combinations each. Chosen except for the largest data on few ranks.
 
-use crate::{Accumulator, CommView, ElementReduction, local_ops};
+use crate::{Accumulator, CommView, ElementReduction, ReductionBuffers, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of ranks 0 to r, in order, into `result` of rank r.
 pub async fn recursive_doubling<F: Fabric>(
     link: &CommView<F>,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, .. }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let mut sum = Accumulator::new(link, data);
@@ -25,8 +24,7 @@ pub async fn recursive_doubling<F: Fabric>(
 /// Combines `data` of ranks 0 to r-1 into `result` of rank r; `result` of rank 0 is left alone.
 pub async fn exclusive_recursive_doubling<F: Fabric>(
     link: &CommView<F>,
-    data: Sge,
-    result: Sge,
+    ReductionBuffers { data, result, .. }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let mut sum = Accumulator::new(link, data);

@@ -12,8 +12,8 @@ use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
 use crate::segments::{part, slice};
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Work};
+use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
+use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Work};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
@@ -23,19 +23,18 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 }
 
 /// Returns the length of a segment, which fits in a buffer with N slices of prefixes behind it, each rounded up to an element.
-fn segment(size: usize, unit: usize) -> usize {
-    ((BUFFER - size * unit) / 2 / unit * unit).max(unit)
+fn segment(size: usize, element: usize) -> usize {
+    ((BUFFER - size * element) / 2 / element * element).max(element)
 }
 
-/// Combines `data` of ranks 0 to r, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`] / 2), in order, into `result`
+/// Combines `data` of ranks 0 to r, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`] / 2), in order, into `result`
 /// of rank r. If `exclusive`, r's own data are left out, and `result` of rank 0 is left alone.
 pub async fn shm_slices<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    (data, result): (Sge, Sge),
-    unit: usize,
-    exclusive: bool,
+    ReductionBuffers { data, result, element }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
+    exclusive: bool,
 ) -> Result<(), Fault> {
     let (me, size, total) = (link.rank, link.size(), data.len());
     // Number of ranks whose data the result combines.
@@ -46,10 +45,10 @@ pub async fn shm_slices<F: Fabric>(
         }
         return Ok(());
     }
-    let unit = unit.max(1);
-    let most = segment(size, unit).min(total);
+    let element = element.max(1);
+    let most = segment(size, element).min(total);
     let steps = total.div_ceil(most);
-    let session = area.bounce(link, steps as u64 + 1, 2 * most + size * unit).await?;
+    let session = area.bounce(link, steps as u64 + 1, 2 * most + size * element).await?;
     for t in 0..=steps {
         let (at, len) = part(total, most, t);
         session.copy_in(0, data.part(at, len));
@@ -57,12 +56,12 @@ pub async fn shm_slices<F: Fabric>(
         if t > 0 && operands > 0 {
             let (at, len) = part(total, most, t - 1);
             for rank in 0..size {
-                let (start, len) = slice(len, unit, rank, size);
+                let (start, len) = slice(len, element, rank, size);
                 let place = most + (operands - 1) * len;
                 session.copy_out(rank, place, result.part(at + start, len)).await?;
             }
         }
-        let (start, len) = slice(len, unit, me, size);
+        let (start, len) = slice(len, element, me, size);
         let sums = session.next_buffer().part(most, len * size);
         let place = |rank: usize| sums.part(rank * len, len);
         for rank in (0..size).filter(|_| len > 0) {

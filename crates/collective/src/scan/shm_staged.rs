@@ -9,8 +9,8 @@ use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
 use crate::segments::{fold, overlap, part};
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
+use weft_fabric::{CopyModel, Fabric, Fault};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
@@ -23,17 +23,16 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
         + each
 }
 
-/// Combines `data` of ranks 0 to r, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), in order, into `result`
+/// Combines `data` of ranks 0 to r, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), in order, into `result`
 /// of rank r. If `exclusive`, r's own data are left out, and `result` of rank 0 is left alone.
 pub async fn shm_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    (data, result): (Sge, Sge),
-    unit: usize,
-    exclusive: bool,
+    ReductionBuffers { data, result, element }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
+    exclusive: bool,
 ) -> Result<(), Fault> {
-    let (me, unit) = (link.rank, unit.max(1));
+    let (me, element) = (link.rank, element.max(1));
     // Number of ranks whose data the result combines.
     let operands = if exclusive { me } else { me + 1 };
     if link.size() == 1 {
@@ -42,7 +41,7 @@ pub async fn shm_staged<F: Fabric>(
         }
         return Ok(());
     }
-    let most = (BUFFER / unit * unit).min(data.len()).max(1);
+    let most = (BUFFER / element * element).min(data.len()).max(1);
     let steps = data.len().div_ceil(most).max(1);
     let in_place = overlap(data, result);
     let session = area.bounce(link, steps as u64, most).await?;
@@ -53,7 +52,7 @@ pub async fn shm_staged<F: Fabric>(
         // Part t of the result may overlap part t of the data.
         let own = if in_place { session.last_buffer().part(0, len) } else { data.part(at, len) };
         let operand = async |rank, spare| session.operand(rank, 0, spare).await;
-        fold(link, 0..operands, (own, result.part(at, len)), op, operand).await?;
+        fold(link, 0..operands, own, result.part(at, len), op, operand).await?;
     }
     Ok(())
 }

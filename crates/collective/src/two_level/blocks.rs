@@ -197,7 +197,7 @@ where
         let shares = |room: &Staging| {
             let counts = layout.nodes.iter().map(|ranks| here * ranks.len() * len);
             let cut = BlockList::of(room.sge(), counts);
-            (0..cut.count()).map(|i| cut.block(i)).collect::<Vec<Sge>>()
+            cut.iter().collect::<Vec<Sge>>()
         };
         let (leaves, enters) = (shares(&leaving), shares(&coming));
         let mut start = 0;

@@ -5,8 +5,11 @@ use crate::hierarchy::{Hierarchy, Level, Steps};
 use crate::reduce::binomial::binomial;
 use crate::reduce_scatter::reduce_scatterv::reduce_scatterv;
 use crate::scan::recursive_doubling::{exclusive_recursive_doubling, recursive_doubling};
-use crate::{BlockList, CollectiveState, CommView, ElementReduction, local_ops};
-use weft_fabric::{Fabric, Fault, Sge};
+use crate::{
+    BlockList, CollectiveState, CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers,
+    local_ops,
+};
+use weft_fabric::{Fabric, Fault, Sge, Staging};
 
 /// Tests whether operands are combined in the order of ranks, or the operator commutes.
 fn in_order<F: Fabric>(hierarchy: &Hierarchy<F>, op: &(impl ElementReduction + ?Sized)) -> bool {
@@ -18,7 +21,7 @@ pub async fn reduce<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
     root: usize,
-    (data, result, element): (Sge, Sge, usize),
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault>
 where
@@ -26,14 +29,15 @@ where
 {
     let hierarchy = state.hierarchy(link);
     if !in_order(&hierarchy, op) {
-        return binomial(link, root, data, result, op).await;
+        return binomial(link, root, buffers, op).await;
     }
+    let ReductionBuffers { data, result, element } = buffers;
     let (node, leader) = {
         let (node, _) = hierarchy.layout.places[root];
         (node, hierarchy.layout.nodes[node][0])
     };
     let sum = local_ops::stage(link, data, data.len());
-    hierarchy.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
+    hierarchy.node.reduce(link, 0, ReductionBuffers { result: sum.sge(), ..buffers }, op).await?;
     let Some(leaders) = &hierarchy.leaders else {
         return if link.rank == root { link.recv(leader, result).await } else { Ok(()) };
     };
@@ -43,7 +47,8 @@ where
         Some(local_ops::stage(link, data, if link.rank == leader { data.len() } else { 0 }))
     };
     let into = whole.as_ref().map_or(result, |whole| whole.sge());
-    leaders.reduce(link, node, (sum.sge(), into, element), op).await?;
+    let sums = ReductionBuffers { data: sum.sge(), result: into, element };
+    leaders.reduce(link, node, sums, op).await?;
     if link.rank == leader && leader != root { link.send(root, into).await } else { Ok(()) }
 }
 
@@ -51,7 +56,7 @@ where
 pub async fn allreduce<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
-    (data, result, element): (Sge, Sge, usize),
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault>
 where
@@ -59,32 +64,32 @@ where
 {
     let hierarchy = state.hierarchy(link);
     if !in_order(&hierarchy, op) {
-        return gather_broadcast(link, data, result, op).await;
+        return gather_broadcast(link, buffers, op).await;
     }
-    let sum = local_ops::stage(link, data, data.len());
-    hierarchy.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
+    let sum = local_ops::stage(link, buffers.data, buffers.data.len());
+    hierarchy.node.reduce(link, 0, ReductionBuffers { result: sum.sge(), ..buffers }, op).await?;
     if let Some(leaders) = &hierarchy.leaders {
-        leaders.allreduce(link, (sum.sge(), result, element), op).await?;
+        leaders.allreduce(link, ReductionBuffers { data: sum.sge(), ..buffers }, op).await?;
     }
-    hierarchy.node.bcast(link, 0, result).await
+    hierarchy.node.bcast(link, 0, buffers.result).await
 }
 
 /// Reduces, and scatters the result. The data are sorted node by node, so that each leader gets the blocks of its node's ranks.
 pub async fn reduce_scatter<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
-    (data, lens): (Sge, &[usize]),
-    (result, element): (Sge, usize),
+    buffers: ReduceScatterBuffers<'_>,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault>
 where
     Level<F>: Steps<F>,
 {
     let hierarchy = state.hierarchy(link);
-    let blocks = BlockList::of(data, lens.iter().copied());
     if !in_order(&hierarchy, op) {
-        return reduce_scatterv(link, &blocks, result, op).await;
+        return reduce_scatterv(link, buffers, op).await;
     }
+    let ReduceScatterBuffers { data, lens, result, element } = buffers;
+    let blocks = BlockList::of(data, lens.iter().copied());
     let layout = &hierarchy.layout;
     let sorted = (!layout.is_contiguous()).then(|| {
         let room = local_ops::stage(link, data, data.len());
@@ -97,7 +102,8 @@ where
     });
     let data = sorted.as_ref().map_or(data, |room| room.sge());
     let sum = local_ops::stage(link, data, data.len());
-    hierarchy.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
+    let sums = ReductionBuffers { data, result: sum.sge(), element };
+    hierarchy.node.reduce(link, 0, sums, op).await?;
     let Some(leaders) = &hierarchy.leaders else {
         return hierarchy.node.scatterv(link, &[], result).await;
     };
@@ -105,10 +111,12 @@ where
     let of_node = |ranks: &Vec<usize>| ranks.iter().map(|&rank| lens[rank]).sum();
     let shares: Vec<usize> = layout.nodes.iter().map(of_node).collect();
     let share = local_ops::stage(link, data, shares[node]);
-    leaders.reduce_scatter(link, (sum.sge(), &shares), (share.sge(), element), op).await?;
+    let shared =
+        ReduceScatterBuffers { data: sum.sge(), lens: &shares, result: share.sge(), element };
+    leaders.reduce_scatter(link, shared, op).await?;
     let here = layout.nodes[node].iter().map(|&rank| lens[rank]);
     let cut = BlockList::of(share.sge(), here);
-    let cut: Vec<Sge> = (0..cut.count()).map(|i| cut.block(i)).collect();
+    let cut: Vec<Sge> = cut.iter().collect();
     hierarchy.node.scatterv(link, &cut, result).await
 }
 
@@ -116,7 +124,7 @@ where
 pub async fn scan<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
-    (data, result, element): (Sge, Sge, usize),
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault>
 where
@@ -124,12 +132,12 @@ where
 {
     let hierarchy = state.hierarchy(link);
     if !hierarchy.layout.is_contiguous() {
-        return recursive_doubling(link, data, result, op).await;
+        return recursive_doubling(link, buffers, op).await;
     }
-    let below = below(link, &hierarchy, (data, element), op).await?;
-    hierarchy.node.scan(link, (data, result, element), false, op).await?;
+    let below = below(link, &hierarchy, buffers, op).await?;
+    hierarchy.node.scan(link, buffers, false, op).await?;
     if let Some(below) = below {
-        local_ops::combine(link, op, below.sge(), result);
+        local_ops::combine(link, op, below.sge(), buffers.result);
     }
     Ok(())
 }
@@ -138,7 +146,7 @@ where
 pub async fn exscan<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
-    (data, result, element): (Sge, Sge, usize),
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault>
 where
@@ -146,14 +154,14 @@ where
 {
     let hierarchy = state.hierarchy(link);
     if !hierarchy.layout.is_contiguous() {
-        return exclusive_recursive_doubling(link, data, result, op).await;
+        return exclusive_recursive_doubling(link, buffers, op).await;
     }
-    let below = below(link, &hierarchy, (data, element), op).await?;
-    hierarchy.node.scan(link, (data, result, element), true, op).await?;
+    let below = below(link, &hierarchy, buffers, op).await?;
+    hierarchy.node.scan(link, buffers, true, op).await?;
     let (_, place) = hierarchy.layout.places[link.rank];
     match below {
-        Some(below) if place == 0 => local_ops::copy(link, below.sge(), result),
-        Some(below) => local_ops::combine(link, op, below.sge(), result),
+        Some(below) if place == 0 => local_ops::copy(link, below.sge(), buffers.result),
+        Some(below) => local_ops::combine(link, op, below.sge(), buffers.result),
         None => {}
     }
     Ok(())
@@ -163,18 +171,20 @@ where
 async fn below<F: Fabric>(
     link: &CommView<F>,
     hierarchy: &Hierarchy<F>,
-    (data, element): (Sge, usize),
+    buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
-) -> Result<Option<weft_fabric::Staging>, Fault>
+) -> Result<Option<Staging>, Fault>
 where
     Level<F>: Steps<F>,
 {
     let (node, _) = hierarchy.layout.places[link.rank];
+    let data = buffers.data;
     let (sum, below) =
         (local_ops::stage(link, data, data.len()), local_ops::stage(link, data, data.len()));
-    hierarchy.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
+    hierarchy.node.reduce(link, 0, ReductionBuffers { result: sum.sge(), ..buffers }, op).await?;
     if let Some(leaders) = &hierarchy.leaders {
-        leaders.scan(link, (sum.sge(), below.sge(), element), true, op).await?;
+        let sums = ReductionBuffers { data: sum.sge(), result: below.sge(), ..buffers };
+        leaders.scan(link, sums, true, op).await?;
     }
     if node == 0 {
         return Ok(None);

@@ -3,7 +3,7 @@
 
 use crate::group::{Float, Group, bytes_of};
 use fastrand::Rng;
-use weft_collective::{Via, allreduce, alltoall, barrier, bcast};
+use weft_collective::{ReductionBuffers, Via, allreduce, alltoall, barrier, bcast};
 use weft_fabric::{Fabric, Fault, Staging};
 use weft_fabric_testing::world::{FabricSetup, RankBody, SETUPS, TestRank, bytes, pattern, world};
 use weft_p2p::stream::{StreamCounts, StreamSizes};
@@ -355,7 +355,8 @@ impl RankBody for Collectives {
                 let mine: Vec<u64> = (0..words).map(|_| number()).collect();
                 let (data, sum) = (rank.buffer(&bytes_of(&mine)), rank.empty(len));
                 let link = group.link();
-                let reduced = allreduce::pairwise_exchange(&link, data.sge(), sum.sge(), &Float);
+                let buffers = ReductionBuffers { data: data.sge(), result: sum.sge(), element: 8 };
+                let reduced = allreduce::pairwise_exchange(&link, buffers, &Float);
                 rank.block_on(reduced).unwrap();
                 sums.push(bytes(&sum));
                 rank.block_on(barrier::dissemination(&group.link())).unwrap();

@@ -6,7 +6,8 @@ use fastrand::Rng;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weft_collective::{
-    AlgorithmChoice, CollectiveKind, CollectiveState, CommView, allreduce, barrier, bcast, run,
+    AlgorithmChoice, CollectiveKind, CollectiveState, CommView, ReductionBuffers, allreduce,
+    barrier, bcast, run,
 };
 use weft_fabric::{Fabric, Fault, Staging};
 use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, world};
@@ -122,9 +123,9 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
         }
         2 | 3 => {
             let central = async move {
-                let (choice, all) =
-                    (named(CollectiveKind::Allreduce, "CENTRAL"), (data.sge(), out, 32));
-                Ok(run::allreduce(&link, &state, choice, all, &Product).await?)
+                let choice = named(CollectiveKind::Allreduce, "CENTRAL");
+                let buffers = ReductionBuffers { data: data.sge(), result: out, element: 32 };
+                Ok(run::allreduce(&link, &state, choice, buffers, &Product).await?)
             };
             (engine.spawn(central), Some(fold(key, n, product)))
         }
@@ -132,14 +133,15 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
             let all = crate::group::shm(CollectiveKind::Allreduce, n, 32, true);
             let choice = all[Rng::with_seed(key + 1).usize(0..all.len())];
             let shm = async move {
-                let all = (data.sge(), out, 32);
-                Ok(run::allreduce(&link, &state, choice, all, &Product).await?)
+                let buffers = ReductionBuffers { data: data.sge(), result: out, element: 32 };
+                Ok(run::allreduce(&link, &state, choice, buffers, &Product).await?)
             };
             (engine.spawn(shm), Some(fold(key, n, product)))
         }
         4 => {
             let exchange = async move {
-                Ok(allreduce::pairwise_exchange(&link, data.sge(), out, &Sum).await?)
+                let buffers = ReductionBuffers { data: data.sge(), result: out, element: 8 };
+                Ok(allreduce::pairwise_exchange(&link, buffers, &Sum).await?)
             };
             (engine.spawn(exchange), Some(fold(key, n, sum)))
         }
@@ -150,7 +152,8 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
         }
         7 => {
             let exchange = async move {
-                assert!(allreduce::rpe(&link, &state, data.sge(), out, &Sum).await?, "room");
+                let buffers = ReductionBuffers { data: data.sge(), result: out, element: 8 };
+                assert!(allreduce::rpe(&link, &state, buffers, &Sum).await?, "room");
                 Ok(())
             };
             (engine.spawn(exchange), Some(fold(key, n, sum)))

@@ -6,9 +6,10 @@ use fastrand::Rng;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use weft_collective::{
-    BlockList, CommView, ElementReduction, allreduce, reduce, reduce_scatter, scan,
+    BlockList, CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers, allreduce,
+    reduce, reduce_scatter, scan,
 };
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault};
 use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, world};
 
 fn everywhere(body: &impl RankBody) {
@@ -85,18 +86,17 @@ fn allreduce_takes(which: usize, n: usize, commutes: bool) -> bool {
 async fn allreduce<F: Fabric>(
     which: usize,
     link: &CommView<F>,
-    data: Sge,
-    into: Sge,
+    buffers: ReductionBuffers,
     op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     match which {
-        0 => allreduce::k_nomial(link, data, into, op, 2).await,
-        1 => allreduce::k_nomial(link, data, into, op, 3).await,
-        2 => allreduce::k_nomial(link, data, into, op, 5).await,
-        3 => allreduce::rabenseifner(link, data, into, op, ELEMENT).await,
-        4 => allreduce::ring(link, data, into, op, ELEMENT).await,
-        5 => allreduce::swing(link, data, into, op, ELEMENT).await,
-        _ => allreduce::circulant(link, data, into, op, ELEMENT).await,
+        0 => allreduce::k_nomial(link, buffers, op, 2).await,
+        1 => allreduce::k_nomial(link, buffers, op, 3).await,
+        2 => allreduce::k_nomial(link, buffers, op, 5).await,
+        3 => allreduce::rabenseifner(link, buffers, op).await,
+        4 => allreduce::ring(link, buffers, op).await,
+        5 => allreduce::swing(link, buffers, op).await,
+        _ => allreduce::circulant(link, buffers, op).await,
     }
 }
 
@@ -118,7 +118,8 @@ impl RankBody for Allreduces {
             // Every other algorithm runs in place.
             let into = if which % 2 == 1 { data.sge() } else { result.sge() };
             let link = group.link();
-            rank.block_on(allreduce(which, &link, data.sge(), into, op)).unwrap();
+            let buffers = ReductionBuffers { data: data.sge(), result: into, element: ELEMENT };
+            rank.block_on(allreduce(which, &link, buffers, op)).unwrap();
             if which % 2 == 0 {
                 assert!(bytes(&data) == bytes_of(operand), "{which} changed its operand");
             }
@@ -156,17 +157,16 @@ async fn reduce<F: Fabric>(
     which: usize,
     link: &CommView<F>,
     root: usize,
-    data: Sge,
-    into: Sge,
+    buffers: ReductionBuffers,
 ) -> Result<(), Fault> {
     match which {
-        0 => reduce::binomial(link, root, data, into, &Product).await,
-        1 => reduce::k_nomial(link, root, data, into, &Product, 2).await,
-        2 => reduce::k_nomial(link, root, data, into, &Product, 4).await,
-        3 => reduce::chain(link, root, data, into, &Product, (ELEMENT, 0)).await,
-        4 => reduce::chain(link, root, data, into, &Product, (ELEMENT, 1000)).await,
-        5 => reduce::chain(link, root, data, into, &Product, (ELEMENT, 1)).await,
-        _ => reduce::scatter_gather(link, root, data, into, &Product, ELEMENT).await,
+        0 => reduce::binomial(link, root, buffers, &Product).await,
+        1 => reduce::k_nomial(link, root, buffers, &Product, 2).await,
+        2 => reduce::k_nomial(link, root, buffers, &Product, 4).await,
+        3 => reduce::chain(link, root, buffers, &Product, 0).await,
+        4 => reduce::chain(link, root, buffers, &Product, 1000).await,
+        5 => reduce::chain(link, root, buffers, &Product, 1).await,
+        _ => reduce::scatter_gather(link, root, buffers, &Product).await,
     }
 }
 
@@ -188,7 +188,9 @@ impl RankBody for Ordered {
                 // Every other algorithm runs in place.
                 let into = if which % 2 == 1 && me == root { &data } else { &result };
                 let link = group.link();
-                rank.block_on(reduce(which, &link, root, data.sge(), into.sge())).unwrap();
+                let buffers =
+                    ReductionBuffers { data: data.sge(), result: into.sge(), element: ELEMENT };
+                rank.block_on(reduce(which, &link, root, buffers)).unwrap();
                 if me == root {
                     let expected = bytes_of(&products(0..n, words));
                     assert!(bytes(into) == expected, "{which} to {root} of {n}, {words} words");
@@ -198,13 +200,16 @@ impl RankBody for Ordered {
             }
             let data = rank.buffer(&own);
             let link = group.link();
-            let scan = scan::recursive_doubling(&link, data.sge(), data.sge(), &Product);
+            let buffers =
+                ReductionBuffers { data: data.sge(), result: data.sge(), element: ELEMENT };
+            let scan = scan::recursive_doubling(&link, buffers, &Product);
             rank.block_on(scan).unwrap();
             assert!(words_of(data.sge()) == products(0..me + 1, words), "scan of {n}");
             let (data, result) = (rank.buffer(&own), rank.empty(8 * words));
             let link = group.link();
-            let (from, to) = (data.sge(), result.sge());
-            rank.block_on(scan::exclusive_recursive_doubling(&link, from, to, &Product)).unwrap();
+            let buffers =
+                ReductionBuffers { data: data.sge(), result: result.sge(), element: ELEMENT };
+            rank.block_on(scan::exclusive_recursive_doubling(&link, buffers, &Product)).unwrap();
             let expected = match me {
                 0 => vec![0xee; 8 * words],
                 _ => bytes_of(&products(0..me, words)),
@@ -222,16 +227,17 @@ fn reductions_and_scans_keep_the_order_of_ranks() {
 async fn reduce_scatter<F: Fabric>(
     which: usize,
     link: &CommView<F>,
-    data: &BlockList,
-    into: Sge,
+    buffers: ReduceScatterBuffers<'_>,
     op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
+    let ReduceScatterBuffers { data, lens, result, .. } = buffers;
+    let data = &BlockList::of(data, lens.iter().copied());
     match which {
-        0 => reduce_scatter::reduce_scatterv(link, data, into, op).await,
-        1 => reduce_scatter::pairwise(link, data, into, op).await,
-        2 => reduce_scatter::recursive_halving(link, data, into, op).await,
-        3 => reduce_scatter::ring(link, data, into, op).await,
-        _ => reduce_scatter::circulant(link, data, into, op).await,
+        0 => reduce_scatter::reduce_scatterv(link, buffers, op).await,
+        1 => reduce_scatter::pairwise(link, data, result, op).await,
+        2 => reduce_scatter::recursive_halving(link, data, result, op).await,
+        3 => reduce_scatter::ring(link, data, result, op).await,
+        _ => reduce_scatter::circulant(link, data, result, op).await,
     }
 }
 
@@ -252,14 +258,17 @@ impl RankBody for Scattered {
             let own = bytes_of(&operand(me, words));
             for which in 0..5 {
                 let data = rank.buffer(&own);
-                let blocks = BlockList::of(data.sge(), counts.iter().map(|c| c * ELEMENT));
-                let result = rank.empty(counts[me] * ELEMENT);
+                let lens: Vec<usize> = counts.iter().map(|c| c * ELEMENT).collect();
+                let result = rank.empty(lens[me]);
                 let start = 4 * counts[..me].iter().sum::<usize>();
                 let run = |op: &dyn ElementReduction, all: Vec<u64>| {
                     let link = group.link();
-                    rank.block_on(reduce_scatter(which, &link, &blocks, result.sge(), op)).unwrap();
+                    let (data, result) = (data.sge(), result.sge());
+                    let buffers =
+                        ReduceScatterBuffers { data, lens: &lens, result, element: ELEMENT };
+                    rank.block_on(reduce_scatter(which, &link, buffers, op)).unwrap();
                     let mine = &all[start..start + 4 * counts[me]];
-                    assert!(words_of(result.sge()) == mine, "{which} of {n}: {counts:?}");
+                    assert!(words_of(result) == mine, "{which} of {n}: {counts:?}");
                 };
                 run(&Sum, sums(n, words));
                 if which == 0 {

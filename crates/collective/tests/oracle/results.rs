@@ -5,8 +5,8 @@ use fastrand::Rng;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use weft_collective::{
-    AlgorithmChoice, CollectiveKind, ElementReduction, SLOT, allgather, allreduce, alltoall, bcast,
-    gather, reduce, run, scan, scatter,
+    AlgorithmChoice, CollectiveKind, ElementReduction, ReduceScatterBuffers, ReductionBuffers,
+    SLOT, allgather, allreduce, alltoall, bcast, gather, reduce, run, scan, scatter,
 };
 use weft_fabric::{Fabric, Sge};
 use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, pattern, world};
@@ -83,21 +83,22 @@ fn allreduce<F: Fabric>(
         into.copy_from(data);
         data = into;
     }
+    // 32 bytes is the longest element of all operators.
+    let buffers = ReductionBuffers { data, result: into, element: 32 };
     rank.block_on(async {
         match algorithm {
             Central => {
                 let choice = AlgorithmChoice::parse(CollectiveKind::Allreduce, "CENTRAL").unwrap();
-                run::allreduce(&link, &group.state, choice, (data, into, 32), op).await
+                run::allreduce(&link, &group.state, choice, buffers, op).await
             }
-            PairwiseExchange => allreduce::pairwise_exchange(&link, data, into, op).await,
-            GatherBroadcast => allreduce::gather_broadcast(&link, data, into, op).await,
+            PairwiseExchange => allreduce::pairwise_exchange(&link, buffers, op).await,
+            GatherBroadcast => allreduce::gather_broadcast(&link, buffers, op).await,
             Shm(name) | ShmInPlace(name) => {
                 let choice = AlgorithmChoice::parse(CollectiveKind::Allreduce, name).unwrap();
-                // 32 bytes is the longest element of all operators.
-                run::allreduce(&link, &group.state, choice, (data, into, 32), op).await
+                run::allreduce(&link, &group.state, choice, buffers, op).await
             }
             Rpe => {
-                let had = allreduce::rpe(&link, &group.state, data, into, op).await;
+                let had = allreduce::rpe(&link, &group.state, buffers, op).await;
                 had.map(|had| assert!(had, "room for slots"))
             }
         }
@@ -184,7 +185,8 @@ impl Others {
             for (root, choice) in (0..n).flat_map(each) {
                 let (_data, from, result) = buffers();
                 let before = bytes(&result);
-                let (link, all) = (group.link(), (from, result.sge(), unit));
+                let link = group.link();
+                let all = ReductionBuffers { data: from, result: result.sge(), element: unit };
                 rank.block_on(run::reduce(&link, state, choice, root, all, &Product)).unwrap();
                 let expected = match me == root {
                     true => bytes_of(&products(round, 0..n, words)),
@@ -201,7 +203,8 @@ impl Others {
             for (exclusive, choice) in [false, true].into_iter().flat_map(scans) {
                 let (_data, from, result) = buffers();
                 let before = bytes(&result);
-                let (link, all) = (group.link(), (from, result.sge(), unit));
+                let link = group.link();
+                let all = ReductionBuffers { data: from, result: result.sge(), element: unit };
                 rank.block_on(async {
                     match exclusive {
                         true => run::exscan(&link, state, choice, all, &Product).await,
@@ -224,9 +227,10 @@ impl Others {
             for choice in shm(CollectiveKind::ReduceScatter, n, 8 * words, false) {
                 let (_data, from, result) = buffers();
                 let into = result.sge().part(0, lens[me]);
-                let (link, data) = (group.link(), (from, &lens[..]));
-                let to = (into, unit);
-                let scatter = run::reduce_scatter(&link, state, choice, data, to, &Product);
+                let link = group.link();
+                let buffers =
+                    ReduceScatterBuffers { data: from, lens: &lens, result: into, element: unit };
+                let scatter = run::reduce_scatter(&link, state, choice, buffers, &Product);
                 rank.block_on(scatter).unwrap();
                 let expected = &all[4 * bound(me)..4 * bound(me + 1)];
                 assert!(words_of(into) == expected, "{choice}: {words} words");
@@ -244,8 +248,10 @@ impl RankBody for Others {
             let data = rank.buffer(&bytes_of(&operand(round, me, words)));
             for root in 0..n {
                 let result = rank.empty(8 * words);
-                let (link, out) = (group.link(), result.sge());
-                rank.block_on(reduce::binomial(&link, root, data.sge(), out, &Product)).unwrap();
+                let link = group.link();
+                let buffers =
+                    ReductionBuffers { data: data.sge(), result: result.sge(), element: 32 };
+                rank.block_on(reduce::binomial(&link, root, buffers, &Product)).unwrap();
                 let expected = match me == root {
                     true => bytes_of(&products(round, 0..n, words)),
                     false => vec![0xee; 8 * words],
@@ -255,12 +261,13 @@ impl RankBody for Others {
             self.shared(&group, round, words);
             let result = rank.empty(8 * words);
             let link = group.link();
-            rank.block_on(scan::chain(&link, data.sge(), result.sge(), &Product)).unwrap();
+            let buffers = ReductionBuffers { data: data.sge(), result: result.sge(), element: 32 };
+            rank.block_on(scan::chain(&link, buffers, &Product)).unwrap();
             assert!(words_of(result.sge()) == products(round, 0..me + 1, words), "scan");
             let result = rank.empty(8 * words);
             let link = group.link();
-            rank.block_on(scan::exclusive_chain(&link, data.sge(), result.sge(), &Product))
-                .unwrap();
+            let buffers = ReductionBuffers { data: data.sge(), result: result.sge(), element: 32 };
+            rank.block_on(scan::exclusive_chain(&link, buffers, &Product)).unwrap();
             let expected = match me {
                 0 => vec![0xee; 8 * words],
                 _ => bytes_of(&products(round, 0..me, words)),

@@ -4,7 +4,8 @@
 use std::process::Command;
 use std::rc::Rc;
 use weft_collective::{
-    CommView, ElementReduction, Members, Reception, Via, allreduce, alltoall, barrier, bcast,
+    CommView, ElementReduction, Members, Reception, ReductionBuffers, Via, allreduce, alltoall,
+    barrier, bcast,
 };
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, FabricExt, GroupId, RemoteAddr, RemoteFlag, Sge, Staging, Work};
@@ -165,9 +166,8 @@ async fn program(engine: Rc<Engine<Sim>>, members: Rc<Members>) -> u64 {
     for (round, len) in [8, 2000, 40_000].into_iter().enumerate() {
         let round = 10 * round as i32;
         let (data, result) = (buffer(len, 4), buffer(len, 5));
-        allreduce::pairwise_exchange(&link(10 + round), data.sge(), result.sge(), &Sum)
-            .await
-            .unwrap();
+        let buffers = ReductionBuffers { data: data.sge(), result: result.sge(), element: 1 };
+        allreduce::pairwise_exchange(&link(10 + round), buffers, &Sum).await.unwrap();
         note(result.sge());
         bcast::binomial(&link(11 + round), 2, result.sge()).await.unwrap();
         let out: Vec<Staging> = (0..n).map(|to| buffer(len + to, 6)).collect();

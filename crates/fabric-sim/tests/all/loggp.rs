@@ -1,7 +1,9 @@
 //! Simulated times equal the formulas of LogGP, exactly.
 
 use std::rc::Rc;
-use weft_collective::{CommView, ElementReduction, Members, Reception, Via, allreduce, barrier};
+use weft_collective::{
+    CommView, ElementReduction, Members, Reception, ReductionBuffers, Via, allreduce, barrier,
+};
 use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::{Machine, Sim, SimOptions, run};
@@ -43,7 +45,8 @@ fn time(ranks: usize, dissemination: bool, bytes: usize) -> Vec<u64> {
                 barrier::dissemination(&link).await.unwrap();
             } else {
                 let data = Sge::phantom(bytes);
-                allreduce::pairwise_exchange(&link, data, data, &Nothing).await.unwrap();
+                let buffers = ReductionBuffers { data, result: data, element: 1 };
+                allreduce::pairwise_exchange(&link, buffers, &Nothing).await.unwrap();
             }
         })
     });

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 use weft_collective::{
-    CommView, ElementReduction, Members, Reception, Via, allreduce, alltoall, barrier, bcast,
+    CommView, ElementReduction, Members, Reception, ReductionBuffers, Via, allreduce, alltoall,
+    barrier, bcast,
 };
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Sge, Staging};
@@ -76,7 +77,8 @@ async fn collectives(engine: Rc<Engine<Sim>>) -> Result<(), String> {
     for (round, len) in [1, 20, 200, 1000].into_iter().enumerate() {
         let tag = 10 * round as i32;
         let (data, sum) = (stage(block(tag, me, 0, len)), stage(vec![0; len]));
-        allreduce::pairwise_exchange(&link(tag), data.sge(), sum.sge(), &Sum)
+        let buffers = ReductionBuffers { data: data.sge(), result: sum.sge(), element: 1 };
+        allreduce::pairwise_exchange(&link(tag), buffers, &Sum)
             .await
             .map_err(|fault| fault.to_string())?;
         let mut expected = vec![0u64; len];

@@ -19,8 +19,8 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_collective::arena::{self, ArenaLimits, NotifyArena};
 use weft_collective::{
-    AlgorithmChoice, CollectiveKind, CollectiveState, ElementReduction, Selection, SelectionKey,
-    notified_write, run,
+    AlgorithmChoice, CollectiveKind, CollectiveState, ElementReduction, ReductionBuffers,
+    Selection, SelectionKey, notified_write, run,
 };
 use weft_datatype::{Basic, ElementSpacing, Predefined, PredefinedOp};
 use weft_fabric::{Fabric, FabricExt, FaultCause, Sge};
@@ -234,8 +234,9 @@ async fn registering(
     let choice = AlgorithmChoice::parse(CollectiveKind::Allreduce, name)?;
     let arena = NotifyArena::new(comm.engine().endpoint().clone(), BOUNDS);
     let state = CollectiveState::in_turn(Rc::new(arena));
-    let (link, operands) = (comm.link().carried(choice), (data, result, Basic::INT.size()));
-    run::allreduce(&link, &state, choice, operands, &Sum(Basic::INT)).await.map_err(text)?;
+    let link = comm.link().carried(choice);
+    let buffers = ReductionBuffers { data, result, element: Basic::INT.size() };
+    run::allreduce(&link, &state, choice, buffers, &Sum(Basic::INT)).await.map_err(text)?;
     states.push(state);
     Ok(())
 }

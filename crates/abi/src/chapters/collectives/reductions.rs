@@ -14,7 +14,9 @@ use crate::error::Error;
 use crate::types::{Comm, Op};
 use smallvec::SmallVec;
 use std::rc::Rc;
-use weft_collective::{CollectiveKind, ElementReduction as Combine, run};
+use weft_collective::{
+    CollectiveKind, ElementReduction as Combine, ReduceScatterBuffers, ReductionBuffers, run,
+};
 use weft_fabric::Sge;
 use weft_process::{CallKey, Executor};
 
@@ -49,7 +51,8 @@ impl Collective for Reduce {
         let (op, element) = (reduction(self.op, ty).ok()?.0, element(ty));
         let asked = key(data.len(), element, &*op);
         at_once::<Self>(comm, CollectiveKind::Reduce, asked, async |link, state, choice| {
-            run::reduce(link, state, choice, root, (data, result, element), &*op).await
+            let buffers = ReductionBuffers { data, result, element };
+            run::reduce(link, state, choice, root, buffers, &*op).await
         })
     }
 
@@ -73,8 +76,8 @@ impl Collective for Reduce {
     }
 }
 
-/// Operands of a fast-path operation whose result all ranks get. The tuple holds data, result and bytes of an element.
-type Operands = (&'static Rc<CommObject>, (Sge, Sge, usize), Rc<dyn Combine>, CallKey);
+/// Operands of a fast-path operation whose result all ranks get.
+type Operands = (&'static Rc<CommObject>, ReductionBuffers, Rc<dyn Combine>, CallKey);
 
 #[inline(always)]
 fn operands((send, recv): (Elements, Elements), op: Op, handle: Comm) -> Option<Operands> {
@@ -82,7 +85,7 @@ fn operands((send, recv): (Elements, Elements), op: Op, handle: Comm) -> Option<
     let (data, result, element) = (send.plain()?, recv.plain()?, element(send.ty));
     let (op, _) = reduction(op, send.ty).ok()?;
     let asked = key(data.len(), element, &*op);
-    Some((comm, (data, result, element), op, asked))
+    Some((comm, ReductionBuffers { data, result, element }, op, asked))
 }
 
 /// MPI_Allreduce, MPI_Allreduce_c, MPI_Iallreduce, MPI_Iallreduce_c, MPI_Allreduce_init,
@@ -91,9 +94,9 @@ impl Collective for Allreduce {
     #[inline(always)]
     fn fast_path(self) -> FastPath {
         let both = (self.sendbuf, self.recvbuf);
-        let (comm, data, op, asked) = operands(both, self.op, self.comm)?;
+        let (comm, buffers, op, asked) = operands(both, self.op, self.comm)?;
         at_once::<Self>(comm, CollectiveKind::Allreduce, asked, async |link, state, choice| {
-            run::allreduce(link, state, choice, data, &*op).await
+            run::allreduce(link, state, choice, buffers, &*op).await
         })
     }
 
@@ -127,9 +130,9 @@ impl Collective for Scan {
     #[inline(always)]
     fn fast_path(self) -> FastPath {
         let both = (self.sendbuf, self.recvbuf);
-        let (comm, data, op, asked) = operands(both, self.op, self.comm)?;
+        let (comm, buffers, op, asked) = operands(both, self.op, self.comm)?;
         at_once::<Self>(comm, CollectiveKind::Scan, asked, async |link, state, choice| {
-            run::scan(link, state, choice, data, &*op).await
+            run::scan(link, state, choice, buffers, &*op).await
         })
     }
 
@@ -143,9 +146,9 @@ impl Collective for Exscan {
     #[inline(always)]
     fn fast_path(self) -> FastPath {
         let both = (self.sendbuf, self.recvbuf);
-        let (comm, data, op, asked) = operands(both, self.op, self.comm)?;
+        let (comm, buffers, op, asked) = operands(both, self.op, self.comm)?;
         at_once::<Self>(comm, CollectiveKind::Exscan, asked, async |link, state, choice| {
-            run::exscan(link, state, choice, data, &*op).await
+            run::exscan(link, state, choice, buffers, &*op).await
         })
     }
 
@@ -203,8 +206,8 @@ impl Collective for ReduceScatterBlock {
         let asked = key(data.len(), element, &*op);
         at_once::<Self>(comm, CollectiveKind::ReduceScatter, asked, async |link, state, choice| {
             let lens: SmallVec<[usize; 8]> = SmallVec::from_elem(result.len(), link.size());
-            let (data, result) = ((data, &lens[..]), (result, element));
-            run::reduce_scatter(link, state, choice, data, result, &*op).await
+            let buffers = ReduceScatterBuffers { data, lens: &lens, result, element };
+            run::reduce_scatter(link, state, choice, buffers, &*op).await
         })
     }
 

@@ -1,0 +1,87 @@
+//! Reductions: the operator, a rank's buffers, and the value that an algorithm builds up.
+
+use crate::CommView;
+use weft_fabric::{Fabric, FabricExt, Sge, Staging, Work};
+
+/// Buffers of one rank in a reduction.
+#[derive(Debug, Clone, Copy)]
+pub struct ReductionBuffers {
+    /// This rank's operand.
+    pub data: Sge,
+    /// Memory for the result. A rank that gets no result may pass empty memory.
+    pub result: Sge,
+    /// Size of an element in bytes.
+    pub element: usize,
+}
+
+/// Buffers of one rank in a reduction whose result is scattered.
+#[derive(Debug, Clone, Copy)]
+pub struct ReduceScatterBuffers<'l> {
+    /// This rank's operand: a block for each rank.
+    pub data: Sge,
+    /// Lengths of the blocks in bytes, by rank.
+    pub lens: &'l [usize],
+    /// Memory for this rank's block of the result.
+    pub result: Sge,
+    /// Size of an element in bytes.
+    pub element: usize,
+}
+
+/// A reduction over contiguous elements.
+pub trait ElementReduction {
+    /// Computes `right = left op right`, element by element; both have the same length.
+    fn combine(&self, left: Sge, right: Sge);
+
+    /// Computes `result = left op right`; all have the same length, and `result` overlaps neither.
+    fn combine_into(&self, left: Sge, right: Sge, result: Sge) {
+        result.copy_from(right);
+        self.combine(left, result);
+    }
+
+    /// Returns true if the operator commutes.
+    fn commutes(&self) -> bool;
+}
+
+/// Value that is combined with operands of lower or higher ranks. It is kept in two buffers, so that the order
+/// of operands is the order of ranks and all ranks get the same bits.
+pub struct Accumulator {
+    value: Staging,
+    spare: Staging,
+}
+
+impl Accumulator {
+    /// Makes an accumulator with the value `data`.
+    pub fn new<F: Fabric>(link: &CommView<F>, data: Sge) -> Accumulator {
+        let pool = link.endpoint.staging();
+        let (value, spare) = (pool.take_for(data), pool.take_for(data));
+        value.sge().copy_from(data);
+        link.endpoint.fabric().charge(Work::Copy(data.len()));
+        Accumulator { value, spare }
+    }
+
+    /// Returns the current value.
+    pub fn value(&self) -> Sge {
+        self.value.sge()
+    }
+
+    /// Returns the buffer into which the next operand must be received.
+    pub fn operand(&self) -> Sge {
+        self.spare.sge()
+    }
+
+    /// Combines the operand: on the left of the value (from lower ranks) if `lower`, otherwise on the right (from higher ranks).
+    pub fn take<F: Fabric>(
+        &mut self,
+        link: &CommView<F>,
+        reduce: &(impl ElementReduction + ?Sized),
+        lower: bool,
+    ) {
+        link.endpoint.fabric().charge(Work::Reduce(self.value.len()));
+        if lower {
+            reduce.combine(self.spare.sge(), self.value.sge());
+        } else {
+            reduce.combine(self.value.sge(), self.spare.sge());
+            std::mem::swap(&mut self.value, &mut self.spare);
+        }
+    }
+}
