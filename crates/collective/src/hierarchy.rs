@@ -74,6 +74,12 @@ impl<F: Fabric> Hierarchy<F> {
     }
 }
 
+/// View of a level for one call, and the algorithm that serves the call.
+pub(crate) struct LevelView<F: Fabric> {
+    pub link: CommView<F>,
+    pub choice: AlgorithmChoice,
+}
+
 /// Inputs of the selection for a call on a level.
 pub(crate) struct LevelCall {
     pub bytes: usize,
@@ -101,13 +107,13 @@ impl<F: Fabric> Level<F> {
         self.members.len()
     }
 
-    /// Returns the view of the level that carries a call, and the algorithm that serves it.
+    /// Selects the algorithm of a call, and returns the view that carries the call.
     pub(crate) fn prepare(
         &self,
         link: &CommView<F>,
         operation: CollectiveKind,
         call: LevelCall,
-    ) -> (CommView<F>, AlgorithmChoice) {
+    ) -> LevelView<F> {
         let LevelCall { bytes, element, commutes, equal } = call;
         let view = CommView {
             endpoint: link.endpoint.clone(),
@@ -123,7 +129,7 @@ impl<F: Fabric> Level<F> {
         let case = SelectionKey { ranks, bytes, element, commutes, equal, site };
         let model = link.endpoint.fabric().copies().model();
         let choice = self.state.selection().choose(operation, &case, model).choice;
-        (view.carried(choice), choice)
+        LevelView { link: view.carried(choice), choice }
     }
 }
 

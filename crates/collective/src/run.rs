@@ -1,4 +1,4 @@
-//! Dispatch to the algorithm that was chosen: one function per operation.
+//! Dispatch to the algorithm that was chosen: one method per operation.
 //!
 //! Choices come from the catalogue, so a method that the catalogue does not list for an operation never arrives here.
 
@@ -27,9 +27,20 @@ fn multicast_ends(method: Method) -> ReleaseMode {
     }
 }
 
-/// Waits for the turn of an operation that shares memory, if several may be under way at once.
+/// Call of an operation, on one rank.
+pub struct CollectiveCall<'c, F: Fabric> {
+    /// View that carries the call.
+    pub link: &'c CommView<F>,
+    /// State of the communicator.
+    pub state: &'c CollectiveState<F>,
+    /// Algorithm. All ranks choose the same.
+    pub choice: AlgorithmChoice,
+}
+
+/// Takes a call apart, and waits for the turn of an operation that shares memory, if several may be under way at once.
 macro_rules! in_order {
-    ($link:ident, $state:ident, $choice:ident) => {
+    ($call:ident => $link:ident, $state:ident, $choice:ident) => {
+        let CollectiveCall { link: $link, state: $state, choice: $choice } = $call;
         let _turn = match $state.area.order($choice) {
             Some(order) => Some(order.enter($link).await?),
             None => None,
@@ -37,354 +48,324 @@ macro_rules! in_order {
     };
 }
 
-/// Runs a barrier: ends on no rank before all ranks have come.
-pub async fn barrier<F: Fabric>(
-    link: &CommView<F>,
-    state: &CollectiveState<F>,
-    choice: AlgorithmChoice,
-) -> Result<(), Fault> {
-    in_order!(link, state, choice);
-    let fan_in = choice.parameter;
-    match (choice.algorithm.method, choice.algorithm.carrier) {
-        (Method::Central, _) => barrier::central(link, &state.area).await,
-        (Method::PairwiseExchange, Carrier::Writes | Carrier::Immediates) => {
-            match barrier::rpe(link, state).await? {
-                true => Ok(()),
-                false => barrier::pairwise_exchange(link).await,
+impl<F: Fabric> CollectiveCall<'_, F> {
+    /// Runs a barrier: ends on no rank before all ranks have come.
+    pub async fn barrier(self) -> Result<(), Fault> {
+        in_order!(self => link, state, choice);
+        let fan_in = choice.parameter;
+        match (choice.algorithm.method, choice.algorithm.carrier) {
+            (Method::Central, _) => barrier::central(link, &state.area).await,
+            (Method::PairwiseExchange, Carrier::Writes | Carrier::Immediates) => {
+                match barrier::rpe(link, state).await? {
+                    true => Ok(()),
+                    false => barrier::pairwise_exchange(link).await,
+                }
             }
-        }
-        (Method::Dissemination, Carrier::Writes | Carrier::Immediates) => {
-            match barrier::rds(link, state).await? {
+            (Method::Dissemination, Carrier::Writes | Carrier::Immediates) => {
+                match barrier::rds(link, state).await? {
+                    true => Ok(()),
+                    false => barrier::dissemination(link).await,
+                }
+            }
+            (method @ (Method::GatherMulticast | Method::GatherMulticastAcknowledged), _) => {
+                match barrier::rgm(link, state, fan_in, multicast_ends(method)).await? {
+                    true => Ok(()),
+                    false => barrier::dissemination(link).await,
+                }
+            }
+            (Method::FetchAdd, _) => match barrier::fetch_add(link, state, fan_in).await? {
                 true => Ok(()),
                 false => barrier::dissemination(link).await,
+            },
+            (Method::PairwiseExchange, _) => barrier::pairwise_exchange(link).await,
+            (Method::Dissemination, _) => barrier::dissemination(link).await,
+            (Method::NWay, _) => barrier::n_way_dissemination(link, choice.parameter).await,
+            (Method::TwoLevel, _) => two_level::barrier(link, state).await,
+            _ => unlisted(choice),
+        }
+    }
+
+    /// Broadcasts `data` of `root` to `data` of all other ranks; all have one length.
+    pub async fn bcast(self, root: usize, data: Sge) -> Result<(), Fault> {
+        in_order!(self => link, state, choice);
+        let parameter = choice.parameter;
+        match choice.algorithm.method {
+            Method::Flat => bcast::flat(link, root, data).await,
+            Method::Binomial => bcast::binomial(link, root, data).await,
+            Method::KNomial => bcast::k_nomial(link, root, data, parameter).await,
+            Method::Binary => bcast::binary(link, root, data, parameter).await,
+            Method::SplitBinary => bcast::split_binary(link, root, data, parameter).await,
+            Method::Chain => bcast::chain(link, root, data, parameter).await,
+            Method::ScatterAllgather => bcast::scatter_allgather(link, root, data).await,
+            Method::ScatterDoubling => bcast::scatter_doubling(link, root, data).await,
+            Method::Circulant => bcast::circulant(link, root, data, parameter).await,
+            Method::GatherMulticast => bcast::multicast(link, state, root, data, parameter).await,
+            Method::StagingRing => bcast::shm_ring(link, &state.area, root, data).await,
+            Method::TwoLevel => two_level::bcast(link, state, root, data).await,
+            _ => unlisted(choice),
+        }
+    }
+
+    /// Gathers `mine` of each rank in `blocks` of the root.
+    pub async fn gather(self, root: usize, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
+        in_order!(self => link, state, choice);
+        use crate::CollectiveKind::Gatherv;
+        match (choice.algorithm.method, choice.algorithm.operation) {
+            (Method::Flat, _) => gather::flat(link, root, mine, blocks).await,
+            (Method::Binomial, Gatherv) => gather::binomial_unequal(link, root, mine, blocks).await,
+            (Method::Binomial, _) => gather::binomial(link, root, mine, blocks).await,
+            (Method::StagingRing, _) => {
+                gather::shm_ring(link, &state.area, root, mine, blocks).await
             }
-        }
-        (method @ (Method::GatherMulticast | Method::GatherMulticastAcknowledged), _) => {
-            match barrier::rgm(link, state, fan_in, multicast_ends(method)).await? {
-                true => Ok(()),
-                false => barrier::dissemination(link).await,
+            (Method::Allgather, _) => {
+                gather::through_allgather(link, state, root, mine, blocks).await
             }
+            (Method::TwoLevel, _) => two_level::gather(link, state, root, mine, blocks).await,
+            _ => unlisted(choice),
         }
-        (Method::FetchAdd, _) => match barrier::fetch_add(link, state, fan_in).await? {
-            true => Ok(()),
-            false => barrier::dissemination(link).await,
-        },
-        (Method::PairwiseExchange, _) => barrier::pairwise_exchange(link).await,
-        (Method::Dissemination, _) => barrier::dissemination(link).await,
-        (Method::NWay, _) => barrier::n_way_dissemination(link, choice.parameter).await,
-        (Method::TwoLevel, _) => two_level::barrier(link, state).await,
-        _ => unlisted(choice),
     }
-}
 
-/// Broadcasts `data` of `root` to `data` of all other ranks; all have one length.
-pub async fn bcast<F: Fabric>(
-    link: &CommView<F>,
-    state: &CollectiveState<F>,
-    choice: AlgorithmChoice,
-    root: usize,
-    data: Sge,
-) -> Result<(), Fault> {
-    in_order!(link, state, choice);
-    let parameter = choice.parameter;
-    match choice.algorithm.method {
-        Method::Flat => bcast::flat(link, root, data).await,
-        Method::Binomial => bcast::binomial(link, root, data).await,
-        Method::KNomial => bcast::k_nomial(link, root, data, parameter).await,
-        Method::Binary => bcast::binary(link, root, data, parameter).await,
-        Method::SplitBinary => bcast::split_binary(link, root, data, parameter).await,
-        Method::Chain => bcast::chain(link, root, data, parameter).await,
-        Method::ScatterAllgather => bcast::scatter_allgather(link, root, data).await,
-        Method::ScatterDoubling => bcast::scatter_doubling(link, root, data).await,
-        Method::Circulant => bcast::circulant(link, root, data, parameter).await,
-        Method::GatherMulticast => bcast::multicast(link, state, root, data, parameter).await,
-        Method::StagingRing => bcast::shm_ring(link, &state.area, root, data).await,
-        Method::TwoLevel => two_level::bcast(link, state, root, data).await,
-        _ => unlisted(choice),
-    }
-}
-
-/// Gathers `mine` of each rank in `blocks` of the root.
-pub async fn gather<F: Fabric>(
-    link: &CommView<F>,
-    state: &CollectiveState<F>,
-    choice: AlgorithmChoice,
-    root: usize,
-    mine: Sge,
-    blocks: &[Sge],
-) -> Result<(), Fault> {
-    in_order!(link, state, choice);
-    use crate::CollectiveKind::Gatherv;
-    match (choice.algorithm.method, choice.algorithm.operation) {
-        (Method::Flat, _) => gather::flat(link, root, mine, blocks).await,
-        (Method::Binomial, Gatherv) => gather::binomial_unequal(link, root, mine, blocks).await,
-        (Method::Binomial, _) => gather::binomial(link, root, mine, blocks).await,
-        (Method::StagingRing, _) => gather::shm_ring(link, &state.area, root, mine, blocks).await,
-        (Method::Allgather, _) => gather::through_allgather(link, state, root, mine, blocks).await,
-        (Method::TwoLevel, _) => two_level::gather(link, state, root, mine, blocks).await,
-        _ => unlisted(choice),
-    }
-}
-
-/// Scatters `blocks` of the root to `mine` of each rank.
-pub async fn scatter<F: Fabric>(
-    link: &CommView<F>,
-    state: &CollectiveState<F>,
-    choice: AlgorithmChoice,
-    root: usize,
-    blocks: &[Sge],
-    mine: Sge,
-) -> Result<(), Fault> {
-    in_order!(link, state, choice);
-    use crate::CollectiveKind::Scatterv;
-    match (choice.algorithm.method, choice.algorithm.operation) {
-        (Method::Flat, _) => scatter::flat(link, root, blocks, mine).await,
-        (Method::Binomial, Scatterv) => scatter::binomial_unequal(link, root, blocks, mine).await,
-        (Method::Binomial, _) => scatter::binomial(link, root, blocks, mine).await,
-        (Method::StagingRing, _) => scatter::shm_ring(link, &state.area, root, blocks, mine).await,
-        (Method::TwoLevel, _) => two_level::scatter(link, state, root, blocks, mine).await,
-        _ => unlisted(choice),
-    }
-}
-
-/// Gathers `mine` of each rank in `blocks[rank]` of all ranks, including its own block, which may be `mine` itself.
-pub async fn allgather<F: Fabric>(
-    link: &CommView<F>,
-    state: &CollectiveState<F>,
-    choice: AlgorithmChoice,
-    mine: Sge,
-    blocks: &[Sge],
-) -> Result<(), Fault> {
-    in_order!(link, state, choice);
-    let area = &state.area;
-    match (choice.algorithm.method, choice.algorithm.carrier) {
-        (Method::Swap, _) => return allgather::shm_swap(link, area, mine, blocks).await,
-        (Method::Staged, _) => return allgather::shm_staged(link, area, mine, blocks).await,
-        (Method::Read, Carrier::Memory) => {
-            return allgather::shm_read(link, area, mine, blocks).await;
-        }
-        _ => {}
-    }
-    if mine.ptr() != blocks[link.rank].ptr() {
-        blocks[link.rank].copy_from(mine);
-    }
-    match choice.algorithm.method {
-        Method::Ring => return allgather::ring(link, blocks).await,
-        Method::TwoLevel => return two_level::allgather(link, state, blocks).await,
-        Method::GatherMulticast => return allgather::multicast(link, state, blocks).await,
-        Method::Read => {
-            return match allgather::read(link, blocks, choice.parameter).await? {
-                true => Ok(()),
-                false => allgather::ring(link, blocks).await,
-            };
-        }
-        Method::Dissemination if allgather::rds(link, state, blocks, choice.parameter).await? => {
-            return Ok(());
-        }
-        _ => {}
-    }
-    // The other algorithms send neighbouring blocks as one message.
-    let packed = match Sge::join(blocks) {
-        Some(whole) => Err(BlockList::of(whole, blocks.iter().map(|b| b.len()))),
-        None => Ok(Packed::own(link, blocks)),
-    };
-    let cut = packed.as_ref().map_or_else(|blocks| blocks, |packed| &packed.blocks);
-    match choice.algorithm.method {
-        Method::Bruck | Method::Dissemination => allgather::bruck(link, cut).await?,
-        Method::Circulant => allgather::circulant(link, cut).await?,
-        Method::RecursiveDoubling => allgather::recursive_doubling(link, cut).await?,
-        Method::Neighbors => allgather::neighbor_exchange(link, cut).await?,
-        Method::GatherBroadcast => allgather::gather_broadcast(link, cut).await?,
-        _ => unlisted(choice),
-    }
-    if let Ok(packed) = packed {
-        packed.deliver(link, blocks);
-    }
-    Ok(())
-}
-
-/// Sends `out[r]` to rank r, and receives `into[r]` from rank r.
-pub async fn alltoall<F: Fabric>(
-    link: &CommView<F>,
-    state: &CollectiveState<F>,
-    choice: AlgorithmChoice,
-    out: &[Sge],
-    into: &[Sge],
-) -> Result<(), Fault> {
-    in_order!(link, state, choice);
-    let area = &state.area;
-    match choice.algorithm.method {
-        Method::Swap => alltoall::shm_swap(link, area, out, into).await,
-        Method::Staged => alltoall::shm_staged(link, area, out, into).await,
-        Method::Read if choice.algorithm.carrier == Carrier::Memory => {
-            alltoall::shm_read(link, area, out, into).await
-        }
-        Method::Pairwise => alltoall::pairwise(link, out, into).await,
-        Method::Linear => alltoall::linear(link, out, into, choice.parameter).await,
-        Method::Bruck => alltoall::bruck(link, out, into, choice.parameter).await,
-        Method::Dissemination => {
-            match alltoall::rds(link, state, out, into, choice.parameter).await? {
-                true => Ok(()),
-                false => alltoall::bruck(link, out, into, choice.parameter).await,
+    /// Scatters `blocks` of the root to `mine` of each rank.
+    pub async fn scatter(self, root: usize, blocks: &[Sge], mine: Sge) -> Result<(), Fault> {
+        in_order!(self => link, state, choice);
+        use crate::CollectiveKind::Scatterv;
+        match (choice.algorithm.method, choice.algorithm.operation) {
+            (Method::Flat, _) => scatter::flat(link, root, blocks, mine).await,
+            (Method::Binomial, Scatterv) => {
+                scatter::binomial_unequal(link, root, blocks, mine).await
             }
-        }
-        Method::Read => match alltoall::read(link, out, into, choice.parameter).await? {
-            true => Ok(()),
-            false => alltoall::pairwise(link, out, into).await,
-        },
-        Method::TwoLevel => two_level::alltoall(link, state, out, into).await,
-        _ => unlisted(choice),
-    }
-}
-
-/// Reduces `data` of all ranks to `result` of the root.
-pub async fn reduce<F: Fabric>(
-    link: &CommView<F>,
-    state: &CollectiveState<F>,
-    choice: AlgorithmChoice,
-    root: usize,
-    buffers: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
-) -> Result<(), Fault> {
-    in_order!(link, state, choice);
-    let (parameter, area) = (choice.parameter, &state.area);
-    match choice.algorithm.method {
-        Method::Binomial => reduce::binomial(link, root, buffers, op).await,
-        Method::KNomial => reduce::k_nomial(link, root, buffers, op, parameter).await,
-        Method::Chain => {
-            let segment = parameter.max(buffers.element);
-            reduce::chain(link, root, buffers, op, segment).await
-        }
-        Method::Rabenseifner => reduce::scatter_gather(link, root, buffers, op).await,
-        Method::Flat => reduce::flat(link, root, buffers, op).await,
-        Method::Pair => reduce::shm_pair(link, area, root, buffers, op).await,
-        Method::Slices => reduce::shm_slices(link, area, root, buffers, op).await,
-        Method::Read => reduce::shm_read(link, area, root, buffers, op).await,
-        Method::ReadWhole => reduce::shm_read_whole(link, area, root, buffers, op).await,
-        Method::TwoLevel => two_level::reduce(link, state, root, buffers, op).await,
-        _ => unlisted(choice),
-    }
-}
-
-/// Reduces `data` of all ranks to `result` of all ranks.
-pub async fn allreduce<F: Fabric>(
-    link: &CommView<F>,
-    state: &CollectiveState<F>,
-    choice: AlgorithmChoice,
-    buffers: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
-) -> Result<(), Fault> {
-    in_order!(link, state, choice);
-    let (parameter, area) = (choice.parameter, &state.area);
-    match (choice.algorithm.method, choice.algorithm.carrier) {
-        (Method::Central, _) => allreduce::central(link, area, buffers, op).await,
-        (Method::PairwiseExchange, Carrier::Writes | Carrier::Immediates) => {
-            match allreduce::rpe(link, state, buffers, op).await? {
-                true => Ok(()),
-                false => allreduce::pairwise_exchange(link, buffers, op).await,
+            (Method::Binomial, _) => scatter::binomial(link, root, blocks, mine).await,
+            (Method::StagingRing, _) => {
+                scatter::shm_ring(link, &state.area, root, blocks, mine).await
             }
+            (Method::TwoLevel, _) => two_level::scatter(link, state, root, blocks, mine).await,
+            _ => unlisted(choice),
         }
-        (method @ (Method::GatherMulticast | Method::GatherMulticastAcknowledged), _) => {
-            let ends = multicast_ends(method);
-            match allreduce::rgm(link, state, buffers, op, parameter, ends).await? {
-                true => Ok(()),
-                false => allreduce::gather_broadcast(link, buffers, op).await,
+    }
+
+    /// Gathers `mine` of each rank in `blocks[rank]` of all ranks, including its own block, which may be `mine` itself.
+    pub async fn allgather(self, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
+        in_order!(self => link, state, choice);
+        let area = &state.area;
+        match (choice.algorithm.method, choice.algorithm.carrier) {
+            (Method::Swap, _) => return allgather::shm_swap(link, area, mine, blocks).await,
+            (Method::Staged, _) => return allgather::shm_staged(link, area, mine, blocks).await,
+            (Method::Read, Carrier::Memory) => {
+                return allgather::shm_read(link, area, mine, blocks).await;
             }
+            _ => {}
         }
-        (Method::PairwiseExchange, _) => allreduce::pairwise_exchange(link, buffers, op).await,
-        (Method::GatherBroadcast, _) => allreduce::gather_broadcast(link, buffers, op).await,
-        (Method::KNomial, _) => allreduce::k_nomial(link, buffers, op, parameter).await,
-        (Method::Rabenseifner, _) => allreduce::rabenseifner(link, buffers, op).await,
-        (Method::Ring, _) => allreduce::ring(link, buffers, op).await,
-        (Method::Circulant, _) => allreduce::circulant(link, buffers, op).await,
-        (Method::Swing, _) => allreduce::swing(link, buffers, op).await,
-        (Method::ReduceBroadcast, _) => allreduce::reduce_broadcast(link, state, buffers, op).await,
-        (Method::Last, _) => allreduce::shm_last(link, area, buffers, op).await,
-        (Method::Pair, _) => allreduce::shm_pair(link, area, buffers, op).await,
-        (Method::Slices, _) => allreduce::shm_slices(link, area, buffers, None, op).await,
-        (Method::Read, _) => allreduce::shm_read(link, area, buffers, None, op).await,
-        (Method::ReadStaged, _) => allreduce::shm_read_staged(link, area, buffers, op).await,
-        (Method::ReadWhole, _) => allreduce::shm_read_whole(link, area, buffers, op).await,
-        (Method::TwoLevel, _) => two_level::allreduce(link, state, buffers, op).await,
-        _ => unlisted(choice),
+        if mine.ptr() != blocks[link.rank].ptr() {
+            blocks[link.rank].copy_from(mine);
+        }
+        match choice.algorithm.method {
+            Method::Ring => return allgather::ring(link, blocks).await,
+            Method::TwoLevel => return two_level::allgather(link, state, blocks).await,
+            Method::GatherMulticast => return allgather::multicast(link, state, blocks).await,
+            Method::Read => {
+                return match allgather::read(link, blocks, choice.parameter).await? {
+                    true => Ok(()),
+                    false => allgather::ring(link, blocks).await,
+                };
+            }
+            Method::Dissemination
+                if allgather::rds(link, state, blocks, choice.parameter).await? =>
+            {
+                return Ok(());
+            }
+            _ => {}
+        }
+        // The other algorithms send neighbouring blocks as one message.
+        let packed = match Sge::join(blocks) {
+            Some(whole) => Err(BlockList::of(whole, blocks.iter().map(|b| b.len()))),
+            None => Ok(Packed::own(link, blocks)),
+        };
+        let cut = packed.as_ref().map_or_else(|blocks| blocks, |packed| &packed.blocks);
+        match choice.algorithm.method {
+            Method::Bruck | Method::Dissemination => allgather::bruck(link, cut).await?,
+            Method::Circulant => allgather::circulant(link, cut).await?,
+            Method::RecursiveDoubling => allgather::recursive_doubling(link, cut).await?,
+            Method::Neighbors => allgather::neighbor_exchange(link, cut).await?,
+            Method::GatherBroadcast => allgather::gather_broadcast(link, cut).await?,
+            _ => unlisted(choice),
+        }
+        if let Ok(packed) = packed {
+            packed.deliver(link, blocks);
+        }
+        Ok(())
     }
-}
 
-/// Reduces `data` of all ranks. The first `lens[0]` bytes go to `result` of rank 0, the next `lens[1]` to `result` of
-/// rank 1, and so on.
-pub async fn reduce_scatter<F: Fabric>(
-    link: &CommView<F>,
-    state: &CollectiveState<F>,
-    choice: AlgorithmChoice,
-    buffers: ReduceScatterBuffers<'_>,
-    op: &(impl ElementReduction + ?Sized),
-) -> Result<(), Fault> {
-    in_order!(link, state, choice);
-    let area = &state.area;
-    match choice.algorithm.method {
-        Method::Swap => return reduce_scatter::shm_swap(link, area, buffers, op).await,
-        Method::Staged => {
-            return reduce_scatter::shm_staged(link, area, buffers, op).await;
+    /// Sends `out[r]` to rank r, and receives `into[r]` from rank r.
+    pub async fn alltoall(self, out: &[Sge], into: &[Sge]) -> Result<(), Fault> {
+        in_order!(self => link, state, choice);
+        let area = &state.area;
+        match choice.algorithm.method {
+            Method::Swap => alltoall::shm_swap(link, area, out, into).await,
+            Method::Staged => alltoall::shm_staged(link, area, out, into).await,
+            Method::Read if choice.algorithm.carrier == Carrier::Memory => {
+                alltoall::shm_read(link, area, out, into).await
+            }
+            Method::Pairwise => alltoall::pairwise(link, out, into).await,
+            Method::Linear => alltoall::linear(link, out, into, choice.parameter).await,
+            Method::Bruck => alltoall::bruck(link, out, into, choice.parameter).await,
+            Method::Dissemination => {
+                match alltoall::rds(link, state, out, into, choice.parameter).await? {
+                    true => Ok(()),
+                    false => alltoall::bruck(link, out, into, choice.parameter).await,
+                }
+            }
+            Method::Read => match alltoall::read(link, out, into, choice.parameter).await? {
+                true => Ok(()),
+                false => alltoall::pairwise(link, out, into).await,
+            },
+            Method::TwoLevel => two_level::alltoall(link, state, out, into).await,
+            _ => unlisted(choice),
         }
-        Method::Read => {
-            return reduce_scatter::shm_read(link, area, buffers, op).await;
-        }
-        Method::ReduceScatterv => {
-            return reduce_scatter::reduce_scatterv(link, buffers, op).await;
-        }
-        Method::TwoLevel => return two_level::reduce_scatter(link, state, buffers, op).await,
-        _ => {}
     }
-    let ReduceScatterBuffers { data, lens, result, .. } = buffers;
-    let data = BlockList::of(data, lens.iter().copied());
-    match choice.algorithm.method {
-        Method::Pairwise => reduce_scatter::pairwise(link, &data, result, op).await,
-        Method::Ring => reduce_scatter::ring(link, &data, result, op).await,
-        Method::Circulant => reduce_scatter::circulant(link, &data, result, op).await,
-        Method::Halving => reduce_scatter::recursive_halving(link, &data, result, op).await,
-        _ => unlisted(choice),
-    }
-}
 
-/// Combines `data` of ranks 0 to r, in their order, into `result` of rank r.
-pub async fn scan<F: Fabric>(
-    link: &CommView<F>,
-    state: &CollectiveState<F>,
-    choice: AlgorithmChoice,
-    buffers: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
-) -> Result<(), Fault> {
-    in_order!(link, state, choice);
-    let area = &state.area;
-    match choice.algorithm.method {
-        Method::Chain => scan::chain(link, buffers, op).await,
-        Method::RecursiveDoubling => scan::recursive_doubling(link, buffers, op).await,
-        Method::Staged => scan::shm_staged(link, area, buffers, op, false).await,
-        Method::Slices => scan::shm_slices(link, area, buffers, op, false).await,
-        Method::Read => scan::shm_read(link, area, buffers, op, false).await,
-        Method::TwoLevel => two_level::scan(link, state, buffers, op).await,
-        _ => unlisted(choice),
+    /// Reduces `data` of all ranks to `result` of the root.
+    pub async fn reduce(
+        self,
+        root: usize,
+        buffers: ReductionBuffers,
+        op: &(impl ElementReduction + ?Sized),
+    ) -> Result<(), Fault> {
+        in_order!(self => link, state, choice);
+        let (parameter, area) = (choice.parameter, &state.area);
+        match choice.algorithm.method {
+            Method::Binomial => reduce::binomial(link, root, buffers, op).await,
+            Method::KNomial => reduce::k_nomial(link, root, buffers, op, parameter).await,
+            Method::Chain => {
+                let segment = parameter.max(buffers.element);
+                reduce::chain(link, root, buffers, op, segment).await
+            }
+            Method::Rabenseifner => reduce::scatter_gather(link, root, buffers, op).await,
+            Method::Flat => reduce::flat(link, root, buffers, op).await,
+            Method::Pair => reduce::shm_pair(link, area, root, buffers, op).await,
+            Method::Slices => reduce::shm_slices(link, area, root, buffers, op).await,
+            Method::Read => reduce::shm_read(link, area, root, buffers, op).await,
+            Method::ReadWhole => reduce::shm_read_whole(link, area, root, buffers, op).await,
+            Method::TwoLevel => two_level::reduce(link, state, root, buffers, op).await,
+            _ => unlisted(choice),
+        }
     }
-}
 
-/// Combines `data` of the ranks below r, in their order, into `result` of rank r. The `result` of rank 0 is
-/// undefined.
-pub async fn exscan<F: Fabric>(
-    link: &CommView<F>,
-    state: &CollectiveState<F>,
-    choice: AlgorithmChoice,
-    buffers: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
-) -> Result<(), Fault> {
-    in_order!(link, state, choice);
-    let area = &state.area;
-    match choice.algorithm.method {
-        Method::Chain => scan::exclusive_chain(link, buffers, op).await,
-        Method::RecursiveDoubling => scan::exclusive_recursive_doubling(link, buffers, op).await,
-        Method::Staged => scan::shm_staged(link, area, buffers, op, true).await,
-        Method::Slices => scan::shm_slices(link, area, buffers, op, true).await,
-        Method::Read => scan::shm_read(link, area, buffers, op, true).await,
-        Method::TwoLevel => two_level::exscan(link, state, buffers, op).await,
-        _ => unlisted(choice),
+    /// Reduces `data` of all ranks to `result` of all ranks.
+    pub async fn allreduce(
+        self,
+        buffers: ReductionBuffers,
+        op: &(impl ElementReduction + ?Sized),
+    ) -> Result<(), Fault> {
+        in_order!(self => link, state, choice);
+        let (parameter, area) = (choice.parameter, &state.area);
+        match (choice.algorithm.method, choice.algorithm.carrier) {
+            (Method::Central, _) => allreduce::central(link, area, buffers, op).await,
+            (Method::PairwiseExchange, Carrier::Writes | Carrier::Immediates) => {
+                match allreduce::rpe(link, state, buffers, op).await? {
+                    true => Ok(()),
+                    false => allreduce::pairwise_exchange(link, buffers, op).await,
+                }
+            }
+            (method @ (Method::GatherMulticast | Method::GatherMulticastAcknowledged), _) => {
+                let ends = multicast_ends(method);
+                match allreduce::rgm(link, state, buffers, op, parameter, ends).await? {
+                    true => Ok(()),
+                    false => allreduce::gather_broadcast(link, buffers, op).await,
+                }
+            }
+            (Method::PairwiseExchange, _) => allreduce::pairwise_exchange(link, buffers, op).await,
+            (Method::GatherBroadcast, _) => allreduce::gather_broadcast(link, buffers, op).await,
+            (Method::KNomial, _) => allreduce::k_nomial(link, buffers, op, parameter).await,
+            (Method::Rabenseifner, _) => allreduce::rabenseifner(link, buffers, op).await,
+            (Method::Ring, _) => allreduce::ring(link, buffers, op).await,
+            (Method::Circulant, _) => allreduce::circulant(link, buffers, op).await,
+            (Method::Swing, _) => allreduce::swing(link, buffers, op).await,
+            (Method::ReduceBroadcast, _) => {
+                allreduce::reduce_broadcast(link, state, buffers, op).await
+            }
+            (Method::Last, _) => allreduce::shm_last(link, area, buffers, op).await,
+            (Method::Pair, _) => allreduce::shm_pair(link, area, buffers, op).await,
+            (Method::Slices, _) => allreduce::shm_slices(link, area, buffers, None, op).await,
+            (Method::Read, _) => allreduce::shm_read(link, area, buffers, None, op).await,
+            (Method::ReadStaged, _) => allreduce::shm_read_staged(link, area, buffers, op).await,
+            (Method::ReadWhole, _) => allreduce::shm_read_whole(link, area, buffers, op).await,
+            (Method::TwoLevel, _) => two_level::allreduce(link, state, buffers, op).await,
+            _ => unlisted(choice),
+        }
+    }
+
+    /// Reduces `data` of all ranks. The first `lens[0]` bytes go to `result` of rank 0, the next `lens[1]` to `result` of
+    /// rank 1, and so on.
+    pub async fn reduce_scatter(
+        self,
+        buffers: ReduceScatterBuffers<'_>,
+        op: &(impl ElementReduction + ?Sized),
+    ) -> Result<(), Fault> {
+        in_order!(self => link, state, choice);
+        let area = &state.area;
+        match choice.algorithm.method {
+            Method::Swap => return reduce_scatter::shm_swap(link, area, buffers, op).await,
+            Method::Staged => {
+                return reduce_scatter::shm_staged(link, area, buffers, op).await;
+            }
+            Method::Read => {
+                return reduce_scatter::shm_read(link, area, buffers, op).await;
+            }
+            Method::ReduceScatterv => {
+                return reduce_scatter::reduce_scatterv(link, buffers, op).await;
+            }
+            Method::TwoLevel => return two_level::reduce_scatter(link, state, buffers, op).await,
+            _ => {}
+        }
+        let ReduceScatterBuffers { data, lens, result, .. } = buffers;
+        let data = BlockList::of(data, lens.iter().copied());
+        match choice.algorithm.method {
+            Method::Pairwise => reduce_scatter::pairwise(link, &data, result, op).await,
+            Method::Ring => reduce_scatter::ring(link, &data, result, op).await,
+            Method::Circulant => reduce_scatter::circulant(link, &data, result, op).await,
+            Method::Halving => reduce_scatter::recursive_halving(link, &data, result, op).await,
+            _ => unlisted(choice),
+        }
+    }
+
+    /// Combines `data` of ranks 0 to r, in their order, into `result` of rank r.
+    pub async fn scan(
+        self,
+        buffers: ReductionBuffers,
+        op: &(impl ElementReduction + ?Sized),
+    ) -> Result<(), Fault> {
+        in_order!(self => link, state, choice);
+        let area = &state.area;
+        match choice.algorithm.method {
+            Method::Chain => scan::chain(link, buffers, op).await,
+            Method::RecursiveDoubling => scan::recursive_doubling(link, buffers, op).await,
+            Method::Staged => scan::shm_staged(link, area, buffers, op, false).await,
+            Method::Slices => scan::shm_slices(link, area, buffers, op, false).await,
+            Method::Read => scan::shm_read(link, area, buffers, op, false).await,
+            Method::TwoLevel => two_level::scan(link, state, buffers, op).await,
+            _ => unlisted(choice),
+        }
+    }
+
+    /// Combines `data` of the ranks below r, in their order, into `result` of rank r. The `result` of rank 0 is
+    /// undefined.
+    pub async fn exscan(
+        self,
+        buffers: ReductionBuffers,
+        op: &(impl ElementReduction + ?Sized),
+    ) -> Result<(), Fault> {
+        in_order!(self => link, state, choice);
+        let area = &state.area;
+        match choice.algorithm.method {
+            Method::Chain => scan::exclusive_chain(link, buffers, op).await,
+            Method::RecursiveDoubling => {
+                scan::exclusive_recursive_doubling(link, buffers, op).await
+            }
+            Method::Staged => scan::shm_staged(link, area, buffers, op, true).await,
+            Method::Slices => scan::shm_slices(link, area, buffers, op, true).await,
+            Method::Read => scan::shm_read(link, area, buffers, op, true).await,
+            Method::TwoLevel => two_level::exscan(link, state, buffers, op).await,
+            _ => unlisted(choice),
+        }
     }
 }

@@ -11,9 +11,10 @@ use crate::{Buffer, Comm, Error, WaitHooks, inter};
 use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_collective::inter::{Root, Sides, leaders};
+use weft_collective::run::CollectiveCall;
 use weft_collective::{
     AlgorithmChoice, CollectiveKind, CollectiveState, CommView, ElementReduction,
-    ReduceScatterBuffers, ReductionBuffers, run,
+    ReduceScatterBuffers, ReductionBuffers,
 };
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -48,68 +49,113 @@ pub enum Lengths {
     Varying,
 }
 
+/// Operation within one group, with its algorithm. Owns all it needs.
+struct GroupCall<F: Fabric> {
+    link: CommView<F>,
+    state: Rc<CollectiveState<F>>,
+    choice: AlgorithmChoice,
+}
+
+impl<F: Fabric> GroupCall<F> {
+    fn call(&self) -> CollectiveCall<'_, F> {
+        CollectiveCall { link: &self.link, state: &self.state, choice: self.choice }
+    }
+}
+
+/// Processes that take part in an operation.
+enum Scope<F: Fabric> {
+    /// The group of an intracommunicator.
+    Group(GroupCall<F>),
+    /// Both groups of an intercommunicator.
+    Groups(Sides<F>),
+}
+
+/// Returns the key of a reduction of the data of `buffer`.
+fn reduction_key(buffer: Option<&Buffer>, op: &dyn ElementReduction) -> CallKey {
+    let (bytes, element) = buffer.map_or((0, 1), |b| (b.len(), b.ty().size()));
+    CallKey { bytes, element, commutes: op.commutes(), equal: true }
+}
+
 impl<F: Fabric> Comm<F> {
-    fn choose_reduction(
-        &self,
-        operation: CollectiveKind,
-        buffer: Option<&Buffer>,
-        op: &dyn ElementReduction,
-    ) -> AlgorithmChoice {
-        let (bytes, element) = buffer.map_or((0, 1), |b| (b.len(), b.ty().size()));
-        let asked = CallKey { bytes, element, commutes: op.commutes(), equal: true };
-        self.choose(operation, asked)
+    /// Begins an operation of this group alone.
+    fn begin_in_group(&self, operation: CollectiveKind, asked: CallKey) -> GroupCall<F> {
+        let link = self.link();
+        let choice = self.choose(operation, asked);
+        GroupCall { link: link.carried(choice), state: self.state.clone(), choice }
     }
 
-    /// Runs an operation of this group to its end, on memory that the caller keeps until then. `run` gets the arguments that the
-    /// operations of [`weft_collective::run`] take. All ranks must ask for the same operation.
+    fn begin(&self, operation: CollectiveKind, asked: CallKey) -> Scope<F> {
+        let (link, bridge) = self.links();
+        let choice = self.choose(operation, asked);
+        match bridge {
+            Some(bridge) => Scope::Groups(Sides { local: link, bridge }),
+            None => Scope::Group(GroupCall {
+                link: link.carried(choice),
+                state: self.state.clone(),
+                choice,
+            }),
+        }
+    }
+
+    /// Begins one of two operations: `equal` on blocks of the length that `bytes` returns, or `varying`.
+    fn begin_blocks(
+        &self,
+        lengths: Lengths,
+        [equal, varying]: [CollectiveKind; 2],
+        bytes: impl FnOnce() -> usize,
+    ) -> Scope<F> {
+        match lengths {
+            Lengths::Equal => self.begin(equal, CallKey::of(bytes())),
+            Lengths::Varying => self.begin(varying, CallKey::of(0)),
+        }
+    }
+
+    /// Runs an operation of this group to its end, on memory that the caller keeps until then. All ranks must ask for the same
+    /// operation.
     #[inline]
     pub fn run_in_place(
         &self,
         outside: &dyn WaitHooks,
         operation: CollectiveKind,
         asked: CallKey,
-        run: impl AsyncFnOnce(&CommView<F>, &CollectiveState<F>, AlgorithmChoice) -> Result<(), Fault>,
+        run: impl AsyncFnOnce(CollectiveCall<'_, F>) -> Result<(), Fault>,
     ) -> Result<(), Error> {
         let link = self.link();
         let choice = self.choose(operation, asked);
         let link = link.carried(choice);
-        let running = std::pin::pin!(run(&link, &self.state, choice));
+        let call = CollectiveCall { link: &link, state: &self.state, choice };
+        let running = std::pin::pin!(run(call));
         Ok(self.engine.block_on(outside, running)?)
     }
 
     /// Synchronizes: ends on no rank before all ranks have started it (MPI 5.0, section 6.3). Between two groups, it ends on no
     /// rank before all ranks of the other group have started it.
     pub fn barrier(&self) -> impl CollectiveOperation + use<F> {
-        let (link, bridge) = self.links();
-        let state = self.state.clone();
-        let choice = self.choose(CollectiveKind::Barrier, CallKey::of(0));
+        let scope = self.begin(CollectiveKind::Barrier, CallKey::of(0));
         async move {
-            if let Some(bridge) = bridge {
-                let sides = Sides { local: link, bridge };
-                return Ok(Box::pin(async move { leaders::barrier(&sides).await }).await?);
+            match scope {
+                Scope::Groups(sides) => {
+                    Ok(Box::pin(async move { leaders::barrier(&sides).await }).await?)
+                }
+                Scope::Group(group) => Ok(group.call().barrier().await?),
             }
-            let link = link.carried(choice);
-            Ok(run::barrier(&link, &state, choice).await?)
         }
     }
 
     /// Sends `buffer` of the root to the buffers of all other ranks, which must have room for the same number of bytes (MPI 5.0,
     /// section 6.4).
     pub fn bcast(&self, buffer: Buffer, root: Root) -> impl CollectiveOperation + use<F> {
-        let (link, bridge) = self.links();
-        let state = self.state.clone();
-        let choice = self.choose(CollectiveKind::Bcast, CallKey::of(buffer.len()));
+        let scope = self.begin(CollectiveKind::Bcast, CallKey::of(buffer.len()));
         async move {
-            if let Some(bridge) = bridge {
-                let sides = Sides { local: link, bridge };
-                return Box::pin(inter::bcast(sides, buffer, root)).await;
-            }
-            let root = in_group(root);
-            let link = link.carried(choice);
+            let group = match scope {
+                Scope::Groups(sides) => return Box::pin(inter::bcast(sides, buffer, root)).await,
+                Scope::Group(group) => group,
+            };
+            let (root, link) = (in_group(root), &group.link);
             let pool = link.endpoint.staging();
             let at_root = link.rank == root;
             let piece = if at_root { buffer.readable(pool) } else { buffer.writable(pool) };
-            run::bcast(&link, &state, choice, root, piece.sge).await?;
+            group.call().bcast(root, piece.sge).await?;
             if !at_root {
                 piece.unpack(&buffer, buffer.len());
             }
@@ -125,18 +171,17 @@ impl<F: Fabric> Comm<F> {
         root: Root,
         op: Rc<dyn ElementReduction>,
     ) -> impl CollectiveOperation + use<F> {
-        let (link, bridge) = self.links();
-        let state = self.state.clone();
-        let choice =
-            self.choose_reduction(CollectiveKind::Reduce, send.as_ref().or(receive.as_ref()), &*op);
+        let asked = reduction_key(send.as_ref().or(receive.as_ref()), &*op);
+        let scope = self.begin(CollectiveKind::Reduce, asked);
         async move {
-            if let Some(bridge) = bridge {
-                let sides = Sides { local: link, bridge };
-                let reduce = async move { inter::reduce(sides, send, receive, root, &*op).await };
-                return Box::pin(reduce).await;
-            }
-            let root = in_group(root);
-            let link = link.carried(choice);
+            let group = match scope {
+                Scope::Groups(sides) => {
+                    let reduce = async { inter::reduce(sides, send, receive, root, &*op).await };
+                    return Box::pin(reduce).await;
+                }
+                Scope::Group(group) => group,
+            };
+            let (root, link) = (in_group(root), &group.link);
             let element = send.as_ref().or(receive.as_ref()).map_or(1, |b| b.ty().size());
             let pool = link.endpoint.staging();
             let input = send.as_ref().or(receive.as_ref()).map(|b| b.readable(pool));
@@ -144,7 +189,7 @@ impl<F: Fabric> Comm<F> {
             let output = receive.as_ref().map(|b| b.writable(pool));
             let result = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
             let buffers = ReductionBuffers { data, result, element };
-            run::reduce(&link, &state, choice, root, buffers, &*op).await?;
+            group.call().reduce(root, buffers, &*op).await?;
             if let (Some(piece), Some(buffer), true) = (output, &receive, link.rank == root) {
                 piece.unpack(buffer, buffer.len());
             }
@@ -160,23 +205,22 @@ impl<F: Fabric> Comm<F> {
         receive: Buffer,
         op: Rc<dyn ElementReduction>,
     ) -> impl CollectiveOperation + use<F> {
-        let (link, bridge) = self.links();
-        let state = self.state.clone();
-        let choice = self.choose_reduction(CollectiveKind::Allreduce, Some(&receive), &*op);
+        let scope = self.begin(CollectiveKind::Allreduce, reduction_key(Some(&receive), &*op));
         async move {
-            if let Some(bridge) = bridge {
-                let sides = Sides { local: link, bridge };
-                let send = send.unwrap_or_else(|| receive.clone());
-                let reduce = async move { inter::allreduce(sides, send, receive, &*op).await };
-                return Box::pin(reduce).await;
-            }
-            let link = link.carried(choice);
-            let pool = link.endpoint.staging();
+            let group = match scope {
+                Scope::Groups(sides) => {
+                    let send = send.unwrap_or_else(|| receive.clone());
+                    let reduce = async { inter::allreduce(sides, send, receive, &*op).await };
+                    return Box::pin(reduce).await;
+                }
+                Scope::Group(group) => group,
+            };
+            let pool = group.link.endpoint.staging();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
             let element = receive.ty().size();
             let buffers = ReductionBuffers { data: input.sge, result: output.sge, element };
-            run::allreduce(&link, &state, choice, buffers, &*op).await?;
+            group.call().allreduce(buffers, &*op).await?;
             output.unpack(&receive, receive.len());
             Ok(())
         }
@@ -190,24 +234,21 @@ impl<F: Fabric> Comm<F> {
         op: Rc<dyn ElementReduction>,
         exclusive: bool,
     ) -> impl CollectiveOperation + use<F> {
-        let link = self.link();
-        let state = self.state.clone();
         let operation = if exclusive { CollectiveKind::Exscan } else { CollectiveKind::Scan };
-        let choice = self.choose_reduction(operation, Some(&receive), &*op);
+        let group = self.begin_in_group(operation, reduction_key(Some(&receive), &*op));
         async move {
-            let link = link.carried(choice);
-            let pool = link.endpoint.staging();
+            let pool = group.link.endpoint.staging();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
             let element = receive.ty().size();
             let buffers = ReductionBuffers { data: input.sge, result: output.sge, element };
             if exclusive {
-                run::exscan(&link, &state, choice, buffers, &*op).await?;
-                if link.rank > 0 {
+                group.call().exscan(buffers, &*op).await?;
+                if group.link.rank > 0 {
                     output.unpack(&receive, receive.len());
                 }
             } else {
-                run::scan(&link, &state, choice, buffers, &*op).await?;
+                group.call().scan(buffers, &*op).await?;
                 output.unpack(&receive, receive.len());
             }
             Ok(())
@@ -222,34 +263,30 @@ impl<F: Fabric> Comm<F> {
         root: Root,
         lengths: Lengths,
     ) -> impl CollectiveOperation + use<F> {
-        let (link, bridge) = self.links();
-        let state = self.state.clone();
         let own = blocks.get(self.rank());
-        let choice = match lengths {
-            Lengths::Equal => {
-                let mine = send.as_ref().or(own.as_ref());
-                self.choose(CollectiveKind::Gather, CallKey::of(mine.map_or(0, Buffer::len)))
-            }
-            Lengths::Varying => self.choose(CollectiveKind::Gatherv, CallKey::of(0)),
-        };
+        let forms = [CollectiveKind::Gather, CollectiveKind::Gatherv];
+        let scope = self
+            .begin_blocks(lengths, forms, || send.as_ref().or(own.as_ref()).map_or(0, Buffer::len));
         async move {
-            if let Some(bridge) = bridge {
-                return Box::pin(inter::gather(bridge, send, blocks, root)).await;
-            }
-            let root = in_group(root);
-            let link = link.carried(choice);
+            let group = match scope {
+                Scope::Groups(Sides { bridge, .. }) => {
+                    return Box::pin(inter::gather(bridge, send, blocks, root)).await;
+                }
+                Scope::Group(group) => group,
+            };
+            let (root, link) = (in_group(root), &group.link);
             let me = link.rank;
             if me != root {
                 let mine = send.as_ref().map(|b| b.readable(link.endpoint.staging()));
                 let mine = mine.as_ref().map_or(Sge::EMPTY, |p| p.sge);
-                return Ok(run::gather(&link, &state, choice, root, mine, &[]).await?);
+                return Ok(group.call().gather(root, mine, &[]).await?);
             }
             if let (Some(send), Some(own)) = (&send, &own) {
-                copy_local(&link, send, own);
+                copy_local(link, send, own);
             }
             let pieces = blocks.writable(link.endpoint.staging());
             let sges = &pieces.sges;
-            run::gather(&link, &state, choice, root, sges[me], sges).await?;
+            group.call().gather(root, sges[me], sges).await?;
             pieces.unpack_except(me);
             Ok(())
         }
@@ -263,36 +300,33 @@ impl<F: Fabric> Comm<F> {
         root: Root,
         lengths: Lengths,
     ) -> impl CollectiveOperation + use<F> {
-        let (link, bridge) = self.links();
-        let state = self.state.clone();
         let own = blocks.get(self.rank());
-        let choice = match lengths {
-            Lengths::Equal => {
-                let mine = receive.as_ref().or(own.as_ref());
-                self.choose(CollectiveKind::Scatter, CallKey::of(mine.map_or(0, Buffer::len)))
-            }
-            Lengths::Varying => self.choose(CollectiveKind::Scatterv, CallKey::of(0)),
-        };
+        let forms = [CollectiveKind::Scatter, CollectiveKind::Scatterv];
+        let scope = self.begin_blocks(lengths, forms, || {
+            receive.as_ref().or(own.as_ref()).map_or(0, Buffer::len)
+        });
         async move {
-            if let Some(bridge) = bridge {
-                return Box::pin(inter::scatter(bridge, blocks, receive, root)).await;
-            }
-            let root = in_group(root);
-            let link = link.carried(choice);
+            let group = match scope {
+                Scope::Groups(Sides { bridge, .. }) => {
+                    return Box::pin(inter::scatter(bridge, blocks, receive, root)).await;
+                }
+                Scope::Group(group) => group,
+            };
+            let (root, link) = (in_group(root), &group.link);
             let me = link.rank;
             if me != root {
                 let Some(receive) = receive else { return Ok(()) };
                 let piece = receive.writable(link.endpoint.staging());
-                run::scatter(&link, &state, choice, root, &[], piece.sge).await?;
+                group.call().scatter(root, &[], piece.sge).await?;
                 piece.unpack(&receive, receive.len());
                 return Ok(());
             }
             if let (Some(receive), Some(own)) = (&receive, &own) {
-                copy_local(&link, own, receive);
+                copy_local(link, own, receive);
             }
             let pieces = blocks.readable(link.endpoint.staging());
             let sges = &pieces.sges;
-            run::scatter(&link, &state, choice, root, sges, sges[me]).await?;
+            group.call().scatter(root, sges, sges[me]).await?;
             Ok(())
         }
     }
@@ -303,18 +337,18 @@ impl<F: Fabric> Comm<F> {
         send: Option<Buffer>,
         blocks: RankBuffers,
     ) -> impl CollectiveOperation + use<F> {
-        let (link, bridge) = self.links();
-        let state = self.state.clone();
         let (all, equal) = blocks.bytes();
         let asked = CallKey { equal, ..CallKey::of(all / blocks.count()) };
-        let choice = self.choose(CollectiveKind::Allgather, asked);
+        let scope = self.begin(CollectiveKind::Allgather, asked);
         async move {
-            if let Some(bridge) = bridge {
-                let send = send.expect("in place is for one group");
-                return Box::pin(inter::allgather(bridge, send, blocks)).await;
-            }
-            let link = link.carried(choice);
-            let (me, pool) = (link.rank, link.endpoint.staging());
+            let group = match scope {
+                Scope::Groups(Sides { bridge, .. }) => {
+                    let send = send.expect("in place is for one group");
+                    return Box::pin(inter::allgather(bridge, send, blocks)).await;
+                }
+                Scope::Group(group) => group,
+            };
+            let (me, pool) = (group.link.rank, group.link.endpoint.staging());
             let input = send.as_ref().map(|send| send.readable(pool));
             let own = blocks.get(me);
             let pieces = blocks.writable(pool);
@@ -330,7 +364,7 @@ impl<F: Fabric> Comm<F> {
                 }
                 _ => pieces.pack(me),
             }
-            run::allgather(&link, &state, choice, mine, &pieces.sges).await?;
+            group.call().allgather(mine, &pieces.sges).await?;
             pieces.unpack_except(me);
             Ok(())
         }
@@ -344,32 +378,27 @@ impl<F: Fabric> Comm<F> {
         receive: RankBuffers,
         lengths: Lengths,
     ) -> impl CollectiveOperation + use<F> {
-        let (link, bridge) = self.links();
-        let state = self.state.clone();
-        let choice = match lengths {
-            Lengths::Equal => {
-                let each = receive.bytes().0 / receive.count();
-                self.choose(CollectiveKind::Alltoall, CallKey::of(each))
-            }
-            Lengths::Varying => self.choose(CollectiveKind::Alltoallv, CallKey::of(0)),
-        };
+        let forms = [CollectiveKind::Alltoall, CollectiveKind::Alltoallv];
+        let scope = self.begin_blocks(lengths, forms, || receive.bytes().0 / receive.count());
         async move {
-            if let Some(bridge) = bridge {
-                let send = send.expect("in place is for one group");
-                return Box::pin(inter::alltoall(bridge, send, receive)).await;
-            }
-            let link = link.carried(choice);
-            let pool = link.endpoint.staging();
+            let group = match scope {
+                Scope::Groups(Sides { bridge, .. }) => {
+                    let send = send.expect("in place is for one group");
+                    return Box::pin(inter::alltoall(bridge, send, receive)).await;
+                }
+                Scope::Group(group) => group,
+            };
+            let (me, pool) = (group.link.rank, group.link.endpoint.staging());
             let mut out = match send {
                 Some(send) => send.readable(pool),
                 None => RankPieces::aside(receive.clone(), pool),
             };
             let mut into = receive.writable(pool);
             // The own block may have different types on the two sides.
-            let (from, to) = (&mut out.sges[link.rank], &mut into.sges[link.rank]);
+            let (from, to) = (&mut out.sges[me], &mut into.sges[me]);
             let own = from.len().min(to.len());
             (*from, *to) = (from.part(0, own), to.part(0, own));
-            run::alltoall(&link, &state, choice, &out.sges, &into.sges).await?;
+            group.call().alltoall(&out.sges, &into.sges).await?;
             into.unpack();
             Ok(())
         }
@@ -384,28 +413,28 @@ impl<F: Fabric> Comm<F> {
         receive: Buffer,
         op: Rc<dyn ElementReduction>,
     ) -> impl CollectiveOperation + use<F, C> {
-        let (link, bridge) = self.links();
-        let state = self.state.clone();
         let equal = counts.as_ref().windows(2).all(|two| two[0] == two[1]);
         let element = send.ty().size();
         let asked = CallKey { bytes: send.len(), element, commutes: op.commutes(), equal };
-        let choice = self.choose(CollectiveKind::ReduceScatter, asked);
+        let scope = self.begin(CollectiveKind::ReduceScatter, asked);
         async move {
-            if let Some(bridge) = bridge {
-                let sides = Sides { local: link, bridge };
-                let reduce = async move {
-                    inter::reduce_scatter(sides, send, counts.as_ref(), receive, &*op).await
-                };
-                return Box::pin(reduce).await;
-            }
-            let link = link.carried(choice);
-            let input = send.readable(link.endpoint.staging());
+            let group = match scope {
+                Scope::Groups(sides) => {
+                    let reduce = async {
+                        inter::reduce_scatter(sides, send, counts.as_ref(), receive, &*op).await
+                    };
+                    return Box::pin(reduce).await;
+                }
+                Scope::Group(group) => group,
+            };
+            let pool = group.link.endpoint.staging();
+            let input = send.readable(pool);
             let lens: SmallVec<[usize; 8]> =
                 counts.as_ref().iter().map(|count| count * element).collect();
-            let piece = receive.writable(link.endpoint.staging());
+            let piece = receive.writable(pool);
             let (data, result) = (input.sge, piece.sge);
             let buffers = ReduceScatterBuffers { data, lens: &lens, result, element };
-            run::reduce_scatter(&link, &state, choice, buffers, &*op).await?;
+            group.call().reduce_scatter(buffers, &*op).await?;
             piece.unpack(&receive, receive.len());
             Ok(())
         }

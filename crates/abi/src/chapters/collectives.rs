@@ -17,7 +17,7 @@ use fast_path::{a_rank, at_once};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::rc::Rc;
-use weft_collective::{CollectiveKind, run};
+use weft_collective::CollectiveKind;
 use weft_process::{Active, Buffer, CallKey, CollectiveOperation, Executor, PersistentTask, Root};
 
 /// Maker of an operation on a communicator or a view of it. It makes the operation each time the operation is started.
@@ -154,12 +154,9 @@ impl Collective for Barrier {
     #[inline(always)]
     fn fast_path(self) -> FastPath {
         let comm = fixed_comm(self.comm)?;
-        at_once::<Self>(
-            comm,
-            CollectiveKind::Barrier,
-            CallKey::of(0),
-            async |link, state, choice| run::barrier(link, state, choice).await,
-        )
+        at_once::<Self>(comm, CollectiveKind::Barrier, CallKey::of(0), async |call| {
+            call.barrier().await
+        })
     }
 
     fn slow_path(self) -> Prepared<impl Make> {
@@ -175,8 +172,8 @@ impl Collective for Bcast {
         let root = a_rank(comm, self.root)?;
         let data = self.buffer.plain()?;
         let asked = CallKey::of(data.len());
-        at_once::<Self>(comm, CollectiveKind::Bcast, asked, async |link, state, choice| {
-            run::bcast(link, state, choice, root, data).await
+        at_once::<Self>(comm, CollectiveKind::Bcast, asked, async |call| {
+            call.bcast(root, data).await
         })
     }
 

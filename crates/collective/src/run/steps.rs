@@ -2,43 +2,48 @@
 //!
 //! A step is boxed, because it may again be a composition, of the levels of its level.
 
-use crate::hierarchy::{Level, LevelCall, Steps};
-use crate::{
-    CollectiveKind, CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers, run,
-};
+use crate::hierarchy::{Level, LevelCall, LevelView, Steps};
+use crate::run::CollectiveCall;
+use crate::{CollectiveKind, CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers};
 use std::pin::Pin;
 use weft_fabric::{Fabric, Fault, Sge};
 
 type Step<'s> = Pin<Box<dyn Future<Output = Result<(), Fault>> + 's>>;
 
+impl<F: Fabric> Level<F> {
+    fn call<'l>(&'l self, view: &'l LevelView<F>) -> CollectiveCall<'l, F> {
+        CollectiveCall { link: &view.link, state: &self.state, choice: view.choice }
+    }
+}
+
 impl<F: Fabric> Steps<F> for Level<F> {
     async fn barrier(&self, link: &CommView<F>) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, CollectiveKind::Barrier, LevelCall::of(0));
-        let step: Step = Box::pin(run::barrier(&link, &self.state, choice));
+        let view = self.prepare(link, CollectiveKind::Barrier, LevelCall::of(0));
+        let step: Step = Box::pin(self.call(&view).barrier());
         step.await
     }
 
     async fn bcast(&self, link: &CommView<F>, root: usize, data: Sge) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, CollectiveKind::Bcast, LevelCall::of(data.len()));
-        let step: Step = Box::pin(run::bcast(&link, &self.state, choice, root, data));
+        let view = self.prepare(link, CollectiveKind::Bcast, LevelCall::of(data.len()));
+        let step: Step = Box::pin(self.call(&view).bcast(root, data));
         step.await
     }
 
     async fn gather(&self, link: &CommView<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, CollectiveKind::Gather, LevelCall::of(mine.len()));
-        let step: Step = Box::pin(run::gather(&link, &self.state, choice, 0, mine, blocks));
+        let view = self.prepare(link, CollectiveKind::Gather, LevelCall::of(mine.len()));
+        let step: Step = Box::pin(self.call(&view).gather(0, mine, blocks));
         step.await
     }
 
     async fn gatherv(&self, link: &CommView<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, CollectiveKind::Gatherv, LevelCall::of(0));
-        let step: Step = Box::pin(run::gather(&link, &self.state, choice, 0, mine, blocks));
+        let view = self.prepare(link, CollectiveKind::Gatherv, LevelCall::of(0));
+        let step: Step = Box::pin(self.call(&view).gather(0, mine, blocks));
         step.await
     }
 
     async fn scatterv(&self, link: &CommView<F>, blocks: &[Sge], mine: Sge) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, CollectiveKind::Scatterv, LevelCall::of(0));
-        let step: Step = Box::pin(run::scatter(&link, &self.state, choice, 0, blocks, mine));
+        let view = self.prepare(link, CollectiveKind::Scatterv, LevelCall::of(0));
+        let step: Step = Box::pin(self.call(&view).scatter(0, blocks, mine));
         step.await
     }
 
@@ -46,15 +51,14 @@ impl<F: Fabric> Steps<F> for Level<F> {
         let equal = blocks.iter().all(|b| b.len() == blocks[0].len());
         let bytes = blocks.iter().map(|b| b.len()).sum::<usize>() / blocks.len();
         let call = LevelCall { equal, ..LevelCall::of(bytes) };
-        let (link, choice) = self.prepare(link, CollectiveKind::Allgather, call);
-        let step: Step =
-            Box::pin(run::allgather(&link, &self.state, choice, blocks[link.rank], blocks));
+        let view = self.prepare(link, CollectiveKind::Allgather, call);
+        let step: Step = Box::pin(self.call(&view).allgather(blocks[link.rank], blocks));
         step.await
     }
 
     async fn alltoallv(&self, link: &CommView<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, CollectiveKind::Alltoallv, LevelCall::of(0));
-        let step: Step = Box::pin(run::alltoall(&link, &self.state, choice, out, into));
+        let view = self.prepare(link, CollectiveKind::Alltoallv, LevelCall::of(0));
+        let step: Step = Box::pin(self.call(&view).alltoall(out, into));
         step.await
     }
 
@@ -66,8 +70,8 @@ impl<F: Fabric> Steps<F> for Level<F> {
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault> {
         let call = LevelCall::reduction(buffers, op);
-        let (link, choice) = self.prepare(link, CollectiveKind::Reduce, call);
-        let step: Step = Box::pin(run::reduce(&link, &self.state, choice, root, buffers, op));
+        let view = self.prepare(link, CollectiveKind::Reduce, call);
+        let step: Step = Box::pin(self.call(&view).reduce(root, buffers, op));
         step.await
     }
 
@@ -78,8 +82,8 @@ impl<F: Fabric> Steps<F> for Level<F> {
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault> {
         let call = LevelCall::reduction(buffers, op);
-        let (link, choice) = self.prepare(link, CollectiveKind::Allreduce, call);
-        let step: Step = Box::pin(run::allreduce(&link, &self.state, choice, buffers, op));
+        let view = self.prepare(link, CollectiveKind::Allreduce, call);
+        let step: Step = Box::pin(self.call(&view).allreduce(buffers, op));
         step.await
     }
 
@@ -92,8 +96,8 @@ impl<F: Fabric> Steps<F> for Level<F> {
         let ReduceScatterBuffers { data, lens, element, .. } = buffers;
         let equal = lens.iter().all(|&len| len == lens[0]);
         let call = LevelCall { element, commutes: op.commutes(), equal, bytes: data.len() };
-        let (link, choice) = self.prepare(link, CollectiveKind::ReduceScatter, call);
-        let step: Step = Box::pin(run::reduce_scatter(&link, &self.state, choice, buffers, op));
+        let view = self.prepare(link, CollectiveKind::ReduceScatter, call);
+        let step: Step = Box::pin(self.call(&view).reduce_scatter(buffers, op));
         step.await
     }
 
@@ -106,10 +110,10 @@ impl<F: Fabric> Steps<F> for Level<F> {
     ) -> Result<(), Fault> {
         let call = LevelCall::reduction(buffers, op);
         let operation = if exclusive { CollectiveKind::Exscan } else { CollectiveKind::Scan };
-        let (link, choice) = self.prepare(link, operation, call);
+        let view = self.prepare(link, operation, call);
         let step: Step = match exclusive {
-            true => Box::pin(run::exscan(&link, &self.state, choice, buffers, op)),
-            false => Box::pin(run::scan(&link, &self.state, choice, buffers, op)),
+            true => Box::pin(self.call(&view).exscan(buffers, op)),
+            false => Box::pin(self.call(&view).scan(buffers, op)),
         };
         step.await
     }

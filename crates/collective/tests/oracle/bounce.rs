@@ -2,7 +2,8 @@
 
 use crate::group::Group;
 use fastrand::Rng;
-use weft_collective::{AlgorithmChoice, CollectiveKind, allgather, barrier, bcast, run};
+use weft_collective::run::CollectiveCall;
+use weft_collective::{AlgorithmChoice, CollectiveKind, allgather, barrier, bcast};
 use weft_fabric::{Fabric, FaultCause, Sge, Staging};
 use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, pattern, world};
 
@@ -89,8 +90,13 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
             let (mine, blocks) = (rank.buffer(&data(me)), all(&|_| rank.empty(len)));
             let (out, into) = (mine.sge(), sges(&blocks));
             let task = engine.spawn(async move {
-                Ok(run::gather(&link, &state, ring(CollectiveKind::Gather), root, out, &into)
-                    .await?)
+                Ok(CollectiveCall {
+                    link: &link,
+                    state: &state,
+                    choice: ring(CollectiveKind::Gather),
+                }
+                .gather(root, out, &into)
+                .await?)
             });
             let buffers = blocks.into_iter().enumerate().map(|(r, b)| (b, data(r))).collect();
             Moved { task, buffers, _others: vec![mine] }
@@ -99,8 +105,13 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
             let (mine, blocks) = (rank.empty(len), all(&|r| rank.buffer(&data(r))));
             let (into, out) = (mine.sge(), sges(&blocks));
             let task = engine.spawn(async move {
-                Ok(run::scatter(&link, &state, ring(CollectiveKind::Scatter), root, &out, into)
-                    .await?)
+                Ok(CollectiveCall {
+                    link: &link,
+                    state: &state,
+                    choice: ring(CollectiveKind::Scatter),
+                }
+                .scatter(root, &out, into)
+                .await?)
             });
             Moved { task, buffers: vec![(mine, data(me))], _others: blocks }
         }
@@ -108,7 +119,13 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
             let buffer = if me == root { rank.buffer(&data(root)) } else { rank.empty(len) };
             let sge = buffer.sge();
             let task = engine.spawn(async move {
-                Ok(run::bcast(&link, &state, ring(CollectiveKind::Bcast), root, sge).await?)
+                Ok(CollectiveCall {
+                    link: &link,
+                    state: &state,
+                    choice: ring(CollectiveKind::Bcast),
+                }
+                .bcast(root, sge)
+                .await?)
             });
             Moved { task, buffers: vec![(buffer, data(root))], _others: Vec::new() }
         }

@@ -5,9 +5,10 @@ use crate::group::{Group, Product, Sum, bytes_of, words_of};
 use fastrand::Rng;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use weft_collective::run::CollectiveCall;
 use weft_collective::{
     AlgorithmChoice, CollectiveKind, CollectiveState, CommView, ReductionBuffers, allreduce,
-    barrier, bcast, run,
+    barrier, bcast,
 };
 use weft_fabric::{Fabric, Fault, Staging};
 use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, world};
@@ -32,7 +33,15 @@ async fn wait_for_all<F: Fabric>(
     algorithm: Algorithm,
 ) -> Result<(), Fault> {
     match algorithm {
-        Central => run::barrier(&link, &state, named(CollectiveKind::Barrier, "CENTRAL")).await,
+        Central => {
+            CollectiveCall {
+                link: &link,
+                state: &state,
+                choice: named(CollectiveKind::Barrier, "CENTRAL"),
+            }
+            .barrier()
+            .await
+        }
         Dissemination => barrier::dissemination(&link).await,
         PairwiseExchange => barrier::pairwise_exchange(&link).await,
         Rpe => barrier::rpe(&link, &state).await.map(|had| assert!(had, "room for slots")),
@@ -125,7 +134,9 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
             let central = async move {
                 let choice = named(CollectiveKind::Allreduce, "CENTRAL");
                 let buffers = ReductionBuffers { data: data.sge(), result: out, element: 32 };
-                Ok(run::allreduce(&link, &state, choice, buffers, &Product).await?)
+                Ok(CollectiveCall { link: &link, state: &state, choice }
+                    .allreduce(buffers, &Product)
+                    .await?)
             };
             (engine.spawn(central), Some(fold(key, n, product)))
         }
@@ -134,7 +145,9 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
             let choice = all[Rng::with_seed(key + 1).usize(0..all.len())];
             let shm = async move {
                 let buffers = ReductionBuffers { data: data.sge(), result: out, element: 32 };
-                Ok(run::allreduce(&link, &state, choice, buffers, &Product).await?)
+                Ok(CollectiveCall { link: &link, state: &state, choice }
+                    .allreduce(buffers, &Product)
+                    .await?)
             };
             (engine.spawn(shm), Some(fold(key, n, product)))
         }

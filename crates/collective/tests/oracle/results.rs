@@ -4,9 +4,10 @@ use crate::group::{Float, Group, Larger, Product, Sum, bytes_of, product, shm, w
 use fastrand::Rng;
 use std::collections::HashMap;
 use std::sync::Mutex;
+use weft_collective::run::CollectiveCall;
 use weft_collective::{
     AlgorithmChoice, CollectiveKind, ElementReduction, ReduceScatterBuffers, ReductionBuffers,
-    SLOT, allgather, allreduce, alltoall, bcast, gather, reduce, run, scan, scatter,
+    SLOT, allgather, allreduce, alltoall, bcast, gather, reduce, scan, scatter,
 };
 use weft_fabric::{Fabric, Sge};
 use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, pattern, world};
@@ -89,13 +90,17 @@ fn allreduce<F: Fabric>(
         match algorithm {
             Central => {
                 let choice = AlgorithmChoice::parse(CollectiveKind::Allreduce, "CENTRAL").unwrap();
-                run::allreduce(&link, &group.state, choice, buffers, op).await
+                CollectiveCall { link: &link, state: &group.state, choice }
+                    .allreduce(buffers, op)
+                    .await
             }
             PairwiseExchange => allreduce::pairwise_exchange(&link, buffers, op).await,
             GatherBroadcast => allreduce::gather_broadcast(&link, buffers, op).await,
             Shm(name) | ShmInPlace(name) => {
                 let choice = AlgorithmChoice::parse(CollectiveKind::Allreduce, name).unwrap();
-                run::allreduce(&link, &group.state, choice, buffers, op).await
+                CollectiveCall { link: &link, state: &group.state, choice }
+                    .allreduce(buffers, op)
+                    .await
             }
             Rpe => {
                 let had = allreduce::rpe(&link, &group.state, buffers, op).await;
@@ -187,7 +192,10 @@ impl Others {
                 let before = bytes(&result);
                 let link = group.link();
                 let all = ReductionBuffers { data: from, result: result.sge(), element: unit };
-                rank.block_on(run::reduce(&link, state, choice, root, all, &Product)).unwrap();
+                rank.block_on(
+                    CollectiveCall { link: &link, state, choice }.reduce(root, all, &Product),
+                )
+                .unwrap();
                 let expected = match me == root {
                     true => bytes_of(&products(round, 0..n, words)),
                     false => before,
@@ -207,8 +215,14 @@ impl Others {
                 let all = ReductionBuffers { data: from, result: result.sge(), element: unit };
                 rank.block_on(async {
                     match exclusive {
-                        true => run::exscan(&link, state, choice, all, &Product).await,
-                        false => run::scan(&link, state, choice, all, &Product).await,
+                        true => {
+                            CollectiveCall { link: &link, state, choice }
+                                .exscan(all, &Product)
+                                .await
+                        }
+                        false => {
+                            CollectiveCall { link: &link, state, choice }.scan(all, &Product).await
+                        }
                     }
                 })
                 .unwrap();
@@ -230,7 +244,8 @@ impl Others {
                 let link = group.link();
                 let buffers =
                     ReduceScatterBuffers { data: from, lens: &lens, result: into, element: unit };
-                let scatter = run::reduce_scatter(&link, state, choice, buffers, &Product);
+                let scatter =
+                    CollectiveCall { link: &link, state, choice }.reduce_scatter(buffers, &Product);
                 rank.block_on(scatter).unwrap();
                 let expected = &all[4 * bound(me)..4 * bound(me + 1)];
                 assert!(words_of(into) == expected, "{choice}: {words} words");
@@ -311,7 +326,8 @@ impl Moves {
                 let blocks: Vec<_> = (0..n).map(own).collect();
                 let (link, mine) = (group.link(), blocks[me].sge());
                 let all = sges(&blocks);
-                rank.block_on(run::allgather(&link, state, choice, mine, &all)).unwrap();
+                rank.block_on(CollectiveCall { link: &link, state, choice }.allgather(mine, &all))
+                    .unwrap();
                 for (r, got) in blocks.iter().enumerate() {
                     assert!(bytes(got) == gathered(r), "{choice}: of {r}, {len} bytes");
                 }
@@ -320,7 +336,8 @@ impl Moves {
             for choice in shm(CollectiveKind::Alltoall, n, len, true) {
                 let into: Vec<_> = (0..n).map(|_| rank.empty(len)).collect();
                 let (link, from, to) = (group.link(), sges(&out), sges(&into));
-                rank.block_on(run::alltoall(&link, state, choice, &from, &to)).unwrap();
+                rank.block_on(CollectiveCall { link: &link, state, choice }.alltoall(&from, &to))
+                    .unwrap();
                 for (from, got) in into.iter().enumerate() {
                     assert!(bytes(got) == pattern(key(from, me), len), "{choice}: from {from}");
                 }

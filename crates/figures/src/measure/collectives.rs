@@ -18,9 +18,10 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_collective::arena::{self, ArenaLimits, NotifyArena};
+use weft_collective::run::CollectiveCall;
 use weft_collective::{
     AlgorithmChoice, CollectiveKind, CollectiveState, ElementReduction, ReductionBuffers,
-    Selection, SelectionKey, notified_write, run,
+    Selection, SelectionKey, notified_write,
 };
 use weft_datatype::{Basic, ElementSpacing, Predefined, PredefinedOp};
 use weft_fabric::{Fabric, FabricExt, FaultCause, Sge};
@@ -236,7 +237,10 @@ async fn registering(
     let state = CollectiveState::in_turn(Rc::new(arena));
     let link = comm.link().carried(choice);
     let buffers = ReductionBuffers { data, result, element: Basic::INT.size() };
-    run::allreduce(&link, &state, choice, buffers, &Sum(Basic::INT)).await.map_err(text)?;
+    CollectiveCall { link: &link, state: &state, choice }
+        .allreduce(buffers, &Sum(Basic::INT))
+        .await
+        .map_err(text)?;
     states.push(state);
     Ok(())
 }

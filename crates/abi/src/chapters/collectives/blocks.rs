@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::types::Comm;
 use std::ffi::c_int;
 use std::rc::Rc;
-use weft_collective::{CollectiveKind, run};
+use weft_collective::CollectiveKind;
 use weft_process::{Buffer, CallKey, Lengths, RankBuffers};
 
 /// Checks that the block that this rank sends to itself fits into its receive block, if it has both.
@@ -79,8 +79,8 @@ fn gather_at_once<A: Arguments, S: ToRankBuffers>(
             return None;
         }
     }
-    at_once::<A>(comm, operation, key::<S>(mine.len()), async |link, state, choice| {
-        run::gather(link, state, choice, root, mine, &blocks).await
+    at_once::<A>(comm, operation, key::<S>(mine.len()), async |call| {
+        call.gather(root, mine, &blocks).await
     })
 }
 
@@ -128,8 +128,8 @@ fn scatter_at_once<A: Arguments, S: ToRankBuffers>(
             return None;
         }
     }
-    at_once::<A>(comm, operation, key::<S>(mine.len()), async |link, state, choice| {
-        run::scatter(link, state, choice, root, &blocks, mine).await
+    at_once::<A>(comm, operation, key::<S>(mine.len()), async |call| {
+        call.scatter(root, &blocks, mine).await
     })
 }
 
@@ -164,8 +164,8 @@ impl Collective for Allgather {
             return None;
         }
         let asked = CallKey::of(mine.len());
-        at_once::<Self>(comm, CollectiveKind::Allgather, asked, async |link, state, choice| {
-            run::allgather(link, state, choice, mine, &blocks).await
+        at_once::<Self>(comm, CollectiveKind::Allgather, asked, async |call| {
+            call.allgather(mine, &blocks).await
         })
     }
 
@@ -209,9 +209,7 @@ fn alltoall_at_once<A: Arguments, S: ToRankBuffers>(
     if out[comm.rank()].len() != own {
         return None;
     }
-    at_once::<A>(comm, operation, key::<S>(own), async |link, state, choice| {
-        run::alltoall(link, state, choice, &out, &into).await
-    })
+    at_once::<A>(comm, operation, key::<S>(own), async |call| call.alltoall(&out, &into).await)
 }
 
 both! {

@@ -15,7 +15,8 @@ use crate::waiting::WaitingCall;
 use smallvec::SmallVec;
 use std::ffi::c_int;
 use std::rc::Rc;
-use weft_collective::{AlgorithmChoice, CollectiveKind, CollectiveState, CommView};
+use weft_collective::CollectiveKind;
+use weft_collective::run::CollectiveCall;
 use weft_fabric::{Fault, Sge};
 use weft_process::CallKey;
 
@@ -25,11 +26,7 @@ pub(super) fn at_once<A: Arguments>(
     comm: &Rc<CommObject>,
     operation: CollectiveKind,
     asked: CallKey,
-    run: impl AsyncFnOnce(
-        &CommView<JobFabric>,
-        &CollectiveState<JobFabric>,
-        AlgorithmChoice,
-    ) -> Result<(), Fault>,
+    run: impl AsyncFnOnce(CollectiveCall<'_, JobFabric>) -> Result<(), Fault>,
 ) -> FastPath {
     tally::<A>(comm);
     Some(comm.run_in_place(&WaitingCall::new(A::NAME), operation, asked, run).map_err(Error::from))

@@ -15,7 +15,7 @@ use crate::types::{Comm, Op};
 use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_collective::{
-    CollectiveKind, ElementReduction as Combine, ReduceScatterBuffers, ReductionBuffers, run,
+    CollectiveKind, ElementReduction as Combine, ReduceScatterBuffers, ReductionBuffers,
 };
 use weft_fabric::Sge;
 use weft_process::{CallKey, Executor};
@@ -50,9 +50,9 @@ impl Collective for Reduce {
         let ty = self.sendbuf.ty;
         let (op, element) = (reduction(self.op, ty).ok()?.0, element(ty));
         let asked = key(data.len(), element, &*op);
-        at_once::<Self>(comm, CollectiveKind::Reduce, asked, async |link, state, choice| {
+        at_once::<Self>(comm, CollectiveKind::Reduce, asked, async |call| {
             let buffers = ReductionBuffers { data, result, element };
-            run::reduce(link, state, choice, root, buffers, &*op).await
+            call.reduce(root, buffers, &*op).await
         })
     }
 
@@ -95,8 +95,8 @@ impl Collective for Allreduce {
     fn fast_path(self) -> FastPath {
         let both = (self.sendbuf, self.recvbuf);
         let (comm, buffers, op, asked) = operands(both, self.op, self.comm)?;
-        at_once::<Self>(comm, CollectiveKind::Allreduce, asked, async |link, state, choice| {
-            run::allreduce(link, state, choice, buffers, &*op).await
+        at_once::<Self>(comm, CollectiveKind::Allreduce, asked, async |call| {
+            call.allreduce(buffers, &*op).await
         })
     }
 
@@ -131,8 +131,8 @@ impl Collective for Scan {
     fn fast_path(self) -> FastPath {
         let both = (self.sendbuf, self.recvbuf);
         let (comm, buffers, op, asked) = operands(both, self.op, self.comm)?;
-        at_once::<Self>(comm, CollectiveKind::Scan, asked, async |link, state, choice| {
-            run::scan(link, state, choice, buffers, &*op).await
+        at_once::<Self>(comm, CollectiveKind::Scan, asked, async |call| {
+            call.scan(buffers, &*op).await
         })
     }
 
@@ -147,8 +147,8 @@ impl Collective for Exscan {
     fn fast_path(self) -> FastPath {
         let both = (self.sendbuf, self.recvbuf);
         let (comm, buffers, op, asked) = operands(both, self.op, self.comm)?;
-        at_once::<Self>(comm, CollectiveKind::Exscan, asked, async |link, state, choice| {
-            run::exscan(link, state, choice, buffers, &*op).await
+        at_once::<Self>(comm, CollectiveKind::Exscan, asked, async |call| {
+            call.exscan(buffers, &*op).await
         })
     }
 
@@ -204,10 +204,10 @@ impl Collective for ReduceScatterBlock {
         let (result, element) = (self.recvbuf.plain()?, element(self.recvbuf.ty));
         let (op, _) = reduction(self.op, self.recvbuf.ty).ok()?;
         let asked = key(data.len(), element, &*op);
-        at_once::<Self>(comm, CollectiveKind::ReduceScatter, asked, async |link, state, choice| {
-            let lens: SmallVec<[usize; 8]> = SmallVec::from_elem(result.len(), link.size());
+        at_once::<Self>(comm, CollectiveKind::ReduceScatter, asked, async |call| {
+            let lens: SmallVec<[usize; 8]> = SmallVec::from_elem(result.len(), call.link.size());
             let buffers = ReduceScatterBuffers { data, lens: &lens, result, element };
-            run::reduce_scatter(link, state, choice, buffers, &*op).await
+            call.reduce_scatter(buffers, &*op).await
         })
     }
 

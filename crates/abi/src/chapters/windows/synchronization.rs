@@ -13,7 +13,7 @@ use std::ffi::c_int;
 use std::rc::Rc;
 use std::sync::atomic::{Ordering, fence};
 use weft_collective::CollectiveKind;
-use weft_collective::run::barrier as run_barrier;
+use weft_collective::run::CollectiveCall;
 use weft_process::CallKey;
 use weft_rma::LockKind;
 
@@ -34,7 +34,7 @@ pub(crate) unsafe fn win_fence(assert: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
     let (window, assert) = (&object.window, asserted(assert)?);
     if window.fence_is_a_barrier(assert) {
-        let barrier = async |link: &_, state: &_, choice| run_barrier(link, state, choice).await;
+        let barrier = async |call: CollectiveCall<'_, _>| call.barrier().await;
         let call = WaitingCall::new("MPI_Win_fence");
         window.comm().run_in_place(&call, CollectiveKind::Barrier, CallKey::of(0), barrier)?;
         window.fenced(assert);
