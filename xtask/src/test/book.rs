@@ -2,7 +2,8 @@
 //!
 //! A block that begins with three backticks and `sh` is run, by `sh -e`, in a folder with `program.c` (the book's first program),
 //! `program`, `mine.toml` and `mine.map`. A block that begins with `sh no-run` is not run: it needs a cluster, minutes, or a part
-//! that the machine may lack.
+//! that the machine may lack. A block that begins with `c` and a file name is written to that file of the page's folder, so that
+//! the commands of the page compile and run the program that the page shows.
 
 #[cfg(test)]
 mod built;
@@ -27,7 +28,7 @@ const FILES: [(&str, &str); 2] =
 /// A block of a page that is set off by backticks.
 struct Block {
     line: usize,
-    /// The text after the backticks: `sh`, `c`.
+    /// The text after the backticks: `sh`, `c`, `c ring.c`.
     language: String,
     text: String,
 }
@@ -52,6 +53,11 @@ fn blocks(page: &str) -> Vec<Block> {
         }
     }
     blocks
+}
+
+/// Returns the programs of a page that have a file name, by that name.
+fn programs(page: &[Block]) -> impl Iterator<Item = (&str, &str)> {
+    page.iter().filter_map(|b| Some((b.language.strip_prefix("c ")?, b.text.as_str())))
 }
 
 /// Returns the pages by their names, in order.
@@ -91,15 +97,18 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
     for (name, text) in &pages {
-        let blocks: Vec<_> = blocks(text).into_iter().filter(|b| b.language == "sh").collect();
-        if blocks.is_empty() {
+        let page = blocks(text);
+        if !page.iter().any(|b| b.language == "sh") {
             continue;
         }
         let folder = folder(name.trim_end_matches(".md"), &program)?;
         super::c_programs::compile(prefix, &folder.join("program.c"), &folder.join("program"))?;
-        for Block { line, text, .. } in blocks {
+        for (name, text) in programs(&page) {
+            fs::write(folder.join(name), text).map_err(|e| format!("{name}: {e}"))?;
+        }
+        for Block { line, text, .. } in page.iter().filter(|b| b.language == "sh") {
             let mut shell = Command::new("sh");
-            shell.args(["-e", "-c", &text]).current_dir(&folder).env("PATH", &path);
+            shell.args(["-e", "-c", text]).current_dir(&folder).env("PATH", &path);
             quiet(&mut shell).map_err(|why| format!("{PAGES}/{name}:{line}: {why}"))?;
             println!("ok   the commands of {PAGES}/{name}:{line}");
             tally.passed += 1;
@@ -128,11 +137,35 @@ mod tests {
     }
 
     #[test]
+    fn programs_with_a_name_are_found() {
+        let page = blocks("```c\na\n```\n```c ring.c\nb\nc\n```\n```sh\n```\n");
+        assert_eq!(programs(&page).collect::<Vec<_>>(), [("ring.c", "b\nc\n")]);
+    }
+
+    /// Each program is compiled by a command of its own page.
+    #[test]
+    fn each_program_with_a_name_is_compiled_by_its_page() {
+        for (page, text) in pages().unwrap() {
+            let all = blocks(&text);
+            let commands: String =
+                all.iter().filter(|b| b.language == "sh").map(|b| b.text.as_str()).collect();
+            for (name, _) in programs(&all) {
+                assert!(commands.contains(&format!(" {name}")), "{page} never compiles {name}");
+            }
+        }
+    }
+
+    #[test]
     fn the_book_has_commands_that_run_and_no_blocks_of_another_kind() {
         let all: Vec<_> = pages().unwrap().iter().flat_map(|(_, text)| blocks(text)).collect();
         assert!(all.iter().filter(|block| block.language == "sh").count() >= 4);
         let known = ["sh", "sh no-run", "c", "fortran"];
-        let strange = all.iter().find(|block| !known.contains(&block.language.as_str()));
+        let is_known = |block: &&Block| {
+            let program = programs(std::slice::from_ref(*block)).next();
+            known.contains(&block.language.as_str())
+                || program.is_some_and(|(name, _)| name.ends_with(".c") && !name.contains('/'))
+        };
+        let strange = all.iter().find(|block| !is_known(block));
         assert!(strange.is_none(), "{:?}", strange.map(|block| &block.language));
     }
 }
