@@ -14,7 +14,7 @@ mod chains;
 mod posted;
 mod unexpected;
 
-use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource, Tag};
+use crate::envelope::{Envelope, MatchingContext, MessageKind, Tag};
 use crate::message::Want;
 use crate::transport::Transport;
 use cancel::CancelWords;
@@ -191,24 +191,14 @@ impl MatchingQueues {
     }
 
     /// Returns the first message that a receive would take.
-    pub fn peek(
-        &mut self,
-        context: MatchingContext,
-        source: ReceiveSource,
-        tag: Option<Tag>,
-    ) -> Option<ProbedMessage> {
-        self.arrived.peek(context, source, tag)
+    pub fn peek(&mut self, want: &Want) -> Option<ProbedMessage> {
+        self.arrived.peek(want)
     }
 
     /// Takes the first message that a receive matches.
     #[inline]
-    pub fn take(
-        &mut self,
-        context: MatchingContext,
-        source: ReceiveSource,
-        tag: Option<Tag>,
-    ) -> Option<Matched> {
-        self.arrived.take(context, source, tag)
+    pub fn take(&mut self, want: &Want) -> Option<Matched> {
+        self.arrived.take(want)
     }
 
     /// Takes the first message that a receive matches and that is not void. Takes void messages before it, and hands
@@ -221,7 +211,7 @@ impl MatchingQueues {
         mut void: impl FnMut(&Matched),
     ) -> Option<Matched> {
         loop {
-            let matched = self.take(want.context, want.source, want.tag)?;
+            let matched = self.take(want)?;
             let Matched { word, peer, request, .. } = matched;
             if !word || self.words.claim(transport, peer, request, fault) {
                 return Some(matched);
@@ -239,12 +229,12 @@ impl MatchingQueues {
         mut void: impl FnMut(&Matched),
     ) -> Option<ProbedMessage> {
         loop {
-            let seen = self.peek(want.context, want.source, want.tag)?;
+            let seen = self.peek(want)?;
             let dropped = |(peer, request)| self.words.drops(transport, peer, request);
             if !seen.word.is_some_and(dropped) {
                 return Some(seen);
             }
-            void(&self.take(want.context, want.source, want.tag)?);
+            void(&self.take(want)?);
         }
     }
 

@@ -1,11 +1,12 @@
 mod words;
 
 use super::*;
+use crate::envelope::ReceiveSource;
+use weft_fabric::Key;
 
 fn seen(rank: u32, tag: Tag, len: u64) -> Option<ProbedMessage> {
     Some(ProbedMessage { rank, tag, len, word: None })
 }
-use weft_fabric::Key;
 
 fn arrival(context: u64, rank: u32, tag: Tag, request: u32) -> EnvelopeArrival {
     EnvelopeArrival {
@@ -19,6 +20,10 @@ fn arrival(context: u64, rank: u32, tag: Tag, request: u32) -> EnvelopeArrival {
         len: 10,
         body: EnvelopeBody::There(RemoteAddr::default()),
     }
+}
+
+fn want(context: MatchingContext, source: ReceiveSource, tag: Option<Tag>) -> Want {
+    Want { context, source, tag }
 }
 
 fn one(rank: u32) -> ReceiveSource {
@@ -49,12 +54,12 @@ fn messages_are_taken_in_the_order_of_arrival() {
     m.keep(arrival(1, 4, 8, 2));
     m.keep(arrival(1, 4, 7, 3));
     let c = MatchingContext(1);
-    assert_eq!(m.peek(c, ReceiveSource::Any, None), seen(4, 7, 10));
-    assert_eq!(m.take(c, one(4), Some(8)).unwrap().request, 2);
-    assert_eq!(m.take(c, one(4), Some(7)).unwrap().request, 0);
-    assert_eq!(m.take(c, ReceiveSource::Any, Some(7)).unwrap().request, 1);
-    assert_eq!(m.take(c, ReceiveSource::Any, None).unwrap().request, 3);
-    assert!(m.take(c, ReceiveSource::Any, None).is_none());
+    assert_eq!(m.peek(&want(c, ReceiveSource::Any, None)), seen(4, 7, 10));
+    assert_eq!(m.take(&want(c, one(4), Some(8))).unwrap().request, 2);
+    assert_eq!(m.take(&want(c, one(4), Some(7))).unwrap().request, 0);
+    assert_eq!(m.take(&want(c, ReceiveSource::Any, Some(7))).unwrap().request, 1);
+    assert_eq!(m.take(&want(c, ReceiveSource::Any, None)).unwrap().request, 3);
+    assert!(m.take(&want(c, ReceiveSource::Any, None)).is_none());
     assert!(m.idle());
 }
 
@@ -114,7 +119,7 @@ fn agrees_with_a_plain_list() {
             };
             let expected = kept.iter().position(fits).map(|i| kept.remove(i).3);
             let from = source.map_or(ReceiveSource::Any, one);
-            let got = m.take(MatchingContext(context), from, tag).map(|m| m.request);
+            let got = m.take(&want(MatchingContext(context), from, tag)).map(|m| m.request);
             assert_eq!(got, expected);
             if got.is_none() {
                 posted.push((context, source, tag, id));
@@ -134,7 +139,7 @@ fn names_of_memory_come_back_long_or_short() {
     }
     assert!(m.take_back(4, 3) && !m.take_back(4, 3), "a long one is cancelled, too");
     for at in &names[..3] {
-        let taken = m.take(MatchingContext(1), ReceiveSource::Any, None).unwrap();
+        let taken = m.take(&want(MatchingContext(1), ReceiveSource::Any, None)).unwrap();
         let Some(EnvelopeBody::There(found)) = taken.body else { panic!("no name") };
         assert_eq!((found, taken.kind), (*at, MessageKind::Rts));
     }
@@ -154,7 +159,7 @@ fn the_load_of_a_context_is_counted_by_itself() {
     assert_eq!(m.load_of(|c| c == ours), (2, 1));
     assert_eq!(m.load_of(|c| c == theirs), (1, 2));
     assert_eq!(m.posted(), (3, 3));
-    m.take(theirs, ReceiveSource::Any, None).unwrap();
+    m.take(&want(theirs, ReceiveSource::Any, None)).unwrap();
     assert_eq!(m.match_posted(ours, 3, 6), Some(2));
     assert_eq!((m.load_of(|c| c == ours), m.load_of(|c| c == theirs)), ((1, 1), (1, 1)));
     assert_eq!((m.posted(), m.load().0, m.load().1), ((2, 3), 2, 3));
@@ -244,22 +249,22 @@ fn unexpected_messages_are_found_in_any_order() {
         is_linear(&format!("tags of {what}, last first"), |n| {
             let mut m = keep(n, &by_tag);
             for i in (0..n).rev() {
-                assert_eq!(m.peek(c, from, Some(i as Tag)), seen(2, i as Tag, 10));
-                assert_eq!(m.take(c, from, Some(i as Tag)).unwrap().request, i);
+                assert_eq!(m.peek(&want(c, from, Some(i as Tag))), seen(2, i as Tag, 10));
+                assert_eq!(m.take(&want(c, from, Some(i as Tag))).unwrap().request, i);
             }
             m.passed() / 2
         });
     }
     is_linear("any tag of sources, scattered", |n| {
         let mut m = keep(n, &|i| (1, i, 4));
-        scattered(n).for_each(|i| assert_eq!(m.take(c, one(i), None).unwrap().request, i));
+        scattered(n).for_each(|i| assert_eq!(m.take(&want(c, one(i), None)).unwrap().request, i));
         m.passed()
     });
     is_linear("anything of communicators, last first", |n| {
         let mut m = keep(n, &|i| (u64::from(i), 2, 4));
         for i in (0..n).rev() {
             assert_eq!(
-                m.take(MatchingContext(i.into()), ReceiveSource::Any, None).unwrap().request,
+                m.take(&want(MatchingContext(i.into()), ReceiveSource::Any, None)).unwrap().request,
                 i
             );
         }
@@ -268,10 +273,10 @@ fn unexpected_messages_are_found_in_any_order() {
     is_linear("probes for what has not come", |n| {
         let mut m = keep(n, &|i| (1, i % 3, 4));
         for i in 0..n {
-            assert_eq!(m.peek(c, one(i % 3), Some(5)), None);
-            assert_eq!(m.peek(c, ReceiveSource::Any, Some(5)), None);
-            assert_eq!(m.peek(c, one(3), None), None);
-            assert_eq!(m.peek(MatchingContext(2), ReceiveSource::Any, None), None);
+            assert_eq!(m.peek(&want(c, one(i % 3), Some(5))), None);
+            assert_eq!(m.peek(&want(c, ReceiveSource::Any, Some(5))), None);
+            assert_eq!(m.peek(&want(c, one(3), None)), None);
+            assert_eq!(m.peek(&want(MatchingContext(2), ReceiveSource::Any, None)), None);
         }
         m.passed() / 4
     });
@@ -286,8 +291,8 @@ fn unexpected_messages_are_found_in_any_order() {
         for i in 15..n {
             m.keep(arrival(1, 2, i as Tag, i));
             m.keep(arrival(1, 2, -5, n));
-            assert_eq!(m.take(c, one(2), Some(-5)).unwrap().request, n);
-            assert_eq!(m.take(c, one(2), Some((i - 15) as Tag)).unwrap().request, i - 15);
+            assert_eq!(m.take(&want(c, one(2), Some(-5))).unwrap().request, n);
+            assert_eq!(m.take(&want(c, one(2), Some((i - 15) as Tag))).unwrap().request, i - 15);
         }
         m.passed() / 2
     });

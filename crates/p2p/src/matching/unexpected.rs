@@ -3,6 +3,7 @@
 use super::chains::{Chains, Hash};
 use super::{EnvelopeArrival, EnvelopeBody, Matched, ProbedMessage};
 use crate::envelope::{MatchingContext, MessageKind, ReceiveSource, Tag};
+use crate::message::Want;
 use crate::slab::{NONE, Slab};
 use weft_fabric::{Key, RemoteAddr};
 
@@ -233,12 +234,7 @@ impl UnexpectedMessages {
         }
     }
 
-    fn find(
-        &mut self,
-        context: MatchingContext,
-        source: ReceiveSource,
-        tag: Option<Tag>,
-    ) -> Option<u32> {
+    fn find(&mut self, &Want { context, source, tag }: &Want) -> Option<u32> {
         let rank = match source {
             ReceiveSource::Rank { rank, .. } => Some(rank),
             ReceiveSource::Any => None,
@@ -300,29 +296,19 @@ impl UnexpectedMessages {
     }
 
     /// Returns the first message that a receive would take.
-    pub(super) fn peek(
-        &mut self,
-        context: MatchingContext,
-        source: ReceiveSource,
-        tag: Option<Tag>,
-    ) -> Option<ProbedMessage> {
-        let found = self.find(context, source, tag)?;
+    pub(super) fn peek(&mut self, want: &Want) -> Option<ProbedMessage> {
+        let found = self.find(want)?;
         let u = &self.slots[found];
         let word = (u.len_kind & WORD != 0).then_some((u.peer as usize, u.request));
         Some(ProbedMessage { rank: u.rank, tag: u.tag, len: u.len(), word })
     }
 
     /// Takes the first message that a receive matches.
-    pub(super) fn take(
-        &mut self,
-        context: MatchingContext,
-        source: ReceiveSource,
-        tag: Option<Tag>,
-    ) -> Option<Matched> {
+    pub(super) fn take(&mut self, want: &Want) -> Option<Matched> {
         if self.slots.len() == 0 {
             return None;
         }
-        let index = self.find(context, source, tag)?;
+        let index = self.find(want)?;
         Some(self.unkeep(index))
     }
 

@@ -16,7 +16,7 @@
 //! payloads between ranks with a processor each, if neither serves other ranks.
 
 use super::operations::Operations;
-use super::rendezvous::PayloadOffer;
+use super::rendezvous::OfferedReceive;
 use super::{Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart};
 use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage, ShortWords};
 use crate::message::MessageOutcome;
@@ -133,9 +133,7 @@ impl CoCopy {
         &mut self,
         transport: &Transport<F>,
         operations: &mut Operations,
-        index: u32,
-        into: Sge,
-        offer: &PayloadOffer,
+        &OfferedReceive { index, into, ref offer }: &OfferedReceive,
     ) -> Result<bool, Fault> {
         let (fabric, peer) = (&transport.fabric, offer.peer);
         let Some((claims, word)) = self.open(transport)? else { return Ok(false) };

@@ -31,6 +31,15 @@ pub struct PayloadOffer {
     pub request: u32,
 }
 
+/// A receive that has matched an offer, and whose buffer is not empty.
+pub struct OfferedReceive {
+    /// Request of the receive.
+    pub index: u32,
+    /// Memory for the payload, as far as it fits.
+    pub into: Sge,
+    pub offer: PayloadOffer,
+}
+
 /// Payloads in flight.
 ///
 /// Invariant: a receive that has matched an offer belongs to exactly one of the protocols, by its stage, until the sender is
@@ -210,7 +219,7 @@ impl RendezvousFlights {
             slot.rank = e.rank as i32;
             slot.tag = e.tag;
             let offer = PayloadOffer { peer, len, remote, request: e.request };
-            self.fetch(transport, operations, index, &offer);
+            self.fetch(transport, operations, index, offer);
             return Ok(());
         }
         let Envelope { tag, context, rank, request, word, .. } = e;
@@ -236,7 +245,7 @@ impl RendezvousFlights {
             return eager::accept(transport, operations, index, &m);
         };
         let offer = PayloadOffer { peer: m.peer, len: m.len, remote, request: m.request };
-        self.fetch(transport, operations, index, &offer);
+        self.fetch(transport, operations, index, offer);
     }
 
     /// Starts to move an offered payload into the receive `index`.
@@ -245,7 +254,7 @@ impl RendezvousFlights {
         transport: &Transport<F>,
         operations: &mut Operations,
         index: u32,
-        offer: &PayloadOffer,
+        offer: PayloadOffer,
     ) {
         let slot = &mut operations.requests[index];
         let fits = (offer.len as usize).min(slot.buffer.len());
@@ -264,21 +273,21 @@ impl RendezvousFlights {
             return;
         }
         let into = slot.buffer.part(0, fits);
-        if staging::is_staged(offer.request) {
-            self.staged.follow(transport, operations, index, into, offer);
+        let receive = OfferedReceive { index, into, offer };
+        if staging::is_staged(receive.offer.request) {
+            self.staged.follow(transport, operations, &receive);
             return;
         }
-        slot.progress = 0;
-        let moves = match offer.remote {
+        let moves = match receive.offer.remote {
             at if rendezvous_write::is_offer_to_write(at) => {
-                rendezvous_write::invite(transport, operations, index, into, offer)
+                rendezvous_write::invite(transport, operations, &receive)
             }
             // This payload cannot be read remotely.
             at if at.key == Key::NONE => false,
-            _ => self.fetch_directly(transport, operations, index, into, offer),
+            _ => self.fetch_directly(transport, operations, &receive),
         };
         if !moves {
-            rendezvous_pieces::ask(transport, operations, index, offer, fits);
+            rendezvous_pieces::ask(transport, operations, &receive);
         }
     }
 
@@ -287,14 +296,12 @@ impl RendezvousFlights {
         &mut self,
         transport: &Transport<F>,
         operations: &mut Operations,
-        index: u32,
-        into: Sge,
-        offer: &PayloadOffer,
+        receive: &OfferedReceive,
     ) -> bool {
-        let pattern = operations.requests[index].pattern;
-        let table = operations.peers.table(transport, offer.peer);
-        if table.choose_to_fetch(pattern, into.len()) == MessageProtocol::CoCopy {
-            match self.co_copy.share(transport, operations, index, into, offer) {
+        let pattern = operations.requests[receive.index].pattern;
+        let table = operations.peers.table(transport, receive.offer.peer);
+        if table.choose_to_fetch(pattern, receive.into.len()) == MessageProtocol::CoCopy {
+            match self.co_copy.share(transport, operations, receive) {
                 Ok(true) => return true,
                 // All claim words are in use.
                 Ok(false) => {}
@@ -304,8 +311,7 @@ impl RendezvousFlights {
                 }
             }
         }
-        let transfers = &mut self.transfers;
-        rendezvous_read::read(transport, operations, transfers, index, into, offer)
+        rendezvous_read::read(transport, operations, &mut self.transfers, receive)
     }
 }
 

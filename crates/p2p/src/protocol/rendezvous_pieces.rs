@@ -7,7 +7,7 @@
 //! Chosen if the sender's memory cannot be read and there is no place to stage the payload.
 
 use super::operations::Operations;
-use super::rendezvous::PayloadOffer;
+use super::rendezvous::OfferedReceive;
 use super::{MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart};
 use crate::envelope::{Envelope, MessageKind, PeerMessage};
 use crate::message::MessageOutcome;
@@ -44,18 +44,16 @@ fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     }
 }
 
-/// Asks the sender of an offered payload for `wanted` bytes of it, which the request `index` receives.
+/// Asks the sender of an offered payload for as much of it as fits.
 pub fn ask<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
-    index: u32,
-    offer: &PayloadOffer,
-    wanted: usize,
+    &OfferedReceive { index, into, ref offer }: &OfferedReceive,
 ) {
     operations.requests[index].state.send_cts();
     operations.requests.begin_acting(index);
     operations.seldom.pieces += 1;
-    let mut wanted = (wanted as u64).to_ne_bytes();
+    let mut wanted = (into.len() as u64).to_ne_bytes();
     // SAFETY: `wanted` is an array of this frame that outlives the call, and `send` copies an inline payload before it returns.
     let payload = unsafe { Sge::new(wanted.as_mut_ptr(), wanted.len()) };
     let head = Envelope::reply(MessageKind::Cts, offer.request, u64::from(index));

@@ -8,14 +8,14 @@
 //! (`striped.rs`). Chosen for long payloads, and if the sender serves other receivers, too.
 
 use super::operations::Operations;
-use super::rendezvous::PayloadOffer;
+use super::rendezvous::OfferedReceive;
 use super::transfers::{self, Transfers};
 use super::{
     Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart,
     rendezvous_striped,
 };
 use crate::transport::Transport;
-use weft_fabric::{CopyModel, Fabric, Sge};
+use weft_fabric::{CopyModel, Fabric};
 
 /// The entry in the table of protocols.
 pub(super) const ENTRY: ProtocolEntry = ProtocolEntry {
@@ -52,18 +52,17 @@ fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     }
 }
 
-/// Reads an offered payload into `into`, which belongs to the receive `index`. Returns false if that is impossible; then nothing is under way.
+/// Reads an offered payload. Returns false if that is impossible; then nothing is under way.
 pub fn read<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     transfers: &mut Transfers,
-    index: u32,
-    into: Sge,
-    offer: &PayloadOffer,
+    receive: &OfferedReceive,
 ) -> bool {
-    if rendezvous_striped::fetch(transport, operations, transfers, index, into, offer) {
+    if rendezvous_striped::fetch(transport, operations, transfers, receive) {
         return true;
     }
+    let &OfferedReceive { index, into, ref offer } = receive;
     let slot = &mut operations.requests[index];
     if transport.fabric.read(offer.peer, into, offer.remote, slot.counter).is_err() {
         // The fabric may have refused reads of this peer for the first time.

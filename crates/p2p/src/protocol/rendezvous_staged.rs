@@ -12,7 +12,7 @@
 //! cheaper than two.
 
 use super::operations::Operations;
-use super::rendezvous::{PayloadOffer, RtsMessage, send_rts};
+use super::rendezvous::{OfferedReceive, PayloadOffer, RtsMessage, send_rts};
 use super::{
     Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart, TransferPattern,
 };
@@ -136,14 +136,12 @@ impl Staged {
         self.pool.give(request)
     }
 
-    /// Copies an offered payload from its sender's staging memory into `into`, which belongs to the receive `index`.
+    /// Copies an offered payload from its sender's staging memory.
     pub fn follow<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
         operations: &mut Operations,
-        index: u32,
-        into: Sge,
-        offer: &PayloadOffer,
+        &OfferedReceive { index, into, ref offer }: &OfferedReceive,
     ) {
         operations.seldom.read += 1;
         operations.requests[index].state.start_read();

@@ -8,21 +8,19 @@
 //! peer. Cost: one read per rail and 64 KiB. Source: Vishnu et al. 2005, section 3.1.
 
 use super::operations::Operations;
-use super::rendezvous::PayloadOffer;
+use super::rendezvous::{OfferedReceive, PayloadOffer};
 use super::transfers::Transfers;
 use crate::transport::Transport;
 use weft_channel::rails::{FragmentEnds, RailDirection, StripedOperation};
-use weft_fabric::{Fabric, Sge};
+use weft_fabric::Fabric;
 
-/// Starts to read an offered payload over all rails into `into`, which belongs to the receive `index`. Returns false if striping is not worth it or impossible, or there is only
+/// Starts to read an offered payload over all rails. Returns false if striping is not worth it or impossible, or there is only
 /// one rail; then nothing is under way.
 pub fn fetch<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     transfers: &mut Transfers,
-    index: u32,
-    into: Sge,
-    offer: &PayloadOffer,
+    &OfferedReceive { index, into, ref offer }: &OfferedReceive,
 ) -> bool {
     let &PayloadOffer { peer, remote: there, .. } = offer;
     let (rails, count) = (&transport.rails, transport.fabric.capabilities(peer).rails);

@@ -12,7 +12,7 @@
 //! Source: Kumar et al. 2008, section 2.2.
 
 use super::operations::Operations;
-use super::rendezvous::PayloadOffer;
+use super::rendezvous::OfferedReceive;
 use super::transfers::Transfers;
 use super::{
     Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart,
@@ -77,13 +77,11 @@ pub(crate) fn decode(payload: Sge) -> Option<(usize, RemoteAddr)> {
     Some((wanted as usize, RemoteAddr::from_words(at)))
 }
 
-/// Asks the sender of an offered payload to write it into `into`. Returns false, and does nothing, if it cannot be written.
+/// Asks the sender of an offered payload to write it. Returns false, and does nothing, if it cannot be written.
 pub fn invite<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
-    index: u32,
-    into: Sge,
-    offer: &PayloadOffer,
+    &OfferedReceive { index, into, ref offer }: &OfferedReceive,
 ) -> bool {
     let Ok(region) = transport.fabric.expose_to_writers(into) else { return false };
     let slot = &mut operations.requests[index];

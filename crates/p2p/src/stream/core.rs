@@ -4,7 +4,7 @@ use super::flights::{From, StreamFlight, StreamFlights};
 use super::pool::{LandingFlags, SegmentPlaces, SegmentSlot, Tokens};
 use super::receive::StreamReceive;
 use super::send::Send;
-use super::wire::{Note, StreamKind};
+use super::wire::{Note, StreamKind, StreamMessage};
 use super::{StreamCounts, StreamSizes};
 use crate::by_rank::RankTable;
 use crate::credit::Credit;
@@ -216,16 +216,17 @@ impl StreamCore {
     pub fn handle<F: Fabric>(&mut self, fabric: &F, message: &ArrivedMessage) -> MessageOutcome {
         let note = Note::decode(message.head).ok_or("message of unknown kind")?;
         let (peer, payload) = (message.peer, message.payload);
+        let message = StreamMessage { peer, note, payload };
         match note.kind {
-            StreamKind::Small => self.on_small(fabric, peer, note, payload),
-            StreamKind::Open => self.on_open(fabric, peer, note, payload),
-            StreamKind::Ready => self.on_ready(fabric, peer, note),
-            StreamKind::Unable => self.on_unable(fabric, peer, note),
-            StreamKind::Chunk => self.on_chunk(fabric, peer, note, payload),
-            StreamKind::Grant => self.on_grant(fabric, peer, note),
-            StreamKind::Address => self.on_address(fabric, peer, note, payload),
-            StreamKind::Convert => self.on_convert(fabric, peer, note),
-            StreamKind::Finish => self.on_finish(fabric, peer, note),
+            StreamKind::Small => self.on_small(fabric, message),
+            StreamKind::Open => self.on_open(fabric, message),
+            StreamKind::Ready => self.on_ready(fabric, message),
+            StreamKind::Unable => self.on_unable(fabric, message),
+            StreamKind::Chunk => self.on_chunk(fabric, message),
+            StreamKind::Grant => self.on_grant(fabric, message),
+            StreamKind::Address => self.on_address(fabric, message),
+            StreamKind::Convert => self.on_convert(fabric, message),
+            StreamKind::Finish => self.on_finish(fabric, message),
             StreamKind::Credit => {
                 let released = self.peer(fabric, peer).credit.release_to(note.first);
                 released.then_some(()).ok_or("credit of small messages")

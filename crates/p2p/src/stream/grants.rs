@@ -4,7 +4,7 @@ use super::Mode;
 use super::core::{StreamCore, piece, pieces};
 use super::pool::{CHUNK, PlaceOwner};
 use super::receive::{Landing, StreamReceive};
-use super::wire::{Note, PLACES, STANDING, StreamKind, pack};
+use super::wire::{Note, PLACES, STANDING, StreamKind, StreamMessage, pack};
 use crate::message::MessageOutcome;
 use weft_fabric::{Fabric, FabricExt};
 
@@ -126,7 +126,8 @@ impl StreamCore {
     }
 
     /// Handles the notice that a relaying sender has its payload now.
-    pub fn on_ready<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> MessageOutcome {
+    pub fn on_ready<F: Fabric>(&mut self, fabric: &F, message: StreamMessage) -> MessageOutcome {
+        let StreamMessage { peer, note, .. } = message;
         let named = |r: &StreamReceive| {
             r.live && r.mode != Mode::Small && (r.peer as usize, r.remote) == (peer, note.low)
         };
@@ -195,7 +196,8 @@ impl StreamCore {
     }
 
     /// Handles the refusal of a block: the sender could not write it, and will not write the blocks behind it.
-    pub fn on_unable<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> MessageOutcome {
+    pub fn on_unable<F: Fabric>(&mut self, fabric: &F, message: StreamMessage) -> MessageOutcome {
+        let StreamMessage { peer, note, .. } = message;
         const WHAT: &str = "refusal of a block";
         if self.receives.get(note.low).is_none() || !self.active.contains(&note.low) {
             return Err(WHAT);

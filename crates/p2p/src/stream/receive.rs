@@ -4,10 +4,10 @@ use super::Mode;
 use super::core::{EndedOperation, StreamCore, clip, piece, pieces};
 use super::flights::From;
 use super::pool::PlaceOwner;
-use super::wire::{Note, PLACES, RELAYED, StreamKind, unpack, words};
+use super::wire::{Note, PLACES, RELAYED, StreamKind, StreamMessage, unpack, words};
 use crate::envelope::{MatchingContext, MessageKind, ReceiveSource, Tag};
 use crate::matching::{EnvelopeArrival, EnvelopeBody};
-use crate::message::{MessageOutcome, MessageTarget};
+use crate::message::{MessageOutcome, MessageTarget, Want};
 use crate::request::ProcessRequests;
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge, Staging, Work};
@@ -105,9 +105,8 @@ impl StreamCore {
         self.counts.lookups += 1;
         let MessageTarget { context, peer, tag, .. } = from;
         let rank = peer as u32;
-        if let Some(arrived) =
-            self.matching.take(context, ReceiveSource::Rank { rank, peer }, Some(tag))
-        {
+        let source = ReceiveSource::Rank { rank, peer };
+        if let Some(arrived) = self.matching.take(&Want { context, source, tag: Some(tag) }) {
             return (arrived.request, true);
         }
         let index = self.open_receive(rank);
@@ -146,13 +145,8 @@ impl StreamCore {
 
     // ---- small messages -----------------------------------------------------------------------
 
-    pub fn on_small<F: Fabric>(
-        &mut self,
-        f: &F,
-        peer: usize,
-        note: Note,
-        p: Sge,
-    ) -> MessageOutcome {
+    pub fn on_small<F: Fabric>(&mut self, f: &F, message: StreamMessage) -> MessageOutcome {
+        let StreamMessage { peer, note, payload: p } = message;
         if !p.is_empty() {
             let most = self.sizes.credit;
             let small = self.sizes.small;
@@ -233,7 +227,8 @@ impl StreamCore {
 
     // ---- messages of pieces -------------------------------------------------------------------
 
-    pub fn on_open<F: Fabric>(&mut self, f: &F, peer: usize, note: Note, p: Sge) -> MessageOutcome {
+    pub fn on_open<F: Fabric>(&mut self, f: &F, message: StreamMessage) -> MessageOutcome {
+        let StreamMessage { peer, note, payload: p } = message;
         const WHAT: &str = "announcement of a message";
         let [len, numbers, unit] = words::<3>(p).ok_or(WHAT)?;
         let mode = Mode::from_byte(note.mode & !RELAYED).ok_or(WHAT)?;

@@ -4,7 +4,9 @@ use super::Mode;
 use super::core::{EndedOperation, StreamCore, piece, pieces};
 use super::flights::{From, StreamFlight};
 use super::pool::{SegmentSlot, place_at};
-use super::wire::{Note, PLACES, RELAYED, STANDING, StreamKind, pack, unpack, words};
+use super::wire::{
+    Note, PLACES, RELAYED, STANDING, StreamKind, StreamMessage, pack, unpack, words,
+};
 use crate::message::{MessageOutcome, MessageTarget};
 use crate::request::ProcessRequests;
 use std::collections::VecDeque;
@@ -362,13 +364,8 @@ impl StreamCore {
         (send.live && send.to.peer == peer && send.mode != Mode::Small).then_some(send)
     }
 
-    pub fn on_chunk<F: Fabric>(
-        &mut self,
-        f: &F,
-        peer: usize,
-        note: Note,
-        p: Sge,
-    ) -> MessageOutcome {
+    pub fn on_chunk<F: Fabric>(&mut self, f: &F, message: StreamMessage) -> MessageOutcome {
+        let StreamMessage { peer, note, payload: p } = message;
         const WHAT: &str = "address of segments";
         let address = RemoteAddr::from_words(words(p).ok_or(WHAT)?);
         if note.first >= 64 || note.second != self.sizes.segment as u64 {
@@ -383,7 +380,8 @@ impl StreamCore {
         Ok(())
     }
 
-    pub fn on_grant<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> MessageOutcome {
+    pub fn on_grant<F: Fabric>(&mut self, fabric: &F, message: StreamMessage) -> MessageOutcome {
+        let StreamMessage { peer, note, .. } = message;
         const WHAT: &str = "grant of places";
         let segment = self.sizes.segment;
         let count = usize::from(note.count);
@@ -419,13 +417,8 @@ impl StreamCore {
         Ok(())
     }
 
-    pub fn on_address<F: Fabric>(
-        &mut self,
-        f: &F,
-        peer: usize,
-        note: Note,
-        p: Sge,
-    ) -> MessageOutcome {
+    pub fn on_address<F: Fabric>(&mut self, f: &F, message: StreamMessage) -> MessageOutcome {
+        let StreamMessage { peer, note, payload: p } = message;
         const WHAT: &str = "address of a block";
         let [a, b, c, d, flag @ ..] = words::<8>(p).ok_or(WHAT)?;
         let send = self.named(peer, note.low).ok_or(WHAT)?;
@@ -447,7 +440,8 @@ impl StreamCore {
         Ok(())
     }
 
-    pub fn on_convert<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> MessageOutcome {
+    pub fn on_convert<F: Fabric>(&mut self, fabric: &F, message: StreamMessage) -> MessageOutcome {
+        let StreamMessage { peer, note, .. } = message;
         const WHAT: &str = "request for segments";
         let segment = self.sizes.segment;
         let send = self.named(peer, note.low).ok_or(WHAT)?;
@@ -465,7 +459,8 @@ impl StreamCore {
     }
 
     /// Handles the refusal of a message that is longer than the receive.
-    pub fn on_finish<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> MessageOutcome {
+    pub fn on_finish<F: Fabric>(&mut self, fabric: &F, message: StreamMessage) -> MessageOutcome {
+        let StreamMessage { peer, note, .. } = message;
         let send = self.named(peer, note.low).ok_or("end of a message")?;
         if let Some((_, region)) = send.exposed.take() {
             fabric.withdraw(region);

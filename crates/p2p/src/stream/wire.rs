@@ -61,6 +61,15 @@ fn kind_of(word: u64) -> Option<StreamKind> {
     KINDS.get(index).copied()
 }
 
+/// An arrived message of a stream.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamMessage {
+    /// Sender's rank in the fabric.
+    pub peer: usize,
+    pub note: Note,
+    pub payload: Sge,
+}
+
 /// A head, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note {
