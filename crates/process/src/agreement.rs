@@ -116,14 +116,12 @@ impl<F: Fabric> Agreement<F> {
         Ok(true)
     }
 
-    /// Sends `data` of the member at place `root` to all members. Every member calls it. `me` is the own place.
+    /// Sends `data` of the tree's root to all members. Every member calls it.
     pub async fn broadcast(
         &self,
-        members: &[u32],
-        (root, me): (usize, usize),
+        tree: AgreementTree<'_>,
         data: Vec<u8>,
     ) -> Result<Vec<u8>, Error> {
-        let tree = Tree { members, root, me };
         let data = match tree.parent() {
             Some(parent) => self.hear(parent).await?,
             None => data,
@@ -136,14 +134,8 @@ impl<F: Fabric> Agreement<F> {
         Ok(data)
     }
 
-    /// Returns, at place `root`, the maximum of all members' numbers. Elsewhere it is the maximum of some of them.
-    pub async fn largest(
-        &self,
-        members: &[u32],
-        (root, me): (usize, usize),
-        mine: u64,
-    ) -> Result<u64, Error> {
-        let tree = Tree { members, root, me };
+    /// Returns, at the tree's root, the maximum of all members' numbers. Elsewhere it is the maximum of some of them.
+    pub async fn largest(&self, tree: AgreementTree<'_>, mine: u64) -> Result<u64, Error> {
         let mut most = mine;
         for child in tree.children() {
             let said = self.hear(child).await?.try_into().map_err(|_| malformed(child))?;
@@ -156,14 +148,17 @@ impl<F: Fabric> Agreement<F> {
     }
 }
 
-/// A binomial tree of the members, by rank in the world.
-struct Tree<'m> {
-    members: &'m [u32],
-    root: usize,
-    me: usize,
+/// A binomial tree of the members.
+#[derive(Clone, Copy)]
+pub(crate) struct AgreementTree<'m> {
+    /// Ranks in the world.
+    pub members: &'m [u32],
+    /// Places among the members: the root's, and the own one.
+    pub root: usize,
+    pub me: usize,
 }
 
-impl Tree<'_> {
+impl AgreementTree<'_> {
     fn relative(&self) -> usize {
         (self.me + self.members.len() - self.root) % self.members.len()
     }

@@ -13,7 +13,7 @@ use weft_fabric::Fabric;
 impl<F: Fabric> Comm<F> {
     /// Returns the placement of its ranks, without what they tell each other later.
     pub fn site(&self) -> RankPlacement {
-        *self.choices.site.get_or_init(|| {
+        self.choices.site(|| {
             let mut site = self.group().members().topology(self.engine.endpoint().fabric());
             site.same_node &= !self.state.is_lean();
             site.same_arithmetic &= !self.state.is_unlike();
@@ -32,14 +32,12 @@ impl<F: Fabric> Comm<F> {
     /// Returns the algorithm for a call, and the reason for it.
     pub fn chosen(&self, operation: CollectiveKind, case: &SelectionKey) -> SelectedAlgorithm {
         let model = self.engine.endpoint().fabric().copies().model();
-        self.choices.selection.borrow().choose(operation, case, model)
+        self.selection().choose(operation, case, model)
     }
 
     pub(crate) fn choose(&self, operation: CollectiveKind, asked: CallKey) -> AlgorithmChoice {
-        let recent = &self.choices.recent[operation as usize];
         let near = self.near();
-        let last = recent.get().and_then(|last| last.get());
-        if let Some((_, _, choice)) = last.filter(|last| (last.0, last.1) == (asked, near)) {
+        if let Some(choice) = self.choices.last(operation, asked, near) {
             return choice;
         }
         let CallKey { bytes, element, commutes, equal } = asked;
@@ -53,7 +51,7 @@ impl<F: Fabric> Comm<F> {
         if meets && !self.is_foreground() {
             choice = apart(operation, &case);
         }
-        recent.get_or_init(Box::default).set(Some((asked, near, choice)));
+        self.choices.keep(operation, asked, near, choice);
         if choice.algorithm.needs.contains(&Requirement::Multicast) {
             // A root that computes must repair losses, which its helper does.
             self.engine.want_helper();

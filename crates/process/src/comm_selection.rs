@@ -1,22 +1,61 @@
-//! Choices of a communicator: its selection of algorithms, and the last choice for each operation.
+//! Last choices of algorithms on a communicator.
 
-use std::cell::{Cell, OnceCell, RefCell};
-use std::rc::Rc;
+use std::cell::{Cell, OnceCell};
 use weft_collective::selection_key::Near;
-use weft_collective::{AlgorithmChoice, CollectiveKind, RankPlacement, Selection};
+use weft_collective::{AlgorithmChoice, CollectiveKind, RankPlacement};
 
-/// A communicator's selection, and the last choice for each operation, since programs repeat their calls.
+/// The last choice for each operation of a communicator, since programs repeat their calls.
 #[derive(Default)]
-pub struct Choices {
-    pub selection: RefCell<Rc<Selection>>,
-    /// Placement of its ranks.
-    pub site: OnceCell<RankPlacement>,
+pub struct RecentChoices {
+    /// Placement of the communicator's ranks.
+    site: OnceCell<RankPlacement>,
     /// Each is boxed: most communicators use few operations, and a simulated world has very many communicators.
-    pub recent: [OnceCell<Box<Last>>; CollectiveKind::ALL.len()],
+    recent: [OnceCell<Box<Cell<Option<RecentChoice>>>>; CollectiveKind::ALL.len()],
 }
 
-/// The last choice for an operation, and the call that it was for.
-pub type Last = Cell<Option<(CallKey, Near, AlgorithmChoice)>>;
+/// A choice, and the call that it was for.
+#[derive(Clone, Copy)]
+struct RecentChoice {
+    asked: CallKey,
+    near: Near,
+    choice: AlgorithmChoice,
+}
+
+impl RecentChoices {
+    /// Returns the placement of the ranks. The first call finds it by `find`.
+    pub fn site(&self, find: impl FnOnce() -> RankPlacement) -> RankPlacement {
+        *self.site.get_or_init(find)
+    }
+
+    /// Returns the last choice for an operation, if it was for the same call.
+    #[inline]
+    pub fn last(
+        &self,
+        operation: CollectiveKind,
+        asked: CallKey,
+        near: Near,
+    ) -> Option<AlgorithmChoice> {
+        let last = self.recent[operation as usize].get().and_then(|last| last.get());
+        last.filter(|last| last.asked == asked && last.near == near).map(|last| last.choice)
+    }
+
+    /// Keeps a choice as the last one for an operation.
+    pub fn keep(
+        &self,
+        operation: CollectiveKind,
+        asked: CallKey,
+        near: Near,
+        choice: AlgorithmChoice,
+    ) {
+        let recent = self.recent[operation as usize].get_or_init(Box::default);
+        recent.set(Some(RecentChoice { asked, near, choice }));
+    }
+
+    /// Forgets all choices: the rules for them have changed.
+    pub fn forget(&self) {
+        self.recent.iter().filter_map(OnceCell::get).for_each(|last| last.set(None));
+    }
+}
 
 /// Parameters of a choice, beside the communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,9 +4,9 @@
 //! on the member whose number counts. With two groups, both leaders give a number, and the larger number counts. All members also
 //! agree that each process has room for one more communicator: otherwise no process gets the communicator.
 
-use crate::agreement::{Agreement, name_of};
+use crate::agreement::{Agreement, AgreementTree, name_of};
 use crate::mailbox::{Making, Name};
-use crate::resources::Resources;
+use crate::resources::{CommResources, Resources};
 use crate::topology::{CommTopology, Edge};
 use crate::{Comm, Engine, Error, Group, class};
 use std::rc::Rc;
@@ -25,12 +25,12 @@ const LEAN: u64 = 1 << 63;
 impl<F: Fabric> Comm<F> {
     /// Duplicates the communicator, with the same groups (MPI_Comm_dup). Rank 0 numbers it. Cost: one broadcast.
     pub fn dup(&self) -> impl Future<Output = Result<Rc<Comm<F>>, Error>> + use<F> {
-        let links = self.links();
+        let (link, bridge) = self.links();
         let engine = self.engine.clone();
         let (group, remote) = (self.group().clone(), self.remote().cloned());
         let topology = self.topology.borrow().clone();
         async move {
-            let agreed = agree_on(&links, &engine).await?;
+            let agreed = agree_on(&link, bridge.as_ref(), &engine).await?;
             let copy = Comm::agreed(&engine, agreed, group, remote);
             *copy.topology.borrow_mut() = topology;
             Ok(copy)
@@ -45,13 +45,14 @@ impl<F: Fabric> Comm<F> {
         colour: Option<i32>,
         key: i32,
     ) -> impl Future<Output = Result<Option<Rc<Comm<F>>>, Error>> + use<F> {
-        let links = self.links();
+        let (link, bridge) = self.links();
         let engine = self.engine.clone();
         let (group, remote) = (self.group().clone(), self.remote().cloned());
         async move {
             let word = colour.map_or(-1, i64::from) as u64;
             let (number, refusal) = offered(&engine);
-            let all = gather_words(&links, [word, key as i64 as u64, number]).await?;
+            let all =
+                gather_words(&link, bridge.as_ref(), [word, key as i64 as u64, number]).await?;
             if colour.is_none() {
                 return Ok(None);
             }
@@ -63,9 +64,10 @@ impl<F: Fabric> Comm<F> {
                 members.sort_unstable();
                 members.into_iter().map(|(_, r)| r).collect::<Vec<_>>()
             };
-            let (mine, theirs) = (part(&all.mine), all.theirs.as_deref().map(part));
+            let places =
+                MemberPlaces { mine: part(&all.mine), theirs: all.theirs.as_deref().map(part) };
             let groups = [&group, remote.as_ref().unwrap_or(&group)];
-            meet(&engine, &all, groups, (mine, theirs), refusal)
+            meet(&engine, &all, groups, places, refusal)
         }
     }
 
@@ -75,7 +77,7 @@ impl<F: Fabric> Comm<F> {
         &self,
         subgroup: &Group,
     ) -> impl Future<Output = Result<Option<Rc<Comm<F>>>, Error>> + use<F> {
-        let links = self.links();
+        let (link, bridge) = self.links();
         let engine = self.engine.clone();
         let subgroup = subgroup.clone();
         let (group, remote) = (self.group().clone(), self.remote().cloned());
@@ -83,7 +85,7 @@ impl<F: Fabric> Comm<F> {
             let place = subgroup.rank_of(engine.rank() as u32);
             let word = place.map_or(-1, |place| place as i64) as u64;
             let (number, refusal) = offered(&engine);
-            let all = gather_words(&links, [word, 0, number]).await?;
+            let all = gather_words(&link, bridge.as_ref(), [word, 0, number]).await?;
             if place.is_none() {
                 return Ok(None);
             }
@@ -100,7 +102,7 @@ impl<F: Fabric> Comm<F> {
                 members
             });
             let groups = [&group, remote.as_ref().unwrap_or(&group)];
-            meet(&engine, &all, groups, (mine, theirs), refusal)
+            meet(&engine, &all, groups, MemberPlaces { mine, theirs }, refusal)
         }
     }
 
@@ -152,9 +154,9 @@ impl<F: Fabric> Comm<F> {
         mine: Vec<Edge>,
     ) -> impl Future<Output = Result<Vec<Edge>, Error>> + use<F> {
         const LEN: usize = size_of::<Edge>();
-        let (counting, link) = ((self.link(), None), self.link());
+        let (counting, link) = (self.link(), self.link());
         async move {
-            let counts = gather_words(&counting, [mine.len() as u64, 0, 0]).await?.mine;
+            let counts = gather_words(&counting, None, [mine.len() as u64, 0, 0]).await?.mine;
             let total: usize = counts.iter().map(|count| count[0] as usize).sum();
             let all = link.stage(LEN * total);
             let mut at = 0;
@@ -187,14 +189,15 @@ fn founded<F: Fabric>(
     let (engine, group) = (engine.clone(), group.clone());
     async move {
         let me = group.rank_of(engine.rank() as u32).expect("only members call");
-        let (agreement, members) = (Agreement::new(&engine, name), group.ranks());
+        let agreement = Agreement::new(&engine, name);
+        let tree = AgreementTree { members: group.ranks(), root: 0, me };
         let (means, refusal) = engine.resources();
-        let means = agreement.largest(members, (0, me), means.0).await?;
+        let means = agreement.largest(tree, means.0).await?;
         let said = [engine.new_context(), means].map(u64::to_le_bytes).concat();
-        let said = agreement.broadcast(members, (0, me), said).await?;
+        let said = agreement.broadcast(tree, said).await?;
         let [id, means] = numbers(&said)?;
         let lean = Resources(means).settle(refusal)?;
-        Ok(Comm::agreed(&engine, (id, lean), group, None))
+        Ok(Comm::agreed(&engine, CommResources { id, lean }, group, None))
     }
 }
 
@@ -217,15 +220,22 @@ fn offered<F: Fabric>(engine: &Engine<F>) -> (u64, Option<Error>) {
     }
 }
 
-/// Makes the new communicator of the members at these places of each group. Returns `None` if there is nobody of the other group.
+/// Places of the members of a new communicator in each group.
+struct MemberPlaces {
+    mine: Vec<usize>,
+    theirs: Option<Vec<usize>>,
+}
+
+/// Makes the new communicator of the members at these places. Returns `None` if there is nobody of the other group.
 /// This process is a member.
 fn meet<F: Fabric>(
     engine: &Rc<Engine<F>>,
     all: &Gathered,
     [group, remote]: [&Group; 2],
-    (mine, theirs): (Vec<usize>, Option<Vec<usize>>),
+    places: MemberPlaces,
     refusal: Option<Error>,
 ) -> Result<Option<Rc<Comm<F>>>, Error> {
+    let MemberPlaces { mine, theirs } = places;
     let means = |said: &[Words], places: &[usize], group: &Group| {
         let each = places.iter().map(|&place| match said[place][2] {
             NO_ROOM => Resources::none(group.ranks()[place] as usize),
@@ -244,7 +254,7 @@ fn meet<F: Fabric>(
         other = Some(remote.include(&places));
     }
     let lean = least.settle(refusal)?;
-    Ok(Some(Comm::agreed(engine, (id, lean), group.include(&mine), other)))
+    Ok(Some(Comm::agreed(engine, CommResources { id, lean }, group.include(&mine), other)))
 }
 
 /// Element-wise maximum of two numbers.
@@ -261,11 +271,12 @@ impl ElementReduction for Largest {
     }
 }
 
-/// Returns a new context number, and true if the communicator is to be lean. Both are the same on every rank.
+/// Agrees on a new communicator. The result is the same on every rank.
 pub(crate) async fn agree_on<F: Fabric>(
-    (link, bridge): &(CommView<F>, Option<CommView<F>>),
+    link: &CommView<F>,
+    bridge: Option<&CommView<F>>,
     engine: &Engine<F>,
-) -> Result<(u64, bool), Error> {
+) -> Result<CommResources, Error> {
     let (means, refusal) = engine.resources();
     let [mine, all, other] = [link.stage(16), link.stage(16), link.stage(16)];
     let id = if link.rank == 0 { engine.new_context() } else { 0 };
@@ -280,7 +291,7 @@ pub(crate) async fn agree_on<F: Fabric>(
         bcast::binomial(link, 0, all.sge()).await?;
     }
     let [id, means] = words(&all.sge());
-    Ok((id, Resources(means).settle(refusal)?))
+    Ok(CommResources { id, lean: Resources(means).settle(refusal)? })
 }
 
 /// Stores numbers as [`words`] reads them.
@@ -304,7 +315,8 @@ struct Gathered {
 
 /// Gathers three words of every rank, on every rank, of both groups.
 async fn gather_words<F: Fabric>(
-    (link, bridge): &(CommView<F>, Option<CommView<F>>),
+    link: &CommView<F>,
+    bridge: Option<&CommView<F>>,
     mine: Words,
 ) -> Result<Gathered, Error> {
     const LEN: usize = size_of::<Words>();

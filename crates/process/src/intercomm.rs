@@ -10,10 +10,10 @@
 //! them while the two leaders can still talk. So the groups meet first ([`Parties`]), and get their communicator in a second
 //! step.
 
-use crate::agreement::{Agreement, name_of};
+use crate::agreement::{Agreement, AgreementTree, name_of};
 use crate::creation::{agree_on, fill, numbers, words};
 use crate::mailbox::{Making, Name};
-use crate::resources::Resources;
+use crate::resources::{CommResources, Resources};
 use crate::{Comm, Engine, Error, Group, Identity, class};
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -25,6 +25,15 @@ use weft_fabric::Fabric;
 struct Meeting {
     name: Name,
     other: u32,
+}
+
+/// Place of a group in the union of both groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergePlace {
+    /// The group comes first, if the other group does not.
+    Low,
+    /// The group comes second, if the other group does not.
+    High,
 }
 
 /// Two groups that have met through their leaders, and have no communicator yet.
@@ -84,30 +93,33 @@ impl<F: Fabric> Comm<F> {
         introduced(engine.clone(), group.clone(), local, leader, meeting)
     }
 
-    /// Makes one group of both groups. The group that passes `high` comes second (MPI_Intercomm_merge). If both groups pass the
-    /// same value, the order is one of the two, the same on all ranks.
+    /// Makes one group of both groups (MPI_Intercomm_merge). If both groups pass the same place, the order is one of the two, the
+    /// same on all ranks.
     ///
     /// # Errors
     /// [`class::COMM`] if there is only one group.
-    pub fn merge(&self, high: bool) -> impl Future<Output = Result<Rc<Comm<F>>, Error>> + use<F> {
-        let links = self.links();
+    pub fn merge(
+        &self,
+        place: MergePlace,
+    ) -> impl Future<Output = Result<Rc<Comm<F>>, Error>> + use<F> {
+        let (link, bridge) = self.links();
         let engine = self.engine.clone();
         let (group, remote) = (self.group().clone(), self.remote().cloned());
         async move {
-            let (link, Some(bridge), Some(remote)) = (&links.0, &links.1, remote) else {
+            let (Some(bridge), Some(remote)) = (&bridge, remote) else {
                 return Err(Error::new(class::COMM, "an intracommunicator has only one group"));
             };
             // The leader's value counts for its group. Ties are broken by the first ranks, which differ.
-            let agreed = agree_on(&links, &engine).await?;
+            let agreed = agree_on(&link, Some(bridge), &engine).await?;
             let [mine, theirs, verdict] = [link.stage(24), link.stage(24), link.stage(8)];
             if link.rank == 0 {
                 let first = engine.identity(group.ranks()[0]);
-                fill(mine.sge(), [u64::from(high), first.job, u64::from(first.rank)]);
+                fill(mine.sge(), [place as u64, first.job, u64::from(first.rank)]);
                 leaders::swap(bridge, mine.sge(), theirs.sge()).await?;
                 let before = words::<3>(&mine.sge()) < words::<3>(&theirs.sge());
                 fill(verdict.sge(), [u64::from(before)]);
             }
-            bcast::binomial(link, 0, verdict.sge()).await?;
+            bcast::binomial(&link, 0, verdict.sge()).await?;
             let [before] = words(&verdict.sge());
             let all = if before != 0 { group.union(&remote) } else { remote.union(&group) };
             Ok(Comm::agreed(&engine, agreed, all, None))
@@ -161,8 +173,7 @@ impl<F: Fabric> Parties<F> {
         if self.remote.iter().any(|&one| self.engine.peer_of(one).is_err()) {
             means = means.max(Resources::APART);
         }
-        let (members, places) = (self.group.ranks(), (self.leader, self.me));
-        let mut means = self.within.largest(members, places, means.0).await?;
+        let mut means = self.within.largest(self.tree(), means.0).await?;
         let theirs = self.swap(&means.to_le_bytes()).await?;
         if self.leads() {
             let [theirs] = numbers(&theirs)?;
@@ -172,6 +183,11 @@ impl<F: Fabric> Parties<F> {
         let [means] = numbers(&said)?;
         (self.means, self.refusal) = (Resources(means), refusal);
         Ok(())
+    }
+
+    /// Returns the tree for agreements within the group, whose root is the leader.
+    fn tree(&self) -> AgreementTree<'_> {
+        AgreementTree { members: self.group.ranks(), root: self.leader, me: self.me }
     }
 
     fn leads(&self) -> bool {
@@ -211,7 +227,7 @@ impl<F: Fabric> Parties<F> {
 
     /// Sends `bytes` of the leader to its whole group.
     pub async fn tell_all(&self, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
-        self.within.broadcast(self.group.ranks(), (self.leader, self.me), bytes).await
+        self.within.broadcast(self.tree(), bytes).await
     }
 
     /// Returns the intercommunicator of groups that are not apart.
@@ -222,6 +238,11 @@ impl<F: Fabric> Parties<F> {
         let lean = self.means.settle(self.refusal)?;
         let remote = self.remote.iter().map(|&one| self.engine.peer_of(one));
         let remote = Group::new(remote.collect::<Result<Vec<_>, _>>()?);
-        Ok(Comm::agreed(&self.engine, (self.id, lean), self.group, Some(remote)))
+        Ok(Comm::agreed(
+            &self.engine,
+            CommResources { id: self.id, lean },
+            self.group,
+            Some(remote),
+        ))
     }
 }

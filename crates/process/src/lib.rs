@@ -62,7 +62,7 @@ pub use engine::{
 pub use error::{Error, class};
 pub use group::{Compare, Group};
 pub use info::{Info, KEY_MAX, VALUE_MAX};
-pub use intercomm::Parties;
+pub use intercomm::{MergePlace, Parties};
 pub use messages::{Destination, Origin};
 pub use neighbors::Neighbors;
 pub use partitioned::{PartitionedReceive, PartitionedSend};

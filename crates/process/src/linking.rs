@@ -1,6 +1,7 @@
 //! Communicators between jobs (MPI 5.0, section 11.9). The jobs have met by other means, and know the number of each process in the
 //! other job.
 
+use crate::resources::CommResources;
 use crate::{Comm, Engine, Error, Group};
 use std::rc::Rc;
 use weft_collective::bcast;
@@ -40,6 +41,6 @@ impl<F: Fabric> Comm<F> {
         remote: Group,
     ) -> Rc<Comm<F>> {
         // Only ranks of one group could share memory in it, and no operation asks for such memory.
-        Comm::agreed(engine, (id, true), group.clone(), Some(remote))
+        Comm::agreed(engine, CommResources { id, lean: true }, group.clone(), Some(remote))
     }
 }

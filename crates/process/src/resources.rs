@@ -1,6 +1,8 @@
 //! Resources of a process for one more communicator.
 
 use crate::{Error, class};
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// Resources of a process for a new communicator. The largest value among all processes holds for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,5 +33,31 @@ impl Resources {
                 Error::new(class::NO_MEM, text)
             })),
         }
+    }
+}
+
+/// Facts of a new communicator on which all its members have agreed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CommResources {
+    /// Number of the communicator in the job.
+    pub id: u64,
+    /// True if the communicator does without memory that its ranks share.
+    pub lean: bool,
+}
+
+/// A communicator that may have memory that its ranks share. It is counted until it is dropped.
+pub(crate) struct ShmCommCount(Rc<Cell<usize>>);
+
+impl ShmCommCount {
+    /// Counts one more in `count`.
+    pub fn new(count: &Rc<Cell<usize>>) -> ShmCommCount {
+        count.set(count.get() + 1);
+        ShmCommCount(count.clone())
+    }
+}
+
+impl Drop for ShmCommCount {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
     }
 }

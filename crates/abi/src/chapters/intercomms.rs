@@ -11,6 +11,7 @@ use crate::types::{Comm, Group};
 use crate::waiting::WaitingCall;
 use std::ffi::c_int;
 use std::rc::Rc;
+use weft_process::MergePlace;
 
 /// MPI_Comm_test_inter.
 pub(crate) unsafe fn comm_test_inter(handle: Comm, flag: *mut c_int) -> Result<(), Error> {
@@ -81,8 +82,8 @@ pub(crate) unsafe fn intercomm_merge(
     not_null(newintracomm, "newintracomm")?;
     let old = comm(handle)?;
     remote(&old)?;
-    let new =
-        old.engine().block_on(&WaitingCall::new("MPI_Intercomm_merge"), old.merge(high != 0))?;
+    let place = if high != 0 { MergePlace::High } else { MergePlace::Low };
+    let new = old.engine().block_on(&WaitingCall::new("MPI_Intercomm_merge"), old.merge(place))?;
     // SAFETY: `newintracomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newintracomm, inherited(&old, Some(new)), "newintracomm") }
 }

@@ -13,7 +13,7 @@ use weft_fabric_sim::explore::Explored;
 use weft_fabric_sim::{SimOptions, explore};
 use weft_fabric_testing::machine::machine;
 use weft_p2p::ProtocolLimits;
-use weft_process::{Active, Buffer, Comm, Engine, Error, Group, RankBuffers};
+use weft_process::{Active, Buffer, Comm, Engine, Error, Group, MergePlace, RankBuffers};
 
 /// Small limits, so that lists of members use all protocols of a message.
 const LIMITS: ProtocolLimits =
@@ -110,7 +110,8 @@ async fn overlap<F: Fabric>(world: Rc<Comm<F>>, steps: usize, seed: u64) -> Resu
             let one = if made.remote().is_some() {
                 // Merges both groups, with this process's side where it was.
                 let second = made.group().ranks()[0] != group.ranks()[0];
-                made.merge(second).await.map_err(|e| format!("step {step}: {e:?}"))?
+                let place = if second { MergePlace::High } else { MergePlace::Low };
+                made.merge(place).await.map_err(|e| format!("step {step}: {e:?}"))?
             } else {
                 made.clone()
             };

@@ -1,0 +1,57 @@
+//! The processes of a communicator: its group, the other group of an intercommunicator, and the rank of this process.
+
+use crate::{Compare, Group};
+
+/// The groups of a communicator.
+pub struct CommGroups {
+    local: Group,
+    /// The other group of an intercommunicator.
+    remote: Option<Group>,
+    /// The other group of an intercommunicator, else the own group: a message need not distinguish the two.
+    peers: Group,
+    rank: usize,
+}
+
+impl CommGroups {
+    /// Creates the groups. Process `me` of the world is a member of `local`.
+    pub fn new(local: Group, remote: Option<Group>, me: u32) -> CommGroups {
+        let rank = local.rank_of(me).expect("a member makes the communicator");
+        let peers = remote.as_ref().unwrap_or(&local).clone();
+        CommGroups { local, remote, peers, rank }
+    }
+
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    #[inline]
+    pub fn local(&self) -> &Group {
+        &self.local
+    }
+
+    #[inline]
+    pub fn remote(&self) -> Option<&Group> {
+        self.remote.as_ref()
+    }
+
+    #[inline]
+    pub fn peers(&self) -> &Group {
+        &self.peers
+    }
+
+    /// Compares the groups of two communicators that are not the same.
+    pub fn compare(&self, other: &CommGroups) -> Compare {
+        let groups = self.local.compare(&other.local);
+        let remotes = match (&self.remote, &other.remote) {
+            (None, None) => Compare::Ident,
+            (Some(mine), Some(theirs)) => mine.compare(theirs),
+            _ => Compare::Unequal,
+        };
+        match (groups, remotes) {
+            (Compare::Ident, Compare::Ident) => Compare::Congruent,
+            (Compare::Unequal, _) | (_, Compare::Unequal) => Compare::Unequal,
+            _ => Compare::Similar,
+        }
+    }
+}
