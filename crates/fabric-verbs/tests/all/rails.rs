@@ -4,7 +4,7 @@
 use crate::side::*;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use weft_channel::rails::{RailDirection, RailSet, Waits};
+use weft_channel::rails::{FragmentEnds, RailDirection, RailSet, StripedOperation};
 use weft_fabric::{Fabric, FabricExt, Sge};
 use weft_fabric_testing::adapters;
 
@@ -129,21 +129,23 @@ fn a_rail_whose_link_goes_down_loses_nothing() {
 /// Writes all of `source`, spread over the first `number` rails. Returns the time that this takes.
 fn transfer(side: &Side, rails: &RailSet, number: usize) -> Duration {
     let (verbs, counters) = (&side.verbs, side.verbs.counters());
-    let mut waits = Waits::new();
+    let mut ends = FragmentEnds::new();
     let began = verbs.now();
-    let memory = (side.source.local, side.theirs);
-    rails.stripe(verbs, RailDirection::Write, (1, number), memory, &mut waits).unwrap();
-    assert_eq!(waits.len(), number, "a fragment on each rail");
+    let (here, there) = (side.source.local, side.theirs);
+    let way = RailDirection::Write;
+    let operation = StripedOperation { way, peer: 1, rails: number, here, there };
+    rails.stripe(verbs, &operation, &mut ends).unwrap();
+    assert_eq!(ends.len(), number, "a fragment on each rail");
     rails.wait_begins(|| verbs.now());
     side.until("the transfer is over", || {
         // The end of each rail is observed when it happens, so that each rail gets its own rate.
         rails.observe(counters, verbs.now());
-        waits.iter().all(|&(counter, value)| counters.value(counter) >= value)
+        ends.iter().all(|end| end.has_come(counters))
     });
     let took = began.elapsed();
     rails.observe(counters, verbs.now());
     rails.wait_ends();
-    waits.iter().for_each(|&(counter, _)| counters.free(counter));
+    ends.iter().for_each(|end| counters.free(end.counter));
     eprintln!(
         "{number} rails: {took:?}, weights now {:.2?}",
         rails.weights(RailDirection::Write, 2)
@@ -164,13 +166,13 @@ fn a_stripe_of_program_memory_is_registered_once() {
         for way in [RailDirection::Write, RailDirection::Read, RailDirection::Write] {
             let made = || side.verbs.registrations().made;
             let before = made();
-            let mut waits = Waits::new();
-            rails.stripe(&side.verbs, way, (1, 2), (here, side.theirs), &mut waits).unwrap();
-            side.until("a stripe", || {
-                waits.iter().all(|&(counter, value)| side.verbs.counters().value(counter) >= value)
-            });
-            waits.iter().for_each(|&(counter, _)| side.verbs.counters().free(counter));
-            parts += waits.len();
+            let mut ends = FragmentEnds::new();
+            let operation = StripedOperation { way, peer: 1, rails: 2, here, there: side.theirs };
+            rails.stripe(&side.verbs, &operation, &mut ends).unwrap();
+            let counters = side.verbs.counters();
+            side.until("a stripe", || ends.iter().all(|end| end.has_come(counters)));
+            ends.iter().for_each(|end| counters.free(end.counter));
+            parts += ends.len();
             assert_eq!(made() - before, 1, "{way:?} of {LEN} bytes");
         }
         assert!(parts >= 6, "{parts} fragments: both rails carry");
