@@ -20,6 +20,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use weft_fabric::wait::{Sleep, Token};
 
+/// Maximum duration of a sleep while the kernel collects bytes. Two ends that collect wait for each other that long at most.
+const COLLECTING_MOST: Duration = Duration::from_millis(4);
+
 /// Place where the helper thread sleeps, next to the [`OfiSleeper`] of the program's threads.
 pub struct HelperPlace {
     sleeper: Arc<OfiSleeper>,
@@ -77,11 +80,19 @@ impl Sleep for HelperPlace {
             return;
         }
         let naps = announced && self.sleeper.needs_naps();
-        let limit = if naps { limit.min(NAP_MOST) } else { limit };
+        let collects = announced && self.sleeper.collects();
+        let limit = match (naps, collects) {
+            (true, _) => limit.min(NAP_MOST),
+            (false, true) => limit.min(COLLECTING_MOST),
+            (false, false) => limit,
+        };
         let entry = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let mut all = vec![entry(self.armed.0.as_fd()), entry(self.own.as_fd())];
         all.extend(self.other.get().map(|other| entry(other.as_fd())));
         if !any_ready(&mut all, limit) {
+            if collects {
+                self.sleeper.take_collected();
+            }
             if naps {
                 self.sleeper.look_next();
             }

@@ -251,6 +251,18 @@ impl Objects {
         }
     }
 
+    /// Returns true if bytes may come that do not make the descriptor readable.
+    pub fn collects(&self) -> bool {
+        matches!(&self.kind, Kind::Tcp(tcp) if tcp.collects())
+    }
+
+    /// Reads bytes that have come and have not made the descriptor readable.
+    pub fn take_collected(&self) {
+        if let Kind::Tcp(tcp) = &self.kind {
+            tcp.take_collected();
+        }
+    }
+
     /// Returns true if all sent bytes have reached the peers' hosts, as far as this is known.
     pub fn has_arrived(&self) -> bool {
         match &self.kind {

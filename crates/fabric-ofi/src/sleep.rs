@@ -45,6 +45,8 @@ pub struct OfiSleeper {
     naps: AtomicBool,
     /// Number of naps in a row that nothing has ended early.
     idle: AtomicU32,
+    /// True if the provider was told that the program computes.
+    unattended: AtomicBool,
     /// True if the provider has something that only a poll advances.
     must_look: AtomicBool,
     /// Number of sleeps in a row that the provider's descriptor has ended without a result.
@@ -63,6 +65,7 @@ impl OfiSleeper {
             sleepers: AtomicU32::new(0),
             naps: AtomicBool::new(false),
             idle: AtomicU32::new(0),
+            unattended: AtomicBool::new(false),
             must_look: AtomicBool::new(false),
             useless: AtomicU32::new(0),
         })
@@ -112,7 +115,19 @@ impl OfiSleeper {
 
     /// Tells the provider whether the program computes (`true`) or polls by itself.
     pub fn leave_unattended(&self, unattended: bool) {
+        self.unattended.store(unattended, Ordering::Relaxed);
         self.objects.iter().for_each(|objects| objects.leave_unattended(unattended));
+    }
+
+    /// Returns true if bytes may come that do not make the provider's descriptor readable.
+    pub fn collects(&self) -> bool {
+        self.objects.iter().any(|objects| objects.collects())
+    }
+
+    /// Reads bytes that have come and have not made the provider's descriptor readable.
+    pub fn take_collected(&self) {
+        self.objects.iter().for_each(|objects| objects.take_collected());
+        self.look_next();
     }
 
     /// Returns true if some rail has no descriptor.
@@ -175,6 +190,10 @@ pub fn drain(bell: &PollFd<'_>) {
 impl Sleep for OfiSleeper {
     fn arm(&self) -> Token {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
+        // Under a lock, the helper may be announced while a thread of the program waits.
+        if self.unattended.load(Ordering::Relaxed) {
+            self.leave_unattended(false);
+        }
         // The poll that follows is the last before the sleep.
         self.look_next();
         self.doorbell.arm()

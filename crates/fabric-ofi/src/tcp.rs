@@ -320,6 +320,17 @@ impl Tcp {
         }
     }
 
+    /// Returns true if bytes may come that do not make the descriptor readable.
+    pub fn collects(&self) -> bool {
+        let inner = self.inner();
+        inner.open.iter().any(|&at| inner.peers[at as usize].collects())
+    }
+
+    /// Reads bytes that have come and have not made the descriptor readable.
+    pub fn take_collected(&self) {
+        self.inner().take_collected();
+    }
+
     /// Returns true if nothing has come, and everything that comes from now on makes the descriptor readable.
     pub fn may_sleep(&self) -> bool {
         let inner = self.inner();

@@ -113,6 +113,7 @@ impl TcpPeer {
                 None => FrameBody::new(None, len, BodyEnd::NotWritten),
             }),
             FrameKind::Read => {
+                self.serve();
                 match shared.find(&frame) {
                     Some(place) => {
                         let data = TcpFrame { len: frame.len, ..none(FrameKind::Data) };

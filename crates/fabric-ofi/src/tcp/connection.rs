@@ -186,6 +186,8 @@ pub struct TcpPeer {
     refused: bool,
     /// Number of bytes from which on the kernel reports the socket as readable.
     least: usize,
+    /// True if the peer has asked for data since reads of its memory are under way.
+    serves: bool,
     /// Errno of a failed send. The connection ends at the next poll.
     pub broken: Option<i32>,
     /// Reads of which a part has not been asked for yet, and the bound on bytes under way.
@@ -210,6 +212,7 @@ impl TcpPeer {
             reads: VecDeque::new(),
             refused: false,
             least: 1,
+            serves: false,
             broken: None,
             later: VecDeque::new(),
             pace: Pace::new(),
@@ -250,11 +253,14 @@ impl TcpPeer {
     }
 
     /// Lets the kernel collect the data of reads while the program computes, so that it wakes the helper once for many bytes. The
-    /// data was asked for, so it will certainly come.
+    /// data was asked for, and comes unless the peer collects, too: each end would then wait for an answer before it reads what the
+    /// other end asks for. So an end that has been asked does not collect, and the sleep of an end that
+    /// collects has a limit.
     pub fn collect(&mut self, unattended: bool) {
         let filled = self.reader.body.map_or(0, |body| body.filled);
         let coming = self.pace.under_way().saturating_sub(filled).min(COLLECTED);
-        let least = if unattended && coming >= PART { coming } else { 1 };
+        self.serves &= self.pace.under_way() > 0;
+        let least = if unattended && coming >= PART && !self.serves { coming } else { 1 };
         if let TcpConnectionState::Open(fd) = &self.link
             && std::mem::replace(&mut self.least, least) != least
         {
@@ -267,6 +273,16 @@ impl TcpPeer {
                 libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), len);
             }
         }
+    }
+
+    /// Returns true if the kernel does not report each byte that comes.
+    pub fn collects(&self) -> bool {
+        self.least > 1
+    }
+
+    /// Notes that the peer asks for data.
+    pub fn serve(&mut self) {
+        self.serves = true;
     }
 
     /// Returns true if a frame waits for room.

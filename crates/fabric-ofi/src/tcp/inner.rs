@@ -162,6 +162,16 @@ impl Inner {
         count > 0
     }
 
+    /// Reads from peers whose sockets collect bytes, which the epoll set does not report before there are enough.
+    pub fn take_collected(&mut self) {
+        for place in 0..self.open.len() {
+            let Some(&at) = self.open.get(place) else { break };
+            if self.peers[at as usize].collects() {
+                self.move_on(at as usize);
+            }
+        }
+    }
+
     /// Reads from peers that had no buffer for a message, if there is one now.
     pub fn resume(&mut self) -> bool {
         let mut moved = false;

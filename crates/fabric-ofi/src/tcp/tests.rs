@@ -1,3 +1,5 @@
+mod collecting;
+
 use super::*;
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,0 +1,62 @@
+//! Sockets that collect the bytes of reads.
+
+use super::*;
+
+/// Both programs compute, each end reads the other's memory, and the helpers look only when their descriptor is readable or their
+/// sleep has reached its limit. Each end then holds bytes back that the other end waits for, unless a helper whose socket collects
+/// bytes reads them at its limit.
+#[test]
+fn two_ends_that_collect_do_not_wait_for_each_other() {
+    const LEN: usize = 600_000;
+    for round in 0..5 {
+        let ends = pair();
+        let mut there = [0, 1].map(|at| content(LEN, 7 * round + at));
+        let mut here = [vec![0u8; LEN], vec![0u8; LEN]];
+        for (tcp, memory) in ends.iter().zip(&mut there) {
+            // SAFETY: `register` needs memory that stays mapped until it is withdrawn. It lives longer than the endpoints are used.
+            assert!(unsafe { tcp.register(sge(memory), 9) });
+        }
+        let starts = [1, 0].map(|other| there[other].as_ptr().addr() as u64);
+        let read = |at: usize, into: &mut [u8]| {
+            // SAFETY: `transfer` needs memory that lives until the operation is complete. The test waits for all reads.
+            assert_eq!(
+                unsafe { ends[at].transfer(0, sge(into), (starts[at], 9), false, context(1)) },
+                0
+            );
+        };
+        // A short read each opens the connection.
+        for at in [0, 1] {
+            read(at, &mut here[at][..1]);
+            assert_eq!(wait(&ends, at, 1), 1);
+        }
+        ends.iter().for_each(|tcp| tcp.leave_unattended(true));
+        for at in [0, 1] {
+            read(at, &mut here[at]);
+        }
+        let (mut over, mut limits) = ([false; 2], 0);
+        while over != [true; 2] {
+            let mut moved = false;
+            for (at, tcp) in ends.iter().enumerate() {
+                let nothing = fi_cq_msg_entry { op_context: context(0), flags: 0, len: 0 };
+                let mut entries = [nothing; 4];
+                if let TcpPollOutcome::Over(count) = tcp.take(&mut entries) {
+                    over[at] |= entries[..count].iter().any(|entry| entry.len > 1);
+                    moved = true;
+                }
+                tcp.leave_unattended(true);
+            }
+            let readable = ends.iter().any(|tcp| {
+                let mut fd = libc::pollfd { fd: tcp.wait(), events: libc::POLLIN, revents: 0 };
+                // SAFETY: `poll` needs as many entries as its second argument says, here one.
+                unsafe { libc::poll(&raw mut fd, 1, 20) > 0 }
+            });
+            if !moved && !readable && over != [true; 2] {
+                assert!(ends.iter().any(|tcp| tcp.collects()), "nothing ends the helpers' sleep");
+                ends.iter().for_each(|tcp| tcp.take_collected());
+                limits += 1;
+                assert!(limits < 100, "the reads go on");
+            }
+        }
+        assert!(here[0] == there[1] && here[1] == there[0]);
+    }
+}
