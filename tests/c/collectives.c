@@ -1,5 +1,5 @@
 // ranks: 1 2 3 4 5 7 8
-// env: | WEFT_BARRIER=MPI-PE WEFT_ALLREDUCE=MPI-GB | WEFT_BARRIER=MPI-DS WEFT_ALLREDUCE=MPI-PE WEFT_CMA=0 WEFT_EAGER=1000 | WEFT_PROGRESS=handover WEFT_EAGER=64 | WEFT_PAST_CACHES=64 | WEFT_CACHES=changing
+// env: | WEFT_BARRIER=MPI-PE WEFT_ALLREDUCE=MPI-GB | WEFT_BARRIER=MPI-DS WEFT_ALLREDUCE=MPI-PE WEFT_CMA=0 WEFT_EAGER=1000 | WEFT_PROGRESS=handover WEFT_EAGER=64 | WEFT_CACHES=far
 // says: correct
 //
 // Every collective operation, blocking, nonblocking and persistent, from every root, in place and

@@ -1,5 +1,5 @@
 // ranks: 2 3 4 8
-// env: | WEFT_CACHES=changing | WEFT_CMA=0 WEFT_CACHES=far
+// env: | WEFT_CACHES=far | WEFT_CMA=0 WEFT_CACHES=far
 // says: correct
 //
 // Reductions of payloads that ranks combine in parts or where they are, to all and to each of two roots, in

@@ -162,25 +162,6 @@ static void waits(void)
     OK(set("WEFT_SPIN_US", 500));
 }
 
-static void past_caches(void)
-{
-    MPI_T_pvar_handle past = counter(session, "weft.fabric.shm.past_caches");
-    OK(set("WEFT_PAST_CACHES", 0x7fffffff));
-    round_robin(1 << 19);
-    MPI_Barrier(MPI_COMM_WORLD);
-    number never = value(session, past);
-    CHECK(never == 0, "%llu", never);
-    /* What is staged goes past the caches then. */
-    MPI_T_pvar_handle shelved = counter(session, "weft.p2p.shelved");
-    OK(set("WEFT_PAST_CACHES", 1024));
-    round_robin(12 << 10);
-    MPI_Barrier(MPI_COMM_WORLD);
-    number staged = value(session, shelved), mine = value(session, past);
-    CHECK(mine > 0 || staged == 0, "%llu of %llu", mine, staged);
-    OK(MPI_T_pvar_handle_free(session, &shelved));
-    OK(set("WEFT_PAST_CACHES", (number)-1));
-}
-
 /* Sizes of streams until there is one. */
 static void streams(void)
 {
@@ -237,7 +218,6 @@ int main(int argc, char **argv)
     limits();
     algorithms();
     waits();
-    past_caches();
     windows();
     MPI_Barrier(MPI_COMM_WORLD);
     OK(MPI_T_finalize());

@@ -130,7 +130,6 @@ pub fn start(progress: ProgressSettings) -> io::Result<()> {
     }
     let life = move || {
         ON_HELPER.set(true);
-        progress.policy.apply();
         if catch_unwind(AssertUnwindSafe(|| live(multiple))).is_err() {
             // The panic has been reported, and the library's state cannot be trusted.
             std::process::abort();

@@ -38,16 +38,6 @@ pub struct ProgressSettings {
     pub ends: bool,
     /// Number of the signal, for the signal design.
     pub signal: i32,
-    /// Scheduling policy of the helper thread.
-    pub policy: HelperPolicy,
-}
-
-/// Scheduling policy of the helper thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HelperPolicy {
-    Default,
-    Fifo,
-    RoundRobin,
 }
 
 impl ProgressSettings {
@@ -60,17 +50,8 @@ impl ProgressSettings {
             3 => ProgressDesign::Signal,
             _ => ProgressDesign::Handover,
         };
-        let ends = match settings::choice("WEFT_PROGRESS_ENDS")? {
-            0 => design != ProgressDesign::Signal,
-            choice => choice == 2,
-        };
-        let policy = match settings::choice("WEFT_PROGRESS_POLICY")? {
-            0 => HelperPolicy::Default,
-            1 => HelperPolicy::Fifo,
-            _ => HelperPolicy::RoundRobin,
-        };
         let signal = settings::number("WEFT_PROGRESS_SIGNAL")? as i32;
-        Ok(ProgressSettings { design, ends, signal, policy })
+        Ok(ProgressSettings { design, ends: design != ProgressDesign::Signal, signal })
     }
 
     /// Returns `limits` with the values that the protocols need to know of the design.
@@ -93,39 +74,6 @@ impl ProgressSettings {
     pub fn overlaps(node: &JobFabric) -> bool {
         (0..node.size()).any(|peer| !node.capabilities(peer).synchronous)
     }
-}
-
-impl HelperPolicy {
-    /// Schedules the calling thread by this policy, at the highest priority that is permitted. If none is permitted, nothing
-    /// changes.
-    pub fn apply(self) {
-        let policy = match self {
-            HelperPolicy::Default => return,
-            HelperPolicy::Fifo => libc::SCHED_FIFO,
-            HelperPolicy::RoundRobin => libc::SCHED_RR,
-        };
-        // SAFETY: both calls take no pointers.
-        let (least, most) =
-            unsafe { (libc::sched_get_priority_min(policy), libc::sched_get_priority_max(policy)) };
-        // SAFETY: zeros are a valid `sched_param`: all fields are numbers.
-        let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-        for priority in [most, limit().min(most), least] {
-            parameters.sched_priority = priority;
-            // SAFETY: `parameters` is valid for reads. The process 0 is the calling thread.
-            if priority >= least && unsafe { libc::sched_setscheduler(0, policy, &parameters) } == 0
-            {
-                return;
-            }
-        }
-    }
-}
-
-/// Returns the maximum real-time priority that the user may have (RLIMIT_RTPRIO).
-fn limit() -> i32 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is valid for writes of an `rlimit`.
-    unsafe { libc::getrlimit(libc::RLIMIT_RTPRIO, &mut limit) };
-    limit.rlim_cur.min(99) as i32
 }
 
 /// Prints a line for the user, once per process.

@@ -19,7 +19,7 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_bootstrap::Bootstrap;
-use weft_fabric::wait::{SharedProcessors, WaitPolicy, place};
+use weft_fabric::wait::{WaitPolicy, place};
 use weft_fabric::{Completion, Copies, Counters, Fault, GroupId};
 #[cfg(doc)]
 use weft_fabric::{Fabric, FabricExt};
@@ -158,7 +158,7 @@ impl Shm {
 
     /// Returns the processor on which this rank should stay, if there are more ranks than processors. All ranks must be allowed
     /// the same processors, and no quota may allow less.
-    pub fn own_processor(&self, order: SharedProcessors) -> Option<usize> {
+    pub fn own_processor(&self) -> Option<usize> {
         let ranks = self.peers.own().len();
         let mask = |rank: usize| {
             let words = &self.segment.control(rank).affinity.0;
@@ -169,8 +169,7 @@ impl Shm {
         let processors: Vec<usize> = (0..own.len() * 64).filter(allows).collect();
         let alike = (0..ranks).all(|rank| mask(rank) == own);
         let shared = ranks > processors.len() && self.processors() == processors.len();
-        (alike && shared && processors.len() > 1)
-            .then(|| place(order, self.rank, ranks, &processors))
+        (alike && shared && processors.len() > 1).then(|| place(self.rank, ranks, &processors))
     }
 
     /// Returns the number of bytes that this process has allocated for its peers to reach.

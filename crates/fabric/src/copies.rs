@@ -39,7 +39,7 @@ use std::time::Duration;
 pub enum PastCaches {
     /// All stores go through the caches, however long the copy.
     Never,
-    /// Copies of at least this number of bytes go past the caches.
+    /// For tests: copies of at least this number of bytes go past the caches.
     From(usize),
     /// The model decides, for the distance that was found.
     AsFound,
@@ -222,7 +222,7 @@ impl Copies {
         self.caches.get() != Caches::Changing && self.model.pages_are_dear()
     }
 
-    /// Returns true if a copy of `len` bytes goes past the caches because the setting demands it.
+    /// Returns true if a copy of `len` bytes goes past the caches because [`PastCaches::From`] demands it.
     #[inline]
     pub fn is_told_past(&self, len: usize) -> bool {
         let past = matches!(self.past.get(), PastCaches::From(least) if len >= least);
@@ -244,7 +244,7 @@ impl Copies {
 
     /// Returns true if, by the model, a copy of `len` bytes for one reader goes past the caches. The reader gives lines back
     /// that came through the caches. The first page always goes through the caches, so that the reader learns its distance from
-    /// it. The setting [`PastCaches::From`] is not considered, and the copy is not counted.
+    /// it. [`PastCaches::From`] is not considered, and the copy is not counted.
     #[inline]
     pub fn is_past_for_one(&self, len: usize) -> bool {
         len >= 2 * PAGE

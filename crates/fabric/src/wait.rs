@@ -7,7 +7,7 @@ mod handover;
 mod helper_thread;
 mod policy;
 
-pub use affinity::{Affinity, SharedProcessors, place};
+pub use affinity::{Affinity, place};
 pub use biased_lock::BiasedLock;
 pub use doorbell::{Doorbell, Sleep, Token};
 pub use handover::{Handover, Help, MainThreadInside};

@@ -19,7 +19,8 @@ use weft_bootstrap::calls::Occupied;
 use weft_bootstrap::limits;
 use weft_channel::multicast::Repair;
 use weft_fabric::Fabric;
-use weft_fabric::wait::{Affinity, SharedProcessors};
+use weft_fabric::wait::Affinity;
+use weft_fabric_shm::Shm;
 use weft_p2p::ProtocolLimits;
 
 /// MPI_Init.
@@ -223,10 +224,9 @@ fn connect(state: &ProcessState) -> Result<(), String> {
     crate::selection::usual_maps(&mut selection, same_node)?;
     let mut policy = node.policy();
     runtime_change::spin(&policy)?;
-    let order = [None, Some(SharedProcessors::Blocks), Some(SharedProcessors::Turns)]
-        [settings::choice("WEFT_PLACES")?];
-    policy.home =
-        order.zip(node.shm()).and_then(|(order, shm)| shm.own_processor(order)).map(Affinity::new);
+    let shared = settings::choice("WEFT_PLACES")? != 0;
+    let shm = node.shm().filter(|_| shared);
+    policy.home = shm.and_then(Shm::own_processor).map(Affinity::new);
     limits.ranks_each = policy.ranks_each();
     limits.far_credit = match settings::is_given("WEFT_CREDIT") {
         true => limits.credit,

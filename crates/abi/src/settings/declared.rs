@@ -76,18 +76,11 @@ const OTHERS: &[SettingSpec] = &[
         doc: "Maximum number of communicators of a process with shared memory for collectives.",
     },
     SettingSpec {
-        name: "WEFT_PAST_CACHES",
-        about: SettingText(Shm, Tuner, Each),
-        kind: SettingKind::Maybe { least: 0, most: i32::MAX as u64 },
-        default: "",
-        doc: "Bytes from which copies within a host use stores that bypass the caches.",
-    },
-    SettingSpec {
         name: "WEFT_CACHES",
         about: SettingText(Shm, Tuner, Each),
-        kind: SettingKind::Choice(&["auto", "near", "far", "changing"]),
+        kind: SettingKind::Choice(&["auto", "near", "far"]),
         default: "auto",
-        doc: "Assumed distance of the caches of ranks of one host: auto, near, far or changing.",
+        doc: "Assumed distance of the caches of ranks of one host: auto, near or far.",
     },
     SettingSpec {
         name: "WEFT_RENDEZVOUS",
@@ -276,9 +269,9 @@ const OTHERS: &[SettingSpec] = &[
     SettingSpec {
         name: "WEFT_PLACES",
         about: SettingText(Waiting, Tuner, Each),
-        kind: SettingKind::Choice(&["none", "blocks", "turns"]),
+        kind: SettingKind::Choice(&["none", "blocks"]),
         default: "blocks",
-        doc: "Placement of ranks that share processors: blocks, turns or none.",
+        doc: "Placement of ranks that share processors: blocks or none.",
     },
     SettingSpec {
         name: "WEFT_PROGRESS",
@@ -293,20 +286,6 @@ const OTHERS: &[SettingSpec] = &[
         kind: SettingKind::Number { least: 1, most: 64 },
         default: "23",
         doc: "Number of the signal that WEFT_PROGRESS=signal uses.",
-    },
-    SettingSpec {
-        name: "WEFT_PROGRESS_ENDS",
-        about: SettingText(Waiting, Tuner, Each),
-        kind: SettingKind::Choice(&["auto", "0", "1"]),
-        default: "auto",
-        doc: "Wake-up of the receiver's helper thread at the end of a transfer: auto, 0 or 1.",
-    },
-    SettingSpec {
-        name: "WEFT_PROGRESS_POLICY",
-        about: SettingText(Waiting, Tuner, Each),
-        kind: SettingKind::Choice(&["default", "fifo", "rr"]),
-        default: "default",
-        doc: "Scheduling policy of the helper thread: default, fifo or rr.",
     },
     SettingSpec {
         name: "WEFT_VERBOSE",

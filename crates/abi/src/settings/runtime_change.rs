@@ -46,7 +46,7 @@ pub fn runtime_change(setting: &SettingSpec) -> Option<RuntimeChange> {
         "WEFT_RAIL_WRITE" | "WEFT_RAIL_READ" | "WEFT_RAIL_RENDEZVOUS" => {
             ("the next transfer", |engine| Ok(rails(engine)?))
         }
-        "WEFT_PAST_CACHES" | "WEFT_CACHES" => ("the next copy", |engine| Ok(caches(engine)?)),
+        "WEFT_CACHES" => ("the next copy", |engine| Ok(caches(engine)?)),
         // Windows read these settings when they are made.
         "WEFT_FENCE" | "WEFT_RMA_ORDER" | "WEFT_RMA_ENDING" | "WEFT_RMA_ATOMICS" => {
             ("the next window that is made", |_| Ok(()))
@@ -108,11 +108,8 @@ pub fn streams(engine: &Engine) -> Result<bool, String> {
 
 pub fn caches(engine: &Engine) -> Result<(), String> {
     let copies = engine.endpoint().fabric().copies();
-    copies.past_caches(match settings::maybe("WEFT_PAST_CACHES")? {
-        Some(bytes) => PastCaches::From(bytes as usize),
-        None => PastCaches::AsFound,
-    });
-    let caches = [Caches::AsFound, Caches::Near, Caches::Far, Caches::Changing];
+    copies.past_caches(PastCaches::AsFound);
+    let caches = [Caches::AsFound, Caches::Near, Caches::Far];
     copies.assume(caches[settings::choice("WEFT_CACHES")?], engine.policy().fits());
     Ok(())
 }

@@ -38,22 +38,10 @@ pub struct Affinity {
     went: AtomicU64,
 }
 
-/// The ranks that share a processor. The numbers of ranks on two processors differ by at most one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SharedProcessors {
-    /// Neighbours share a processor: ranks 0 to 3 of 8, then 4 to 7.
-    Blocks,
-    /// Ranks go to the processors in turn: 0, 2, 4, 6, then 1, 3, 5, 7.
-    Turns,
-}
-
-/// Returns the processor of rank `rank` of `ranks`.
-pub fn place(order: SharedProcessors, rank: usize, ranks: usize, processors: &[usize]) -> usize {
-    let count = processors.len();
-    processors[match order {
-        SharedProcessors::Blocks => rank * count / ranks,
-        SharedProcessors::Turns => rank % count,
-    }]
+/// Returns the processor of rank `rank` of `ranks`. Neighbours share a processor, and the numbers of ranks on two processors
+/// differ by at most one.
+pub fn place(rank: usize, ranks: usize, processors: &[usize]) -> usize {
+    processors[rank * processors.len() / ranks]
 }
 
 impl Affinity {
@@ -139,25 +127,16 @@ mod tests {
     use std::cell::Cell;
 
     #[test]
-    fn places_are_even_and_blocks_are_of_neighbours() {
+    fn places_are_even_and_neighbours_share_them() {
         let processors = [3, 5, 8];
-        for (ranks, order) in
-            (1..100).flat_map(|n| [(n, SharedProcessors::Blocks), (n, SharedProcessors::Turns)])
-        {
-            let places: Vec<_> = (0..ranks).map(|r| place(order, r, ranks, &processors)).collect();
-            assert!(order == SharedProcessors::Turns || places.is_sorted());
+        for ranks in 1..100 {
+            let places: Vec<_> = (0..ranks).map(|r| place(r, ranks, &processors)).collect();
+            assert!(places.is_sorted());
             let each = processors.map(|p| places.iter().filter(|&&place| place == p).count());
             let (least, most) = (each.iter().min().unwrap(), each.iter().max().unwrap());
             assert!(most - least <= 1, "{ranks} ranks: {each:?}");
         }
-        assert_eq!(
-            [0, 1, 2].map(|rank| place(SharedProcessors::Blocks, rank, 3, &[0, 1])),
-            [0, 0, 1]
-        );
-        assert_eq!(
-            [0, 1, 2].map(|rank| place(SharedProcessors::Turns, rank, 3, &[0, 1])),
-            [0, 1, 0]
-        );
+        assert_eq!([0, 1, 2].map(|rank| place(rank, 3, &[0, 1])), [0, 0, 1]);
     }
 
     /// Returns the times, in ms, at which a rank moves during 100 seconds, if `at_home` says when it is found at home.

@@ -11,7 +11,7 @@ use weft_collective::arena::ROOMS;
 use weft_collective::catalog::ALGORITHMS;
 use weft_collective::{CollectiveKind, slots};
 use weft_fabric::Fabric;
-use weft_fabric::copies::Caches;
+use weft_fabric::copies::{Caches, PastCaches};
 use weft_fabric_shm::Shm;
 use weft_fabric_sim::{Chaos, SimOptions};
 use weft_fabric_testing::machine::{machine, together};
@@ -94,6 +94,24 @@ fn two_ranks_whose_distance_changes() {
     share_to_the_end(2, (changing, count), Blocking, calls, &notes);
     let far = far.into_inner();
     assert!(far > 20, "far {far} times");
+}
+
+/// Three ranks whose copies for each other go past the caches: no rank sees a flag before the data.
+#[test]
+fn three_ranks_that_copy_past_the_caches() {
+    let notes = Arc::new(Notes::default());
+    let calls: Vec<_> = memory().flat_map(|a| calls::of(a, 3, &LONG)).collect();
+    let past = AtomicU64::new(0);
+    let copying = |shm: Shm| {
+        shm.copies().past_caches(PastCaches::From(64));
+        shm
+    };
+    let count = |shm: &Shm| {
+        past.fetch_add(shm.copies().counted_past(), Ordering::Relaxed);
+    };
+    share_to_the_end(3, (copying, count), Blocking, calls, &notes);
+    let past = past.into_inner();
+    assert!(past > 20, "{past} copies past the caches");
 }
 
 #[test]

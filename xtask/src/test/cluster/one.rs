@@ -24,7 +24,7 @@ const LOSSY: &[(&str, &str)] = &[("WEFT_ACK_TIMEOUT", "15")];
 const PROGRESS: &[&[(&str, &str)]] = &[
     &[("WEFT_PROGRESS", "auto")],
     &[("WEFT_PROGRESS", "signal")],
-    &[("WEFT_PROGRESS", "signal"), ("WEFT_PROGRESS_ENDS", "1"), ("WEFT_RENDEZVOUS", "write")],
+    &[("WEFT_PROGRESS", "signal"), ("WEFT_RENDEZVOUS", "write")],
     &[("WEFT_PROGRESS", "locked")],
 ];
 
@@ -219,9 +219,7 @@ impl Machine<'_> {
         for environment in PROGRESS {
             self.environment = environment;
             self.program(parts, "overlap_stress", &["40"], TWO, 40 * 8 * 30_000 / MTU);
-            let quiet = environment.contains(&("WEFT_PROGRESS", "signal"))
-                && !environment.contains(&("WEFT_PROGRESS_ENDS", "1"));
-            if !quiet {
+            if !environment.contains(&("WEFT_PROGRESS", "signal")) {
                 self.program(parts, "helper", &["1"], TWO, 4 * (1 << 20) / MTU);
             }
         }
