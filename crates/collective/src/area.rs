@@ -57,10 +57,14 @@ impl<F: Fabric> Default for Area<F> {
 }
 
 impl<F: Fabric> Area<F> {
-    /// Sets whether each operation begins only after the previous operation has ended, as blocking operations do. By default,
-    /// operations may overlap.
-    pub fn set_in_turn(&self, in_turn: bool) {
-        self.in_turn.set(in_turn);
+    /// Declares that each operation begins only after the previous operation has ended, as blocking operations do.
+    pub(crate) fn forbid_overlap(&self) {
+        self.in_turn.set(true);
+    }
+
+    /// Lets operations overlap, as they may by default.
+    pub fn allow_overlap(&self) {
+        self.in_turn.set(false);
     }
 
     pub(crate) fn is_in_turn(&self) -> bool {

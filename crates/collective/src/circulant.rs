@@ -28,14 +28,14 @@ fn skips(size: usize) -> Vec<usize> {
 /// sends all sums from the `skip`-th on to the rank `skip` ahead, and combines its first sums with the sums that come from
 /// the rank `skip` back. Run backwards, the round is a round of an allgather.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Round {
+pub struct CirculantRound {
     /// Distance of the partners, in ranks.
     pub skip: usize,
     /// Number of blocks of which the rank has sums before the round.
     pub all: usize,
 }
 
-impl Round {
+impl CirculantRound {
     /// Returns the number of blocks sent, which is also the number received.
     pub fn moved(&self) -> usize {
         self.all - self.skip
@@ -43,8 +43,12 @@ impl Round {
 }
 
 /// Returns the rounds of a reduce-scatter over `size` ranks: ceil(log2 size), and none for one rank.
-pub fn rounds(size: usize) -> Vec<Round> {
-    skips(size).windows(2).rev().map(|pair| Round { skip: pair[0], all: pair[1] }).collect()
+pub fn rounds(size: usize) -> Vec<CirculantRound> {
+    skips(size)
+        .windows(2)
+        .rev()
+        .map(|pair| CirculantRound { skip: pair[0], all: pair[1] })
+        .collect()
 }
 
 /// The graph over `size` ranks, with root 0.
@@ -241,8 +245,8 @@ mod tests {
             let mut sums: Vec<Vec<usize>> = vec![vec![0]; size];
             let rounds = rounds(size);
             assert_eq!(rounds.len() as u32, crate::rank::rounds(size));
-            assert_eq!(rounds.iter().map(Round::moved).sum::<usize>(), size - 1);
-            for Round { skip, all } in rounds {
+            assert_eq!(rounds.iter().map(CirculantRound::moved).sum::<usize>(), size - 1);
+            for CirculantRound { skip, all } in rounds {
                 assert_eq!(sums.len(), all);
                 let given = sums.split_off(skip);
                 assert!(given.len() <= sums.len(), "{size} ranks, skip {skip}");

@@ -9,7 +9,7 @@
 //! the same blocks. So every block is combined in one place only, and all ranks get the same bits.
 
 use crate::blocks::BlockList;
-use crate::{CommView, ElementReduction, local_ops};
+use crate::{CommView, ElementReduction, OperandSide, local_ops};
 use std::ops::Range;
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
@@ -21,11 +21,13 @@ pub struct ButterflyStep {
     pub upper: bool,
 }
 
-/// Returns the half of `range` to keep, and the half to give away.
-pub fn halves(range: &Range<usize>, upper: bool) -> (Range<usize>, Range<usize>) {
-    let middle = range.start.midpoint(range.end);
-    let (low, high) = (range.start..middle, middle..range.end);
-    if upper { (high, low) } else { (low, high) }
+impl ButterflyStep {
+    /// Returns the half of `range` to keep, and the half to give away.
+    pub fn halves(&self, range: &Range<usize>) -> (Range<usize>, Range<usize>) {
+        let middle = range.start.midpoint(range.end);
+        let (low, high) = (range.start..middle, middle..range.end);
+        if self.upper { (high, low) } else { (low, high) }
+    }
 }
 
 /// Returns the steps of `group` of `groups`, a power of two, in the butterfly in which neighbouring groups join, first one by
@@ -39,8 +41,8 @@ pub fn neighbors(group: usize, groups: usize, lead: impl Fn(usize) -> usize) -> 
 /// Returns the half of the blocks that a rank of these steps keeps in step `last`, and the half that it gives
 /// away. `count` is the number of all blocks.
 pub fn parted(steps: &[ButterflyStep], last: usize, count: usize) -> (Range<usize>, Range<usize>) {
-    let both = steps[..last].iter().fold(0..count, |range, step| halves(&range, step.upper).0);
-    halves(&both, steps[last].upper)
+    let both = steps[..last].iter().fold(0..count, |range, step| step.halves(&range).0);
+    steps[last].halves(&both)
 }
 
 /// The value of a reduction in progress: the caller's `data`, which stay unchanged, or one of two buffers.
@@ -71,17 +73,17 @@ impl PartialResult {
         self.spare.sge()
     }
 
-    /// Combines the operand's part `bytes`, from lower ranks if `lower`. Only this part is valid afterwards.
+    /// Combines the operand's part `bytes`, which stands on `side` of the value. Only this part is valid afterwards.
     pub fn take<F: Fabric>(
         &mut self,
         link: &CommView<F>,
         op: &(impl ElementReduction + ?Sized),
-        lower: bool,
+        side: OperandSide,
         bytes: Range<usize>,
     ) {
         let (at, len) = (bytes.start, bytes.len());
         let operand = self.spare.sge();
-        if lower && (self.ours || !op.commutes()) {
+        if side == OperandSide::Left && (self.ours || !op.commutes()) {
             if !self.ours {
                 let kept = local_ops::stage(link, self.now, self.now.len());
                 local_ops::copy(link, self.now.part(at, len), kept.sge().part(at, len));
@@ -108,12 +110,17 @@ pub async fn halve<F: Fabric>(
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<Range<usize>, Fault> {
     let mut mine = 0..blocks.count();
-    for ButterflyStep { peer, upper } in steps {
-        let (keep, give) = halves(&mine, upper);
+    for step in steps {
+        let (keep, give) = step.halves(&mine);
         let out = blocks.range_in(value.now(), give.start, give.end);
         let into = blocks.range_in(value.operand(), keep.start, keep.end);
-        link.exchange(peer, out, peer, into).await?;
-        value.take(link, op, peer < link.rank, blocks.extent(keep.start, keep.end));
+        link.exchange(step.peer, out, step.peer, into).await?;
+        value.take(
+            link,
+            op,
+            OperandSide::of(step.peer, link.rank),
+            blocks.extent(keep.start, keep.end),
+        );
         mine = keep;
     }
     Ok(mine)

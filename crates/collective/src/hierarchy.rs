@@ -9,8 +9,8 @@ use crate::members::{Layout, Members};
 use crate::operation::CollectiveKind;
 use crate::selection_key::{RankPlacement, SelectionKey};
 use crate::{
-    CollectiveState, CommView, ElementReduction, Reception, ReduceScatterBuffers, ReductionBuffers,
-    Via,
+    CollectiveState, CommView, ElementReduction, Prefix, Reception, ReduceScatterBuffers,
+    ReductionBuffers, Via,
 };
 use std::rc::Rc;
 use weft_fabric::{Fabric, Fault, Sge};
@@ -185,12 +185,12 @@ pub trait Steps<F: Fabric> {
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault>;
 
-    /// Runs a prefix reduction, inclusive or exclusive.
+    /// Runs a prefix reduction.
     async fn scan(
         &self,
         link: &CommView<F>,
+        prefix: Prefix,
         buffers: ReductionBuffers,
-        exclusive: bool,
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault>;
 }

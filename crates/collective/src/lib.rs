@@ -83,7 +83,9 @@ pub use blocks::{BlockList, Packed};
 pub use comm_view::{CommView, Reception, Via};
 pub use members::{Members, share_memory};
 pub use operation::CollectiveKind;
-pub use reduction::{Accumulator, ElementReduction, ReduceScatterBuffers, ReductionBuffers};
+pub use reduction::{
+    Accumulator, ElementReduction, OperandSide, Prefix, ReduceScatterBuffers, ReductionBuffers,
+};
 pub use release_gather::ReleaseGather;
 pub use selection::{SelectedAlgorithm, Selection, SelectionReason, apart};
 pub use selection_key::{RankPlacement, SelectionKey};

@@ -1,6 +1,6 @@
 //! Reductions: the operator, a rank's buffers, and the value that an algorithm builds up.
 
-use crate::CommView;
+use crate::{CollectiveKind, CommView};
 use weft_fabric::{Fabric, FabricExt, Sge, Staging, Work};
 
 /// Buffers of one rank in a reduction.
@@ -25,6 +25,49 @@ pub struct ReduceScatterBuffers<'l> {
     pub result: Sge,
     /// Size of an element in bytes.
     pub element: usize,
+}
+
+/// Ranks whose data a prefix reduction combines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prefix {
+    /// The lower ranks and the rank itself (MPI_Scan).
+    Inclusive,
+    /// The lower ranks only (MPI_Exscan): the result of rank 0 is left alone.
+    Exclusive,
+}
+
+impl Prefix {
+    /// Returns the operation.
+    pub fn operation(self) -> CollectiveKind {
+        match self {
+            Prefix::Inclusive => CollectiveKind::Scan,
+            Prefix::Exclusive => CollectiveKind::Exscan,
+        }
+    }
+
+    /// Returns the number of ranks whose data `rank` combines.
+    pub(crate) fn count(self, rank: usize) -> usize {
+        match self {
+            Prefix::Inclusive => rank + 1,
+            Prefix::Exclusive => rank,
+        }
+    }
+}
+
+/// Side of a value on which an operand stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OperandSide {
+    /// The operand comes from lower ranks.
+    Left,
+    /// The operand comes from higher ranks.
+    Right,
+}
+
+impl OperandSide {
+    /// Returns the side of an operand of `peer` at `rank`.
+    pub fn of(peer: usize, rank: usize) -> OperandSide {
+        if peer < rank { OperandSide::Left } else { OperandSide::Right }
+    }
 }
 
 /// A reduction over contiguous elements.
@@ -69,19 +112,20 @@ impl Accumulator {
         self.spare.sge()
     }
 
-    /// Combines the operand: on the left of the value (from lower ranks) if `lower`, otherwise on the right (from higher ranks).
+    /// Combines the operand, which stands on `side` of the value.
     pub fn take<F: Fabric>(
         &mut self,
         link: &CommView<F>,
         reduce: &(impl ElementReduction + ?Sized),
-        lower: bool,
+        side: OperandSide,
     ) {
         link.endpoint.fabric().charge(Work::Reduce(self.value.len()));
-        if lower {
-            reduce.combine(self.spare.sge(), self.value.sge());
-        } else {
-            reduce.combine(self.value.sge(), self.spare.sge());
-            std::mem::swap(&mut self.value, &mut self.spare);
+        match side {
+            OperandSide::Left => reduce.combine(self.spare.sge(), self.value.sge()),
+            OperandSide::Right => {
+                reduce.combine(self.value.sge(), self.spare.sge());
+                std::mem::swap(&mut self.value, &mut self.spare);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ mod steps;
 
 use crate::algorithm::{Algorithm, AlgorithmChoice, Carrier, Method};
 use crate::{
-    BlockList, CollectiveState, CommView, ElementReduction, Packed, ReduceScatterBuffers,
+    BlockList, CollectiveState, CommView, ElementReduction, Packed, Prefix, ReduceScatterBuffers,
     ReductionBuffers, allgather, allreduce, alltoall, barrier, bcast, gather, reduce,
     reduce_scatter, scan, scatter, two_level,
 };
@@ -328,43 +328,28 @@ impl<F: Fabric> CollectiveCall<'_, F> {
         }
     }
 
-    /// Combines `data` of ranks 0 to r, in their order, into `result` of rank r.
+    /// Combines `data` of the ranks of `prefix`, in their order, into `result` of each rank.
     pub async fn scan(
         self,
+        prefix: Prefix,
         buffers: ReductionBuffers,
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault> {
         in_order!(self => link, state, choice);
         let area = &state.area;
-        match choice.algorithm.method {
-            Method::Chain => scan::chain(link, buffers, op).await,
-            Method::RecursiveDoubling => scan::recursive_doubling(link, buffers, op).await,
-            Method::Staged => scan::shm_staged(link, area, buffers, op, false).await,
-            Method::Slices => scan::shm_slices(link, area, buffers, op, false).await,
-            Method::Read => scan::shm_read(link, area, buffers, op, false).await,
-            Method::TwoLevel => two_level::scan(link, state, buffers, op).await,
-            _ => unlisted(choice),
-        }
-    }
-
-    /// Combines `data` of the ranks below r, in their order, into `result` of rank r. The `result` of rank 0 is
-    /// undefined.
-    pub async fn exscan(
-        self,
-        buffers: ReductionBuffers,
-        op: &(impl ElementReduction + ?Sized),
-    ) -> Result<(), Fault> {
-        in_order!(self => link, state, choice);
-        let area = &state.area;
-        match choice.algorithm.method {
-            Method::Chain => scan::exclusive_chain(link, buffers, op).await,
-            Method::RecursiveDoubling => {
+        match (choice.algorithm.method, prefix) {
+            (Method::Chain, Prefix::Inclusive) => scan::chain(link, buffers, op).await,
+            (Method::Chain, Prefix::Exclusive) => scan::exclusive_chain(link, buffers, op).await,
+            (Method::RecursiveDoubling, Prefix::Inclusive) => {
+                scan::recursive_doubling(link, buffers, op).await
+            }
+            (Method::RecursiveDoubling, Prefix::Exclusive) => {
                 scan::exclusive_recursive_doubling(link, buffers, op).await
             }
-            Method::Staged => scan::shm_staged(link, area, buffers, op, true).await,
-            Method::Slices => scan::shm_slices(link, area, buffers, op, true).await,
-            Method::Read => scan::shm_read(link, area, buffers, op, true).await,
-            Method::TwoLevel => two_level::exscan(link, state, buffers, op).await,
+            (Method::Staged, _) => scan::shm_staged(link, area, buffers, op, prefix).await,
+            (Method::Slices, _) => scan::shm_slices(link, area, buffers, op, prefix).await,
+            (Method::Read, _) => scan::shm_read(link, area, buffers, op, prefix).await,
+            (Method::TwoLevel, _) => two_level::scan(link, state, prefix, buffers, op).await,
             _ => unlisted(choice),
         }
     }

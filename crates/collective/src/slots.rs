@@ -33,7 +33,7 @@ use weft_fabric::{Fabric, FabricExt, Fault, RemoteAddr, Sge, Work};
 pub const MOST: usize = ROOMS[ROOMS.len() - 1];
 
 /// The slots of one pattern and size on one communicator, made by the first operation.
-pub struct Slots<F: Fabric> {
+pub struct WriteSlots<F: Fabric> {
     pattern: WritePattern,
     room: usize,
     reception: Reception,
@@ -91,16 +91,16 @@ impl ElementReduction for Largest {
     }
 }
 
-impl<F: Fabric> Slots<F> {
+impl<F: Fabric> WriteSlots<F> {
     /// Makes slots for payloads of up to `len` bytes, at most [`MOST`].
     pub fn new(
         pattern: WritePattern,
         len: usize,
         reception: Reception,
         arena: Rc<NotifyArena<F>>,
-    ) -> Slots<F> {
-        let room = Slots::<F>::room(len);
-        Slots {
+    ) -> WriteSlots<F> {
+        let room = WriteSlots::<F>::room(len);
+        WriteSlots {
             pattern,
             room,
             reception,
@@ -117,7 +117,8 @@ impl<F: Fabric> Slots<F> {
 
     /// Tests whether these are the slots of `pattern` for `len` bytes.
     pub fn serve(&self, pattern: WritePattern, len: usize, reception: Reception) -> bool {
-        (self.pattern, self.reception) == (pattern, reception) && self.room == Slots::<F>::room(len)
+        (self.pattern, self.reception) == (pattern, reception)
+            && self.room == WriteSlots::<F>::room(len)
     }
 
     /// Returns a lease on the slots for the next operation, and makes the slots first if necessary. Waits until this rank has left
@@ -132,7 +133,7 @@ impl<F: Fabric> Slots<F> {
             }
         };
         let Some(made) = made else { return Ok(None) };
-        let Slots { room, reception, .. } = *self;
+        let WriteSlots { room, reception, .. } = *self;
         Ok(Some(SlotLease { room, reception, made, number, _turn: turn }))
     }
 

@@ -112,8 +112,9 @@ struct Cursor {
 
 impl Cursor {
     /// Returns the offset of the next chunk, of `len` bytes, and the number of directly preceding chunks that may still be unread.
-    fn next(&mut self, len: usize, alone: bool) -> (usize, usize) {
-        self.alike = if alone && len == self.len { self.alike + 1 } else { 0 };
+    fn next(&mut self, len: usize, readers: ReaderCount) -> (usize, usize) {
+        self.alike =
+            if readers == ReaderCount::One && len == self.len { self.alike + 1 } else { 0 };
         self.len = len;
         // In a short cursor, unread chunks lie on both sides of the head: only a chunk of the same length fits between.
         let anew = self.is_short && self.alike == 0;
@@ -133,6 +134,15 @@ struct Peer {
     /// Flags: last number that the peer has copied in for this rank, and last number of this rank's that it has read.
     told: Flag,
     read: Flag,
+}
+
+/// Number of ranks that read each byte of a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReaderCount {
+    /// One rank, which takes the lines.
+    One,
+    /// Several ranks.
+    Several,
 }
 
 /// Readers of a chunk.
@@ -257,7 +267,7 @@ impl<F: Fabric> RingSession<'_, F> {
     /// Copies in part `t` for `reader`, at most [`CHUNK`] bytes.
     pub async fn copy_in_for(&self, t: usize, reader: usize, data: Sge) -> Result<(), Fault> {
         let number = self.first + t as u64;
-        let at = self.room(number, data.len(), true).await?;
+        let at = self.room(number, data.len(), ReaderCount::One).await?;
         self.copy(at, data, false);
         self.made.unread.borrow_mut().push_back((number, Readers::One(reader)));
         self.tell(number, reader, at)?;
@@ -267,7 +277,7 @@ impl<F: Fabric> RingSession<'_, F> {
     /// Copies in part `t` for all other ranks, at most [`CHUNK`] bytes.
     pub async fn copy_in_for_all(&self, t: usize, data: Sge) -> Result<(), Fault> {
         let number = self.first + t as u64;
-        let at = self.room(number, data.len(), false).await?;
+        let at = self.room(number, data.len(), ReaderCount::Several).await?;
         self.copy(at, data, self.link.endpoint.fabric().copies().is_past_far(data.len()));
         self.made.unread.borrow_mut().push_back((number, Readers::All));
         for reader in self.others() {
@@ -285,7 +295,7 @@ impl<F: Fabric> RingSession<'_, F> {
     ) -> Result<(), Fault> {
         let number = self.first + t as u64;
         let each = each.next_multiple_of(STEP);
-        let mut at = self.room(number, each * (self.link.size() - 1), true).await?;
+        let mut at = self.room(number, each * (self.link.size() - 1), ReaderCount::One).await?;
         self.made.unread.borrow_mut().push_back((number, Readers::All));
         for reader in self.others() {
             self.copy(at, data(reader), false);
@@ -301,13 +311,13 @@ impl<F: Fabric> RingSession<'_, F> {
         self.made.endpoint.fabric().counters().value(told) >= self.first + t as u64
     }
 
-    /// Waits for part `t` of the data that `from` copies in for this rank, and copies it out. `alone`: no other rank reads it.
+    /// Waits for part `t` of the data that `from` copies in for this rank, and copies it out.
     pub async fn copy_out(
         &self,
         t: usize,
         from: usize,
         into: Sge,
-        alone: bool,
+        readers: ReaderCount,
     ) -> Result<(), Fault> {
         let (number, Rings { endpoint, peers, mine, .. }) = (self.first + t as u64, self.made);
         if !self.is_there(t, from) {
@@ -330,7 +340,7 @@ impl<F: Fabric> RingSession<'_, F> {
         let copies = endpoint.fabric().copies();
         match endpoint.fabric().mapped(peer, chunk, into.len()) {
             _ if into.is_empty() => {}
-            Some(seen) if alone => staged::read(copies, into, seen, true),
+            Some(seen) if readers == ReaderCount::One => staged::read(copies, into, seen, true),
             Some(seen) => {
                 staged::sense(copies, into, seen);
                 staged::copy_shared(copies, into, seen);
@@ -357,11 +367,10 @@ impl<F: Fabric> RingSession<'_, F> {
         (1..size).map(move |i| (me + i) % size)
     }
 
-    /// Waits until `len` bytes may be copied in under `number`, and returns their offset. `alone`: each byte has one reader, which
-    /// takes the lines.
-    async fn room(&self, number: u64, len: usize, alone: bool) -> Result<usize, Fault> {
+    /// Waits until `len` bytes may be copied in under `number`, and returns their offset.
+    async fn room(&self, number: u64, len: usize, readers: ReaderCount) -> Result<usize, Fault> {
         let mut cursor = self.made.cursor.get();
-        let (at, unread) = cursor.next(len.next_multiple_of(STEP), alone);
+        let (at, unread) = cursor.next(len.next_multiple_of(STEP), readers);
         self.await_readers(number.saturating_sub(1 + unread as u64)).await?;
         self.made.cursor.set(cursor);
         Ok(at)
@@ -444,7 +453,8 @@ mod tests {
             if rng.u8(0..8) == 0 {
                 continue;
             }
-            let (at, before) = cursor.next(len, rng.u8(0..50) > 0);
+            let readers = if rng.u8(0..50) > 0 { ReaderCount::One } else { ReaderCount::Several };
+            let (at, before) = cursor.next(len, readers);
             unread.retain(|(other, ..)| *other + before as u64 >= number);
             assert!(at + len <= RING);
             let apart = |&(_, start, end): &_| at + len <= start || end <= at;

@@ -4,7 +4,7 @@ use crate::arena::NotifyArena;
 use crate::hierarchy::Hierarchy;
 use crate::rdma_pattern::WritePattern;
 use crate::shm_queue::{OperationTicket, Tickets};
-use crate::slots::Slots;
+use crate::slots::WriteSlots;
 use crate::tree_counters::TreeCounters;
 use crate::{CommView, ReleaseGather, Selection};
 use std::cell::{Cell, RefCell};
@@ -20,7 +20,7 @@ pub struct CollectiveState<F: Fabric> {
     pub area: ReleaseGather<F>,
     /// Pool of notify buffers of the process.
     arena: Rc<NotifyArena<F>>,
-    slots: RefCell<Vec<Rc<Slots<F>>>>,
+    slots: RefCell<Vec<Rc<WriteSlots<F>>>>,
     tallies: RefCell<Vec<Rc<TreeCounters<F>>>>,
     selection: RefCell<Rc<Selection>>,
     hierarchy: RefCell<Option<Rc<Hierarchy<F>>>>,
@@ -60,7 +60,7 @@ impl<F: Fabric> CollectiveState<F> {
     /// Makes a state for operations that never overlap: each begins after the previous one has ended.
     pub fn in_turn(arena: Rc<NotifyArena<F>>) -> CollectiveState<F> {
         let state = CollectiveState::new(arena);
-        state.area.set_in_turn(true);
+        state.area.forbid_overlap();
         state
     }
 
@@ -126,12 +126,17 @@ impl<F: Fabric> CollectiveState<F> {
     }
 
     /// Returns the slots of `pattern` for payloads of `len` bytes, received by the method that `link` names.
-    pub fn slots(&self, link: &CommView<F>, pattern: WritePattern, len: usize) -> Rc<Slots<F>> {
+    pub fn slots(
+        &self,
+        link: &CommView<F>,
+        pattern: WritePattern,
+        len: usize,
+    ) -> Rc<WriteSlots<F>> {
         let (mut all, reception) = (self.slots.borrow_mut(), link.reception);
         match all.iter().find(|slots| slots.serve(pattern, len, reception)) {
             Some(slots) => slots.clone(),
             None => {
-                let slots = Rc::new(Slots::new(pattern, len, reception, self.arena.clone()));
+                let slots = Rc::new(WriteSlots::new(pattern, len, reception, self.arena.clone()));
                 all.push(slots.clone());
                 slots
             }

@@ -17,4 +17,4 @@ mod reductions;
 
 pub use barrier_bcast::{barrier, bcast};
 pub use blocks::{allgather, alltoall, gather, scatter};
-pub use reductions::{allreduce, exscan, reduce, reduce_scatter, scan};
+pub use reductions::{allreduce, reduce, reduce_scatter, scan};

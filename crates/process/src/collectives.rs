@@ -13,7 +13,7 @@ use std::rc::Rc;
 use weft_collective::inter::{Root, Sides, leaders};
 use weft_collective::run::CollectiveCall;
 use weft_collective::{
-    AlgorithmChoice, CollectiveKind, CollectiveState, CommView, ElementReduction,
+    AlgorithmChoice, CollectiveKind, CollectiveState, CommView, ElementReduction, Prefix,
     ReduceScatterBuffers, ReductionBuffers,
 };
 use weft_fabric::{Fabric, Fault, Sge};
@@ -226,29 +226,25 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Scans, inclusively or exclusively (MPI_Exscan).
+    /// Scans, inclusively (MPI_Scan) or exclusively (MPI_Exscan).
     pub fn scan(
         &self,
         send: Option<Buffer>,
         receive: Buffer,
         op: Rc<dyn ElementReduction>,
-        exclusive: bool,
+        prefix: Prefix,
     ) -> impl CollectiveOperation + use<F> {
-        let operation = if exclusive { CollectiveKind::Exscan } else { CollectiveKind::Scan };
-        let group = self.begin_in_group(operation, reduction_key(Some(&receive), &*op));
+        let asked = reduction_key(Some(&receive), &*op);
+        let group = self.begin_in_group(prefix.operation(), asked);
         async move {
             let pool = group.link.endpoint.staging();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
             let element = receive.ty().size();
             let buffers = ReductionBuffers { data: input.sge, result: output.sge, element };
-            if exclusive {
-                group.call().exscan(buffers, &*op).await?;
-                if group.link.rank > 0 {
-                    output.unpack(&receive, receive.len());
-                }
-            } else {
-                group.call().scan(buffers, &*op).await?;
+            group.call().scan(prefix, buffers, &*op).await?;
+            // Rank 0 has no result of an exclusive scan.
+            if prefix == Prefix::Inclusive || group.link.rank > 0 {
                 output.unpack(&receive, receive.len());
             }
             Ok(())

@@ -229,7 +229,7 @@ impl<F: Fabric> Comm<F> {
         let (group, remote) = (self.group().clone(), self.remote().cloned());
         let space = CommSpace::new(self.id(), operations);
         let view = Comm::new(&self.engine, space, group, remote, "");
-        view.state.area.set_in_turn(false);
+        view.state.area.allow_overlap();
         view.state.set_lean(self.state.is_lean());
         view.select(self.selection());
         view

@@ -10,7 +10,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 use weft_collective::algorithm::{Algorithm, Carrier, Requirement};
 use weft_collective::catalog::ALGORITHMS;
-use weft_collective::{CollectiveKind, ElementReduction, Selection, SelectionKey, SelectionReason};
+use weft_collective::{
+    CollectiveKind, ElementReduction, Prefix, Selection, SelectionKey, SelectionReason,
+};
 use weft_datatype::{Basic, Predefined};
 use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
@@ -99,8 +101,8 @@ async fn call(comm: &Rc<Comm<Sim>>, operation: CollectiveKind) -> Result<(), Err
             let result = (comm.rank() == root).then(data);
             comm.reduce(Some(data()), result, Root::Rank(root), op()).await
         }
-        CollectiveKind::Scan => comm.scan(None, data(), op(), false).await,
-        CollectiveKind::Exscan => comm.scan(None, data(), op(), true).await,
+        CollectiveKind::Scan => comm.scan(None, data(), op(), Prefix::Inclusive).await,
+        CollectiveKind::Exscan => comm.scan(None, data(), op(), Prefix::Exclusive).await,
         operation => panic!("{operation:?} has a block for each rank"),
     }
 }

@@ -13,7 +13,9 @@
 use crate::costs::CallCosts;
 use crate::segments::overlap;
 use crate::selection_key::SelectionKey;
-use crate::{Accumulator, CommView, ElementReduction, ReductionBuffers, ReleaseGather, SLOT};
+use crate::{
+    Accumulator, CommView, ElementReduction, OperandSide, ReductionBuffers, ReleaseGather, SLOT,
+};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Work};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
@@ -73,7 +75,7 @@ pub async fn central<F: Fabric>(
     let mut sum = Accumulator::new(link, slot(0));
     for rank in 1..link.size() {
         sum.operand().copy_from(slot(rank));
-        sum.take(link, op, false);
+        sum.take(link, op, OperandSide::Right);
     }
     result.copy_from(sum.value());
     area.release(link, epoch, result).await

@@ -7,7 +7,7 @@
 //! rank N' + i with rank i, out of order, so the operator must commute.
 //! Cost: log2 N rounds for a power of two, else floor(log2 N) + 2. Chosen for operators that commute.
 
-use crate::{Accumulator, CommView, ElementReduction, ReductionBuffers, rank};
+use crate::{Accumulator, CommView, ElementReduction, OperandSide, ReductionBuffers, rank};
 use weft_fabric::{Fabric, Fault};
 
 /// Combines `data` of all ranks into `result` of all.
@@ -26,12 +26,12 @@ pub async fn pairwise_exchange<F: Fabric>(
     let folded = (me + lower < size).then_some(me + lower);
     if let Some(upper) = folded {
         link.recv(upper, sum.operand()).await?;
-        sum.take(link, op, false);
+        sum.take(link, op, OperandSide::Right);
     }
     for round in 0..lower.ilog2() {
         let partner = me ^ (1 << round);
         link.exchange(partner, sum.value(), partner, sum.operand()).await?;
-        sum.take(link, op, partner < me);
+        sum.take(link, op, OperandSide::of(partner, me));
     }
     result.copy_from(sum.value());
     match folded {

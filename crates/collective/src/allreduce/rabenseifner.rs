@@ -10,7 +10,9 @@
 //! rounds, and the whole data twice more through the ports of pairs. Chosen for large data.
 
 use crate::halving::{self, PartialResult};
-use crate::{BlockList, CommView, ElementReduction, ReductionBuffers, local_ops, rank};
+use crate::{
+    BlockList, CommView, ElementReduction, OperandSide, ReductionBuffers, local_ops, rank,
+};
 use weft_fabric::{Fabric, Fault};
 
 /// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
@@ -30,7 +32,7 @@ pub async fn rabenseifner<F: Fabric>(
     let mut value = PartialResult::new(link, data);
     for other in fold.ranks(group).skip(1) {
         link.recv(other, value.operand()).await?;
-        value.take(link, op, false, 0..data.len());
+        value.take(link, op, OperandSide::Right, 0..data.len());
     }
     let steps = halving::neighbors(group, fold.groups, |group| fold.first(group));
     let blocks = BlockList::even(result, element, fold.groups);

@@ -7,7 +7,7 @@
 //! 2010). Chosen for long payloads if the network has multicast and the number of ranks is not a power of
 //! two: other algorithms then fold ranks or go round a ring, and the broadcast is nearly free.
 
-use crate::hierarchy::{Level, Steps};
+use crate::hierarchy::Steps;
 use crate::{CollectiveState, CommView, ElementReduction, ReductionBuffers};
 use weft_fabric::{Fabric, Fault};
 
@@ -17,10 +17,7 @@ pub async fn reduce_broadcast<F: Fabric>(
     state: &CollectiveState<F>,
     buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
-) -> Result<(), Fault>
-where
-    Level<F>: Steps<F>,
-{
+) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     hierarchy.whole.reduce(link, 0, buffers, op).await?;
     hierarchy.whole.bcast(link, 0, buffers.result).await

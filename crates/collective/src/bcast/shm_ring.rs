@@ -10,7 +10,7 @@ use super::flat;
 use crate::costs::CallCosts;
 use crate::segments::part;
 use crate::selection_key::SelectionKey;
-use crate::staging_ring::CHUNK;
+use crate::staging_ring::{CHUNK, ReaderCount};
 use crate::{CommView, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
@@ -41,7 +41,7 @@ pub async fn shm_ring<F: Fabric>(
         let (at, len) = part(data.len(), CHUNK, t);
         match link.rank == root {
             true => ring.copy_in_for_all(t, data.part(at, len)).await?,
-            false => ring.copy_out(t, root, data.part(at, len), false).await?,
+            false => ring.copy_out(t, root, data.part(at, len), ReaderCount::Several).await?,
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use super::flat;
 use crate::costs::CallCosts;
 use crate::segments::part;
 use crate::selection_key::SelectionKey;
-use crate::staging_ring::CHUNK;
+use crate::staging_ring::{CHUNK, ReaderCount};
 use crate::{CENTRAL_MOST, CommView, ReleaseGather, local_ops};
 use smallvec::SmallVec;
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
@@ -56,7 +56,7 @@ pub async fn shm_ring<F: Fabric>(
         // Parts that have arrived come first; the others may arrive meanwhile.
         let (come, late): (Ranks, Ranks) = ring.others().partition(|&from| ring.is_there(t, from));
         for from in come.into_iter().chain(late) {
-            ring.copy_out(t, from, of(blocks[from], t), true).await?;
+            ring.copy_out(t, from, of(blocks[from], t), ReaderCount::One).await?;
         }
     }
     Ok(())

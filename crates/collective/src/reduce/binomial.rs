@@ -10,7 +10,7 @@
 
 use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
-use crate::{Accumulator, CommView, ElementReduction, ReductionBuffers, rank};
+use crate::{Accumulator, CommView, ElementReduction, OperandSide, ReductionBuffers, rank};
 use weft_fabric::{CopyModel, Fabric, Fault};
 
 /// Returns the predicted time among ranks of one machine.
@@ -30,7 +30,7 @@ pub async fn binomial<F: Fabric>(
     let mut sum = Accumulator::new(link, data);
     for child in rank::children(me, size) {
         link.recv(child, sum.operand()).await?;
-        sum.take(link, op, false);
+        sum.take(link, op, OperandSide::Right);
     }
     if let Some(parent) = rank::parent(me) {
         link.send(parent, sum.value()).await?;

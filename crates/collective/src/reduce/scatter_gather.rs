@@ -10,7 +10,9 @@
 //! Chosen for large data.
 
 use crate::halving::{self, PartialResult};
-use crate::{BlockList, CommView, ElementReduction, ReductionBuffers, local_ops, rank};
+use crate::{
+    BlockList, CommView, ElementReduction, OperandSide, ReductionBuffers, local_ops, rank,
+};
 use std::ops::Range;
 use weft_fabric::{Fabric, Fault};
 
@@ -33,7 +35,7 @@ pub async fn scatter_gather<F: Fabric>(
     let mut value = PartialResult::new(link, data);
     for other in fold.ranks(group).filter(|&other| other != me) {
         link.recv(other, value.operand()).await?;
-        value.take(link, op, other < me, 0..data.len());
+        value.take(link, op, OperandSide::of(other, me), 0..data.len());
     }
     let steps = halving::neighbors(group, fold.groups, lead);
     let blocks = BlockList::even(data, element, fold.groups);

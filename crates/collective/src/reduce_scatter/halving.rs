@@ -9,7 +9,7 @@
 //! stay contiguous. Chosen for small and medium data.
 
 use crate::halving::{ButterflyStep, PartialResult, halve};
-use crate::{BlockList, CommView, ElementReduction, local_ops, rank};
+use crate::{BlockList, CommView, ElementReduction, OperandSide, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines block r of all ranks' `data` into `result` of rank r.
@@ -34,7 +34,7 @@ pub async fn recursive_halving<F: Fabric>(
     let mut value = PartialResult::new(link, data.whole());
     for other in fold.ranks(group).skip(1) {
         link.recv(other, value.operand()).await?;
-        value.take(link, op, false, 0..data.whole().len());
+        value.take(link, op, OperandSide::Right, 0..data.whole().len());
     }
     let lengths = (0..fold.groups).map(|g| {
         let ranks = fold.ranks(g);

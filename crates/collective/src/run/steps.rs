@@ -4,7 +4,9 @@
 
 use crate::hierarchy::{Level, LevelCall, LevelView, Steps};
 use crate::run::CollectiveCall;
-use crate::{CollectiveKind, CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers};
+use crate::{
+    CollectiveKind, CommView, ElementReduction, Prefix, ReduceScatterBuffers, ReductionBuffers,
+};
 use std::pin::Pin;
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -104,17 +106,13 @@ impl<F: Fabric> Steps<F> for Level<F> {
     async fn scan(
         &self,
         link: &CommView<F>,
+        prefix: Prefix,
         buffers: ReductionBuffers,
-        exclusive: bool,
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault> {
         let call = LevelCall::reduction(buffers, op);
-        let operation = if exclusive { CollectiveKind::Exscan } else { CollectiveKind::Scan };
-        let view = self.prepare(link, operation, call);
-        let step: Step = match exclusive {
-            true => Box::pin(self.call(&view).exscan(buffers, op)),
-            false => Box::pin(self.call(&view).scan(buffers, op)),
-        };
+        let view = self.prepare(link, prefix.operation(), call);
+        let step: Step = Box::pin(self.call(&view).scan(prefix, buffers, op));
         step.await
     }
 }

@@ -7,7 +7,7 @@
 //! Groups of neighbours join, so that operands are combined in the order of ranks, for any operator. Cost: ceil(log2 N) rounds
 //! of the whole length with two combinations each. Chosen except for the largest data on few ranks.
 
-use crate::{Accumulator, CommView, ElementReduction, ReductionBuffers, local_ops};
+use crate::{Accumulator, CommView, ElementReduction, OperandSide, ReductionBuffers, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of ranks 0 to r, in order, into `result` of rank r.
@@ -50,12 +50,12 @@ async fn prefixes<F: Fabric>(
             continue;
         }
         link.exchange(peer, sum.value(), peer, sum.operand()).await?;
-        let lower = peer < me;
-        if lower {
+        let side = OperandSide::of(peer, me);
+        if side == OperandSide::Left {
             take(sum.operand(), first);
             first = false;
         }
-        sum.take(link, op, lower);
+        sum.take(link, op, side);
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::allreduce::shm_read::block;
 use crate::costs::CallCosts;
 use crate::segments::{part, slice};
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
+use crate::{CommView, ElementReduction, Prefix, ReductionBuffers, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Work};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
@@ -23,25 +23,26 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     2.0 * costs.exposing() + costs.barrier() + costs.work(costs.others() * each)
 }
 
-/// Combines `data` of ranks 0 to r, elements of `element` bytes, in order, into `result` of rank r. If `exclusive`, r's own data
-/// are left out, and `result` of rank 0 is left alone. If ranks cannot read each other's memory, SHM-SLICES serves.
+/// Combines `data` of ranks 0 to r, elements of `element` bytes, in order, into `result` of rank r. If `prefix` is
+/// [`Prefix::Exclusive`], r's own data are left out, and `result` of rank 0 is left alone. If ranks cannot read each other's memory, SHM-SLICES serves.
 pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
-    exclusive: bool,
+    prefix: Prefix,
 ) -> Result<(), Fault> {
     let ReductionBuffers { data, result, element } = buffers;
     let (me, size) = (link.rank, link.size());
     if size == 1 || !area.direct(link).await? {
-        return super::shm_slices(link, area, buffers, op, exclusive).await;
+        return super::shm_slices(link, area, buffers, op, prefix).await;
     }
     let session = area.bounce(link, 3, 0).await?;
     let Some(operands) = session.expose(data, 2).await? else {
         drop(session);
-        return super::shm_slices(link, area, buffers, op, exclusive).await;
+        return super::shm_slices(link, area, buffers, op, prefix).await;
     };
+    let exclusive = prefix == Prefix::Exclusive;
     // Nothing is written to an exclusive result of rank 0, so rank 0 exposes its data again.
     let results = match exclusive && me == 0 {
         true => session.expose(data, 1).await?,
@@ -50,7 +51,7 @@ pub async fn shm_read<F: Fabric>(
     let Some(results) = results else {
         session.withdraw(&operands);
         drop(session);
-        return super::shm_slices(link, area, buffers, op, exclusive).await;
+        return super::shm_slices(link, area, buffers, op, prefix).await;
     };
     let (start, own) = slice(data.len(), element, me, size);
     let most = block(link, element).min(own);

@@ -12,7 +12,7 @@ use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
 use crate::segments::{part, slice};
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
+use crate::{CommView, ElementReduction, Prefix, ReductionBuffers, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Work};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
@@ -28,19 +28,19 @@ fn segment(size: usize, element: usize) -> usize {
 }
 
 /// Combines `data` of ranks 0 to r, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`] / 2), in order, into `result`
-/// of rank r. If `exclusive`, r's own data are left out, and `result` of rank 0 is left alone.
+/// of rank r. If `prefix` is [`Prefix::Exclusive`], r's own data are left out, and `result` of
+/// rank 0 is left alone.
 pub async fn shm_slices<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     ReductionBuffers { data, result, element }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
-    exclusive: bool,
+    prefix: Prefix,
 ) -> Result<(), Fault> {
     let (me, size, total) = (link.rank, link.size(), data.len());
-    // Number of ranks whose data the result combines.
-    let operands = if exclusive { me } else { me + 1 };
+    let operands = prefix.count(me);
     if size == 1 || total == 0 {
-        if !exclusive {
+        if prefix == Prefix::Inclusive {
             result.copy_from(data);
         }
         return Ok(());

@@ -9,7 +9,7 @@ use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
 use crate::segments::{fold, overlap, part};
 use crate::selection_key::SelectionKey;
-use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
+use crate::{CommView, ElementReduction, Prefix, ReductionBuffers, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
@@ -24,19 +24,19 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 }
 
 /// Combines `data` of ranks 0 to r, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), in order, into `result`
-/// of rank r. If `exclusive`, r's own data are left out, and `result` of rank 0 is left alone.
+/// of rank r. If `prefix` is [`Prefix::Exclusive`], r's own data are left out, and `result` of
+/// rank 0 is left alone.
 pub async fn shm_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     ReductionBuffers { data, result, element }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
-    exclusive: bool,
+    prefix: Prefix,
 ) -> Result<(), Fault> {
     let (me, element) = (link.rank, element.max(1));
-    // Number of ranks whose data the result combines.
-    let operands = if exclusive { me } else { me + 1 };
+    let operands = prefix.count(me);
     if link.size() == 1 {
-        if !exclusive {
+        if prefix == Prefix::Inclusive {
             result.copy_from(data);
         }
         return Ok(());

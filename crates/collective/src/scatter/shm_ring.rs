@@ -10,7 +10,7 @@ use super::flat;
 use crate::costs::CallCosts;
 use crate::segments::part;
 use crate::selection_key::SelectionKey;
-use crate::staging_ring;
+use crate::staging_ring::{self, ReaderCount};
 use crate::{CommView, ReleaseGather, local_ops};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
@@ -42,7 +42,7 @@ pub async fn shm_ring<F: Fabric>(
         let (at, len) = part(len, each, t);
         match link.rank == root {
             true => ring.copy_in_for_each(t, len, |rank| blocks[rank].part(at, len)).await?,
-            false => ring.copy_out(t, root, mine.part(at, len), true).await?,
+            false => ring.copy_out(t, root, mine.part(at, len), ReaderCount::One).await?,
         }
     }
     if link.rank == root {

@@ -1,14 +1,14 @@
 //! Barrier and broadcast.
 
-use crate::hierarchy::{Level, Steps};
+use crate::hierarchy::Steps;
 use crate::{CollectiveState, CommView};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Runs a barrier of each node, a barrier of the leaders, and again a barrier of each node.
-pub async fn barrier<F: Fabric>(link: &CommView<F>, state: &CollectiveState<F>) -> Result<(), Fault>
-where
-    Level<F>: Steps<F>,
-{
+pub async fn barrier<F: Fabric>(
+    link: &CommView<F>,
+    state: &CollectiveState<F>,
+) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     hierarchy.node.barrier(link).await?;
     if let Some(leaders) = &hierarchy.leaders {
@@ -23,10 +23,7 @@ pub async fn bcast<F: Fabric>(
     state: &CollectiveState<F>,
     root: usize,
     data: Sge,
-) -> Result<(), Fault>
-where
-    Level<F>: Steps<F>,
-{
+) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     let (origin, place) = hierarchy.layout.places[root];
     let (node, _) = hierarchy.layout.places[link.rank];

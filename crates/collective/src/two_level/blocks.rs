@@ -1,6 +1,6 @@
 //! Operations on blocks: the blocks of all ranks of a node travel between nodes as one message.
 
-use crate::hierarchy::{Level, Steps};
+use crate::hierarchy::Steps;
 use crate::members::Layout;
 use crate::{BlockList, CollectiveState, CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge, Staging};
@@ -38,10 +38,7 @@ pub async fn gather<F: Fabric>(
     root: usize,
     mine: Sge,
     blocks: &[Sge],
-) -> Result<(), Fault>
-where
-    Level<F>: Steps<F>,
-{
+) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     let layout = &hierarchy.layout;
     let (home, _) = layout.places[root];
@@ -90,10 +87,7 @@ pub async fn scatter<F: Fabric>(
     root: usize,
     blocks: &[Sge],
     mine: Sge,
-) -> Result<(), Fault>
-where
-    Level<F>: Steps<F>,
-{
+) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     let layout = &hierarchy.layout;
     let (home, _) = layout.places[root];
@@ -133,10 +127,7 @@ pub async fn allgather<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
     blocks: &[Sge],
-) -> Result<(), Fault>
-where
-    Level<F>: Steps<F>,
-{
+) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     let layout = &hierarchy.layout;
     let lens: Vec<usize> = blocks.iter().map(|block| block.len()).collect();
@@ -164,10 +155,7 @@ pub async fn alltoall<F: Fabric>(
     state: &CollectiveState<F>,
     out: &[Sge],
     into: &[Sge],
-) -> Result<(), Fault>
-where
-    Level<F>: Steps<F>,
-{
+) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     let (layout, len) = (&hierarchy.layout, out[0].len());
     let lens = vec![len; link.size()];

@@ -1,13 +1,13 @@
 //! Reductions: within nodes, between their leaders, and back.
 
 use crate::allreduce::gather_broadcast::gather_broadcast;
-use crate::hierarchy::{Hierarchy, Level, Steps};
+use crate::hierarchy::{Hierarchy, Steps};
 use crate::reduce::binomial::binomial;
 use crate::reduce_scatter::reduce_scatterv::reduce_scatterv;
 use crate::scan::recursive_doubling::{exclusive_recursive_doubling, recursive_doubling};
 use crate::{
-    BlockList, CollectiveState, CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers,
-    local_ops,
+    BlockList, CollectiveState, CommView, ElementReduction, Prefix, ReduceScatterBuffers,
+    ReductionBuffers, local_ops,
 };
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
@@ -23,10 +23,7 @@ pub async fn reduce<F: Fabric>(
     root: usize,
     buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
-) -> Result<(), Fault>
-where
-    Level<F>: Steps<F>,
-{
+) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     if !in_order(&hierarchy, op) {
         return binomial(link, root, buffers, op).await;
@@ -58,10 +55,7 @@ pub async fn allreduce<F: Fabric>(
     state: &CollectiveState<F>,
     buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
-) -> Result<(), Fault>
-where
-    Level<F>: Steps<F>,
-{
+) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     if !in_order(&hierarchy, op) {
         return gather_broadcast(link, buffers, op).await;
@@ -80,10 +74,7 @@ pub async fn reduce_scatter<F: Fabric>(
     state: &CollectiveState<F>,
     buffers: ReduceScatterBuffers<'_>,
     op: &(impl ElementReduction + ?Sized),
-) -> Result<(), Fault>
-where
-    Level<F>: Steps<F>,
-{
+) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     if !in_order(&hierarchy, op) {
         return reduce_scatterv(link, buffers, op).await;
@@ -124,43 +115,25 @@ where
 pub async fn scan<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
+    prefix: Prefix,
     buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
-) -> Result<(), Fault>
-where
-    Level<F>: Steps<F>,
-{
+) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     if !hierarchy.layout.is_contiguous() {
-        return recursive_doubling(link, buffers, op).await;
+        return match prefix {
+            Prefix::Inclusive => recursive_doubling(link, buffers, op).await,
+            Prefix::Exclusive => exclusive_recursive_doubling(link, buffers, op).await,
+        };
     }
     let below = below(link, &hierarchy, buffers, op).await?;
-    hierarchy.node.scan(link, buffers, false, op).await?;
-    if let Some(below) = below {
-        local_ops::combine(link, op, below.sge(), buffers.result);
-    }
-    Ok(())
-}
-
-/// Computes prefixes without the rank's own data; `result` of rank 0 is left alone.
-pub async fn exscan<F: Fabric>(
-    link: &CommView<F>,
-    state: &CollectiveState<F>,
-    buffers: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
-) -> Result<(), Fault>
-where
-    Level<F>: Steps<F>,
-{
-    let hierarchy = state.hierarchy(link);
-    if !hierarchy.layout.is_contiguous() {
-        return exclusive_recursive_doubling(link, buffers, op).await;
-    }
-    let below = below(link, &hierarchy, buffers, op).await?;
-    hierarchy.node.scan(link, buffers, true, op).await?;
+    hierarchy.node.scan(link, prefix, buffers, op).await?;
     let (_, place) = hierarchy.layout.places[link.rank];
     match below {
-        Some(below) if place == 0 => local_ops::copy(link, below.sge(), buffers.result),
+        // The first rank of a node has no result of an exclusive scan of its node.
+        Some(below) if prefix.count(place) == 0 => {
+            local_ops::copy(link, below.sge(), buffers.result)
+        }
         Some(below) => local_ops::combine(link, op, below.sge(), buffers.result),
         None => {}
     }
@@ -173,10 +146,7 @@ async fn below<F: Fabric>(
     hierarchy: &Hierarchy<F>,
     buffers: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
-) -> Result<Option<Staging>, Fault>
-where
-    Level<F>: Steps<F>,
-{
+) -> Result<Option<Staging>, Fault> {
     let (node, _) = hierarchy.layout.places[link.rank];
     let data = buffers.data;
     let (sum, below) =
@@ -184,7 +154,7 @@ where
     hierarchy.node.reduce(link, 0, ReductionBuffers { result: sum.sge(), ..buffers }, op).await?;
     if let Some(leaders) = &hierarchy.leaders {
         let sums = ReductionBuffers { data: sum.sge(), result: below.sge(), ..buffers };
-        leaders.scan(link, sums, true, op).await?;
+        leaders.scan(link, Prefix::Exclusive, sums, op).await?;
     }
     if node == 0 {
         return Ok(None);

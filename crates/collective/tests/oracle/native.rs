@@ -169,12 +169,12 @@ fn early_messages_are_kept_within_bounds_and_block_nobody() {
 }
 
 /// A message goes down a binary tree; some ranks come late.
-struct Chain {
+struct BinaryTree {
     sizes: StreamSizes,
     lengths: &'static [usize],
 }
 
-impl RankBody for Chain {
+impl RankBody for BinaryTree {
     fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let group = native(rank, 100, self.sizes);
         let (me, n) = (rank.me(), rank.size());
@@ -210,11 +210,11 @@ impl RankBody for Chain {
 #[test]
 fn a_message_is_passed_on_while_it_comes() {
     for n in [2, 3, 8] {
-        everywhere(n, &Chain { sizes: SCARCE, lengths: &LENGTHS });
+        everywhere(n, &BinaryTree { sizes: SCARCE, lengths: &LENGTHS });
     }
     let sizes = StreamSizes { rendezvous: usize::MAX, ..StreamSizes::default() };
     for setup in SETUPS {
-        world(4, setup, &Chain { sizes, lengths: &[200_000, 4096, 4097, 1 << 20] });
+        world(4, setup, &BinaryTree { sizes, lengths: &[200_000, 4096, 4097, 1 << 20] });
     }
 }
 

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use weft_collective::run::CollectiveCall;
 use weft_collective::{
-    AlgorithmChoice, CollectiveKind, ElementReduction, ReduceScatterBuffers, ReductionBuffers,
-    SLOT, allgather, allreduce, alltoall, bcast, gather, reduce, scan, scatter,
+    AlgorithmChoice, CollectiveKind, ElementReduction, Prefix, ReduceScatterBuffers,
+    ReductionBuffers, SLOT, allgather, allreduce, alltoall, bcast, gather, reduce, scan, scatter,
 };
 use weft_fabric::{Fabric, Sge};
 use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, pattern, world};
@@ -202,34 +202,23 @@ impl Others {
                 };
                 assert!(bytes(&result) == expected, "{choice}: reduce to {root}, {words} words");
             }
-            let scans = |exclusive| {
-                let operation =
-                    if exclusive { CollectiveKind::Exscan } else { CollectiveKind::Scan };
-                let all = shm(operation, n, 8 * words, true);
-                all.into_iter().map(move |choice| (exclusive, choice))
+            let scans = |prefix: Prefix| {
+                let all = shm(prefix.operation(), n, 8 * words, true);
+                all.into_iter().map(move |choice| (prefix, choice))
             };
-            for (exclusive, choice) in [false, true].into_iter().flat_map(scans) {
+            for (prefix, choice) in
+                [Prefix::Inclusive, Prefix::Exclusive].into_iter().flat_map(scans)
+            {
                 let (_data, from, result) = buffers();
                 let before = bytes(&result);
                 let link = group.link();
                 let all = ReductionBuffers { data: from, result: result.sge(), element: unit };
-                rank.block_on(async {
-                    match exclusive {
-                        true => {
-                            CollectiveCall { link: &link, state, choice }
-                                .exscan(all, &Product)
-                                .await
-                        }
-                        false => {
-                            CollectiveCall { link: &link, state, choice }.scan(all, &Product).await
-                        }
-                    }
-                })
-                .unwrap();
-                let expected = match (exclusive, me) {
-                    (true, 0) => before,
-                    (true, _) => bytes_of(&products(round, 0..me, words)),
-                    (false, _) => bytes_of(&products(round, 0..me + 1, words)),
+                let call = CollectiveCall { link: &link, state, choice };
+                rank.block_on(call.scan(prefix, all, &Product)).unwrap();
+                let expected = match (prefix, me) {
+                    (Prefix::Exclusive, 0) => before,
+                    (Prefix::Exclusive, _) => bytes_of(&products(round, 0..me, words)),
+                    (Prefix::Inclusive, _) => bytes_of(&products(round, 0..me + 1, words)),
                 };
                 assert!(bytes(&result) == expected, "{choice}: scan, {words} words");
             }

@@ -5,7 +5,7 @@ use super::ops::Op;
 use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
-use weft_collective::{AlgorithmChoice, CollectiveKind, RankPlacement, SelectionKey};
+use weft_collective::{AlgorithmChoice, CollectiveKind, Prefix, RankPlacement, SelectionKey};
 use weft_fabric::Fabric;
 use weft_process::{Comm, Error, Lengths, RankBuffers, Root};
 
@@ -314,7 +314,11 @@ impl Call {
                 }
                 (CollectiveKind::Allreduce, Some(into)) => Box::pin(c.allreduce(out, into, op)),
                 (_, Some(into)) => {
-                    Box::pin(c.scan(out, into, op, operation == CollectiveKind::Exscan))
+                    let prefix = match operation {
+                        CollectiveKind::Exscan => Prefix::Exclusive,
+                        _ => Prefix::Inclusive,
+                    };
+                    Box::pin(c.scan(out, into, op, prefix))
                 }
                 _ => unreachable!("all ranks receive"),
             }

@@ -9,7 +9,7 @@ use super::grid::UNKNOWN;
 use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
-use weft_collective::{CollectiveKind, ElementReduction, RankPlacement, Selection};
+use weft_collective::{CollectiveKind, ElementReduction, Prefix, RankPlacement, Selection};
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{FabricExt, Sge};
@@ -103,8 +103,8 @@ fn call(
             Box::pin(comm.reduce_scatter(numbers(bytes), counts, receive, sum()))
         }
         Scan | Exscan => {
-            let exclusive = operation == Exscan;
-            Box::pin(comm.scan(Some(numbers(bytes)), numbers(bytes), sum(), exclusive))
+            let prefix = if operation == Exscan { Prefix::Exclusive } else { Prefix::Inclusive };
+            Box::pin(comm.scan(Some(numbers(bytes)), numbers(bytes), sum(), prefix))
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::types::{Comm, Op};
 use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_collective::{
-    CollectiveKind, ElementReduction as Combine, ReduceScatterBuffers, ReductionBuffers,
+    CollectiveKind, ElementReduction as Combine, Prefix, ReduceScatterBuffers, ReductionBuffers,
 };
 use weft_fabric::Sge;
 use weft_process::{CallKey, Executor};
@@ -111,7 +111,7 @@ impl Collective for Allreduce {
 }
 
 fn scan(
-    exclusive: bool,
+    prefix: Prefix,
     send: Elements,
     recv: Elements,
     op: Op,
@@ -121,7 +121,7 @@ fn scan(
     let (reduce, by) = reduction(op, send.ty)?;
     let (send, receive) = (in_place(&comm, send)?, recv.buffer()?);
     ready_by(by, comm, move |c: Rc<CommObject>| {
-        c.scan(send.clone(), receive.clone(), reduce.clone(), exclusive)
+        c.scan(send.clone(), receive.clone(), reduce.clone(), prefix)
     })
 }
 
@@ -132,12 +132,12 @@ impl Collective for Scan {
         let both = (self.sendbuf, self.recvbuf);
         let (comm, buffers, op, asked) = operands(both, self.op, self.comm)?;
         at_once::<Self>(comm, CollectiveKind::Scan, asked, async |call| {
-            call.scan(buffers, &*op).await
+            call.scan(Prefix::Inclusive, buffers, &*op).await
         })
     }
 
     fn slow_path(self) -> Prepared<impl Make> {
-        scan(false, self.sendbuf, self.recvbuf, self.op, self.comm)
+        scan(Prefix::Inclusive, self.sendbuf, self.recvbuf, self.op, self.comm)
     }
 }
 
@@ -148,12 +148,12 @@ impl Collective for Exscan {
         let both = (self.sendbuf, self.recvbuf);
         let (comm, buffers, op, asked) = operands(both, self.op, self.comm)?;
         at_once::<Self>(comm, CollectiveKind::Exscan, asked, async |call| {
-            call.exscan(buffers, &*op).await
+            call.scan(Prefix::Exclusive, buffers, &*op).await
         })
     }
 
     fn slow_path(self) -> Prepared<impl Make> {
-        scan(true, self.sendbuf, self.recvbuf, self.op, self.comm)
+        scan(Prefix::Exclusive, self.sendbuf, self.recvbuf, self.op, self.comm)
     }
 }
 
