@@ -20,9 +20,7 @@ use crate::waiting::WaitingCall;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_fabric::{Region, Sge};
-use weft_rma::{
-    Atomics, Ending, FenceDesign, IssueOrder, WindowFlavor, WindowOffer, WindowOptions,
-};
+use weft_rma::{Atomics, FenceDesign, IssueOrder, WindowFlavor, WindowOffer, WindowOptions};
 
 /// Returns the window behind a handle.
 #[inline]
@@ -78,26 +76,25 @@ fn making(
     Ok((comm, size, unit, hints))
 }
 
-/// Returns the window's options: implementation of fences, time at which operations are issued, messages that end epochs,
-/// accumulates of integers. A hint goes before the setting.
+/// Returns the window's options: implementation of fences, time at which operations are issued, accumulates of integers. A hint
+/// goes before the setting.
 fn options(hints: &weft_process::Info) -> Result<WindowOptions, Error> {
     let settings = || -> Result<WindowOptions, String> {
         let fence = FenceDesign::ALL[settings::choice("WEFT_FENCE")?];
         let order = [IssueOrder::Called, IssueOrder::Turns][settings::choice("WEFT_RMA_ORDER")?];
-        let ending = Ending::ALL[settings::choice("WEFT_RMA_ENDING")?];
         let atomics = Atomics::ALL[settings::choice("WEFT_RMA_ATOMICS")?];
-        Ok(WindowOptions { fence, order, ending, atomics })
+        Ok(WindowOptions { fence, order, atomics, ..WindowOptions::default() })
     };
     let usual = settings().map_err(|text| Error::new(MPI_ERR_OTHER, text))?;
     let known = |key: &str| hints.get(key);
     Ok(WindowOptions {
         fence: known("weft_fence").and_then(|name| name.parse().ok()).unwrap_or(usual.fence),
         order: known("weft_rma_order").and_then(|name| name.parse().ok()).unwrap_or(usual.order),
-        ending: known("weft_rma_ending").and_then(|name| name.parse().ok()).unwrap_or(usual.ending),
         atomics: known("weft_rma_atomics")
             .and_then(|name| name.parse().ok())
             .or_else(|| granularity(known(properties::GRANULARITY)?))
             .unwrap_or(usual.atomics),
+        ..usual
     })
 }
 

@@ -141,13 +141,6 @@ const OTHERS: &[SettingSpec] = &[
         doc: "Order in which puts and gets are issued on a network: called or turns.",
     },
     SettingSpec {
-        name: "WEFT_RMA_ENDING",
-        about: SettingText(Rma, User, All),
-        kind: SettingKind::Choice(&["used", "every", "acknowledged"]),
-        default: "used",
-        doc: "Notification of a target by MPI_Win_complete on a network: used, every or acknowledged.",
-    },
-    SettingSpec {
         name: "WEFT_RMA_ATOMICS",
         about: SettingText(Rma, User, All),
         kind: SettingKind::Choice(&["auto", "guarded", "adapter"]),

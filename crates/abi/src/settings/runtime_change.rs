@@ -48,7 +48,7 @@ pub fn runtime_change(setting: &SettingSpec) -> Option<RuntimeChange> {
         }
         "WEFT_CACHES" => ("the next copy", |engine| Ok(caches(engine)?)),
         // Windows read these settings when they are made.
-        "WEFT_FENCE" | "WEFT_RMA_ORDER" | "WEFT_RMA_ENDING" | "WEFT_RMA_ATOMICS" => {
+        "WEFT_FENCE" | "WEFT_RMA_ORDER" | "WEFT_RMA_ATOMICS" => {
             ("the next window that is made", |_| Ok(()))
         }
         "WEFT_STREAM_SEGMENT"

@@ -45,7 +45,7 @@ const DESIGNS: &[(&str, &[&str])] = &[
     ("windows", &["WEFT_FENCE=1S"]),
     ("windows", &["WEFT_FENCE=1S-BARRIER"]),
     ("windows", &["WEFT_FENCE=RI"]),
-    ("windows", &["WEFT_RMA_ORDER=turns", "WEFT_RMA_ENDING=every"]),
+    ("windows", &["WEFT_RMA_ORDER=turns"]),
     // Its ranks communicate through shared memory, so both are on one node.
     ("helper 1", &["WEFT_NODES=1", "WEFT_PROGRESS=handover"]),
     ("helper 1", &["WEFT_NODES=1", "WEFT_PROGRESS=signal", "WEFT_RENDEZVOUS=write"]),

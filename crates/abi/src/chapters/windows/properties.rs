@@ -31,9 +31,9 @@ const OTHERS: [&str; 3] = [GRANULARITY, memory::ALIGNMENT, "mpi_assert_memory_al
 /// Hint for the number of bytes that a program accumulates at once. It is used when the window is made.
 pub const GRANULARITY: &str = "mpi_accumulate_granularity";
 
-/// Hints of Weft: implementation of fences, time at which operations are issued, messages that end epochs, accumulates of
-/// integers. They are used when the window is made.
-const OURS: [&str; 4] = ["weft_fence", "weft_rma_order", "weft_rma_ending", "weft_rma_atomics"];
+/// Hints of Weft: implementation of fences, time at which operations are issued, accumulates of integers. They are used when
+/// the window is made.
+const OURS: [&str; 3] = ["weft_fence", "weft_rma_order", "weft_rma_atomics"];
 
 /// Hint for windows of shared memory only.
 const NONCONTIGUOUS: &str = "alloc_shared_noncontig";
@@ -67,7 +67,7 @@ pub fn tell(object: &WinObject, options: &WindowOptions) {
         IssueOrder::Called => "called",
         IssueOrder::Turns => "turns",
     };
-    let values = [options.fence.name(), order, options.ending.name(), options.atomics.name()];
+    let values = [options.fence.name(), order, options.atomics.name()];
     let mut kept = object.hints.borrow_mut();
     OURS.iter().zip(values).for_each(|(key, value)| kept.set(key, value));
 }

@@ -8,7 +8,6 @@ use fastrand::Rng;
 
 const FENCES: [&str; 6] = ["2S", "2S-APART", "1S", "1S-BARRIER", "RI", "ACK"];
 const ORDERS: [&str; 2] = ["called", "turns"];
-const ENDINGS: [&str; 3] = ["used", "every", "acknowledged"];
 
 /// Makes a window of `n` ranks.
 pub fn window(rng: &mut Rng, comm: CommId, n: usize) -> Window {
@@ -38,9 +37,6 @@ pub fn window(rng: &mut Rng, comm: CommId, n: usize) -> Window {
     }
     if rng.bool() {
         hints.push(("weft_rma_order", ORDERS[rng.usize(..ORDERS.len())]));
-    }
-    if rng.bool() {
-        hints.push(("weft_rma_ending", ENDINGS[rng.usize(..ENDINGS.len())]));
     }
     if flavor == (Flavor::Shared { contiguous: false }) {
         hints.push(("alloc_shared_noncontig", "true"));
