@@ -2,7 +2,7 @@
 
 use weft_collective::CollectiveKind;
 use weft_fabric_sim::machine::SchedulerPolicy;
-use weft_rma::{Ending, FenceDesign, IssueOrder};
+use weft_rma::{EpochEnding, FenceDesign, IssueOrder};
 
 /// A workload to run. Its value is in microseconds unless another unit is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -134,7 +134,7 @@ pub struct OneSided {
     pub all_rails: bool,
     pub order: IssueOrder,
     /// Way in which targets learn that an epoch is over.
-    pub ending: Ending,
+    pub ending: EpochEnding,
     pub pieces: Pieces,
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use weft_datatype::{Basic, PredefinedOp, Type};
 use weft_fabric::{Fabric, Staging};
 use weft_process::{Buffer, Comm, Error};
-use weft_rma::{Change, TargetLocation, Window, WindowOffer, WindowOptions};
+use weft_rma::{TargetChange, TargetLocation, Window, WindowOffer, WindowOptions};
 
 /// A shared pointer, in elementary types of the view.
 pub enum SharedPointer<F: Fabric> {
@@ -74,7 +74,7 @@ impl<F: Fabric> SharedPointer<F> {
         let as_buffer = |staging: &Staging| Buffer::over(staging.sge(), word.clone());
         let (from, into) = (as_buffer(&operand), as_buffer(&former));
         let location = TargetLocation { rank: 0, disp: 0, count: 1, ty: word };
-        let change = Change::Reduce { op, origin: Some(&from) };
+        let change = TargetChange::Reduce { op, origin: Some(&from) };
         let issued = window.accumulate(change, Some(&into), &location).await?;
         window.until_over(issued).await?;
         let mut bytes = [0; 8];

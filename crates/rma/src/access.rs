@@ -27,7 +27,7 @@ mod put_get;
 mod several_regions;
 mod target_assisted;
 
-pub use self::accumulate::Change;
+pub use self::accumulate::TargetChange;
 pub use self::immediates::EpochImmediates;
 pub use self::in_flight::{Issued, WindowFlights};
 

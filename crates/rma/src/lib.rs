@@ -44,13 +44,13 @@ mod options;
 mod testing;
 mod window;
 
-pub use self::access::{Change, Issued, accumulate_protocol};
+pub use self::access::{Issued, TargetChange, accumulate_protocol};
 pub use self::core::exchange::{gather, named};
-pub use self::core::target_location::TargetLocation;
+pub use self::core::target_location::{TargetBytes, TargetLocation};
 pub use self::core::{WindowFlavor, assert};
 pub use self::locks::{Fifo, LockKind};
 pub use self::memory::allocation::WindowOffer;
 pub use self::memory::protocol;
 pub use self::memory::target_address::AtomicityDomain;
-pub use self::options::{Atomics, Ending, FenceDesign, IssueOrder, WindowOptions};
+pub use self::options::{Atomics, EpochEnding, FenceDesign, IssueOrder, WindowOptions};
 pub use self::window::Window;

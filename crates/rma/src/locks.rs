@@ -77,9 +77,9 @@ impl<F: Fabric> Locks<F> {
     ) -> Result<R, Error> {
         let guarded = async {
             let guard = self.lock_of(TicketLockKind::Guard, rank);
-            let ticket = guard.acquire(false).await?;
+            let ticket = guard.acquire(LockKind::Exclusive).await?;
             let result = f.await;
-            guard.release(false, ticket).await?;
+            guard.release(LockKind::Exclusive, ticket).await?;
             result
         };
         self.one_by_one(guarded).await
@@ -160,17 +160,17 @@ mod tests {
             let (core, control) = parts(&comm, WindowOptions::default()).await;
             let locks = Locks::new(core.clone(), control.clone());
             assert_eq!(locks.enter(0).await.unwrap_err().class(), class::RMA_SYNC);
-            locks.lock_all(0).unwrap();
+            core.epochs.lock_all(0).unwrap();
             assert!(!core.epochs.is_joined(0));
             locks.enter(0).await.unwrap();
             assert!(core.epochs.is_joined(0));
-            assert_eq!(locks.lock_all(0).unwrap_err().class(), class::RMA_SYNC);
+            assert!(core.epochs.lock_all(0).is_err());
             // All ranks share the lock at once.
             core.comm().barrier().await.unwrap();
             locks.unlock_all().await.unwrap();
             locks.lock(LockKind::Exclusive, 0, 0).await.unwrap();
             locks.unlock(0).await.unwrap();
-            assert_eq!(locks.may_unlock(0).unwrap_err().class(), class::RMA_SYNC);
+            assert_eq!(locks.unlock(0).await.unwrap_err().class(), class::RMA_SYNC);
             end(&core).await;
         }
     }

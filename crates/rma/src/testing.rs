@@ -20,7 +20,7 @@ pub async fn parts<F: Fabric>(
 ) -> (Rc<WindowCore<F>>, Rc<WindowControl<F>>) {
     let own_comm = comm.dup().await.expect("a communicator");
     let core = Rc::new(WindowCore::new(own_comm, WindowFlavor::Create, options));
-    let words = OwnWords::new(core.endpoint(), core.size(), 1, core.one_node).expect("memory");
+    let words = OwnWords::new(&core, 1).expect("memory");
     let all = gather(core.comm(), words.at().words()).await.expect("all of them");
     let all = all.into_iter().map(|words| (RemoteAddr::from_words(words), 1));
     let control = Rc::new(WindowControl::new(core.clone(), words, all));

@@ -3,11 +3,11 @@
 mod creation;
 
 use crate::access::accumulate_protocol::is_solid;
-use crate::access::{Change, Issued, WindowAccess};
+use crate::access::{Issued, TargetChange, WindowAccess};
 use crate::control::WindowControl;
 use crate::control::packed_change::PackedChange;
 use crate::core::epoch_state::Entering;
-use crate::core::target_location::TargetLocation;
+use crate::core::target_location::{TargetBytes, TargetLocation};
 use crate::core::{WindowCore, WindowFlavor};
 use crate::epochs::Epochs;
 use crate::locks::{LockKind, Locks};
@@ -125,7 +125,7 @@ impl<F: Fabric> Window<F> {
     /// TYPE if the target's data are not all of one predefined type, OP if the operator is not defined for the type.
     pub async fn accumulate(
         &self,
-        change: Change<'_>,
+        change: TargetChange<'_>,
         result: Option<&Buffer>,
         location: &TargetLocation<'_>,
     ) -> Result<Issued, Error> {
@@ -172,13 +172,14 @@ impl<F: Fabric> Window<F> {
     #[inline]
     pub fn try_accumulate(
         &self,
-        (op, basic): (PredefinedOp, Basic),
+        op: PredefinedOp,
+        basic: Basic,
         origin: Sge,
         former: Option<Sge>,
-        (rank, disp, len): (usize, i64, usize),
+        target: TargetBytes,
     ) -> bool {
         let packed = PackedChange::Reduce { op, origin };
-        packed.is_for(basic, len) && self.try_change(packed, basic, former, (rank, disp, len))
+        packed.is_for(basic, target.len) && self.try_change(packed, basic, former, target)
     }
 
     /// Does MPI_Compare_and_swap of a word, as a fast path. Returns false, and does nothing, if the case needs
@@ -187,12 +188,12 @@ impl<F: Fabric> Window<F> {
     pub fn try_swap(
         &self,
         basic: Basic,
-        (compare, new): (Sge, Sge),
+        compare: Sge,
+        new: Sge,
         former: Sge,
-        (rank, disp): (usize, i64),
+        target: TargetBytes,
     ) -> bool {
-        let len = basic.size();
-        self.try_change(PackedChange::Swap { compare, new }, basic, Some(former), (rank, disp, len))
+        self.try_change(PackedChange::Swap { compare, new }, basic, Some(former), target)
     }
 
     #[inline(always)]
@@ -201,13 +202,14 @@ impl<F: Fabric> Window<F> {
         packed: PackedChange,
         basic: Basic,
         former: Option<Sge>,
-        (rank, disp, len): (usize, i64, usize),
+        target: TargetBytes,
     ) -> bool {
+        let TargetBytes { rank, disp, len } = target;
         if len == 0 || !is_solid(basic) {
             return false;
         }
         let memory = self.mapped(rank, disp, len);
-        memory.is_some_and(|memory| self.access.try_change(packed, basic, former, (rank, memory)))
+        memory.is_some_and(|memory| self.access.try_change(packed, basic, former, rank, memory))
     }
 
     /// Returns memory on which an operation may act at once, in an epoch that is open.
@@ -279,7 +281,7 @@ impl<F: Fabric> Window<F> {
 
     /// Waits for the operations issued to a rank, then gives its lock back.
     pub async fn unlock(&self, rank: usize) -> Result<(), Error> {
-        self.locks.may_unlock(rank)?;
+        self.core.allow(self.core.epochs.unlock(rank))?;
         self.access.drain(rank).await?;
         self.locks.unlock(rank).await
     }
@@ -292,12 +294,12 @@ impl<F: Fabric> Window<F> {
 
     /// Allows access to all ranks. The first operation on a rank asks for the rank's lock, shared.
     pub async fn lock_all(&self, asserted: i32) -> Result<(), Error> {
-        self.locks.lock_all(asserted)
+        self.core.allow(self.core.epochs.lock_all(asserted))
     }
 
     /// Waits for all issued operations, then gives the locks of all ranks back.
     pub async fn unlock_all(&self) -> Result<(), Error> {
-        self.locks.may_unlock_all()?;
+        self.core.allow(self.core.epochs.unlock_all())?;
         self.access.drain_all().await?;
         self.locks.unlock_all().await
     }
@@ -305,13 +307,13 @@ impl<F: Fabric> Window<F> {
     /// Waits until the operations issued to a rank are over at both sides (MPI_Win_flush). MPI_Win_flush_local
     /// would need only local completion, but there is no way to learn of it separately.
     pub async fn flush(&self, rank: usize) -> Result<(), Error> {
-        self.locks.may_flush(rank)?;
+        self.core.allow(self.core.epochs.flush(rank))?;
         self.access.drain(rank).await
     }
 
     /// Waits until the operations issued to any rank are over at both sides (MPI_Win_flush_all).
     pub async fn flush_all(&self) -> Result<(), Error> {
-        self.locks.may_flush_all()?;
+        self.core.allow(self.core.epochs.flush_all())?;
         self.access.drain_all().await
     }
 

@@ -6,7 +6,7 @@ use crate::lab::Lab;
 use crate::orders::order;
 use crate::published::Value;
 use crate::workload::{Pieces, Test, Workload};
-use weft_rma::{Ending, IssueOrder};
+use weft_rma::{EpochEnding, IssueOrder};
 
 /// Returns the percentage by which two rails shorten the largest operation.
 fn reduction(lab: &Lab, machine: &'static str, test: Test) -> Result<Value, String> {
@@ -63,7 +63,8 @@ fn gains_from(lab: &Lab) -> Result<Value, String> {
     let gain = |size| {
         let of = |from| {
             let pieces = Pieces::From(from);
-            let what = one_sided(Test::PutLatency, true, IssueOrder::Called, Ending::Used, pieces);
+            let what =
+                one_sided(Test::PutLatency, true, IssueOrder::Called, EpochEnding::Used, pieces);
             lab.measure(IA32, what, size)
         };
         Ok((size, of(usize::MAX)? / of(0)?))
@@ -126,7 +127,7 @@ fn every_rail(lab: &Lab) -> Result<Value, String> {
     let mut most = 0.0f64;
     for machine in [IA32, EM64T] {
         for size in sizes().into_iter().filter(|size| *size > 8 << 10) {
-            let [every, one] = [Ending::Every, Ending::Acknowledged]
+            let [every, one] = [EpochEnding::Every, EpochEnding::Acknowledged]
                 .map(|how| lab.measure(machine, ending(how), size));
             most = most.max(every? / one? - 1.0);
         }
@@ -230,7 +231,7 @@ pub const INTERLEAVED_EM64T: [&str; 4] = [
 
 pub fn checks() -> Vec<Check> {
     let peak = |&(machine, row, test, all_rails, order): &(_, _, _, _, _)| {
-        let workload = one_sided(test, all_rails, order, Ending::Used, Pieces::Usual);
+        let workload = one_sided(test, all_rails, order, EpochEnding::Used, Pieces::Usual);
         Check { row, simulate: Simulate::Run(machine, workload, LARGEST) }
     };
     let mut checks: Vec<Check> = PEAKS.iter().map(peak).collect();
@@ -241,7 +242,7 @@ pub fn checks() -> Vec<Check> {
         (EM64T, INTERLEAVED_EM64T[1], IssueOrder::Turns),
     ];
     checks.extend(one_rail.map(|(machine, row, order)| {
-        let what = one_sided(Test::Interleaved, false, order, Ending::Used, Pieces::Usual);
+        let what = one_sided(Test::Interleaved, false, order, EpochEnding::Used, Pieces::Usual);
         Check { row, simulate: Simulate::Run(machine, what, LARGEST) }
     }));
     let shown: [Shown; 17] = [

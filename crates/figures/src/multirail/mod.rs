@@ -8,7 +8,7 @@ use checks::{
     EVERY_RAIL, IN_ORDER_PEAK, IN_ORDER_PEAK_ONE, INTERLEAVED_EM64T, INTERLEAVED_IA32, MEDIUM,
     PEAKS, TURNS_PEAK,
 };
-use weft_rma::{Ending, IssueOrder};
+use weft_rma::{EpochEnding, IssueOrder};
 
 /// Maximum message size of the tests, in bytes.
 const LARGEST: usize = 1 << 20;
@@ -20,31 +20,31 @@ const RATE: Axis = Axis { label: "Bandwidth", unit: "MB/s", doubling: false };
 const TIME: Axis = Axis { label: "Latency", unit: "us", doubling: true };
 
 const fn on(test: Test, all_rails: bool) -> Workload {
-    one_sided(test, all_rails, IssueOrder::Called, Ending::Used, Pieces::Usual)
+    one_sided(test, all_rails, IssueOrder::Called, EpochEnding::Used, Pieces::Usual)
 }
 
 const fn one_sided(
     test: Test,
     all_rails: bool,
     order: IssueOrder,
-    ending: Ending,
+    ending: EpochEnding,
     pieces: Pieces,
 ) -> Workload {
     Workload::OneSided(OneSided { test, all_rails, order, ending, pieces })
 }
 
 /// Returns an epoch of one put on all rails with this ending.
-const fn ending(ending: Ending) -> Workload {
+const fn ending(ending: EpochEnding) -> Workload {
     one_sided(Test::PutLatency, true, IssueOrder::Called, ending, Pieces::Usual)
 }
 
 /// Returns puts on all rails, in fragments from `from` bytes on.
 const fn fragmented(from: usize) -> Workload {
-    one_sided(Test::Put, true, IssueOrder::Called, Ending::Used, Pieces::From(from))
+    one_sided(Test::Put, true, IssueOrder::Called, EpochEnding::Used, Pieces::From(from))
 }
 
 const fn in_turns(all_rails: bool) -> Workload {
-    one_sided(Test::Interleaved, all_rails, IssueOrder::Turns, Ending::Used, Pieces::Usual)
+    one_sided(Test::Interleaved, all_rails, IssueOrder::Turns, EpochEnding::Used, Pieces::Usual)
 }
 
 fn sizes() -> Vec<usize> {
@@ -149,9 +149,9 @@ fn endings(id: &'static str, title: &'static str, machine: &'static str) -> Figu
         x: BYTES,
         y: TIME,
         series: [
-            ("flags on rails that were used (ours)", Ending::Used),
-            ("flags on every rail", Ending::Every),
-            ("one flag after all acknowledgements", Ending::Acknowledged),
+            ("flags on rails that were used (ours)", EpochEnding::Used),
+            ("flags on every rail", EpochEnding::Every),
+            ("one flag after all acknowledgements", EpochEnding::Acknowledged),
         ]
         .map(curve)
         .into(),

@@ -28,7 +28,7 @@ use weft_process::{Buffer, Error, class};
 
 /// Change of the target's elements.
 #[derive(Clone)]
-pub enum Change<'a> {
+pub enum TargetChange<'a> {
     /// `target = origin op target`; for [`PredefinedOp::NoOp`] there is no origin.
     Reduce {
         /// The operator. Must be defined for the type of the target's elements.
@@ -50,19 +50,19 @@ impl<F: Fabric> WindowAccess<F> {
     /// TYPE if the target's data are not all of one predefined type, OP if the operator is not defined for the type.
     pub async fn accumulate(
         &self,
-        change: Change<'_>,
+        change: TargetChange<'_>,
         result: Option<&Buffer>,
         location: &TargetLocation<'_>,
     ) -> Result<Issued, Error> {
         let pool = self.core.endpoint().staging();
         let pieces = match &change {
-            Change::Reduce { origin, .. } => {
+            TargetChange::Reduce { origin, .. } => {
                 if let Some(origin) = origin {
                     self.core.same_length(origin.len(), location, "origin")?;
                 }
                 [origin.map(|origin| origin.readable(pool)), None]
             }
-            Change::Swap { compare, new } => [*compare, *new].map(|b| Some(b.readable(pool))),
+            TargetChange::Swap { compare, new } => [*compare, *new].map(|b| Some(b.readable(pool))),
         };
         if let Some(result) = result {
             self.core.same_length(result.len(), location, "result")?;
@@ -75,17 +75,17 @@ impl<F: Fabric> WindowAccess<F> {
         let [first, second] =
             [&pieces[0], &pieces[1]].map(|p| p.as_ref().map_or(Sge::EMPTY, |p| p.sge));
         let packed = match &change {
-            Change::Reduce { op, .. } => PackedChange::Reduce { op: *op, origin: first },
-            Change::Swap { .. } => PackedChange::Swap { compare: first, new: second },
+            TargetChange::Reduce { op, .. } => PackedChange::Reduce { op: *op, origin: first },
+            TargetChange::Swap { .. } => PackedChange::Swap { compare: first, new: second },
         };
         let basic = self.element(packed, location)?;
         if self.core.is_for_fence(location.rank) {
             let result = result.cloned();
             let kind = match change {
-                Change::Reduce { op, origin } => {
+                TargetChange::Reduce { op, origin } => {
                     DeferredKind::Reduce { op, basic, origin: origin.cloned(), result }
                 }
-                Change::Swap { compare, new } => {
+                TargetChange::Swap { compare, new } => {
                     let (compare, new) = (compare.clone(), new.clone());
                     DeferredKind::Swap { basic, compare, new, result }
                 }
@@ -118,7 +118,8 @@ impl<F: Fabric> WindowAccess<F> {
         packed: PackedChange,
         basic: Basic,
         former: Option<Sge>,
-        (rank, memory): (usize, Sge),
+        rank: usize,
+        memory: Sge,
     ) -> bool {
         if self.memory.domain(rank) != AtomicityDomain::Processors {
             return false;

@@ -8,6 +8,25 @@ use weft_channel::rails::{FragmentEnd, FragmentEnds, RailDirection, StripedOpera
 use weft_fabric::{Completion, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 use weft_process::{Buffer, BufferPiece, Error};
 
+/// Counter of an operation whose end is seen later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OperationCounter {
+    /// Its own, because something is to be done at its end.
+    Own,
+    /// The counter of all operations on the rank.
+    OfRank,
+}
+
+impl OperationCounter {
+    /// Returns the counter for an operation with this memory, which is given back or unpacked at the end if it is staging memory.
+    pub fn of(piece: &BufferPiece) -> OperationCounter {
+        match piece.staging {
+            Some(_) => OperationCounter::Own,
+            None => OperationCounter::OfRank,
+        }
+    }
+}
+
 /// The posts of one operation.
 pub struct PostedFragments<'w, F: Fabric> {
     in_flight: &'w WindowFlights<F>,
@@ -21,13 +40,12 @@ pub struct PostedFragments<'w, F: Fabric> {
 }
 
 impl<'w, F: Fabric> PostedFragments<'w, F> {
-    /// Begins the posts of an operation. `own`: something is to be done at its end, so the operation needs a counter of its own.
-    /// Operations that may take several rails have own counters, too.
+    /// Begins the posts of an operation. Operations that may take several rails have own counters in any case.
     pub fn new(
         in_flight: &'w WindowFlights<F>,
         place: &TargetAddress,
         rank: usize,
-        own: bool,
+        counter: OperationCounter,
     ) -> PostedFragments<'w, F> {
         let (over, rails) = match place.reach {
             TargetReach::Direct { synchronous, rails } => (synchronous, rails),
@@ -41,7 +59,7 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
             rails,
             ends: FragmentEnds::new(),
         };
-        if (own || rails > 1) && !over {
+        if (counter == OperationCounter::Own || rails > 1) && !over {
             posts.add_counter();
         }
         posts
@@ -79,7 +97,9 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
 
     pub fn read(&mut self, into: Sge, from: RemoteAddr) -> Result<(), Fault> {
         let (fabric, peer) = (self.fabric(), self.peer);
-        self.in_flight.set_reads(self.rank, !self.over);
+        if !self.over {
+            self.in_flight.note_read(self.rank);
+        }
         self.spread(RailDirection::Read, into, from, |rail, into, from, done| {
             fabric.read_over(rail, peer, into, from, done)
         })

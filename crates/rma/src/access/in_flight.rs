@@ -160,9 +160,9 @@ impl<F: Fabric> WindowFlights<F> {
         (self.ranks[rank].rails.get(), self.ranks[rank].reads.get())
     }
 
-    /// Notes whether gets to a rank may still be under way.
-    pub fn set_reads(&self, rank: usize, reads: bool) {
-        self.ranks[rank].reads.set(reads);
+    /// Notes that gets to a rank may still be under way.
+    pub fn note_read(&self, rank: usize) {
+        self.ranks[rank].reads.set(true);
     }
 
     /// Waits until `number` entries of a rank have ended, or all.

@@ -2,7 +2,7 @@
 
 use super::WindowAccess;
 use super::deferred::DeferredKind;
-use super::fragments::PostedFragments;
+use super::fragments::{OperationCounter, PostedFragments};
 use super::in_flight::Issued;
 use crate::control::request::RmaRequest;
 use crate::core::target_location::TargetLocation;
@@ -48,8 +48,8 @@ impl<F: Fabric> WindowAccess<F> {
         origin: &Buffer,
     ) -> Result<Issued, Error> {
         let piece = origin.readable(self.core.endpoint().staging());
-        let mut posts =
-            PostedFragments::new(&self.in_flight, place, location.rank, piece.staging.is_some());
+        let counter = OperationCounter::of(&piece);
+        let mut posts = PostedFragments::new(&self.in_flight, place, location.rank, counter);
         let fabric = self.core.fabric();
         let counted = self.core.options.fence == FenceDesign::Immediate
             && self.core.epochs.is_of_fence(location.rank);
@@ -74,8 +74,8 @@ impl<F: Fabric> WindowAccess<F> {
         origin: &Buffer,
     ) -> Result<Issued, Error> {
         let piece = origin.writable(self.core.endpoint().staging());
-        let mut posts =
-            PostedFragments::new(&self.in_flight, place, location.rank, piece.staging.is_some());
+        let counter = OperationCounter::of(&piece);
+        let mut posts = PostedFragments::new(&self.in_flight, place, location.rank, counter);
         place.each_run(location, |at, skip, len| posts.read(piece.sge.part(skip, len), at))?;
         if posts.over {
             piece.unpack(origin, location.len());
@@ -136,7 +136,8 @@ impl<F: Fabric> WindowAccess<F> {
         location: &TargetLocation<'_>,
         data: Sge,
     ) -> Result<(), Error> {
-        let mut posts = PostedFragments::new(&self.in_flight, place, location.rank, true);
+        let mut posts =
+            PostedFragments::new(&self.in_flight, place, location.rank, OperationCounter::Own);
         place.each_run(location, |at, skip, len| posts.write(data.part(skip, len), at))?;
         posts.wait().await
     }
@@ -148,7 +149,8 @@ impl<F: Fabric> WindowAccess<F> {
         location: &TargetLocation<'_>,
         into: Sge,
     ) -> Result<(), Error> {
-        let mut posts = PostedFragments::new(&self.in_flight, place, location.rank, true);
+        let mut posts =
+            PostedFragments::new(&self.in_flight, place, location.rank, OperationCounter::Own);
         place.each_run(location, |at, skip, len| posts.read(into.part(skip, len), at))?;
         posts.wait().await
     }

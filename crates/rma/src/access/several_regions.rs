@@ -6,7 +6,7 @@
 
 use super::WindowAccess;
 use super::accumulate_protocol::is_solid;
-use super::fragments::PostedFragments;
+use super::fragments::{OperationCounter, PostedFragments};
 use super::in_flight::Issued;
 use crate::control::packed_change::PackedChange;
 use crate::control::request::RmaRequest;
@@ -160,7 +160,12 @@ impl<F: Fabric> WindowAccess<F> {
                 _ if outcome.is_err() => {}
                 _ => {
                     let posts = posts.get_or_insert_with(|| {
-                        PostedFragments::new(&self.in_flight, &part.place, rank, true)
+                        PostedFragments::new(
+                            &self.in_flight,
+                            &part.place,
+                            rank,
+                            OperationCounter::Own,
+                        )
                     });
                     let there = part.place.at.offset(offset as u64);
                     outcome = match way {

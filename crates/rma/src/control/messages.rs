@@ -58,6 +58,8 @@ pub struct RequestedPart<'a> {
     pub part: (usize, usize),
     /// True if the request is the last of an epoch.
     pub last: bool,
+    /// True if the caller wants to know the outcome, or the data.
+    pub answered: bool,
 }
 
 /// One request under way.
@@ -74,9 +76,9 @@ pub struct SentRequest {
 pub struct Answers(Vec<(RequestId, Staging)>);
 
 impl<F: Fabric> WindowControl<F> {
-    /// Sends a request. `answer`: the caller wants to know the outcome, or the data.
-    pub fn ask(&self, taker: Taker, asked: RequestedPart<'_>, answer: bool) -> SentRequest {
-        let RequestedPart { location, own, operation, part: (skip, take), last } = asked;
+    /// Sends a request.
+    pub fn ask(&self, taker: Taker, asked: RequestedPart<'_>) -> SentRequest {
+        let RequestedPart { location, own, operation, part: (skip, take), last, answered } = asked;
         let mut runs = Vec::new();
         location.ty.runs(location.count, skip, take, |offset, len| {
             runs.extend([own.wrapping_add(offset) as u64, len as u64]);
@@ -88,11 +90,11 @@ impl<F: Fabric> WindowControl<F> {
             basic,
             runs: runs.len() as u64 / 2,
             bytes: take as u64,
-            answer: if answer { self.next_answer() } else { 0 },
+            answer: if answered { self.next_answer() } else { 0 },
             last,
         };
         let (endpoint, pool) = (self.core.endpoint(), self.core.endpoint().staging());
-        let answer = answer.then(|| {
+        let answer = answered.then(|| {
             let into = pool.take(8 + request.returns());
             (endpoint.irecv(&self.want_of(location.rank, request.answer), into.sge()), into)
         });
@@ -149,8 +151,10 @@ impl<F: Fabric> WindowControl<F> {
         result: Option<Sge>,
     ) -> Result<(), Error> {
         for (skip, take) in operation.parts(location.len()) {
-            let asked = RequestedPart { location, own, operation, part: (skip, take), last: false };
-            let asked = self.ask(Taker::Service, asked, true);
+            let part = (skip, take);
+            let asked =
+                RequestedPart { location, own, operation, part, last: false, answered: true };
+            let asked = self.ask(Taker::Service, asked);
             let answer = self.answered(location.rank, asked).await?;
             if let (Some(result), Some(answer)) = (result, answer) {
                 result.part(skip, take).copy_from(answer.sge().part(8, take));

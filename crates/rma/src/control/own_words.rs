@@ -1,6 +1,7 @@
 //! Control words of this rank: memory of the fabric, apart from the window's, and the flags in it on which this rank waits.
 
 use super::layout::{ControlTable, words_of};
+use crate::core::WindowCore;
 use std::cell::OnceCell;
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, FabricExt, Fault, Region, RemoteAddr};
@@ -17,16 +18,12 @@ pub struct OwnWords<F: Fabric> {
 }
 
 impl<F: Fabric> OwnWords<F> {
-    /// Allocates the words for a window of `size` ranks, reached over `rails` rails. `near`: all ranks share processors, which
-    /// then do the atomics.
-    pub fn new(
-        endpoint: &Rc<Endpoint<F>>,
-        size: usize,
-        rails: usize,
-        near: bool,
-    ) -> Result<OwnWords<F>, Fault> {
+    /// Allocates the words for a window, reached over `rails` rails.
+    pub fn new(core: &WindowCore<F>, rails: usize) -> Result<OwnWords<F>, Fault> {
+        let (endpoint, size) = (core.endpoint(), core.size());
         let bytes = 8 * words_of(size, rails);
-        let region = match near {
+        // If all ranks share processors, these do the atomics.
+        let region = match core.one_node {
             true => endpoint.fabric().allocate_on_node(bytes)?,
             false => endpoint.fabric().allocate(bytes)?,
         };

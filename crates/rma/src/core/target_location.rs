@@ -15,6 +15,17 @@ pub struct TargetLocation<'a> {
     pub ty: &'a Type,
 }
 
+/// The target's side of an operation on plain bytes: `len` bytes at displacement `disp` of `rank`.
+#[derive(Debug, Clone, Copy)]
+pub struct TargetBytes {
+    /// The target's rank in the window's communicator.
+    pub rank: usize,
+    /// Displacement, in units of the target's displacement unit.
+    pub disp: i64,
+    /// Number of bytes.
+    pub len: usize,
+}
+
 impl TargetLocation<'_> {
     /// Returns the number of bytes of data.
     pub fn len(&self) -> usize {

@@ -21,7 +21,7 @@ use crate::access::WindowAccess;
 use crate::control::layout::{ControlTable, RAILS};
 use crate::memory::WindowMemory;
 use crate::memory::target_address::TargetReach;
-use crate::options::Ending;
+use crate::options::EpochEnding;
 use weft_fabric::{Fabric, FabricExt};
 use weft_process::Error;
 
@@ -50,9 +50,9 @@ impl<F: Fabric> PairFlags<F> {
         };
         let (used, reads) = access.in_flight().rails(rank);
         let set = match self.core.options.ending {
-            Ending::Acknowledged => return Ok(false),
-            Ending::Used => used,
-            Ending::Every => used | ((1 << rails) - 1),
+            EpochEnding::Acknowledged => return Ok(false),
+            EpochEnding::Used => used,
+            EpochEnding::Every => used | ((1 << rails) - 1),
         };
         // If a rail has no word at the target, the data must be waited for.
         let within = set >> self.control.rails(rank) == 0;

@@ -1,7 +1,7 @@
 //! Passive target: lock, unlock and flush (MPI 5.0, sections 12.5.3 and 12.5.4).
 
 use super::Locks;
-use super::ticket_lock::Tried;
+use super::ticket_lock::LockAttempt;
 use crate::control::layout::TicketLockKind;
 use crate::core::assert;
 use crate::core::epoch_state::{AccessEpoch, Entering};
@@ -24,6 +24,16 @@ impl LockKind {
             LockKind::Exclusive => AccessEpoch::Exclusive,
         }
     }
+
+    /// Returns the kind of the lock that is held in an epoch, if there is one.
+    #[inline]
+    fn held(access: AccessEpoch) -> Option<LockKind> {
+        match access {
+            AccessEpoch::Shared => Some(LockKind::Shared),
+            AccessEpoch::Exclusive => Some(LockKind::Exclusive),
+            AccessEpoch::None | AccessEpoch::Started | AccessEpoch::Unchecked => None,
+        }
+    }
 }
 
 impl<F: Fabric> Locks<F> {
@@ -37,14 +47,14 @@ impl<F: Fabric> Locks<F> {
         }
         let Some(target) = epochs.lockable(rank) else { return false };
         let Some(lock) = self.mapped_lock(rank) else { return false };
-        match lock.try_acquire(kind == LockKind::Shared) {
-            Tried::Not => false,
-            Tried::Tell(ticket, turn) => {
+        match lock.try_acquire(kind) {
+            LockAttempt::Not => false,
+            LockAttempt::Tell(ticket, turn) => {
                 of.ticket.set(ticket);
                 of.tell.set(Some(turn));
                 false
             }
-            Tried::Done(ticket) => {
+            LockAttempt::Done(ticket) => {
                 of.ticket.set(ticket);
                 epochs.locked(target, kind.access());
                 true
@@ -57,19 +67,18 @@ impl<F: Fabric> Locks<F> {
     pub fn try_unlock(&self, rank: usize) -> bool {
         let (of, epochs) = (&self.ranks[rank], &self.core.epochs);
         let target = epochs.target(rank);
-        let held = target.access();
-        if !matches!(held, AccessEpoch::Shared | AccessEpoch::Exclusive) || of.tell.get().is_some()
-        {
+        let Some(kind) = LockKind::held(target.access()) else { return false };
+        if of.tell.get().is_some() {
             return false;
         }
         let Some(lock) = self.mapped_lock(rank) else { return false };
-        match lock.try_release(held == AccessEpoch::Shared, of.ticket.get()) {
-            Tried::Not => false,
-            Tried::Tell(_, turn) => {
+        match lock.try_release(kind, of.ticket.get()) {
+            LockAttempt::Not => false,
+            LockAttempt::Tell(_, turn) => {
                 of.tell.set(Some(turn));
                 false
             }
-            Tried::Done(_) => {
+            LockAttempt::Done(_) => {
                 epochs.unlocked(target);
                 true
             }
@@ -86,7 +95,7 @@ impl<F: Fabric> Locks<F> {
             match of.tell.take() {
                 // The lock was taken by the earlier try.
                 Some(turn) => lock.pass(turn).await?,
-                None => of.ticket.set(lock.acquire(kind == LockKind::Shared).await?),
+                None => of.ticket.set(lock.acquire(kind).await?),
             }
             kind.access()
         };
@@ -94,29 +103,21 @@ impl<F: Fabric> Locks<F> {
         Ok(())
     }
 
-    /// Checks that MPI_Win_lock has locked a rank. Error: RMA_SYNC.
-    pub fn may_unlock(&self, rank: usize) -> Result<(), Error> {
-        self.core.allow(self.core.epochs.unlock(rank).map(|_| ()))
-    }
-
     /// Gives the lock of a rank back. All operations issued to the rank must be over.
     pub async fn unlock(&self, rank: usize) -> Result<(), Error> {
         let target = self.core.allow(self.core.epochs.unlock(rank))?;
-        let held = target.access();
         let (lock, of) = (self.lock_of(TicketLockKind::Window, rank), &self.ranks[rank]);
         match of.tell.take() {
             // The lock was given back by the earlier try.
             Some(turn) => lock.pass(turn).await?,
-            None if held == AccessEpoch::Unchecked => {}
-            None => lock.release(held == AccessEpoch::Shared, of.ticket.get()).await?,
+            None => {
+                if let Some(kind) = LockKind::held(target.access()) {
+                    lock.release(kind, of.ticket.get()).await?;
+                }
+            }
         }
         self.core.epochs.unlocked(target);
         Ok(())
-    }
-
-    /// Allows access to all ranks. The first operation on a rank asks for the rank's lock, shared.
-    pub fn lock_all(&self, asserted: i32) -> Result<(), Error> {
-        self.core.allow(self.core.epochs.lock_all(asserted))
     }
 
     /// Enters the epoch of an operation on `rank`, which is about to be issued. If MPI_Win_lock_all has not yet asked for that
@@ -137,7 +138,8 @@ impl<F: Fabric> Locks<F> {
         let join = async {
             // Another thread may have taken the lock meanwhile.
             if !epochs.is_joined(rank) {
-                let ticket = self.lock_of(TicketLockKind::Window, rank).acquire(true).await?;
+                let ticket =
+                    self.lock_of(TicketLockKind::Window, rank).acquire(LockKind::Shared).await?;
                 self.ranks[rank].ticket.set(ticket);
                 epochs.join(rank);
             }
@@ -146,30 +148,15 @@ impl<F: Fabric> Locks<F> {
         self.joins.take(join).await
     }
 
-    /// Checks that MPI_Win_lock_all was called. Error: RMA_SYNC.
-    pub fn may_unlock_all(&self) -> Result<(), Error> {
-        self.core.allow(self.core.epochs.unlock_all())
-    }
-
     /// Gives the locks of all ranks back. All issued operations must be over.
     pub async fn unlock_all(&self) -> Result<(), Error> {
         for rank in self.core.epochs.take_joined() {
             self.lock_of(TicketLockKind::Window, rank)
-                .release(true, self.ranks[rank].ticket.get())
+                .release(LockKind::Shared, self.ranks[rank].ticket.get())
                 .await?;
             self.core.epochs.left(rank);
         }
         self.core.epochs.unlocked_all();
         Ok(())
-    }
-
-    /// Checks that a rank is locked, so that it may be flushed. Error: RMA_SYNC.
-    pub fn may_flush(&self, rank: usize) -> Result<(), Error> {
-        self.core.allow(self.core.epochs.flush(rank))
-    }
-
-    /// Checks that some rank is locked. Error: RMA_SYNC.
-    pub fn may_flush_all(&self) -> Result<(), Error> {
-        self.core.allow(self.core.epochs.flush_all())
     }
 }

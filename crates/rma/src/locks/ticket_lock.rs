@@ -25,6 +25,7 @@
 //! two more by the waiter, one and a flag by the releaser. If this process's processor sees the words, no future is
 //! made: a compare-and-swap takes the lock, a fetch-add gives it back ([`MappedTicketLock`]).
 
+use super::LockKind;
 use crate::control::WindowControl;
 use crate::control::layout::{ControlTable, TicketLockKind, row};
 use std::sync::atomic::Ordering::SeqCst;
@@ -37,6 +38,17 @@ const TURNS: usize = 1;
 const READ: u64 = 1 << 32;
 const WRITE: u64 = 1;
 
+impl LockKind {
+    /// Returns the ticket that may enter: the count of read or of write.
+    #[inline]
+    fn turn(self, read: u64, write: u64) -> u64 {
+        match self {
+            LockKind::Shared => read,
+            LockKind::Exclusive => write,
+        }
+    }
+}
+
 /// Returns the counts of read and write in the word of turns, both within 2^31 of `near`.
 fn decode(turns: u64, near: u64) -> (u64, u64) {
     let whole = |low: u64| {
@@ -48,7 +60,7 @@ fn decode(turns: u64, near: u64) -> (u64, u64) {
 
 /// Result of an attempt to take or give back a lock without waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tried {
+pub enum LockAttempt {
     /// The attempt failed; nothing was done.
     Not,
     /// Done, with this ticket.
@@ -68,8 +80,8 @@ pub struct TicketTurn {
 /// Number of bits of a rank in a waiter's word: ticket + 1, rank, and whether shared.
 const RANK_BITS: u32 = 24;
 
-fn waiter(ticket: u64, rank: usize, shared: bool) -> u64 {
-    (ticket + 1) << (RANK_BITS + 1) | (rank as u64) << 1 | u64::from(shared)
+fn waiter(ticket: u64, rank: usize, kind: LockKind) -> u64 {
+    (ticket + 1) << (RANK_BITS + 1) | (rank as u64) << 1 | u64::from(kind == LockKind::Shared)
 }
 
 fn ticket_of(waiter: u64) -> Option<u64> {
@@ -103,19 +115,19 @@ pub struct MappedTicketLock<'w> {
 impl MappedTicketLock<'_> {
     /// Takes the lock, if that is possible without waiting.
     #[inline]
-    pub fn try_acquire(&self, shared: bool) -> Tried {
+    pub fn try_acquire(&self, kind: LockKind) -> LockAttempt {
         let users = &self.words[line(self.which, USERS)];
         let turns = &self.words[line(self.which, TURNS)];
         let next = users.load(SeqCst);
         let (read, write) = decode(turns.load(SeqCst), next);
         // The turn of the next ticket has come, and stays until that ticket is given back.
-        if next != if shared { read } else { write }
+        if next != kind.turn(read, write)
             || users.compare_exchange(next, next + 1, SeqCst, SeqCst).is_err()
         {
-            return Tried::Not;
+            return LockAttempt::Not;
         }
-        if !shared {
-            return Tried::Done(next);
+        if kind == LockKind::Exclusive {
+            return LockAttempt::Done(next);
         }
         turns.fetch_add(READ, SeqCst);
         self.told(next, TicketTurn { ticket: next + 1, shared: true, exclusive: false })
@@ -123,9 +135,9 @@ impl MappedTicketLock<'_> {
 
     /// Gives the lock back, taken with `ticket`.
     #[inline]
-    pub fn try_release(&self, shared: bool, ticket: u64) -> Tried {
+    pub fn try_release(&self, kind: LockKind, ticket: u64) -> LockAttempt {
         let turns = &self.words[line(self.which, TURNS)];
-        let turn = if shared {
+        let turn = if kind == LockKind::Shared {
             let (_, write) = decode(turns.fetch_add(WRITE, SeqCst), ticket);
             TicketTurn { ticket: write + 1, shared: false, exclusive: true }
         } else {
@@ -137,10 +149,10 @@ impl MappedTicketLock<'_> {
 
     /// Finishes an attempt that has advanced a turn: the owner of that turn may have to be told.
     #[inline]
-    fn told(&self, ticket: u64, turn: TicketTurn) -> Tried {
+    fn told(&self, ticket: u64, turn: TicketTurn) -> LockAttempt {
         match self.words[slot(self.which, self.size, turn.ticket)].load(SeqCst) {
-            0 => Tried::Done(ticket),
-            _ => Tried::Tell(ticket, turn),
+            0 => LockAttempt::Done(ticket),
+            _ => LockAttempt::Tell(ticket, turn),
         }
     }
 }
@@ -163,12 +175,12 @@ impl<F: Fabric> TicketLock<'_, F> {
     }
 
     /// Takes the lock. Returns the ticket, which is needed to give it back.
-    pub async fn acquire(&self, shared: bool) -> Result<u64, Fault> {
+    pub async fn acquire(&self, kind: LockKind) -> Result<u64, Fault> {
         let ticket = self.add(self.line(USERS), 1).await?;
-        if !self.has_come(ticket, shared).await? {
-            self.wait(ticket, shared).await?;
+        if !self.has_come(ticket, kind).await? {
+            self.wait(ticket, kind).await?;
         }
-        if shared {
+        if kind == LockKind::Shared {
             let (read, _) = decode(self.add(self.line(TURNS), READ).await?, ticket);
             self.pass(TicketTurn { ticket: read + 1, shared: true, exclusive: false }).await?;
         }
@@ -176,26 +188,27 @@ impl<F: Fabric> TicketLock<'_, F> {
     }
 
     /// Returns true if the turn of a ticket has come.
-    async fn has_come(&self, ticket: u64, shared: bool) -> Result<bool, Fault> {
+    async fn has_come(&self, ticket: u64, kind: LockKind) -> Result<bool, Fault> {
         let (read, write) = decode(self.read(self.line(TURNS)).await?, ticket);
-        Ok(ticket == if shared { read } else { write })
+        Ok(ticket == kind.turn(read, write))
     }
 
     /// Registers this rank, whose turn has not come, and sleeps until another rank grants it.
     #[cold]
-    async fn wait(&self, ticket: u64, shared: bool) -> Result<(), Fault> {
+    async fn wait(&self, ticket: u64, kind: LockKind) -> Result<(), Fault> {
         let grant = self.control.flag(ControlTable::Grants(self.which), self.target);
-        let entry = waiter(ticket, self.control.rank(), shared);
+        let entry = waiter(ticket, self.control.rank(), kind);
         let slot = self.slot(ticket);
         self.swap(slot, 0, entry).await?;
-        if self.has_come(ticket, shared).await? && self.swap(slot, entry, 0).await? == entry {
+        if self.has_come(ticket, kind).await? && self.swap(slot, entry, 0).await? == entry {
             return Ok(());
         }
         self.control.until(grant, ticket + 1).await
     }
 
     /// Gives the lock back, taken with `ticket`.
-    pub async fn release(&self, shared: bool, ticket: u64) -> Result<(), Fault> {
+    pub async fn release(&self, kind: LockKind, ticket: u64) -> Result<(), Fault> {
+        let shared = kind == LockKind::Shared;
         let step = if shared { WRITE } else { READ + WRITE };
         let (_, write) = decode(self.add(self.line(TURNS), step).await?, ticket);
         self.pass(TicketTurn { ticket: write + 1, shared: !shared, exclusive: true }).await
@@ -253,12 +266,14 @@ mod tests {
 
     #[test]
     fn a_waiter_fits_into_a_word() {
-        for (ticket, rank, shared) in [(0, 0, false), (7, (1 << 24) - 1, true), (1 << 38, 5, true)]
+        use LockKind::{Exclusive, Shared};
+        for (ticket, rank, kind) in
+            [(0, 0, Exclusive), (7, (1 << 24) - 1, Shared), (1 << 38, 5, Shared)]
         {
-            let word = waiter(ticket, rank, shared);
+            let word = waiter(ticket, rank, kind);
             assert_eq!(
                 (ticket_of(word), rank_of(word), word & 1 == 1),
-                (Some(ticket), rank, shared)
+                (Some(ticket), rank, kind == Shared)
             );
         }
         assert_eq!(ticket_of(0), None);

@@ -90,33 +90,29 @@ impl OwnMemory {
             WindowOffer::Allocate { len, align } => {
                 Ok(OwnMemory::allocated(engine.allocate(padded(len, align)?)?, len, align))
             }
-            WindowOffer::Share { len, align, contiguous } => {
-                OwnMemory::shared(comm, len, align, contiguous).await
+            WindowOffer::Share { len, align, contiguous: true } => {
+                OwnMemory::shared_in_one(comm, len, align).await
             }
-        }
-    }
-
-    /// Allocates memory at rank 0 for all ranks, or at each rank for itself. Errors: RMA_SHARED, on all ranks, if some ranks do
-    /// not see each other's memory.
-    async fn shared<F: Fabric>(
-        comm: &Comm<F>,
-        len: usize,
-        align: usize,
-        contiguous: bool,
-    ) -> Result<OwnMemory, Error> {
-        let engine = comm.engine();
-        let fabric = engine.endpoint().fabric();
-        let apart = apart(comm);
-        if !contiguous {
             // The other ranks learn of the error when all exchange the results.
-            return match apart {
+            WindowOffer::Share { len, align, contiguous: false } => match apart(comm) {
                 Some(error) => Err(error),
                 None => {
                     let region = engine.allocate_on_node(padded(len, align)?)?;
                     Ok(OwnMemory::allocated(region, len, align))
                 }
-            };
+            },
         }
+    }
+
+    /// Allocates memory at rank 0 for all ranks. Errors: RMA_SHARED, on all ranks, if some ranks do not see each other's memory.
+    async fn shared_in_one<F: Fabric>(
+        comm: &Comm<F>,
+        len: usize,
+        align: usize,
+    ) -> Result<OwnMemory, Error> {
+        let engine = comm.engine();
+        let fabric = engine.endpoint().fabric();
+        let apart = apart(comm);
         let told = gather(comm, [len as u64, align as u64, u64::from(apart.is_some())]).await?;
         if let Some(rank) = told.iter().position(|&[.., apart]| apart != 0) {
             return Err(apart.unwrap_or_else(|| not_shared(rank)));

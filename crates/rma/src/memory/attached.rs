@@ -235,7 +235,7 @@ impl<F: Fabric> WindowMemory<F> {
             let memory = own.regions[region.expect("one of them")].local;
             f(memory.part((at - piece.start) as usize, len as usize), piece);
         };
-        regions::cut(&own.pieces, (at, len), part).is_ok()
+        regions::cut(&own.pieces, at, len, part).is_ok()
     }
 
     /// Withdraws all attached memory, and its tables.

@@ -14,7 +14,7 @@ use weft_fabric::{CacheDistance, CopyModel};
 
 /// Direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AccessDirection {
+pub enum RmaDirection {
     /// From the origin to the target.
     Put,
     /// From the target to the origin.
@@ -42,7 +42,7 @@ pub struct TargetPath {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccessTransfer {
     /// Direction, which tells the memory that is read and the memory that is written.
-    pub direction: AccessDirection,
+    pub direction: RmaDirection,
     /// Length of the data.
     pub bytes: usize,
     /// The path to the target's memory.
@@ -111,8 +111,8 @@ impl AccessProtocol {
         let TargetPath { distance, synchronous, ranks_each, .. } = path;
         // A put writes memory that its target has used. A get reads memory that its target has written.
         let copy = match direction {
-            AccessDirection::Put => model.rewrite(bytes, distance).max(model.copy(bytes)),
-            AccessDirection::Get => model.fetch(bytes, distance),
+            RmaDirection::Put => model.rewrite(bytes, distance).max(model.copy(bytes)),
+            RmaDirection::Get => model.fetch(bytes, distance),
         };
         let call = model.cma(bytes, distance) - model.fetch(bytes, distance);
         let turns = if ranks_each > 1 { 2.0 * model.switch } else { 0.0 };
@@ -175,8 +175,8 @@ mod tests {
         for model in [generic, slow, far] {
             for bytes in (0..26).map(|power| 1 << power) {
                 for (direction, distance) in [
-                    (AccessDirection::Put, CacheDistance::Shared),
-                    (AccessDirection::Get, CacheDistance::Apart),
+                    (RmaDirection::Put, CacheDistance::Shared),
+                    (RmaDirection::Get, CacheDistance::Apart),
                 ] {
                     let path = TargetPath { distance, ..NODE };
                     let case = AccessTransfer { direction, bytes, path };

@@ -44,7 +44,8 @@ impl RegionPart {
 /// length of the bytes in it. The error is the address of the first byte that lies in no region.
 pub fn cut(
     pieces: &[AttachedPiece],
-    (mut at, mut len): (u64, u64),
+    mut at: u64,
+    mut len: u64,
     mut f: impl FnMut(&AttachedPiece, u64, u64),
 ) -> Result<(), u64> {
     while len > 0 {
@@ -67,8 +68,8 @@ impl<F: Fabric> WindowMemory<F> {
         let missing = self
             .with_attached(location.rank, |pieces| {
                 let mut runs = runs.iter();
-                runs.find_map(|&run| {
-                    cut(pieces, run, |piece, at, len| found.push((*piece, at, len))).err()
+                runs.find_map(|&(at, len)| {
+                    cut(pieces, at, len, |piece, at, len| found.push((*piece, at, len))).err()
                 })
             })
             .await?;
@@ -126,9 +127,9 @@ mod tests {
         all.iter().map(piece).collect()
     }
 
-    fn cut_up(all: &[(u64, u64)], run: (u64, u64)) -> Result<Vec<(u64, u64, u64)>, u64> {
+    fn cut_up(all: &[(u64, u64)], (at, len): (u64, u64)) -> Result<Vec<(u64, u64, u64)>, u64> {
         let mut found = Vec::new();
-        cut(&pieces(all), run, |piece, at, len| found.push((piece.start, at, len)))?;
+        cut(&pieces(all), at, len, |piece, at, len| found.push((piece.start, at, len)))?;
         Ok(found)
     }
 

@@ -34,7 +34,7 @@ impl<F: Fabric> Window<F> {
         let rails = rails.max().unwrap_or(1).clamp(1, RAILS);
         // A failure at one rank fails all ranks: they learn of it together, in the exchange.
         let made = match OwnMemory::new(core.comm(), &brings).await {
-            Ok(own) => match OwnWords::new(core.endpoint(), size, rails, core.one_node) {
+            Ok(own) => match OwnWords::new(&core, rails) {
                 Ok(words) => Ok((own, words)),
                 Err(fault) => {
                     own.give_back(fabric);

@@ -11,7 +11,8 @@ use weft_fabric_sim::{Chaos, Machine, RunCounts, Sim, SimOptions, run};
 use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine};
 use weft_rma::{
-    Atomics, Change, FenceDesign, LockKind, TargetLocation, Window, WindowOffer, WindowOptions,
+    Atomics, FenceDesign, LockKind, TargetChange, TargetLocation, Window, WindowOffer,
+    WindowOptions,
 };
 
 fn options(atomics: Atomics) -> WindowOptions {
@@ -76,10 +77,10 @@ async fn changes(
         for _ in 0..times {
             let change = match what {
                 What::Op(PredefinedOp::NoOp) => {
-                    Change::Reduce { op: PredefinedOp::NoOp, origin: None }
+                    TargetChange::Reduce { op: PredefinedOp::NoOp, origin: None }
                 }
-                What::Op(op) => Change::Reduce { op, origin: Some(&mine) },
-                What::Swap => Change::Swap { compare: &mine, new: &mine },
+                What::Op(op) => TargetChange::Reduce { op, origin: Some(&mine) },
+                What::Swap => TargetChange::Swap { compare: &mine, new: &mine },
             };
             let location = TargetLocation { rank: 1, disp: 0, count, ty: &ty };
             window.accumulate(change, Some(&was), &location).await.unwrap();
@@ -185,7 +186,7 @@ impl Program for OneWord {
             mine.set(&[value]);
             let buffer = mine.buffer();
             let origin = (op != PredefinedOp::NoOp).then_some(&buffer);
-            let change = Change::Reduce { op, origin };
+            let change = TargetChange::Reduce { op, origin };
             window.accumulate(change, Some(&was.buffer()), &at(index)).await.unwrap();
             was.get()[0]
         };
@@ -223,7 +224,7 @@ impl Program for OneWord {
         let (free, taken) = (free.buffer(), taken.buffer());
         for _ in 0..TIMES {
             loop {
-                let swap = Change::Swap { compare: &free, new: &taken };
+                let swap = TargetChange::Swap { compare: &free, new: &taken };
                 window.accumulate(swap, Some(&was.buffer()), &at(4)).await.unwrap();
                 if was.get()[0] == 0 {
                     break;
@@ -410,7 +411,7 @@ impl Program for Random {
                     let (origin, result) = (part(&mine), part(&was));
                     let disp = step.disp + first as i64 * EXTENTS[step.kind];
                     let location = TargetLocation { rank: step.target, disp, count, ty };
-                    let change = Change::Reduce { op: step.op, origin: Some(&origin) };
+                    let change = TargetChange::Reduce { op: step.op, origin: Some(&origin) };
                     let result = step.fetches.then_some(&result);
                     window.accumulate(change, result, &location).await.unwrap();
                     first += count;
@@ -445,7 +446,7 @@ impl Program for Random {
             if let Some((step, _, was)) = held.first() {
                 let at = TargetLocation { rank: step.target, disp: step.disp, count: 1, ty: &word };
                 let one = Buffer::over(was.sge().part(0, 8), word.clone());
-                let get = Change::Reduce { op: PredefinedOp::NoOp, origin: None };
+                let get = TargetChange::Reduce { op: PredefinedOp::NoOp, origin: None };
                 window.lock(LockKind::Shared, step.target, 0).await.unwrap();
                 window.accumulate(get, Some(&one), &at).await.unwrap();
                 window.unlock(step.target).await.unwrap();

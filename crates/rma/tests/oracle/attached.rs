@@ -6,7 +6,8 @@ use weft_datatype::PredefinedOp;
 use weft_fabric::Fabric;
 use weft_process::{Comm, class};
 use weft_rma::{
-    Change, FenceDesign, IssueOrder, LockKind, TargetLocation, Window, WindowOffer, WindowOptions,
+    FenceDesign, IssueOrder, LockKind, TargetChange, TargetLocation, Window, WindowOffer,
+    WindowOptions,
 };
 
 const NOTHING: i32 = 0;
@@ -49,7 +50,7 @@ impl Program for Across {
         comm.barrier().await.unwrap();
         let one = Numbers::new(&comm, &[1; LEN]);
         let ones = one.buffer();
-        let change = || Change::Reduce { op: PredefinedOp::Sum, origin: Some(&ones) };
+        let change = || TargetChange::Reduce { op: PredefinedOp::Sum, origin: Some(&ones) };
         window.lock_all(NOTHING).await.unwrap();
         for _ in 0..3 {
             window.accumulate(change(), None, &location(0)).await.unwrap();

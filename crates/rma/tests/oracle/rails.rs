@@ -12,7 +12,9 @@ use weft_fabric_sim::units::{MICROSECOND, Picoseconds, Rate};
 use weft_fabric_sim::{Chaos, Death, Machine, Sim, SimOptions, run};
 use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine};
-use weft_rma::{Atomics, Change, Ending, TargetLocation, Window, WindowOffer, WindowOptions};
+use weft_rma::{
+    Atomics, EpochEnding, TargetChange, TargetLocation, Window, WindowOffer, WindowOptions,
+};
 
 // ---- random programs --------------------------------------------------------------------------------
 
@@ -94,7 +96,7 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64, made: Rc<Cell<Picoseconds>>) {
     let mut model = vec![vec![0i64; LEN]; ranks];
     let word = ty(AINT);
     let brings = WindowOffer::Allocate { len: 8 * LEN, align: 8 };
-    let ending = Ending::ALL[seed as usize % Ending::ALL.len()];
+    let ending = EpochEnding::ALL[seed as usize % EpochEnding::ALL.len()];
     let atomics = [Atomics::Guarded, Atomics::Adapter][seed as usize / 2 % 2];
     let options = WindowOptions { ending, atomics, ..WindowOptions::default() };
     let window = Window::create(&comm, brings, 8, options).await.unwrap();
@@ -137,7 +139,7 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64, made: Rc<Cell<Picoseconds>>) {
                 Work::Put => drop(window.put(&buffer, &location).await.unwrap()),
                 Work::Get => drop(window.get(&buffer, &location).await.unwrap()),
                 Work::Sum => {
-                    let add = Change::Reduce { op: PredefinedOp::Sum, origin: Some(&buffer) };
+                    let add = TargetChange::Reduce { op: PredefinedOp::Sum, origin: Some(&buffer) };
                     window.accumulate(add, None, &location).await.unwrap();
                 }
             }
@@ -235,7 +237,7 @@ fn a_rail_that_dies_in_an_epoch_loses_no_byte() {
 // ---- the end of an epoch ----------------------------------------------------------------------------
 
 /// Returns the time, in seconds, that rank 1 waits for the end of an epoch in which rank 0 puts `len` bytes.
-fn epoch(machine: &Rc<Machine>, ending: Ending, len: usize) -> f64 {
+fn epoch(machine: &Rc<Machine>, ending: EpochEnding, len: usize) -> f64 {
     let outcome = run(machine, SimOptions::new(2), |sim| {
         let engine = engine(sim);
         async move {
@@ -279,10 +281,10 @@ fn a_target_hears_of_the_end_of_an_epoch_behind_its_data() {
     for name in ["em64t", "ndr"] {
         let machine = Rc::new(Machine::load_with(name, &[("nodes", "2")]).expect("a machine"));
         for len in [8, 64 << 10, 1 << 20] {
-            let times = Ending::ALL.map(|ending| epoch(&machine, ending, len));
+            let times = EpochEnding::ALL.map(|ending| epoch(&machine, ending, len));
             println!(
                 "{name}, {len} bytes: {:?}",
-                Ending::ALL.map(Ending::name).into_iter().zip(times).collect::<Vec<_>>()
+                EpochEnding::ALL.map(EpochEnding::name).into_iter().zip(times).collect::<Vec<_>>()
             );
             let [used, every, acknowledged] = times;
             assert!(used <= every && every < acknowledged, "{name}, {len} bytes: {times:?}");
@@ -296,7 +298,7 @@ fn a_target_hears_of_the_end_of_an_epoch_behind_its_data() {
 fn the_end_of_an_epoch_is_not_heard_before_data_that_are_repeated() {
     let machine = Rc::new(Machine::load_with("em64t", &[("nodes", "2")]).expect("a machine"));
     let mut late = 0;
-    for (at, ending) in (0..40).flat_map(|i| Ending::ALL.map(|ending| (10 * i, ending))) {
+    for (at, ending) in (0..40).flat_map(|i| EpochEnding::ALL.map(|ending| (10 * i, ending))) {
         let deaths = vec![(at * MICROSECOND, Death::Rail { node: 0, rail: 1 })];
         let outcome = run(&machine, SimOptions { deaths, ..SimOptions::new(2) }, |sim| {
             let engine = engine(sim);

@@ -6,8 +6,8 @@ use weft_datatype::{Datatype, PredefinedOp, Width};
 use weft_fabric::{Fabric, FabricExt};
 use weft_process::Comm;
 use weft_rma::{
-    Change, Ending, FenceDesign, IssueOrder, LockKind, TargetLocation, Window, WindowOffer,
-    WindowOptions,
+    EpochEnding, FenceDesign, IssueOrder, LockKind, TargetChange, TargetLocation, Window,
+    WindowOffer, WindowOptions,
 };
 
 const NOTHING: i32 = 0;
@@ -20,7 +20,7 @@ fn location(rank: usize, disp: i64, count: usize, ty: &weft_datatype::Type) -> T
 fn all_options() -> impl Iterator<Item = WindowOptions> {
     let orders = [IssueOrder::Called, IssueOrder::Turns];
     let both = move |fence| orders.map(|order| (fence, order));
-    let endings = Ending::ALL.into_iter().cycle();
+    let endings = EpochEnding::ALL.into_iter().cycle();
     let all = FenceDesign::ALL.into_iter().flat_map(both).zip(endings);
     all.map(|((fence, order), ending)| WindowOptions {
         fence,
@@ -144,7 +144,7 @@ impl Program for Sums {
                 let word = ty(AINT);
                 let (one, was) = (Numbers::new(&comm, &[1]), Numbers::new(&comm, &[0]));
                 let (one, was_there) = (one.buffer(), was.buffer());
-                let add = || Change::Reduce { op: PredefinedOp::Sum, origin: Some(&one) };
+                let add = || TargetChange::Reduce { op: PredefinedOp::Sum, origin: Some(&one) };
                 window.lock_all(NOTHING).await.unwrap();
                 let mut last = -1;
                 for _ in 0..TIMES {
@@ -170,11 +170,11 @@ impl Program for Sums {
                     (Numbers::new(&comm, &[0]), Numbers::new(&comm, &[comm.rank() as i64 + 1]));
                 let (compare, new) = (compare.buffer(), new.buffer());
                 window.lock(LockKind::Shared, 0, NOTHING).await.unwrap();
-                let swap = Change::Swap { compare: &compare, new: &new };
+                let swap = TargetChange::Swap { compare: &compare, new: &new };
                 let at = location(0, 0, 1, &word);
                 window.accumulate(swap, Some(&was_there), &at).await.unwrap();
                 let won = i64::from(was.get()[0] == 0);
-                let change = Change::Reduce { op: PredefinedOp::NoOp, origin: None };
+                let change = TargetChange::Reduce { op: PredefinedOp::NoOp, origin: None };
                 window.accumulate(change, Some(&was_there), &at).await.unwrap();
                 window.unlock(0).await.unwrap();
                 let (mine, all) =

@@ -131,10 +131,10 @@ pub fn run(kind: MessageCall, args: &super::ExplainArgs) -> Result<String, SimFa
     match kind {
         MessageCall::Send => send(&mut text, &model, &site, args.bytes, about.pattern)?,
         MessageCall::Put => {
-            one_sided(&mut text, &model, &site, args.bytes, window::AccessDirection::Put)
+            one_sided(&mut text, &model, &site, args.bytes, window::RmaDirection::Put)
         }
         MessageCall::Get => {
-            one_sided(&mut text, &model, &site, args.bytes, window::AccessDirection::Get)
+            one_sided(&mut text, &model, &site, args.bytes, window::RmaDirection::Get)
         }
         MessageCall::Accumulate => accumulate(&mut text, &model, &site, args.bytes),
     }
@@ -271,7 +271,7 @@ fn one_sided(
     model: &CopyModel,
     site: &Site,
     bytes: usize,
-    direction: window::AccessDirection,
+    direction: window::RmaDirection,
 ) {
     let near = site.same_node;
     let path = window::TargetPath {

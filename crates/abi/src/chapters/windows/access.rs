@@ -14,7 +14,7 @@ use std::rc::Rc;
 use weft_datatype::Type;
 use weft_fabric::Sge;
 use weft_process::{Active, Buffer, Executor, Status};
-use weft_rma::{Change, Issued, TargetLocation};
+use weft_rma::{Issued, TargetChange, TargetLocation};
 
 /// Target of an operation: window, rank, displacement, count and datatype, checked.
 struct Side {
@@ -210,7 +210,7 @@ unsafe fn change(
     let looks = op != weft_datatype::PredefinedOp::NoOp;
     let origin = looks.then(|| typed(origin)).transpose()?;
     let operation = async |window: &WindowOf, spot: &TargetLocation<'_>| {
-        let change = Change::Reduce { op, origin: origin.as_ref() };
+        let change = TargetChange::Reduce { op, origin: origin.as_ref() };
         window.accumulate(change, result.as_ref(), spot).await
     };
     // SAFETY: `issue` needs a `request` that is NULL or may be written, if there is one; the contract of this function says so.
@@ -268,7 +268,7 @@ impl OneSided for CompareAndSwap {
         // SAFETY: `issue` needs a `request` that is NULL or may be written, if there is one; the contract of this function says so.
         unsafe {
             side.issue(call, request, async |window, spot| {
-                let change = Change::Swap { compare: &compare, new: &new };
+                let change = TargetChange::Swap { compare: &compare, new: &new };
                 window.accumulate(change, Some(&result), spot).await
             })
         }

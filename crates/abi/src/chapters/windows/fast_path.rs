@@ -2,14 +2,22 @@
 
 use super::access::plainly;
 use crate::calls::{Accumulate, CompareAndSwap, FetchAndOp, GetAccumulate};
+use crate::elements::TargetArgs;
 use crate::types::{Datatype, Op};
 use weft_datatype::{Basic, OperandClass};
 use weft_fabric::Sge;
+use weft_rma::TargetBytes;
 
 #[inline(always)]
 fn operands(op: Op, ty: Datatype) -> Option<(weft_datatype::PredefinedOp, Basic)> {
     let op = weft_datatype::PredefinedOp::of_handle(op.0 as u32)?;
     Some((op, Basic::of_handle(ty.0 as u32)?))
+}
+
+/// Returns the target's side of an operation on `len` plain bytes.
+#[inline(always)]
+fn bytes(target: TargetArgs, len: usize) -> TargetBytes {
+    TargetBytes { rank: target.rank as usize, disp: target.disp as i64, len }
 }
 
 /// MPI_Accumulate, MPI_Accumulate_c.
@@ -20,9 +28,9 @@ impl Accumulate {
         let found = unsafe { plainly(self.origin_addr, self.target, self.win) };
         let Some((window, origin)) = found else { return false };
         let Some((op, basic)) = operands(self.op, self.target.ty) else { return false };
-        let to = (self.target.rank as usize, self.target.disp as i64, origin.len());
+        let target = bytes(self.target, origin.len());
         op != weft_datatype::PredefinedOp::NoOp
-            && window.try_accumulate((op, basic), origin, None, to)
+            && window.try_accumulate(op, basic, origin, None, target)
     }
 }
 
@@ -46,8 +54,8 @@ impl GetAccumulate {
                 None => return false,
             }
         };
-        let to = (self.target.rank as usize, self.target.disp as i64, result.len());
-        window.try_accumulate((op, basic), origin, Some(result), to)
+        let target = bytes(self.target, result.len());
+        window.try_accumulate(op, basic, origin, Some(result), target)
     }
 }
 
@@ -76,7 +84,7 @@ impl CompareAndSwap {
         else {
             return false;
         };
-        let at = (self.target.rank as usize, self.target.disp as i64);
-        window.try_swap(basic, (compare, new), result, at)
+        let target = bytes(self.target, basic.size());
+        window.try_swap(basic, compare, new, result, target)
     }
 }

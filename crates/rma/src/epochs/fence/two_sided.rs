@@ -70,12 +70,13 @@ impl<F: Fabric> WindowFences<F> {
         let joined = self.core.options.fence != FenceDesign::TwoSidedApart;
         for (i, (deferred, pieces)) in of_rank.iter().zip(pieces).enumerate() {
             let (location, operation) = (deferred.location(), deferred.request(pieces));
-            let (own, answer) = (deferred.place.own, deferred.result().is_some());
+            let (own, answered) = (deferred.place.own, deferred.result().is_some());
             let mut parts = operation.parts(location.len()).peekable();
             while let Some(part) = parts.next() {
                 let last = joined && i + 1 == of_rank.len() && parts.peek().is_none();
-                let asked = RequestedPart { location: &location, own, operation, part, last };
-                sent.push((deferred, part, self.control.ask(Taker::Fence, asked, answer)));
+                let location = &location;
+                let asked = RequestedPart { location, own, operation, part, last, answered };
+                sent.push((deferred, part, self.control.ask(Taker::Fence, asked)));
             }
         }
     }
