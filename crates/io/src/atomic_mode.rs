@@ -19,6 +19,15 @@ use weft_fabric::{Fabric, FabricExt};
 use weft_process::{Comm, Error};
 use weft_rma::{Fifo, LockKind, Window, WindowOffer, WindowOptions};
 
+/// Place of the lock for atomic mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockPlace {
+    /// Shared memory, where all ranks have it: best if each rank has a processor of its own.
+    Memory,
+    /// The bytes of the file.
+    File,
+}
+
 /// Atomic mode of a file.
 pub struct AtomicMode<F: Fabric> {
     enabled: Cell<bool>,
@@ -47,19 +56,21 @@ impl<F: Fabric> AtomicMode<F> {
         self.enabled.get() && self.lock().is_none()
     }
 
-    /// Enables or disables atomic mode on all ranks. `have_processors`: each rank has a processor of its own.
-    pub async fn set(
-        &self,
-        comm: &Rc<Comm<F>>,
-        enabled: bool,
-        have_processors: bool,
-    ) -> Result<(), Error> {
-        if enabled && self.lock.get().is_none() {
-            let lock = if have_processors { AtomicModeLock::new(comm).await? } else { None };
-            let _ = self.lock.set(lock);
+    /// Enables atomic mode on all ranks. The place of the lock counts the first time.
+    pub async fn enable(&self, comm: &Rc<Comm<F>>, place: LockPlace) -> Result<(), Error> {
+        if self.lock.get().is_none() {
+            let _ = self.lock.set(match place {
+                LockPlace::Memory => AtomicModeLock::new(comm).await?,
+                LockPlace::File => None,
+            });
         }
-        self.enabled.set(enabled);
+        self.enabled.set(true);
         Ok(())
+    }
+
+    /// Disables atomic mode.
+    pub fn disable(&self) {
+        self.enabled.set(false);
     }
 
     /// Frees the lock, once all ranks call this.

@@ -133,13 +133,22 @@ impl AccessPolicy {
 /// about the cost of calls.
 const MAX_MEASURED_PIECE: u64 = 64 << 10;
 
+/// An access whose time may be measured.
+struct MeasuredAccess {
+    method: AccessMethod,
+    /// Its cost by the model.
+    cost: f64,
+    pieces: u64,
+    bytes: u64,
+}
+
 /// Runs `access`, and adds its time to `measured` if the pieces are short enough.
 fn measure<T>(
     measured: &AdaptiveCost,
-    (method, cost): (AccessMethod, f64),
-    (pieces, bytes): (u64, u64),
+    of: MeasuredAccess,
     access: impl FnOnce() -> Result<T, FileFailure>,
 ) -> Result<T, FileFailure> {
+    let MeasuredAccess { method, cost, pieces, bytes } = of;
     if pieces < 2 || bytes / pieces > MAX_MEASURED_PIECE {
         return access();
     }
@@ -192,9 +201,8 @@ impl SeparatePieces {
             }
             Ok(())
         };
-        measure(measured, (AccessMethod::Separate, cost), (pieces, bytes), || {
-            with_guard(storage, policy.guard, range, write_all)
-        })
+        let of = MeasuredAccess { method: AccessMethod::Separate, cost, pieces, bytes };
+        measure(measured, of, || with_guard(storage, policy.guard, range, write_all))
     }
 }
 
@@ -292,8 +300,8 @@ pub fn read(
         for_each_group(runs, policy.limits(&choice, direction), |group, at| {
             let data = data.part(at, group.bytes as usize);
             let (method, cost) = policy.method(&choice, direction, group);
-            let size = (group.pieces, group.bytes);
-            let got = measure(measured, (method, cost), size, || match method {
+            let of = MeasuredAccess { method, cost, pieces: group.pieces, bytes: group.bytes };
+            let got = measure(measured, of, || match method {
                 AccessMethod::Separate => {
                     data.write(|data| read_separately(storage, &group.runs, data))
                 }

@@ -2,6 +2,7 @@
 
 use super::{File, Representation, ViewArguments};
 use crate::access_direction::AccessDirection;
+use crate::atomic_mode::LockPlace;
 use crate::failure::{FileAction, FileFailure, class};
 use crate::file_access::check_direction;
 use crate::representation::in_file;
@@ -100,8 +101,13 @@ impl<F: Fabric> File<F> {
         if all.iter().any(|other| other[0] != own[0]) {
             return Err(Error::new(class::NOT_SAME, "argument flag: ranks gave different values"));
         }
+        if !atomic {
+            open.atomic.disable();
+            return Ok(());
+        }
         let have_processors = all.iter().all(|words| words[1] == 1);
-        open.atomic.set(&open.comm, atomic, have_processors).await
+        let place = if have_processors { LockPlace::Memory } else { LockPlace::File };
+        open.atomic.enable(&open.comm, place).await
     }
 
     /// Sets a new view and both pointers to its beginning. Displacement `None` stands for the shared pointer's position. Errors:

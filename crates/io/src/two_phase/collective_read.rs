@@ -16,7 +16,7 @@ use weft_fabric::{Fabric, Sge, Staging};
 use weft_process::Error;
 
 /// One rank's pieces in a window, and memory for their data.
-struct RankPieces {
+struct ReadPieces {
     runs: StridedRuns,
     data: AccessMemory,
 }
@@ -24,7 +24,7 @@ struct RankPieces {
 /// A job that reads a window.
 struct WindowRead {
     storage: Arc<dyn Storage>,
-    pieces: Vec<RankPieces>,
+    pieces: Vec<ReadPieces>,
     first: u64,
     /// Buffer for the whole window; empty if the pieces are read separately.
     buffer: AccessMemory,
@@ -40,7 +40,7 @@ impl WindowRead {
         }
     }
 
-    fn read_separately(&self, RankPieces { runs, data }: &RankPieces) -> PieceResult {
+    fn read_separately(&self, ReadPieces { runs, data }: &ReadPieces) -> PieceResult {
         match data_sieving::read(&*self.storage, runs, *data, &self.policy) {
             Ok(bytes) => PieceResult { bytes, failure: None },
             Err(failure) => PieceResult { bytes: 0, failure: Some(failure) },
@@ -54,7 +54,7 @@ impl WindowRead {
             Ok(had) => (had, None),
             Err(failure) => ((failure.offset - first) as usize, Some(failure)),
         };
-        let each = |RankPieces { runs, data }: &RankPieces| {
+        let each = |ReadPieces { runs, data }: &ReadPieces| {
             let bytes = self
                 .buffer
                 .part(0, had)
@@ -191,7 +191,7 @@ async fn begin<F: Fabric>(
         let data = own.or(place.as_ref().map(Staging::sge)).unwrap_or(Sge::EMPTY).into();
         ranks.push(rank);
         places.push(place);
-        pieces.push(RankPieces { runs, data });
+        pieces.push(ReadPieces { runs, data });
     }
     let storage = open.storage.clone();
     let first = range.first;

@@ -20,7 +20,7 @@ use weft_fabric::{Fabric, Staging};
 use weft_process::Error;
 
 /// One rank's pieces in a window.
-struct RankPieces {
+struct WritePieces {
     runs: StridedRuns,
     /// Data of the pieces. `None`: they were received directly into the window's buffer.
     data: Option<AccessMemory>,
@@ -29,7 +29,7 @@ struct RankPieces {
 /// A job that writes a window.
 struct WindowWrite {
     storage: Arc<dyn Storage>,
-    pieces: Vec<RankPieces>,
+    pieces: Vec<WritePieces>,
     first: u64,
     buffer: AccessMemory,
     method: WriteMethod,
@@ -90,7 +90,7 @@ impl WindowWrite {
             Err(failure) => Some(failure),
         };
         // The bytes before the place of the failure have been written.
-        let end = |pieces: &RankPieces| pieces.runs.bounds().map_or(0, |range| range.end);
+        let end = |pieces: &WritePieces| pieces.runs.bounds().map_or(0, |range| range.end);
         let each = |pieces| failure.filter(|failure| end(pieces) > failure.offset);
         self.pieces.iter().map(each).collect()
     }
@@ -105,14 +105,14 @@ impl WindowWrite {
 
     /// Copies the pieces into the window's buffer.
     fn fill(&self, buffer: &mut [u8]) {
-        for RankPieces { runs, data } in &self.pieces {
+        for WritePieces { runs, data } in &self.pieces {
             if let Some(data) = data {
                 data.read(|data| spread(runs.list(), self.first, data, buffer));
             }
         }
     }
 
-    fn write_separately(&self, RankPieces { runs, data }: &RankPieces) -> Option<FileFailure> {
+    fn write_separately(&self, WritePieces { runs, data }: &WritePieces) -> Option<FileFailure> {
         data_sieving::write(&*self.storage, runs, (*data)?, &self.policy).err()
     }
 }
@@ -205,7 +205,7 @@ async fn collect<F: Fabric>(
         ranks.push(rank);
         if let Some(data) = own {
             // This rank's own data do not change until the access is complete.
-            pieces.push(RankPieces { runs, data: Some(data.into()) });
+            pieces.push(WritePieces { runs, data: Some(data.into()) });
             continue;
         }
         // Overlapping pieces may be written in any order, but two receives must not write to the same memory at the same time.
@@ -219,10 +219,10 @@ async fn collect<F: Fabric>(
             let data = buffer.sge().part(at, place.len() as usize);
             receives.push(messages.receive_data(rank, data, None));
             direct.push(place);
-            pieces.push(RankPieces { runs, data: None });
+            pieces.push(WritePieces { runs, data: None });
         } else {
             let staging = messages.stage(runs.bytes() as usize);
-            pieces.push(RankPieces { runs, data: Some(staging.sge().into()) });
+            pieces.push(WritePieces { runs, data: Some(staging.sge().into()) });
             receives.push(messages.receive_data(rank, staging.sge(), Some(staging)));
         }
     }
