@@ -15,14 +15,14 @@ enum Atom {
     /// A number of this size in both representations, with reversed byte order.
     Reversed(usize),
     /// An integer of `here` bytes in memory and `there` bytes in "external32".
-    Narrowed { here: usize, there: usize, sign: Sign },
+    Narrowed { here: usize, there: usize, sign: Signedness },
     /// x87 extended in memory, binary128 in "external32".
     Extended,
 }
 
 /// Meaning of the highest bit of an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sign {
+enum Signedness {
     Signed,
     Unsigned,
 }
@@ -48,11 +48,11 @@ fn atoms(basic: Basic) -> [Option<(Atom, usize)>; 2] {
     if let Some((value, index)) = basic.pair() {
         return [atoms(value)[0], atoms(index)[0]];
     }
-    let sign = if basic.name() == "MPI_LONG" { Sign::Signed } else { Sign::Unsigned };
+    let sign = if basic.name() == "MPI_LONG" { Signedness::Signed } else { Signedness::Unsigned };
     let long = Atom::Narrowed { here: 8, there: 4, sign };
     let one = match (basic.name(), basic.repr()) {
         ("MPI_LONG" | "MPI_UNSIGNED_LONG", _) => (long, 1),
-        ("MPI_WCHAR", _) => (Atom::Narrowed { here: 4, there: 2, sign: Sign::Unsigned }, 1),
+        ("MPI_WCHAR", _) => (Atom::Narrowed { here: 4, there: 2, sign: Signedness::Unsigned }, 1),
         (_, Repr::F80) => (Atom::Extended, 1),
         (_, Repr::ComplexF80) => (Atom::Extended, 2),
         (_, Repr::ComplexF16 | Repr::ComplexF32 | Repr::ComplexF64 | Repr::ComplexF128) => {
@@ -96,11 +96,11 @@ fn narrow(from: &[u8], to: &mut [u8]) {
     to[8..10].copy_from_slice(&head.to_le_bytes());
 }
 
-fn sign_extended(bytes: u64, size: usize, sign: Sign) -> u64 {
+fn sign_extended(bytes: u64, size: usize, sign: Signedness) -> u64 {
     let unused = 64 - 8 * size as u32;
     match sign {
-        Sign::Signed => ((bytes << unused) as i64 >> unused) as u64,
-        Sign::Unsigned => bytes << unused >> unused,
+        Signedness::Signed => ((bytes << unused) as i64 >> unused) as u64,
+        Signedness::Unsigned => bytes << unused >> unused,
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) use self::space::PARTITIONED;
 
 use self::contexts::CommContexts;
 use self::groups::CommGroups;
-use self::space::{CommSpace, OperationContext};
+use self::space::{CommSpace, OperationKind};
 use crate::comm_selection::RecentChoices;
 use crate::engine::Lease;
 use crate::resources::{CommResources, ShmCommCount};
@@ -108,7 +108,7 @@ impl<F: Fabric> Comm<F> {
         remote: Option<Group>,
     ) -> Rc<Comm<F>> {
         let CommResources { id, lean } = agreed;
-        let space = CommSpace::new(id, OperationContext::Blocking);
+        let space = CommSpace::new(id, OperationKind::Blocking);
         let comm = Comm::new(engine, space, group, remote, "");
         comm.state.set_lean(lean);
         if !lean {
@@ -126,14 +126,14 @@ impl<F: Fabric> Comm<F> {
     /// Makes MPI_COMM_WORLD with the given group of all ranks in their order. Processes of a simulation share the group.
     pub fn world_of(engine: &Rc<Engine<F>>, all: Group) -> Rc<Comm<F>> {
         debug_assert_eq!(all.size(), engine.endpoint().fabric().size());
-        let space = CommSpace::new(WORLD, OperationContext::Blocking);
+        let space = CommSpace::new(WORLD, OperationKind::Blocking);
         Comm::new(engine, space, all, None, "MPI_COMM_WORLD")
     }
 
     /// Makes MPI_COMM_SELF.
     pub fn myself(engine: &Rc<Engine<F>>) -> Rc<Comm<F>> {
         let group = Group::new(vec![engine.rank() as u32]);
-        let space = CommSpace::new(SELF, OperationContext::Blocking);
+        let space = CommSpace::new(SELF, OperationKind::Blocking);
         Comm::new(engine, space, group, None, "MPI_COMM_SELF")
     }
 
@@ -214,18 +214,18 @@ impl<F: Fabric> Comm<F> {
     /// release-gather area. MPI requires that ranks start blocking and nonblocking operations in one common order. Programs that
     /// keep an order only within each kind work with other libraries, and with this view here, too.
     pub fn nonblocking_context(&self) -> &Rc<Comm<F>> {
-        self.contexts.nonblocking_or(|| self.view(OperationContext::Nonblocking))
+        self.contexts.nonblocking_or(|| self.view(OperationKind::Nonblocking))
     }
 
     /// Makes a view of the communicator for one persistent operation, with its own tag and its own release-gather area: ranks make
     /// their contexts in one order, and use them in any order (MPI 5.0, section 6.13). The operation runs on a context again and
     /// again, and its messages are matched in their order. Only the first contexts may multicast.
     pub fn persistent_context(&self) -> Rc<Comm<F>> {
-        self.contexts.add_persistent(|made| self.view(OperationContext::Persistent(made)))
+        self.contexts.add_persistent(|made| self.view(OperationKind::Persistent(made)))
     }
 
     /// Makes a view of the communicator for operations that do not run in the order of its blocking calls.
-    fn view(&self, operations: OperationContext) -> Rc<Comm<F>> {
+    fn view(&self, operations: OperationKind) -> Rc<Comm<F>> {
         let (group, remote) = (self.group().clone(), self.remote().cloned());
         let space = CommSpace::new(self.id(), operations);
         let view = Comm::new(&self.engine, space, group, remote, "");
@@ -251,7 +251,7 @@ impl<F: Fabric> Comm<F> {
 
     /// Returns true if this is the communicator that blocking operations use, not a view of it.
     pub(crate) fn is_foreground(&self) -> bool {
-        self.space.operations() == OperationContext::Blocking
+        self.space.operations() == OperationKind::Blocking
     }
 
     /// Returns true if [`Comm::close`] has anything to do.

@@ -23,7 +23,7 @@ const BRIDGE: i32 = 1 << 29;
 
 /// Operations that use a communicator, or a view of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OperationContext {
+pub enum OperationKind {
     /// Blocking operations, and all others that run in the order of the calls.
     Blocking,
     /// Nonblocking operations.
@@ -35,13 +35,13 @@ pub enum OperationContext {
 /// The matching spaces of one communicator, or of a view of it.
 pub struct CommSpace {
     id: u64,
-    operations: OperationContext,
+    operations: OperationKind,
     /// Number of the next collective operation.
     next: Cell<u32>,
 }
 
 impl CommSpace {
-    pub fn new(id: u64, operations: OperationContext) -> CommSpace {
+    pub fn new(id: u64, operations: OperationKind) -> CommSpace {
         CommSpace { id, operations, next: Cell::new(0) }
     }
 
@@ -50,7 +50,7 @@ impl CommSpace {
         self.id
     }
 
-    pub fn operations(&self) -> OperationContext {
+    pub fn operations(&self) -> OperationKind {
         self.operations
     }
 
@@ -78,9 +78,9 @@ impl CommSpace {
         self.next.set(number.wrapping_add(1));
         let number = (number & NUMBERS as u32) as i32;
         match self.operations {
-            OperationContext::Blocking => number,
-            OperationContext::Nonblocking => number | NONBLOCKING,
-            OperationContext::Persistent(initialized) => initialized as i32 & NUMBERS | PERSISTENT,
+            OperationKind::Blocking => number,
+            OperationKind::Nonblocking => number | NONBLOCKING,
+            OperationKind::Persistent(initialized) => initialized as i32 & NUMBERS | PERSISTENT,
         }
     }
 
@@ -97,8 +97,8 @@ mod tests {
 
     #[test]
     fn operations_under_way_at_once_have_different_tags() {
-        let kinds = [OperationContext::Blocking, OperationContext::Nonblocking];
-        let kinds = kinds.into_iter().chain([0, 7].map(OperationContext::Persistent));
+        let kinds = [OperationKind::Blocking, OperationKind::Nonblocking];
+        let kinds = kinds.into_iter().chain([0, 7].map(OperationKind::Persistent));
         let spaces: Vec<_> = kinds.map(|kind| CommSpace::new(5, kind)).collect();
         let first: Vec<i32> = spaces.iter().map(CommSpace::next_tag).collect();
         let second: Vec<i32> = spaces.iter().map(CommSpace::next_tag).collect();
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_space_owns_its_contexts() {
-        let space = CommSpace::new(5, OperationContext::Blocking);
+        let space = CommSpace::new(5, OperationKind::Blocking);
         let (messages, collectives) = (space.messages(), space.collectives());
         assert!(messages != collectives && space.owns(messages) && space.owns(collectives));
         assert!(space.owns(MatchingContext(messages.0 | PARTITIONED)));

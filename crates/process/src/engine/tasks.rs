@@ -18,7 +18,7 @@ pub(super) struct TaskState {
     pub(super) result: RefCell<Option<Result<(), Error>>>,
     pub(super) over: Cell<bool>,
     /// Future of a persistent operation, between two starts.
-    pub(super) parked: RefCell<Option<Running>>,
+    pub(super) parked: RefCell<Option<TaskFuture>>,
 }
 
 impl NonblockingTask {
@@ -33,7 +33,7 @@ impl NonblockingTask {
     }
 }
 
-pub(super) type Running = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
+pub(super) type TaskFuture = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
 /// Threads that may run a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(super) struct TaskEntry {
     pub(super) order: u64,
     pub(super) wait: Option<(Counter, u64)>,
     /// `None` if the task is over, and its future is parked.
-    future: Option<Running>,
+    future: Option<TaskFuture>,
     task: NonblockingTask,
 }
 
@@ -194,7 +194,7 @@ impl<F: Fabric> Engine<F> {
         task
     }
 
-    pub(super) fn begin(&self, by: Executor, future: Option<Running>, task: &NonblockingTask) {
+    pub(super) fn begin(&self, by: Executor, future: Option<TaskFuture>, task: &NonblockingTask) {
         self.count(|counts| counts.started += 1);
         let order = self.counts.get().started;
         let mut entry = TaskEntry { by, order, wait: None, future, task: task.clone() };

@@ -19,7 +19,7 @@ pub struct PartitionedReceive<F: Fabric> {
     buffer: Buffer,
     partitions: usize,
     /// `None` if MPI_PROC_NULL is the sender.
-    sender: Option<Rc<Sender<F>>>,
+    sender: Option<Rc<PartitionSender<F>>>,
     /// The round under way. `None` while the request is not active.
     round: RefCell<Option<Receiving<F>>>,
 }
@@ -40,7 +40,7 @@ impl<F: Fabric> PartitionedReceive<F> {
         tag: i32,
     ) -> Rc<PartitionedReceive<F>> {
         assert!(partitions > 0 && buffer.count().is_multiple_of(partitions));
-        let sender = from.map(|from| Sender::expect(comm, from, tag));
+        let sender = from.map(|from| PartitionSender::expect(comm, from, tag));
         let (comm, round) = (comm.clone(), RefCell::new(None));
         Rc::new(PartitionedReceive { comm, buffer, partitions, sender, round })
     }
@@ -101,7 +101,7 @@ impl<F: Fabric> External for PartitionedReceive<F> {
 }
 
 /// The sender, as far as the receiver knows it.
-struct Sender<F: Fabric> {
+struct PartitionSender<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     /// The receive of the handshake, and the counter value at which it may be over.
     request: RequestId,
@@ -116,15 +116,15 @@ struct Sender<F: Fabric> {
     refused: Cell<u64>,
 }
 
-impl<F: Fabric> Sender<F> {
+impl<F: Fabric> PartitionSender<F> {
     /// Posts the receive of the handshake. The handshake must be received even if the request is freed first: otherwise a later
     /// request would receive it.
-    fn expect(comm: &Rc<Comm<F>>, rank: usize, tag: i32) -> Rc<Sender<F>> {
+    fn expect(comm: &Rc<Comm<F>>, rank: usize, tag: i32) -> Rc<PartitionSender<F>> {
         let endpoint = comm.engine().endpoint();
         let memory = endpoint.staging().take(Handshake::LEN);
         let want = comm.want_in(comm.handshakes(), rank, tag);
         let request = endpoint.irecv(&want, memory.sge());
-        let sender = Rc::new(Sender {
+        let sender = Rc::new(PartitionSender {
             endpoint: endpoint.clone(),
             request,
             wait: endpoint.wait_of(request),
@@ -194,7 +194,7 @@ impl<F: Fabric> Sender<F> {
 /// The messages of one round.
 struct Parts<F: Fabric> {
     engine: Rc<Engine<F>>,
-    sender: Rc<Sender<F>>,
+    sender: Rc<PartitionSender<F>>,
     buffer: Buffer,
     /// The buffer itself, or staging memory if it has gaps.
     piece: BufferPiece,
@@ -243,7 +243,7 @@ impl<F: Fabric> Parts<F> {
     /// Checks that the sender sends the awaited number of bytes: "Send-side and receive-side buffers must be identical in size"
     /// (MPI 5.0, section 4.2.1). A larger receive buffer is refused, too: some of its partitions would never arrive.
     fn check(&self, handshake: Handshake) -> Result<(), Error> {
-        let (room, Sender { rank, tag, .. }) = (self.buffer.len(), &*self.sender);
+        let (room, PartitionSender { rank, tag, .. }) = (self.buffer.len(), &*self.sender);
         let Handshake { bytes, partitions, .. } = handshake;
         if bytes == room {
             return Ok(());
@@ -299,7 +299,7 @@ impl<F: Fabric> Parts<F> {
 
     fn status(&self) -> Status {
         let bytes = self.buffer.len() as u64;
-        let Sender { rank, tag, .. } = *self.sender;
+        let PartitionSender { rank, tag, .. } = *self.sender;
         Status { source: rank as i32, tag, bytes, ..Status::default() }
     }
 }
