@@ -14,7 +14,7 @@ use weft_intranode::{LoadedModel, ModelLoader, ModelOrigin};
 pub extern "C" fn weft_copies() -> *const c_char {
     static TEXT: OnceLock<CString> = OnceLock::new();
     let build = || {
-        let start = |wanted| ModelLoader::start(&wanted, true);
+        let start = |wanted| ModelLoader::start(&wanted, 2);
         let text = match settings::copies().and_then(start) {
             Ok(finding) => lines(&finding.wait(), SystemTime::now()),
             Err(why) => format!("source\t\tnone: {}\n", why.replace(['\t', '\n'], " ")),

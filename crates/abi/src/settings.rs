@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use weft_bootstrap::privileged::is_privileged;
 use weft_collective::{CollectiveKind, Selection};
 use weft_fabric_fault::FaultPlan;
-use weft_intranode::Wanted;
+use weft_intranode::ModelSource;
 
 /// Value of a setting.
 pub enum SettingValue {
@@ -24,7 +24,7 @@ pub enum SettingValue {
     Maybe(Option<u64>),
     Words(String),
     Place(usize),
-    Copies(Wanted),
+    Copies(ModelSource),
     Faults(Option<FaultPlan>),
     /// A value that another layer reads.
     Elsewhere,
@@ -46,7 +46,7 @@ impl SettingSpec {
                 _ => Err(wrong(format!("not a whole number from {least} to {most}"))),
             },
             SettingKind::Words => Ok(SettingValue::Words(text.to_owned())),
-            SettingKind::Copies => Wanted::parse(text).map(SettingValue::Copies).map_err(wrong),
+            SettingKind::Copies => ModelSource::parse(text).map(SettingValue::Copies).map_err(wrong),
             SettingKind::Algorithm(operation) => {
                 match Selection::default().ask_for(operation, text) {
                     Ok(()) => Ok(SettingValue::Words(text.to_owned())),
@@ -223,9 +223,9 @@ pub fn choice(name: &str) -> Result<usize, String> {
 
 /// Returns the source of the costs of copies. A privileged program does not use its user's cache directory, which the environment
 /// names.
-pub fn copies() -> Result<Wanted, String> {
+pub fn copies() -> Result<ModelSource, String> {
     if is_privileged() {
-        return Wanted::parse("generic");
+        return ModelSource::parse("generic");
     }
     match value("WEFT_COPY_MODEL")? {
         SettingValue::Copies(wanted) => Ok(wanted),

@@ -134,7 +134,7 @@ pub fn segment(
     if rank != 0 {
         return Ok((visit(bootstrap, ranks, options)?, None));
     }
-    let loader = ModelLoader::start(&options.copies, ranks > 1)
+    let loader = ModelLoader::start(&options.copies, ranks)
         .map_err(|why| ShmConnectError::Lowest(format!("the model of copies: {why}")));
     if ranks == 1 {
         let loader = loader?;

@@ -21,18 +21,18 @@ pub struct SegmentHeader {
     /// A random number: a part of names that only the job's ranks know.
     pub secret: AtomicU64,
     /// Number of bytes of the arenas that were committed, see [`crate::commit`].
-    pub committed: Alone<AtomicU64>,
+    pub committed: OwnCacheLines<AtomicU64>,
     /// Advances with every multicast, so that receivers look for datagrams only if there are any.
-    pub multicasts: Alone<AtomicU64>,
+    pub multicasts: OwnCacheLines<AtomicU64>,
     /// The costs of copies on this machine ([`CopyModel::words`]). The lowest rank writes them before the closing fence, so
     /// that all ranks make the same choices.
-    pub copies: Alone<[AtomicU64; CopyModel::FIELDS.len()]>,
+    pub copies: OwnCacheLines<[AtomicU64; CopyModel::FIELDS.len()]>,
 }
 
 /// A value that has a pair of cache lines for itself.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub struct Alone<T>(pub T);
+pub struct OwnCacheLines<T>(pub T);
 
 /// The block of a rank.
 #[derive(Debug)]
@@ -43,15 +43,15 @@ pub struct RankControl {
     /// The place where the rank's helper thread sleeps.
     pub helper: Doorbell,
     /// Not 0 while the rank keeps messages back for which there was no room. Then its helper must learn of room.
-    pub keeps: Alone<AtomicU64>,
+    pub keeps: OwnCacheLines<AtomicU64>,
     /// Facts that the rank writes before the closing fence of the connection.
-    pub facts: Alone<MemoryFacts>,
+    pub facts: OwnCacheLines<MemoryFacts>,
     /// Senders that have ever sent. Each sender sets its own bit once.
-    pub active: Alone<[AtomicU64; RANKS_MAX / 64]>,
+    pub active: OwnCacheLines<[AtomicU64; RANKS_MAX / 64]>,
     /// Advances with every immediate that is written to the rank.
-    pub immediates: Alone<AtomicU64>,
+    pub immediates: OwnCacheLines<AtomicU64>,
     /// Processors that the rank may run on. The rank writes them before the closing fence.
-    pub affinity: Alone<[AtomicU64; CPUS_MAX / 64]>,
+    pub affinity: OwnCacheLines<[AtomicU64; CPUS_MAX / 64]>,
 }
 
 /// The facts by which other ranks reach a rank's own memory, and a word there that proves it.

@@ -68,7 +68,7 @@ impl Fabric for Shm {
     }
 
     fn fault(&self) -> Option<Fault> {
-        if self.faulty.get() { self.fault.borrow().clone() } else { None }
+        self.fault.get()
     }
 
     fn allocate(&self, len: usize) -> Result<Region, Fault> {
@@ -173,7 +173,7 @@ impl Fabric for Shm {
     }
 
     fn idle(&self) -> bool {
-        self.backlogs.get() == 0
+        self.backlogs.is_empty()
     }
 
     fn sleeper(&self) -> Arc<dyn Sleep> {

@@ -10,7 +10,7 @@
 
 use crate::control::{RankControl, SegmentHeader};
 use crate::multicast::{MulticastSlot, SLOTS};
-use crate::ring::{Chunk, RingLine, Taken};
+use crate::ring::{RingChunk, RingLine, Taken};
 use std::mem::size_of;
 
 /// Maximum number of ranks on one machine.
@@ -193,7 +193,8 @@ impl RingShape {
     }
 
     fn size(&self) -> usize {
-        (self.bytes_at() - self.offset + self.bytes / 64 * size_of::<Chunk>()).next_multiple_of(128)
+        (self.bytes_at() - self.offset + self.bytes / 64 * size_of::<RingChunk>())
+            .next_multiple_of(128)
     }
 }
 

@@ -11,7 +11,10 @@
 //!      ▼                                                  ▼
 //!   shm          a rank's state; how it is made (connect, options);  other_jobs: processes of other jobs as peers
 //!      ▼
-//!   peers, peer, view, arena, commit, bell, poll_bell        what it keeps for each rank, and of the memory
+//!   own_arena (arena, commit), datagrams, backlogs,          its parts, each of which keeps one kind of state
+//!   poll_turn, poll_bell, first_fault, processors
+//!      ▼
+//!   peers, peer, view, bell                                  what it keeps for each rank
 //!      ▼
 //!   segment      what all map: layout, control, ring, multicast
 //! ```
@@ -32,6 +35,8 @@ mod sync;
 #[cfg(not(loom))]
 mod arena;
 #[cfg(not(loom))]
+mod backlogs;
+#[cfg(not(loom))]
 mod bell;
 #[cfg(not(loom))]
 mod cgroup;
@@ -44,7 +49,11 @@ mod connect;
 #[cfg(not(loom))]
 mod control;
 #[cfg(not(loom))]
+mod datagrams;
+#[cfg(not(loom))]
 mod fabric;
+#[cfg(not(loom))]
+mod first_fault;
 #[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]
@@ -56,11 +65,17 @@ mod options;
 #[cfg(not(loom))]
 mod other_jobs;
 #[cfg(not(loom))]
+mod own_arena;
+#[cfg(not(loom))]
 mod pages;
 #[cfg(not(loom))]
 mod peer;
 #[cfg(not(loom))]
 mod peers;
+#[cfg(not(loom))]
+mod poll_turn;
+#[cfg(not(loom))]
+mod processors;
 #[cfg(not(loom))]
 mod reach;
 #[cfg(not(loom))]

@@ -1,21 +1,15 @@
 //! Messages, immediates and datagrams: all traffic that goes through rings.
 
-use crate::multicast::MULTICAST_MAX;
 use crate::peer::{QueuedPayload, QueuedSend};
 use crate::poll_bell::SleepingPart;
 use crate::ring::{Corrupt, INLINE, RingMessage};
 use crate::shm::Shm;
 use crate::sync::{Ordering, fence};
-use weft_fabric::{
-    ArrivedMessage, Completion, Datagram, Fault, GroupId, Head, Peek, PostOutcome, Sge,
-};
+use weft_fabric::{ArrivedMessage, Completion, Fault, GroupId, Head, Peek, PostOutcome, Sge};
 use weft_intranode::staged;
 
 /// Minimum length, in bytes, of a payload whose cache lines are given back to the writer, which can write them quickly then.
 const LINES: usize = 512;
-
-/// Maximum number of successive messages from one box while other boxes may have messages.
-const BATCH: u32 = 32;
 
 impl Shm {
     /// Wakes `peer` if it sleeps. Called after something was published for it.
@@ -37,10 +31,8 @@ impl Shm {
     #[cold]
     fn rung(&self, peer: usize, who: SleepingPart) {
         let to = &self.peers[peer];
-        if to.polls
-            && let Some(bell) = self.ringer()
-        {
-            bell.ring(&to.home, to.home_rank, who);
+        if to.polls {
+            self.bells.ring(&to.home, to.home_rank, who);
         }
     }
 
@@ -103,7 +95,7 @@ impl Shm {
                 self.wake(peer);
                 return PostOutcome::Done;
             }
-            self.note_backlog(peer);
+            self.backlogs.add(self.own(), peer);
             // Looks again for room that was made before the receiver could see that something is kept back.
             fence(Ordering::SeqCst);
             to.output.refresh();
@@ -125,40 +117,25 @@ impl Shm {
         posted
     }
 
-    fn note_backlog(&self, peer: usize) {
-        let mut backlogged = self.backlogged.borrow_mut();
-        if !backlogged.contains(&peer) {
-            backlogged.push(peer);
-        }
-        self.count_backlogs(backlogged.len());
-    }
-
-    fn count_backlogs(&self, backlogs: usize) {
-        self.backlogs.set(backlogs);
-        self.own().keeps.0.store(backlogs as u64, Ordering::Release);
-    }
-
     #[inline(always)]
     pub(crate) fn drain_backlogs(&self) -> bool {
-        self.backlogs.get() != 0 && self.drain()
+        !self.backlogs.is_empty() && self.drain()
     }
 
     #[cold]
     fn drain(&self) -> bool {
         let mut moved = false;
-        self.backlogged.borrow_mut().retain(|&peer| {
+        self.backlogs.retain(self.own(), |peer| {
             let (some, rest) = self.drain_to(peer);
             moved |= some;
             rest
         });
-        self.count_backlogs(self.backlogged.borrow().len());
         moved
     }
 
     /// Drops the messages that are kept for `peer`, which is about to be forgotten.
     pub(crate) fn drop_backlog(&self, peer: usize) {
-        self.backlogged.borrow_mut().retain(|&one| one != peer);
-        self.count_backlogs(self.backlogged.borrow().len());
+        self.backlogs.retain(self.own(), |one| one != peer);
     }
 
     /// Moves what is kept for `peer`. Returns two flags: something moved, and something is still kept.
@@ -206,7 +183,7 @@ impl Shm {
             self.wake(peer);
         } else {
             kept.push_back(immediate);
-            self.note_backlog(peer);
+            self.backlogs.add(self.own(), peer);
         }
     }
 
@@ -240,17 +217,15 @@ impl Shm {
     }
 
     /// Receives from any peer. Looks first at the box that had the last message, so that a batch costs no search. Every
-    /// [`BATCH`]th time all boxes are searched, so that a peer that sends much does not keep the others waiting.
+    /// Nth time all boxes are searched ([`crate::poll_turn`]), so that a peer that sends much does not keep the others waiting.
     #[inline(always)]
     pub(crate) fn receive_any(&self) -> Option<ArrivedMessage> {
-        let left = self.turn.left.get();
-        if left > 0 {
-            self.turn.left.set(left - 1);
-            let message = self.receive_from(self.turn.last.get());
+        if let Some(peer) = self.turn.goes_on() {
+            let message = self.receive_from(peer);
             if message.is_some() {
                 return message;
             }
-            self.turn.left.set(0);
+            self.turn.end_batch();
         }
         self.receive_next()
     }
@@ -260,7 +235,7 @@ impl Shm {
         let active = &self.own().active.0;
         let end = self.peers.end();
         let words = end.div_ceil(64);
-        let turn = self.turn.next.get();
+        let turn = self.turn.next();
         let from_turn = u64::MAX << (turn % 64);
         // The first word is looked at twice: first its bits from the turn on, and at the end the bits before it.
         for i in 0..=words {
@@ -278,9 +253,7 @@ impl Shm {
                     continue;
                 }
                 if let Some(message) = self.receive_from(peer) {
-                    self.turn.next.set(if peer + 1 == end { 0 } else { peer + 1 });
-                    self.turn.last.set(peer);
-                    self.turn.left.set(BATCH - 1);
+                    self.turn.begin_batch(peer, end);
                     return Some(message);
                 }
             }
@@ -381,37 +354,13 @@ impl Shm {
         moved
     }
 
-    pub(crate) fn speak(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
-        let (len, max) = (src.len(), MULTICAST_MAX);
-        assert!(len <= max, "a datagram of {len} bytes exceeds the {max} of multicast_max");
-        self.speaker.speak(self.segment.slots(self.rank), group, src);
-        self.segment.header().multicasts.0.fetch_add(1, Ordering::Release);
-        fence(Ordering::SeqCst);
+    /// Sends a datagram to the ranks of the job, and wakes those that sleep.
+    pub(crate) fn speak(&self, group: GroupId, src: Sge) {
+        self.datagrams.speak(&self.segment, self.rank, group, src);
         for (peer, to) in self.peers.own().iter().enumerate() {
             if peer != self.rank && to.doorbell().wake_fenced() {
                 self.rung(peer, SleepingPart::Main);
             }
         }
-        Ok(())
-    }
-
-    pub(crate) fn listen(&self, into: Sge) -> Option<Datagram> {
-        let sent = self.segment.header().multicasts.0.load(Ordering::Acquire);
-        if sent == self.multicasts_seen.get() {
-            return None;
-        }
-        let groups = self.groups.borrow();
-        for (source, peer) in self.peers.own().iter().enumerate() {
-            if source == self.rank {
-                continue;
-            }
-            let slots = self.segment.slots(source);
-            if let Some((group, len)) = peer.listener.listen(slots, |g| groups.contains(&g), into) {
-                return Some(Datagram { source, group, len });
-            }
-        }
-        // Nothing is left of the datagrams that had been sent when this call began.
-        self.multicasts_seen.set(sent);
-        None
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p weft-fabric-shm --release loom`
 
-use crate::multicast::{MulticastSlot, SLOTS, SlotReader, Speaker};
+use crate::multicast::{MulticastSlot, MulticastSpeaker, SLOTS, SlotReader};
 use crate::ring::{Consumer, Heap, Producer};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
@@ -113,7 +113,7 @@ fn loom_a_datagram_is_whole_or_lost() {
         let owner = {
             let slots = slots.clone();
             thread::spawn(move || {
-                let speaker = Speaker::default();
+                let speaker = MulticastSpeaker::default();
                 for i in 1..=3u8 {
                     speaker.speak(&slots, GroupId(i.into()), sge(&mut [i; 16]));
                 }

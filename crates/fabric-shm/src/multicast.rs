@@ -37,11 +37,11 @@ impl MulticastSlot {
 
 /// The owner's end.
 #[derive(Debug, Default)]
-pub struct Speaker {
+pub struct MulticastSpeaker {
     next: Cell<u64>,
 }
 
-impl Speaker {
+impl MulticastSpeaker {
     /// Writes a datagram of at most [`MULTICAST_MAX`] bytes.
     pub fn speak(&self, slots: &[MulticastSlot], group: GroupId, src: Sge) {
         let position = self.next.get();
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn datagrams_of_wanted_groups_come_in_order() {
         let slots: Vec<MulticastSlot> = (0..SLOTS).map(|_| MulticastSlot::new()).collect();
-        let (speaker, listener) = (Speaker::default(), SlotReader::default());
+        let (speaker, listener) = (MulticastSpeaker::default(), SlotReader::default());
         for (group, text) in [(1, "one"), (2, "two, no"), (1, ""), (1, "exactly 16 bytes")] {
             speaker.speak(&slots, GroupId(group), sge(&mut text.as_bytes().to_vec()));
         }
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_slow_reader_loses_the_oldest_and_goes_on() {
         let slots: Vec<MulticastSlot> = (0..SLOTS).map(|_| MulticastSlot::new()).collect();
-        let (speaker, listener) = (Speaker::default(), SlotReader::default());
+        let (speaker, listener) = (MulticastSpeaker::default(), SlotReader::default());
         for i in 0..1000u64 {
             speaker.speak(&slots, GroupId(0), sge(&mut i.to_ne_bytes()));
         }

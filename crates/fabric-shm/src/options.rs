@@ -1,7 +1,7 @@
 //! The options of a [`crate::Shm`].
 
 use std::time::Duration;
-use weft_intranode::Wanted;
+use weft_intranode::ModelSource;
 
 /// The options of a [`crate::Shm`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct ShmOptions {
     /// Maximum time to wait for the other ranks while connecting.
     pub patience: Duration,
     /// The source of the model of [`weft_fabric::Fabric::copies`]. The lowest rank's choice holds for all ranks.
-    pub copies: Wanted,
+    pub copies: ModelSource,
 }
 
 impl Default for ShmOptions {
@@ -31,7 +31,7 @@ impl Default for ShmOptions {
             segment_limit: u64::MAX,
             polls: false,
             patience: Duration::from_secs(120),
-            copies: Wanted::Generic,
+            copies: ModelSource::Generic,
         }
     }
 }

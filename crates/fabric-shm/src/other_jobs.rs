@@ -25,7 +25,7 @@ use crate::segment::{Segment, random};
 use crate::shm::Shm;
 use crate::socket;
 use crate::sync::Ordering;
-use crate::watch::{WatchThread, Watched};
+use crate::watch::{ControlPlace, WatchThread, WatchedProcess};
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 use weft_bootstrap::calls::start_thread;
@@ -140,7 +140,9 @@ impl Shm {
             self.peers.add(peers[at], unsafe { ShmPeer::new(situation) });
             new.push(peers[at]);
             added(at, peers[at]);
-            watched.push(Watched::new(peers[at], (segment.clone(), at), (home, whom.rank)));
+            let link = ControlPlace { segment: segment.clone(), rank: at };
+            let home = ControlPlace { segment: home.clone(), rank: whom.rank };
+            watched.push(WatchedProcess::new(peers[at], link, &home));
         }
         let link = ShmJobConnection { segment, place, peers, new };
         if let Err(error) = exchange(messages::yes(b"")) {
@@ -148,7 +150,7 @@ impl Shm {
             self.forget_link(&link);
             return Err(error);
         }
-        // Watched only from now on: until all processes are ready, the end of a process ends the link, and is no loss of a
+        // WatchedProcess only from now on: until all processes are ready, the end of a process ends the link, and is no loss of a
         // peer.
         let watch = self.watch.get().expect("begun above");
         watched.into_iter().for_each(|one| watch.add(one));
@@ -272,7 +274,7 @@ impl Shm {
     /// Forgets a process of another job.
     fn forget(&self, peer: usize) {
         self.watch.get().iter().for_each(|watch| watch.remove(peer));
-        self.turn.left.set(0);
+        self.turn.end_batch();
         self.own().active.0[peer / 64].fetch_and(!(1 << (peer % 64)), Ordering::Relaxed);
         self.drop_backlog(peer);
         // SAFETY: no reference to the peer is held here: methods that hold such a reference do not call this method.

@@ -1,5 +1,6 @@
 //! The state that this rank keeps for each other rank: both ends of their boxes, what is kept back, and the mapped arena.
 
+use crate::cma::{self, CopyDirection};
 use crate::control::RankControl;
 use crate::multicast::SlotReader;
 use crate::ring::{Consumer, INLINE, Producer};
@@ -12,15 +13,6 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use weft_fabric::wait::Doorbell;
 use weft_fabric::{Completion, Head, Sge};
-
-/// The box where the next search begins (`next`), the box that had the last message (`last`), and the number of messages that
-/// it may deliver before the next search (`left`).
-#[derive(Default)]
-pub struct PollTurn {
-    pub(crate) next: Cell<usize>,
-    pub(crate) last: Cell<usize>,
-    pub(crate) left: Cell<u32>,
-}
 
 /// The facts that this rank knows of another rank (or of itself).
 pub struct ShmPeer {
@@ -115,6 +107,23 @@ impl ShmPeer {
 
     pub(crate) fn send_max(&self) -> usize {
         self.output.send_max()
+    }
+
+    /// Returns the process's number in this process's name space.
+    pub(crate) fn pid(&self) -> i32 {
+        self.control().facts.0.pid.load(Ordering::Relaxed) as i32
+    }
+
+    /// Reads the proving word of the peer, whose number is `peer`. This succeeds only if the system permits it and the process
+    /// that has this number (in this process's name space) is the peer.
+    pub(crate) fn probe(&self, peer: usize) -> bool {
+        let facts = &self.control().facts.0;
+        let mut found = 0u64;
+        // SAFETY: `found` has 8 bytes and lives until the call returns.
+        let local = unsafe { Sge::new((&raw mut found).cast(), 8) };
+        let at = facts.probe_at.load(Ordering::Relaxed);
+        cma::transfer(CopyDirection::Read, self.pid(), peer, local, at).is_ok()
+            && found == facts.probe.load(Ordering::Relaxed)
     }
 
     #[inline(always)]

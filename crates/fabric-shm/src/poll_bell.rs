@@ -12,6 +12,7 @@
 use crate::segment::Segment;
 use crate::sync::Ordering;
 use arrayvec::ArrayString;
+use std::cell::OnceCell;
 use std::fmt::Write;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -47,7 +48,7 @@ fn bound(segment: &Segment, rank: usize, who: SleepingPart) -> io::Result<UnixDa
 
 /// This rank's end: the sockets on which it sleeps, and from which it rings for other ranks.
 #[derive(Debug)]
-pub struct PollBell {
+struct PollBell {
     socket: UnixDatagram,
     /// The helper's socket; `None` if this rank itself does not sleep in poll(2).
     helper: Option<UnixDatagram>,
@@ -55,7 +56,7 @@ pub struct PollBell {
 
 impl PollBell {
     /// Creates the end of a rank that only rings.
-    pub fn sender() -> io::Result<PollBell> {
+    fn sender() -> io::Result<PollBell> {
         let _occupied = Occupied::standard();
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
@@ -63,7 +64,7 @@ impl PollBell {
     }
 
     /// Creates the end of a rank that also sleeps on its sockets.
-    pub fn bind(segment: &Segment, rank: usize) -> io::Result<PollBell> {
+    fn bind(segment: &Segment, rank: usize) -> io::Result<PollBell> {
         let socket = bound(segment, rank, SleepingPart::Main)?;
         let helper = Some(bound(segment, rank, SleepingPart::Helper)?);
         segment.control(rank).facts.0.polls.store(1, Ordering::Release);
@@ -71,16 +72,42 @@ impl PollBell {
     }
 
     /// Returns the descriptor that becomes readable when it is rung for. Reading empties it.
-    pub fn descriptor(&self, who: SleepingPart) -> Option<BorrowedFd<'_>> {
+    fn descriptor(&self, who: SleepingPart) -> Option<BorrowedFd<'_>> {
         let helper = self.helper.as_ref()?;
         Some(if who == SleepingPart::Helper { helper.as_fd() } else { self.socket.as_fd() })
     }
 
     /// Rings for a sleeping part of `rank`. A socket with a full queue is readable already, and a rank that is gone hears
     /// nothing.
-    pub fn ring(&self, segment: &Segment, rank: usize, who: SleepingPart) {
+    fn ring(&self, segment: &Segment, rank: usize, who: SleepingPart) {
         if let Ok(address) = address(segment, rank, who) {
             let _ = self.socket.send_to_addr(&[1], &address);
+        }
+    }
+}
+
+/// The sockets of one process.
+#[derive(Debug, Default)]
+pub struct PollBells {
+    /// Made when first needed. `None`: the system gives no socket, and ranks that sleep in poll(2) sleep for a second at most.
+    own: OnceCell<Option<PollBell>>,
+}
+
+impl PollBells {
+    /// Creates the sockets of a rank that also sleeps on them.
+    pub fn bind(segment: &Segment, rank: usize) -> io::Result<PollBells> {
+        Ok(PollBells { own: OnceCell::from(Some(PollBell::bind(segment, rank)?)) })
+    }
+
+    /// Returns the descriptor that becomes readable when a sleeping part of this rank is rung for.
+    pub fn descriptor(&self, who: SleepingPart) -> Option<BorrowedFd<'_>> {
+        self.own.get()?.as_ref()?.descriptor(who)
+    }
+
+    /// Rings for a sleeping part of `rank`.
+    pub fn ring(&self, segment: &Segment, rank: usize, who: SleepingPart) {
+        if let Some(bell) = self.own.get_or_init(|| PollBell::sender().ok()) {
+            bell.ring(segment, rank, who);
         }
     }
 }

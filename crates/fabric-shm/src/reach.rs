@@ -22,19 +22,6 @@ use weft_fabric::{Fault, RemoteAddr};
 const RESERVED: u64 = 64 << 20;
 
 impl Shm {
-    /// Opens this rank's own arena up to `end` at least, and tells the peers.
-    pub(crate) fn open_own(&self, end: u64) -> Result<(), Fault> {
-        let view = &self.peers[self.rank].view;
-        if view.get(0, end).is_some() {
-            return Ok(());
-        }
-        let goal = end.next_multiple_of(STEP);
-        view.open_to(&self.segment, goal)
-            .map_err(|error| refused("mprotect of the arena", &error))?;
-        self.own().facts.0.opened.store(goal, Ordering::Release);
-        Ok(())
-    }
-
     /// Opens the arena of `peer`, and returns the address of the `len` bytes at `offset`. Called only if these bytes were not
     /// open.
     #[cold]
@@ -73,6 +60,7 @@ impl Shm {
     }
 }
 
-fn refused(what: &'static str, error: &io::Error) -> Fault {
+/// Returns the fault of a system call on memory.
+pub(crate) fn refused(what: &'static str, error: &io::Error) -> Fault {
     Fault::system(what, error.raw_os_error().unwrap_or(0))
 }

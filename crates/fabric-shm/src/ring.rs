@@ -29,7 +29,7 @@ use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 use std::cell::Cell;
 use weft_fabric::{Copies, Head, SMALL, Sge, copy_small};
 #[cfg(not(loom))]
-use weft_intranode::Lines;
+use weft_intranode::CacheLines;
 use weft_intranode::staged;
 
 /// Maximum payload that lies in the line itself, in bytes.
@@ -86,7 +86,7 @@ pub struct Taken {
 /// A chunk of 64 bytes of long payloads.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct Chunk(UnsafeCell<[u8; 64]>);
+pub struct RingChunk(UnsafeCell<[u8; 64]>);
 
 /// A box on the heap, for models and tests.
 #[cfg(test)]
@@ -94,7 +94,7 @@ pub struct Chunk(UnsafeCell<[u8; 64]>);
 pub struct Heap {
     taken: Taken,
     lines: Vec<RingLine>,
-    chunks: Vec<Chunk>,
+    chunks: Vec<RingChunk>,
 }
 
 // SAFETY: the contract above says which side touches which part; the models check it.
@@ -113,18 +113,16 @@ impl Heap {
         Heap {
             taken: Taken { lines: zero(), bytes: zero() },
             lines: (0..lines).map(|_| line()).collect(),
-            chunks: (0..bytes / 64).map(|_| Chunk(UnsafeCell::new([0; 64]))).collect(),
+            chunks: (0..bytes / 64).map(|_| RingChunk(UnsafeCell::new([0; 64]))).collect(),
         }
     }
 
     /// # Safety
     /// The conditions of `MessageRing::new`. The heap must outlive the ring.
     pub unsafe fn ring(&self) -> MessageRing {
-        let lines = (self.lines.as_ptr(), self.lines.len());
-        let bytes = (self.chunks.as_ptr(), self.chunks.len() * 64);
         // SAFETY: the arrays belong to this heap and start as zeros. The caller promised that the heap outlives the ring, and
         // that each end has only one user.
-        unsafe { MessageRing::new(&self.taken, lines, bytes) }
+        unsafe { MessageRing::new(&self.taken, &self.lines[..], &self.chunks[..]) }
     }
 }
 
@@ -134,25 +132,25 @@ impl Heap {
 pub struct MessageRing {
     taken: *const Taken,
     lines: *const RingLine,
-    chunks: *const Chunk,
+    chunks: *const RingChunk,
     line_count: u64,
     byte_count: u64,
 }
 
 impl MessageRing {
-    /// Creates the description of a box of `lines` lines and `bytes` bytes (powers of two, `bytes` at least 256).
+    /// Creates the description of a box of these lines and chunks (powers of two, at least 4 chunks).
     ///
     /// # Safety
     /// The three arrays must stay mapped for as long as a [`Producer`] or [`Consumer`] made from this value is used. They must
     /// be zero or have been used as a box before. At most one producer and one consumer may exist on them at a time.
     pub unsafe fn new(
         taken: *const Taken,
-        lines: (*const RingLine, usize),
-        bytes: (*const Chunk, usize),
+        lines: *const [RingLine],
+        chunks: *const [RingChunk],
     ) -> MessageRing {
-        assert!(lines.1.is_power_of_two() && bytes.1.is_power_of_two() && bytes.1 >= 256);
-        let (line_count, byte_count) = (lines.1 as u64, bytes.1 as u64);
-        MessageRing { taken, lines: lines.0, chunks: bytes.0, line_count, byte_count }
+        let (line_count, byte_count) = (lines.len() as u64, 64 * chunks.len() as u64);
+        assert!(line_count.is_power_of_two() && byte_count.is_power_of_two() && byte_count >= 256);
+        MessageRing { taken, lines: lines.cast(), chunks: chunks.cast(), line_count, byte_count }
     }
 
     /// Returns the maximum payload of a message, in bytes: a quarter of the bytes, and at most [`SEND_MAX`].
@@ -162,7 +160,7 @@ impl MessageRing {
 
     #[inline(always)]
     fn line(&self, position: u64) -> &RingLine {
-        // SAFETY: the index is below `line_count`, and the caller of `new` promised that many mapped lines. Lines consist of
+        // SAFETY: the index is below `line_count`, and the caller of `new` promised that many mapped lines. CacheLines consist of
         // atomics and cells, so a reference claims nothing about data that other processes write.
         unsafe { &*self.lines.add((position & (self.line_count - 1)) as usize) }
     }
@@ -185,7 +183,7 @@ impl MessageRing {
 
     /// Returns the chunk in which position `at` of the bytes (a multiple of 64) lies.
     #[inline(always)]
-    fn chunk(&self, at: u64) -> *const Chunk {
+    fn chunk(&self, at: u64) -> *const RingChunk {
         let index = (at & (self.byte_count - 1)) / 64;
         // SAFETY: the index is below the number of chunks that the caller of `new` promised.
         unsafe { self.chunks.add(index as usize) }
@@ -228,7 +226,7 @@ impl RingMessage {
         for (i, part) in all.chunks_mut(64).enumerate() {
             let at = self.payload.part(64 * i, part.len()).ptr();
             if self.payload.len() > INLINE {
-                let index = (at.addr() - ring.chunks.addr()) / size_of::<Chunk>();
+                let index = (at.addr() - ring.chunks.addr()) / size_of::<RingChunk>();
                 // SAFETY: `peek` checked the length, so the index lies inside the ring.
                 let chunk = unsafe { &*ring.chunks.add(index) };
                 // SAFETY: the producer does not write the chunk until the message is popped.
@@ -248,7 +246,7 @@ impl RingMessage {
 pub struct Producer {
     ring: MessageRing,
     next: Cell<u64>,
-    /// Lines below this position are free: `taken + capacity` as last read, or zero while pushing is blocked.
+    /// CacheLines below this position are free: `taken + capacity` as last read, or zero while pushing is blocked.
     limit: Cell<u64>,
     bytes: Cell<u64>,
     bytes_limit: Cell<u64>,

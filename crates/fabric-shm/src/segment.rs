@@ -10,7 +10,7 @@ use crate::sync::Ordering;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, slice_from_raw_parts};
 use std::sync::{Mutex, PoisonError};
 use weft_bootstrap::calls::repeat_c;
 use weft_bootstrap::memory;
@@ -272,8 +272,8 @@ impl Segment {
         unsafe {
             MessageRing::new(
                 at(ring.offset).cast().as_ptr(),
-                (at(ring.lines_at()).cast().as_ptr(), ring.lines),
-                (at(ring.bytes_at()).cast().as_ptr(), ring.bytes),
+                slice_from_raw_parts(at(ring.lines_at()).cast().as_ptr(), ring.lines),
+                slice_from_raw_parts(at(ring.bytes_at()).cast().as_ptr(), ring.bytes / 64),
             )
         }
     }

@@ -1,26 +1,27 @@
 //! The fabric itself: its state, and its construction.
 
-use crate::arena::ShmArena;
-use crate::cgroup;
-use crate::commit::CommitAccount;
+use crate::backlogs::BackloggedPeers;
 use crate::connect::{self, ShmConnectError};
 use crate::control::RankControl;
-use crate::multicast::Speaker;
+use crate::datagrams::ShmDatagrams;
+use crate::first_fault::FirstFault;
 use crate::options::ShmOptions;
-use crate::peer::{PollTurn, ShmPeer, Situation};
+use crate::own_arena::OwnArena;
+use crate::peer::{ShmPeer, Situation};
 use crate::peers::ShmPeers;
-use crate::poll_bell::{PollBell, SleepingPart};
+use crate::poll_bell::{PollBells, SleepingPart};
+use crate::poll_turn::PollTurn;
+use crate::processors;
 use crate::segment::{self, Segment};
-use crate::sync::Ordering;
 use crate::view::MappedArena;
 use crate::watch::WatchThread;
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell};
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_bootstrap::Bootstrap;
-use weft_fabric::wait::{WaitPolicy, place};
-use weft_fabric::{Completion, Copies, Counters, Fault, GroupId};
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric::{Completion, Copies, Counters, Fault};
 #[cfg(doc)]
 use weft_fabric::{Fabric, FabricExt};
 
@@ -34,19 +35,14 @@ pub struct Shm {
     /// The boxes where [`Fabric::receive`] from any peer looks first.
     pub(crate) turn: PollTurn,
     /// Peers for which messages are kept back.
-    pub(crate) backlogged: RefCell<Vec<usize>>,
-    pub(crate) backlogs: Cell<usize>,
+    pub(crate) backlogs: BackloggedPeers,
     pub(crate) immediates_seen: Cell<u64>,
-    pub(crate) speaker: Speaker,
-    pub(crate) groups: RefCell<Vec<GroupId>>,
-    pub(crate) multicasts_seen: Cell<u64>,
-    pub(crate) arena: RefCell<ShmArena>,
-    pub(crate) commits: CommitAccount,
+    pub(crate) datagrams: ShmDatagrams,
+    pub(crate) arena: OwnArena,
     pub(crate) options: ShmOptions,
-    pub(crate) fault: RefCell<Option<Fault>>,
-    pub(crate) faulty: Cell<bool>,
-    /// The sockets from which ranks that sleep in poll(2) are rung for; made when first needed.
-    bell: OnceCell<Option<PollBell>>,
+    pub(crate) fault: FirstFault,
+    /// The sockets from which ranks that sleep in poll(2) are rung for.
+    pub(crate) bells: PollBells,
     /// The thread that finds out whether processes of other jobs are still alive; started when there are any.
     pub(crate) watch: OnceCell<WatchThread>,
     /// The word that peers read to prove that they reach this process.
@@ -89,16 +85,14 @@ impl Shm {
             error,
         })?;
         connect::introduce(segment.control(rank), &probe, own.base().as_ptr());
-        let arena = RefCell::new(ShmArena::new(own.reserved()));
-        let bell = OnceCell::new();
-        if options.polls {
-            let bound =
-                PollBell::bind(&segment, rank).map_err(|error| ShmConnectError::System {
-                    what: "binding the socket that wakes this process",
-                    error,
-                })?;
-            let _ = bell.set(Some(bound));
-        }
+        let arena = OwnArena::new(segment.clone(), rank, &own);
+        let bells = match options.polls {
+            true => PollBells::bind(&segment, rank).map_err(|error| ShmConnectError::System {
+                what: "binding the socket that wakes this process",
+                error,
+            })?,
+            false => PollBells::default(),
+        };
         if let Some(loader) = loader {
             connect::tell_costs(&segment, loader);
         }
@@ -127,18 +121,13 @@ impl Shm {
             same_arithmetic,
             peers,
             turn: PollTurn::default(),
-            backlogged: RefCell::default(),
-            backlogs: Cell::new(0),
+            backlogs: BackloggedPeers::default(),
             immediates_seen: Cell::new(0),
-            speaker: Speaker::default(),
-            groups: RefCell::default(),
-            multicasts_seen: Cell::new(0),
+            datagrams: ShmDatagrams::default(),
             arena,
-            commits: CommitAccount::default(),
             options,
-            fault: RefCell::new(None),
-            faulty: Cell::new(false),
-            bell,
+            fault: FirstFault::default(),
+            bells,
             watch: OnceCell::new(),
             _probe: probe,
             segment,
@@ -159,53 +148,29 @@ impl Shm {
     /// Returns the processor on which this rank should stay, if there are more ranks than processors. All ranks must be allowed
     /// the same processors, and no quota may allow less.
     pub fn own_processor(&self) -> Option<usize> {
-        let ranks = self.peers.own().len();
-        let mask = |rank: usize| {
-            let words = &self.segment.control(rank).affinity.0;
-            words.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>()
-        };
-        let own = mask(self.rank);
-        let allows = |processor: &usize| own[processor / 64] >> (processor % 64) & 1 == 1;
-        let processors: Vec<usize> = (0..own.len() * 64).filter(allows).collect();
-        let alike = (0..ranks).all(|rank| mask(rank) == own);
-        let shared = ranks > processors.len() && self.processors() == processors.len();
-        (alike && shared && processors.len() > 1).then(|| place(self.rank, ranks, &processors))
+        processors::own(&self.segment, self.rank)
     }
 
     /// Returns the number of bytes that this process has allocated for its peers to reach.
     pub fn allocated(&self) -> u64 {
-        self.arena.borrow().used()
+        self.arena.used()
     }
 
     /// Returns the number of processors for all ranks of this machine together, at least 1.
     pub fn processors(&self) -> usize {
-        let masks = (0..self.peers.own().len()).map(|rank| &self.segment.control(rank).affinity.0);
-        let mut union = [0; crate::control::CPUS_MAX / 64];
-        for mask in masks {
-            for (all, word) in union.iter_mut().zip(mask) {
-                *all |= word.load(Ordering::Relaxed);
-            }
-        }
-        let processors: u32 = union.iter().map(|word| word.count_ones()).sum();
-        (processors as usize).min(cgroup::quota().unwrap_or(usize::MAX)).max(1)
+        processors::count(&self.segment)
     }
 
     /// Returns the descriptor that becomes readable when a sleeper of this process is rung for, with [`ShmOptions::polls`]. The
     /// descriptor does not block, and the thread that sleeps on it empties it. The doorbell of [`Fabric::sleeper`] must be
     /// armed.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.bell.get()?.as_ref()?.descriptor(SleepingPart::Main)
+        self.bells.descriptor(SleepingPart::Main)
     }
 
     /// Returns the descriptor for the doorbell of [`FabricExt::helper`].
     pub fn helper_descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.bell.get()?.as_ref()?.descriptor(SleepingPart::Helper)
-    }
-
-    /// Returns the sockets from which ranks that sleep in poll(2) are rung for; `None` if the system gives no socket. Then such
-    /// ranks sleep for a second at most.
-    pub(crate) fn ringer(&self) -> Option<&PollBell> {
-        self.bell.get_or_init(|| PollBell::sender().ok()).as_ref()
+        self.bells.descriptor(SleepingPart::Helper)
     }
 
     pub(crate) fn own(&self) -> &RankControl {
@@ -215,8 +180,7 @@ impl Shm {
     /// Ends all waits with `fault`. If there was an earlier fault, that fault stays.
     #[cold]
     pub(crate) fn fail(&self, fault: Fault) {
-        self.fault.borrow_mut().get_or_insert(fault);
-        self.faulty.set(true);
+        self.fault.set(fault);
     }
 
     pub(crate) fn complete(&self, done: Completion) {

@@ -6,6 +6,7 @@
 
 use crate::bell::RankBell;
 use crate::connect::ShmConnectError;
+use crate::control::RankControl;
 use crate::segment::Segment;
 use crate::sync::Ordering;
 use std::fs::File;
@@ -22,30 +23,41 @@ use weft_fabric::wait::Sleep;
 /// Time between two checks of a process for which the system has no descriptor.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// The control block of a rank.
+#[derive(Clone)]
+pub(crate) struct ControlPlace {
+    pub segment: Arc<Segment>,
+    pub rank: usize,
+}
+
+impl ControlPlace {
+    fn get(&self) -> &RankControl {
+        self.segment.control(self.rank)
+    }
+}
+
 /// A process to watch.
-pub(crate) struct Watched {
+pub(crate) struct WatchedProcess {
     peer: usize,
     pid: i32,
     descriptor: Option<OwnedFd>,
-    /// The segment and the place at which the process says that it has left.
-    word: (Arc<Segment>, usize),
+    /// The place at which the process says that it has left.
+    link: ControlPlace,
 }
 
-impl Watched {
-    /// Creates the entry for `peer`, which says in `word` that it has left. `home` is the segment of its own job, and its rank
-    /// there.
-    pub fn new(peer: usize, word: (Arc<Segment>, usize), home: (&Segment, usize)) -> Watched {
-        let pid = home.0.control(home.1).facts.0.pid.load(Ordering::Relaxed) as i32;
+impl WatchedProcess {
+    /// Creates the entry for `peer`, which says in `link` that it has left. `home` is its place in its own job.
+    pub fn new(peer: usize, link: ControlPlace, home: &ControlPlace) -> WatchedProcess {
+        let pid = home.get().facts.0.pid.load(Ordering::Relaxed) as i32;
         // SAFETY: pidfd_open takes no pointers. Kernels before 5.3 do not know it and return an error.
         let found = once(|| unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) });
         // SAFETY: the call has just returned this descriptor, and nothing else owns it.
         let descriptor = found.ok().map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) });
-        Watched { peer, pid, descriptor, word }
+        WatchedProcess { peer, pid, descriptor, link }
     }
 
     fn has_left(&self) -> bool {
-        let (segment, place) = &self.word;
-        segment.control(*place).facts.0.left.load(Ordering::Acquire) != 0
+        self.link.get().facts.0.left.load(Ordering::Acquire) != 0
     }
 
     /// Returns true if the process has ended.
@@ -63,13 +75,13 @@ impl Watched {
 
 /// The state that the thread and the process share.
 struct Shared {
-    watched: Mutex<Vec<Watched>>,
+    watched: Mutex<Vec<WatchedProcess>>,
     /// The number of a lost peer, plus one; 0: no peer was lost.
     lost: AtomicUsize,
 }
 
 impl Shared {
-    fn list(&self) -> MutexGuard<'_, Vec<Watched>> {
+    fn list(&self) -> MutexGuard<'_, Vec<WatchedProcess>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -98,7 +110,7 @@ impl WatchThread {
         Ok(WatchThread { shared, wake, thread: Some(thread) })
     }
 
-    pub fn add(&self, watched: Watched) {
+    pub fn add(&self, watched: WatchedProcess) {
         self.shared.list().push(watched);
         let _ = (&self.wake).write(&[1]);
     }
@@ -196,8 +208,9 @@ mod tests {
             let (one, two) = (alive(&segment, 1), alive(&segment, 2));
             let watch = WatchThread::start(segment.clone(), 0).unwrap();
             let watched = |rank: usize| {
-                let made = Watched::new(10 + rank, (segment.clone(), rank), (&segment, rank));
-                Watched { descriptor: made.descriptor.filter(|_| !blind), ..made }
+                let place = ControlPlace { segment: segment.clone(), rank };
+                let made = WatchedProcess::new(10 + rank, place.clone(), &place);
+                WatchedProcess { descriptor: made.descriptor.filter(|_| !blind), ..made }
             };
             watch.add(watched(1));
             watch.add(watched(2));
@@ -241,14 +254,15 @@ mod tests {
     fn a_number_that_is_given_again_is_the_new_ones() {
         let segment = found();
         let watch = WatchThread::start(segment.clone(), 0).unwrap();
+        let place = |rank: usize| ControlPlace { segment: segment.clone(), rank };
         for _ in 0..50 {
             // The descriptor of the process that ends is reused for the next process before the thread has looked.
             let (old, new) = (alive(&segment, 1), alive(&segment, 2));
-            watch.add(Watched::new(11, (segment.clone(), 1), (&segment, 1)));
+            watch.add(WatchedProcess::new(11, place(1), &place(1)));
             segment.control(1).facts.0.left.store(1, Ordering::Release);
             end(old);
             watch.remove(11);
-            watch.add(Watched::new(12, (segment.clone(), 2), (&segment, 2)));
+            watch.add(WatchedProcess::new(12, place(2), &place(2)));
             std::thread::sleep(Duration::from_millis(2));
             assert_eq!(watch.lost(), None);
             watch.remove(12);

@@ -32,8 +32,8 @@ mod table;
 mod topology;
 
 pub use interleaved::copy_interleaved;
-pub use lines::Lines;
+pub use lines::{CacheLines, CachePath};
 #[cfg(not(loom))]
-pub use model_loader::{LoadedModel, ModelLoader, ModelOrigin, Wanted};
+pub use model_loader::{LoadedModel, ModelLoader, ModelOrigin, ModelSource};
 #[cfg(not(loom))]
 pub use table::CostTable;

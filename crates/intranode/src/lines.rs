@@ -13,11 +13,20 @@ use weft_fabric::{Copies, Sge};
 /// Minimum size of a processor's first-level cache, in bytes. Data that other processors are to get quickly take less.
 const FIRST_LEVEL: usize = 32 << 10;
 
+/// Path of a copy's stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CachePath {
+    /// Through the caches.
+    Through,
+    /// Past the caches, to memory.
+    Past,
+}
+
 /// Operations on the cache lines of memory.
-pub trait Lines: Copy {
+pub trait CacheLines: Copy {
     /// Copies `source` to `self`, for another processor that will read it; this processor will not. Both have the same length
-    /// and do not overlap. If the copy goes `past` the caches, it is ordered before all stores that follow.
-    fn copy_for_others(self, source: Sge, past: bool, copies: &Copies);
+    /// and do not overlap. If the copy goes past the caches, it is ordered before all stores that follow.
+    fn copy_for_others(self, source: Sge, path: CachePath, copies: &Copies);
 
     /// Takes the cache lines of memory that was read here to this processor only, without changing the memory. For memory that
     /// another processor wrote and will write again, and that nobody else uses now. The writer then gets each line by a single
@@ -39,10 +48,10 @@ pub trait Lines: Copy {
     fn look_at_lines(self);
 }
 
-impl Lines for Sge {
+impl CacheLines for Sge {
     #[inline]
-    fn copy_for_others(self, source: Sge, past: bool, copies: &Copies) {
-        if !past {
+    fn copy_for_others(self, source: Sge, path: CachePath, copies: &Copies) {
+        if path == CachePath::Through {
             self.want_lines(copies);
             return self.copy_from(source);
         }

@@ -120,10 +120,18 @@ pub fn places() -> MeasurementPlaces {
     topology::places(Path::new(SYSTEM), &topology::listed(&topology::allowed()))
 }
 
+/// Load of the machine under which two threads are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MachineLoad {
+    /// No other thread wants the processors.
+    Quiet,
+    /// Other threads may want the processors.
+    Any,
+}
+
 /// Measures on this thread, which is bound to processors and should end afterwards. Returns `None` if a tool watches this
-/// process, because times mean nothing then. `insists`: measure with two threads even if other threads want the processors, so
-/// that the measurement may take longer.
-pub fn on_this_thread(places: &MeasurementPlaces, insists: bool) -> Option<MeasuredModel> {
+/// process, because times mean nothing then. On a loaded machine the measurement may take longer.
+pub fn on_this_thread(places: &MeasurementPlaces, load: MachineLoad) -> Option<MeasuredModel> {
     if watched() {
         return None;
     }
@@ -132,10 +140,10 @@ pub fn on_this_thread(places: &MeasurementPlaces, insists: bool) -> Option<Measu
     let mut all = Vec::new();
     all.push(("clock".to_owned(), clock(end)));
     one_thread::measure(end, &mut all);
-    let quiet = insists || quiet(within(end, 1500));
+    let quiet = load == MachineLoad::Any || quiet(within(end, 1500));
     for (pair, distance) in [(places.shared, "shared"), (places.apart, "apart")] {
         let had = match pair {
-            Some(pair) if quiet => pair::measure(pair, cached(&all), end),
+            Some((one, other)) if quiet => pair::measure(one, other, cached(&all), end),
             Some(_) => [Outcome::Late; pair::NAMES.len()],
             None => [Outcome::Absent; pair::NAMES.len()],
         };
@@ -280,7 +288,7 @@ mod tests {
     /// Measures on a thread of its own, as callers do.
     fn measured(places: &MeasurementPlaces) -> MeasuredModel {
         std::thread::scope(|scope| {
-            scope.spawn(|| on_this_thread(places, false)).join().unwrap().unwrap()
+            scope.spawn(|| on_this_thread(places, MachineLoad::Quiet)).join().unwrap().unwrap()
         })
     }
 
@@ -314,11 +322,11 @@ mod tests {
     fn processors_that_are_not_there_are_refused() {
         let (gone, end) = (CpuSet::count() - 1, Instant::now() + Duration::from_secs(60));
         std::thread::scope(|scope| {
-            let pair = scope.spawn(move || pair::measure((gone, gone), 0.03, end));
+            let pair = scope.spawn(move || pair::measure(gone, gone, 0.03, end));
             assert_eq!(pair.join().unwrap(), [Outcome::Absent; pair::NAMES.len()]);
             // The first processor exists, the second does not.
             let first = places().first.unwrap();
-            let pair = scope.spawn(move || pair::measure((first, gone), 0.03, end));
+            let pair = scope.spawn(move || pair::measure(first, gone, 0.03, end));
             assert_eq!(pair.join().unwrap(), [Outcome::Absent; pair::NAMES.len()]);
             let alone = scope.spawn(move || pair::switch(gone, end));
             assert_eq!(alone.join().unwrap(), Outcome::Absent);

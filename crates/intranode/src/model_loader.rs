@@ -7,7 +7,7 @@
 //! ```
 //! The model is found on a thread of its own, while the ranks of a job connect.
 
-use crate::measure::{self, MeasuredModel};
+use crate::measure::{self, MachineLoad, MeasuredModel};
 use crate::store::{self, CachedModel, MachineKey};
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use weft_fabric::CopyModel;
 
 /// The source of a model that the user requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Wanted {
+pub enum ModelSource {
     /// No source: [`CopyModel::GENERIC`].
     #[default]
     Generic,
@@ -30,14 +30,14 @@ pub enum Wanted {
     File(PathBuf),
 }
 
-impl Wanted {
+impl ModelSource {
     /// Parses the text of a setting. A text is a path if it contains a `/` or a `.`.
-    pub fn parse(text: &str) -> Result<Wanted, String> {
+    pub fn parse(text: &str) -> Result<ModelSource, String> {
         match text.trim() {
-            "" | "auto" => Ok(Wanted::Auto),
-            "measure" => Ok(Wanted::Measure),
-            "generic" => Ok(Wanted::Generic),
-            path if path.contains(['/', '.']) => Ok(Wanted::File(path.into())),
+            "" | "auto" => Ok(ModelSource::Auto),
+            "measure" => Ok(ModelSource::Measure),
+            "generic" => Ok(ModelSource::Generic),
+            path if path.contains(['/', '.']) => Ok(ModelSource::File(path.into())),
             _ => {
                 Err("neither auto, measure, generic nor the path of a file (with a / or a . in it)"
                     .to_owned())
@@ -97,22 +97,23 @@ pub struct ModelLoader {
 }
 
 impl ModelLoader {
-    /// Begins to find the model. Without `peers` nothing is measured, unless the user demands it. The error says in words that
-    /// the file which the user named is no model.
-    pub fn start(wanted: &Wanted, peers: bool) -> Result<ModelLoader, String> {
+    /// Begins to find the model for a job of `ranks` ranks on this machine. For a single rank nothing is measured, unless the
+    /// user demands it. The error says in words that the file which the user named is no model.
+    pub fn start(wanted: &ModelSource, ranks: usize) -> Result<ModelLoader, String> {
         let now = |found| Ok(ModelLoader { thread: None, found });
         let force = match wanted {
-            Wanted::Generic => return now(LoadedModel::generic(ASKED)),
-            Wanted::File(path) => {
+            ModelSource::Generic => return now(LoadedModel::generic(ASKED)),
+            ModelSource::File(path) => {
                 let (model, when) = store::given(path)?;
                 let origin = ModelOrigin::Given(path.clone(), when);
                 return now(LoadedModel { model, origin, generic: BTreeSet::new() });
             }
-            Wanted::Auto => false,
-            Wanted::Measure => true,
+            ModelSource::Auto => false,
+            ModelSource::Measure => true,
         };
         let place = store::path();
-        let work = move || found(place.as_deref(), force, peers);
+        let search = ModelSearch { force, peers: ranks > 1 };
+        let work = move || search.run(place.as_deref());
         Ok(ModelLoader { thread: in_background(work), found: LoadedModel::generic(NO_THREAD) })
     }
 
@@ -146,47 +147,61 @@ fn in_background(
     thread
 }
 
-/// Finds the model on this thread, which measuring binds to processors.
-fn found(place: Option<&Path>, force: bool, peers: bool) -> LoadedModel {
-    let machine = MachineKey::here();
-    let kept = place.and_then(|place| Some((place, store::read(place, &machine)?)));
-    let mut places = None;
-    if let (Some((place, kept)), false) = (&kept, force) {
-        let whole = kept.measured.absent.is_empty() && kept.measured.late.is_empty();
-        let mut suffices =
-            || whole || !kept.measured.lacks(places.get_or_insert_with(measure::places));
-        // Values that are missing were missing before, too. No job should spend time on them while other threads want the
-        // processors.
-        if !peers || suffices() || !measure::is_quiet() {
-            let origin = ModelOrigin::Kept(place.to_path_buf(), kept.when);
-            return LoadedModel::of(kept.measured.clone(), origin);
-        }
-    }
-    if !peers && !force {
-        return LoadedModel::generic(NOBODY);
-    }
-    let places = places.unwrap_or_else(measure::places);
-    let Some(mut measured) = measure::on_this_thread(&places, force) else {
-        return match kept {
-            Some((place, kept)) => {
-                LoadedModel::of(kept.measured, ModelOrigin::Kept(place.to_path_buf(), kept.when))
+/// A search for the model.
+#[derive(Debug, Clone, Copy)]
+struct ModelSearch {
+    /// True if the user demands a measurement.
+    force: bool,
+    /// True if there are other ranks on the machine.
+    peers: bool,
+}
+
+impl ModelSearch {
+    /// Finds the model on this thread, which measuring binds to processors.
+    fn run(self, place: Option<&Path>) -> LoadedModel {
+        let ModelSearch { force, peers } = self;
+        let machine = MachineKey::here();
+        let kept = place.and_then(|place| Some((place, store::read(place, &machine)?)));
+        let mut places = None;
+        if let (Some((place, kept)), false) = (&kept, force) {
+            let whole = kept.measured.absent.is_empty() && kept.measured.late.is_empty();
+            let mut suffices =
+                || whole || !kept.measured.lacks(places.get_or_insert_with(measure::places));
+            // Values that are missing were missing before, too. No job should spend time on them while other threads want the
+            // processors.
+            if !peers || suffices() || !measure::is_quiet() {
+                let origin = ModelOrigin::Kept(place.to_path_buf(), kept.when);
+                return LoadedModel::of(kept.measured.clone(), origin);
             }
-            None => LoadedModel::generic(WATCHED),
-        };
-    };
-    let mut when = SystemTime::now();
-    match kept {
-        // The numbers that earlier jobs had stay as they are; only missing numbers are filled in.
-        Some((_, mut kept)) if !force => {
-            kept.measured.fill(&measured);
-            (measured, when) = (kept.measured, kept.when);
         }
-        Some((_, kept)) => measured.complete(&kept.measured),
-        None => {}
+        if !peers && !force {
+            return LoadedModel::generic(NOBODY);
+        }
+        let places = places.unwrap_or_else(measure::places);
+        let load = if force { MachineLoad::Any } else { MachineLoad::Quiet };
+        let Some(mut measured) = measure::on_this_thread(&places, load) else {
+            return match kept {
+                Some((place, kept)) => LoadedModel::of(
+                    kept.measured,
+                    ModelOrigin::Kept(place.to_path_buf(), kept.when),
+                ),
+                None => LoadedModel::generic(WATCHED),
+            };
+        };
+        let mut when = SystemTime::now();
+        match kept {
+            // The numbers that earlier jobs had stay as they are; only missing numbers are filled in.
+            Some((_, mut kept)) if !force => {
+                kept.measured.fill(&measured);
+                (measured, when) = (kept.measured, kept.when);
+            }
+            Some((_, kept)) => measured.complete(&kept.measured),
+            None => {}
+        }
+        let kept = CachedModel { measured, when };
+        let written = place.filter(|place| store::write(place, &kept, &machine).is_ok());
+        LoadedModel::of(kept.measured, ModelOrigin::Measured(written.map(Path::to_owned)))
     }
-    let kept = CachedModel { measured, when };
-    let written = place.filter(|place| store::write(place, &kept, &machine).is_ok());
-    LoadedModel::of(kept.measured, ModelOrigin::Measured(written.map(Path::to_owned)))
 }
 
 // These tests need files, processors and signals of the system, which Miri does not have.
@@ -198,16 +213,16 @@ mod tests {
     #[test]
     fn words_of_the_setting() {
         for (text, wanted) in [
-            ("auto", Wanted::Auto),
-            ("", Wanted::Auto),
-            (" measure ", Wanted::Measure),
-            ("generic", Wanted::Generic),
-            ("./x", Wanted::File("./x".into())),
-            ("x.toml", Wanted::File("x.toml".into())),
+            ("auto", ModelSource::Auto),
+            ("", ModelSource::Auto),
+            (" measure ", ModelSource::Measure),
+            ("generic", ModelSource::Generic),
+            ("./x", ModelSource::File("./x".into())),
+            ("x.toml", ModelSource::File("x.toml".into())),
         ] {
-            assert_eq!(Wanted::parse(text), Ok(wanted), "{text}");
+            assert_eq!(ModelSource::parse(text), Ok(wanted), "{text}");
         }
-        assert!(Wanted::parse("kept").unwrap_err().contains("neither auto"));
+        assert!(ModelSource::parse("kept").unwrap_err().contains("neither auto"));
     }
 
     #[test]
@@ -216,7 +231,8 @@ mod tests {
         let place = directory.path().join("weft/copies-x.toml");
         let find = |force, peers| {
             let place = place.clone();
-            in_background(move || found(Some(&place), force, peers)).unwrap().join().unwrap()
+            let search = ModelSearch { force, peers };
+            in_background(move || search.run(Some(&place))).unwrap().join().unwrap()
         };
         assert_eq!(find(false, false).origin, ModelOrigin::Generic(NOBODY));
         assert!(!place.exists());
@@ -247,7 +263,8 @@ mod tests {
     #[test]
     fn where_nothing_can_be_kept_it_is_measured() {
         for place in [None, Some(Path::new("/proc/self/none/copies-x.toml"))] {
-            let found = in_background(move || found(place, false, true)).unwrap().join().unwrap();
+            let search = ModelSearch { force: false, peers: true };
+            let found = in_background(move || search.run(place)).unwrap().join().unwrap();
             assert_eq!(found.origin, ModelOrigin::Measured(None));
         }
     }
@@ -269,10 +286,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("mine.toml");
         fs::write(&path, "[copies]\nswitch = 3\n").unwrap();
-        let found = ModelLoader::start(&Wanted::File(path.clone()), true).unwrap().wait();
+        let found = ModelLoader::start(&ModelSource::File(path.clone()), 2).unwrap().wait();
         assert_eq!((found.model.switch, found.origin), (3000.0, ModelOrigin::Given(path, None)));
-        assert!(ModelLoader::start(&Wanted::File("/none.toml".into()), true).is_err());
-        let generic = ModelLoader::start(&Wanted::Generic, true).unwrap().wait();
+        assert!(ModelLoader::start(&ModelSource::File("/none.toml".into()), 2).is_err());
+        let generic = ModelLoader::start(&ModelSource::Generic, 2).unwrap().wait();
         assert_eq!(generic.model, CopyModel::GENERIC);
     }
 }

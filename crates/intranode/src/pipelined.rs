@@ -12,10 +12,10 @@
 //! away is woken.
 //!
 //! Cost: a line that goes to and fro once for each part, in addition to two simultaneous copies. In two cases the consumer
-//! takes the lines to itself after it has read them ([`crate::Lines::take_lines`]): for short payloads, whose memory is used
+//! takes the lines to itself after it has read them ([`crate::CacheLines::take_lines`]): for short payloads, whose memory is used
 //! again soon, and between far caches.
 
-use crate::lines::Lines;
+use crate::lines::{CacheLines, CachePath};
 use crate::{interleaved, staged};
 use weft_fabric::{Copies, Sge};
 
@@ -123,7 +123,10 @@ impl Pipelined<'_> {
     pub fn produce(&self, source: Sge, copies: &Copies) -> bool {
         let len = source.len();
         let past = copies.is_told_past(len);
-        let rest_past = past || copies.is_past_for_one(len);
+        let rest = match past || copies.is_past_for_one(len) {
+            true => CachePath::Past,
+            false => CachePath::Through,
+        };
         // Distant data are read many pages at once.
         let longest = if copies.interleaves() { interleaved::MOST } else { LONGEST };
         let part = part_within(len, longest);
@@ -133,7 +136,7 @@ impl Pipelined<'_> {
             let (to, from) = (self.payload.part(at, next), source.part(at, next));
             match at {
                 0 => staged::write(copies, to, from, past),
-                _ => to.copy_for_others(from, rest_past, copies),
+                _ => to.copy_for_others(from, rest, copies),
             }
             at += next;
             self.head.publish(at as u64);

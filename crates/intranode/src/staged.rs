@@ -14,7 +14,7 @@
 //! over after it has told the reader of them. Then the reader need not get them out of the writer's cache.
 
 use crate::interleaved::{self, copy_interleaved};
-use crate::lines::Lines;
+use crate::lines::{CacheLines, CachePath};
 use std::time::Instant;
 use weft_fabric::copies::PAGE;
 use weft_fabric::{Copies, Sge};
@@ -25,10 +25,12 @@ use weft_fabric::{Copies, Sge};
 pub fn write(copies: &Copies, to: Sge, from: Sge, past: bool) {
     let len = from.len();
     let head = if !past && copies.is_past_for_one(len) { PAGE } else { len };
-    to.part(0, head).copy_for_others(from.part(0, head), past, copies);
+    let path = if past { CachePath::Past } else { CachePath::Through };
+    to.part(0, head).copy_for_others(from.part(0, head), path, copies);
     if head < len {
         copies.count_past(true);
-        to.part(head, len - head).copy_for_others(from.part(head, len - head), true, copies);
+        let (to, from) = (to.part(head, len - head), from.part(head, len - head));
+        to.copy_for_others(from, CachePath::Past, copies);
     }
 }
 
@@ -41,16 +43,16 @@ pub fn told_of(copies: &Copies, memory: Sge) {
 }
 
 /// Copies data that another rank has just written, and will write again, in blocks that fit the nearest cache until their lines
-/// are taken ([`Lines::take_lines`]). Lines are taken if `soon` is set (the memory is written again so soon that the lines
+/// are taken ([`CacheLines::take_lines`]). CacheLines are taken if `soon` is set (the memory is written again so soon that the lines
 /// would still be in this processor's cache), or if the caches are far from each other.
 pub fn read(copies: &Copies, into: Sge, from: Sge, soon: bool) {
     if !copies.may_be_past() {
-        return by_blocks(copies, into, from, soon, true);
+        return by_blocks(copies, into, from, BlockCopies { soon, learns: true });
     }
     // Data that may have gone past the caches do not show the distance to the writer.
     let (head, learns) = (PAGE.min(into.len()), !copies.looks_alone());
     sense_sent(copies, from);
-    by_blocks(copies, into.part(0, head), from.part(0, head), soon, learns);
+    by_blocks(copies, into.part(0, head), from.part(0, head), BlockCopies { soon, learns });
     read_more(copies, into.part(head, into.len() - head), from.part(head, from.len() - head), soon);
 }
 
@@ -58,13 +60,25 @@ pub fn read(copies: &Copies, into: Sge, from: Sge, soon: bool) {
 /// them.
 pub fn read_more(copies: &Copies, into: Sge, from: Sge, soon: bool) {
     match copies.is_past_for_one(into.len()) {
-        // Lines that went past the caches do not come back faster by being taken.
+        // CacheLines that went past the caches do not come back faster by being taken.
         true => into.copy_from(from),
-        false => by_blocks(copies, into, from, soon, !copies.may_be_past()),
+        false => {
+            let learns = !copies.may_be_past();
+            by_blocks(copies, into, from, BlockCopies { soon, learns })
+        }
     }
 }
 
-fn by_blocks(copies: &Copies, into: Sge, from: Sge, soon: bool, learns: bool) {
+/// Copies of several blocks.
+#[derive(Clone, Copy)]
+struct BlockCopies {
+    /// True if the memory is written again soon.
+    soon: bool,
+    /// True if the copies show the distance to the writer.
+    learns: bool,
+}
+
+fn by_blocks(copies: &Copies, into: Sge, from: Sge, how: BlockCopies) {
     let mut at = 0;
     while into.len() - at >= interleaved::LEAST && copies.interleaves() && !copies.is_sample() {
         let next = (into.len() - at).min(interleaved::MOST);
@@ -76,18 +90,18 @@ fn by_blocks(copies: &Copies, into: Sge, from: Sge, soon: bool, learns: bool) {
     while at < into.len() {
         let next = (into.len() - at).min(PAGE);
         let block = from.part(at, next);
-        copy_block(copies, into.part(at, next), block, learns);
-        if soon || copies.is_far() {
+        copy_block(copies, into.part(at, next), block, how);
+        if how.soon || copies.is_far() {
             give_back(copies, block);
         }
         at += next;
     }
 }
 
-fn copy_block(copies: &Copies, into: Sge, from: Sge, learns: bool) {
-    if learns && copies.looks_alone() {
+fn copy_block(copies: &Copies, into: Sge, from: Sge, how: BlockCopies) {
+    if how.learns && copies.looks_alone() {
         sense_sent(copies, from);
-    } else if learns && from.len() >= PAGE && copies.is_sample() {
+    } else if how.learns && from.len() >= PAGE && copies.is_sample() {
         return timed(copies, into, from);
     }
     into.copy_from(from);

@@ -104,7 +104,7 @@ pub struct CachedModel {
 /// The content of a file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct StoreFile {
     format: u32,
     /// Time of the measurement, in seconds since 1970.
     measured: u64,
@@ -131,7 +131,7 @@ pub fn path() -> Option<PathBuf> {
 
 /// Reads the model at `path`; returns `None` if there is no model, or none of `machine`.
 pub fn read(path: &Path, machine: &MachineKey) -> Option<CachedModel> {
-    let file: File = toml::from_str(&text(path).ok()?).ok()?;
+    let file: StoreFile = toml::from_str(&text(path).ok()?).ok()?;
     let names = || file.absent.iter().chain(&file.late);
     if file.format != FORMAT
         || file.machine != *machine
@@ -155,7 +155,7 @@ pub fn read(path: &Path, machine: &MachineKey) -> Option<CachedModel> {
 pub fn write(path: &Path, kept: &CachedModel, machine: &MachineKey) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::NotFound)?;
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let file = File {
+    let file = StoreFile {
         format: FORMAT,
         measured: kept.when.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         took: kept.measured.took.as_micros() as u64,

@@ -15,7 +15,7 @@ use weft_collective::{
 };
 use weft_fabric::CopyModel;
 use weft_fabric_sim::Machine;
-use weft_intranode::{ModelLoader, Wanted};
+use weft_intranode::{ModelLoader, ModelSource};
 
 /// Arguments of `weft explain`.
 #[derive(Parser, Debug)]
@@ -175,8 +175,8 @@ fn model(machine: Option<&Machine>) -> Result<CopyModel, String> {
         return Ok(machine.copies.model());
     }
     let text = std::env::var("WEFT_COPY_MODEL").unwrap_or_default();
-    let wanted = Wanted::parse(&text).map_err(|why| format!("WEFT_COPY_MODEL {text}: {why}"))?;
-    Ok(ModelLoader::start(&wanted, true)?.wait().model)
+    let wanted = ModelSource::parse(&text).map_err(|why| format!("WEFT_COPY_MODEL {text}: {why}"))?;
+    Ok(ModelLoader::start(&wanted, 2)?.wait().model)
 }
 
 /// Predicts by the map's times; without a time, by the model of copies, if the model covers the algorithm.

@@ -13,7 +13,7 @@ pub enum SettingKind {
     Choice(&'static [&'static str]),
     /// A whole number in this range, or nothing.
     Maybe { least: u64, most: u64 },
-    /// Source of the costs of copies ([`weft_intranode::Wanted`]).
+    /// Source of the costs of copies ([`weft_intranode::ModelSource`]).
     Copies,
     /// Any text, or nothing. The user of the setting parses it.
     Words,

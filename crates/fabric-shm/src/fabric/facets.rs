@@ -98,22 +98,20 @@ impl weft_fabric::Helper for Shm {
 
 impl weft_fabric::Multicast for Shm {
     fn join(&self, group: GroupId) {
-        let mut groups = self.groups.borrow_mut();
-        if !groups.contains(&group) {
-            groups.push(group);
-        }
+        self.datagrams.join(group);
     }
 
     fn leave(&self, group: GroupId) {
-        self.groups.borrow_mut().retain(|&g| g != group);
+        self.datagrams.leave(group);
     }
 
     fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
-        self.speak(group, src)
+        self.speak(group, src);
+        Ok(())
     }
 
     fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
-        self.listen(into)
+        self.datagrams.listen(&self.segment, self.rank, self.peers.own(), into)
     }
 }
 

@@ -3,7 +3,7 @@
 use weft_bootstrap::{Bootstrap, threads};
 use weft_fabric::{CopyModel, Fabric, FabricExt, FaultCause, Head, PostOutcome, RemoteAddr, Sge};
 use weft_fabric_shm::{Shm, ShmConnectError, ShmOptions};
-use weft_intranode::Wanted;
+use weft_intranode::ModelSource;
 
 fn sge(bytes: &mut [u8]) -> Sge {
     // SAFETY: the element is used only in calls that take the bytes at once, while they are borrowed.
@@ -247,7 +247,7 @@ fn connected(options: Vec<ShmOptions>) -> Vec<Result<Shm, ShmConnectError>> {
     ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
 }
 
-fn with_copies(copies: Wanted) -> ShmOptions {
+fn with_copies(copies: ModelSource) -> ShmOptions {
     ShmOptions { copies, ..ShmOptions::default() }
 }
 
@@ -255,8 +255,8 @@ fn with_copies(copies: Wanted) -> ShmOptions {
 fn all_ranks_have_the_copy_costs_of_the_lowest() {
     let path = std::env::temp_dir().join(format!("weft-copies-{}.toml", std::process::id()));
     std::fs::write(&path, "[copies]\nswitch = 7\ncached = 12345\n").unwrap();
-    let others = [Wanted::Measure, Wanted::Generic];
-    let all = [Wanted::File(path.clone())].into_iter().chain(others).map(with_copies);
+    let others = [ModelSource::Measure, ModelSource::Generic];
+    let all = [ModelSource::File(path.clone())].into_iter().chain(others).map(with_copies);
     let ranks = connected(all.collect());
     std::fs::remove_file(&path).unwrap();
     for rank in &ranks {
@@ -273,7 +273,7 @@ fn all_ranks_have_the_copy_costs_of_the_lowest() {
 #[test]
 fn a_file_of_copy_costs_that_is_none_is_told_by_all_ranks() {
     for ranks in [1, 3] {
-        let options = with_copies(Wanted::File("/no/such/file.toml".into()));
+        let options = with_copies(ModelSource::File("/no/such/file.toml".into()));
         for rank in connected(vec![options; ranks]) {
             let error = rank.err().unwrap().to_string();
             assert!(error.contains("/no/such/file.toml"), "{error}");

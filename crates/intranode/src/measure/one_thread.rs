@@ -1,7 +1,7 @@
 //! The measurements of one thread.
 
 use super::{Outcome, sampled, timed, within};
-use crate::Lines;
+use crate::{CacheLines, CachePath};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::getpid;
 use std::hint::black_box;
@@ -63,7 +63,7 @@ fn past(to: &mut [u8], from: &[u8], end: Instant) -> Outcome {
     };
     let copies = Copies::new(Arc::new(CopyModel::GENERIC));
     sampled(16, within(end, 400), || {
-        Some(timed(|| to.copy_for_others(from, true, &copies)) / to.len() as f64)
+        Some(timed(|| to.copy_for_others(from, CachePath::Past, &copies)) / to.len() as f64)
     })
 }
 

@@ -73,8 +73,17 @@ struct Line(AtomicU64);
 /// The error of a partner that does not come, or not in time.
 struct Late;
 
+/// Processors of the two threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PairProcessors {
+    Two,
+    /// Both threads are on the same processor, so that they must yield.
+    Same,
+}
+
 impl Meeting {
-    fn new(gently: bool, end: Instant) -> Option<Meeting> {
+    fn new(processors: PairProcessors, end: Instant) -> Option<Meeting> {
+        let gently = processors == PairProcessors::Same;
         let bytes = block(if gently { 0 } else { BYTES }, 3)?;
         let mut lines = Vec::new();
         let count = if gently { 0 } else { LINES };
@@ -279,11 +288,12 @@ fn with_partner<T>(
 pub const NAMES: [&str; 7] =
     ["line", "rewrite", "rewrite_asked", "rewrite_returned", "fetch", "fetch_pages", "cma_fetch"];
 
-/// Measures these values. `cached`: nanoseconds for each byte of a copy in the own caches.
-pub fn measure((one, other): (usize, usize), cached: f64, end: Instant) -> [Outcome; NAMES.len()] {
+/// Measures these values of processors `one` and `other`. `cached`: nanoseconds for each byte of a copy in the own caches.
+pub fn measure(one: usize, other: usize, cached: f64, end: Instant) -> [Outcome; NAMES.len()] {
     const ABSENT: [Outcome; NAMES.len()] = [Outcome::Absent; NAMES.len()];
     let end = within(end, 2900);
-    let Some((meeting, mut to)) = Meeting::new(false, end).zip(block(BYTES, 4)) else {
+    let Some((meeting, mut to)) = Meeting::new(PairProcessors::Two, end).zip(block(BYTES, 4))
+    else {
         return ABSENT;
     };
     if !bind(one) {
@@ -309,7 +319,7 @@ pub fn measure((one, other): (usize, usize), cached: f64, end: Instant) -> [Outc
 /// takes a little longer, because they have page tables of their own.
 pub fn switch(processor: usize, end: Instant) -> Outcome {
     let end = end.min(Instant::now() + Duration::from_millis(1));
-    let Some(meeting) = Meeting::new(true, end) else { return Outcome::Absent };
+    let Some(meeting) = Meeting::new(PairProcessors::Same, end) else { return Outcome::Absent };
     if !bind(processor) {
         return Outcome::Absent;
     }

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use std::fmt::Write as _;
 use weft_fabric::{CacheDistance, CopyModel};
 use weft_fabric_sim::Machine;
-use weft_intranode::{ModelLoader, ModelOrigin, Wanted};
+use weft_intranode::{ModelLoader, ModelOrigin, ModelSource};
 use weft_p2p::protocol::{self as message, Locality, TransferPattern};
 use weft_p2p::{ProtocolLimits, Rendezvous};
 use weft_rma::accumulate_protocol::{self, AccumulateKey, AccumulateProtocol, Sight};
@@ -147,7 +147,7 @@ pub(super) fn model(machine: Option<&Machine>) -> Result<(CopyModel, String), Si
         return Ok((machine.copies.model(), "of the machine file".to_owned()));
     }
     let wanted = std::env::var("WEFT_COPY_MODEL").unwrap_or_default();
-    let loader = Wanted::parse(&wanted).and_then(|wanted| ModelLoader::start(&wanted, true));
+    let loader = ModelSource::parse(&wanted).and_then(|wanted| ModelLoader::start(&wanted, 2));
     let found =
         loader.map_err(|why| SimFailure::Request(format!("WEFT_COPY_MODEL: {why}")))?.wait();
     let whence = match found.origin {

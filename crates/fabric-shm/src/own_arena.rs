@@ -1,0 +1,154 @@
+//! A rank's own arena: allocation in it, and the memory behind it.
+
+use crate::arena::{ArenaSpan, ShmArena};
+use crate::commit::CommitAccount;
+use crate::layout::STEP;
+use crate::pages::{PAGE, PageRanges};
+use crate::reach::refused;
+use crate::segment::Segment;
+use crate::sync::Ordering;
+use crate::view::MappedArena;
+use std::cell::RefCell;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use weft_bootstrap::calls::once;
+use weft_fabric::{Fault, FaultCause, Sge};
+
+/// Minimum size, in bytes, of freed memory that goes back to the system at once. Smaller memory is kept, because the first
+/// touch of a page costs a microsecond.
+const KEEP: u64 = 16 << 20;
+
+/// Share of the remaining memory that spare memory may take: one byte of this number.
+const SPARE: u64 = 8;
+
+/// The arena of this rank. Its methods get the arena as this process has mapped it, which is kept with the peers'.
+pub(crate) struct OwnArena {
+    segment: Arc<Segment>,
+    rank: usize,
+    spans: RefCell<ShmArena>,
+    commits: CommitAccount,
+}
+
+impl OwnArena {
+    /// Creates the arena of `rank`. Nothing is allocated in it.
+    pub fn new(segment: Arc<Segment>, rank: usize, view: &MappedArena) -> OwnArena {
+        let spans = RefCell::new(ShmArena::new(view.reserved()));
+        OwnArena { segment, rank, spans, commits: CommitAccount::default() }
+    }
+
+    /// Returns the number of allocated bytes.
+    pub fn used(&self) -> u64 {
+        self.spans.borrow().used()
+    }
+
+    /// Allocates `len` bytes, filled with zeros.
+    pub fn allocate(&self, view: &MappedArena, len: usize) -> Result<Sge, Fault> {
+        let mut spans = self.spans.borrow_mut();
+        let Some(span) = spans.allocate(len as u64) else {
+            let space = spans.len() - spans.used();
+            return Err(self.commits.no_room(&self.segment, len as u64, space));
+        };
+        if let Err(fault) = self.back(view, &span) {
+            spans.free(span.offset, len as u64);
+            return Err(fault);
+        }
+        spans.pay(&span);
+        let base = view.base();
+        // SAFETY: the span lies in the arena of this rank and was opened by `back`. The allocator gives it to nobody else until
+        // it is freed.
+        Ok(unsafe {
+            for used in &span.used {
+                let at = base.as_ptr().add(used.start as usize);
+                std::ptr::write_bytes(at, 0, (used.end - used.start) as usize);
+            }
+            Sge::new(base.as_ptr().add(span.offset as usize), len)
+        })
+    }
+
+    /// Checks that `len` bytes are at most 1/[`SPARE`] of what is left.
+    pub fn is_spare(&self, len: usize) -> Result<(), Fault> {
+        let (asked, left) = (len as u64, self.commits.spare(&self.segment) / SPARE);
+        if left < asked {
+            let bound = "what may be used of the node's memory without need".to_owned();
+            return Err(FaultCause::NoRoom { asked, left, memory: true, bound }.into());
+        }
+        Ok(())
+    }
+
+    /// Frees the allocated `len` bytes at `offset`.
+    pub fn free(&self, offset: u64, len: u64) {
+        let mut spans = self.spans.borrow_mut();
+        let len = spans.free(offset, len);
+        if len >= KEEP {
+            let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+            // If the system does not take the memory back, it stays paid for.
+            let given = spans.unpay(offset, len, |range| self.fallocate(mode, range).is_ok());
+            self.commits.uncommit(&self.segment, given);
+        }
+    }
+
+    /// Makes sure that a span can be touched.
+    fn back(&self, view: &MappedArena, span: &ArenaSpan) -> Result<(), Fault> {
+        let end = span.offset + span.len;
+        self.open(view, end)?;
+        self.commits.commit(&self.segment, span.new)?;
+        if span.new > 0
+            && self.commits.fills()
+            && self.fallocate(0, PageRanges::around(span.offset..end)).is_err()
+        {
+            self.commits.uncommit(&self.segment, span.new);
+            return Err(self.commits.no_room(&self.segment, span.new, 0));
+        }
+        Ok(())
+    }
+
+    /// Opens the arena up to `end` at least, and tells the peers ([`crate::reach`]).
+    fn open(&self, view: &MappedArena, end: u64) -> Result<(), Fault> {
+        if view.get(0, end).is_some() {
+            return Ok(());
+        }
+        let goal = end.next_multiple_of(STEP);
+        view.open_to(&self.segment, goal)
+            .map_err(|error| refused("mprotect of the arena", &error))?;
+        self.segment.control(self.rank).facts.0.opened.store(goal, Ordering::Release);
+        Ok(())
+    }
+
+    /// Calls fallocate(2) for a range of pages: reserves them, or gives them back. The range is split into pieces if signals
+    /// interrupt the call. When it is interrupted in the middle, the system may undo the whole call, and a long call would
+    /// never finish.
+    fn fallocate(&self, mode: i32, range: Range<u64>) -> Result<(), Fault> {
+        let (mut at, mut piece) = (range.start, range.end - range.start);
+        while at < range.end {
+            let now = piece.min(range.end - at);
+            match self.fallocate_once(mode, at, now) {
+                Ok(()) => {
+                    at += now;
+                    piece = piece.saturating_mul(2);
+                }
+                Err(libc::EINTR) => piece = (now / 2).next_multiple_of(PAGE).max(PAGE),
+                Err(errno) => {
+                    // Neighbours may use the rest of the first page, so it stays.
+                    if mode == 0 && at > range.start + PAGE {
+                        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+                        let _ = self.fallocate(mode, range.start + PAGE..at);
+                    }
+                    return Err(Fault::system("reserving shared memory", errno));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls fallocate(2) once. The error is the system's number.
+    fn fallocate_once(&self, mode: i32, offset: u64, len: u64) -> Result<(), i32> {
+        let start = self.segment.shape().arena_of(self.rank) + offset;
+        let (offset, len) = (start as libc::off_t, len as libc::off_t);
+        let fd = self.segment.files().arenas.as_raw_fd();
+        // SAFETY: fallocate(2) takes no pointers; the descriptor is open. The range lies in the arena of this rank, inside the
+        // file's size.
+        let result = once(|| unsafe { libc::fallocate(fd, mode, offset, len) });
+        result.map(drop).map_err(|error| error.raw_os_error().unwrap_or(0))
+    }
+}
