@@ -21,7 +21,7 @@ const TOP: u64 = 1 << 48;
 
 /// A registration as peers know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Named {
+pub struct MemoryName {
     pub key: u64,
     pub start: u64,
     pub len: u64,
@@ -45,7 +45,7 @@ impl OfiTarget {
     }
 }
 
-impl Named {
+impl MemoryName {
     fn check(&self) -> u64 {
         let mixed = self.key.rotate_left(29) ^ self.start.rotate_left(7) ^ self.len;
         let mixed = (mixed ^ u64::from(self.program)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -61,10 +61,10 @@ impl Named {
     }
 
     /// Returns the registration of an address, or `None` if the address is malformed.
-    pub fn of(at: RemoteAddr) -> Option<Named> {
+    pub fn of(at: RemoteAddr) -> Option<MemoryName> {
         let Key([first, key, start]) = at.key;
         let (program, len) = (first & PROGRAM != 0, first & (TOP - 1));
-        let named = Named { key, start, len, program };
+        let named = MemoryName { key, start, len, program };
         let whole = first == (first & PROGRAM) | named.check() << 48 | len;
         (whole && start < TOP).then_some(named)
     }
@@ -77,7 +77,7 @@ pub fn can_name(end: usize) -> bool {
 
 /// Checks that `len` bytes at `at` of process `rank` lie in a registration that can exist.
 pub fn decode(rank: usize, at: RemoteAddr, len: usize) -> Result<OfiTarget, Fault> {
-    let named = Named::of(at).ok_or_else(|| Fault::corrupt(rank, "memory key"))?;
+    let named = MemoryName::of(at).ok_or_else(|| Fault::corrupt(rank, "memory key"))?;
     let end = named.start + named.len;
     let inside = at.addr.checked_add(len as u64).is_some_and(|last| last <= end);
     if !inside || at.addr < named.start {
@@ -92,7 +92,7 @@ pub fn decode_word(rank: usize, at: RemoteAddr) -> Result<OfiTarget, Fault> {
     if !target.at.is_multiple_of(8) {
         return Err(Fault::corrupt(rank, "address of a word"));
     }
-    if Named::of(at).is_some_and(|named| named.program) {
+    if MemoryName::of(at).is_some_and(|named| named.program) {
         let what = "do atomics on memory that it did not allocate";
         return Err(Fault::unsupported(rank, what));
     }
@@ -103,7 +103,8 @@ pub fn decode_word(rank: usize, at: RemoteAddr) -> Result<OfiTarget, Fault> {
 mod tests {
     use super::*;
 
-    const NAMED: Named = Named { key: !5, start: 0x7f00_0000_1000, len: 4096, program: false };
+    const NAMED: MemoryName =
+        MemoryName { key: !5, start: 0x7f00_0000_1000, len: 4096, program: false };
 
     #[test]
     fn what_is_encoded_is_decoded() {
@@ -113,7 +114,7 @@ mod tests {
         assert!(decode_word(1, at).is_ok() && decode_word(1, at.offset(4)).is_err());
         let Key([first, ..]) = at.key;
         assert_eq!(first >> 62, 0, "the bits that are left free");
-        let program = Named { program: true, ..NAMED };
+        let program = MemoryName { program: true, ..NAMED };
         assert!(decode_word(1, program.encode(program.start)).is_err());
         assert!(decode(1, program.encode(program.start), 8).is_ok());
     }

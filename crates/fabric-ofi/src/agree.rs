@@ -120,16 +120,22 @@ pub struct Agreed {
     pub same_arithmetic: bool,
 }
 
+/// Hosts that the processes of a job must reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JobReach {
+    /// Only their own host.
+    OneHost,
+    /// Their own host, and later processes of other hosts.
+    OneHostOutward,
+    Hosts,
+}
+
 /// Returns the place in `own` of an offer that all `lists` have, by the order of the first list, with the reason.
-fn common(
-    lists: &[&[Line]],
-    own: &[Line],
-    one_host: bool,
-    outward: bool,
-) -> Option<(usize, String)> {
+fn common(lists: &[&[Line]], own: &[Line], reach: JobReach) -> Option<(usize, String)> {
+    let one_host = reach != JobReach::Hosts;
     let alike = |a: &Line, b: &Line| (&a.provider, &a.network) == (&b.provider, &b.network);
     // Within a host, the loopback interface is best: it does not come and go with cables.
-    let within = one_host && !outward;
+    let within = reach == JobReach::OneHost;
     let mut order: Vec<&Line> = lists[0].iter().collect();
     order.sort_by_key(|line| if within { !line.is_loopback } else { !line.leads_out });
     let usable = |line: &&Line| one_host || line.leads_out || !line.is_loopback;
@@ -318,7 +324,12 @@ pub fn agree(
     let places: Vec<usize> =
         (0..own.len()).filter(|&place| !me.is_ambiguous(&own[place], &all)).collect();
     let left = lists[bootstrap.rank()];
-    match common(&lists, left, is_one_host(&all), options.outward) {
+    let reach = match is_one_host(&all) {
+        false => JobReach::Hosts,
+        true if options.outward => JobReach::OneHostOutward,
+        true => JobReach::OneHost,
+    };
+    match common(&lists, left, reach) {
         Some((first, why)) => {
             let least = |of: fn(&Told) -> usize| all.iter().map(of).min().unwrap_or(1);
             let most = Most { rails: least(|t| t.most.rails), paths: least(|t| t.most.paths) };
@@ -446,10 +457,10 @@ mod tests {
         assert_eq!(also(&own, 2), [0, 1]);
         assert!(also(&own, 3).is_empty() && also(&own, 6).is_empty(), "loopback, a library");
         let bridge = lines(&["i tcp 10.9.0.0/16", "l tcp 127.0.0.0/8"]);
-        let (place, why) = common(&[&bridge, &bridge], &bridge, false, false).unwrap();
+        let (place, why) = common(&[&bridge, &bridge], &bridge, JobReach::Hosts).unwrap();
         assert!(place == 0 && why.contains("more likely"), "{why}");
         let cable = lines(&["i tcp fe80::/64", "l tcp 127.0.0.0/8"]);
-        assert!(common(&[&cable, &cable], &cable, false, false).is_none());
+        assert!(common(&[&cable, &cable], &cable, JobReach::Hosts).is_none());
     }
 
     #[test]
@@ -465,17 +476,24 @@ mod tests {
         let a = lines(&["o tcp 10.1.0.0/16", "o tcp 10.2.0.0/16", "l tcp 127.0.0.1/32"]);
         let b = lines(&["o tcp 10.2.0.0/16", "i tcp 172.17.0.0/16", "l tcp 127.0.0.1/32"]);
         let all: [&[Line]; 2] = [&a, &b];
-        assert_eq!(common(&all, &a, false, false).unwrap().0, 1);
-        assert_eq!(common(&all, &b, false, false).unwrap().0, 0);
-        assert_eq!(common(&all, &b, true, false).unwrap().0, 2, "one host goes over its loopback");
-        assert_ne!(common(&all, &b, true, true).unwrap().0, 2, "unless others come");
+        assert_eq!(common(&all, &a, JobReach::Hosts).unwrap().0, 1);
+        assert_eq!(common(&all, &b, JobReach::Hosts).unwrap().0, 0);
+        assert_eq!(
+            common(&all, &b, JobReach::OneHost).unwrap().0,
+            2,
+            "one host goes over its loopback"
+        );
+        assert_ne!(common(&all, &b, JobReach::OneHostOutward).unwrap().0, 2, "unless others come");
         let routed = lines(&["o tcp 10.3.0.0/16"]);
         let all: [&[Line]; 2] = [&a, &routed];
-        let (place, why) = common(&all, &routed, false, false).unwrap();
+        let (place, why) = common(&all, &routed, JobReach::Hosts).unwrap();
         assert!(place == 0 && why.contains("router"), "{why}");
         let other = lines(&["o cxi fabric"]);
-        assert!(common(&[&a, &other], &a, false, false).is_none());
+        assert!(common(&[&a, &other], &a, JobReach::Hosts).is_none());
         let within = lines(&["l tcp 127.0.0.1/32"]);
-        assert!(common(&[&within, &within], &within, false, false).is_none(), "two hosts, no way");
+        assert!(
+            common(&[&within, &within], &within, JobReach::Hosts).is_none(),
+            "two hosts, no way"
+        );
     }
 }

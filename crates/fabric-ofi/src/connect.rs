@@ -8,15 +8,16 @@ use crate::OfiConnectError;
 use crate::agree::{self, Agreed, host};
 use crate::choose::{self, Offers};
 use crate::connection_state::KeepaliveTimes;
+use crate::extra_rail::{ExtraRail, PROBE, Probes};
 use crate::helper_thread::HelperPlace;
+use crate::job::{OfiCore, OfiProcess, Where};
 use crate::memory::ProcessMemory;
 use crate::object::Objects;
-use crate::options::OfiOptions;
-use crate::rails::{ExtraRail, PROBE, Probes, RAILS_MAX};
+use crate::options::{OfiOptions, RAILS_MAX};
 use crate::random;
 use crate::sleep::OfiSleeper;
 use crate::sockets;
-use crate::state::{OfiCore, OfiProcess, OfiState, Where};
+use crate::state::OfiState;
 use crate::wire::{address_of, encode_address};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -186,7 +187,7 @@ pub fn connect(
     };
     let (opened, agreed) = own;
     let all = all.into_iter().collect::<Result<Vec<_>, _>>()?;
-    meet(rank, options, counters, (opened, agreed), &all)
+    meet(rank, options, counters, opened, agreed, &all)
 }
 
 /// Builds the state of a process from the values that all have published.
@@ -194,7 +195,8 @@ fn meet(
     rank: usize,
     options: &OfiOptions,
     counters: Rc<Counters>,
-    (opened, agreed): (Opened, Agreed),
+    opened: Opened,
+    agreed: Agreed,
     all: &[Published],
 ) -> Result<(OfiCore, OfiState), OfiConnectError> {
     let Opened { objects, memory, probe } = opened;
@@ -241,8 +243,7 @@ fn meet(
         why: agreed.why,
         say: options.say,
     };
-    let mut state = OfiState::new(&core, memory);
-    state.repost(&core)?;
+    let state = OfiState::new(&core, memory)?;
     Ok((core, state))
 }
 

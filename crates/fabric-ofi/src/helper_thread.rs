@@ -9,6 +9,7 @@
 //!
 //! The helper cannot know the purpose of a message before it is read, so every arrival wakes it, not only solicited ones.
 
+use crate::access::PollingThread;
 use crate::sleep::{NAP_MOST, OfiSleeper, any_ready, drain};
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -61,7 +62,7 @@ impl HelperPlace {
 impl Sleep for HelperPlace {
     fn arm(&self) -> Token {
         if self.announced.fetch_add(1, Ordering::SeqCst) == 0 {
-            self.sleeper.leave_unattended(true);
+            self.sleeper.set_poller(PollingThread::Helper);
         }
         let token = Token(self.rings.load(Ordering::SeqCst));
         // The poll that follows must not be skipped.
@@ -109,7 +110,7 @@ impl Sleep for HelperPlace {
 
     fn disarm(&self) {
         if self.announced.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.sleeper.leave_unattended(false);
+            self.sleeper.set_poller(PollingThread::Program);
         }
     }
 

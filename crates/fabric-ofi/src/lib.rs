@@ -21,41 +21,45 @@
 
 #![warn(missing_docs)]
 
+mod access;
 mod address;
 mod agree;
-mod alive;
-mod arrive;
 mod buffers;
 mod choose;
+mod codes;
 mod connect;
-mod connection_news;
 mod connection_state;
 mod descriptor;
 mod error;
+mod extra_rail;
 mod ffi;
 mod helper_thread;
+mod job;
 mod libfabric;
 mod library;
-mod links;
-mod long_messages;
 mod memory;
+mod message_pools;
 mod object;
 mod ofi;
 mod options;
+mod peer;
+mod peer_rail;
+mod poll_pace;
 mod provider_facts;
-mod rails;
+mod rail_changes;
 mod random;
 mod registrations;
 mod requests;
+mod signs;
 mod sleep;
 mod sockets;
 mod state;
 mod tcp;
+mod trouble;
 mod wire;
 mod work;
 
 pub use choose::{PROVIDERS, survey};
 pub use error::OfiConnectError;
 pub use ofi::{Ofi, Usage};
-pub use options::OfiOptions;
-pub use rails::RAILS_MAX;
+pub use options::{OfiOptions, RAILS_MAX};

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::OfiConnectError;
+use crate::access::{LocalPiece, RemoteKey, TransferKind};
 use crate::choose::{MR_MODES, NetworkOffer};
 use crate::descriptor::{take_signal, to_sleep_on};
 use crate::ffi::*;
@@ -348,22 +349,24 @@ impl Libfabric {
         }
     }
 
-    /// Posts a write or a read of `local` at the address `at` under the key of the peer. Returns the result of the library.
+    /// Posts a write or a read of `local` at `remote` of the peer. Returns the result of the library.
     ///
     /// # Safety
-    /// The local memory lives until the operation with `context` is complete. If the provider needs a descriptor, `descriptor`
+    /// The local memory lives until the operation with `context` is complete. If the provider needs a descriptor, that of `local`
     /// belongs to the registration of that memory.
     pub unsafe fn transfer(
         &self,
         to: u64,
-        (local, descriptor): (Sge, *mut c_void),
-        (at, key): (u64, u64),
-        write: bool,
+        access: TransferKind,
+        local: LocalPiece,
+        remote: RemoteKey,
         context: *mut c_void,
     ) -> isize {
         let ep = self.ep();
+        let LocalPiece { memory: local, descriptor } = local;
+        let RemoteKey { at, key } = remote;
         let (ptr, len) = (local.ptr(), local.len());
-        if !write {
+        if access == TransferKind::Read {
             // SAFETY: the endpoint is open. `fi_read` needs local memory that lives until the operation is complete, and its
             // descriptor: the caller promises both.
             return unsafe {

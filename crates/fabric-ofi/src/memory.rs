@@ -1,10 +1,10 @@
 //! Memory that peers may reach: registrations by key, and allocations.
 
-use crate::address::{self, Named};
+use crate::address::{self, MemoryName};
 use crate::ffi::*;
 use crate::object::Objects;
 use crate::random::random;
-use crate::registrations::{RegistrationCounts, RegistrationId, Registrations};
+use crate::registrations::{MemoryOrigin, RegistrationCounts, RegistrationId, Registrations};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -84,10 +84,11 @@ impl ProcessMemory {
     }
 
     /// Registers memory and names it for peers.
-    fn name(&mut self, memory: Sge, program: bool, allocated: bool) -> Result<Region, Fault> {
+    fn name(&mut self, memory: Sge, origin: MemoryOrigin) -> Result<Region, Fault> {
+        let program = origin == MemoryOrigin::Program;
         let start = memory.ptr().addr();
         if memory.is_empty() {
-            let named = Named { key: 0, start: 0, len: 0, program: true };
+            let named = MemoryName { key: 0, start: 0, len: 0, program: true };
             let at = RemoteAddr { addr: start as u64, key: named.encode(0).key };
             return Ok(Region { local: memory, remote: at });
         }
@@ -107,7 +108,7 @@ impl ProcessMemory {
         };
         // SAFETY: `make` needs memory that stays mapped until its last user is gone. The maker of the `Sge` promised that it lives
         // until it is withdrawn (`Sge::new`).
-        let made = unsafe { self.registrations.make(memory, (program, allocated), ACCESS, wanted) };
+        let made = unsafe { self.registrations.make(memory, origin, ACCESS, wanted) };
         let id = made?;
         self.exposed += usize::from(program);
         Ok(region(id, memory))
@@ -115,12 +116,12 @@ impl ProcessMemory {
 
     /// Lets peers read and write the program's memory.
     pub fn expose(&mut self, memory: Sge) -> Result<Region, Fault> {
-        self.name(memory, true, false)
+        self.name(memory, MemoryOrigin::Program)
     }
 
     /// Lets peers use memory that another fabric allocated as they may use allocated memory.
     pub fn adopt(&mut self, memory: Sge) -> Result<Region, Fault> {
-        self.name(memory, false, false)
+        self.name(memory, MemoryOrigin::OtherFabric)
     }
 
     pub fn allocate(&mut self, len: usize) -> Result<Region, Fault> {
@@ -144,7 +145,7 @@ impl ProcessMemory {
                 unsafe { Sge::new(at, whole) }
             }
         };
-        match self.name(memory, false, true) {
+        match self.name(memory, MemoryOrigin::Allocation) {
             Ok(region) => Ok(Region { local: memory.part(0, len), ..region }),
             Err(fault) => {
                 self.free.entry(whole).or_default().push(memory);
@@ -157,9 +158,9 @@ impl ProcessMemory {
         let Key(id) = region.remote.key;
         let there = self.registrations.get(id).filter(|entry| entry.regions > 0);
         let Some(entry) = there else { return };
-        self.exposed -= usize::from(entry.program);
+        self.exposed -= usize::from(entry.origin == MemoryOrigin::Program);
         if let Some(entry) = self.registrations.withdraw(id)
-            && entry.allocated
+            && entry.origin == MemoryOrigin::Allocation
         {
             self.free.entry(entry.memory.len()).or_default().push(entry.memory);
         }
@@ -188,7 +189,7 @@ impl ProcessMemory {
         address::decode_word(rank, at)?;
         let word = self.find(rank, at, 8)?;
         match self.registrations.get(at.key.0) {
-            Some(entry) if !entry.program => Ok(word),
+            Some(entry) if entry.origin != MemoryOrigin::Program => Ok(word),
             _ => Err(Fault::corrupt(rank, "address of a word")),
         }
     }

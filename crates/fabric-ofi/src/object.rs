@@ -1,6 +1,7 @@
 //! Objects that a process has open on one interface: an endpoint of libfabric, or an endpoint of the built-in TCP.
 
 use crate::OfiConnectError;
+use crate::access::{LocalPiece, PollingThread, RemoteKey, TransferKind};
 use crate::choose::{Offers, ProviderSource};
 use crate::connection_state::{ConnectionState, KeepaliveTimes};
 use crate::ffi::*;
@@ -244,10 +245,10 @@ impl Objects {
         }
     }
 
-    /// Tells the provider whether the program computes (`true`) or polls by itself.
-    pub fn leave_unattended(&self, unattended: bool) {
+    /// Tells the provider which thread polls from now on.
+    pub fn set_poller(&self, poller: PollingThread) {
         if let Kind::Tcp(tcp) = &self.kind {
-            tcp.leave_unattended(unattended);
+            tcp.set_poller(poller);
         }
     }
 
@@ -305,26 +306,26 @@ impl Objects {
         }
     }
 
-    /// Posts a write or a read of `local` at the address and key `remote` of the peer. Returns 0, or an error below 0.
+    /// Posts a write or a read of `local` at `remote` of the peer. Returns 0, or an error below 0.
     ///
     /// # Safety
-    /// The local memory lives until the operation with `context` is complete. If the provider needs a descriptor, `descriptor`
+    /// The local memory lives until the operation with `context` is complete. If the provider needs a descriptor, that of `local`
     /// belongs to the registration of that memory.
     pub unsafe fn transfer(
         &self,
         to: u64,
-        (local, descriptor): (Sge, *mut c_void),
-        remote: (u64, u64),
-        write: bool,
+        access: TransferKind,
+        local: LocalPiece,
+        remote: RemoteKey,
         context: *mut c_void,
     ) -> isize {
         match &self.kind {
             Kind::Libfabric(open) => {
                 // SAFETY: `Libfabric::transfer` needs local memory that stays until the operation is complete: the caller promises it.
-                unsafe { open.transfer(to, (local, descriptor), remote, write, context) }
+                unsafe { open.transfer(to, access, local, remote, context) }
             }
             // SAFETY: `Tcp::transfer` needs local memory that stays until the operation is complete: the caller promises it.
-            Kind::Tcp(tcp) => unsafe { tcp.transfer(to, local, remote, write, context) },
+            Kind::Tcp(tcp) => unsafe { tcp.transfer(to, access, local.memory, remote, context) },
         }
     }
 

@@ -2,13 +2,13 @@
 
 use crate::OfiConnectError;
 use crate::address;
-use crate::arrive::word;
 use crate::connect;
-use crate::options::OfiOptions;
-use crate::rails::RAILS_MAX;
+use crate::job::OfiCore;
+use crate::options::{OfiOptions, RAILS_MAX};
 use crate::registrations::RegistrationCounts;
 use crate::requests::{RemoteTransfer, TransferTail};
-use crate::state::{OfiCore, OfiState};
+use crate::state::arrive::{atomically, word};
+use crate::state::{EventCounts, OfiState};
 use crate::wire::OfiMessageKind;
 use crate::work::{INLINE_MAX, OfiWork, PLACE_MAX, check};
 use std::cell::RefCell;
@@ -94,7 +94,7 @@ impl Ofi {
 
     /// Returns the reason for the reported fault, with host, address and interface, or `None` if there is no fault.
     pub fn trouble(&self) -> Option<String> {
-        self.state.borrow().trouble.clone()
+        self.state.borrow().trouble.text().map(str::to_owned)
     }
 
     /// Returns true if the provider is the built-in TCP, which needs no library.
@@ -146,7 +146,7 @@ impl Ofi {
         if repeated > 0 {
             lines.push(format!("{repeated} writes and reads were repeated over the first rail"));
         }
-        lines.extend(self.state.borrow().notes.iter().cloned());
+        lines.extend(self.state.borrow().trouble.notes().iter().cloned());
         if strangers > 0 {
             lines.push(format!("{strangers} messages of strangers, dropped"));
         }
@@ -157,18 +157,19 @@ impl Ofi {
     pub fn usage(&self) -> Usage {
         let state = self.state.borrow();
         let (registrations, registered) = state.memory.totals();
+        let EventCounts { carried, repeated, detours, strangers } = state.counts;
         let RegistrationCounts { made, found } = state.memory.made_and_found();
         Usage {
-            peers: state.peers.iter().flatten().count(),
-            buffers: state.sending.bytes() + state.receiving.bytes() + state.whole.bytes(),
+            peers: state.peers.count(),
+            buffers: state.pools.bytes(),
             registered,
             registrations,
             registrations_made: made,
             registrations_found: found,
-            strangers: state.strangers,
-            carried: state.carried,
-            repeated: state.repeated,
-            detours: state.detours,
+            strangers,
+            carried,
+            repeated,
+            detours,
         }
     }
 
@@ -285,7 +286,7 @@ impl Ofi {
             return self.posting(|state, core| state.ask(core, peer, work));
         }
         let word = word(self.state.borrow().memory.find_word(peer, at)?);
-        result.fill(&crate::arrive::atomically(word, kind, operands).to_ne_bytes());
+        result.fill(&atomically(word, kind, operands).to_ne_bytes());
         self.core.complete(done);
         self.core.sleeper.ring();
         Ok(())
@@ -347,7 +348,7 @@ impl Fabric for Ofi {
     }
 
     fn fault(&self) -> Option<Fault> {
-        self.state.borrow().fault.clone()
+        self.state.borrow().trouble.fault().cloned()
     }
 
     fn allocate(&self, len: usize) -> Result<Region, Fault> {
@@ -445,13 +446,13 @@ impl Fabric for Ofi {
 
     fn keeps_back(&self) -> bool {
         let state = self.state.borrow();
-        !state.waiting.is_empty() || state.repeats() || self.core.has_unsent()
+        state.peers.waits() || state.repeats() || self.core.has_unsent()
     }
 
     fn idle(&self) -> bool {
         let state = self.state.borrow();
         state.requests.open() == 0
-            && !state.must_leave()
+            && !state.peers.must_leave()
             && !state.repeats()
             && !self.core.has_unsent()
     }

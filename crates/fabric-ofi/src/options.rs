@@ -3,6 +3,9 @@
 use std::time::Duration;
 use weft_bootstrap::Fingerprint;
 
+/// Maximum number of rails of a process.
+pub const RAILS_MAX: usize = 4;
+
 /// Options. The defaults suit most machines.
 #[derive(Debug, Clone)]
 pub struct OfiOptions {
@@ -43,7 +46,7 @@ impl Default for OfiOptions {
             provider: None,
             interfaces: Vec::new(),
             outward: false,
-            rails: crate::RAILS_MAX,
+            rails: RAILS_MAX,
             paths: 1,
             library: None,
             credits: 64,

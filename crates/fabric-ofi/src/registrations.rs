@@ -4,7 +4,7 @@
 //! ends with its last user. No new user joins once no region of the program is left in it: then the program may have given the
 //! memory back, and other memory may lie there.
 
-use crate::address::Named;
+use crate::address::MemoryName;
 use crate::object::{MemoryRegistration, Objects};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;
@@ -20,12 +20,21 @@ const NEAREST: usize = 8;
 /// with a cache of its own gives the registrations in one page the same key.
 pub type RegistrationId = [u64; 3];
 
+/// Origin of registered memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryOrigin {
+    /// Memory of the program, without flags and atomics.
+    Program,
+    /// An allocation, which goes back to the free allocations when it is withdrawn.
+    Allocation,
+    /// An allocation of another fabric.
+    OtherFabric,
+}
+
 /// Registered memory.
 pub struct RegisteredEntry {
     pub memory: Sge,
-    pub program: bool,
-    /// True if the memory goes back to the free allocations when it is withdrawn.
-    pub allocated: bool,
+    pub origin: MemoryOrigin,
     /// Number of regions in the memory, then number of transfers under way from or to it.
     pub regions: usize,
     transfers: usize,
@@ -89,7 +98,7 @@ impl Registrations {
     pub unsafe fn make(
         &mut self,
         memory: Sge,
-        (program, allocated): (bool, bool),
+        origin: MemoryOrigin,
         access: u64,
         wanted: u64,
     ) -> Result<RegistrationId, Fault> {
@@ -101,7 +110,8 @@ impl Registrations {
         let first = register(&self.objects[0])?;
         let others = self.objects[1..].iter().map(register).collect::<Result<Vec<_>, _>>()?;
         let (key, start) = (first.key(), memory.ptr().addr());
-        let named = Named { key, start: start as u64, len: memory.len() as u64, program };
+        let program = origin == MemoryOrigin::Program;
+        let named = MemoryName { key, start: start as u64, len: memory.len() as u64, program };
         let Key(id) = named.encode(0).key;
         self.totals.made += 1;
         // A provider with a cache has returned its existing registration of the same memory. No second entry is needed.
@@ -114,8 +124,7 @@ impl Registrations {
         }
         *self.keys.entry(key).or_default() += 1;
         let (regions, transfers) = (1, 0);
-        let entry =
-            RegisteredEntry { memory, program, allocated, regions, transfers, first, others };
+        let entry = RegisteredEntry { memory, origin, regions, transfers, first, others };
         self.entries.insert(id, entry);
         Ok(id)
     }

@@ -1,6 +1,7 @@
 //! Table of requests that are not complete. A request is found by the pointer that the provider hands back, or by the number that a
 //! peer sends back.
 
+use crate::access::TransferKind;
 use crate::address::OfiTarget;
 use crate::object::MemoryRegistration;
 use crate::registrations::RegistrationId;
@@ -24,7 +25,7 @@ pub enum TransferTail {
 /// A write or a read of this process's `local` memory.
 #[derive(Debug, Clone, Copy)]
 pub struct RemoteTransfer {
-    pub write: bool,
+    pub access: TransferKind,
     pub local: Sge,
     pub remote: OfiTarget,
     /// Action that follows the write.
@@ -41,11 +42,25 @@ impl RemoteTransfer {
         tail: Option<TransferTail>,
         done: Completion,
     ) -> RemoteTransfer {
-        RemoteTransfer { write: true, local: src, remote: dst, tail, done, counts: None }
+        RemoteTransfer {
+            access: TransferKind::Write,
+            local: src,
+            remote: dst,
+            tail,
+            done,
+            counts: None,
+        }
     }
 
     pub fn read(dst: Sge, src: OfiTarget, done: Completion) -> RemoteTransfer {
-        RemoteTransfer { write: false, local: dst, remote: src, tail: None, done, counts: None }
+        RemoteTransfer {
+            access: TransferKind::Read,
+            local: dst,
+            remote: src,
+            tail: None,
+            done,
+            counts: None,
+        }
     }
 
     /// Splits the transfer into parts of at most `most` bytes. The last part has the tail and the completion.
@@ -62,7 +77,7 @@ impl RemoteTransfer {
 }
 
 /// Registration of a transfer's local memory, if the provider needs it.
-pub enum Held {
+pub enum TransferRegistration {
     Nothing,
     /// A registration that other transfers or regions use, too.
     Shared(RegistrationId),
@@ -77,7 +92,7 @@ pub enum OfiRequest {
     /// A message of this process in a buffer.
     Send(u32),
     /// A transfer on a rail. If it is a write and the provider keeps no order, its tail is posted after it is complete.
-    Transfer(u8, RemoteTransfer, Held),
+    Transfer(u8, RemoteTransfer, TransferRegistration),
     /// A read that shows that a rail leads to the peer. It is not counted, because it may never be answered.
     Probe(u8),
     /// An awaited answer of the peer, with the place for its value (8 bytes) if there is one.

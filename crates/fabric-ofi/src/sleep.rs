@@ -8,6 +8,7 @@
 //! A provider without a descriptor is polled every 50 us to 1 ms. The same holds for a provider that has no room for kept
 //! operations, because no event reports that there is room again.
 
+use crate::access::PollingThread;
 use crate::object::Objects;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -113,10 +114,10 @@ impl OfiSleeper {
         all.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
-    /// Tells the provider whether the program computes (`true`) or polls by itself.
-    pub fn leave_unattended(&self, unattended: bool) {
-        self.unattended.store(unattended, Ordering::Relaxed);
-        self.objects.iter().for_each(|objects| objects.leave_unattended(unattended));
+    /// Tells the provider which thread polls from now on.
+    pub fn set_poller(&self, poller: PollingThread) {
+        self.unattended.store(poller == PollingThread::Helper, Ordering::Relaxed);
+        self.objects.iter().for_each(|objects| objects.set_poller(poller));
     }
 
     /// Returns true if bytes may come that do not make the provider's descriptor readable.
@@ -192,7 +193,7 @@ impl Sleep for OfiSleeper {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         // Under a lock, the helper may be announced while a thread of the program waits.
         if self.unattended.load(Ordering::Relaxed) {
-            self.leave_unattended(false);
+            self.set_poller(PollingThread::Program);
         }
         // The poll that follows is the last before the sleep.
         self.look_next();

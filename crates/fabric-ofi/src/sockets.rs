@@ -2,8 +2,8 @@
 //! descriptors by their addresses, told when to give up, and observed.
 
 use crate::connection_state::{ConnectionState, limit};
+use crate::job::OfiCore;
 use crate::provider_facts::BUILT_IN;
-use crate::state::OfiCore;
 use nix::errno::Errno;
 use nix::sys::socket::{Shutdown, SockaddrStorage, getpeername, getsockname, shutdown};
 use std::net::{IpAddr, SocketAddr};

@@ -23,26 +23,30 @@ mod interfaces;
 mod pace;
 mod reader;
 mod routes;
+mod shared;
+mod tries;
 
-pub use connect_retries::Detour;
-pub use connection::OperationContext;
 pub use frame::{decode_names, encode_names};
 pub use interfaces::{Interface, interfaces};
+pub use shared::OperationContext;
+pub use tries::Detour;
 
+use crate::access::{PollingThread, RemoteKey, TransferKind};
 use crate::connection_state::{ConnectionState, KeepaliveTimes};
 use crate::ffi::fi_cq_msg_entry;
-use connect_retries::Tries;
-use connection::{ConnectionShared, TcpConnectionState, TcpPeer};
+use connection::{TcpConnectionState, TcpPeer};
 use door::ListeningSockets;
-use inner::{DOOR, Inner, TIMER};
+use inner::{DOOR, TIMER, TcpInner};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
+use shared::ConnectionShared;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tries::Tries;
 use weft_fabric::Sge;
 
 /// Result of a poll.
@@ -62,7 +66,7 @@ pub struct Tcp {
     wait: RawFd,
     /// Number of frames that wait for room.
     unsent: Arc<AtomicUsize>,
-    inner: Mutex<Inner>,
+    inner: Mutex<TcpInner>,
 }
 
 impl Tcp {
@@ -82,7 +86,7 @@ impl Tcp {
         let wait = epoll.0.as_fd().as_raw_fd();
         let shared = ConnectionShared::new();
         let unsent = shared.unsent.clone();
-        let inner = Inner {
+        let inner = TcpInner {
             name: names[0],
             own,
             times,
@@ -104,7 +108,7 @@ impl Tcp {
         Ok(Tcp { names, wait, unsent, inner: Mutex::new(inner) })
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, TcpInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -198,7 +202,7 @@ impl Tcp {
         post: impl FnOnce(&mut TcpPeer, &mut ConnectionShared) -> Result<(), i32>,
     ) -> isize {
         let mut inner = self.inner();
-        let Inner { peers, shared, .. } = &mut *inner;
+        let TcpInner { peers, shared, .. } = &mut *inner;
         let at = to as usize;
         if let TcpConnectionState::Ended(error) = peers[at].link {
             return -(error as isize);
@@ -225,19 +229,19 @@ impl Tcp {
         self.to(to, |peer, shared| peer.message(shared, parts))
     }
 
-    /// Writes or reads a peer's memory at the address and key `remote`.
+    /// Writes or reads a peer's memory at `remote`.
     ///
     /// # Safety
     /// The memory of `local` lives until the operation is complete.
     pub unsafe fn transfer(
         &self,
         to: u64,
+        access: TransferKind,
         local: Sge,
-        remote: (u64, u64),
-        write: bool,
+        remote: RemoteKey,
         context: OperationContext,
     ) -> isize {
-        self.to(to, |peer, shared| peer.transfer(shared, local, remote, write, context))
+        self.to(to, |peer, shared| peer.transfer(shared, access, local, remote, context))
     }
 
     /// Takes completed operations. Polls first if none is known.
@@ -300,18 +304,19 @@ impl Tcp {
         self.inner().detours.pop_front()
     }
 
-    /// Tells the endpoint whether the program computes (`true`). If so, it asks for all bytes of all reads at once, because asking
-    /// for a part at a time would wake the helper for each part.
-    pub fn leave_unattended(&self, unattended: bool) {
+    /// Tells the endpoint which thread polls from now on. If the program computes, it asks for all bytes of all reads at once,
+    /// because asking for a part at a time would wake the helper for each part.
+    pub fn set_poller(&self, poller: PollingThread) {
         let mut inner = self.inner();
-        inner.shared.unattended = unattended;
-        let Inner { open, peers, shared, .. } = &mut *inner;
+        inner.shared.poller = poller;
+        let unattended = poller == PollingThread::Helper;
+        let TcpInner { open, peers, shared, .. } = &mut *inner;
         for &at in open.iter() {
             let peer = &mut peers[at as usize];
             if unattended && let Err(error) = peer.ask(shared) {
                 peer.broken = Some(error);
             }
-            peer.collect(unattended);
+            peer.collect(poller);
         }
         if unattended {
             let touched: Vec<u32> =

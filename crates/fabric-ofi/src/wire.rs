@@ -25,6 +25,7 @@
 //! one message, it needs no order between writes and messages, which not every provider keeps. The target's processor does the
 //! atomics, so they are atomic with respect to all other accesses.
 
+use crate::codes::coded_kinds;
 use weft_bootstrap::keyed_hash;
 use weft_fabric::{RemoteAddr, Sge, put_words, word_at};
 
@@ -34,37 +35,19 @@ pub const HEADER: usize = 40;
 /// Size of an address in a body, in bytes.
 pub const ADDRESS: usize = 8 * RemoteAddr::WORDS;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OfiMessageKind {
-    Message,
-    Credits,
-    Place,
-    FetchAdd,
-    CompareSwap,
-    Reply,
-    Ask,
-    Leave,
-    Shut,
-    Part,
-}
-
-impl OfiMessageKind {
-    const ALL: [OfiMessageKind; 10] = [
-        OfiMessageKind::Message,
-        OfiMessageKind::Credits,
-        OfiMessageKind::Place,
-        OfiMessageKind::FetchAdd,
-        OfiMessageKind::CompareSwap,
-        OfiMessageKind::Reply,
-        OfiMessageKind::Ask,
-        OfiMessageKind::Leave,
-        OfiMessageKind::Shut,
-        OfiMessageKind::Part,
-    ];
-
-    fn code(self) -> u8 {
-        // Code 0 stands for no kind.
-        1 + self as u8
+coded_kinds! {
+    /// Kind of a message of the provider.
+    pub enum OfiMessageKind {
+        Message,
+        Credits,
+        Place,
+        FetchAdd,
+        CompareSwap,
+        Reply,
+        Ask,
+        Leave,
+        Shut,
+        Part,
     }
 }
 
@@ -104,7 +87,7 @@ impl OfiHeader {
         let word = |at| word_at(bytes, at);
         let second = word(8);
         let rank = second as u32;
-        let kind = *OfiMessageKind::ALL.get(usize::from((second >> 32) as u8).checked_sub(1)?)?;
+        let kind = OfiMessageKind::of_code((second >> 32) as u8)?;
         let credits = (second >> 48) as u16;
         Some(OfiHeader {
             proof: word(0),
@@ -153,7 +136,7 @@ mod tests {
 
     #[test]
     fn headers_come_back() {
-        for kind in OfiMessageKind::ALL {
+        for &kind in OfiMessageKind::ALL {
             let header =
                 OfiHeader { proof: 77, rank: 3, kind, credits: 500, words: [1, u64::MAX, 3] };
             assert_eq!(OfiHeader::decode(&header.encode()), Some(header));

@@ -12,9 +12,12 @@
 //! - So if the network ends a sleep of the program's threads, the helper may wake once for nothing: it finds the threads
 //!   inside and stands back until they leave.
 //! - The set of events for the helper depends on later actions of the main thread. An operation with a completion arms for
-//!   that completion before it is posted ([`crate::helper_share::HelperShare::expect`]). The first kept work, or the first connect request, rings
-//!   ([`crate::helper_share::HelperShare::set_busy`]). Both do so only while the helper has armed; if it arms afterwards, it sees the flags, which
+//!   that completion before it is posted ([`HelperShare::expect`]). The first kept work, or the first connect request, rings
+//!   ([`HelperShare::set_busy`]). Both do so only while the helper has armed; if it arms afterwards, it sees the flags, which
 //!   are set before.
+//!
+//! [`HelperShare::expect`]: crate::helper_share::HelperShare::expect
+//! [`HelperShare::set_busy`]: crate::helper_share::HelperShare::set_busy
 
 use crate::object::ArmFor;
 use crate::sleep::{PollScope, VerbsSleeper};

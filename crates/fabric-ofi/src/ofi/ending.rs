@@ -1,6 +1,7 @@
 //! Orderly end of a process towards its peers.
 
 use super::*;
+use crate::poll_pace::PollNeed;
 
 impl Ofi {
     /// Tells all peers that nothing more will come. A peer that is silent from then on is not lost. The end goes on until
@@ -10,7 +11,7 @@ impl Ofi {
         let core = &self.core;
         state.ending = Some(Instant::now());
         for rank in 0..state.peers.len() {
-            if state.peers[rank].as_ref().is_some_and(|peer| !peer.lost && !peer.left) {
+            if state.peers.get(rank).is_some_and(|peer| !peer.lost && !peer.left) {
                 state.submit(
                     core,
                     rank,
@@ -28,7 +29,7 @@ impl Ofi {
             weft_fabric::FaultCause::PeerLost { rank } => rank < self.core.size,
             _ => false,
         };
-        self.core.objects.sees_ends() && state.fault.as_ref().is_some_and(lost)
+        self.core.objects.sees_ends() && state.trouble.fault().is_some_and(lost)
     }
 
     /// Returns true if everything that was sent has reached the peers' hosts, or the patience has passed since the end began.
@@ -43,7 +44,7 @@ impl Ofi {
         let (end, state) = (Instant::now() + time, &mut *self.state.borrow_mut());
         while Instant::now() < end {
             state.poll(&self.core);
-            state.poll_others(&self.core, true);
+            state.poll_others(&self.core, PollNeed::Now);
             std::thread::yield_now();
         }
     }
@@ -57,11 +58,11 @@ impl Ofi {
         let mut told = vec![false; state.peers.len()];
         loop {
             state.poll(core);
-            state.poll_others(core, true);
+            state.poll_others(core, PollNeed::Now);
             state.drain_all(core);
             let mut waits = state.requests.open() > 0 || state.repeats();
             for (rank, told) in told.iter_mut().enumerate() {
-                let Some(peer) = &state.peers[rank] else { continue };
+                let Some(peer) = state.peers.get(rank) else { continue };
                 if peer.lost {
                     continue;
                 }
@@ -74,8 +75,8 @@ impl Ofi {
                     );
                 }
             }
-            if (!waits && state.waiting.is_empty())
-                || state.fault.is_some()
+            if (!waits && !state.peers.waits())
+                || state.trouble.fault().is_some()
                 || Instant::now() >= end
             {
                 return;
@@ -92,7 +93,7 @@ const READING: Duration = Duration::from_millis(50);
 
 impl Drop for Ofi {
     fn drop(&mut self) {
-        if !std::thread::panicking() && self.state.borrow().fault.is_none() {
+        if !std::thread::panicking() && self.state.borrow().trouble.fault().is_none() {
             self.say_leave();
             if self.core.objects.facts.provider == "verbs;ofi_rxm" {
                 self.read_what_comes(READING);

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::agree::host;
+use crate::job::{OfiProcess, Where};
 use crate::sockets;
-use crate::state::{OfiProcess, Where};
 use std::net::IpAddr;
 use weft_job_connections::messages::{add_part, part};
 use weft_job_connections::{Connectable, Foreign, Introduced, JobConnections};
@@ -58,10 +58,7 @@ impl Connectable for Ofi {
         let mut roster = core.roster.borrow_mut();
         let node = roster.node(whom.job, whom.node);
         roster.put(peer, member, Foreign { secret, me, node });
-        let peers = &mut self.state.borrow_mut().peers;
-        if peers.len() < roster.len() {
-            peers.resize_with(roster.len(), || None);
-        }
+        self.state.borrow_mut().peers.make_room(roster.len());
         Ok(())
     }
 

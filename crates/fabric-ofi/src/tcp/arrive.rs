@@ -1,8 +1,9 @@
 //! Handling of the frames that arrive on a connection.
 
-use super::connection::{ConnectionShared, Lending, TcpConnectionState, TcpPeer};
+use super::connection::{Lending, ReadAnswer, TcpConnectionState, TcpPeer};
 use super::frame::{FRAME, FrameKind, TcpFrame};
 use super::reader::{BodyEnd, FrameBody, Landed, MemoryPieces};
+use super::shared::ConnectionShared;
 use std::os::fd::AsRawFd;
 use weft_fabric::Sge;
 
@@ -137,7 +138,7 @@ impl TcpPeer {
                 None
             }
             FrameKind::NotRead => {
-                self.has_come(shared, true)?;
+                self.has_come(shared, ReadAnswer::Refused)?;
                 None
             }
         };
@@ -154,7 +155,7 @@ impl TcpPeer {
                     TcpFrame { kind: FrameKind::NotWritten, acks: 0, len: 0, key: 0, at: 0 };
                 self.push(shared, frame, &[], Lending::Copied)?;
             }
-            BodyEnd::Read => self.has_come(shared, false)?,
+            BodyEnd::Read => self.has_come(shared, ReadAnswer::Data)?,
         }
         Ok(())
     }

@@ -9,15 +9,13 @@
 //! No message was sent before, so none is lost or doubled. Any error may pass: a cable is plugged in again, a firewall is loaded,
 //! ports and descriptors become free.
 
-use super::Inner;
+use super::TcpInner;
 use super::connection::TcpConnectionState;
-use super::routes::Route;
+use super::tries::Detour;
 use nix::sys::socket::sockopt::SocketError;
 use nix::sys::socket::{SockaddrStorage, getpeername, getsockopt};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{Expiration, TimerSetTimeFlags};
-use std::io;
-use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
@@ -25,84 +23,17 @@ use std::time::{Duration, Instant};
 /// is back.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
-/// Half of the first pause between two tries, and the maximum pause.
-const PAUSE: Duration = Duration::from_millis(20);
-const PAUSE_MOST: Duration = Duration::from_secs(1);
-
-/// A peer that was reached by another route than the first.
-pub struct Detour {
-    pub number: u64,
-    /// Address at which the peer was not reached, and the last errno.
-    pub first: SocketAddr,
-    pub error: i32,
-    pub taken: SocketAddr,
-    /// Interface of this process from which the route starts. `None` means that a router leads there.
-    pub by: Option<String>,
-}
-
-impl Detour {
-    /// Returns the error of the first route.
-    pub fn why(&self) -> io::Error {
-        io::Error::from_raw_os_error(self.error)
-    }
-}
-
-/// Failed tries to connect to a peer, and the next step.
-pub struct Tries {
-    routes: Vec<Route>,
-    /// Index of the present route.
-    at: usize,
-    /// Number of failures in a row, errno of the last, and time of the first.
-    failed: u32,
-    error: i32,
-    since: Option<Instant>,
-    /// Time at which the present step ends.
-    due: Option<Instant>,
-}
-
-impl Tries {
-    pub fn new(routes: Vec<Route>) -> Tries {
-        Tries { routes, at: 0, failed: 0, error: 0, since: None, due: None }
-    }
-
-    pub fn route(&self) -> Route {
-        self.routes[self.at]
-    }
-
-    /// Returns the number of failures in a row.
-    #[cfg(test)]
-    pub fn failures(&self) -> u32 {
-        self.failed
-    }
-
-    /// Returns the pause after a failure: none before all routes were tried.
-    fn pause(&self) -> Duration {
-        let rounds = self.failed / self.routes.len() as u32;
-        match self.failed % self.routes.len() as u32 {
-            0 => pause(rounds),
-            _ => Duration::ZERO,
-        }
-    }
-}
-
-/// Returns the pause after `failed` failures in a row.
-fn pause(failed: u32) -> Duration {
-    (PAUSE * 2u32.pow(failed.min(8))).min(PAUSE_MOST)
-}
-
 /// Returns true if the error says that the address itself is invalid.
 fn is_final(error: i32) -> bool {
     matches!(error, libc::EINVAL | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT)
 }
 
-impl Inner {
+impl TcpInner {
     /// Begins to connect to a peer for the first time. Prefers the interface that has led to other peers, if that was not the
     /// first.
     pub fn connect_first(&mut self, at: usize) {
         if let Some(better) = self.better {
-            let tries = &mut self.peers[at].tries;
-            let found = tries.routes.iter().position(|route| route.from == Some(better));
-            tries.at = found.unwrap_or(0);
+            self.peers[at].tries.prefer(better);
         }
         self.trying.push(at as u32);
         self.connect(at);
@@ -116,7 +47,7 @@ impl Inner {
     /// Schedules the next look at a peer after `time`.
     fn comes_back(&mut self, at: usize, time: Duration) {
         let due = Some(Instant::now() + time);
-        self.peers[at].tries.due = due;
+        self.peers[at].tries.set_due(due);
         self.set_timer(due);
     }
 
@@ -124,10 +55,7 @@ impl Inner {
     pub fn fails(&mut self, at: usize, error: i32) {
         let (now, patience) = (Instant::now(), self.times.patience);
         let tries = &mut self.peers[at].tries;
-        let since = *tries.since.get_or_insert(now);
-        tries.failed = tries.failed.saturating_add(1);
-        tries.error = error;
-        tries.at = (tries.at + 1) % tries.routes.len();
+        let since = tries.count_failure(error, now);
         if is_final(error) || now.duration_since(since) >= patience {
             return self.end(at, error);
         }
@@ -141,11 +69,7 @@ impl Inner {
         if !matches!(error, libc::ECONNRESET | libc::EPIPE) {
             return self.fails(at, error);
         }
-        let tries = &mut self.peers[at].tries;
-        tries.since = None;
-        tries.failed = tries.failed.saturating_add(1);
-        tries.error = error;
-        let pause = pause(tries.failed);
+        let pause = self.peers[at].tries.count_early_end(error);
         self.pauses(at, pause);
     }
 
@@ -164,12 +88,12 @@ impl Inner {
 
     /// Notes a peer that was reached by another route than the first.
     pub fn notes_detour(&mut self, at: usize) {
-        let Tries { routes, at: taken, error, .. } = &self.peers[at].tries;
-        let (first, route) = (routes[0], routes[*taken]);
-        if *taken == 0 {
+        let tries = &self.peers[at].tries;
+        if !tries.is_elsewhere() {
             return;
         }
-        let (error, from) = (*error, route.from);
+        let (first, route, error) = (tries.first(), tries.route(), tries.error());
+        let from = route.from;
         self.better = from;
         let by = from.map(|from| self.own[from].name.clone());
         let detour = Detour { number: at as u64, first: first.to, error, taken: route.to, by };
@@ -186,7 +110,7 @@ impl Inner {
         for &at in &std::mem::take(&mut self.trying) {
             let peer = &self.peers[at as usize];
             let at = at as usize;
-            let is_due = peer.tries.due.is_some_and(|due| due <= now);
+            let is_due = peer.tries.due().is_some_and(|due| due <= now);
             match peer.link {
                 TcpConnectionState::None
                 | TcpConnectionState::Open(_)
@@ -211,7 +135,7 @@ impl Inner {
             )
         };
         let tries = self.trying.iter().filter(changes);
-        let due = tries.filter_map(|&at| self.peers[at as usize].tries.due).min();
+        let due = tries.filter_map(|&at| self.peers[at as usize].tries.due()).min();
         self.set_timer(due.into_iter().chain(self.door.due()).min());
     }
 
@@ -236,24 +160,5 @@ impl Inner {
         let once = Expiration::OneShot(TimeSpec::from_duration(left));
         // timerfd_settime fails only for invalid arguments.
         let _ = self.timer.set(once, TimerSetTimeFlags::empty());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_come_after_all_ways_and_grow() {
-        let to = "10.0.0.1:1".parse().unwrap();
-        let mut tries = Tries::new(vec![Route { to, from: Some(0) }; 3]);
-        let pauses: Vec<Duration> = (1..=60)
-            .map(|failed| {
-                tries.failed = failed;
-                tries.pause()
-            })
-            .collect();
-        assert!(pauses.iter().enumerate().all(|(i, pause)| pause.is_zero() == ((i + 1) % 3 != 0)));
-        assert_eq!((pauses[2], pauses[59]), (PAUSE * 2, PAUSE_MOST));
     }
 }

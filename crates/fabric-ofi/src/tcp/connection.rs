@@ -1,30 +1,24 @@
 //! A connection with one peer: ordered frames in both directions.
 
-use super::connect_retries::Tries;
 use super::frame::{ANSWER, CHALLENGE, FRAME, FrameKind, GreetingWords, TcpFrame};
 use super::pace::{PART, Pace};
-use super::reader::{BodyEnd, FrameBody, Reader};
+use super::reader::{BodyEnd, FrameBody, FrameReader};
+use super::shared::{ConnectionShared, OperationContext};
+use super::tries::Tries;
+use crate::access::{PollingThread, RemoteKey, TransferKind};
 use nix::sys::epoll::EpollFlags;
-use std::collections::{HashMap, VecDeque};
-use std::ffi::c_void;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 use weft_fabric::Sge;
-
-/// Pointer that identifies an operation of this process.
-pub type OperationContext = *mut c_void;
 
 /// Maximum number of bytes of messages that wait for room on a connection. Further messages are refused.
 const QUEUE_MOST: usize = 256 << 10;
 
 /// Maximum number of waiting frames that one call sends.
 const GATHER: usize = 16;
-
-/// Maximum number of bytes that one read takes beyond those with a known destination.
-const STAGING: usize = 16 << 10;
 
 /// Maximum number of bytes that the kernel collects before it wakes this process.
 const COLLECTED: usize = 256 << 10;
@@ -33,46 +27,6 @@ const COLLECTED: usize = 256 << 10;
 const PARTS: usize = 6;
 
 const NOTHING: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
-
-/// State that all connections of an endpoint share.
-pub struct ConnectionShared {
-    /// Buffers for messages. The last buffer is used first, because it is still in the cache.
-    pub posted: Vec<(Sge, OperationContext)>,
-    /// Memory that peers may reach, by key.
-    pub regions: HashMap<u64, Sge>,
-    /// Completed operations with their lengths, and failed operations with errno.
-    pub done: VecDeque<(OperationContext, usize)>,
-    pub failed: VecDeque<(OperationContext, i32)>,
-    /// Number of frames that wait for room, on all connections.
-    pub unsent: Arc<AtomicUsize>,
-    /// True if the program computes. A thread that asks for more when something has come must be woken for that.
-    pub unattended: bool,
-    staging: Box<[u8]>,
-}
-
-impl ConnectionShared {
-    pub fn new() -> ConnectionShared {
-        let (posted, regions, done, failed) = Default::default();
-        let unsent = Arc::default();
-        let (unattended, staging) = (false, vec![0; STAGING].into());
-        ConnectionShared { posted, regions, done, failed, unsent, unattended, staging }
-    }
-
-    /// Returns room for bytes beyond the known destinations. It is used within one call of [`TcpPeer::read`].
-    pub fn staging(&self) -> Sge {
-        // SAFETY: `Sge::new` needs memory that stays until it is used. The buffer lives as long as `self`, and only `TcpPeer::read`
-        // uses it.
-        unsafe { Sge::new(self.staging.as_ptr().cast_mut(), STAGING) }
-    }
-
-    /// Returns the memory that a peer names, if the peer may reach it.
-    pub fn find(&self, frame: &TcpFrame) -> Option<Sge> {
-        let region = self.regions.get(&frame.key)?;
-        let offset = usize::try_from(frame.at).ok()?.checked_sub(region.ptr().addr())?;
-        let len = usize::try_from(frame.len).ok()?;
-        (offset.checked_add(len)? <= region.len()).then(|| region.part(offset, len))
-    }
-}
 
 /// State of the connection to a peer.
 pub enum TcpConnectionState {
@@ -83,7 +37,7 @@ pub enum TcpConnectionState {
     /// Connected, with the given number of bytes of the challenge received.
     Connected(OwnedFd, [u8; CHALLENGE], usize),
     /// The hello is sent, and its answer is awaited.
-    Asked(OwnedFd, Box<Asked>),
+    Asked(OwnedFd, Box<SentHello>),
     /// Connecting has failed, and is tried again after a pause.
     Paused,
     /// The peer connects, too, and its connection is kept.
@@ -94,7 +48,7 @@ pub enum TcpConnectionState {
 }
 
 /// The words of a hello, and the received part of its answer.
-pub struct Asked {
+pub struct SentHello {
     pub words: GreetingWords,
     pub said: [u8; ANSWER],
     pub have: usize,
@@ -155,6 +109,14 @@ struct Later {
     asked: usize,
 }
 
+/// Answer to a part of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadAnswer {
+    Data,
+    /// The peer knows no such memory.
+    Refused,
+}
+
 /// Treatment of the memory that is sent.
 #[derive(Clone, Copy)]
 pub enum Lending {
@@ -195,7 +157,7 @@ pub struct TcpPeer {
     pace: Pace,
     /// Number of completed writes of the peer that are not acknowledged yet.
     pub acks: u32,
-    pub reader: Reader,
+    pub reader: FrameReader,
 }
 
 impl TcpPeer {
@@ -217,7 +179,7 @@ impl TcpPeer {
             later: VecDeque::new(),
             pace: Pace::new(),
             acks: 0,
-            reader: Reader::default(),
+            reader: FrameReader::default(),
         }
     }
 
@@ -256,11 +218,12 @@ impl TcpPeer {
     /// data was asked for, and comes unless the peer collects, too: each end would then wait for an answer before it reads what the
     /// other end asks for. So an end that has been asked does not collect, and the sleep of an end that
     /// collects has a limit.
-    pub fn collect(&mut self, unattended: bool) {
+    pub fn collect(&mut self, poller: PollingThread) {
         let filled = self.reader.body.map_or(0, |body| body.filled);
         let coming = self.pace.under_way().saturating_sub(filled).min(COLLECTED);
         self.serves &= self.pace.under_way() > 0;
-        let least = if unattended && coming >= PART && !self.serves { coming } else { 1 };
+        let helper = poller == PollingThread::Helper;
+        let least = if helper && coming >= PART && !self.serves { coming } else { 1 };
         if let TcpConnectionState::Open(fd) = &self.link
             && std::mem::replace(&mut self.least, least) != least
         {
@@ -304,12 +267,13 @@ impl TcpPeer {
     pub fn transfer(
         &mut self,
         shared: &mut ConnectionShared,
+        access: TransferKind,
         local: Sge,
-        (at, key): (u64, u64),
-        write: bool,
+        remote: RemoteKey,
         context: OperationContext,
     ) -> Result<(), i32> {
-        if write {
+        let RemoteKey { at, key } = remote;
+        if access == TransferKind::Write {
             let frame =
                 TcpFrame { kind: FrameKind::Write, acks: 0, len: local.len() as u64, key, at };
             self.push(shared, frame, &[local], Lending::Answered)?;
@@ -328,7 +292,7 @@ impl TcpPeer {
     pub fn ask(&mut self, shared: &mut ConnectionShared) -> Result<(), i32> {
         while let Some(read) = self.later.front_mut() {
             let part = read.local.part(read.asked, PART.min(read.local.len() - read.asked));
-            if !shared.unattended && !self.pace.may_ask(part.len()) {
+            if shared.poller == PollingThread::Program && !self.pace.may_ask(part.len()) {
                 break;
             }
             let (at, key) = (read.at + read.asked as u64, read.key);
@@ -347,10 +311,14 @@ impl TcpPeer {
     }
 
     /// Handles the answer to the oldest part of a read: its data is there, or it was refused.
-    pub fn has_come(&mut self, shared: &mut ConnectionShared, refused: bool) -> Result<(), i32> {
+    pub fn has_come(
+        &mut self,
+        shared: &mut ConnectionShared,
+        answer: ReadAnswer,
+    ) -> Result<(), i32> {
         let (part, context) = self.reads.pop_front().ok_or(libc::EPROTO)?;
         self.pace.comes(part.len(), Instant::now());
-        self.refused |= refused;
+        self.refused |= answer == ReadAnswer::Refused;
         if let Some(context) = context {
             match std::mem::take(&mut self.refused) {
                 true => shared.failed.push_back((context, libc::EACCES)),
@@ -463,7 +431,7 @@ impl TcpPeer {
         if let Some(FrameBody { end: BodyEnd::Message(context), .. }) = self.reader.body {
             shared.failed.push_back((context, error));
         }
-        self.reader = Reader::default();
+        self.reader = FrameReader::default();
         self.queued = 0;
         shared.unsent.fetch_sub(self.waiting.len(), Ordering::Relaxed);
         self.waiting.clear();

@@ -3,7 +3,7 @@
 //! Strangers delay no peer. Their sockets are read without waiting. A stranger that says nothing is dropped after a while, or
 //! earlier if there are too many.
 
-use super::Inner;
+use super::TcpInner;
 use super::connection::TcpConnectionState;
 use super::frame::{GreetingAnswer, GreetingWords, HELLO, Nonce, challenge, claimed};
 use super::interfaces::Interface;
@@ -89,7 +89,7 @@ fn errno(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(libc::EIO)
 }
 
-impl Inner {
+impl TcpInner {
     /// Drops the strangers that have taken too long.
     pub fn expire_strangers(&mut self, now: Instant) {
         while self.door.due().is_some_and(|due| due <= now) {

@@ -12,6 +12,7 @@
 //! secret itself is never sent.
 //! `acks` is the number of further writes of the receiver, in order, that are complete. Numbers are little-endian.
 
+use crate::codes::coded_kinds;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use weft_bootstrap::{is_same_secret, keyed_hash_128};
 use weft_fabric::{put_words, word_at};
@@ -43,34 +44,24 @@ pub const NAMES_MOST: usize = 8;
 /// Magic number: the protocol and its version.
 const MAGIC: u64 = u64::from_le_bytes(*b"weft-t3\0");
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FrameKind {
-    /// A message, which is the body.
-    Message,
-    /// The body goes to the receiver's memory.
-    Write,
-    /// Request for `length` bytes of the receiver's memory. No body.
-    Read,
-    /// The requested bytes. Reads are answered in order.
-    Data,
-    /// Only acks.
-    Ack,
-    /// The write that follows all acknowledged writes names no memory. No body.
-    NotWritten,
-    /// The oldest read names no memory. No body.
-    NotRead,
-}
-
-impl FrameKind {
-    const ALL: [FrameKind; 7] = [
-        FrameKind::Message,
-        FrameKind::Write,
-        FrameKind::Read,
-        FrameKind::Data,
-        FrameKind::Ack,
-        FrameKind::NotWritten,
-        FrameKind::NotRead,
-    ];
+coded_kinds! {
+    /// Kind of a frame.
+    pub enum FrameKind {
+        /// A message, which is the body.
+        Message,
+        /// The body goes to the receiver's memory.
+        Write,
+        /// Request for `length` bytes of the receiver's memory. No body.
+        Read,
+        /// The requested bytes. Reads are answered in order.
+        Data,
+        /// Only acks.
+        Ack,
+        /// The write that follows all acknowledged writes names no memory. No body.
+        NotWritten,
+        /// The oldest read names no memory. No body.
+        NotRead,
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +76,7 @@ pub struct TcpFrame {
 impl TcpFrame {
     pub fn encode(&self) -> [u8; FRAME] {
         let mut bytes = [0; FRAME];
-        // Code 0 stands for no kind.
-        bytes[0] = 1 + self.kind as u8;
+        bytes[0] = self.kind.code();
         bytes[4..8].copy_from_slice(&self.acks.to_le_bytes());
         put_words(&mut bytes[8..], [self.len, self.key, self.at]);
         bytes
@@ -95,7 +85,7 @@ impl TcpFrame {
     /// Decodes a frame. Returns `None` if it is malformed.
     pub fn decode(bytes: &[u8; FRAME]) -> Option<TcpFrame> {
         let word = |at| word_at(bytes, at);
-        let kind = *FrameKind::ALL.get(usize::from(bytes[0]).checked_sub(1)?)?;
+        let kind = FrameKind::of_code(bytes[0])?;
         (bytes[1..4] == [0; 3]).then(|| TcpFrame {
             kind,
             acks: (word(0) >> 32) as u32,
@@ -220,7 +210,7 @@ mod tests {
 
     #[test]
     fn frames_come_back() {
-        for kind in FrameKind::ALL {
+        for &kind in FrameKind::ALL {
             let frame = TcpFrame { kind, acks: 7, len: u64::MAX, key: 3, at: 1 << 40 };
             assert_eq!(TcpFrame::decode(&frame.encode()), Some(frame));
         }

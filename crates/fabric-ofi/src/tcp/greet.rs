@@ -8,10 +8,10 @@
 //!                               both at once: that of the smaller name is the one, the other one is told no
 //! ```
 //! The connecting side sends no message before the yes. So nothing is ever sent twice, and everything before the yes can be
-//! repeated ([`super::tries`]).
+//! repeated ([`super::connect_retries`]).
 
-use super::Inner;
-use super::connection::{Asked, TcpConnectionState};
+use super::TcpInner;
+use super::connection::{SentHello, TcpConnectionState};
 use super::frame::{ANSWER, CHALLENGE, GreetingAnswer, GreetingWords, HELLO, challenged};
 use crate::connection_state::limit;
 use nix::errno::Errno;
@@ -59,7 +59,7 @@ fn hear(socket: &OwnedFd, said: &mut [u8], have: &mut usize) -> Heard {
     }
 }
 
-impl Inner {
+impl TcpInner {
     /// Begins to connect to a peer, by the route that its tries have reached.
     pub fn connect(&mut self, at: usize) {
         let route = self.peers[at].tries.route();
@@ -135,7 +135,7 @@ impl Inner {
         {
             peer.link = TcpConnectionState::Asked(
                 socket,
-                Box::new(Asked { words, said: [0; ANSWER], have: 0 }),
+                Box::new(SentHello { words, said: [0; ANSWER], have: 0 }),
             );
         }
     }
@@ -148,7 +148,7 @@ impl Inner {
         else {
             return;
         };
-        let Asked { words, said, have } = &mut **asked;
+        let SentHello { words, said, have } = &mut **asked;
         match hear(socket, said, have) {
             Heard::Some => return,
             Heard::End(error) => return self.ends_early(at, error),

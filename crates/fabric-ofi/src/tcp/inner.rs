@@ -1,9 +1,10 @@
 //! State of an endpoint, and the work of one poll of its sockets.
 
-use super::connect_retries::Detour;
-use super::connection::{ConnectionShared, TcpConnectionState, TcpPeer};
+use super::connection::{TcpConnectionState, TcpPeer};
 use super::door::ListeningSockets;
 use super::interfaces::Interface;
+use super::shared::ConnectionShared;
+use super::tries::Detour;
 use crate::connection_state::KeepaliveTimes;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::timerfd::TimerFd;
@@ -21,7 +22,7 @@ const STRANGER: u64 = 1 << 63;
 const EVENTS: usize = 32;
 
 /// The endpoint's state, behind its lock.
-pub struct Inner {
+pub struct TcpInner {
     pub name: SocketAddr,
     /// The interfaces at which the endpoint listens.
     pub own: Vec<Interface>,
@@ -49,7 +50,7 @@ pub struct Inner {
     pub gone: VecDeque<(u32, i32)>,
 }
 
-impl Inner {
+impl TcpInner {
     /// Returns the secret for the greeting with a peer: the secret shared with a peer of another job, or else that of this job.
     pub fn secret_with(&self, at: usize) -> Option<u128> {
         self.peers[at].secret.or(self.secret)
@@ -129,7 +130,7 @@ impl Inner {
             }
         };
         let flushed = self.peers[at].has_waiting() && self.flush(at);
-        self.peers[at].collect(self.shared.unattended);
+        self.peers[at].collect(self.shared.poller);
         self.watch(at);
         moved | flushed
     }
@@ -193,4 +194,4 @@ impl Inner {
 
 // SAFETY: `Send` needs that another thread may use the raw pointers. The contexts are never dereferenced here, and the makers of
 // the `Sge`s keep the memory for all threads.
-unsafe impl Send for Inner {}
+unsafe impl Send for TcpInner {}

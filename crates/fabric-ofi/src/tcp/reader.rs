@@ -6,8 +6,8 @@
 //! The likely place is that of the oldest read, or else the next buffer for a message. So the kernel makes the only copy of a body,
 //! unless several frames come at once. Then all frames but the first are short. Bytes that landed elsewhere are copied from there.
 
-use super::connection::{ConnectionShared, OperationContext};
 use super::frame::{FRAME, TcpFrame};
+use super::shared::{ConnectionShared, OperationContext};
 use std::ptr;
 use weft_fabric::Sge;
 
@@ -47,7 +47,7 @@ impl FrameBody {
 
 /// Position of a connection in its stream.
 #[derive(Default)]
-pub struct Reader {
+pub struct FrameReader {
     pub body: Option<FrameBody>,
     pub head: [u8; FRAME],
     /// Number of bytes of `head` that have arrived.
@@ -133,7 +133,7 @@ pub enum Landed {
     Nothing,
 }
 
-impl Reader {
+impl FrameReader {
     /// Returns true if a message waits for a buffer.
     pub fn is_stalled(&self) -> bool {
         self.have == FRAME

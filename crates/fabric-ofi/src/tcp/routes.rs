@@ -11,24 +11,24 @@ use std::net::SocketAddr;
 
 /// A route to a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Route {
+pub struct TcpRoute {
     pub to: SocketAddr,
     /// Index of the interface of this process from which the route starts. `None` means that the system chooses.
     pub from: Option<usize>,
 }
 
 /// Lists the routes to an endpoint that listens at `names`, most likely first. Neither `own` nor `names` is empty.
-pub fn routes(own: &[Interface], names: &[SocketAddr]) -> Vec<Route> {
+pub fn routes(own: &[Interface], names: &[SocketAddr]) -> Vec<TcpRoute> {
     let (first, others) = (names[0], &names[1..]);
-    let mut all = vec![Route { to: first, from: Some(0) }];
+    let mut all = vec![TcpRoute { to: first, from: Some(0) }];
     let is_own = |to: &SocketAddr| own.iter().any(|interface| interface.address == to.ip());
     for (place, interface) in own.iter().enumerate() {
         let here = others.iter().filter(|to| interface.reaches(to.ip()) && !is_own(to));
-        all.extend(here.map(|&to| Route { to, from: Some(place) }));
+        all.extend(here.map(|&to| TcpRoute { to, from: Some(place) }));
     }
     for &to in others.iter().filter(|to| !is_own(to)) {
         if !all.iter().any(|route| route.to == to) {
-            all.push(Route { to, from: None });
+            all.push(TcpRoute { to, from: None });
         }
     }
     all

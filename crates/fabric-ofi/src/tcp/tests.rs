@@ -1,11 +1,16 @@
 mod collecting;
 
 use super::*;
+use crate::access::TransferKind::{Read as READ, Write as WRITE};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 const SECRET: u128 = 77;
+
+fn key(at: u64, key: u64) -> RemoteKey {
+    RemoteKey { at, key }
+}
 
 /// Time for which a peer is tried again, in most tests.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -135,10 +140,10 @@ fn all_lengths_come_whole_between_other_frames() {
         // SAFETY: `post` and `transfer` need memory that lives until the operations are complete. The loop below waits for them.
         unsafe {
             ends[1].post(sge(&mut message), context(5));
-            assert_eq!(ends[0].transfer(0, sge(&mut got), (start, 9), false, context(1)), 0);
+            assert_eq!(ends[0].transfer(0, READ, sge(&mut got), key(start, 9), context(1)), 0);
             assert_eq!(ends[0].inject(0, &[sge(&mut text.clone())]), 0);
-            assert_eq!(ends[0].transfer(0, sge(&mut sent), (start, 9), true, context(2)), 0);
-            assert_eq!(ends[0].transfer(0, sge(&mut got), (start, 9), false, context(3)), 0);
+            assert_eq!(ends[0].transfer(0, WRITE, sge(&mut sent), key(start, 9), context(2)), 0);
+            assert_eq!(ends[0].transfer(0, READ, sge(&mut got), key(start, 9), context(3)), 0);
         }
         let before = there[..len].to_vec();
         let mut over = Vec::new();
@@ -166,20 +171,19 @@ fn what_names_no_memory_is_refused_and_nothing_else() {
     // SAFETY: `register` needs memory that stays mapped until it is withdrawn. It lives as long as the endpoints.
     assert!(unsafe { ends[1].register(sge(&mut there[..50_000]), 9) });
     // SAFETY: `register` needs memory that stays mapped until it is withdrawn. It lives as long as the endpoints.
-    let twice = unsafe { ends[1].register(sge(&mut there), 9) };
-    assert!(!twice, "a key twice");
-    let ask = |at: u64, key, len: usize, write, number| {
+    assert!(!unsafe { ends[1].register(sge(&mut there), 9) }, "a key twice");
+    let ask = |at: RemoteKey, len: usize, kind, number| {
         // SAFETY: `Sge::new` needs memory that stays until the operation is complete. `here` lives until the end of the test.
         let local = unsafe { Sge::new(here.as_ptr().cast_mut(), len) };
         // SAFETY: `transfer` needs local memory that lives until the operation is complete. `here` lives until the end of the test.
-        assert_eq!(unsafe { ends[0].transfer(0, local, (at, key), write, context(number)) }, 0);
+        assert_eq!(unsafe { ends[0].transfer(0, kind, local, at, context(number)) }, 0);
     };
-    ask(start, 9, 50_000, true, 1);
-    ask(start, 8, 50_000, true, 2);
-    ask(start, 9, 50_001, true, 3);
-    ask(start - 1, 9, 10, true, 4);
-    ask(u64::MAX - 3, 9, 10, true, 5);
-    ask(start + 49_999, 9, 1, true, 6);
+    ask(key(start, 9), 50_000, WRITE, 1);
+    ask(key(start, 8), 50_000, WRITE, 2);
+    ask(key(start, 9), 50_001, WRITE, 3);
+    ask(key(start - 1, 9), 10, WRITE, 4);
+    ask(key(u64::MAX - 3, 9), 10, WRITE, 5);
+    ask(key(start + 49_999, 9), 1, WRITE, 6);
     let mut over = Vec::new();
     until(&ends, |_, context, _| {
         over.push(context.addr());
@@ -190,12 +194,12 @@ fn what_names_no_memory_is_refused_and_nothing_else() {
     assert_eq!(refused, [2, 3, 4, 5].map(|number| (number, libc::EACCES)));
     assert_eq!(there[..49_999], here[..49_999]);
     assert_eq!((there[49_999], &there[50_000..]), (here[0], &[0; 50_000][..]), "nothing beyond");
-    for (number, (at, key)) in [(start, 8), (start + 1, 9)].into_iter().enumerate() {
-        ask(at, key, 50_000, false, 10 + number);
+    for (number, at) in [key(start, 8), key(start + 1, 9)].into_iter().enumerate() {
+        ask(at, 50_000, READ, 10 + number);
         assert_eq!(failed(&ends, 0), (10 + number, libc::EACCES));
     }
     ends[1].withdraw(9);
-    ask(start, 9, 8, true, 20);
+    ask(key(start, 9), 8, WRITE, 20);
     assert_eq!(failed(&ends, 0), (20, libc::EACCES), "withdrawn");
 }
 
@@ -310,10 +314,8 @@ fn a_peer_that_is_not_there_is_told_of() {
     // SAFETY: `inject` and `transfer` need memory that lives until the operations are complete. `place` lives longer.
     unsafe {
         assert_eq!(ends[0].inject(number, &[sge(&mut b"hello".to_owned())]), 0);
-        for context in 1..4 {
-            let read =
-                ends[0].transfer(number, sge(&mut place), (0, 0), false, self::context(context));
-            assert_eq!(read, 0);
+        for at in 1..4 {
+            assert_eq!(ends[0].transfer(number, READ, sge(&mut place), key(0, 0), context(at)), 0);
         }
     }
     let mut all: Vec<_> = (0..3).map(|_| failed(&ends, 0)).collect();
@@ -445,11 +447,10 @@ fn what_breaks_in_the_middle_fails_once_each() {
         let start = there.as_ptr().addr() as u64;
         let mut places = vec![vec![0u8; 1_000_000]; 6];
         for (at, place) in places.iter_mut().enumerate() {
-            let write = at % 2 == 1;
+            let kind = if at % 2 == 1 { WRITE } else { READ };
+            let (place, at) = (sge(place), context(at + 1));
             // SAFETY: `transfer` needs local memory that lives until the operation is complete. `places` lives as long as `ends`.
-            let posted =
-                unsafe { ends[0].transfer(0, sge(place), (start, 9), write, context(at + 1)) };
-            assert_eq!(posted, 0);
+            assert_eq!(unsafe { ends[0].transfer(0, kind, place, key(start, 9), at) }, 0);
         }
         let mut over = Vec::new();
         let end = Instant::now() + Duration::from_secs(20);

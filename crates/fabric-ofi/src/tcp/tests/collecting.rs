@@ -1,6 +1,7 @@
 //! Sockets that collect the bytes of reads.
 
 use super::*;
+use crate::access::PollingThread;
 
 /// Both programs compute, each end reads the other's memory, and the helpers look only when their descriptor is readable or their
 /// sleep has reached its limit. Each end then holds bytes back that the other end waits for, unless a helper whose socket collects
@@ -29,7 +30,7 @@ fn two_ends_that_collect_do_not_wait_for_each_other() {
             read(at, &mut here[at][..1]);
             assert_eq!(wait(&ends, at, 1), 1);
         }
-        ends.iter().for_each(|tcp| tcp.leave_unattended(true));
+        ends.iter().for_each(|tcp| tcp.set_poller(PollingThread::Helper));
         for at in [0, 1] {
             read(at, &mut here[at]);
         }
@@ -43,7 +44,7 @@ fn two_ends_that_collect_do_not_wait_for_each_other() {
                     over[at] |= entries[..count].iter().any(|entry| entry.len > 1);
                     moved = true;
                 }
-                tcp.leave_unattended(true);
+                tcp.set_poller(PollingThread::Helper);
             }
             let readable = ends.iter().any(|tcp| {
                 let mut fd = libc::pollfd { fd: tcp.wait(), events: libc::POLLIN, revents: 0 };

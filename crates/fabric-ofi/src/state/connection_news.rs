@@ -1,8 +1,9 @@
 //! News about the connections to peers: a peer is lost, or was reached by another way than the agreed one.
 
+use super::OfiState;
+use crate::job::{OfiCore, Where};
 use crate::object::advice;
-use crate::rails::Over;
-use crate::state::{OfiCore, OfiState, Where};
+use crate::peer_rail::PeerRail;
 use weft_fabric::Fault;
 
 /// Explanation for a lost peer on the same machine with a network of its own.
@@ -20,7 +21,7 @@ impl OfiState {
         peer.kept_messages.clear();
         peer.posted = 0;
         peer.kept_work.clear();
-        peer.over.iter_mut().for_each(Over::forget);
+        peer.over.iter_mut().for_each(PeerRail::forget);
         if known || left || self.ending.is_some() {
             return;
         }
@@ -33,7 +34,7 @@ impl OfiState {
             advice(reason, silent),
             if is_apart { APART } else { "" }
         );
-        self.fail(Fault::lost(rank), why);
+        self.trouble.fail(Fault::lost(rank), why);
     }
 
     /// Handles peers that were reached by another way than the agreed one. Prints only the first: the other peers most likely
@@ -55,11 +56,11 @@ impl OfiState {
                 way.unwrap_or("wherever a router leads there"),
                 way.unwrap_or("NAME"),
             );
-            if self.detours == 0 {
+            if self.counts.detours == 0 {
                 (core.say)(&line);
             }
-            self.detours += 1;
-            self.notes.push(line);
+            self.counts.detours += 1;
+            self.trouble.note(line);
         }
     }
 

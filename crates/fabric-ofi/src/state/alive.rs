@@ -12,49 +12,14 @@
 //! ```
 //! Other providers report the peers that they have given up.
 
+use super::OfiState;
 use crate::connection_state::ConnectionState;
+use crate::job::OfiCore;
+use crate::signs::GONE;
 use crate::sockets::Sockets;
-use crate::state::{OfiCore, OfiState};
 use crate::wire::OfiMessageKind;
 use crate::work::OfiWork;
-use std::time::{Duration, Instant};
-
-/// Signs of life of a peer.
-pub struct Signs {
-    /// True if something came since the last look.
-    pub heard: bool,
-    /// True if something has ever come.
-    ever: bool,
-    /// True if the peer was asked and nothing came since.
-    asked: bool,
-    /// Number of looks in a row that found no connection.
-    gone: u8,
-    /// Time at which the peer was last heard, or first spoken to.
-    since: Instant,
-}
-
-impl Signs {
-    pub fn new() -> Signs {
-        Signs { heard: false, ever: false, asked: false, gone: 0, since: Instant::now() }
-    }
-
-    fn why_gone(&self) -> &'static str {
-        if self.ever {
-            "it has ended, or does not acknowledge what is sent"
-        } else {
-            "it refuses connections, or ends them"
-        }
-    }
-
-    /// Returns the time for which nothing has come, to the precision of looks.
-    pub fn silent(&self) -> Duration {
-        self.since.elapsed()
-    }
-}
-
-/// Number of looks without a connection after which a peer is lost. A single look may fall between the end of a connection and the
-/// start of the next.
-pub const GONE: u8 = 2;
+use std::time::Instant;
 
 /// Action to take for a silent peer.
 enum Step {
@@ -67,16 +32,13 @@ impl OfiState {
     #[cold]
     pub fn look_at_peers(&mut self, core: &OfiCore) {
         let now = Instant::now();
-        if core.keepalive.is_zero() || now < self.next_look || self.fault.is_some() {
+        if core.keepalive.is_zero() || now < self.next_look || self.trouble.fault().is_some() {
             return;
         }
         self.next_look = now + core.keepalive;
         let mut steps = Vec::new();
         let mut sockets = None;
-        for (rank, peer) in self.peers.iter_mut().enumerate() {
-            let Some(peer) = peer.as_mut().filter(|peer| !peer.left && !peer.lost) else {
-                continue;
-            };
+        for (rank, peer) in self.peers.iter_mut().filter(|(_, peer)| !peer.left && !peer.lost) {
             for (i, over) in peer.over.iter_mut().enumerate() {
                 let link = || {
                     let sockets = sockets.get_or_insert_with(|| Sockets::own(core));

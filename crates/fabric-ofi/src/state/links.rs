@@ -1,6 +1,7 @@
 //! Losses of processes of other jobs, and the end of links with those jobs.
 
-use crate::state::{OfiCore, OfiState};
+use super::OfiState;
+use crate::job::OfiCore;
 use std::sync::atomic::Ordering;
 
 impl OfiState {
@@ -23,12 +24,10 @@ impl OfiState {
             self.peer(core, peer).unmissed = true;
             core.objects.remove(core.roster.borrow().member(peer).number);
             self.poll(core);
-            for (buffer, _) in std::mem::take(&mut self.peer(core, peer).inbox) {
-                self.give_back(buffer);
+            for message in std::mem::take(&mut self.peer(core, peer).inbox) {
+                self.pools.give_back(message.buffer);
             }
-            self.arrived.retain(|&one| one as usize != peer);
-            self.waiting.retain(|&one| one as usize != peer);
-            self.peers[peer] = None;
+            self.peers.forget(peer);
         }
         core.roster.borrow_mut().take(peer);
     }

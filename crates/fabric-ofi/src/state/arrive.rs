@@ -1,8 +1,10 @@
 //! Handling of arrived messages: messages for the layer above wait in queues, everything else is done at once.
 
+use super::OfiState;
+use crate::job::OfiCore;
+use crate::message_pools::{PartPlace, PooledMessage};
 use crate::provider_facts::ProviderFacts;
 use crate::requests::OfiRequest;
-use crate::state::{OfiCore, OfiState};
 use crate::wire::{ADDRESS, HEADER, OfiHeader, OfiMessageKind, decode_address};
 use crate::work::OfiWork;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +14,7 @@ use weft_fabric::{ArrivedMessage, Fault, Head, Sge, word_at};
 impl OfiState {
     /// Handles an arrived buffer. The message must prove that it belongs to this job before anything is done with it.
     pub fn arrival(&mut self, core: &OfiCore, buffer: u32, len: usize) {
-        let memory = self.receiving.memory(buffer);
+        let memory = self.pools.received(buffer);
         let mut bytes = [0; HEADER];
         let whole = (HEADER..=memory.len()).contains(&len);
         if whole {
@@ -20,14 +22,14 @@ impl OfiState {
         }
         let own = |header: &OfiHeader| {
             let rank = header.rank as usize;
-            let known = self.peers.get(rank).and_then(Option::as_ref);
+            let known = self.peers.find(rank);
             let expected = known.map_or_else(|| core.proof_of(rank), |peer| peer.expects);
             let said = header.proof.to_le_bytes();
             expected.is_some_and(|proof| is_same_secret(&proof.to_le_bytes(), &said))
         };
         let Some(header) = OfiHeader::decode(&bytes).filter(|header| whole && own(header)) else {
-            self.strangers += 1;
-            self.receiving.give_back(buffer);
+            self.counts.strangers += 1;
+            self.pools.drop_received(buffer);
             return;
         };
         let rank = header.rank as usize;
@@ -37,10 +39,15 @@ impl OfiState {
         // A peer never has more credits than were given out in total.
         peer.credits = (peer.credits + usize::from(header.credits)).min(room);
         if header.kind == OfiMessageKind::Message {
-            match self.whole_message(core, rank, (buffer, len - HEADER)) {
-                Ok(message) => self.enlist(core, rank, message),
+            let last = PooledMessage { buffer, len: len - HEADER };
+            let whole = match peer.assembly.take() {
+                Some(parts) => self.pools.finish(rank, parts, last),
+                None => Ok(last),
+            };
+            match whole {
+                Ok(message) => self.peers.enlist(core, rank, message),
                 Err(fault) => {
-                    self.receiving.give_back(buffer);
+                    self.pools.drop_received(buffer);
                     self.fail_for(core, rank, fault);
                 }
             }
@@ -50,24 +57,14 @@ impl OfiState {
         if let Err(fault) = self.act(core, rank, &header, body) {
             self.fail_for(core, rank, fault);
         }
-        self.receiving.give_back(buffer);
-    }
-
-    /// Appends a message to the queue of its peer.
-    #[inline]
-    fn enlist(&mut self, core: &OfiCore, rank: usize, message: (u32, usize)) {
-        let peer = self.peer(core, rank);
-        peer.inbox.push_back(message);
-        if !std::mem::replace(&mut peer.listed, true) {
-            self.arrived.push_back(rank as u32);
-        }
+        self.pools.drop_received(buffer);
     }
 
     /// Records that a peer has sent something malformed.
     #[cold]
     fn fail_for(&mut self, core: &OfiCore, rank: usize, fault: Fault) {
         let why = format!("it is on {}", core.place(rank).host);
-        self.fail(fault, why);
+        self.trouble.fail(fault, why);
     }
 
     /// Does the operation that a peer asks for.
@@ -82,7 +79,15 @@ impl OfiState {
         let [first, second, third] = header.words;
         match header.kind {
             OfiMessageKind::Message | OfiMessageKind::Credits => {}
-            OfiMessageKind::Part => self.keep_part(core, rank, header, body)?,
+            OfiMessageKind::Part => {
+                let before = self.peer(core, rank).assembly;
+                let place = PartPlace { total: first, at: second };
+                let parts = self.pools.keep_part(core, rank, before, place, body)?;
+                let peer = self.peer(core, rank);
+                peer.assembly = Some(parts);
+                peer.owed += 1;
+                self.settle(core, rank);
+            }
             OfiMessageKind::Place => {
                 if body.len() < 2 * ADDRESS {
                     return Err(short());
@@ -141,54 +146,41 @@ impl OfiState {
     pub fn receive(&mut self, core: &OfiCore, from: Option<usize>) -> Option<ArrivedMessage> {
         match from {
             Some(peer) if peer == core.rank => self.receive_own(core),
-            Some(peer) => self.take_message(peer),
+            Some(peer) => {
+                let message = self.peers.get_mut(peer)?.inbox.pop_front()?;
+                Some(self.show(peer, message))
+            }
             None => {
                 if let Some(message) = self.receive_own(core) {
                     return Some(message);
                 }
-                loop {
-                    let peer = *self.arrived.front()? as usize;
-                    let message = self.take_message(peer);
-                    self.arrived.pop_front();
-                    let it = self.peer(core, peer);
-                    it.listed = !it.inbox.is_empty();
-                    if it.listed {
-                        self.arrived.push_back(peer as u32);
-                    }
-                    if message.is_some() {
-                        return message;
-                    }
-                }
+                let (peer, message) = self.peers.take_next()?;
+                Some(self.show(peer, message))
             }
         }
     }
 
-    fn take_message(&mut self, rank: usize) -> Option<ArrivedMessage> {
-        let (buffer, len) = self.peers[rank].as_mut()?.inbox.pop_front()?;
+    fn show(&self, rank: usize, message: PooledMessage) -> ArrivedMessage {
         let mut bytes = [0; HEADER];
-        self.arrived_in(buffer).read(&mut bytes);
+        self.pools.memory(message.buffer).read(&mut bytes);
         let head = Head(std::array::from_fn(|i| word_at(&bytes, 16 + 8 * i)));
-        Some(ArrivedMessage {
-            peer: rank,
-            head,
-            payload: self.payload(buffer, len),
-            token: buffer.into(),
-        })
+        let (payload, token) = (self.pools.payload(message), message.buffer.into());
+        ArrivedMessage { peer: rank, head, payload, token }
     }
 
     /// Takes a message of this process to itself. It is copied to a buffer like all other messages.
     fn receive_own(&mut self, core: &OfiCore) -> Option<ArrivedMessage> {
         let (_, copy) = self.loopback.front()?;
         let len = copy.len();
-        let buffer = self.take_for(core, len).ok()?;
+        let buffer = self.pools.take_for(core, len).ok()?;
         let (head, copy) = self.loopback.pop_front()?;
-        let payload = self.payload(buffer, copy.len());
+        let payload = self.pools.payload(PooledMessage { buffer, len });
         payload.fill(&copy);
         Some(ArrivedMessage { peer: core.rank, head, payload, token: buffer.into() })
     }
 
     pub fn release(&mut self, core: &OfiCore, message: &ArrivedMessage) {
-        self.give_back(message.token as u32);
+        self.pools.give_back(message.token as u32);
         if message.peer != core.rank {
             let credits = ProviderFacts::credits(message.payload.len(), core.credits);
             self.peer(core, message.peer).owed += credits as u16;

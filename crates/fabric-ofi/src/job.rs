@@ -1,0 +1,131 @@
+//! The part of the state that does not change: the processes that can be reached, and the endpoints of this process.
+
+use crate::connection_state::{ConnectionState, KeepaliveTimes};
+use crate::extra_rail::{ExtraRail, Probes};
+use crate::helper_thread::HelperPlace;
+use crate::object::Objects;
+use crate::sleep::OfiSleeper;
+use crate::wire::{FOREIGN, proof};
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use weft_job_connections::Roster;
+use weft_fabric::{Completion, Counters};
+
+/// Host and address of a peer, in readable form.
+#[derive(Debug, Clone)]
+pub struct Where {
+    pub host: String,
+    pub address: String,
+    /// True if the process is on this machine, but in another network namespace.
+    pub is_apart: bool,
+}
+
+/// A process that can be reached.
+pub struct OfiProcess {
+    /// The provider's number for its address.
+    pub number: u64,
+    pub place: Where,
+    /// Address of its endpoint, if the provider uses TCP.
+    pub ip: Option<SocketAddr>,
+}
+
+/// The part of the state that does not change.
+pub struct OfiCore {
+    pub objects: Arc<Objects>,
+    pub sleeper: Arc<OfiSleeper>,
+    pub helper: Arc<HelperPlace>,
+    pub counters: Rc<Counters>,
+    pub rank: usize,
+    /// Secret of the job.
+    pub secret: u128,
+    /// Number of processes of the job.
+    pub size: usize,
+    /// All processes that can be reached, on the first rail.
+    pub roster: RefCell<Roster<OfiProcess>>,
+    /// Set if a link with another job has news: a process is lost, or all have left.
+    pub alarm: Arc<AtomicBool>,
+    /// The further rails, between the processes of the job.
+    pub others: Vec<ExtraRail>,
+    /// Memory for probes, if there are further rails.
+    pub probes: Option<Probes>,
+    /// Time for which a peer may be silent before a waiting process asks it for a sign of life. Zero: it is never asked.
+    pub keepalive: Duration,
+    /// Time for which a peer's host may leave something unacknowledged.
+    pub patience: Duration,
+    /// Number of messages that a peer may have sent without having their credits back.
+    pub credits: usize,
+    pub same_arithmetic: bool,
+    /// Reason for this provider and this interface.
+    pub why: String,
+    /// Function that prints a line for the user.
+    pub say: fn(&str),
+}
+
+impl OfiCore {
+    /// Returns the number of rails.
+    pub fn rails(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// Returns the address of an endpoint on a rail, if the provider uses TCP.
+    pub fn ip(&self, rail: usize, rank: usize) -> Option<SocketAddr> {
+        match rail {
+            0 => self.roster.borrow().member(rank).ip,
+            _ => self.others[rail - 1].ips.get(rank).copied().flatten(),
+        }
+    }
+
+    /// Returns true if some process has its endpoint of the rail at `there`.
+    pub fn is_an_endpoint(&self, rail: usize, there: SocketAddr) -> bool {
+        match rail {
+            0 => self.roster.borrow().iter().any(|(_, member)| member.ip == Some(there)),
+            _ => self.others[rail - 1].ips.contains(&Some(there)),
+        }
+    }
+
+    pub fn times(&self) -> KeepaliveTimes {
+        KeepaliveTimes { keepalive: self.keepalive, patience: self.patience }
+    }
+
+    /// Returns the state of the connection to a peer on a rail, or `None` if the endpoint does not know it.
+    pub fn way(&self, rail: usize, rank: usize) -> Option<ConnectionState> {
+        match rail {
+            0 => self.objects.way(self.roster.borrow().member(rank).number),
+            _ => {
+                let rail = &self.others[rail - 1];
+                rail.objects.way(*rail.numbers.get(rank)?)
+            }
+        }
+    }
+
+    /// Returns host and address, in readable form.
+    pub fn place(&self, rank: usize) -> Where {
+        self.roster.borrow().member(rank).place.clone()
+    }
+
+    /// Returns the proof with which a message from `rank` must begin, or `None` if there is no such process.
+    pub fn proof_of(&self, rank: usize) -> Option<u64> {
+        if rank < self.size {
+            return Some(proof(self.secret, rank as u32, self.rank as u32));
+        }
+        let foreign = self.roster.borrow().foreign(rank)?;
+        Some(proof(foreign.secret, rank as u32, FOREIGN))
+    }
+
+    /// Returns true if the provider keeps something that only a poll sends.
+    #[inline]
+    pub fn has_unsent(&self) -> bool {
+        self.objects.has_unsent() || self.others.iter().any(|rail| rail.objects.has_unsent())
+    }
+
+    #[inline]
+    pub fn complete(&self, done: Completion) {
+        if let Some(counter) = done {
+            self.counters.add(counter, 1);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Messages longer than the provider takes as one piece: they travel as parts in order, and the last part is the message itself.
+//!
+//! ```text
+//!   part (length, 0)       ──▶ copied to a place of the whole length, and its credit goes back
+//!   part (length, 16 KiB)  ──▶ behind it
+//!   message (head)         ──▶ behind them: it has arrived
+//! ```
+//! This costs the receiver one more copy but saves a rendezvous. It is used where a rendezvous takes longer than the copies.
+
+use super::OfiState;
+use crate::job::OfiCore;
+use crate::provider_facts::ProviderFacts;
+use crate::wire::OfiMessageKind;
+use weft_fabric::{Head, Sge};
+
+impl OfiState {
+    /// Posts a message within the peer's credits, or as many parts of it as there is room for. Returns false if the caller must
+    /// post the same message again before any other.
+    #[inline]
+    pub fn post_message(&mut self, core: &OfiCore, peer: usize, head: Head, payload: Sge) -> bool {
+        if payload.len() > core.objects.facts.part_max() && !self.post_parts(core, peer, payload) {
+            return false;
+        }
+        let at = self.peer(core, peer).posted;
+        let rest = payload.part(at, payload.len() - at);
+        let cost = ProviderFacts::credits(rest.len(), core.credits);
+        if self.peer(core, peer).credits < cost {
+            return false;
+        }
+        let posted = self.post(core, peer, OfiMessageKind::Message, head.0, &[rest]);
+        let it = self.peer(core, peer);
+        if posted {
+            it.credits -= cost;
+            it.posted = 0;
+        }
+        posted
+    }
+
+    /// Posts all parts of a long message except the last. Returns false if there is no room for all of them.
+    fn post_parts(&mut self, core: &OfiCore, peer: usize, payload: Sge) -> bool {
+        let most = core.objects.facts.part_max();
+        loop {
+            let it = self.peer(core, peer);
+            let (at, credits) = (it.posted, it.credits);
+            if payload.len() - at <= most {
+                return true;
+            }
+            let words = [payload.len() as u64, at as u64, 0];
+            if credits == 0
+                || !self.post(core, peer, OfiMessageKind::Part, words, &[payload.part(at, most)])
+            {
+                return false;
+            }
+            let it = self.peer(core, peer);
+            it.credits -= 1;
+            it.posted += most;
+        }
+    }
+}
