@@ -12,8 +12,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use weft_job_connections::Roster;
 use weft_fabric::{Completion, Counters};
+use weft_job_connections::Roster;
 
 /// Host and address of a peer, in readable form.
 #[derive(Debug, Clone)]

@@ -9,8 +9,8 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use weft_job_connections::Roster;
 use weft_fabric::{Completion, Counters};
+use weft_job_connections::Roster;
 
 /// A process that can be reached.
 pub struct VerbsProcess {

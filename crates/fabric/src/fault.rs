@@ -141,8 +141,10 @@ pub fn repeated(message: &str) -> Option<String> {
         .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
         .filter(|word| !word.is_empty())
         .collect();
-    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
-    let names = |pair: &[&str]| matches!(pair[0], "process" | "rank") && is_number(pair[1]);
+    let is_number = |word: &str| word.starts_with(|first: char| first.is_ascii_digit());
+    let names = |pair: &[&str]| {
+        matches!(pair[0], "process" | "rank" | "window" | "communicator") && is_number(pair[1])
+    };
     let twice = |length: usize, counts: &dyn Fn(&[&str]) -> bool| {
         let mut seen = HashSet::new();
         let mut all = words.windows(length).filter(|fragment| counts(fragment));
@@ -238,6 +240,7 @@ mod tests {
         for (text, found) in [
             ("process 3 is gone: process 3 on b has left", Some("process 3")),
             ("rank 1 (a.out) aborted: rank 1: MPI_Recv", Some("rank 1")),
+            ("MPI_Put on window 0x20: window 0x20: no epoch", Some("window 0x20")),
             ("the limit is too small; raise it: the limit is too small", Some("the limit is too")),
             ("process 3 is gone: it told process 4, and process 5 was told", None),
             ("", None),

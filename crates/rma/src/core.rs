@@ -136,10 +136,10 @@ impl<F: Fabric> WindowCore<F> {
         self.options.fence.defers() && self.epochs.is_of_fence(rank)
     }
 
-    /// Returns an error of class `class`, in a user's words.
+    /// Returns an error of class `class`, in a user's words. The caller of the window names the window.
     #[cold]
     pub fn wrong(&self, class: i32, what: impl fmt::Display) -> Error {
-        Error::new(class, format_args!("{}: {what}", self.label()))
+        Error::new(class, format_args!("{what}"))
     }
 
     /// Checks that an operation's data at this side, `origin` bytes called `name`, are as long as at the target. Error: TRUNCATE.

@@ -10,6 +10,7 @@ use std::ffi::c_int;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+use weft_fabric::repeated;
 
 /// The exit code of a worker whose call did not return.
 pub const HANGS: i32 = 97;
@@ -169,6 +170,9 @@ fn judge(world: &World, f: &Function, case: &Case, result: usize) {
         say(format_args!("wrong {} returned {code}, no error code", label(f, case)));
     }
     let unsupported = class == constant("MPI_ERR_UNSUPPORTED_OPERATION") as c_int;
+    if let Some(twice) = repeated(&words()) {
+        say(format_args!("wrong {} says \"{twice}\" twice: {}", label(f, case), words()));
+    }
     if case.is_empty() && !unsupported && exceptions::fails(f).is_none() {
         say(format_args!("wrong {}: {}", label(f, case), words()));
     }

@@ -19,11 +19,9 @@ fn two_ends_that_collect_do_not_wait_for_each_other() {
         }
         let starts = [1, 0].map(|other| there[other].as_ptr().addr() as u64);
         let read = |at: usize, into: &mut [u8]| {
+            let remote = key(starts[at], 9);
             // SAFETY: `transfer` needs memory that lives until the operation is complete. The test waits for all reads.
-            assert_eq!(
-                unsafe { ends[at].transfer(0, sge(into), (starts[at], 9), false, context(1)) },
-                0
-            );
+            assert_eq!(unsafe { ends[at].transfer(0, READ, sge(into), remote, context(1)) }, 0);
         };
         // A short read each opens the connection.
         for at in [0, 1] {
