@@ -258,11 +258,11 @@ const PROTOCOLS: &[ProtocolEntry; MessageProtocol::ALL.len()] = &[
 const _: () = {
     let mut at = 0;
     while at < PROTOCOLS.len() {
+        assert!(PROTOCOLS[at].protocol as usize == at, "the table is in the order of the variants");
         assert!(
-            PROTOCOLS[at].protocol as usize == at,
-            "the table is in the order of the protocols"
+            MessageProtocol::ALL[at] as usize == at,
+            "the list is in the order of the variants"
         );
-        assert!(MessageProtocol::ALL[at] as usize == at, "so is the list");
         at += 1;
     }
 };

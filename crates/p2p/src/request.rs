@@ -223,8 +223,8 @@ impl ProcessRequests {
         ProcessRequests { spare, spare_counter, acting: 0, forgotten: VecDeque::new(), slots }
     }
 
-    /// Opens a request with a counter, and sets the target at which it is over. The caller sets context, tag, buffer and
-    /// stage.
+    /// Opens a request with a counter, and sets the target at which it is over. The caller sets context, tag and
+    /// buffer, and begins the state.
     #[inline(always)]
     pub fn open(&mut self, counters: &Counters) -> (u32, &mut RequestSlot) {
         let index = self.slots.take();
