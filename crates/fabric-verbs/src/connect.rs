@@ -4,18 +4,18 @@
 //! reads all entries. Connections are made later, by connect requests, between processes that need one.
 
 use crate::VerbsConnectError;
-use crate::connections::Connections;
-use crate::device::{self, LinkLayer};
-use crate::handshakes::random;
+use crate::adapter::device::{self, LinkLayer};
+use crate::adapter::object;
+use crate::connection::connections::Connections;
+use crate::connection::handshakes::random;
+use crate::connection::posting::Posting;
 use crate::ip;
 use crate::job::{VerbsCore, VerbsProcess};
 use crate::memlock::Memlock;
 use crate::memory::Memories;
 use crate::multicast::{self, VerbsMulticast};
 use crate::networks::{self, host};
-use crate::object;
 use crate::options::VerbsOptions;
-use crate::posting::Posting;
 use crate::rail::VerbsRail;
 use crate::sizes::QueueDepths;
 use crate::state::{AdapterParts, VerbsState};

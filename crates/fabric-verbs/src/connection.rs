@@ -1,11 +1,22 @@
 //! One end of a connection: its queue pair, its posted requests, its credits.
 
+pub mod arrivals;
+pub mod batch;
+pub mod connections;
+pub mod debts;
+pub mod handshakes;
+pub mod kept_work;
+pub mod pending;
+pub mod posting;
+pub mod secondary;
+pub mod shut_connections;
+
+use crate::adapter::object::{Handle, QueuePair};
+use crate::connection::pending::{PostedWork, WorkList};
+use crate::connection::secondary::Secondary;
 use crate::ffi::{IBV_QP_STATE, IBV_QPS_ERR, IBV_SEND_SIGNALED, ibv_qp_attr};
 use crate::memory::NONE;
-use crate::object::{Handle, QueuePair};
-use crate::pending::{PostedWork, WorkList};
-use crate::receive_pool::Inbox;
-use crate::secondary::Secondary;
+use crate::memory::receive_pool::Inbox;
 use crate::sizes::DEPTH;
 use crate::wire::{ConnectRequest, ImmediateTag, WireKind};
 use std::collections::VecDeque;

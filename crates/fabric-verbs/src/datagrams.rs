@@ -1,10 +1,10 @@
 //! A queue pair for datagrams (UD), for connect requests and for multicast.
 
 use crate::VerbsConnectError;
-use crate::device::DevicePort;
+use crate::adapter::device::DevicePort;
+use crate::adapter::object::{self, Handle, QueuePair, QueuePairParts};
 use crate::ffi::*;
 use crate::memory::Memories;
-use crate::object::{self, Handle, QueuePair, QueuePairParts};
 use std::collections::VecDeque;
 use std::ptr;
 use weft_fabric::Sge;

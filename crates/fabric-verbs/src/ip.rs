@@ -1,8 +1,8 @@
 //! The IP address of this process, used in names of MPI ports.
 
-use crate::device::Gid;
-use crate::interfaces;
-use crate::manager::interface_of;
+use crate::adapter::device::Gid;
+use crate::adapter::interfaces;
+use crate::adapter::manager::interface_of;
 use crate::rail::VerbsRail;
 use std::net::{IpAddr, Ipv6Addr};
 

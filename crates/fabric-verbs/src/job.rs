@@ -1,7 +1,7 @@
 //! The fixed part of the fabric: the processes that can be reached, and the numbers of the connections with them.
 
 use crate::VerbsOptions;
-use crate::connections::SECONDARY;
+use crate::connection::connections::SECONDARY;
 use crate::sizes::QueueDepths;
 use crate::wire::{RailAddress, VerbsAddress};
 use std::cell::{Cell, RefCell};
@@ -105,7 +105,7 @@ impl VerbsCore {
         if peer == self.rank || self.options.rail.is_some() { 1 } else { self.rails }
     }
 
-    /// Returns the number of the connection with `peer` over `rail`, see [`crate::connections`].
+    /// Returns the number of the connection with `peer` over `rail`, see [`crate::connection::connections`].
     pub fn link_over(&self, peer: usize, rail: usize) -> usize {
         let rails = self.rails_to(peer);
         if rails == 1 {

@@ -1,11 +1,11 @@
 //! Compares `ffi.rs` with the system's `<infiniband/verbs.h>`, by a C program that prints its layouts
 //! and constants.
 
-use crate::ffi::*;
-use crate::manager::{
+use crate::adapter::manager::{
     EventChannel, RDMA_CM_EVENT_MULTICAST_ERROR, RDMA_CM_EVENT_MULTICAST_JOIN, RDMA_PS_UDP,
     RdmaCmEvent, RdmaUdParam,
 };
+use crate::ffi::*;
 use std::mem::{offset_of, size_of};
 use std::process::Command;
 

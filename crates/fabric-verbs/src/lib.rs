@@ -14,62 +14,38 @@
 
 #![warn(missing_docs)]
 
+mod adapter;
 mod address;
-mod arrivals;
-mod batch;
-mod calls;
 mod connect;
 mod connection;
-mod connections;
 mod datagrams;
-mod debts;
 mod describe;
-mod device;
 mod disconnect;
 mod error;
 pub mod ffi;
-mod handshakes;
-mod helper_share;
-mod helper_thread;
-mod interfaces;
 mod ip;
 mod job;
-mod kept_work;
 #[cfg(test)]
 mod layout;
-mod library;
-mod manager;
 mod memlock;
 mod memory;
 mod multicast;
 mod networks;
-mod numa;
-mod object;
 mod options;
 mod other_jobs;
-mod path;
-mod pending;
-mod pool;
-mod posting;
 mod rail;
-mod receive_pool;
-mod registration_uses;
-mod secondary;
-mod shut_connections;
 mod sizes;
 mod sleep;
 mod state;
-mod subnets;
 mod survey;
 mod trouble;
 mod verbs;
-mod wake_descriptor;
 mod watch;
 mod wire;
 
-pub use device::{DevicePort, Gid, LinkLayer, ports};
+pub use adapter::device::{DevicePort, Gid, LinkLayer, ports};
+pub use adapter::library::VerbsFunctions;
 pub use error::VerbsConnectError;
-pub use library::VerbsFunctions;
 pub use memory::RegistrationTotals;
 pub use options::{Keep, VerbsOptions};
 pub use survey::Survey;

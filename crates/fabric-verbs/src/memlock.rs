@@ -1,7 +1,7 @@
 //! The limit on locked memory. Memory that adapters access must be locked.
 
 use crate::VerbsConnectError;
-use crate::pool::RegisteredPool;
+use crate::memory::pool::RegisteredPool;
 use crate::sizes::BUFFER;
 use std::fs;
 

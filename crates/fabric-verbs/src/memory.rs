@@ -3,12 +3,16 @@
 //! A registration covers all rails. All users of a part of its memory share it while it is in use. Afterwards it is dropped,
 //! or kept for the next use if [`crate::VerbsOptions::keep`] allows.
 
+pub mod pool;
+pub mod receive_pool;
+pub mod registration_uses;
+
 use crate::RAILS_MAX;
+use crate::adapter::object::{self, Domain, RegisteredMemory};
 use crate::address::{self, MemoryOwner};
 use crate::ffi::*;
-use crate::object::{self, Domain, RegisteredMemory};
 use crate::options::Keep;
-pub use crate::registration_uses::{RegistrationTotals, Uses};
+pub use registration_uses::{RegistrationTotals, Uses};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;

@@ -2,18 +2,18 @@
 //!
 //! A group is an IP multicast address, to which the adapter's queue pair is attached. On RoCE the network interface joins the
 //! group, since otherwise switches (and the kernel) would drop its packets. On InfiniBand the subnet manager forms the group,
-//! on request of [`crate::manager`]. Every datagram begins with the job's nonce, the source and the group: several jobs may
+//! on request of [`crate::adapter::manager`]. Every datagram begins with the job's nonce, the source and the group: several jobs may
 //! share an address, and a sender receives its own datagrams.
 
-use crate::calls::done;
+use crate::adapter::calls::done;
+use crate::adapter::device::{DevicePort, LinkLayer};
+use crate::adapter::interfaces;
+use crate::adapter::manager::{self, Joiner, Membership};
+use crate::adapter::object::{self, Handle, QueuePairParts};
 use crate::datagrams::{DatagramQueuePair, DatagramSizes, GRH, MULTICAST, MULTICAST_TAG};
-use crate::device::{DevicePort, LinkLayer};
 use crate::ffi::*;
-use crate::interfaces;
 use crate::job::VerbsCore;
-use crate::manager::{self, Joiner, Membership};
 use crate::memory::Memories;
-use crate::object::{self, Handle, QueuePairParts};
 use crate::rail::{Base, VerbsRail};
 use crate::sizes::{MULTICAST_RECEIVED, MULTICAST_SENT, MULTICAST_WAITING};
 use crate::trouble::VerbsTrouble;

@@ -3,7 +3,7 @@
 //! networks that all of them have. They also check that their data formats are equal ([`Fingerprint`]).
 
 use crate::VerbsConnectError;
-use crate::subnets::of;
+use crate::adapter::subnets::of;
 use crate::survey::ChosenPorts;
 use std::fs;
 use weft_bootstrap::{Bootstrap, BootstrapError, Fingerprint};

@@ -1,14 +1,16 @@
 //! A rail (one port of one adapter in use): its queues, and its receive buffers.
 
 use crate::VerbsConnectError;
+use crate::adapter::device::{DeviceContext, DevicePort};
+use crate::adapter::object::{
+    self, CompletionChannel, CompletionQueue, Domain, QueuePair, QueuePairParts,
+};
+use crate::adapter::path::{self, PathAddress, Traffic};
 use crate::datagrams::{DatagramQueuePair, DatagramSizes, GREETER_TAG};
-use crate::device::{DeviceContext, DevicePort};
 use crate::ffi::*;
 use crate::memory::Memories;
-use crate::object::{self, CompletionChannel, CompletionQueue, Domain, QueuePair, QueuePairParts};
+use crate::memory::receive_pool::ReceivePool;
 use crate::options::VerbsOptions;
-use crate::path::{self, PathAddress, Traffic};
-use crate::receive_pool::ReceivePool;
 use crate::sizes::{DEPTH, HEAD, INLINE_MAX, MULTICAST_RECEIVED, MULTICAST_SENT, QueueDepths};
 use crate::wire::{CONNECT_REQUEST, RailAddress};
 use std::sync::Arc;
@@ -173,7 +175,7 @@ impl VerbsRail {
         let mtu = self.port.mtu.min(to.mtu as usize);
         let mut attributes = ibv_qp_attr {
             qp_state: IBV_QPS_RTR,
-            path_mtu: crate::device::mtu_code(mtu),
+            path_mtu: crate::adapter::device::mtu_code(mtu),
             dest_qp_num: number,
             rq_psn: their_psn,
             max_dest_rd_atomic: self.reads,

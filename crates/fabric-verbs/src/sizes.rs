@@ -1,6 +1,6 @@
 //! Sizes of messages, buffers and queues.
 
-use crate::device::{DeviceContext, DevicePort};
+use crate::adapter::device::{DeviceContext, DevicePort};
 use crate::ffi::ibv_device_attr;
 use crate::{RAILS_MAX, VerbsOptions};
 use std::sync::Arc;

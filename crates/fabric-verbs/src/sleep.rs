@@ -8,10 +8,14 @@
 //!
 //! A silent flag is a plain write, which raises no event. While there are silent flags, sleeps are naps of 50 us to 1 ms.
 
-use crate::helper_share::HelperShare;
-use crate::object::ArmFor;
+pub mod helper_share;
+pub mod helper_thread;
+pub mod wake_descriptor;
+
+use crate::adapter::object::ArmFor;
 use crate::rail::Base;
-use crate::wake_descriptor::WakeDescriptor;
+use crate::sleep::helper_share::HelperShare;
+use crate::sleep::wake_descriptor::WakeDescriptor;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

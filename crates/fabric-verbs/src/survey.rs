@@ -1,10 +1,11 @@
 //! Selection of the ports that become rails, with reasons for the ports that do not.
 
-use crate::device::{self, DeviceContext, DeviceList, DevicePort};
+use crate::adapter::device::{self, DeviceContext, DeviceList, DevicePort};
+use crate::adapter::path;
+use crate::adapter::subnets;
 use crate::memlock::Memlock;
-use crate::path;
 use crate::sizes::{BUFFER, QueueDepths};
-use crate::{VerbsConnectError, VerbsOptions, subnets};
+use crate::{VerbsConnectError, VerbsOptions};
 use std::sync::Arc;
 
 /// The hardware that this machine has for [`crate::Verbs`], before a process connects.

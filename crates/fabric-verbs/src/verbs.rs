@@ -3,12 +3,12 @@
 use crate::address;
 use crate::connect;
 use crate::connection::ConnectionPhase;
-use crate::helper_thread::SleepPlace;
+use crate::connection::pending::{Attention, PendingAtomic, PostedMessage, WriteTail};
 use crate::job::VerbsCore;
 use crate::memory::{RegistrationTotals, Uses};
-use crate::pending::{Attention, PendingAtomic, PostedMessage, WriteTail};
 use crate::sizes::{INLINE_MAX, SEND_MAX};
 use crate::sleep::VerbsSleeper;
+use crate::sleep::helper_thread::SleepPlace;
 use crate::state::onesided::{self, RemoteRead, RemoteWrite};
 use crate::state::{VerbsState, peek};
 use crate::watch;

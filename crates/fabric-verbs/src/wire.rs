@@ -2,7 +2,7 @@
 //! connect request that makes a connection. Also the immediate of a message.
 
 use crate::RAILS_MAX;
-use crate::device::LinkLayer;
+use crate::adapter::device::LinkLayer;
 use crate::ffi::ibv_gid;
 
 /// "WEFTVRB" and the version of all formats that are sent.

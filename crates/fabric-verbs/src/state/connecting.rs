@@ -10,12 +10,12 @@
 //! Traffic on the connection itself also proves that the peer has heard.
 
 use super::VerbsState;
+use crate::adapter::object::BATCH;
 use crate::connection::ConnectionPhase;
+use crate::connection::handshakes::{SetupFailure, greet};
 use crate::datagrams::{GRH, MULTICAST_TAG};
 use crate::ffi::*;
-use crate::handshakes::{SetupFailure, greet};
 use crate::job::VerbsCore;
-use crate::object::BATCH;
 use crate::wire::ConnectRequest;
 use std::time::Instant;
 use weft_fabric::Fault;

@@ -2,10 +2,10 @@
 
 use super::VerbsState;
 use crate::connection::ConnectionPhase;
+use crate::connection::pending::PostedWork;
 use crate::job::VerbsCore;
 use crate::memory::NONE;
-use crate::pending::PostedWork;
-use crate::receive_pool::BufferUse;
+use crate::memory::receive_pool::BufferUse;
 use std::sync::atomic::Ordering;
 
 impl VerbsState {

@@ -2,9 +2,9 @@
 
 use super::VerbsState;
 use crate::connection::ConnectionPhase;
+use crate::connection::pending::PostedMessage;
 use crate::job::VerbsCore;
-use crate::pending::PostedMessage;
-use crate::receive_pool::BufferUse;
+use crate::memory::receive_pool::BufferUse;
 use crate::sizes::SEND_MAX;
 use weft_fabric::{ArrivedMessage, Completion, Fault, GroupId, PostOutcome, Sge};
 

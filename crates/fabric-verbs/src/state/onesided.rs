@@ -12,13 +12,13 @@
 use super::VerbsState;
 use crate::address::{self, VerbsTarget};
 use crate::connection::ConnectionPhase;
+use crate::connection::pending::{
+    LocalMemory, PendingAtomic, PostedWork, WorkAtomic, WorkRead, WorkWrite, WriteTail,
+};
+use crate::connection::posting::{Direction, Posting};
 use crate::ffi::IBV_ATOMIC_NONE;
 use crate::job::VerbsCore;
 use crate::memory::NONE;
-use crate::pending::{
-    LocalMemory, PendingAtomic, PostedWork, WorkAtomic, WorkRead, WorkWrite, WriteTail,
-};
-use crate::posting::{Direction, Posting};
 use weft_fabric::{Completion, Fault, RemoteAddr, RemoteFlag, Sge};
 
 /// Maximum size in bytes of a part of an operation. Every adapter takes at least this size in one request.

@@ -10,16 +10,16 @@
 
 use super::VerbsState;
 use super::onesided::PART;
+use crate::adapter::object::BATCH;
 use crate::address::{self, VerbsTarget};
 use crate::connection::ConnectionPhase;
-use crate::ffi::*;
-use crate::job::VerbsCore;
-use crate::memory::{NONE, Uses};
-use crate::object::BATCH;
-use crate::pending::{
+use crate::connection::pending::{
     Attention, LocalMemory, PostedMessage, PostedWork, WorkRead, WorkWrite, WriteTail,
 };
-use crate::receive_pool::{BufferUse, IDLE_MOST, InboxPlace};
+use crate::ffi::*;
+use crate::job::VerbsCore;
+use crate::memory::receive_pool::{BufferUse, IDLE_MOST, InboxPlace};
+use crate::memory::{NONE, Uses};
 use crate::wire::{ImmediateTag, WireKind};
 use arrayvec::ArrayVec;
 use std::cell::RefCell;

@@ -19,12 +19,12 @@
 
 use super::VerbsState;
 use super::onesided::{RemoteRead, RemoteWrite};
+use crate::connection::connections::Connections;
+use crate::connection::pending::{PostedWork, WriteTail};
+use crate::connection::secondary::PassedWork;
 use crate::connection::{ConnectionPhase, FailedRequest, VerbsConnection};
-use crate::connections::Connections;
 use crate::ffi::*;
 use crate::job::VerbsCore;
-use crate::pending::{PostedWork, WriteTail};
-use crate::secondary::PassedWork;
 use weft_fabric::Fault;
 
 /// Returns true if secondary connection `link` is open while the first connection has not finished work that it took in its

@@ -1,8 +1,8 @@
 //! Secondary connections that carry nothing: those that could not be made, and those that are shut.
 
+use crate::connection::connections::Connections;
+use crate::connection::handshakes::{Handshakes, TRIAL};
 use crate::connection::{ConnectionPhase, VerbsConnection};
-use crate::connections::Connections;
-use crate::handshakes::{Handshakes, TRIAL};
 use crate::job::VerbsCore;
 use crate::rail::VerbsRail;
 use crate::trouble::VerbsTrouble;

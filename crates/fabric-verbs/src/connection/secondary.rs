@@ -1,6 +1,6 @@
 //! State that a secondary connection has in addition to that of a first connection.
 
-use crate::pending::PostedWork;
+use crate::connection::pending::PostedWork;
 use std::collections::VecDeque;
 
 /// Work of a secondary connection, and what its two ends know of its end.

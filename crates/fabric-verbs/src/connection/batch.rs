@@ -1,8 +1,8 @@
 //! Work requests that are posted together, by one ring of the adapter's doorbell.
 
+use crate::adapter::object::QueuePair;
 use crate::connection::NewRequest;
 use crate::ffi::*;
-use crate::object::QueuePair;
 use crate::wire::ImmediateTag;
 use std::ptr;
 use weft_fabric::{Head, Sge};

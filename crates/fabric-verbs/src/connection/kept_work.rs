@@ -1,11 +1,11 @@
 //! Messages and operations for which there was no room: kept for each connection in their order, and posted later.
 
+use crate::connection::connections::Connections;
+use crate::connection::pending::{PostedMessage, PostedWork, WorkSlab};
+use crate::connection::posting::Posting;
 use crate::connection::{ConnectionPhase, VerbsConnection};
-use crate::connections::Connections;
 use crate::job::VerbsCore;
 use crate::memory::Memories;
-use crate::pending::{PostedMessage, PostedWork, WorkSlab};
-use crate::posting::Posting;
 use crate::sizes::INLINE_MAX;
 use crate::trouble::VerbsTrouble;
 use weft_fabric::{Completion, PostOutcome, Sge};

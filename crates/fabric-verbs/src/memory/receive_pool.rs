@@ -4,9 +4,9 @@
 //! arrived, and are not yet received, form a list of buffers: the peer's [`Inbox`].
 
 use crate::VerbsConnectError;
+use crate::adapter::object::{self, BATCH, Domain, SharedQueue};
 use crate::ffi::*;
 use crate::memory::{Memories, NONE};
-use crate::object::{self, BATCH, Domain, SharedQueue};
 use crate::sizes::{BUFFER, HEAD, QueueDepths, SEND_MAX};
 use std::ptr;
 use weft_fabric::{ArrivedMessage, Fault, Head, Sge};

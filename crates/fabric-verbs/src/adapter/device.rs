@@ -1,10 +1,10 @@
 //! Adapters and their ports: discovery, and reasons why a port cannot be used.
 
-use crate::calls::{done, made};
+use crate::adapter::calls::{done, made};
+use crate::adapter::library::{Library, VerbsFunctions};
+use crate::adapter::numa;
 use crate::error::Denied;
 use crate::ffi::*;
-use crate::library::{Library, VerbsFunctions};
-use crate::numa;
 use crate::{VerbsConnectError, VerbsOptions};
 use std::fmt;
 use std::fs;

@@ -16,10 +16,10 @@
 //!   ([`HelperShare::set_busy`]). Both do so only while the helper has armed; if it arms afterwards, it sees the flags, which
 //!   are set before.
 //!
-//! [`HelperShare::expect`]: crate::helper_share::HelperShare::expect
-//! [`HelperShare::set_busy`]: crate::helper_share::HelperShare::set_busy
+//! [`HelperShare::expect`]: crate::sleep::helper_share::HelperShare::expect
+//! [`HelperShare::set_busy`]: crate::sleep::helper_share::HelperShare::set_busy
 
-use crate::object::ArmFor;
+use crate::adapter::object::ArmFor;
 use crate::sleep::{PollScope, VerbsSleeper};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The helper thread's share of the sleep: its rings and armings, and what it is to wake for.
 
-use crate::object::ArmFor;
+use crate::adapter::object::ArmFor;
 use crate::rail::Base;
-use crate::wake_descriptor::WakeDescriptor;
+use crate::sleep::wake_descriptor::WakeDescriptor;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};

@@ -1,8 +1,8 @@
 //! Objects of libibverbs, destroyed when they are dropped, and the calls on them.
 
 use crate::VerbsConnectError;
-use crate::calls::{done, made};
-use crate::device::DeviceContext;
+use crate::adapter::calls::{done, made};
+use crate::adapter::device::DeviceContext;
 use crate::ffi::*;
 use std::ffi::c_int;
 use std::io;

@@ -1,11 +1,11 @@
 //! Credits that peers are owed for buffers which were posted again. Messages carry them; a peer that is owed many gets them in a
 //! message of their own.
 
+use crate::connection::connections::Connections;
+use crate::connection::posting::Posting;
 use crate::connection::{ConnectionPhase, VerbsConnection};
-use crate::connections::Connections;
 use crate::job::VerbsCore;
-use crate::posting::Posting;
-use crate::receive_pool::BufferUse;
+use crate::memory::receive_pool::BufferUse;
 use crate::trouble::VerbsTrouble;
 
 /// Connections whose peer must be told of its credits.

@@ -1,11 +1,11 @@
 //! Connect requests of this process: datagrams that describe its end of a connection.
 
+use crate::adapter::object;
+use crate::adapter::path::Traffic;
+use crate::connection::connections::Connections;
 use crate::connection::{ConnectionPhase, LocalEnd, VerbsConnection};
-use crate::connections::Connections;
 use crate::job::VerbsCore;
 use crate::memory::Memories;
-use crate::object;
-use crate::path::Traffic;
 use crate::rail::VerbsRail;
 use crate::wire::ConnectRequest;
 use std::hash::{BuildHasher, Hasher};

@@ -1,11 +1,11 @@
 //! The peers whose messages have arrived, and the order in which they are served.
 
 use crate::connection::VerbsConnection;
-use crate::connections::Connections;
+use crate::connection::connections::Connections;
 use crate::ffi::ibv_wc;
 use crate::memory::NONE;
+use crate::memory::receive_pool::ReceivePool;
 use crate::rail::VerbsRail;
-use crate::receive_pool::ReceivePool;
 use std::collections::VecDeque;
 use weft_fabric::ArrivedMessage;
 

@@ -7,7 +7,7 @@
 //! Switches route by the destination's LID only, so each LID of a port may have its own path through the network
 //! (InfiniBand's LMC: 2^LMC LIDs per port, given by the subnet manager).
 
-use crate::device::{DevicePort, LinkLayer};
+use crate::adapter::device::{DevicePort, LinkLayer};
 use crate::ffi::*;
 use crate::options::VerbsOptions;
 use crate::wire::RailAddress;
@@ -90,7 +90,7 @@ pub fn of_group(options: &VerbsOptions, joined: ibv_ah_attr) -> ibv_ah_attr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Gid;
+    use crate::adapter::device::Gid;
 
     fn port(device: &str, link: LinkLayer, lid: u16, lmc: u8) -> DevicePort {
         let gid = Some(Gid { index: 3, bytes: [7; 16] });

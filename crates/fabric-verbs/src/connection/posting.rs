@@ -4,16 +4,16 @@
 //! A request is added only if the window of its connection, the batch, the peer's credits and the pool have room for it.
 
 use crate::VerbsConnectError;
-use crate::batch::Batch;
-use crate::connection::{ConnectionPhase, NewRequest, Record, Signal, VerbsConnection};
-use crate::ffi::*;
-use crate::job::VerbsCore;
-use crate::memory::{Memories, NONE, Uses};
-use crate::pending::{
+use crate::connection::batch::Batch;
+use crate::connection::pending::{
     Attention, LocalMemory, PendingAtomic, PostedMessage, PostedWork, WorkAtomic, WorkRead,
     WorkWrite, WriteTail,
 };
-use crate::pool::RegisteredPool;
+use crate::connection::{ConnectionPhase, NewRequest, Record, Signal, VerbsConnection};
+use crate::ffi::*;
+use crate::job::VerbsCore;
+use crate::memory::pool::RegisteredPool;
+use crate::memory::{Memories, NONE, Uses};
 use crate::sizes::{BUFFER, HEAD, INLINE_MAX};
 use crate::trouble::VerbsTrouble;
 use crate::wire::{ImmediateTag, WAKE, WireKind};

@@ -1,7 +1,7 @@
 //! Networks of ports, by name, and the ports of named networks.
 
-use crate::device::{DeviceContext, DevicePort, LinkLayer};
-use crate::interfaces;
+use crate::adapter::device::{DeviceContext, DevicePort, LinkLayer};
+use crate::adapter::interfaces;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ fn places(names: &[Option<String>], networks: &[String]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Gid;
+    use crate::adapter::device::Gid;
 
     #[test]
     fn a_job_can_have_the_rails_of_another_one() {

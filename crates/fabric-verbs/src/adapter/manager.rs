@@ -3,10 +3,10 @@
 //! network interface (IPoIB) must have an IP address of its own.
 
 use crate::VerbsConnectError;
-use crate::calls::done;
-use crate::device::DevicePort;
+use crate::adapter::calls::done;
+use crate::adapter::device::DevicePort;
+use crate::adapter::library::functions;
 use crate::ffi::*;
-use crate::library::functions;
 use std::ffi::{c_int, c_void};
 use std::fs;
 use std::io;
