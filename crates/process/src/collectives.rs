@@ -8,6 +8,7 @@
 use crate::comm_selection::CallKey;
 use crate::rank_buffers::{RankBuffers, RankPieces};
 use crate::{Buffer, Comm, Error, WaitHooks, inter};
+use Scope::{Between, Within};
 use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_collective::inter::{Root, Sides, leaders};
@@ -65,9 +66,9 @@ impl<F: Fabric> GroupCall<F> {
 /// Processes that take part in an operation.
 enum Scope<F: Fabric> {
     /// The group of an intracommunicator.
-    Group(GroupCall<F>),
+    Within(GroupCall<F>),
     /// Both groups of an intercommunicator.
-    Groups(Sides<F>),
+    Between(Sides<F>),
 }
 
 /// Returns the key of a reduction of the data of `buffer`.
@@ -88,12 +89,10 @@ impl<F: Fabric> Comm<F> {
         let (link, bridge) = self.links();
         let choice = self.choose(operation, asked);
         match bridge {
-            Some(bridge) => Scope::Groups(Sides { local: link, bridge }),
-            None => Scope::Group(GroupCall {
-                link: link.carried(choice),
-                state: self.state.clone(),
-                choice,
-            }),
+            Some(bridge) => Between(Sides { local: link, bridge }),
+            None => {
+                Within(GroupCall { link: link.carried(choice), state: self.state.clone(), choice })
+            }
         }
     }
 
@@ -134,10 +133,10 @@ impl<F: Fabric> Comm<F> {
         let scope = self.begin(CollectiveKind::Barrier, CallKey::of(0));
         async move {
             match scope {
-                Scope::Groups(sides) => {
+                Between(sides) => {
                     Ok(Box::pin(async move { leaders::barrier(&sides).await }).await?)
                 }
-                Scope::Group(group) => Ok(group.call().barrier().await?),
+                Within(group) => Ok(group.call().barrier().await?),
             }
         }
     }
@@ -148,8 +147,8 @@ impl<F: Fabric> Comm<F> {
         let scope = self.begin(CollectiveKind::Bcast, CallKey::of(buffer.len()));
         async move {
             let group = match scope {
-                Scope::Groups(sides) => return Box::pin(inter::bcast(sides, buffer, root)).await,
-                Scope::Group(group) => group,
+                Between(sides) => return Box::pin(inter::bcast(sides, buffer, root)).await,
+                Within(group) => group,
             };
             let (root, link) = (in_group(root), &group.link);
             let pool = link.endpoint.staging();
@@ -175,11 +174,10 @@ impl<F: Fabric> Comm<F> {
         let scope = self.begin(CollectiveKind::Reduce, asked);
         async move {
             let group = match scope {
-                Scope::Groups(sides) => {
-                    let reduce = async { inter::reduce(sides, send, receive, root, &*op).await };
-                    return Box::pin(reduce).await;
+                Between(sides) => {
+                    return Box::pin(inter::reduce(sides, send, receive, root, op)).await;
                 }
-                Scope::Group(group) => group,
+                Within(group) => group,
             };
             let (root, link) = (in_group(root), &group.link);
             let element = send.as_ref().or(receive.as_ref()).map_or(1, |b| b.ty().size());
@@ -208,12 +206,10 @@ impl<F: Fabric> Comm<F> {
         let scope = self.begin(CollectiveKind::Allreduce, reduction_key(Some(&receive), &*op));
         async move {
             let group = match scope {
-                Scope::Groups(sides) => {
-                    let send = send.unwrap_or_else(|| receive.clone());
-                    let reduce = async { inter::allreduce(sides, send, receive, &*op).await };
-                    return Box::pin(reduce).await;
+                Between(sides) => {
+                    return Box::pin(inter::allreduce(sides, send, receive, op)).await;
                 }
-                Scope::Group(group) => group,
+                Within(group) => group,
             };
             let pool = group.link.endpoint.staging();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
@@ -265,10 +261,8 @@ impl<F: Fabric> Comm<F> {
             .begin_blocks(lengths, forms, || send.as_ref().or(own.as_ref()).map_or(0, Buffer::len));
         async move {
             let group = match scope {
-                Scope::Groups(Sides { bridge, .. }) => {
-                    return Box::pin(inter::gather(bridge, send, blocks, root)).await;
-                }
-                Scope::Group(group) => group,
+                Between(sides) => return Box::pin(inter::gather(sides, send, blocks, root)).await,
+                Within(group) => group,
             };
             let (root, link) = (in_group(root), &group.link);
             let me = link.rank;
@@ -303,10 +297,10 @@ impl<F: Fabric> Comm<F> {
         });
         async move {
             let group = match scope {
-                Scope::Groups(Sides { bridge, .. }) => {
-                    return Box::pin(inter::scatter(bridge, blocks, receive, root)).await;
+                Between(sides) => {
+                    return Box::pin(inter::scatter(sides, blocks, receive, root)).await;
                 }
-                Scope::Group(group) => group,
+                Within(group) => group,
             };
             let (root, link) = (in_group(root), &group.link);
             let me = link.rank;
@@ -338,11 +332,8 @@ impl<F: Fabric> Comm<F> {
         let scope = self.begin(CollectiveKind::Allgather, asked);
         async move {
             let group = match scope {
-                Scope::Groups(Sides { bridge, .. }) => {
-                    let send = send.expect("in place is for one group");
-                    return Box::pin(inter::allgather(bridge, send, blocks)).await;
-                }
-                Scope::Group(group) => group,
+                Between(sides) => return Box::pin(inter::allgather(sides, send, blocks)).await,
+                Within(group) => group,
             };
             let (me, pool) = (group.link.rank, group.link.endpoint.staging());
             let input = send.as_ref().map(|send| send.readable(pool));
@@ -378,11 +369,8 @@ impl<F: Fabric> Comm<F> {
         let scope = self.begin_blocks(lengths, forms, || receive.bytes().0 / receive.count());
         async move {
             let group = match scope {
-                Scope::Groups(Sides { bridge, .. }) => {
-                    let send = send.expect("in place is for one group");
-                    return Box::pin(inter::alltoall(bridge, send, receive)).await;
-                }
-                Scope::Group(group) => group,
+                Between(sides) => return Box::pin(inter::alltoall(sides, send, receive)).await,
+                Within(group) => group,
             };
             let (me, pool) = (group.link.rank, group.link.endpoint.staging());
             let mut out = match send {
@@ -415,13 +403,10 @@ impl<F: Fabric> Comm<F> {
         let scope = self.begin(CollectiveKind::ReduceScatter, asked);
         async move {
             let group = match scope {
-                Scope::Groups(sides) => {
-                    let reduce = async {
-                        inter::reduce_scatter(sides, send, counts.as_ref(), receive, &*op).await
-                    };
-                    return Box::pin(reduce).await;
+                Between(sides) => {
+                    return Box::pin(inter::reduce_scatter(sides, send, counts, receive, op)).await;
                 }
-                Scope::Group(group) => group,
+                Within(group) => group,
             };
             let pool = group.link.endpoint.staging();
             let input = send.readable(pool);

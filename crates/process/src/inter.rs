@@ -4,9 +4,12 @@
 
 use crate::rank_buffers::RankBuffers;
 use crate::{Buffer, Error};
+use std::rc::Rc;
 use weft_collective::inter::{Root, Sides, direct, leaders};
-use weft_collective::{CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers};
+use weft_collective::{ElementReduction, ReduceScatterBuffers, ReductionBuffers};
 use weft_fabric::{Fabric, Sge};
+
+const NOT_IN_PLACE: &str = "in place is for one group";
 
 pub(crate) async fn bcast<F: Fabric>(
     sides: Sides<F>,
@@ -34,7 +37,7 @@ pub(crate) async fn reduce<F: Fabric>(
     send: Option<Buffer>,
     receive: Option<Buffer>,
     root: Root,
-    op: &dyn ElementReduction,
+    op: Rc<dyn ElementReduction>,
 ) -> Result<(), Error> {
     let pool = sides.local.endpoint.staging();
     let input = send.as_ref().map(|b| b.readable(pool));
@@ -42,7 +45,7 @@ pub(crate) async fn reduce<F: Fabric>(
     let data = input.as_ref().map_or(Sge::EMPTY, |p| p.sge);
     let result = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
     let element = send.as_ref().or(receive.as_ref()).map_or(1, |b| b.ty().size());
-    leaders::reduce(&sides, root, ReductionBuffers { data, result, element }, op).await?;
+    leaders::reduce(&sides, root, ReductionBuffers { data, result, element }, &*op).await?;
     if let (Some(piece), Some(buffer)) = (&output, &receive) {
         piece.unpack(buffer, buffer.len());
     }
@@ -51,15 +54,16 @@ pub(crate) async fn reduce<F: Fabric>(
 
 pub(crate) async fn allreduce<F: Fabric>(
     sides: Sides<F>,
-    send: Buffer,
+    send: Option<Buffer>,
     receive: Buffer,
-    op: &dyn ElementReduction,
+    op: Rc<dyn ElementReduction>,
 ) -> Result<(), Error> {
     let pool = sides.local.endpoint.staging();
+    let send = send.as_ref().unwrap_or(&receive);
     let (input, output) = (send.readable(pool), receive.writable(pool));
     let element = receive.ty().size();
     let buffers = ReductionBuffers { data: input.sge, result: output.sge, element };
-    leaders::allreduce(&sides, buffers, op).await?;
+    leaders::allreduce(&sides, buffers, &*op).await?;
     output.unpack(&receive, receive.len());
     Ok(())
 }
@@ -68,22 +72,22 @@ pub(crate) async fn allreduce<F: Fabric>(
 pub(crate) async fn reduce_scatter<F: Fabric>(
     sides: Sides<F>,
     send: Buffer,
-    counts: &[usize],
+    counts: impl AsRef<[usize]>,
     receive: Buffer,
-    op: &dyn ElementReduction,
+    op: Rc<dyn ElementReduction>,
 ) -> Result<(), Error> {
     let pool = sides.local.endpoint.staging();
     let (input, output) = (send.readable(pool), receive.writable(pool));
     let (data, result, element) = (input.sge, output.sge, send.ty().size());
-    let lens: Vec<usize> = counts.iter().map(|count| count * element).collect();
+    let lens: Vec<usize> = counts.as_ref().iter().map(|count| count * element).collect();
     let buffers = ReduceScatterBuffers { data, lens: &lens, result, element };
-    leaders::reduce_scatter(&sides, buffers, op).await?;
+    leaders::reduce_scatter(&sides, buffers, &*op).await?;
     output.unpack(&receive, receive.len());
     Ok(())
 }
 
 pub(crate) async fn gather<F: Fabric>(
-    bridge: CommView<F>,
+    Sides { bridge, .. }: Sides<F>,
     send: Option<Buffer>,
     blocks: RankBuffers,
     root: Root,
@@ -97,7 +101,7 @@ pub(crate) async fn gather<F: Fabric>(
 }
 
 pub(crate) async fn scatter<F: Fabric>(
-    bridge: CommView<F>,
+    Sides { bridge, .. }: Sides<F>,
     blocks: RankBuffers,
     receive: Option<Buffer>,
     root: Root,
@@ -114,10 +118,11 @@ pub(crate) async fn scatter<F: Fabric>(
 
 /// Gathers blocks of the other group. `send` goes to all of its ranks alike.
 pub(crate) async fn allgather<F: Fabric>(
-    bridge: CommView<F>,
-    send: Buffer,
+    Sides { bridge, .. }: Sides<F>,
+    send: Option<Buffer>,
     blocks: RankBuffers,
 ) -> Result<(), Error> {
+    let send = send.expect(NOT_IN_PLACE);
     let mine = send.readable(bridge.endpoint.staging());
     let pieces = blocks.writable(bridge.endpoint.staging());
     let out = vec![mine.sge; bridge.size()];
@@ -127,10 +132,11 @@ pub(crate) async fn allgather<F: Fabric>(
 }
 
 pub(crate) async fn alltoall<F: Fabric>(
-    bridge: CommView<F>,
-    send: RankBuffers,
+    Sides { bridge, .. }: Sides<F>,
+    send: Option<RankBuffers>,
     receive: RankBuffers,
 ) -> Result<(), Error> {
+    let send = send.expect(NOT_IN_PLACE);
     let pool = bridge.endpoint.staging();
     let (out, into) = (send.readable(pool), receive.writable(pool));
     direct::exchange(&bridge, &out.sges, &into.sges).await?;
