@@ -1,7 +1,7 @@
 //! Exchange of words between all ranks: the address of each rank's memory, and its capabilities.
 
 use crate::CommView;
-use crate::allgather::ring::ring;
+use crate::allgather::allgather_ring::ring;
 use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Staging};
 
 /// Returns the fault for missing memory that the ranks of a communicator share. If one rank has none, all do without.

@@ -3,28 +3,28 @@
 //! The ring takes blocks wherever they are. The other algorithms send several blocks in one message, and take a
 //! [`BlockList`](crate::BlockList) of one buffer; [`Packed`](crate::Packed) serves blocks that are not contiguous.
 
-pub(crate) mod bruck;
-pub(crate) mod circulant;
-mod gather_broadcast;
-mod multicast;
+pub(crate) mod allgather_bruck;
+pub(crate) mod allgather_circulant;
+mod allgather_gather_broadcast;
+mod allgather_multicast;
+mod allgather_rds;
+mod allgather_read;
+pub(crate) mod allgather_recursive_doubling;
+pub(crate) mod allgather_ring;
+pub(crate) mod allgather_shm_read;
+pub(crate) mod allgather_shm_staged;
+pub(crate) mod allgather_shm_swap;
 mod neighbor_exchange;
-mod rds;
-mod read;
-pub(crate) mod recursive_doubling;
-pub(crate) mod ring;
-pub(crate) mod shm_read;
-pub(crate) mod shm_staged;
-pub(crate) mod shm_swap;
 
-pub use bruck::bruck;
-pub use circulant::circulant;
-pub use gather_broadcast::gather_broadcast;
-pub use multicast::multicast;
+pub use allgather_bruck::bruck;
+pub use allgather_circulant::circulant;
+pub use allgather_gather_broadcast::gather_broadcast;
+pub use allgather_multicast::multicast;
+pub use allgather_rds::rds;
+pub use allgather_read::read;
+pub use allgather_recursive_doubling::recursive_doubling;
+pub use allgather_ring::ring;
+pub use allgather_shm_read::shm_read;
+pub use allgather_shm_staged::shm_staged;
+pub use allgather_shm_swap::shm_swap;
 pub use neighbor_exchange::neighbor_exchange;
-pub use rds::rds;
-pub use read::read;
-pub use recursive_doubling::recursive_doubling;
-pub use ring::ring;
-pub use shm_read::shm_read;
-pub use shm_staged::shm_staged;
-pub use shm_swap::shm_swap;

@@ -1,19 +1,19 @@
 //! Barriers: no rank leaves before all ranks have come (MPI 5.0, section 6.3).
 
-pub(crate) mod central;
+pub(crate) mod barrier_central;
+mod barrier_pairwise_exchange;
+mod barrier_rds;
+mod barrier_rgm;
+mod barrier_rpe;
 pub(crate) mod dissemination;
 mod fetch_add;
 mod n_way;
-mod pairwise_exchange;
-mod rds;
-mod rgm;
-mod rpe;
 
-pub use central::central;
+pub use barrier_central::central;
+pub use barrier_pairwise_exchange::pairwise_exchange;
+pub use barrier_rds::rds;
+pub use barrier_rgm::rgm;
+pub use barrier_rpe::rpe;
 pub use dissemination::dissemination;
 pub use fetch_add::fetch_add;
 pub use n_way::n_way_dissemination;
-pub use pairwise_exchange::pairwise_exchange;
-pub use rds::rds;
-pub use rgm::rgm;
-pub use rpe::rpe;

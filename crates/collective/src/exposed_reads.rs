@@ -7,7 +7,7 @@
 //! ```
 //! A rendezvous sends an address and a completion for each message. Here all ranks exchange both once for all blocks.
 
-use crate::allgather::bruck::bruck;
+use crate::allgather::allgather_bruck::bruck;
 use crate::barrier::dissemination::dissemination;
 use crate::{BlockList, CommView};
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! Exchanges along the edges of a topology (MPI 5.0, section 8.6). All neighborhood collectives are
 //! one exchange. They only differ in the memory of each block, which the layer above determines.
 
-mod direct;
+mod neighbor_direct;
 
-pub use direct::direct;
+pub use neighbor_direct::direct;

@@ -18,7 +18,7 @@
 //! With immediates ([`Reception::Immediates`]), each notify buffer has an immediate of its own. Arrivals are counted
 //! from the count at which the slots were taken: a notify buffer's n-th payload is that of operation 2n - 1 or 2n.
 
-use crate::allreduce::pairwise_exchange::pairwise_exchange;
+use crate::allreduce::allreduce_pairwise_exchange::pairwise_exchange;
 use crate::arena::{NotifyArena, NotifyPair, ROOMS};
 use crate::notified_write::{NotifyMethod, NotifyTarget, payload};
 use crate::outstanding::Outstanding;

@@ -12,9 +12,9 @@
 //! that does not commute, and prefix reductions, use an algorithm of one level.
 
 mod barrier_bcast;
-mod blocks;
 mod reductions;
+mod two_level_blocks;
 
 pub use barrier_bcast::{barrier, bcast};
-pub use blocks::{allgather, alltoall, gather, scatter};
 pub use reductions::{allreduce, reduce, reduce_scatter, scan};
+pub use two_level_blocks::{allgather, alltoall, gather, scatter};

@@ -11,7 +11,7 @@
 //! payload read. Bounce buffers are mapped, whereas each page of the program's memory costs time in addition to its bytes.
 //! Chosen between SHM-SLICES and SHM-READ.
 
-use super::shm_read::{block, combine};
+use super::allreduce_shm_read::{block, combine};
 use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
 use crate::segments::{overlap, part, slice};

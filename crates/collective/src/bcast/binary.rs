@@ -7,7 +7,7 @@
 //! Cost: 2 (floor(log2 N) + S - 1) rounds of one of S segments: inner ranks send each segment twice.
 //! Chosen between the binomial tree and the pipeline: for data of several segments, and too many ranks for a chain.
 
-use super::segments;
+use super::bcast_segments;
 use crate::{CommView, trees};
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -23,6 +23,6 @@ pub async fn binary<F: Fabric>(
     let place = trees::binary((link.rank + size - root) % size, size);
     let mut sends = Vec::new();
     let passed =
-        segments::pass(link, place, |r| (r + root) % size, data, segment, &mut sends).await;
+        bcast_segments::pass(link, place, |r| (r + root) % size, data, segment, &mut sends).await;
     passed.and(link.wait_all(sends).await)
 }

@@ -8,8 +8,8 @@
 //! doubling, and 2 (N - 1) / N of the data through every port. Chosen for large data: doubling (for
 //! powers of two) if latency matters, too; the ring if only neighbours should communicate.
 
-use crate::allgather::recursive_doubling::doubling_of;
-use crate::allgather::ring::ring;
+use crate::allgather::allgather_recursive_doubling::doubling_of;
+use crate::allgather::allgather_ring::ring;
 use crate::{BlockList, CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 

@@ -9,7 +9,7 @@
 //! inner ranks send half of the data twice, and half of the data once. Chosen under the conditions of the binary tree,
 //! if the data have at least two segments.
 
-use super::segments::{self, segments};
+use super::bcast_segments::{self, segments};
 use crate::trees::{self, TreeHalf};
 use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
@@ -55,7 +55,7 @@ pub async fn split_binary<F: Fabric>(
     // The other half may arrive before this half is complete, so its receive is posted early. With two ranks, however, the root
     // sends both halves, in order.
     let early = (size > 2).then(|| link.irecv(partner, other));
-    let passed = segments::pass(link, place.place, absolute, mine, segment, &mut sends).await;
+    let passed = bcast_segments::pass(link, place.place, absolute, mine, segment, &mut sends).await;
     if partner != root {
         sends.extend(link.isend(partner, mine));
     }

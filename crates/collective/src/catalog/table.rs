@@ -98,7 +98,7 @@ const fn scan_staged(operation: CollectiveKind) -> Algorithm {
         about,
         "1 barrier a part",
     );
-    shm(crate::scan::shm_staged::time, all)
+    shm(crate::scan::scan_shm_staged::time, all)
 }
 
 const fn scan_slices(operation: CollectiveKind) -> Algorithm {
@@ -113,14 +113,14 @@ const fn scan_slices(operation: CollectiveKind) -> Algorithm {
         about,
         "1 barrier a segment, and 1",
     );
-    shm(crate::scan::shm_slices::time, all)
+    shm(crate::scan::scan_shm_slices::time, all)
 }
 
 const fn scan_read(operation: CollectiveKind) -> Algorithm {
     const NEEDS: &[Requirement] = &[TOGETHER, Direct, ElementAtMost(UNIT_MOST / 2)];
     let about = "each rank computes all prefixes of a slice of the others' own memory";
     shm(
-        crate::scan::shm_read::time,
+        crate::scan::scan_shm_read::time,
         entry(operation, "SHM-READ", Method::Read, Memory, NEEDS, about, "3 barriers"),
     )
 }
@@ -177,53 +177,53 @@ const fn joined<const N: usize>() -> [Algorithm; N] {
 #[rustfmt::skip]
 const TABLE: &[&[Algorithm]] = &[
     // Algorithms of ranks that share memory. They come first, so they serve if they are eligible.
-    &[usual(shm(crate::barrier::central::time, entry(Barrier, "CENTRAL", Method::Central, Memory, &[TOGETHER],
+    &[usual(shm(crate::barrier::barrier_central::time, entry(Barrier, "CENTRAL", Method::Central, Memory, &[TOGETHER],
         "a counter at rank 0; the last to come lets the others go", "1 wake-up a rank"))),
-     usual(shm(crate::allreduce::central::time, entry(Allreduce, "CENTRAL", Method::Central, Memory, &[TOGETHER, SameArithmeticOfTwo, AtMost(SLOT)],
+     usual(shm(crate::allreduce::allreduce_central::time, entry(Allreduce, "CENTRAL", Method::Central, Memory, &[TOGETHER, SameArithmeticOfTwo, AtMost(SLOT)],
         "slots at rank 0; the last to come combines them", "1 wake-up a rank")))],
     &[shm(crate::allreduce::shm_last::time, entry(Allreduce, "SHM-LAST", Method::Last, Memory, &[TOGETHER, Many, AtMost(BUFFER)],
         "copied in; the last to come combines all", "1 barrier, N - 1 payloads by one")),
-     shm(crate::allreduce::shm_pair::time, entry(Allreduce, "SHM-PAIR", Method::Pair, Memory, &[TOGETHER, Two, SameArithmetic, ELEMENT],
+     shm(crate::allreduce::allreduce_shm_pair::time, entry(Allreduce, "SHM-PAIR", Method::Pair, Memory, &[TOGETHER, Two, SameArithmetic, ELEMENT],
         "copied in part by part; both combine everything", "1 barrier a part"))],
-    &[shm(crate::allreduce::shm_slices::time, entry(Allreduce, "SHM-SLICES", Method::Slices, Memory, &[TOGETHER, ELEMENT],
+    &[shm(crate::allreduce::allreduce_shm_slices::time, entry(Allreduce, "SHM-SLICES", Method::Slices, Memory, &[TOGETHER, ELEMENT],
         "copied in; each rank combines a slice (Rabenseifner 2004, by reads)", "1 barrier a segment, and 1")),
-     shm(crate::allreduce::shm_read::time, entry(Allreduce, "SHM-READ", Method::Read, Memory, &[TOGETHER, Direct, ELEMENT],
+     shm(crate::allreduce::allreduce_shm_read::time, entry(Allreduce, "SHM-READ", Method::Read, Memory, &[TOGETHER, Direct, ELEMENT],
         "each rank combines a slice of the others' own memory (Rabenseifner 2004, Hashmi 2018)", "4 barriers"))],
     &[shm(crate::allreduce::shm_read_staged::time, entry(Allreduce, "SHM-READ-STAGED", Method::ReadStaged, Memory, &[TOGETHER, Direct, ELEMENT],
         "each rank combines a slice of the others' own memory, and copies the sum in", "1 barrier a part, and 1")),
-     shm(crate::allreduce::shm_read_whole::time, entry(Allreduce, "SHM-READ-WHOLE", Method::ReadWhole, Memory, &[TOGETHER, Direct, SameArithmetic, ELEMENT],
+     shm(crate::allreduce::allreduce_shm_read_whole::time, entry(Allreduce, "SHM-READ-WHOLE", Method::ReadWhole, Memory, &[TOGETHER, Direct, SameArithmetic, ELEMENT],
         "each rank combines all of the others' own memory", "2 barriers"))],
-    &[shm(crate::reduce::shm_pair::time, entry(Reduce, "SHM-PAIR", Method::Pair, Memory, &[TOGETHER, Two, ELEMENT],
+    &[shm(crate::reduce::reduce_shm_pair::time, entry(Reduce, "SHM-PAIR", Method::Pair, Memory, &[TOGETHER, Two, ELEMENT],
         "one copies in, and the other combines at once", "1 barrier a part")),
-     shm(crate::reduce::shm_slices::time, entry(Reduce, "SHM-SLICES", Method::Slices, Memory, &[TOGETHER, ELEMENT],
+     shm(crate::reduce::reduce_shm_slices::time, entry(Reduce, "SHM-SLICES", Method::Slices, Memory, &[TOGETHER, ELEMENT],
         "copied in; each rank combines a slice, and the root reads it", "1 barrier a segment, and 1"))],
-    &[shm(crate::reduce::shm_read::time, entry(Reduce, "SHM-READ", Method::Read, Memory, &[TOGETHER, Direct, ELEMENT],
+    &[shm(crate::reduce::reduce_shm_read::time, entry(Reduce, "SHM-READ", Method::Read, Memory, &[TOGETHER, Direct, ELEMENT],
         "each rank combines a slice of the others' own memory, and writes it to the root", "3 barriers")),
-     shm(crate::reduce::shm_read_whole::time, entry(Reduce, "SHM-READ-WHOLE", Method::ReadWhole, Memory, &[TOGETHER, Direct, ELEMENT],
+     shm(crate::reduce::reduce_shm_read_whole::time, entry(Reduce, "SHM-READ-WHOLE", Method::ReadWhole, Memory, &[TOGETHER, Direct, ELEMENT],
         "the root combines all of the others' own memory", "2 barriers"))],
-    &[shm(crate::bcast::shm_ring::time, entry(Bcast, "SHM-RING", Method::StagingRing, Memory, &[TOGETHER],
+    &[shm(crate::bcast::bcast_shm_ring::time, entry(Bcast, "SHM-RING", Method::StagingRing, Memory, &[TOGETHER],
         "the root fills a staging ring once, from which all read", "2 (N - 1) flags a part")),
-     shm(crate::gather::shm_ring::time, entry(Gather, "SHM-RING", Method::StagingRing, Memory, &[TOGETHER, EqualBlocks],
+     shm(crate::gather::gather_shm_ring::time, entry(Gather, "SHM-RING", Method::StagingRing, Memory, &[TOGETHER, EqualBlocks],
         "staging rings, from which the root reads", "2 (N - 1) flags a part"))],
-    &[shm(crate::scatter::shm_ring::time, entry(Scatter, "SHM-RING", Method::StagingRing, Memory, &[TOGETHER, EqualBlocks],
+    &[shm(crate::scatter::scatter_shm_ring::time, entry(Scatter, "SHM-RING", Method::StagingRing, Memory, &[TOGETHER, EqualBlocks],
         "the root fills a staging ring, from which each reads its own", "2 (N - 1) flags a part")),
-     shm(crate::allgather::shm_swap::time, entry(Allgather, "SHM-SWAP", Method::Swap, Memory, &[TOGETHER, Two, EqualBlocks, AtMost(PAIR_MOST)],
+     shm(crate::allgather::allgather_shm_swap::time, entry(Allgather, "SHM-SWAP", Method::Swap, Memory, &[TOGETHER, Two, EqualBlocks, AtMost(PAIR_MOST)],
         "each of two writes to the other, with the news of it", "1 flag"))],
-    &[shm(crate::allgather::shm_staged::time, entry(Allgather, "SHM-STAGED", Method::Staged, Memory, &[TOGETHER],
+    &[shm(crate::allgather::allgather_shm_staged::time, entry(Allgather, "SHM-STAGED", Method::Staged, Memory, &[TOGETHER],
         "blocks are copied in and read", "1 barrier a part")),
-     shm(crate::allgather::shm_read::time, entry(Allgather, "SHM-READ", Method::Read, Memory, &[TOGETHER, Direct],
+     shm(crate::allgather::allgather_shm_read::time, entry(Allgather, "SHM-READ", Method::Read, Memory, &[TOGETHER, Direct],
         "blocks are read from the others' own memory", "2 barriers"))],
-    &[shm(crate::alltoall::shm_swap::time, entry(Alltoall, "SHM-SWAP", Method::Swap, Memory, &[TOGETHER, Two, AtMost(PAIR_MOST)],
+    &[shm(crate::alltoall::alltoall_shm_swap::time, entry(Alltoall, "SHM-SWAP", Method::Swap, Memory, &[TOGETHER, Two, AtMost(PAIR_MOST)],
         "each of two writes to the other, with the news of it", "1 flag")),
-     shm(crate::alltoall::shm_staged::time, entry(Alltoall, "SHM-STAGED", Method::Staged, Memory, &[TOGETHER],
+     shm(crate::alltoall::alltoall_shm_staged::time, entry(Alltoall, "SHM-STAGED", Method::Staged, Memory, &[TOGETHER],
         "blocks are copied in and read", "1 barrier a part"))],
-    &[shm(crate::alltoall::shm_read::time, entry(Alltoall, "SHM-READ", Method::Read, Memory, &[TOGETHER, Direct],
+    &[shm(crate::alltoall::alltoall_shm_read::time, entry(Alltoall, "SHM-READ", Method::Read, Memory, &[TOGETHER, Direct],
         "blocks are read from the others' own memory", "2 barriers")),
-     shm(crate::reduce_scatter::shm_swap::time, entry(ReduceScatter, "SHM-SWAP", Method::Swap, Memory, &[TOGETHER, Two, EqualBlocks, AtMost(2 * PAIR_MOST)],
+     shm(crate::reduce_scatter::reduce_scatter_shm_swap::time, entry(ReduceScatter, "SHM-SWAP", Method::Swap, Memory, &[TOGETHER, Two, EqualBlocks, AtMost(2 * PAIR_MOST)],
         "each of two writes to the other, with the news of it", "1 flag"))],
-    &[shm(crate::reduce_scatter::shm_staged::time, entry(ReduceScatter, "SHM-STAGED", Method::Staged, Memory, &[TOGETHER, ELEMENT],
+    &[shm(crate::reduce_scatter::reduce_scatter_shm_staged::time, entry(ReduceScatter, "SHM-STAGED", Method::Staged, Memory, &[TOGETHER, ELEMENT],
         "copied in; each rank combines its block", "1 barrier a part")),
-     shm(crate::reduce_scatter::shm_read::time, entry(ReduceScatter, "SHM-READ", Method::Read, Memory, &[TOGETHER, Direct, ELEMENT],
+     shm(crate::reduce_scatter::reduce_scatter_shm_read::time, entry(ReduceScatter, "SHM-READ", Method::Read, Memory, &[TOGETHER, Direct, ELEMENT],
         "each rank combines its block of the others' own memory", "2 barriers"))],
     &[scan_staged(Scan), scan_slices(Scan)], &[scan_read(Scan)],
     &[scan_staged(Exscan), scan_slices(Exscan)], &[scan_read(Exscan)],
@@ -270,8 +270,8 @@ const TABLE: &[&[Algorithm]] = &[
         "ceil(log_k N) rounds of k - 1 messages"),
 
     // Broadcasts.
-    messages!(Bcast "FLAT" Flat {} false "the root to everybody", "N - 1 messages at the root", crate::bcast::flat::time),
-    messages!(Bcast "BINOMIAL" Binomial {} true "a binomial tree", "ceil(log2 N) rounds", crate::bcast::binomial::time),
+    messages!(Bcast "FLAT" Flat {} false "the root to everybody", "N - 1 messages at the root", crate::bcast::bcast_flat::time),
+    messages!(Bcast "BINOMIAL" Binomial {} true "a binomial tree", "ceil(log2 N) rounds", crate::bcast::bcast_binomial::time),
     messages!(Bcast "K-NOMIAL" KNomial [RADIX] {} false "a k-nomial tree",
         "ceil(log_k N) rounds of k - 1 messages"),
     messages!(Bcast "BINARY" Binary [SEGMENT] {} false "a binary tree, in segments (CollGM 3.4)",
@@ -290,7 +290,7 @@ const TABLE: &[&[Algorithm]] = &[
     &[with(number("bytes of one multicast", 16 << 10, 64, 1 << 24),
         entry(Bcast, "MULTICAST", Method::GatherMulticast, Writes, &[Requirement::Multicast],
         "reliable multicast (Kini 6.1)", "n bytes, once")),
-     usual(shm(crate::gather::flat::time, entry(Gather, "MPI-FLAT", Method::Flat, Messages, &[],
+     usual(shm(crate::gather::gather_flat::time, entry(Gather, "MPI-FLAT", Method::Flat, Messages, &[],
         "everybody straight to the root, over messages", "N - 1 messages at the root")))],
 
     // Gathers and scatters.
@@ -305,7 +305,7 @@ const TABLE: &[&[Algorithm]] = &[
     messages!(Gatherv "FLAT" Flat {} true "everybody straight to the root", "N - 1 messages at the root"),
     messages!(Gatherv "BINOMIAL" Binomial {} false "a binomial tree, lengths first",
         "2 ceil(log2 N) rounds"),
-    &[usual(shm(crate::scatter::flat::time, entry(Scatter, "MPI-FLAT", Method::Flat, Messages, &[],
+    &[usual(shm(crate::scatter::scatter_flat::time, entry(Scatter, "MPI-FLAT", Method::Flat, Messages, &[],
         "the root straight to everybody, over messages", "N - 1 messages at the root"))),
      entry(Allgather, "MULTICAST", Method::GatherMulticast, Writes, &[Requirement::Multicast, AtMost(WRITTEN)],
         "everybody multicasts its block (Kini 6.1)", "n bytes a rank out, N n in")],
@@ -352,9 +352,9 @@ const TABLE: &[&[Algorithm]] = &[
     messages!(Alltoallv "PAIRWISE" Pairwise {} true "one partner a round", "N - 1 rounds"),
 
     // Reductions.
-    messages!(Reduce "BINOMIAL" Binomial {} true "a binomial tree", "ceil(log2 N) rounds", crate::reduce::binomial::time),
+    messages!(Reduce "BINOMIAL" Binomial {} true "a binomial tree", "ceil(log2 N) rounds", crate::reduce::reduce_binomial::time),
     messages!(Reduce "FLAT" Flat {} false "everybody straight to the root", "N - 1 messages and combinations at the root",
-        crate::reduce::flat::time),
+        crate::reduce::reduce_flat::time),
     messages!(Reduce "K-NOMIAL" KNomial [RADIX] {} false "a k-nomial tree",
         "ceil(log_k N) rounds of k - 1 messages"),
     messages!(Reduce "PIPELINE" Chain [SEGMENT] {} false "segments from rank to rank", "N - 2 + S segments"),
@@ -395,9 +395,9 @@ const TABLE: &[&[Algorithm]] = &[
         "log2 N, else floor(log2 N) + 2 rounds, n bytes"),
     messages!(ReduceScatter "CIRCULANT" Circulant {Commutes} false
         "halving runs of blocks on circulant graphs (Traff 2024)", "ceil(log2 N) rounds, n bytes"),
-    messages!(Scan "CHAIN" Chain {} true "from rank to rank", "N - 1 rounds", crate::scan::chain::time),
+    messages!(Scan "CHAIN" Chain {} true "from rank to rank", "N - 1 rounds", crate::scan::scan_chain::time),
     messages!(Scan "RECURSIVE-DOUBLING" RecursiveDoubling {} false "doubling distances", "ceil(log2 N) rounds"),
-    messages!(Exscan "CHAIN" Chain {} true "from rank to rank", "N - 1 rounds", crate::scan::chain::time),
+    messages!(Exscan "CHAIN" Chain {} true "from rank to rank", "N - 1 rounds", crate::scan::scan_chain::time),
     messages!(Exscan "RECURSIVE-DOUBLING" RecursiveDoubling {} false "doubling distances",
         "ceil(log2 N) rounds"),
 ];

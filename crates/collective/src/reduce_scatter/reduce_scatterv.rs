@@ -6,8 +6,8 @@
 //! Cost: ceil(log2 N) rounds of the whole data, then N - 1 blocks out of rank 0. For any operator.
 //! Chosen for operators that do not commute.
 
-use crate::reduce::binomial as reduce;
-use crate::scatter::flat as scatter;
+use crate::reduce::reduce_binomial as reduce;
+use crate::scatter::scatter_flat as scatter;
 use crate::{
     BlockList, CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers, local_ops,
 };

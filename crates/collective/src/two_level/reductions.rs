@@ -1,10 +1,10 @@
 //! Reductions: within nodes, between their leaders, and back.
 
-use crate::allreduce::gather_broadcast::gather_broadcast;
+use crate::allreduce::allreduce_gather_broadcast::gather_broadcast;
 use crate::hierarchy::{Hierarchy, Steps};
-use crate::reduce::binomial::binomial;
+use crate::reduce::reduce_binomial::binomial;
 use crate::reduce_scatter::reduce_scatterv::reduce_scatterv;
-use crate::scan::recursive_doubling::{exclusive_recursive_doubling, recursive_doubling};
+use crate::scan::scan_recursive_doubling::{exclusive_recursive_doubling, recursive_doubling};
 use crate::{
     BlockList, CollectiveState, CommView, ElementReduction, Prefix, ReduceScatterBuffers,
     ReductionBuffers, local_ops,

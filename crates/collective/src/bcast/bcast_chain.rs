@@ -6,7 +6,7 @@
 //! Numbers are relative to the root. Cost: N - 2 + S rounds of one of S segments: every rank sends and
 //! receives the data once. Chosen for large data and few ranks.
 
-use super::segments;
+use super::bcast_segments;
 use crate::{CommView, trees};
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -22,6 +22,6 @@ pub async fn chain<F: Fabric>(
     let place = trees::chain((link.rank + size - root) % size, size);
     let mut sends = Vec::new();
     let passed =
-        segments::pass(link, place, |r| (r + root) % size, data, segment, &mut sends).await;
+        bcast_segments::pass(link, place, |r| (r + root) % size, data, segment, &mut sends).await;
     passed.and(link.wait_all(sends).await)
 }

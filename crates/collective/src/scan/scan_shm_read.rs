@@ -10,7 +10,7 @@
 //! Cost: 3 barriers ([`crate::bounce`]), and for each rank one payload read, combined, and written. Chosen for
 //! long payloads, if all ranks can read each other's memory.
 
-use crate::allreduce::shm_read::block;
+use crate::allreduce::allreduce_shm_read::block;
 use crate::costs::CallCosts;
 use crate::segments::{part, slice};
 use crate::selection_key::SelectionKey;

@@ -7,8 +7,8 @@
 //! Cost: 2 ceil(log2 N) rounds, 2 (N - 1) / N of the data through every port, for every N. No rank is folded, and both numbers
 //! are the minimum. For operators that commute. Chosen for medium and large data if N is not a power of two.
 
-use crate::allgather::circulant as allgather;
-use crate::reduce_scatter::circulant as reduce_scatter;
+use crate::allgather::allgather_circulant as allgather;
+use crate::reduce_scatter::reduce_scatter_circulant as reduce_scatter;
 use crate::{BlockList, CommView, ElementReduction, ReductionBuffers};
 use weft_fabric::{Fabric, Fault};
 

@@ -5,7 +5,7 @@
 //! ```
 //! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit in such a pair.
 
-pub use crate::allgather::shm_swap::time;
+pub use crate::allgather::allgather_shm_swap::time;
 use crate::{CommView, ReleaseGather};
 use weft_fabric::{Fabric, Fault, Sge};
 

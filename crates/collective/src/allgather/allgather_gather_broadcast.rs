@@ -6,7 +6,7 @@
 //! Cost: 2 ceil(log2 N) rounds; all N blocks through every port on the way down. The baseline; chosen
 //! if a broadcast is much cheaper than a message to each rank.
 
-use crate::bcast::binomial::binomial;
+use crate::bcast::bcast_binomial::binomial;
 use crate::{BlockList, CommView, rank};
 use weft_fabric::{Fabric, Fault};
 

@@ -4,7 +4,7 @@
 //!   the root:   blocks 1, 2, 3, ... ──> own ring          1, 2, 3, ...:   own block <── ring of the root
 //! ```
 //! Cost: two copies of each block, one by the root and one by its rank, and no message ([`crate::staging_ring`]). Chosen for
-//! blocks longer than eager messages, up to the length at which ranks should read them from the root directly (`flat.rs`).
+//! blocks longer than eager messages, up to the length at which ranks should read them from the root directly (`scatter_flat.rs`).
 
 use super::flat;
 use crate::costs::CallCosts;

@@ -10,7 +10,7 @@
 //! in arithmetic, and operators need not commute.
 //! Cost: ceil(log_(fan-in + 1) N) writes and up to fan-in reductions for each, one datagram (several
 //! if the data exceed the network's largest datagram). Chosen for many nodes on networks with multicast.
-//! RGM-ACK: as in the barrier's `rgm.rs`.
+//! RGM-ACK: as in the barrier's `barrier_rgm.rs`.
 
 use crate::notified_write::payload;
 use crate::rdma_pattern::{WritePattern, fan_in_for};

@@ -5,7 +5,7 @@
 //! ```
 //! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit in such a pair.
 
-use crate::allreduce::central::combine_pair;
+use crate::allreduce::allreduce_central::combine_pair;
 use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, ReduceScatterBuffers, ReleaseGather};

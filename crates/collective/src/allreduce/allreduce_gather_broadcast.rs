@@ -6,8 +6,8 @@
 //! ```
 //! Cost: 2 ceil(log2 N) rounds. Chosen for operators that do not commute.
 
-use crate::bcast::binomial as bcast;
-use crate::reduce::binomial as reduce;
+use crate::bcast::bcast_binomial as bcast;
+use crate::reduce::reduce_binomial as reduce;
 use crate::{CommView, ElementReduction, ReductionBuffers};
 use weft_fabric::{Fabric, Fault};
 

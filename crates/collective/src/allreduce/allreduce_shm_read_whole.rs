@@ -6,7 +6,7 @@
 //! Cost: 2 barriers ([`crate::bounce`]), and for each rank N - 1 payloads read and combined. Chosen for two ranks between
 //! which lines travel slowly: with SHM-PAIR the lines would be written, fetched one by one, and overwritten.
 
-use super::shm_read::block;
+use super::allreduce_shm_read::block;
 use crate::costs::CallCosts;
 use crate::segments::{fold, overlap, part};
 use crate::selection_key::SelectionKey;

@@ -7,8 +7,8 @@
 //! Cost: 2 (N - 1) rounds of a block of 1 / N, 2 (N - 1) / N of the data through every port, for every
 //! N, and only neighbours communicate. For operators that commute. Chosen for large data.
 
-use crate::allgather::ring as allgather;
-use crate::reduce_scatter::ring as reduce_scatter;
+use crate::allgather::allgather_ring as allgather;
+use crate::reduce_scatter::reduce_scatter_ring as reduce_scatter;
 use crate::{BlockList, CommView, ElementReduction, ReductionBuffers};
 use weft_fabric::{Fabric, Fault, Sge};
 

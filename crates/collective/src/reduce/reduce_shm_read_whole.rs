@@ -6,8 +6,8 @@
 //! Cost: 2 barriers ([`crate::bounce`]), and N - 1 payloads read and combined by the root. Chosen for two ranks between which
 //! lines travel slowly, and payloads that are too short to be combined in two halves.
 
-use crate::allreduce::shm_read_whole::read_and_combine;
-use crate::allreduce::shm_slices::shm_slices;
+use crate::allreduce::allreduce_shm_read_whole::read_and_combine;
+use crate::allreduce::allreduce_shm_slices::shm_slices;
 use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};

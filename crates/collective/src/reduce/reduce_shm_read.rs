@@ -1,10 +1,10 @@
 //! SHM-READ: each rank combines a slice that it reads from the others' own memory, and writes the sum into the root's result.
 //!
-//! The picture is that of the allreduce of this name (`allreduce/shm_read.rs`).
+//! The picture is that of the allreduce of this name (`allreduce_shm_read.rs`).
 //! Cost: 3 barriers ([`crate::bounce`]), and for each rank one payload read and combined, and one slice written. Chosen for long
 //! payloads, if all ranks can read each other's memory.
 
-use crate::allreduce::shm_read as allreduce;
+use crate::allreduce::allreduce_shm_read as allreduce;
 use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};

@@ -6,7 +6,7 @@
 //! Cost: 2 barriers ([`crate::bounce`]), each block read once, page by page, and combined. Chosen for long blocks, if all ranks
 //! can read each other's memory.
 
-use crate::allreduce::shm_read_whole::read_and_combine;
+use crate::allreduce::allreduce_shm_read_whole::read_and_combine;
 use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers, ReleaseGather};
