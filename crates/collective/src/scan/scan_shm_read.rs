@@ -24,7 +24,8 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
 }
 
 /// Combines `data` of ranks 0 to r, elements of `element` bytes, in order, into `result` of rank r. If `prefix` is
-/// [`Prefix::Exclusive`], r's own data are left out, and `result` of rank 0 is left alone. If ranks cannot read each other's memory, SHM-SLICES serves.
+/// [`Prefix::Exclusive`], r's own data are left out, and `result` of rank 0 is left alone. If ranks cannot read each other's
+/// memory, SHM-SLICES serves.
 pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

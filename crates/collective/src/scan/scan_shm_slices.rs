@@ -27,9 +27,9 @@ fn segment(size: usize, element: usize) -> usize {
     ((BUFFER - size * element) / 2 / element * element).max(element)
 }
 
-/// Combines `data` of ranks 0 to r, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`] / 2), in order, into `result`
-/// of rank r. If `prefix` is [`Prefix::Exclusive`], r's own data are left out, and `result` of
-/// rank 0 is left alone.
+/// Combines `data` of ranks 0 to r, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`] / 2), in order, into
+/// `result` of rank r. If `prefix` is [`Prefix::Exclusive`], r's own data are left out, and `result` of rank 0 is left
+/// alone.
 pub async fn shm_slices<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

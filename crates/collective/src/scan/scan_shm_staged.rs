@@ -23,9 +23,9 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
         + each
 }
 
-/// Combines `data` of ranks 0 to r, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), in order, into `result`
-/// of rank r. If `prefix` is [`Prefix::Exclusive`], r's own data are left out, and `result` of
-/// rank 0 is left alone.
+/// Combines `data` of ranks 0 to r, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), in order, into
+/// `result` of rank r. If `prefix` is [`Prefix::Exclusive`], r's own data are left out, and `result` of rank 0 is left
+/// alone.
 pub async fn shm_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
