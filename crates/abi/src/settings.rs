@@ -46,7 +46,9 @@ impl SettingSpec {
                 _ => Err(wrong(format!("not a whole number from {least} to {most}"))),
             },
             SettingKind::Words => Ok(SettingValue::Words(text.to_owned())),
-            SettingKind::Copies => ModelSource::parse(text).map(SettingValue::Copies).map_err(wrong),
+            SettingKind::Copies => {
+                ModelSource::parse(text).map(SettingValue::Copies).map_err(wrong)
+            }
             SettingKind::Algorithm(operation) => {
                 match Selection::default().ask_for(operation, text) {
                     Ok(()) => Ok(SettingValue::Words(text.to_owned())),

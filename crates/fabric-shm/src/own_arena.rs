@@ -4,10 +4,9 @@ use crate::arena::{ArenaSpan, ShmArena};
 use crate::commit::CommitAccount;
 use crate::layout::STEP;
 use crate::pages::{PAGE, PageRanges};
-use crate::reach::refused;
 use crate::segment::Segment;
 use crate::sync::Ordering;
-use crate::view::MappedArena;
+use crate::view::{MappedArena, memory_fault};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
@@ -110,7 +109,7 @@ impl OwnArena {
         }
         let goal = end.next_multiple_of(STEP);
         view.open_to(&self.segment, goal)
-            .map_err(|error| refused("mprotect of the arena", &error))?;
+            .map_err(|error| memory_fault("mprotect of the arena", &error))?;
         self.segment.control(self.rank).facts.0.opened.store(goal, Ordering::Release);
         Ok(())
     }

@@ -14,8 +14,7 @@
 use crate::layout::STEP;
 use crate::shm::Shm;
 use crate::sync::Ordering;
-use crate::view::within_arena;
-use std::io;
+use crate::view::{memory_fault, within_arena};
 use weft_fabric::{Fault, RemoteAddr};
 
 /// Minimum number of bytes of addresses that are reserved for a peer's arena.
@@ -41,14 +40,14 @@ impl Shm {
             let more = (2 * told).max(RESERVED).min(home.shape().arena);
             let reserve = |len| home.reserve(to.home_rank, len).map(|base| (base, len));
             let (base, len) = reserve(more).or_else(|_| reserve(told)).map_err(|error| {
-                refused("mmap of memory of another process of this node", &error)
+                memory_fault("mmap of memory of another process of this node", &error)
             })?;
             view.base.set(base);
             view.reserved.set(len);
             view.open.set(0);
         }
         view.open_to(home, told).map_err(|error| {
-            refused("mprotect of memory of another process of this node", &error)
+            memory_fault("mprotect of memory of another process of this node", &error)
         })?;
         view.get(offset, len).ok_or_else(corrupt)
     }
@@ -58,9 +57,4 @@ impl Shm {
         let to = &self.peers[peer];
         !within_arena(at.key) || to.view.get(at.addr.wrapping_sub(to.base), len as u64).is_some()
     }
-}
-
-/// Returns the fault of a system call on memory.
-pub(crate) fn refused(what: &'static str, error: &io::Error) -> Fault {
-    Fault::system(what, error.raw_os_error().unwrap_or(0))
 }

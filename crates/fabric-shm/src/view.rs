@@ -5,7 +5,7 @@ use crate::segment::Segment;
 use std::cell::Cell;
 use std::io;
 use std::ptr::NonNull;
-use weft_fabric::Key;
+use weft_fabric::{Fault, Key};
 
 /// Keys of a [`weft_fabric::RemoteAddr`]: memory that was allocated here, memory of the program itself, or memory that the
 /// program exposed but that lies in an arena (`withdraw` does not free it). Addresses are virtual addresses of the owner.
@@ -87,4 +87,9 @@ impl MappedArena {
 #[inline(always)]
 pub fn within_arena(key: Key) -> bool {
     key == ALLOCATED || key == WITHIN
+}
+
+/// Returns the fault of a system call on memory.
+pub(crate) fn memory_fault(what: &'static str, error: &io::Error) -> Fault {
+    Fault::system(what, error.raw_os_error().unwrap_or(0))
 }

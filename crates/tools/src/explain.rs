@@ -175,7 +175,8 @@ fn model(machine: Option<&Machine>) -> Result<CopyModel, String> {
         return Ok(machine.copies.model());
     }
     let text = std::env::var("WEFT_COPY_MODEL").unwrap_or_default();
-    let wanted = ModelSource::parse(&text).map_err(|why| format!("WEFT_COPY_MODEL {text}: {why}"))?;
+    let wanted =
+        ModelSource::parse(&text).map_err(|why| format!("WEFT_COPY_MODEL {text}: {why}"))?;
     Ok(ModelLoader::start(&wanted, 2)?.wait().model)
 }
 
