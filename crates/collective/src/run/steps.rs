@@ -54,7 +54,7 @@ impl<F: Fabric> Steps<F> for Level<F> {
         let bytes = blocks.iter().map(|b| b.len()).sum::<usize>() / blocks.len();
         let call = LevelCall { equal, ..LevelCall::of(bytes) };
         let view = self.prepare(link, CollectiveKind::Allgather, call);
-        let step: Step = Box::pin(self.call(&view).allgather(blocks[link.rank], blocks));
+        let step: Step = Box::pin(self.call(&view).allgather(blocks[view.link.rank], blocks));
         step.await
     }
 
