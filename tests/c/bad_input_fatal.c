@@ -1,6 +1,6 @@
 // ranks: 2
 // expect: 6
-// says: MPI_Send on MPI_COMM_WORLD: argument dest = 17: ranks of MPI_COMM_WORLD are 0 to 1
+// says: MPI_Send on MPI_COMM_WORLD: argument dest = 17: ranks are 0 to 1
 // once: argument dest = 17
 //
 // Under the default error handler a bad call ends the job with its class as exit code; what is

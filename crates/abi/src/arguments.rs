@@ -289,10 +289,9 @@ pub fn rank(comm: &CommObject, value: c_int, name: &str, class: c_int) -> Result
 
 #[cold]
 fn bad_rank(comm: &CommObject, value: c_int, name: &str, class: c_int) -> Error {
-    let label = comm_label(comm);
     let last = comm.peers().size() - 1;
-    let which = if comm.remote().is_some() { "the other group's ranks of" } else { "ranks of" };
-    Error::new(class, format_args!("argument {name} = {value}: {which} {label} are 0 to {last}"))
+    let which = if comm.remote().is_some() { "the other group's ranks" } else { "ranks" };
+    Error::new(class, format_args!("argument {name} = {value}: {which} are 0 to {last}"))
 }
 
 /// Returns the root of a collective operation.
@@ -323,10 +322,7 @@ pub fn at_leaf(root: Root) -> bool {
 pub fn intracomm(handle: Comm) -> Result<Rc<CommObject>, Error> {
     let found = comm(handle)?;
     if found.remote().is_some() {
-        let label = comm_label(&found);
-        let text = format!(
-            "argument comm: {label} is an intercommunicator, and this call is for one group: MPI_Intercomm_merge makes one"
-        );
+        let text = "argument comm is an intercommunicator, and this call is for one group: MPI_Intercomm_merge makes one";
         return Err(Error::new(MPI_ERR_COMM, text));
     }
     Ok(found)

@@ -1,6 +1,6 @@
 //! Virtual topologies: graphs (MPI 5.0, sections 8.5.3 and 8.5.4).
 
-use crate::arguments::{comm, comm_label, count, intracomm, not_null, optional_info, rank, store};
+use crate::arguments::{comm, count, intracomm, not_null, optional_info, rank, store};
 use crate::chapters::topologies::{arrange, list, store_list};
 use crate::constants::*;
 use crate::engine::CommObject;
@@ -11,9 +11,8 @@ use std::cell::Ref;
 use std::ffi::c_int;
 use weft_process::{CommTopology, Edge, Graph, Neighborhood};
 
-fn none(comm: &CommObject, what: &str, remedy: &str) -> Error {
-    let text = format!("{} has no {what} topology: {remedy}", comm_label(comm));
-    Error::new(MPI_ERR_TOPOLOGY, text)
+fn none(what: &str, remedy: &str) -> Error {
+    Error::new(MPI_ERR_TOPOLOGY, format_args!("argument comm has no {what} topology: {remedy}"))
 }
 
 fn graph(comm: &CommObject) -> Result<Ref<'_, Graph>, Error> {
@@ -21,7 +20,7 @@ fn graph(comm: &CommObject) -> Result<Ref<'_, Graph>, Error> {
         Some(CommTopology::Graph(graph)) => Some(graph),
         _ => None,
     });
-    graph.map_err(|_| none(comm, "graph", "MPI_Graph_create"))
+    graph.map_err(|_| none("graph", "MPI_Graph_create"))
 }
 
 fn neighborhood(comm: &CommObject) -> Result<Ref<'_, Neighborhood>, Error> {
@@ -29,7 +28,7 @@ fn neighborhood(comm: &CommObject) -> Result<Ref<'_, Neighborhood>, Error> {
         Some(CommTopology::Distributed(part)) => Some(part),
         _ => None,
     });
-    part.map_err(|_| none(comm, "distributed graph", "MPI_Dist_graph_create"))
+    part.map_err(|_| none("distributed graph", "MPI_Dist_graph_create"))
 }
 
 /// Checks the graph that the program describes, which has at most `most` nodes.

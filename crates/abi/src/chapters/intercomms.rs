@@ -23,8 +23,7 @@ pub(crate) unsafe fn comm_test_inter(handle: Comm, flag: *mut c_int) -> Result<(
 /// Returns the remote group of an intercommunicator. Fails for an intracommunicator.
 fn remote(comm: &Rc<CommObject>) -> Result<&weft_process::Group, Error> {
     comm.remote().ok_or_else(|| {
-        let label = crate::arguments::comm_label(comm);
-        let text = format!("argument comm: {label} is an intracommunicator: it has one group");
+        let text = "argument comm is an intracommunicator, which has one group";
         Error::new(MPI_ERR_COMM, text)
     })
 }

@@ -1,6 +1,6 @@
 //! Virtual topologies: cartesian grids (MPI 5.0, chapter 8); graphs are in `graphs.rs`.
 
-use crate::arguments::{comm, comm_label, count, intracomm, not_null, rank, store};
+use crate::arguments::{comm, count, intracomm, not_null, rank, store};
 use crate::chapters::communicators::{inherit, keep};
 use crate::constants::*;
 use crate::engine::CommObject;
@@ -15,7 +15,7 @@ fn grid(comm: &CommObject) -> Result<Cartesian, Error> {
     match &*comm.topology.borrow() {
         Some(CommTopology::Cartesian(grid)) => Ok(grid.clone()),
         _ => {
-            let text = format!("{} has no cartesian topology: MPI_Cart_create", comm_label(comm));
+            let text = "argument comm has no cartesian topology: MPI_Cart_create makes one";
             Err(Error::new(MPI_ERR_TOPOLOGY, text))
         }
     }

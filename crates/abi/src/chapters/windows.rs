@@ -41,11 +41,8 @@ fn target(object: &WinObject, value: c_int, name: &str) -> Result<Option<usize>,
 
 #[cold]
 fn bad_target(object: &WinObject, value: c_int, name: &str) -> Error {
-    let (label, last) = (object.window.label(), object.window.size() - 1);
-    Error::new(
-        MPI_ERR_RANK,
-        format_args!("argument {name} = {value}: ranks of {label} are 0 to {last}"),
-    )
+    let last = object.window.size() - 1;
+    Error::new(MPI_ERR_RANK, format_args!("argument {name} = {value}: ranks are 0 to {last}"))
 }
 
 /// Runs a step of a window until it is complete.
@@ -272,7 +269,7 @@ pub(crate) unsafe fn win_shared_query(
     }
     let window = &object.window;
     if window.flavor() == WindowFlavor::Dynamic {
-        let text = format!("{}: a dynamic window has no part to ask for", window.label());
+        let text = "a dynamic window has no part to ask for";
         return Err(Error::new(MPI_ERR_RMA_FLAVOR, text));
     }
     let first = || (0..window.size()).find(|&rank| window.part(rank).0 > 0);
@@ -290,7 +287,7 @@ pub(crate) unsafe fn win_shared_query(
                 // If the window's memory is not shared, this is not an error since MPI 4.1.
                 None if window.flavor() != WindowFlavor::Shared => (0, unit, std::ptr::null_mut()),
                 None => {
-                    let text = format!("{}: the memory of rank {rank} is not seen", window.label());
+                    let text = format!("this process does not see the memory of rank {rank}");
                     return Err(Error::new(MPI_ERR_RMA_SHARED, text));
                 }
             }

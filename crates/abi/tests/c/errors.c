@@ -42,7 +42,7 @@ static void bad_arguments(void) {
     MPI_Comm_free(&freed);
 
     REFUSED(MPI_Send(&value, 1, MPI_INT, 7, 0, world), MPI_ERR_RANK,
-            "MPI_ERR_RANK: invalid rank: MPI_Send on MPI_COMM_WORLD: argument dest = 7: ranks of MPI_COMM_WORLD are 0 to 0");
+            "MPI_ERR_RANK: invalid rank: MPI_Send on MPI_COMM_WORLD: argument dest = 7: ranks are 0 to 0");
     REFUSED(MPI_Send(&value, 1, MPI_INT, -9, 0, world), MPI_ERR_RANK, "dest = -9");
     REFUSED(MPI_Send(&value, 1, MPI_INT, MPI_ANY_SOURCE, 0, world), MPI_ERR_RANK, "dest = -1");
     REFUSED(MPI_Recv(&value, 1, MPI_INT, 1, 0, world, &status), MPI_ERR_RANK, "source = 1");

@@ -85,7 +85,7 @@ int main(void) {
     REFUSED(MPI_Cart_create(MPI_COMM_WORLD, 1, NULL, periods, 0, &none), MPI_ERR_ARG,
             "argument dims is NULL");
     REFUSED(MPI_Cartdim_get(MPI_COMM_WORLD, &n), MPI_ERR_TOPOLOGY,
-            "MPI_COMM_WORLD has no cartesian topology");
+            "argument comm has no cartesian topology");
     REFUSED(MPI_Cart_get(grid, 1, dims, periods, coords), MPI_ERR_ARG, "maxdims = 1");
     REFUSED(MPI_Cart_coords(grid, 1, 2, coords), MPI_ERR_RANK, "rank = 1");
     REFUSED(MPI_Cart_shift(grid, 2, 1, &from, &to), MPI_ERR_ARG, "direction = 2");

@@ -2,7 +2,7 @@
 
 use super::rank_buffers::ToRankBuffers;
 use super::{Collective, Make, Prepared, ready};
-use crate::arguments::{comm, comm_label, count};
+use crate::arguments::{comm, count};
 use crate::calls::*;
 use crate::constants::*;
 use crate::elements::Elements;
@@ -18,11 +18,8 @@ fn neighborhood(handle: Comm) -> Result<(Rc<CommObject>, Neighbors), Error> {
     let comm = comm(handle)?;
     let found = comm.topology.borrow().as_ref().map(|t| Neighbors::of(t, comm.rank()));
     let Some(neighbors) = found else {
-        let text = format!(
-            "{} has no topology, so nobody has neighbours: MPI_Cart_create, MPI_Graph_create, \
-             MPI_Dist_graph_create or MPI_Dist_graph_create_adjacent make a communicator that has",
-            comm_label(&comm)
-        );
+        let text = "argument comm has no topology, so no rank has neighbours: MPI_Cart_create, MPI_Graph_create, \
+                    MPI_Dist_graph_create or MPI_Dist_graph_create_adjacent make a communicator with a topology";
         return Err(Error::new(MPI_ERR_TOPOLOGY, text));
     };
     Ok((comm, neighbors?))

@@ -62,7 +62,7 @@ fn members(object: &WinObject, handle: Group) -> Result<Rc<[usize]>, Error> {
     let found: Option<Rc<[usize]>> =
         group.ranks().iter().map(|&rank| of_window.rank_of(rank)).collect();
     let Some(ranks) = found else {
-        let text = format!("argument group has members that are not in {}", window.label());
+        let text = "argument group has members that are not in the window's group";
         return Err(Error::new(MPI_ERR_GROUP, text));
     };
     Ok(last.insert((group, ranks)).1.clone())
