@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use weft_fabric::wait::{Sleep, Token};
 
-/// Maximum duration of a sleep while the kernel collects bytes. Two ends that collect wait for each other that long at most.
+/// Maximum duration of a sleep during which the kernel collects bytes. Two ends that collect wait for each other that long at most.
 const COLLECTING_MOST: Duration = Duration::from_millis(4);
 
 /// Place where the helper thread sleeps, next to the [`OfiSleeper`] of the program's threads.
@@ -52,6 +52,13 @@ impl HelperPlace {
         let _ = self.other.set(other);
     }
 
+    /// Ends the collecting of bytes that this sleep has begun, if it has.
+    fn end_collecting(&self, begun: bool) {
+        if begun {
+            self.sleeper.end_collecting();
+        }
+    }
+
     fn wait_for_event(&self, fd: BorrowedFd<'_>) {
         let mut event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLONESHOT, 0);
         // The descriptor was added in `new`, so this cannot fail.
@@ -63,6 +70,10 @@ impl Sleep for HelperPlace {
     fn arm(&self) -> Token {
         if self.announced.fetch_add(1, Ordering::SeqCst) == 0 {
             self.sleeper.set_poller(PollingThread::Helper);
+            if self.sleeper.needs_naps() {
+                // A thread that sleeps already does so without a limit.
+                let _ = self.own.write(1);
+            }
         }
         let token = Token(self.rings.load(Ordering::SeqCst));
         // The poll that follows must not be skipped.
@@ -76,12 +87,13 @@ impl Sleep for HelperPlace {
             return;
         }
         let announced = self.announced.load(Ordering::SeqCst) > 0;
+        let collects = announced && self.sleeper.begin_collecting();
         if announced && !self.sleeper.may_sleep() {
+            self.end_collecting(collects);
             self.sleeper.look_next();
             return;
         }
         let naps = announced && self.sleeper.needs_naps();
-        let collects = announced && self.sleeper.collects();
         let limit = match (naps, collects) {
             (true, _) => limit.min(NAP_MOST),
             (false, true) => limit.min(COLLECTING_MOST),
@@ -90,11 +102,10 @@ impl Sleep for HelperPlace {
         let entry = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let mut all = vec![entry(self.armed.0.as_fd()), entry(self.own.as_fd())];
         all.extend(self.other.get().map(|other| entry(other.as_fd())));
-        if !any_ready(&mut all, limit) {
-            if collects {
-                self.sleeper.take_collected();
-            }
-            if naps {
+        let ready = any_ready(&mut all, limit);
+        self.end_collecting(collects);
+        if !ready {
+            if naps || collects {
                 self.sleeper.look_next();
             }
             return;

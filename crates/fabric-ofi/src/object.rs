@@ -252,15 +252,15 @@ impl Objects {
         }
     }
 
-    /// Returns true if bytes may come that do not make the descriptor readable.
-    pub fn collects(&self) -> bool {
-        matches!(&self.kind, Kind::Tcp(tcp) if tcp.collects())
+    /// Lets bytes collect before the descriptor becomes readable. Returns true if some do.
+    pub fn begin_collecting(&self) -> bool {
+        matches!(&self.kind, Kind::Tcp(tcp) if tcp.begin_collecting())
     }
 
-    /// Reads bytes that have come and have not made the descriptor readable.
-    pub fn take_collected(&self) {
+    /// Lets each byte that comes make the descriptor readable.
+    pub fn end_collecting(&self) {
         if let Kind::Tcp(tcp) = &self.kind {
-            tcp.take_collected();
+            tcp.end_collecting();
         }
     }
 

@@ -46,8 +46,8 @@ pub struct OfiSleeper {
     naps: AtomicBool,
     /// Number of naps in a row that nothing has ended early.
     idle: AtomicU32,
-    /// True if the provider was told that the program computes.
-    unattended: AtomicBool,
+    /// True while the provider may collect bytes before its descriptor becomes readable.
+    collecting: AtomicBool,
     /// True if the provider has something that only a poll advances.
     must_look: AtomicBool,
     /// Number of sleeps in a row that the provider's descriptor has ended without a result.
@@ -66,7 +66,7 @@ impl OfiSleeper {
             sleepers: AtomicU32::new(0),
             naps: AtomicBool::new(false),
             idle: AtomicU32::new(0),
-            unattended: AtomicBool::new(false),
+            collecting: AtomicBool::new(false),
             must_look: AtomicBool::new(false),
             useless: AtomicU32::new(0),
         })
@@ -116,19 +116,28 @@ impl OfiSleeper {
 
     /// Tells the provider which thread polls from now on.
     pub fn set_poller(&self, poller: PollingThread) {
-        self.unattended.store(poller == PollingThread::Helper, Ordering::Relaxed);
         self.objects.iter().for_each(|objects| objects.set_poller(poller));
     }
 
-    /// Returns true if bytes may come that do not make the provider's descriptor readable.
-    pub fn collects(&self) -> bool {
-        self.objects.iter().any(|objects| objects.collects())
+    /// Lets the provider collect bytes during a sleep of the helper. Returns true if it does: then the sleep needs a limit.
+    ///
+    /// A thread of the program that sleeps must hear of each byte. Such a thread first counts itself, and then asks whether bytes
+    /// are collected. Here the order is reversed, so at least one of both threads ends the collecting.
+    pub fn begin_collecting(&self) -> bool {
+        self.collecting.store(true, Ordering::SeqCst);
+        let collects =
+            self.objects.iter().fold(false, |any, objects| objects.begin_collecting() | any);
+        if collects && self.sleepers.load(Ordering::SeqCst) == 0 {
+            return true;
+        }
+        self.end_collecting();
+        false
     }
 
-    /// Reads bytes that have come and have not made the provider's descriptor readable.
-    pub fn take_collected(&self) {
-        self.objects.iter().for_each(|objects| objects.take_collected());
-        self.look_next();
+    /// Lets each byte that comes make the provider's descriptor readable.
+    pub fn end_collecting(&self) {
+        self.objects.iter().for_each(|objects| objects.end_collecting());
+        self.collecting.store(false, Ordering::SeqCst);
     }
 
     /// Returns true if some rail has no descriptor.
@@ -191,9 +200,9 @@ pub fn drain(bell: &PollFd<'_>) {
 impl Sleep for OfiSleeper {
     fn arm(&self) -> Token {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
-        // Under a lock, the helper may be announced while a thread of the program waits.
-        if self.unattended.load(Ordering::Relaxed) {
-            self.set_poller(PollingThread::Program);
+        // Under a lock, the helper may sleep announced while a thread of the program waits.
+        if self.collecting.load(Ordering::SeqCst) {
+            self.end_collecting();
         }
         // The poll that follows is the last before the sleep.
         self.look_next();

@@ -316,7 +316,6 @@ impl Tcp {
             if unattended && let Err(error) = peer.ask(shared) {
                 peer.broken = Some(error);
             }
-            peer.collect(poller);
         }
         if unattended {
             let touched: Vec<u32> =
@@ -325,15 +324,14 @@ impl Tcp {
         }
     }
 
-    /// Returns true if bytes may come that do not make the descriptor readable.
-    pub fn collects(&self) -> bool {
-        let inner = self.inner();
-        inner.open.iter().any(|&at| inner.peers[at as usize].collects())
+    /// Lets sockets collect the data of reads before the descriptor becomes readable. Returns true if a socket does so.
+    pub fn begin_collecting(&self) -> bool {
+        self.inner().begin_collecting()
     }
 
-    /// Reads bytes that have come and have not made the descriptor readable.
-    pub fn take_collected(&self) {
-        self.inner().take_collected();
+    /// Lets each byte that comes make the descriptor readable.
+    pub fn end_collecting(&self) {
+        self.inner().end_collecting();
     }
 
     /// Returns true if nothing has come, and everything that comes from now on makes the descriptor readable.

@@ -214,16 +214,26 @@ impl TcpPeer {
         }
     }
 
-    /// Lets the kernel collect the data of reads while the program computes, so that it wakes the helper once for many bytes. The
-    /// data was asked for, and comes unless the peer collects, too: each end would then wait for an answer before it reads what the
-    /// other end asks for. So an end that has been asked does not collect, and the sleep of an end that
-    /// collects has a limit.
-    pub fn collect(&mut self, poller: PollingThread) {
+    /// Lets the kernel collect the data of reads while the helper sleeps, so that it wakes the helper once for many bytes. Returns
+    /// false if each byte is reported. The data was asked for, and comes unless the peer collects, too: each end would then wait
+    /// for an answer before it reads what the other end asks for. So an end that has been asked does not collect, and the sleep has
+    /// a limit.
+    pub fn begin_collecting(&mut self) -> bool {
         let filled = self.reader.body.map_or(0, |body| body.filled);
         let coming = self.pace.under_way().saturating_sub(filled).min(COLLECTED);
         self.serves &= self.pace.under_way() > 0;
-        let helper = poller == PollingThread::Helper;
-        let least = if helper && coming >= PART && !self.serves { coming } else { 1 };
+        let collects = coming >= PART && !self.serves;
+        self.report_from(if collects { coming } else { 1 });
+        collects
+    }
+
+    /// Lets the kernel report each byte.
+    pub fn end_collecting(&mut self) {
+        self.report_from(1);
+    }
+
+    /// Lets the kernel report the socket as readable from `least` bytes on.
+    fn report_from(&mut self, least: usize) {
         if let TcpConnectionState::Open(fd) = &self.link
             && std::mem::replace(&mut self.least, least) != least
         {
@@ -236,11 +246,6 @@ impl TcpPeer {
                 libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), len);
             }
         }
-    }
-
-    /// Returns true if the kernel does not report each byte that comes.
-    pub fn collects(&self) -> bool {
-        self.least > 1
     }
 
     /// Notes that the peer asks for data.

@@ -130,7 +130,6 @@ impl TcpInner {
             }
         };
         let flushed = self.peers[at].has_waiting() && self.flush(at);
-        self.peers[at].collect(self.shared.poller);
         self.watch(at);
         moved | flushed
     }
@@ -163,14 +162,24 @@ impl TcpInner {
         count > 0
     }
 
-    /// Reads from peers whose sockets collect bytes, which the epoll set does not report before there are enough.
-    pub fn take_collected(&mut self) {
+    /// Lets sockets collect the data of reads, then reads once: bytes that came before are not reported later. Returns true if a
+    /// socket collects.
+    pub fn begin_collecting(&mut self) -> bool {
+        let mut collects = false;
         for place in 0..self.open.len() {
             let Some(&at) = self.open.get(place) else { break };
-            if self.peers[at as usize].collects() {
+            if self.peers[at as usize].begin_collecting() {
+                collects = true;
                 self.move_on(at as usize);
             }
         }
+        collects
+    }
+
+    /// Lets all sockets report each byte.
+    pub fn end_collecting(&mut self) {
+        let TcpInner { open, peers, .. } = self;
+        open.iter().for_each(|&at| peers[at as usize].end_collecting());
     }
 
     /// Reads from peers that had no buffer for a message, if there is one now.
