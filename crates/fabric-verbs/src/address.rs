@@ -125,10 +125,10 @@ pub struct VerbsTarget {
 }
 
 impl VerbsTarget {
-    /// The address of nothing, for operations without data.
+    /// An empty address, for operations without data.
     pub const NOWHERE: VerbsTarget = VerbsTarget { keys: [0; RAILS_MAX], at: 0, wake: false };
 
-    /// Returns the target `bytes` further on.
+    /// Returns the target that lies `bytes` bytes behind this target.
     pub fn further(self, bytes: usize) -> VerbsTarget {
         VerbsTarget { at: self.at + bytes as u64, ..self }
     }

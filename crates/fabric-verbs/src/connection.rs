@@ -59,7 +59,7 @@ pub enum Signal {
 pub struct NewRequest {
     /// The `wr_id`: the number of the connection, and the number of the request on it.
     pub id: u64,
-    /// [`IBV_SEND_SIGNALED`], or none.
+    /// [`IBV_SEND_SIGNALED`], or 0.
     pub flags: u32,
 }
 
@@ -86,8 +86,8 @@ pub enum ConnectionPhase {
 #[derive(Debug, Clone, Copy)]
 pub struct Asking {
     pub since: Instant,
-    /// Waiting time so far, without times in which the process did not look for the answer, because the
-    /// program computed, or was stopped.
+    /// Time spent waiting for the answer so far. Time in which the process did not poll, because it computed or was stopped, does
+    /// not count.
     pub waited: Duration,
     pub looked: Instant,
     pub next: Instant,
@@ -95,10 +95,10 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Maximum time between two looks that counts as waiting. A process that waits looks far more often.
+    /// Maximum time between two polls that counts as waiting. A process that waits polls far more often.
     const LOOK: Duration = Duration::from_secs(1);
 
-    /// Adds the time since the last look to the waiting time, and returns the sum.
+    /// Adds the time since the last poll to the waiting time, and returns the sum.
     pub fn wait(&mut self, now: Instant) -> Duration {
         self.waited += now.saturating_duration_since(self.looked).min(Self::LOOK);
         self.looked = now;
@@ -121,10 +121,10 @@ pub struct VerbsConnection {
     /// The connect request of the peer, which describes its end.
     pub theirs: Option<ConnectRequest>,
 
-    /// Credits: messages, and events, that the peer has room for.
+    /// Credits: the numbers of messages and of events for which the peer has room.
     pub messages: u32,
     pub events: u32,
-    /// Credits not yet returned: room here that the peer does not know of yet.
+    /// Credits to return: the numbers of free buffers here that the peer does not know of yet.
     pub owed_messages: u32,
     pub owed_events: u32,
 
@@ -143,7 +143,7 @@ pub struct VerbsConnection {
     pub kept_work: WorkList,
     /// True if the connection is in the list of connections with kept work.
     pub waiting: bool,
-    /// True if a request has completed since the last look of the keepalive.
+    /// True if a request has completed since the last check of the keepalive.
     pub lively: bool,
     /// State of a secondary connection; `None` for a first connection.
     pub secondary: Option<Box<Secondary>>,
@@ -218,8 +218,8 @@ impl VerbsConnection {
         self.window.len()
     }
 
-    /// Returns the need for completions. Requests of a secondary connection are always signaled: if the connection is shut, it must
-    /// be known which have completed.
+    /// Returns the need for completions. Requests of a secondary connection are always signaled: if the connection is shut, it
+    /// must be known which requests have completed.
     #[inline]
     pub fn signal(&self) -> Signal {
         if self.secondary.is_some() { Signal::Always } else { Signal::WhenDue }
@@ -248,10 +248,10 @@ impl VerbsConnection {
         ImmediateTag { kind, messages, events }
     }
 
-    /// Takes the next record, if its request is complete once request `last` is.
+    /// Takes the record of the oldest request, unless the request was posted after request `last`. Requests complete in order.
     #[inline]
     pub fn completed(&mut self, last: u32) -> Option<Record> {
-        // The distance is negative when all up to `last` has been taken.
+        // The distance is negative once all records up to `last` have been taken.
         if (last.wrapping_sub(self.first) as i32) < 0 {
             return None;
         }
@@ -273,7 +273,7 @@ impl VerbsConnection {
         std::iter::from_fn(|| self.pop()).collect()
     }
 
-    /// Takes the failed request `number` of a secondary connection, if it is the oldest.
+    /// Takes the failed request `number` of a secondary connection, if it is the oldest request.
     pub fn take_failed(&mut self, number: u32) -> Option<FailedRequest> {
         let work = self.secondary.as_ref()?.oldest();
         let record = if self.first == number { self.pop() } else { None }?;

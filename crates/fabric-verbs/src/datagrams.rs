@@ -116,7 +116,7 @@ impl DatagramQueuePair {
         let mut wr = ibv_recv_wr { wr_id, next: ptr::null_mut(), sg_list: &mut sge, num_sge: 1 };
         let mut bad = ptr::null_mut();
         // SAFETY: `post_recv` needs a live queue pair and memory that stays until the completion: the slots live as long as
-        // `memories`, and this slot is idle. If the queue refuses, there is one slot less; datagrams may be lost anyway.
+        // `memories`, and this slot is idle. If the queue refuses the slot, one slot less receives; datagrams may be lost anyway.
         unsafe { (self.pair.context.table.post_recv)(self.pair.raw(), &mut wr, &mut bad) };
     }
 

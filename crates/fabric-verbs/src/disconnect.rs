@@ -1,4 +1,4 @@
-//! The end of the fabric: tells every peer, and waits until posted requests are acknowledged.
+//! The end of the fabric: disconnects from every peer, and waits until posted requests are acknowledged.
 
 use crate::connection::ConnectionPhase;
 use crate::verbs::Verbs;
@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 const LONGEST_DISCONNECT: Duration = Duration::from_secs(2);
 
 impl Verbs {
-    /// Sends a disconnect to all peers, and waits a little until they know.
+    /// Sends a disconnect to all peers, and waits at most [`LONGEST_DISCONNECT`] for their acknowledgements.
     fn send_disconnects(&self) {
         let state = &mut *self.state.borrow_mut();
         let end = Instant::now() + LONGEST_DISCONNECT;
         let mut told = HashSet::new();
         loop {
             state.poll(&self.core);
-            // A process of a job that does not need this process any more may have closed its end, and acknowledges nothing.
+            // Links that all members have left are closed here: the peers may have destroyed their queue pairs, and would
+            // acknowledge nothing.
             state.end_links(&self.core);
             state.drain_all(&self.core);
             state.tend(&self.core);

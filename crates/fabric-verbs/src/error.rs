@@ -99,7 +99,7 @@ pub enum VerbsConnectError {
     Peer {
         /// Rank of the first process that published a reason.
         rank: usize,
-        /// The machine of that process.
+        /// The machine of process `rank`.
         host: String,
         /// The peer's own error in words, with its remedy.
         reason: String,

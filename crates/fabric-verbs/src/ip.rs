@@ -6,7 +6,7 @@ use crate::adapter::manager::interface_of;
 use crate::rail::VerbsRail;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Returns an address by which other hosts reach this process: the address of the first rail that has one.
+/// Returns an IP address by which other hosts reach this process: that of the first rail with an IP address.
 pub fn ip(rails: &[VerbsRail]) -> Option<IpAddr> {
     rails.iter().find_map(|rail| {
         let of_interface = || {

@@ -17,7 +17,7 @@ pub struct VerbsProcess {
     pub address: VerbsAddress,
     /// Rank in its own job.
     pub home: usize,
-    /// True for a process of another job that this process does not need any more: its end is not a loss.
+    /// True for a process of another job that this process does not need any more: the death of that process is not a loss.
     pub unmissed: Cell<bool>,
 }
 
@@ -44,7 +44,7 @@ pub struct VerbsCore {
     pub rails: usize,
     /// The networks of the rails, by names that are equal at all processes.
     pub networks: Vec<String>,
-    /// An address by which other hosts reach this process; `None` if a process of the job has none.
+    /// An IP address by which other hosts reach this process; `None` if a process of the job has no IP address.
     pub ip: Option<IpAddr>,
     /// True if all processes compute with the same arithmetic.
     pub same_arithmetic: bool,
@@ -53,7 +53,7 @@ pub struct VerbsCore {
 impl VerbsCore {
     /// Returns the rail of the first connection with `peer`. Both ends choose the same rail.
     pub fn rail_to(&self, peer: usize) -> usize {
-        // The connection of a process with itself is on its rail for atomics.
+        // A process connects with itself on the rail that carries atomics on its memory.
         let usual = if peer == self.rank { peer } else { self.rank + self.home(peer) };
         self.options.rail.unwrap_or(usual) % self.rails
     }
@@ -73,7 +73,7 @@ impl VerbsCore {
         self.roster.borrow().member(peer).address.host.clone()
     }
 
-    /// Returns true if the end of `peer` is a loss.
+    /// Returns true if the death of `peer` is a loss, which this process must report.
     pub fn misses(&self, peer: usize) -> bool {
         self.roster.borrow().get(peer).is_some_and(|member| !member.unmissed.get())
     }

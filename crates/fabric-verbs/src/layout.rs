@@ -12,8 +12,8 @@ use std::process::Command;
 /// Name, value on this side, and the C expression for the value.
 type Fact = (&'static str, u64, String);
 
-/// Facts about complete structures (`=`), or structures that are declared up to a field only (`<`), with their fields. `rust:
-/// c` where the names differ.
+/// Facts about complete structures (`=`), or structures that are declared up to a field only (`<`), with their fields. A field is
+/// written `rust: c` if the names differ.
 macro_rules! facts {
     ($facts:ident; $($name:ident $kind:tt { $($field:ident $(: $c:literal)?),* $(,)? })*) => {
         $(

@@ -53,10 +53,10 @@ struct Registration {
     /// effect was seen: the adapter reads the memory again to resend a lost packet.
     users: u32,
     owner: Owner,
-    /// Number of the program's regions in it. Without a cache, new users may join while there is a region: until then the
-    /// program keeps the memory mapped.
+    /// Number of the program's regions in the registration. Without a cache, new users may share the registration only while
+    /// there is a region, since the program keeps the memory of a region mapped.
     regions: u32,
-    /// True if new users may not join.
+    /// True if new users may not share the registration.
     closed: bool,
     /// Clock value of the last use, which orders the evictions.
     used: u64,
@@ -73,7 +73,7 @@ pub struct Memories {
     keep: Option<Keep>,
     idle: Keep,
     totals: RegistrationTotals,
-    /// Free pieces of chunks, by size class; all of them were used before.
+    /// Free pieces of chunks, by size class. All were used before, so they need not be zero.
     free: [Vec<usize>; CLASSES],
     /// Unused end of the last chunk.
     fresh: (usize, usize),
@@ -144,7 +144,7 @@ impl Memories {
         {
             return Some(self.last);
         }
-        // Registrations may overlap, so the one with the nearest start may not hold all of `memory`.
+        // Registrations may overlap, so the registration with the nearest start may not hold all of `memory`.
         let before = self.by_start.range(..=(start, NONE)).rev().take(8);
         let found = before.map(|(&(_, id), ())| id).find(|&id| holds(self.slot(id)))?;
         self.last = found;
@@ -303,7 +303,7 @@ impl Memories {
         drop(it.memories);
     }
 
-    /// Forgets registrations that overlap the program's `memory`; those in use, at the end of their use.
+    /// Forgets registrations that overlap the program's `memory`. A registration in use is forgotten at the end of its use.
     pub fn forget(&mut self, memory: Sge) {
         let (start, end) = (memory.ptr().addr(), memory.ptr().addr() + memory.len());
         for id in 0..self.slots.len() as u32 {
@@ -487,7 +487,7 @@ fn refused(error: &io::Error) -> Fault {
     Fault::system(what, errno)
 }
 
-/// Returns the size class of a small allocation, or `None` for a large one.
+/// Returns the size class of a small allocation, or `None` for a large allocation.
 fn class(len: usize) -> Option<usize> {
     let size = len.max(SMALLEST).checked_next_power_of_two()?;
     (size <= SMALL).then(|| (size / SMALLEST).trailing_zeros() as usize)

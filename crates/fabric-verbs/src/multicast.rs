@@ -40,7 +40,7 @@ enum Joining {
     Manager(Arc<Joiner>),
 }
 
-/// Resource that keeps a membership of the network alive.
+/// Resource that keeps the membership in a group of the network alive.
 #[allow(dead_code)] // kept, not read
 enum Hold {
     Interface(UdpSocket),
@@ -182,7 +182,7 @@ impl VerbsMulticast {
         address_of(nonce, group, if ipv4 { GroupKind::Ipv4 } else { GroupKind::Ipv6 })
     }
 
-    /// Returns the route to a group. With the connection manager, a route needs a membership, so this joins.
+    /// Returns the route to a group. With the connection manager, a route needs a membership, so this function joins the group.
     fn route(&mut self, rail: &VerbsRail, address: IpAddr) -> io::Result<&mut Route> {
         let vacant = match self.routes.entry(address) {
             Entry::Occupied(route) => return Ok(route.into_mut()),

@@ -31,8 +31,8 @@ fn common(all: &[Vec<String>]) -> Vec<Vec<usize>> {
     rails
 }
 
-/// Returns the common name of the rail that is `places[rank]` at process `rank`: its network, or the network's kind if
-/// routers are between.
+/// Returns the common name of the rail that is `places[rank]` at process `rank`: its network, or only the kind of the network if
+/// routers lie between the processes.
 fn name(all: &[Vec<String>], places: &[usize]) -> String {
     let first = &all[0][places[0]];
     match all.iter().zip(places).all(|(theirs, &at)| theirs[at] == *first) {
@@ -41,8 +41,8 @@ fn name(all: &[Vec<String>], places: &[usize]) -> String {
     }
 }
 
-/// Compares the fingerprints of all processes with the one of process `rank`. Different formats are an error, which names the
-/// first such process. Different arithmetic gives `Ok(Err(peer))` with the first such process.
+/// Compares the fingerprints of all processes with the fingerprint of process `rank`. Returns an error if formats differ, with
+/// the first process that differs. Returns `Ok(Err(peer))` if only arithmetic differs: `peer` is the first process that differs.
 fn alike(
     rank: usize,
     hosts: &[String],
@@ -200,7 +200,7 @@ mod tests {
             text.contains("process 2 on c") && text.contains("Weft (2 there, 1 here)"),
             "{text}"
         );
-        // Each process finds the process that computes differently, whichever it is.
+        // Each process finds the process that computes differently from itself.
         let line = own.encode();
         let flushed = Fingerprint::decode(&format!("0 {line}"));
         for (rank, peer) in [(0, 2), (1, 2), (2, 0)] {
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// All processes learn it, before any of them reads the address of another process.
+    /// All processes learn the difference before they read addresses of other processes.
     #[test]
     fn fingerprints_are_exchanged_through_the_launcher() {
         let print = |rank: usize| match rank {

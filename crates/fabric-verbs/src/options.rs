@@ -22,8 +22,8 @@ pub struct VerbsOptions {
     /// Maximum number of paths of one port that become rails, if the subnet manager gave the port several (InfiniBand's LMC).
     pub paths: usize,
     /// Networks, by the names of [`crate::Verbs::networks`]: only ports in these networks become rails, in this order, unless
-    /// there is no such port. So a job gets the same rails as another job that it will be connected with. Empty: all
-    /// networks.
+    /// there is no such port. A job that will be connected with another job names that job's networks here, to get the same
+    /// rails. Empty: all networks.
     pub networks: Vec<String>,
     /// Maximum number of rails. A [`weft_fabric::RemoteAddr`] has room for the keys of [`crate::RAILS_MAX`].
     pub rails: usize,
@@ -49,17 +49,17 @@ pub struct VerbsOptions {
     /// Maximum number of additional connections, beyond the connections of the job itself, for processes of other jobs that
     /// come later. Room for each is made beforehand, some 10 KiB of queues.
     pub linked: usize,
-    /// Registrations of the program's memory to keep after their use, for the next use of the same memory. `None`: none is
-    /// kept. With this option, a caller that returns memory to the system (`munmap`, `free` of large blocks) which was ever
-    /// exposed or transferred must call [`crate::Verbs::forget`] first. libc is not patched, so nothing else would notice,
-    /// and peers would access the old pages.
+    /// Registrations of the program's memory to keep after their use, for the next use of the same memory. `None`: none is kept.
+    /// With this option, a caller that returns memory to the system (`munmap`, `free` of large blocks) which was ever exposed or
+    /// transferred must call [`crate::Verbs::forget`] first. libc is not patched, so the fabric does not notice by itself, and
+    /// peers would access the old pages.
     pub keep: Option<Keep>,
     /// True if bytes written to this process become visible in ascending order within the MTU, so that peers may rely on the
-    /// order. `None`: by the list of adapters that are known to keep the order. Both ends of a path must declare it.
+    /// order. `None`: true for adapters that are known to keep the order. Peers rely on the order only if both ends of a path
+    /// declare it.
     pub in_order_placement: Option<bool>,
-    /// Timeout of one transmission, as the exponent that verbs use: 4.096 us times two to this power. With the defaults (0.27
-    /// s, seven transmissions) a dead peer is detected after 2 s, or after 8 s on adapters that round up. A lost packet costs
-    /// one timeout.
+    /// Timeout of one transmission, as the exponent that verbs use: 4.096 us * 2^`timeout`. With the defaults (0.27 s, seven
+    /// transmissions) a dead peer is detected after 2 s, or after 8 s on adapters that round up. A lost packet costs one timeout.
     pub timeout: u8,
     /// Number of retransmissions before a peer counts as lost, 0 to 6.
     pub retries: u8,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Queues that a sleeper needs, even after the fabric is gone.
 pub struct Base {
-    /// Completion queues for receives of connections, for sends, and for receives of datagrams.
+    /// Completion queues: `arrivals` for receives of connections, `departures` for sends, `datagrams` for receives of datagrams.
     pub arrivals: CompletionQueue,
     pub departures: CompletionQueue,
     pub datagrams: CompletionQueue,
@@ -195,7 +195,7 @@ impl VerbsRail {
         let mut attributes = ibv_qp_attr {
             qp_state: IBV_QPS_RTS,
             timeout: self.options.timeout,
-            // Both at most 6: as `rnr_retry`, 7 would mean to retry for ever.
+            // Both values are at most 6: a `rnr_retry` of 7 would mean to retry for ever.
             retry_cnt: self.options.retries.min(6),
             rnr_retry: 6,
             sq_psn: psn,

@@ -13,8 +13,8 @@ pub const HEAD: usize = 24;
 pub const INLINE_MAX: usize = 104;
 /// Number of work requests that a queue pair holds.
 pub const DEPTH: usize = 64;
-/// Number of receive buffers of a connection besides those for messages and events. At most these are in flight at the same
-/// time: two returns of credits for messages, two for events, a disconnect, and the end of each secondary rail.
+/// Number of receive buffers of a connection for control messages. At most these are in flight at the same time: two returns of
+/// credits for messages, two returns of credits for events, a disconnect, and the shutdown of each secondary rail.
 pub const RESERVE: usize = 5 + (RAILS_MAX - 1);
 
 /// Maximum number of flags in flight to a peer over a secondary connection.
@@ -33,9 +33,9 @@ pub const MULTICAST_SENT: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueDepths {
     pub connections: usize,
-    /// Additional connections for processes of other jobs.
+    /// Maximum number of additional connections, for processes of other jobs.
     pub linked: usize,
-    /// Credits that each peer gets.
+    /// Credits that each peer gets, for messages and for events.
     pub messages: usize,
     pub events: usize,
 }
@@ -55,14 +55,14 @@ impl QueueDepths {
         let most = options.connections.max(1).min(least(|a| a.max_qp - 4));
         let wanted = size.min(most);
         let receives = least(|a| a.max_srq_wr).min(least(|a| a.max_cqe)).min(buffers);
-        // With many peers each gets fewer credits, but at least the minimum for streaming.
+        // With many peers, each peer gets fewer credits, but at least the minimum for streaming.
         let share = (receives / wanted.max(1)).saturating_sub(RESERVE);
         let messages = options.credits.min(share * 2 / 3).max(4);
         let events = (options.credits / 2).min(share / 3).max(4);
         let room = (receives / (messages + events + RESERVE))
             .min(least(|a| a.max_cqe).saturating_sub(256) / DEPTH);
         let connections = wanted.min(room).max(1);
-        // Connections for other jobs come from the room that the job itself does not need.
+        // Connections for other jobs use the room that the job itself leaves.
         let linked = options.linked.min(most.min(room).saturating_sub(connections));
         QueueDepths { connections, linked, messages, events }
     }

@@ -52,7 +52,7 @@ pub struct VerbsSleeper {
     /// Descriptor by which another fabric of this process ends the sleep.
     other: OnceLock<OwnedFd>,
     leader: Mutex<()>,
-    /// Number of threads that have armed.
+    /// Number of threads that have armed and not yet disarmed.
     sleepers: AtomicU32,
     pub bases: Vec<Arc<Base>>,
     /// Maximum sleep in nanoseconds, for deadlines of the fabric itself.
@@ -60,7 +60,7 @@ pub struct VerbsSleeper {
     silent: AtomicBool,
     /// Number of consecutive naps that ended by time.
     naps: AtomicU32,
-    /// True if a thread has slept since the last look: time has passed.
+    /// True if a thread has slept since the last call of [`VerbsSleeper::take_slept`]: time has passed.
     slept: AtomicBool,
     /// True if an adapter has announced an asynchronous event.
     asynchronous: AtomicBool,
@@ -84,7 +84,7 @@ impl VerbsSleeper {
         })
     }
 
-    /// Makes `other` end sleeps when it is readable; it is emptied then. Only the first call counts.
+    /// Makes `other` end sleeps when it is readable. A sleep that `other` ends reads all its bytes. Only the first call counts.
     pub fn watch(&self, other: OwnedFd) {
         let _ = self.other.set(other);
     }
@@ -97,7 +97,7 @@ impl VerbsSleeper {
         }
     }
 
-    /// Sets the flag that there are silent flags, which wake no sleeper.
+    /// Declares if this process has silent flags. Writes to them wake no sleeper, so sleeps become naps.
     pub fn set_silent(&self, silent: bool) {
         self.silent.store(silent, Ordering::Relaxed);
     }
@@ -133,7 +133,7 @@ impl VerbsSleeper {
         }
     }
 
-    /// Polls two descriptors by which threads ring (-1: none), and those of `scope`.
+    /// Polls the descriptors `rung`, by which threads ring (-1: none), and the descriptors of `scope`.
     pub fn poll(&self, rung: [RawFd; 2], scope: PollScope, longest: Duration) -> Polled {
         let entry = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // Two entries per rail. `ppoll` ignores negative descriptors.
@@ -193,7 +193,8 @@ impl Sleep for VerbsSleeper {
             self.bell.sleep(token, longest);
             return;
         };
-        // Rings since `arm`: rings of threads also wrote to the descriptor, but the ring of an earlier leader did not.
+        // Check for rings since `arm`. A thread that rings also writes to the descriptor, but an earlier leader rings only the
+        // doorbell.
         let now = self.bell.arm();
         self.bell.disarm();
         if now != token {

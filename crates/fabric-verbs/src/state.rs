@@ -1,5 +1,5 @@
-//! State that changes while a [`crate::Verbs`] is used. It composes its parts; the files of its folder have the operations that need
-//! several of them.
+//! State that changes while a [`crate::Verbs`] is used. The files of the folder `state` have the operations that need several
+//! parts of the state.
 
 mod connecting;
 mod links;
@@ -146,13 +146,14 @@ impl VerbsState {
         let number = self.connections.of_pair(rail, wc.qp_num);
         let Some(number) = number.filter(|_| wc.status == IBV_WC_SUCCESS) else {
             if let Some(number) = number {
-                // The receive queue belongs to all connections; the failure counts for the peer's first connection.
+                // The receive queue belongs to all connections, so the failure counts as a failure of the peer's first
+                // connection.
                 self.broken(core, core.peer_of(number), wc.status);
             }
             return self.rails[rail].receives.give_back(buffer, core.rank, BufferUse::Control);
         };
         if self.connections.of(number).phase == ConnectionPhase::Connecting {
-            // A peer that sends has heard this end's connect request.
+            // A peer that sends has received this end's connect request.
             self.settle(core, number);
         }
         let VerbsState { connections, rails, arrivals, trouble, .. } = self;
@@ -245,19 +246,20 @@ impl VerbsState {
         added
     }
 
-    /// Returns true if work is kept, or a connection is being made: then other events than solicited messages matter.
+    /// Returns true if work is kept, or a connection is being made. Then the helper must wake for all events, not only for
+    /// solicited messages.
     #[inline]
     pub fn is_busy(&self, core: &VerbsCore) -> bool {
         self.keeps_work() || self.handshakes.is_connecting(core, &self.connections)
     }
 
-    /// Returns true if work is kept, or a shut connection has work that is not yet handed over.
+    /// Returns true if work is kept, or if a shut connection still has work to hand over.
     #[inline]
     pub fn keeps_work(&self) -> bool {
         !self.kept.is_empty() || self.secondary.holds_work()
     }
 
-    /// Handles the disconnect of `peer`. Work that is kept for it is lost.
+    /// Handles the disconnect of `peer`. Work that is kept for `peer` is lost.
     fn left(&mut self, core: &VerbsCore, peer: usize) {
         let VerbsState { connections, handshakes, trouble, .. } = self;
         for number in core.links_with(peer).skip(1) {
@@ -301,7 +303,7 @@ impl VerbsState {
         for peer in 0..self.connections.peers() {
             let Some(link) = self.connections.get_mut(peer) else { continue };
             let silent = !std::mem::replace(&mut link.lively, false);
-            // If a signaled request is in flight, the adapter reports its end anyway.
+            // If a signaled request is in flight, the adapter reports its completion or failure anyway.
             if silent && link.unsignaled as usize == link.outstanding() {
                 self.probe(peer);
             }

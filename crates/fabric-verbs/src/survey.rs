@@ -1,4 +1,4 @@
-//! Selection of the ports that become rails, with reasons for the ports that do not.
+//! Selection of the ports that become rails, with the reasons why other ports do not.
 
 use crate::adapter::device::{self, DeviceContext, DeviceList, DevicePort};
 use crate::adapter::path;
@@ -17,7 +17,7 @@ pub struct Survey {
     pub unused: Vec<(DevicePort, String)>,
     /// Reasons why adapters cannot be used at all, each with the adapter's name and a remedy.
     pub unusable: Vec<String>,
-    /// Bounds of a process and costs of a peer, in words.
+    /// Limits of a process and costs of a peer, in words.
     pub bounds: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ pub struct Survey {
 const SIZES: [usize; 2] = [2, 4096];
 
 impl Survey {
-    /// DeviceLists at the adapters of this machine. Error: the reason why there is no rail.
+    /// Examines the adapters of this machine. Error: the reason why there is no rail.
     pub fn look(options: &VerbsOptions) -> Result<Survey, VerbsConnectError> {
         let memlock = Memlock::get();
         let mut chosen = choose(options)?;
@@ -51,7 +51,7 @@ impl Survey {
     }
 }
 
-/// The ports that become rails, with their adapters, and the ports and adapters that do not.
+/// The ports that become rails, with their adapters, and the ports and adapters that do not become rails.
 #[derive(Default)]
 pub struct ChosenPorts {
     pub rails: Vec<(Arc<DeviceContext>, DevicePort)>,
@@ -59,7 +59,7 @@ pub struct ChosenPorts {
     unusable: Vec<String>,
     /// Notes for the user about ports that could be rails if a problem were solved.
     pub notes: Vec<String>,
-    /// The networks of the rails, by names that are equal at all processes of the job; empty before they have agreed.
+    /// The networks of the rails, by names that are equal at all processes of the job; empty before the processes have agreed.
     pub networks: Vec<String>,
 }
 
@@ -100,7 +100,7 @@ impl ChosenPorts {
 }
 
 /// Chooses the rails: the ports that the options name, in that order, or all usable ports, by name. A broken port does not
-/// keep other ports from being used.
+/// prevent the use of other ports.
 pub fn choose(options: &VerbsOptions) -> Result<ChosenPorts, VerbsConnectError> {
     select(device::look(options)?, options)
 }

@@ -38,7 +38,7 @@ impl VerbsTrouble {
         self.notes.push(note);
     }
 
-    /// Records a fault, which ends all waits. The first fault stays.
+    /// Records a fault, which ends all waits. Only the first fault is kept.
     #[cold]
     pub fn fail(&mut self, fault: Fault, why: String) {
         debug_assert_eq!(repeated(&fault.because(&why)), None);

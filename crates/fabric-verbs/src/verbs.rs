@@ -89,8 +89,8 @@ impl Verbs {
         self.state.borrow_mut().memories.forget(memory);
     }
 
-    /// Makes `other` end sleeps when it becomes readable: by it, another fabric of this process wakes this one. `other` is
-    /// emptied then, and must not block. Only the first call counts.
+    /// Makes `other` end sleeps when it becomes readable: another fabric of this process wakes this fabric by it. A sleep that
+    /// `other` ends reads all its bytes, so `other` must not block. Only the first call counts.
     pub fn watch(&self, other: OwnedFd) {
         self.sleeper.watch(other);
     }
@@ -110,8 +110,7 @@ impl Verbs {
         self.state.borrow().connections.connected()
     }
 
-    /// Returns the number of open secondary connections: for each peer and further rail, at most one carries writes and
-    /// reads.
+    /// Returns the number of open secondary connections: at most one for each peer and further rail, for writes and reads.
     pub fn secondary_connections(&self) -> usize {
         self.state.borrow().connections.secondary_open()
     }
@@ -157,7 +156,7 @@ impl Verbs {
             state.hear_of_links(&self.core);
         }
         let keepalive = self.core.options.keepalive;
-        // Half an interval between looks, so that a peer that falls silent right after a look is asked within the interval.
+        // Checks are half an interval apart, so that a peer that falls silent right after a check is asked within the interval.
         let look = keepalive / 2;
         let connecting = state.handshakes.is_connecting(&self.core, &state.connections);
         let limit = match (!connecting, keepalive.is_zero()) {
@@ -225,7 +224,7 @@ impl Fabric for Verbs {
             in_order_placement: rail.in_order() && there.in_order,
             shares_memory: false,
             coherent_atomics: false,
-            // Atomics go through the one rail that carries them.
+            // Atomics on the memory of a peer go through only one rail.
             atomics: core.address_of(peer, core.home(peer) % core.rails).atomics,
             synchronous: false,
             by_progress: false,
@@ -388,7 +387,7 @@ impl Fabric for Verbs {
                 continue;
             }
             idle = false;
-            // Without a probe, the last requests would never report completion.
+            // Without a probe, the last unsignaled requests would never report completion.
             if link.unsignaled > 0 {
                 state.probe(peer);
             }

@@ -1,11 +1,11 @@
-//! Data that processes exchange outside of the connections: the address that each publishes through the launcher, and the
+//! Data that processes exchange outside of the connections: the address that each process publishes through the launcher, and the
 //! connect request that makes a connection. Also the immediate of a message.
 
 use crate::RAILS_MAX;
 use crate::adapter::device::LinkLayer;
 use crate::ffi::ibv_gid;
 
-/// "WEFTVRB" and the version of all formats that are sent.
+/// Mark of all formats that are sent: "WEFTVRB", and the version in the last byte.
 const MAGIC: u64 = u64::from_le_bytes(*b"WEFTVRB\x05");
 
 /// Address of a rail of a process.
@@ -27,7 +27,7 @@ pub struct RailAddress {
 /// The address that a process publishes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerbsAddress {
-    /// Number that identifies the job on the network; the one of rank 0 counts.
+    /// Number that identifies the job on the network. All processes use the number of rank 0.
     pub nonce: u64,
     pub host: String,
     /// True if the process can join multicast groups.
@@ -109,7 +109,7 @@ pub struct ConnectRequest {
     pub number: u32,
     /// First packet number that the sender will use.
     pub psn: u32,
-    /// Credits: maximum numbers of messages, and of immediates, that may be unreceived at the sender of the connect request.
+    /// Credits: maximum numbers of messages, and of immediates, that the sender of the connect request has room for.
     pub messages: u16,
     pub events: u16,
     pub rail: u8,

@@ -38,12 +38,12 @@ mod two_ranks {
     super::tests!(|| super::makers(2, |_| ()));
 }
 
-/// The minimum of credits: overflow is the rule.
+/// The minimum number of credits, so that messages often find no room.
 mod three_ranks_with_few_credits {
     super::tests!(|| super::makers(3, |options| options.credits = 4));
 }
 
-/// All traffic goes over one rail, not over the rail of the sum of the ranks, and registrations are kept.
+/// All traffic goes over one rail, whatever the ranks, and registrations are kept.
 mod two_ranks_on_the_first_rail {
     super::tests!(|| super::makers(2, |options| {
         options.rail = Some(0);

@@ -1,5 +1,5 @@
-//! Processes of two jobs that meet later are peers like any others until they part, and leave nothing behind. A process that
-//! ends without a disconnect is reported as lost. Needs an adapter; soft-RoCE suffices.
+//! Processes of two jobs that connect later are ordinary peers until they part. Then no queue pair is left. A process that ends
+//! without a disconnect is reported as lost. Needs an adapter; soft-RoCE suffices.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -53,7 +53,7 @@ fn jobs_meet_and_part_again_and_again_and_nothing_is_left() {
         let RegistrationTotals { registered, entries, .. } = verbs.registrations();
         let all = if round == 0 { &before } else { &after };
         all.lock().unwrap().insert(place, (registered, entries, verbs.secondary_connections()));
-        // The other processes meet again when this one does, and may not have forgotten their peers yet.
+        // The other processes may not have forgotten their peers yet. They will meet again only together with this process.
         if place == 0 && counted {
             let least = *first.get_or_init(|| {
                 thread::sleep(Duration::from_secs(1));

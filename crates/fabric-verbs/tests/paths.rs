@@ -49,7 +49,7 @@ unsafe extern "C" fn query_port(
     code
 }
 
-/// Records a path, and changes it to one that soft-RoCE accepts: by global address.
+/// Records a path, and changes it to a path by global address, which soft-RoCE accepts.
 fn asked(kind: usize, way: &mut ibv_ah_attr) {
     assert_eq!((way.is_global, way.port_num), (0, 1), "within a subnet LIDs lead");
     let (level, destination, source_path) = (way.sl, way.dlid, way.src_path_bits);

@@ -143,7 +143,7 @@ impl Side {
         let region = verbs.allocate(LEN).unwrap();
         let theirs = adapters::exchange(world, "at", region.remote);
         let side = Side { verbs, region, theirs };
-        // A round trip, so that the connection exists and all tables have their size.
+        // A round trip makes the connection and lets all tables grow to their final size.
         side.send(0);
         side.take(0);
         side

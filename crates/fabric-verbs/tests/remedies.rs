@@ -1,7 +1,7 @@
 //! Errors on a machine that is not set up say what to do, and parts that work are used.
 //!
-//! Each test runs this program once more, as a user without rights; if something is to be missing, in its own mount
-//! namespace.
+//! Each test runs this program once more, as a user without rights; if a file must be missing, the user runs in a mount namespace
+//! of its own.
 
 use std::process::Command;
 use weft_bootstrap::threads;
@@ -89,7 +89,7 @@ hears!(
     ["connected\n", "rail 0: rxe_va0:1", "no limit (the limit of 64 KiB is raised at start)"]
 );
 
-/// Shell function that replaces the file of an adapter by one that only root may open.
+/// Shell function that replaces the file of an adapter by a file that only root may open.
 const DENY: &str = ": >/run/denied && chmod 600 /run/denied || exit 9
     deny() { mount --bind /run/denied /dev/infiniband/$1 || exit 9; }";
 

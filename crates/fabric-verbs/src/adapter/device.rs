@@ -82,7 +82,7 @@ pub struct Gid {
 }
 
 impl Gid {
-    /// Returns the IPv4 address, if it is one (RoCE).
+    /// Returns the IPv4 address that the address encodes, if it encodes one (RoCE).
     pub fn ipv4(&self) -> Option<std::net::Ipv4Addr> {
         std::net::Ipv6Addr::from(self.bytes).to_ipv4_mapped()
     }
@@ -116,7 +116,7 @@ pub struct DevicePort {
     pub mtu: usize,
     /// Local identifier, given by the subnet manager (InfiniBand).
     pub lid: u16,
-    /// LID mask control: the port has 2 to this power of LIDs, from `lid` on. Each LID may have its own path (InfiniBand).
+    /// LID mask control: the port has 2^`lmc` LIDs, from `lid` on. Each LID may have its own path (InfiniBand).
     pub lmc: u8,
     /// Index of the LID that this rail uses, from 0.
     pub path: u8,

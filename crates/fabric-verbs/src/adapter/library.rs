@@ -13,7 +13,7 @@ macro_rules! functions {
         $(#[$doc])*
         pub struct $library {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-            /// The last field, since dropping it unloads the functions.
+            /// The last field: fields are dropped in order, and dropping this field unloads the functions.
             _handle: libloading::os::unix::Library,
         }
 
@@ -31,7 +31,7 @@ macro_rules! functions {
                 Ok($library {
                     $($name: {
                         let name = concat!(stringify!($name), "\0").as_bytes();
-                        // SAFETY: `get` needs the right type: each signature is the one in the library's header.
+                        // SAFETY: `get` needs the right type: each signature is copied from the library's header.
                         *unsafe { handle.get(name) }.map_err(missing)?
                     },)*
                     _handle: handle,

@@ -9,8 +9,8 @@ use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-/// An object and its destructor. Objects made from other objects (queue pairs from completion queues) must be dropped before
-/// these.
+/// An object and its destructor. An object must be dropped before the objects that it was made from: a queue pair before its
+/// completion queues.
 pub struct Owned<T> {
     raw: NonNull<T>,
     destroy: unsafe extern "C" fn(*mut T) -> c_int,
@@ -42,8 +42,8 @@ impl<T> Owned<T> {
 
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {
-        // SAFETY: `destroy` needs a live object without dependents, once: the library made it, and whoever holds objects made
-        // from it drops them first.
+        // SAFETY: `destroy` needs a live object without dependents, once: the library made it, and objects made from it are
+        // dropped before it.
         unsafe { (self.destroy)(self.raw()) };
     }
 }

@@ -1,10 +1,10 @@
 //! All connections of a process by number: first connections by peer, then the secondary connections.
 //!
 //! ```text
-//!   peer                          the first connection with it
-//!   SECONDARY + peer (r - 1) + k  over the k-th of its r - 1 further rails
+//!   peer                            the first connection with the peer
+//!   SECONDARY + peer * (r - 1) + k  the secondary connection over rail k of the peer's r - 1 further rails
 //! ```
-//! A peer of another job that comes later gets its numbers in the same way, and no number changes.
+//! A peer of another job that comes later gets its numbers in the same way, and the numbers of other peers stay.
 
 use crate::RAILS_MAX;
 use crate::connection::{ConnectionPhase, VerbsConnection};
@@ -46,7 +46,7 @@ pub struct Connections {
     further: usize,
     /// Number of first connections that exist.
     connected: usize,
-    /// By rail.
+    /// Queue pairs of the connections, by rail.
     pairs: [QueuePairs; RAILS_MAX],
 }
 

@@ -1,5 +1,5 @@
-//! Credits that peers are owed for buffers which were posted again. Messages carry them; a peer that is owed many gets them in a
-//! message of their own.
+//! Credits that peers are owed for buffers which were posted again. Messages carry the credits. A peer that is owed many credits
+//! gets a message that carries only credits.
 
 use crate::connection::connections::Connections;
 use crate::connection::posting::Posting;

@@ -112,7 +112,7 @@ impl KeptWork {
                 added
             });
             let done = work.is_some_and(|work| posting.add_work(memories, link, &work));
-            // An entry popped from the slab stays there, and readable, until the next push.
+            // A popped entry stays in the slab, and readable, until the next push.
             if sent {
                 self.slab.pop(&mut link.kept_messages);
             }
@@ -124,7 +124,7 @@ impl KeptWork {
                 if posting.is_empty() {
                     break;
                 }
-                // The batch may have been the full part, so it is posted and the loop tries again.
+                // The batch may be what is full, so it is posted and the loop tries again.
                 posting.ring(link, trouble);
             }
         }

@@ -412,7 +412,8 @@ impl Posting {
         true
     }
 
-    /// Adds the message that this end over `rail` is shut, to first connection `link`. Returns false if there is no room.
+    /// Adds a message to first connection `link`: this end of the secondary connection over `rail` is shut. Returns false if
+    /// there is no room.
     pub fn add_shut(&mut self, link: &mut VerbsConnection, rail: usize) -> bool {
         if !link.has_room(1) {
             return false;

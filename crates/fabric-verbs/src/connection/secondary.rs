@@ -3,22 +3,22 @@
 use crate::connection::pending::PostedWork;
 use std::collections::VecDeque;
 
-/// Work of a secondary connection, and what its two ends know of its end.
+/// Work of a secondary connection, and progress of its shutdown at both ends.
 #[derive(Default)]
 pub struct Secondary {
     /// Work to repeat for each request in the window; `None` for a probe or a return of credits.
     posted: VecDeque<Option<PostedWork>>,
     /// Work of failed requests, in order, to be repeated.
     repeat: Vec<PostedWork>,
-    /// Progress of work that the first connection took in place of this connection: kept, or posted up to a request.
+    /// Work that the first connection took in place of this connection and has not finished.
     pub passed: Option<PassedWork>,
-    /// True if the peer was told that this end is shut.
+    /// True if this process has sent the peer the message that this end is shut.
     pub told: bool,
-    /// True if the peer has said that its end is shut.
+    /// True if the peer's message that its end is shut has come.
     pub heard: bool,
 }
 
-/// Progress of the first connection with work that it took in place of a secondary connection.
+/// Work that the first connection took in place of a secondary connection: still kept, or posted up to a request number.
 #[derive(Debug, Clone, Copy)]
 pub enum PassedWork {
     Kept,

@@ -85,7 +85,7 @@ impl ShutConnections {
         trouble.note(format!("rail {rail} is not used any more: {why}"));
     }
 
-    /// Returns true if `rail` carries data to `peer`, or may do so once it is asked to.
+    /// Returns true if `rail` carries data to `peer`, or may carry data once it is connected.
     pub fn may_work(
         &self,
         core: &VerbsCore,

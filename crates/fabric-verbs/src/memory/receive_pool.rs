@@ -1,7 +1,7 @@
 //! The receive buffers of a rail, which all connections over it share.
 //!
-//! A buffer is posted, holds an arrival, is idle, and is posted again together with others. The messages of a peer that have
-//! arrived, and are not yet received, form a list of buffers: the peer's [`Inbox`].
+//! A buffer is posted, holds an arrival, is idle, and is posted again together with other idle buffers. The messages of a peer
+//! that have arrived, and are not yet received, form a list of buffers: the peer's [`Inbox`].
 
 use crate::VerbsConnectError;
 use crate::adapter::object::{self, BATCH, Domain, SharedQueue};
@@ -53,10 +53,10 @@ impl Inbox {
 /// Place of a message in an [`Inbox`].
 #[derive(Debug, Clone, Copy)]
 pub struct InboxPlace {
-    /// The buffer of the message before, or [`NONE`].
+    /// The buffer of the message before this message, or [`NONE`].
     pub before: u32,
     pub buffer: u32,
-    /// The buffer of the message behind, or [`NONE`].
+    /// The buffer of the message after this message, or [`NONE`].
     pub next: u32,
 }
 
@@ -66,9 +66,9 @@ pub struct ReceivePool {
     buffers: Vec<ReceiveBuffer>,
     /// Buffers that wait to be posted again together.
     idle: Vec<u32>,
-    /// Number of posted buffers that closed connections have left, for the next connections.
+    /// Number of buffers of closed connections, which the next connections use.
     spare: usize,
-    /// Number of idle buffers at which they are posted again.
+    /// Number of idle buffers that are posted again together.
     together: usize,
 }
 
@@ -153,15 +153,15 @@ impl ReceivePool {
         }
     }
 
-    /// Returns the word in a buffer.
+    /// Returns the first 8 bytes of a buffer as a word.
     pub fn word(&self, buffer: u32) -> u64 {
         let mut word = [0; 8];
         self.buffers[buffer as usize].memory.part(0, 8).read(&mut word);
         u64::from_ne_bytes(word)
     }
 
-    /// Makes and posts `count` receive buffers on rail `number` for a new connection, except those that closed connections have
-    /// left.
+    /// Provides `count` receive buffers on rail `number` for a new connection: uses buffers of closed connections, and makes and
+    /// posts the rest.
     pub fn grow(
         &mut self,
         number: usize,
@@ -206,7 +206,7 @@ impl ReceivePool {
         let it = &mut self.buffers[buffer as usize];
         (it.peer, it.of) = (peer as u32, of);
         self.idle.push(buffer);
-        // Few buffers are reserved for control messages, so those are posted again immediately.
+        // Few buffers are reserved for control messages, so a buffer of a control message is posted again immediately.
         self.idle.len() >= self.together || of == BufferUse::Control
     }
 

@@ -2,16 +2,16 @@
 
 use crate::ffi::*;
 
-/// Operations of peers and adapters on registered memory. Each includes the operations before it.
+/// Operations of peers and adapters on registered memory. Each variant includes the operations of the variants before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Uses {
-    /// No access for peers; the adapter sends from it and receives into it.
+    /// Peers have no access; the adapter sends from the memory and receives into it.
     Buffers,
-    /// Peers may read it.
+    /// Peers may read the memory.
     Reads,
-    /// Peers may also write it.
+    /// Peers may also write the memory.
     Writes,
-    /// Peers may also do atomics on it.
+    /// Peers may also do atomics on the memory.
     Atomics,
 }
 

@@ -1,4 +1,4 @@
-//! The helper thread's share of the sleep: its rings and armings, and what it is to wake for.
+//! The helper thread's part of the sleeper: its rings and armings, and the events for which it wakes.
 
 use crate::adapter::object::ArmFor;
 use crate::rail::Base;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use weft_fabric::wait::Token;
 
-/// The helper's share of a [`crate::sleep::VerbsSleeper`].
+/// The helper thread's part of a [`crate::sleep::VerbsSleeper`].
 pub struct HelperShare {
     /// Number of rings so far; its value is the token.
     rings: AtomicU32,
@@ -23,7 +23,7 @@ pub struct HelperShare {
     awaited: AtomicBool,
     /// True while work is kept, or a connection is being made.
     busy: AtomicBool,
-    /// True if completions of operations do not concern the helper.
+    /// True if the helper does not wake for completions of operations.
     ignores_ends: AtomicBool,
 }
 
@@ -56,7 +56,8 @@ impl HelperShare {
         if !self.exists.load(Ordering::Relaxed) {
             return false;
         }
-        // Either the thread that arms sees the flag that was set before, or this load sees the arming.
+        // The fence orders the flag, which was set before, and this load: either the thread that arms sees the flag, or this load
+        // sees the arming.
         fence(Ordering::SeqCst);
         self.announced.load(Ordering::Relaxed) != 0
     }
@@ -77,7 +78,7 @@ impl HelperShare {
         self.ignores_ends.store(ignore, Ordering::Relaxed);
     }
 
-    /// Sets the flag that the completion of an operation is awaited.
+    /// Declares if the completion of an operation is awaited.
     #[inline]
     pub fn set_awaited(&self, awaited: bool) {
         let awaited = awaited && !self.ignores_ends.load(Ordering::Relaxed);
@@ -96,7 +97,7 @@ impl HelperShare {
         }
     }
 
-    /// Rings the helper: the program's threads have taken an event that may have been meant for it.
+    /// Rings the helper: the program's threads have taken an event that may have been meant for the helper.
     pub fn event_taken(&self) {
         if self.announced.load(Ordering::SeqCst) != 0 {
             self.ring();
@@ -110,7 +111,7 @@ impl HelperShare {
         self.token()
     }
 
-    /// Takes back an arming.
+    /// Takes one arming of the helper back.
     pub fn disarm(&self) {
         self.announced.fetch_sub(1, Ordering::SeqCst);
     }

@@ -5,9 +5,9 @@
 //!   A's end can receive  <─── connect request, heard ─────────────
 //!   A may send           ──── connect request, heard, settled ───>  B may send
 //! ```
-//! Connect requests are datagrams to the published addresses. A process that has not settled repeats its connect request,
-//! with growing pauses. Both processes may begin at once: each has one end, and a connect request says all about that end.
-//! Traffic on the connection itself also proves that the peer has heard.
+//! Connect requests are datagrams to the published addresses. A process that has not settled repeats its connect request, with
+//! growing pauses. Both processes may begin at the same time: each makes its own end, and a connect request describes the end of
+//! its sender completely. A message on the connection itself also proves that the peer has received the connect request.
 
 use super::VerbsState;
 use crate::adapter::object::BATCH;
@@ -45,8 +45,8 @@ impl VerbsState {
         false
     }
 
-    /// Begins a connection with `peer` if there is none. Returns false if the peer has left, or is lost; leaving before is a
-    /// fault.
+    /// Begins a connection with `peer` if there is none. Returns false if the peer has left or is lost. To need a peer that has
+    /// left is a fault.
     pub fn reach(&mut self, core: &VerbsCore, peer: usize) -> bool {
         match self.connections.get(peer).map(|link| link.phase) {
             Some(ConnectionPhase::Gone) => {
@@ -96,7 +96,7 @@ impl VerbsState {
             return;
         }
         let at = core.link_over(peer, rail);
-        // A peer that asks for a secondary connection has a first connection, which is known here, too.
+        // A peer that asks for a secondary connection has a first connection, so this process must have its other end.
         let known =
             core.rail_of(at) == rail && (at == peer || self.connections.get(peer).is_some());
         if !known || self.connections.get(at).is_none() && !self.begin(core, at) {
@@ -154,7 +154,7 @@ impl VerbsState {
             if now < link.asking.next {
                 continue;
             }
-            // If no local work waits (the peer asked first), waiting longer costs nothing.
+            // If no local work waits, because the peer asked first, this end waits without limit: it costs nothing.
             if !link.is_empty() && waited > core.options.patience {
                 let host = core.host_of(core.peer_of(number));
                 let why = format!(

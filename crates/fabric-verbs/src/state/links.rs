@@ -1,4 +1,4 @@
-//! Losses of processes of other jobs, and the end of connections with them.
+//! Losses of processes of other jobs, and the end of connections with these processes.
 
 use super::VerbsState;
 use crate::connection::ConnectionPhase;
@@ -9,8 +9,8 @@ use crate::memory::receive_pool::BufferUse;
 use std::sync::atomic::Ordering;
 
 impl VerbsState {
-    /// Handles reports of the sessions between jobs: a process of another job has ended without a word, or all have left a
-    /// connection between jobs.
+    /// Handles reports of the sessions between jobs: a process of another job has died, or all processes have left a connection
+    /// between jobs.
     #[cold]
     pub fn hear_of_links(&mut self, core: &VerbsCore) {
         core.alarm.store(false, Ordering::Release);
@@ -30,7 +30,7 @@ impl VerbsState {
         }
     }
 
-    /// Cuts off the traffic with `peer`. Requests in flight end with an error, which is not reported as news.
+    /// Cuts off the traffic with `peer`. Requests in flight end with an error, which is not reported again.
     fn cut_off(&mut self, core: &VerbsCore, peer: usize) {
         for link in core.links_with(peer) {
             let Some(it) = self.connections.get_mut(link) else { continue };
@@ -50,7 +50,8 @@ impl VerbsState {
                 member.unmissed.set(true);
             }
             self.cut_off(core, peer);
-            // Completions are taken while the number still belongs to the process, and again when no more can come.
+            // Completions are handled while the number still belongs to the process, and once more after its queue pairs are
+            // destroyed.
             while self.poll(core) {}
             let links: Vec<usize> = core.links_with(peer).collect();
             let mut abandoned = Vec::new();
@@ -81,7 +82,7 @@ impl VerbsState {
             let next = pool.next(buffer);
             pool.give_back(buffer, number, BufferUse::Control);
             buffer = next;
-            // The pool of idle buffers is bounded.
+            // The list of idle buffers has limited room, so the buffers are posted again.
             self.repost(core, rail);
         }
         if let Some(secondary) = &mut it.secondary {

@@ -1,10 +1,10 @@
 //! One-sided operations: writes, reads and atomics.
 //!
-//! All atomics on the memory of a process go through one adapter of that process, whichever rank asks: two adapters do not
-//! coordinate, so operations that go through both are not atomic.
+//! All atomics on the memory of a process go through one adapter of that process, whichever rank asks. Two adapters do not
+//! coordinate, so operations through both adapters would not be atomic.
 //!
 //! ```text
-//!   rank t of its job   rail t mod r   on the first connection where that one takes it, else on the secondary one over it
+//!   target with rank t in its job   rail t mod r   by the first connection if it uses that rail, else by the secondary connection
 //! ```
 //! Atomics have no other path. If that rail carries no data, they fail. If the rail dies, operations in flight fail too,
 //! since it is unknown whether they were applied.
@@ -43,7 +43,7 @@ impl VerbsState {
     /// Posts the work, or keeps it until there is room.
     pub fn submit(&mut self, core: &VerbsCore, to: usize, work: PostedWork) -> Result<(), Fault> {
         self.posting.await_work(&work);
-        // A secondary connection may have been shut while earlier parts were posted; the first connection takes the rest.
+        // If a secondary connection was shut while earlier parts were posted, the first connection takes the rest.
         let secondary = core.is_secondary(to) && self.connections.is_open(to);
         let number = if secondary { to } else { core.peer_of(to) };
         if self.post_work(number, &work) {

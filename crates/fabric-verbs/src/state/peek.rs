@@ -52,7 +52,7 @@ struct FailedPost {
 /// Work that handlers have left to the next poll.
 #[derive(Default)]
 pub struct Peeked {
-    /// True if there is any such work.
+    /// True if handlers have left work.
     any: bool,
     aside: ArrayVec<AsideCompletion, ASIDE>,
     taken: ArrayVec<HeldBuffer, TAKEN>,
@@ -211,7 +211,7 @@ impl VerbsState {
         let Some(registration) = memories.share(memory, uses) else { return false };
         let work = work(LocalMemory { memory, registration }, target);
         if !posting.add_work(memories, link, &work) {
-            // The preparer of the memory is still a user, so this release does not drop the registration.
+            // The caller has prepared the memory and is still a user, so this release does not drop the registration.
             memories.release(registration);
             return false;
         }
@@ -263,7 +263,7 @@ impl VerbsState {
 }
 
 impl Peeked {
-    /// Leaves the message for a failed post to the next poll.
+    /// Leaves the report of a failed post to the next poll.
     fn note_post(&mut self, peer: usize, errno: i32) {
         if errno != 0 {
             self.failed = Some(FailedPost { peer, errno });

@@ -2,13 +2,13 @@
 //! the flags after them, and atomics if the target does its atomics on that rail ([`super::onesided`]).
 //!
 //! ```text
-//!   first connection      messages, flags, immediates; whatever another one does not take
+//!   first connection      messages, flags, immediates; work that no secondary connection takes
 //!   secondary connection    `write_over`, `read_over`, `write_flag_after`: each is one request, and remembered until it
 //!                         has completed
 //! ```
-//! A secondary connection is made when it is first asked for, and used once it is open. A secondary connection that fails is
-//! shut for good. Its unfinished work is repeated over the first connection, once nothing of the old work can take effect any
-//! more:
+//! A secondary connection is made when an operation first names its rail, and is used once it is open. A secondary connection
+//! that fails is shut for good. Its unfinished work is repeated over the first connection, once the old requests cannot take
+//! effect any more:
 //!
 //! ```text
 //!   A: a request fails, A's end is shut ──── shut (rail) ───>  B: shuts its end
@@ -27,8 +27,8 @@ use crate::ffi::*;
 use crate::job::VerbsCore;
 use weft_fabric::Fault;
 
-/// Returns true if secondary connection `link` is open while the first connection has not finished work that it took in its
-/// place.
+/// Returns true if secondary connection `link` is open, and the first connection has not yet finished work that it took in place
+/// of `link`.
 fn has_passed(connections: &mut Connections, link: usize, peer: usize) -> bool {
     let it = connections.of(link);
     let open = it.phase == ConnectionPhase::Open;
@@ -46,7 +46,7 @@ fn has_passed(connections: &mut Connections, link: usize, peer: usize) -> bool {
 }
 
 impl VerbsState {
-    /// Returns the connection for an operation over `rail`: the secondary connection if it is open, else the first.
+    /// Returns the connection for an operation over `rail`: the secondary connection if it is open, else the first connection.
     fn way(&mut self, core: &VerbsCore, rail: usize, peer: usize) -> usize {
         let link = core.link_over(peer, rail);
         if link == peer {
@@ -143,7 +143,7 @@ impl VerbsState {
         let Some(it) = connections.get_mut(link) else { return };
         let mut awaited = false;
         if let Some(FailedRequest { record, work }) = it.take_failed(number) {
-            // The work holds the registration, and stays its user.
+            // The work stays a user of the registration, so only the buffer is given back.
             posting.give_back(record.buffer);
             if let (Some(secondary), Some(work)) = (&mut it.secondary, work) {
                 secondary.add_repeat(work);
@@ -183,7 +183,7 @@ impl VerbsState {
         secondary.shut(core, handshakes, trouble, it, "the peer has lost it");
     }
 
-    /// Advances the shutdown of secondary connections that were shut. Returns true if any advanced.
+    /// Advances the shutdown of secondary connections. Returns true if any advanced.
     #[cold]
     pub fn tend(&mut self, core: &VerbsCore) -> bool {
         let mut moved = false;
@@ -215,14 +215,14 @@ impl VerbsState {
         moved
     }
 
-    /// Tells the peer that this end of `number` is shut, unless it was told before. Returns true if the message was posted.
+    /// Tells the peer that this end of `number` is shut, unless the peer was told before. Returns true if the message was posted.
     fn tell(&mut self, core: &VerbsCore, number: usize) -> bool {
         let VerbsState { connections, posting, trouble, .. } = self;
         let secondary = &connections.of(number).secondary;
         if secondary.as_ref().is_none_or(|secondary| secondary.told) {
             return false;
         }
-        // A secondary connection has a first connection.
+        // A peer with a secondary connection also has a first connection.
         let first = connections.of(core.peer_of(number));
         if !posting.add_shut(first, core.rail_of(number)) {
             return false;

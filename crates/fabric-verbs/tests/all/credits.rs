@@ -6,7 +6,7 @@ use weft_fabric::{Fabric, Head, RemoteFlag, Sge};
 use weft_fabric_testing::adapters;
 use weft_fabric_verbs::Verbs;
 
-/// Ranks that connect with rank 0, one after the other, while rank 1 writes to it.
+/// Number of ranks that connect with rank 0, one after the other, while rank 1 writes to rank 0.
 const LATE: usize = 10;
 /// Number of credits of a sender. Half as many are for flags, and two buffers are posted again together.
 const CREDITS: usize = 16;
@@ -35,7 +35,7 @@ fn new_connections_forget_no_debts() {
         let at = adapters::published(&mut world, 0, "flag");
         let theirs = RemoteFlag { at, waking: true };
         for late in 0..LATE {
-            // One flag: its buffer is not posted again immediately.
+            // The buffer of a single flag is not posted again immediately.
             let value = late as u64 + 1;
             match world.rank() {
                 0 => until(&verbs, "a flag", || verbs.counters().value(flag.local) >= value),
@@ -47,7 +47,7 @@ fn new_connections_forget_no_debts() {
             }
             world.fence().unwrap();
             if world.rank() == 2 + late {
-                // Two messages: afterwards no buffer is idle.
+                // After two messages no buffer is idle.
                 for i in 0..2 {
                     verbs.send(0, Head([i, 0, 0]), Sge::EMPTY, None);
                 }

@@ -32,7 +32,7 @@ fn two(
     });
 }
 
-/// Returns the next message of any peer, or the fault that comes instead.
+/// Returns the next message of any peer, or the fault if the fabric has failed.
 fn take(verbs: &Verbs) -> Result<u64, Fault> {
     let start = Instant::now();
     let sleeper = verbs.sleeper();
@@ -287,7 +287,7 @@ fn mtus_that_differ_are_noted_and_the_smaller_is_used() {
     });
 }
 
-/// Rank 1 has only the second cable: both ranks use it, whatever its number.
+/// Rank 1 has only the second cable. Both ranks use this cable, although its number differs.
 #[test]
 fn rails_are_of_networks_that_all_have() {
     let Some(nodes) = adapters::nodes().filter(|n| n.len() == 2 && n[0].len() == 2) else { return };

@@ -1,9 +1,9 @@
-//! Bottom fill (the mark of a payload is the last bytes of the same write, which the receiver polls) fails where bytes are
-//! not placed in order. The default method, where order is not promised, does not fail.
+//! Bottom fill is a method where the last bytes of a write are its mark, which the receiver polls. It fails where bytes are not
+//! placed in order. The default method does not rely on the order, and does not fail.
 //!
-//! Soft-RoCE drops packets that come too early, and they are sent again. So disorder of the network does not by itself make it
-//! place bytes out of order, as the printed figures show. Adapters with several paths or relaxed ordering do; the fault
-//! fabric simulates them over the real fabric.
+//! Soft-RoCE drops packets that come too early, and the sender sends them again. So it places bytes in order even if the network
+//! is in disorder, as the printed figures show. Adapters with several paths or relaxed ordering place bytes out of order. The
+//! fault fabric simulates such adapters over the real fabric.
 
 use std::fmt;
 use std::process::Command;
@@ -34,8 +34,8 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Sends payloads one after the other from rank 0 to 1. With `forced`, adapters are declared to place bytes in order;
-/// otherwise the declaration is the known one. `always`: this method, whatever is declared.
+/// Sends payloads one after the other from rank 0 to 1. With `forced`, adapters are declared to place bytes in order; otherwise
+/// the fabric declares what it knows. `always`: the method to use in any case.
 fn send(
     plan: &str,
     forced: bool,
@@ -107,7 +107,7 @@ fn disordered() -> [u64; 2] {
     })
 }
 
-/// Lengths within a packet, of a packet with its mark, across a page, and of several packets.
+/// Lengths in bytes: within a packet, a packet with its mark, across a page, and several packets.
 const LENGTHS: [usize; 4] = [56, 4088, 5000, 16376];
 
 /// Forced bottom fill fails the test that the default method passes.
@@ -147,7 +147,7 @@ fn a_network_in_disorder_does_not_tear_what_is_sent_by_default() {
     println!("netem {NETEM}");
     for len in LENGTHS {
         let before = disordered();
-        // The forced method is measured, but not required to work: soft-RoCE has been seen to hang under it.
+        // The forced method is only measured, since soft-RoCE sometimes hangs under it.
         let forced =
             std::panic::catch_unwind(|| send("", true, Some(NotifyMethod::BottomFill), len, 80));
         let [early, again] = disordered();

@@ -58,14 +58,14 @@ fn a_rail_that_is_cut_loses_nothing() {
     });
 }
 
-/// All data arrive, but the acknowledgements are lost: the repeated work was done before.
+/// All data arrive, but the acknowledgements are lost, so work is repeated that was already done.
 #[test]
 fn a_rail_that_loses_the_answers_counts_nothing_twice() {
     let Some(cables) = Cables::take() else { return };
     death(&cables, || cables.shape(&format!("vb{FURTHER}"), &["loss", "100%"]));
 }
 
-/// Saved routes and neighbours of interfaces, which forget them when they go down.
+/// Routes and neighbours of interfaces, saved because an interface that goes down forgets them.
 struct Down {
     routes: Vec<(String, String)>,
 }
@@ -153,7 +153,7 @@ fn transfer(side: &Side, rails: &RailSet, number: usize) -> Duration {
     took
 }
 
-/// A stripe of the program's own memory makes one registration, however many fragments are posted.
+/// A stripe of the program's own memory makes one registration, whatever the number of posted fragments.
 #[test]
 fn a_stripe_of_program_memory_is_registered_once() {
     let Some(cables) = Cables::take() else { return };
@@ -180,8 +180,8 @@ fn a_stripe_of_program_memory_is_registered_once() {
     pair(&cables, |_| (), first, |_| ());
 }
 
-/// Rails are shaped to the same rate, low enough for the processors of an emulated machine. The best of several transfers
-/// counts: other work of the machine makes some of them longer, and none shorter than the rate allows. The last turns are for
+/// Rails are shaped to the same rate, low enough for the processors of an emulated machine. The best of several transfers counts:
+/// other work of the machine makes some transfers longer, and no transfer is faster than the rate allows. The last turns are for
 /// a busy machine.
 #[test]
 fn two_rails_are_nearly_twice_as_fast_as_one() {

@@ -33,7 +33,7 @@ fn sleep_until(verbs: &Verbs, mut ready: impl FnMut() -> bool) {
         ready()
     };
     loop {
-        // A look may take what is ready, so the result of each look counts.
+        // A call of `ready` may take the event, so the result of each call counts.
         if ready() {
             return;
         }
