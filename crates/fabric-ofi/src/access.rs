@@ -24,11 +24,11 @@ pub struct RemoteKey {
     pub key: u64,
 }
 
-/// Threads that take what comes.
+/// Threads that poll for arrivals and completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PollingThread {
     /// The program's own threads poll.
     Program,
-    /// The program computes, and whatever comes wakes the helper.
+    /// The program computes. Every arrival and completion wakes the helper thread, which polls.
     Helper,
 }

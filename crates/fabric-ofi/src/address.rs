@@ -7,9 +7,9 @@
 //!            free    program   zero       check      length of the registration
 //!   key 1    the provider's key                      key 2: first byte of the registration, as an address at the owner
 //! ```
-//! `check` is a digest of all the other bits and catches mistakes. It does not have to stop an attacker, who cannot guess a key: if
-//! the provider lets this library choose keys, they are 64 random bits. The two free bits are zero, for a fabric that contains this
-//! one.
+//! `check` is a digest of all the other bits. It catches mistakes. It need not stop an attacker, who cannot guess a key: a key
+//! has 64 random bits if the provider lets this library choose it. The two free bits are zero; a fabric that wraps this fabric
+//! may use them.
 
 use weft_fabric::{Fault, Key, RemoteAddr};
 
@@ -19,7 +19,7 @@ const PROGRAM: u64 = 1 << 61;
 /// Upper bound of lengths and addresses (exclusive), in bytes.
 const TOP: u64 = 1 << 48;
 
-/// A registration as peers know it.
+/// The part of a registration that peers know: it names memory in addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryName {
     pub key: u64,
@@ -39,7 +39,7 @@ pub struct OfiTarget {
 }
 
 impl OfiTarget {
-    /// Returns the target `bytes` further on.
+    /// Returns the target that lies `bytes` bytes behind this target.
     pub fn further(self, bytes: usize) -> OfiTarget {
         OfiTarget { at: self.at + bytes as u64, offset: self.offset + bytes as u64, ..self }
     }

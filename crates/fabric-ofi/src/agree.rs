@@ -1,6 +1,6 @@
 //! Agreement of all processes on one provider, on interfaces of one network if there is such a network.
 //!
-//! Each process publishes its offers, best first. All processes evaluate the same lists, so all come to the same result.
+//! Each process publishes its offers, best first. All processes evaluate the same lists, with the same result.
 
 use crate::OfiConnectError;
 use crate::choose::{NetworkOffer, Offers};
@@ -17,7 +17,7 @@ const KEY: &str = "ofi-offers";
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Told {
     host: String,
-    /// Kernel, host and network namespace. Hosts of the same name (cloned machines, containers) differ in it.
+    /// Kernel, host and network namespace. Hosts of the same name (cloned machines, containers) have different identities.
     identity: String,
     print: Fingerprint,
     most: Most,
@@ -47,7 +47,7 @@ impl Most {
 struct Line {
     provider: String,
     network: String,
-    /// Interface. Networks of one interface (IPv4, IPv6) are one rail.
+    /// Interface. Several networks of an interface (IPv4, IPv6) count as one rail.
     domain: String,
     leads_out: bool,
     is_loopback: bool,
@@ -113,7 +113,7 @@ pub struct Agreed {
     pub offers: Vec<usize>,
     /// Places of further offers that may lead to a peer if the first rail does not, most likely first.
     pub also: Vec<usize>,
-    /// By rank: true if the rank is on this machine, in another network namespace.
+    /// By rank: true if the process is on this machine, but in another network namespace.
     pub apart: Vec<bool>,
     /// Reason for the choice, in readable form.
     pub why: String,
@@ -125,7 +125,7 @@ pub struct Agreed {
 enum JobReach {
     /// Only their own host.
     OneHost,
-    /// Their own host, and later processes of other hosts.
+    /// Their own host, and later also processes on other hosts.
     OneHostOutward,
     Hosts,
 }
@@ -134,7 +134,7 @@ enum JobReach {
 fn common(lists: &[&[Line]], own: &[Line], reach: JobReach) -> Option<(usize, String)> {
     let one_host = reach != JobReach::Hosts;
     let alike = |a: &Line, b: &Line| (&a.provider, &a.network) == (&b.provider, &b.network);
-    // Within a host, the loopback interface is best: it does not come and go with cables.
+    // Within a host, the loopback interface is best, since it does not depend on cables.
     let within = reach == JobReach::OneHost;
     let mut order: Vec<&Line> = lists[0].iter().collect();
     order.sort_by_key(|line| if within { !line.is_loopback } else { !line.leads_out });
@@ -179,8 +179,8 @@ fn also(own: &[Line], first: usize) -> Vec<usize> {
     places
 }
 
-/// Returns the rails: the places in `own` of `first` and of the other networks of its provider that all processes have, each on an
-/// interface of its own. The list is repeated `paths` times.
+/// Returns the rails as places in `own`: `first`, and other networks of the same provider that all processes have. Each network
+/// has an interface of its own. The list is repeated `paths` times.
 fn rails(lists: &[&[Line]], own: &[Line], first: usize, most: Most) -> Vec<usize> {
     let Most { rails, paths } = most;
     let mut places = vec![first];
@@ -193,7 +193,7 @@ fn rails(lists: &[&[Line]], own: &[Line], first: usize, most: Most) -> Vec<usize
     if !free || rails < 2 {
         return places;
     }
-    // A network that only routers lead to is the only rail.
+    // If only routers connect the processes, `first` is the only rail.
     if let Some(at) = places_of(line).filter(|_| line.leads_out) {
         let domain = |list: usize, place: usize| &lists[list][place].domain;
         let mut taken: Vec<Vec<&String>> =
@@ -241,7 +241,7 @@ fn is_one_host(all: &[Told]) -> bool {
     all.iter().all(|told| told.space() == all[0].space())
 }
 
-/// Lists each host with its networks. A network that cannot be used has the reason next to it.
+/// Lists each host with its networks, and the reason next to each network that cannot be used.
 fn who_has_what(all: &[Told]) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     for told in all {
@@ -291,8 +291,8 @@ fn exchange(
     (0..bootstrap.size()).map(|peer| bootstrap.get(peer, KEY).map(told)).collect()
 }
 
-/// Agrees on the provider and the interfaces. All processes call this, also those that have no offer. If any process has none, all
-/// get `Ok(None)`. The reasons are told when addresses are exchanged.
+/// Agrees on the provider and the interfaces. All processes call this, also processes without an offer. If a process has no
+/// offer, all processes get `Ok(None)`. The exchange of addresses reports the reasons.
 pub fn agree(
     bootstrap: &mut dyn Bootstrap,
     offers: Option<&Offers>,
@@ -426,7 +426,7 @@ mod tests {
                 told.offers.iter().map(|line| told.is_ambiguous(line, &all)).collect();
             assert_eq!(ambiguous, [true, false, false, false]);
         }
-        // Containers that share the network of their host have the host's addresses, and are not other hosts.
+        // Containers that share the network of their host have its addresses, and count as the same host.
         let shared = [told_of("boot a net:[1]", &[usb]), told_of("boot b net:[1]", &[usb])];
         assert!(!shared[0].is_ambiguous(&line(usb), &shared) && is_one_host(&shared));
         // Containers with networks of their own often all have the same address.

@@ -10,10 +10,11 @@ use std::ffi::{CStr, CString, c_char};
 use std::net::IpAddr;
 use std::ptr;
 
-/// Providers that are chosen unless the user names one, best first: those of special networks, then TCP, which every machine has.
-/// The built-in TCP comes before libfabric's `tcp`, which below ofi_rxm makes one more copy at each end and takes 93 MB per
-/// process. `net` is the provider that became `tcp` in 1.18, without a layer between; 1.16 and 1.17 have both (`descriptor.rs`). It
-/// is faster, but used only if the user names it: where hundreds of ranks connect to each other at once, it loses first messages.
+/// Providers that are chosen unless the user names a provider, best first: providers of special networks, then TCP, which every
+/// machine has. The built-in TCP comes before libfabric's `tcp`, which below ofi_rxm makes one more copy at each end and takes 93
+/// MB per process. `net` of libfabric 1.16 and 1.17 became `tcp` in 1.18 (`descriptor.rs`). `net` needs no layer above and is
+/// faster, but it is used only if the user names it: if hundreds of ranks connect to each other at once, `net` loses first
+/// messages.
 pub const PROVIDERS: [&str; 7] = ["cxi", "efa", "opx", "psm2", "verbs;ofi_rxm", BUILT_IN, "tcp"];
 
 /// Prefixes of interfaces that lead to no other host: bridges, and ends of cables to containers and virtual machines.
@@ -64,14 +65,14 @@ pub enum ProviderSource {
 
 /// The offers of this machine.
 pub struct Offers {
-    /// The library, or `None` if it is not there or not needed.
+    /// The library, or `None` if it is missing or not needed.
     pub library: Option<OfiLibrary>,
     pub list: Vec<NetworkOffer>,
     /// Owner of the lists that [`ProviderSource::Library`] points to.
     _infos: Option<Infos>,
 }
 
-/// Returns a text of the library, or an empty one for null.
+/// Returns a text of the library, or an empty text for null.
 fn text(from: *const c_char) -> String {
     if from.is_null() {
         return String::new();
@@ -103,7 +104,7 @@ impl NetworkOffer {
         }
     }
 
-    /// Returns true if the offer leads to other hosts, as far as its name shows.
+    /// Returns true if the offer leads to other hosts, judging by the name of its interface.
     pub fn leads_out(&self) -> bool {
         let within =
             self.domain == LOOPBACK || VIRTUAL.iter().any(|prefix| self.domain.starts_with(prefix));
@@ -172,8 +173,8 @@ fn ask(library: OfiLibrary, provider: Option<&str>, order: u64) -> Result<Infos,
 /// Folders in which the kernel lists adapters that only the library supports.
 const ADAPTERS: [&str; 2] = ["/sys/class/infiniband", "/sys/class/cxi"];
 
-/// Returns true if the library is asked for offers: the user names it, or there is an adapter for it. The library takes 0.2 s to
-/// answer.
+/// Returns true if the library must be asked for offers: the user names it, or the machine has an adapter for it. Otherwise it is
+/// not asked, since it takes 0.2 s to answer.
 fn asks_library(options: &OfiOptions) -> bool {
     let has_any =
         |folder: &&str| std::fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
@@ -283,7 +284,7 @@ pub fn survey(options: &OfiOptions) -> Result<Vec<String>, OfiConnectError> {
     Ok(version.into_iter().chain(list.iter().map(line)).collect())
 }
 
-/// Returns the names of all providers that the library has, whether they fit or not.
+/// Returns the names of all providers of the library, including providers that do not fit the options.
 fn everything(library: OfiLibrary) -> Vec<String> {
     let mut first = ptr::null_mut();
     // SAFETY: `fi_getinfo` accepts null hints. It writes a list to `first`, which `Infos` frees.

@@ -1,4 +1,4 @@
-//! Kinds that travel as a code of one byte.
+//! Enums that are sent as a code of one byte.
 
 /// Declares an enum of kinds with their codes. Code 0 stands for no kind.
 macro_rules! coded_kinds {

@@ -1,8 +1,8 @@
 //! Exchange of endpoint addresses among the processes of a job.
 //!
-//! Each process publishes its offers and all agree on one ([`crate::agree`]). Each process then opens an endpoint and publishes its
-//! address, or the reason why it could not. After the fence all processes read what all have published. The library makes a
-//! connection when something is first sent.
+//! Each process publishes its offers, and all processes agree on one offer ([`crate::agree`]). Each process then opens an
+//! endpoint and publishes its address, or the reason why it could not. After the fence, each process reads the values of all
+//! processes. The library makes a connection when something is first sent.
 
 use crate::OfiConnectError;
 use crate::agree::{self, Agreed, host};
@@ -27,13 +27,13 @@ use weft_fabric::{Counters, Fault, Region};
 use weft_job_connections::Roster;
 use weft_job_connections::messages::{add_part, part};
 
-/// Key under which each process publishes one of three values. On success: `+`, its share of the job's secret (16 bytes), the length
-/// of its host's name (1 byte), the name, the address of its memory for probes (empty with one rail), and for each rail the address
-/// of its endpoint. Each address follows its length (2 bytes). On failure: `-`, its host, a line feed and a reason. If only other
-/// processes lack something: nothing.
+/// Key under which each process publishes one of three values. On success: `+`, its share of the job's secret (16 bytes), the
+/// length of its host's name (1 byte), the name, the address of its memory for probes (empty with one rail), and for each rail
+/// the address of its endpoint. Each address follows its length (2 bytes). On failure: `-`, its host, a line feed and a reason.
+/// If this process fails only because of other processes: an empty value.
 const KEY: &str = "ofi";
 
-/// Size of a share, in bytes.
+/// Size of a process's share of the secret, in bytes.
 const SHARE: usize = 16;
 
 /// Checks the options before anything else uses them.
@@ -102,7 +102,7 @@ struct Opened {
     probe: Option<Region>,
 }
 
-/// Opens the agreed offers. Without an agreement some process has nothing to use, and reports this itself.
+/// Opens the agreed offers. Without an agreement this function fails: a process that has no offer reports the reason itself.
 fn open(
     offers: Offers,
     agreed: Option<&Agreed>,
@@ -123,7 +123,7 @@ fn open(
     Ok(Opened { objects, memory, probe })
 }
 
-/// Makes a further rail from the addresses that all have published.
+/// Makes a rail from the addresses that all processes have published.
 fn rail(
     number: usize,
     objects: Arc<Objects>,
@@ -141,7 +141,7 @@ fn rail(
     Ok(ExtraRail { objects, numbers, addresses, ips })
 }
 
-/// Agrees with the other processes, opens an endpoint and learns the addresses of all.
+/// Agrees with the other processes, opens the endpoints and learns the addresses of all processes.
 pub fn connect(
     bootstrap: &mut dyn Bootstrap,
     options: &OfiOptions,
@@ -172,8 +172,8 @@ pub fn connect(
     let all: Vec<_> = (0..size)
         .map(|peer| Ok::<_, BootstrapError>(decode(peer, &bootstrap.get(peer, KEY)?)))
         .collect::<Result<_, _>>()?;
-    // A process that has nothing reports the reason of a peer first, because its own error says only that another process lacks
-    // something.
+    // A process without an agreement reports the error of a peer, if there is one: its own error says only that another process
+    // lacks something.
     let own = match (own, agreed) {
         (Ok(opened), Some(agreed)) => (opened, agreed),
         (Err(OfiConnectError::Bootstrap(_)), _) => {
@@ -190,7 +190,7 @@ pub fn connect(
     meet(rank, options, counters, opened, agreed, &all)
 }
 
-/// Builds the state of a process from the values that all have published.
+/// Builds the state of a process from the values that all processes have published.
 fn meet(
     rank: usize,
     options: &OfiOptions,
@@ -212,11 +212,11 @@ fn meet(
     let members = places.zip(numbers.into_iter().zip(ips));
     let member = |(place, (number, ip))| OfiProcess { number, place, ip };
     let roster = Roster::new(members.map(member).collect());
-    // A malformed address becomes an empty one. It is refused when it is first used.
+    // A malformed address becomes an empty address, which is refused when it is first used.
     let word = |told: &Published| told.probe[..].try_into().map(address_of).unwrap_or_default();
     let words = all.iter().map(word);
     let probes = probe.map(|own| Probes { own, words: words.collect() });
-    // The secret is made of all shares, so it is as hard to guess as the best of them.
+    // The secret is a hash of all shares, so it is as hard to guess as the best share.
     let secret = all.iter().fold(0, |secret, told| keyed_hash_128(secret, told.share));
     objects.iter().for_each(|objects| objects.let_in(secret));
     let refused = |error: std::io::Error| {

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// State of the connection to a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionState {
-    /// The provider does not use TCP, or its connections cannot be seen.
+    /// The provider does not use TCP, or this process cannot see its connections.
     Unknown,
     There,
     /// The peer's host has not answered yet.

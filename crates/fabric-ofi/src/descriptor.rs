@@ -1,19 +1,20 @@
-//! Choice of the provider's descriptor that becomes readable when something comes.
+//! Choice of the provider's descriptor that becomes readable when a message or completion comes.
 //!
-//! With most providers that is the descriptor of the completion queue. `net`, the provider of libfabric 1.16 and 1.17 that became
-//! `tcp` later, keeps that descriptor readable once an operation was complete: it is an epoll descriptor that holds a signal which
-//! nobody takes back. It also holds the epoll descriptor of the sockets, which reports exactly what is needed here. proc(5)
-//! describes how to list what an epoll descriptor holds (`tfd:` in fdinfo).
+//! With most providers this is the descriptor of the completion queue. The provider `net` of libfabric 1.16 and 1.17, which
+//! became `tcp` later, keeps the queue's descriptor readable once an operation was complete: the queue's descriptor is an epoll
+//! descriptor that holds a signal which nobody takes back. The same epoll descriptor also holds the epoll descriptor of the
+//! sockets, which reports exactly what is needed here. proc(5) describes how to list the descriptors that an epoll descriptor
+//! holds (`tfd:` in fdinfo).
 //!
-//! `tcp;ofi_rxm` of the same versions signals each completion by a byte into a socket next to those of the peers, and takes the
-//! byte back at the next poll. This is three of the seven system calls of a short message. So that socket is removed from the set
-//! that polls read, and is slept on separately. It is then signalled once until a sleep begins, and `fi_trywait` takes the byte
-//! back.
+//! `tcp;ofi_rxm` of the same versions signals each completion by a byte into a socket of its own, and takes the byte back at the
+//! next poll. These are three of the seven system calls of a short message. So this signal socket is removed from the set that
+//! polls read, and sleeping threads poll the signal socket separately. The signal socket then gets one byte until a sleep begins,
+//! and `fi_trywait` takes the byte back.
 //!
 //! ```text
 //!   queue of ofi_rxm ─┬─ its signal
 //!                     ├─ events of connections ─┬─ their signal
-//!                     │                         └─ who listens
+//!                     │                         └─ listening sockets
 //!                     └─ queue of tcp ──────────┬─ its signal       <── to be slept on beside the queue
 //!                                               └─ sockets of peers
 //! ```
@@ -34,8 +35,9 @@ pub fn to_sleep_on(provider: &str, of_queue: RawFd) -> RawFd {
     }
 }
 
-/// Takes the signal of the lower queue out of that queue, before there are connections, and returns it. A thread that sleeps on
-/// `of_queue` must sleep on the signal, too. Returns `None` if there is no signal to take. Nothing has changed then.
+/// Takes the signal socket out of the lower queue's epoll set, before there are connections, and returns the socket. A thread
+/// that sleeps on `of_queue` must also sleep on the signal socket. Returns `None` and changes nothing if there is no signal
+/// socket.
 pub fn take_signal(provider: &str, of_queue: RawFd) -> Option<RawFd> {
     if provider != "tcp;ofi_rxm" {
         return None;
@@ -114,12 +116,12 @@ mod tests {
         assert_eq!(take_signal("tcp;ofi_rxm", fd), Some(signal.as_raw_fd()));
         assert_eq!(all_within(queue.0.as_raw_fd()), []);
         assert_eq!(all_within(connections.0.as_raw_fd()).len(), 2);
-        // The signal is gone, and other descriptors are no signals.
+        // The signal socket is gone, and other descriptors are not taken for a signal socket.
         assert_eq!(take_signal("tcp;ofi_rxm", fd), None);
         let tcp = epoll_of(&[&listener]);
         let outer = epoll_of(&[&tcp.0]);
         assert_eq!(take_signal("tcp;ofi_rxm", outer.0.as_raw_fd()), None);
-        // With two candidates, nothing shows which of them is the signal.
+        // With two candidates, nothing shows which candidate is the signal socket.
         let (one, two) = (epoll_of(&[&signal]), epoll_of(&[&own]));
         let outer = epoll_of(&[&one.0, &two.0]);
         assert_eq!(take_signal("tcp;ofi_rxm", outer.0.as_raw_fd()), None);

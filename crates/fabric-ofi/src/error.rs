@@ -1,10 +1,10 @@
-//! Reasons for which libfabric cannot be used, with advice to the user.
+//! Reasons why libfabric cannot be used, with advice to the user.
 
 use std::fmt;
 use weft_bootstrap::BootstrapError;
 use weft_fabric::Fault;
 
-/// Reasons for which the processes could not be connected through libfabric.
+/// Reasons why the processes could not be connected through libfabric.
 #[derive(Debug)]
 pub enum OfiConnectError {
     /// The launcher's services failed.
@@ -20,7 +20,7 @@ pub enum OfiConnectError {
     Option {
         /// The field of [`crate::OfiOptions`].
         name: &'static str,
-        /// Its value.
+        /// Value of the option.
         value: String,
         /// Allowed values.
         allowed: String,
@@ -36,7 +36,7 @@ pub enum OfiConnectError {
     NothingInCommon {
         /// `"host: provider interface (network), ..."`.
         hosts: Vec<String>,
-        /// Some processes are on one machine, but in network namespaces of their own.
+        /// True if processes of one machine are in different network namespaces.
         apart: bool,
     },
     /// Another process could not use libfabric.
@@ -45,10 +45,10 @@ pub enum OfiConnectError {
         rank: usize,
         /// Host of the process.
         host: String,
-        /// Its error.
+        /// Error of the process, in words.
         error: String,
     },
-    /// Another process gives the same bytes another meaning.
+    /// Data formats of another process differ from those of this process.
     Differs {
         /// Rank of the process.
         rank: usize,

@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use weft_fabric::{Region, RemoteAddr};
 
-/// Size of the memory for probes, in bytes: a word that peers read, and the place for the word that is read from a peer.
+/// Size of the memory for probes, in bytes: a word that peers read, and the destination of a word that is read from a peer.
 pub const PROBE: usize = 16;
 
-/// A rail other than the first.
+/// A rail of this process other than the first rail, with the addresses of all processes on it.
 pub struct ExtraRail {
     pub objects: Arc<Objects>,
-    /// By rank: the provider's number for the address, the address in readable form, and the address of TCP.
+    /// By rank: `numbers` are the provider's numbers for the addresses, `addresses` the addresses in readable form, and `ips` the
+    /// TCP addresses.
     pub numbers: Vec<u64>,
     pub addresses: Vec<String>,
     pub ips: Vec<Option<SocketAddr>>,
@@ -20,6 +21,6 @@ pub struct ExtraRail {
 /// Memory by which rails are tried.
 pub struct Probes {
     pub own: Region,
-    /// Words to read, by rank.
+    /// Address of the word that a probe reads, by rank.
     pub words: Vec<RemoteAddr>,
 }

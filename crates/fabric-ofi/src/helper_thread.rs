@@ -1,13 +1,16 @@
 //! Sleep of the helper thread.
 //!
-//! Contract. One thread sleeps here at a time. Any thread may arm for it, and ring. While no thread has armed, only rings wake it:
-//! the program's thread is inside the library then and takes everything. `arm` puts the provider's descriptors into an epoll set
-//! for one event, which takes effect for a thread that sleeps already. So an event that is there, or comes, after `arm` ends the
-//! sleep. If the provider has no descriptor, sleeps are naps while a thread has armed.
+//! Contract. Only one thread, the helper, sleeps here. Any thread may arm for the helper, and ring. While no thread has armed,
+//! only rings wake the helper: then a thread of the program is inside the library and handles everything. `arm` enables the
+//! provider's descriptors in an epoll set, for one event each. This takes effect even for a thread that already sleeps. So an
+//! event that is pending at `arm`, or comes later, ends the sleep. If the provider has no descriptor, sleeps are naps while a
+//! thread has armed.
 //!
-//! The provider is asked before each armed sleep, as the [`OfiSleeper`] asks it. This also takes back the provider's signals.
+//! Before each armed sleep the helper asks the provider whether it may sleep, as the [`OfiSleeper`] does. The provider then also
+//! takes its own signals back.
 //!
-//! The helper cannot know the purpose of a message before it is read, so every arrival wakes it, not only solicited ones.
+//! The helper cannot know the purpose of a message before the message is read, so every arrival wakes the helper, not only a
+//! solicited arrival.
 
 use crate::access::PollingThread;
 use crate::sleep::{NAP_MOST, OfiSleeper, any_ready, drain};
@@ -27,7 +30,7 @@ const COLLECTING_MOST: Duration = Duration::from_millis(4);
 /// Place where the helper thread sleeps, next to the [`OfiSleeper`] of the program's threads.
 pub struct HelperPlace {
     sleeper: Arc<OfiSleeper>,
-    /// Epoll set of the provider's descriptors, for one event each after each `arm`.
+    /// Epoll set of the provider's descriptors. `arm` enables each descriptor for one event.
     armed: Epoll,
     own: EventFd,
     /// Descriptor by which another fabric of this process rings its helper.
@@ -47,7 +50,7 @@ impl HelperPlace {
         Ok(HelperPlace { sleeper, armed, own, other, announced, rings })
     }
 
-    /// Ends sleeps also when `other` becomes readable, as [`OfiSleeper::watch`] does.
+    /// Makes `other` end sleeps of the helper, as [`OfiSleeper::watch`] does for the program's threads.
     pub fn watch(&self, other: OwnedFd) {
         let _ = self.other.set(other);
     }

@@ -46,17 +46,17 @@ pub struct OfiCore {
     pub size: usize,
     /// All processes that can be reached, on the first rail.
     pub roster: RefCell<Roster<OfiProcess>>,
-    /// Set if a link with another job has news: a process is lost, or all have left.
+    /// True if a link with another job has news: a process is lost, or all processes have left.
     pub alarm: Arc<AtomicBool>,
-    /// The further rails, between the processes of the job.
+    /// The further rails. They connect only processes of this job.
     pub others: Vec<ExtraRail>,
     /// Memory for probes, if there are further rails.
     pub probes: Option<Probes>,
     /// Time for which a peer may be silent before a waiting process asks it for a sign of life. Zero: it is never asked.
     pub keepalive: Duration,
-    /// Time for which a peer's host may leave something unacknowledged.
+    /// Maximum time for which a peer's host may leave data unacknowledged.
     pub patience: Duration,
-    /// Number of messages that a peer may have sent without having their credits back.
+    /// Credits of each peer: maximum number of messages that a peer may send before credits return to it.
     pub credits: usize,
     pub same_arithmetic: bool,
     /// Reason for this provider and this interface.
@@ -79,7 +79,7 @@ impl OfiCore {
         }
     }
 
-    /// Returns true if some process has its endpoint of the rail at `there`.
+    /// Returns true if `there` is the endpoint of a process on the rail.
     pub fn is_an_endpoint(&self, rail: usize, there: SocketAddr) -> bool {
         match rail {
             0 => self.roster.borrow().iter().any(|(_, member)| member.ip == Some(there)),
@@ -91,7 +91,7 @@ impl OfiCore {
         KeepaliveTimes { keepalive: self.keepalive, patience: self.patience }
     }
 
-    /// Returns the state of the connection to a peer on a rail, or `None` if the endpoint does not know it.
+    /// Returns the state of the connection to a peer on a rail, or `None` if the provider does not show the state.
     pub fn way(&self, rail: usize, rank: usize) -> Option<ConnectionState> {
         match rail {
             0 => self.objects.way(self.roster.borrow().member(rank).number),
@@ -102,7 +102,7 @@ impl OfiCore {
         }
     }
 
-    /// Returns host and address, in readable form.
+    /// Returns the host and the address of process `rank`, in readable form.
     pub fn place(&self, rank: usize) -> Where {
         self.roster.borrow().member(rank).place.clone()
     }
@@ -116,7 +116,7 @@ impl OfiCore {
         Some(proof(foreign.secret, rank as u32, FOREIGN))
     }
 
-    /// Returns true if the provider keeps something that only a poll sends.
+    /// Returns true if the provider holds data that only a poll sends.
     #[inline]
     pub fn has_unsent(&self) -> bool {
         self.objects.has_unsent() || self.others.iter().any(|rail| rail.objects.has_unsent())

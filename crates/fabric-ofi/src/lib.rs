@@ -2,17 +2,17 @@
 //! Slingshot, Omni-Path and verbs.
 //!
 //! ```text
-//!   send ────────────────▶ a message of the provider, in a buffer of ours, within the peer's credits
-//!   write with a flag ───▶ short: one message, which the target's process puts in its place
+//!   send ────────────────▶ a message of the provider, in a buffer of this fabric, within the peer's credits
+//!   write with a flag ───▶ short: one message, from which the target's process copies data and flag
 //!                          else: a write, and a message behind it
 //!   write, read ─────────▶ the provider's remote memory access
 //!   fetch-add, swap ─────▶ a message, and the answer of the target's process
-//!   write, read on a rail ▶ the same of another interface: `rails.rs`
+//!   write, read on a rail ▶ the same through another interface: `rails.rs`
 //! ```
-//! A provider needs only ordered messages and plain reads and writes. A flag behind data costs a round trip if the provider does
-//! not keep messages behind writes, and nothing if it does.
+//! A provider needs only ordered messages and plain reads and writes. A flag behind data costs a round trip, unless the provider
+//! keeps messages behind earlier writes.
 //!
-//! The library is the machine's own, loaded at run time, because it has the vendor's providers. TCP needs no library: `tcp.rs` is a
+//! The machine's own library is loaded at run time, because it has the vendor's providers. TCP needs no library: `tcp.rs` is a
 //! built-in provider with fewer system calls and copies. `choose.rs` decides which provider is used.
 //!
 //! Security: a message is accepted only with a proof that its sender knows the secret of the job (the built-in TCP asks for a proof

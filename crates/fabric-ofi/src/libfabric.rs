@@ -295,8 +295,8 @@ impl Libfabric {
         Ok(registration)
     }
 
-    /// Returns true if a sleep on the descriptor is safe now: nothing has come, and whatever comes will make the descriptor
-    /// readable.
+    /// Returns true if a sleep on the descriptor is safe now: nothing has come, and the next arrival or completion makes the
+    /// descriptor readable.
     pub fn may_sleep(&self) -> bool {
         // SAFETY: the fabric and the queue are open, and the array has the one element that the call is told of.
         unsafe {
@@ -400,7 +400,7 @@ impl Libfabric {
         unsafe { ((*(*cq).ops).read)(cq, entries.as_mut_ptr().cast(), entries.len()) }
     }
 
-    /// Takes the error at the head of the queue. Returns the context of the operation and the reason.
+    /// Takes the error at the head of the completion queue. Returns the context of the operation and the reason.
     pub fn take_failed(&self) -> Option<(*mut c_void, String)> {
         // SAFETY: all fields are integers and raw pointers, for which zero is a valid value.
         let mut entry: fi_cq_err_entry = unsafe { std::mem::zeroed() };

@@ -8,11 +8,11 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 /// Name that the dynamic linker is asked for, unless the options name a file.
 pub const NAME: &str = "libfabric.so.1";
 
-/// Setting by which libfabric watches memory for its own cache of registrations. Weft already has a cache, which is notified when
-/// memory is freed, so libfabric's is off unless the user sets this.
+/// Environment variable that selects how libfabric watches memory for its own cache of registrations. Weft already has a cache,
+/// which is notified when memory is freed, so libfabric's cache is off unless the user sets this variable.
 const MONITOR: &str = "FI_MR_CACHE_MONITOR";
 
-/// The functions that are symbols of the library. All other functions are reached through the objects that these make.
+/// The functions that are symbols of the library. All other functions are reached through the objects that these functions make.
 #[derive(Clone, Copy)]
 pub struct OfiLibrary {
     pub getinfo: unsafe extern "C" fn(
@@ -24,7 +24,7 @@ pub struct OfiLibrary {
         *mut *mut fi_info,
     ) -> c_int,
     pub freeinfo: unsafe extern "C" fn(*mut fi_info),
-    /// Copies a list element. For null it returns an empty one, for hints.
+    /// Copies a list element. For null it returns an empty element, which serves as hints.
     pub dupinfo: unsafe extern "C" fn(*const fi_info) -> *mut fi_info,
     pub fabric:
         unsafe extern "C" fn(*mut c_void, *mut *mut crate::ffi::fid_fabric, *mut c_void) -> c_int,
@@ -43,8 +43,8 @@ impl OfiLibrary {
         };
         if std::env::var_os(MONITOR).is_none() {
             // SAFETY: `set_var` needs that no other thread reads or writes the environment by other means than Rust's. This runs
-            // once, while MPI starts. A thread of the program that calls C's `getenv` then would race, as with any program that
-            // calls `setenv`.
+            // once, while MPI starts. If a thread of the program calls C's `getenv` at that time, it races, as in any program
+            // that calls `setenv`.
             unsafe { std::env::set_var(MONITOR, "disabled") };
         }
         // SAFETY: `Library::open` runs the initialisers of the library. Those of libfabric depend on nothing of this process.

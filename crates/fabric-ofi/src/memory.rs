@@ -28,7 +28,7 @@ pub struct ProcessMemory {
     allocated: Vec<(*mut u8, Layout)>,
 }
 
-/// Rounds a length up to one with three leading bits, so that a freed allocation fits later requests of similar length.
+/// Rounds a length up to a number with three significant bits, so that a freed allocation fits later requests of similar length.
 fn rounded(len: usize) -> usize {
     let len = len.max(ALIGNMENT);
     let step = (len.next_power_of_two() / 8).max(ALIGNMENT);
@@ -72,7 +72,7 @@ impl ProcessMemory {
         self.registrations.refused(id);
     }
 
-    /// Returns the number of registrations made so far, and the number of uses that found one.
+    /// Returns the number of registrations made so far, and the number of uses that found an existing registration.
     pub fn made_and_found(&self) -> RegistrationCounts {
         self.registrations.totals
     }
@@ -106,8 +106,8 @@ impl ProcessMemory {
                 break key;
             }
         };
-        // SAFETY: `make` needs memory that stays mapped until its last user is gone. The maker of the `Sge` promised that it lives
-        // until it is withdrawn (`Sge::new`).
+        // SAFETY: `make` needs memory that stays mapped until its last user is gone. The maker of the `Sge` promised that the
+        // memory lives until it is withdrawn (`Sge::new`).
         let made = unsafe { self.registrations.make(memory, origin, ACCESS, wanted) };
         let id = made?;
         self.exposed += usize::from(program);
@@ -119,7 +119,7 @@ impl ProcessMemory {
         self.name(memory, MemoryOrigin::Program)
     }
 
-    /// Lets peers use memory that another fabric allocated as they may use allocated memory.
+    /// Lets peers use memory of another fabric like memory that this fabric allocated.
     pub fn adopt(&mut self, memory: Sge) -> Result<Region, Fault> {
         self.name(memory, MemoryOrigin::OtherFabric)
     }
@@ -166,8 +166,8 @@ impl ProcessMemory {
         }
     }
 
-    /// Returns the `len` bytes that the peer numbered `rank` names, if it may reach them. The address is checked, because the peer
-    /// may have sent anything.
+    /// Returns the `len` bytes at `at`, an address that peer `rank` has sent, if peers may reach these bytes. The address is
+    /// checked, because a peer may send anything.
     pub fn find(&self, rank: usize, at: RemoteAddr, len: usize) -> Result<Sge, Fault> {
         address::decode(rank, at, len)?;
         if len == 0 {

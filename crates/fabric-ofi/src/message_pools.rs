@@ -1,7 +1,7 @@
-//! Buffers for messages: those to be sent, those that the provider fills, and those for whole long messages.
+//! Buffers for messages: send buffers, receive buffers that the provider fills, and buffers for whole long messages.
 //!
-//! A message longer than the provider takes as one piece arrives in parts, which are copied to a place of the whole length
-//! ([`Assembly`]).
+//! A message that is too long for one message of the provider arrives in parts, which are copied to a buffer for the whole
+//! message ([`Assembly`]).
 
 use crate::buffers::MessageBuffers;
 use crate::ffi::FI_EAGAIN;
@@ -14,7 +14,7 @@ use weft_fabric::{Fault, Sge};
 /// Number of receive buffers that are posted, for all peers together.
 const POSTED: usize = 64;
 
-/// Bit in the number of a buffer for a whole message, which sets such numbers apart from those of receive buffers.
+/// Bit in the number of a buffer for a whole message. Numbers of receive buffers do not have this bit.
 const WHOLE: u32 = 1 << 31;
 
 /// An arrived message: its buffer, and the length of its payload in bytes.
@@ -24,7 +24,7 @@ pub struct PooledMessage {
     pub len: usize,
 }
 
-/// The part of a message that has arrived so far.
+/// A long message of which some parts have arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Assembly {
     buffer: u32,
@@ -32,7 +32,7 @@ pub struct Assembly {
     total: usize,
 }
 
-/// Position of a part in a long message, as its sender says.
+/// Position of a part in a long message, by the part's header.
 #[derive(Debug, Clone, Copy)]
 pub struct PartPlace {
     /// Length of the message, in bytes.
@@ -87,7 +87,7 @@ impl MessagePools {
             if posted != 0 {
                 requests.take(number);
                 self.receiving.give_back(buffer);
-                // The provider has no room now. The posted buffers are enough to go on.
+                // The provider has no room now. The buffers that are already posted are enough to go on.
                 return if posted == -FI_EAGAIN && self.posted > 0 {
                     Ok(())
                 } else {
@@ -99,13 +99,13 @@ impl MessagePools {
         Ok(())
     }
 
-    /// Counts a receive buffer that the provider has given back, with a message.
+    /// Counts a receive buffer that the provider returned with a message.
     #[inline]
     pub fn arrived(&mut self) {
         self.posted -= 1;
     }
 
-    /// Takes a receive buffer back that the provider has given back without a message.
+    /// Takes back a receive buffer that the provider returned without a message.
     pub fn cancelled(&mut self, buffer: u32) {
         self.posted -= 1;
         self.receiving.give_back(buffer);
@@ -117,7 +117,7 @@ impl MessagePools {
         self.receiving.memory(buffer)
     }
 
-    /// Gives a receive buffer back whose message is dropped, or was handled.
+    /// Gives back a receive buffer whose message was dropped or handled.
     #[inline]
     pub fn drop_received(&mut self, buffer: u32) {
         self.receiving.give_back(buffer);
@@ -155,7 +155,8 @@ impl MessagePools {
         }
     }
 
-    /// Keeps a part of a message of process `rank` until the rest comes. `before` is the part that has arrived so far.
+    /// Copies a part of a long message of process `rank` to the message's buffer. `before` has the parts that have arrived so
+    /// far.
     pub fn keep_part(
         &mut self,
         core: &OfiCore,
@@ -184,7 +185,7 @@ impl MessagePools {
         Ok(Assembly { filled: it.filled + body.len(), ..it })
     }
 
-    /// Puts the last part behind the parts of a message of process `rank` that have arrived. Returns the whole message.
+    /// Adds the last part of a long message of process `rank`. Returns the whole message.
     pub fn finish(
         &mut self,
         rank: usize,

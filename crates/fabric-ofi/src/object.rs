@@ -48,7 +48,7 @@ pub enum PollOutcome {
     Broken(isize),
 }
 
-/// Reason for the loss of a peer that sends bytes this library never sends.
+/// Reason for the loss of a peer that sends bytes which this library never sends.
 const NONSENSE: &str = "what it sends makes no sense";
 
 /// Explains what may have caused the loss of a peer for `reason`. `silent` is the number of seconds for which the peer was
@@ -118,15 +118,15 @@ impl Objects {
         }
     }
 
-    /// Lets processes connect that know the secret of the job. Has an effect only if the provider keeps strangers out before they
-    /// can send anything.
+    /// Lets processes that know the secret of the job connect. Has an effect only if the provider checks the secret when a
+    /// process connects.
     pub fn let_in(&self, secret: u128) {
         if let Kind::Tcp(tcp) = &self.kind {
             tcp.let_in(secret);
         }
     }
 
-    /// Returns true if the end of a peer's connection is seen at once.
+    /// Returns true if the provider reports at once that a peer has ended its connection.
     pub fn sees_ends(&self) -> bool {
         matches!(self.kind, Kind::Tcp(_))
     }
@@ -163,8 +163,8 @@ impl Objects {
         }
     }
 
-    /// Makes the address of a process known and returns its number on this endpoint. `secret` is for processes of other jobs: only
-    /// this process and the other one know it.
+    /// Makes the address of a process known and returns its number on this endpoint. `secret` is for processes of other jobs:
+    /// only this process and the other process know it.
     pub fn insert(&self, name: &[u8], secret: Option<u128>) -> Result<u64, OfiConnectError> {
         match &self.kind {
             Kind::Libfabric(open) => open.insert(name),
@@ -179,7 +179,7 @@ impl Objects {
         }
     }
 
-    /// Forgets a process. Operations under way have failed. Libfabric keeps the address, which costs it little.
+    /// Forgets a process, whose operations under way have failed. Libfabric keeps the address, which costs little.
     pub fn remove(&self, number: u64) {
         if let Kind::Tcp(tcp) = &self.kind {
             tcp.remove(number);
@@ -236,8 +236,8 @@ impl Objects {
         self.facts.has(FI_MR_LOCAL)
     }
 
-    /// Returns true if a sleep on the descriptor is safe now: nothing has come, and whatever comes will make the descriptor
-    /// readable.
+    /// Returns true if a sleep on the descriptor is safe now: nothing has come, and the next arrival or completion makes the
+    /// descriptor readable.
     pub fn may_sleep(&self) -> bool {
         match &self.kind {
             Kind::Libfabric(open) => open.may_sleep(),
@@ -245,7 +245,7 @@ impl Objects {
         }
     }
 
-    /// Tells the provider which thread polls from now on.
+    /// Tells the provider which threads poll from now on.
     pub fn set_poller(&self, poller: PollingThread) {
         if let Kind::Tcp(tcp) = &self.kind {
             tcp.set_poller(poller);
@@ -272,7 +272,7 @@ impl Objects {
         }
     }
 
-    /// Returns true if the provider keeps something that only a poll sends.
+    /// Returns true if the provider holds data that only a poll sends.
     #[inline]
     pub fn has_unsent(&self) -> bool {
         match &self.kind {
@@ -357,7 +357,8 @@ impl Objects {
         }
     }
 
-    /// Takes a peer that has ended its connection, and the reason, if the provider sees such ends at once.
+    /// Takes the next peer that has ended its connection, with the reason. Only providers that report such ends at once return a
+    /// peer.
     pub fn take_gone(&self) -> Option<(u64, String)> {
         match &self.kind {
             Kind::Libfabric(_) => None,
@@ -373,7 +374,7 @@ impl Objects {
         }
     }
 
-    /// Takes the next peer that was reached by another way than the agreed one.
+    /// Takes the next peer that was reached by another network than the agreed network.
     pub fn take_detour(&self) -> Option<Detour> {
         match &self.kind {
             Kind::Libfabric(_) => None,
@@ -393,7 +394,7 @@ impl Objects {
 /// Registered memory.
 pub enum MemoryRegistration {
     Libfabric(Registered),
-    /// Built-in TCP, and the key of the memory there.
+    /// Built-in TCP, and the key by which it knows the memory.
     Tcp(Arc<Tcp>, u64),
 }
 

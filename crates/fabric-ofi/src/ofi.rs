@@ -32,7 +32,8 @@ mod other_jobs;
 /// Resources that the endpoint of one process uses, and counts of its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// Number of processes with which something was exchanged. If the provider makes connections, this is their number.
+    /// Number of peers with which this process has exchanged data. With a provider that makes connections, this is the number of
+    /// connections.
     pub peers: usize,
     /// Size of the endpoint's own buffers, in bytes.
     pub buffers: usize,
@@ -42,7 +43,7 @@ pub struct Usage {
     pub registrations: usize,
     /// Number of pieces of memory registered so far.
     pub registrations_made: u64,
-    /// Number of uses of memory that found it registered.
+    /// Number of uses of memory that found an existing registration.
     pub registrations_found: u64,
     /// Number of messages that were dropped because they did not belong to the job.
     pub strangers: u64,
@@ -50,7 +51,7 @@ pub struct Usage {
     pub carried: [u64; RAILS_MAX],
     /// Number of writes and reads that were repeated because their rail had failed.
     pub repeated: u64,
-    /// Number of peers that were reached by another way than the agreed one.
+    /// Number of peers that were reached by another network than the agreed network.
     pub detours: u64,
 }
 
@@ -71,7 +72,7 @@ impl Ofi {
         Ofi::connect_counting(bootstrap, options, Rc::new(Counters::new()))
     }
 
-    /// Connects like [`Ofi::connect`] and counts in `counters`, which another fabric of this process uses, too.
+    /// Connects like [`Ofi::connect`], with a table of counters that another fabric of this process also uses.
     pub fn connect_counting(
         bootstrap: &mut dyn Bootstrap,
         options: OfiOptions,
@@ -82,12 +83,13 @@ impl Ofi {
         Ok(Ofi { core, copies, state: RefCell::new(state), leave: options.leave })
     }
 
-    /// Ends sleeps also when `other` becomes readable, which is the descriptor that rings another fabric of this process.
+    /// Makes `other` end sleeps when it becomes readable. `other` is the descriptor by which another fabric of this process is
+    /// rung.
     pub fn watch(&self, other: OwnedFd) {
         self.core.sleeper.watch(other);
     }
 
-    /// Ends sleeps of the helper thread also when `other` becomes readable, as [`Ofi::watch`] does for the program's threads.
+    /// Makes `other` end sleeps of the helper thread, as [`Ofi::watch`] does for the program's threads.
     pub fn watch_for_helper(&self, other: OwnedFd) {
         self.core.helper.watch(other);
     }
@@ -102,7 +104,7 @@ impl Ofi {
         self.core.objects.version().is_none()
     }
 
-    /// Returns lines for the user about what is used and why.
+    /// Describes the networks and resources in use, with reasons, in lines for the user.
     pub fn describe(&self) -> Vec<String> {
         let core = &self.core;
         let facts = &core.objects.facts;
@@ -177,7 +179,7 @@ impl Ofi {
         post(&mut self.state.borrow_mut(), &self.core)
     }
 
-    /// Writes data and the tail behind it within this process.
+    /// Writes data to this process itself, and performs the tail of the write.
     fn write_here(
         &self,
         src: Sge,
@@ -217,7 +219,7 @@ impl Ofi {
             check(peer, tail)?;
         }
         let target = match (src.is_empty(), tail) {
-            // A flag without data needs no other address. An immediate without data has an address, which must be valid.
+            // A flag without data needs no address of data. An immediate without data has an address, which must be valid.
             (true, Some(TransferTail::Flag(..)) | None) => None,
             _ => Some(address::decode(peer, dst, src.len())?),
         };

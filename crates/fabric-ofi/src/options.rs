@@ -12,31 +12,31 @@ pub struct OfiOptions {
     /// Provider, as libfabric names it: `"tcp"`, `"efa"`, `"cxi"`, `"verbs;ofi_rxm"`, `"udp;ofi_rxd"`. `None`: the first in
     /// [`crate::PROVIDERS`] that this machine has.
     pub provider: Option<String>,
-    /// Interfaces or domains to use, as libfabric names domains (`"eth0"`), best first. Empty: those whose network the other hosts
-    /// have, too.
+    /// Interfaces or domains to use, as libfabric names domains (`"eth0"`), best first. Empty: all interfaces whose network the
+    /// other hosts also have.
     pub interfaces: Vec<String>,
     /// True if processes of other hosts may become peers later although all processes of this job are on one host. The loopback
     /// interface is not enough then.
     pub outward: bool,
     /// Maximum number of rails: interfaces times their paths, 1 to [`crate::RAILS_MAX`].
     pub rails: usize,
-    /// Number of connections with a peer on one interface that count as a rail each. Some networks bound the rate of one
-    /// connection.
+    /// Number of connections with a peer on one interface. Each connection counts as a rail. Several connections help if a
+    /// network limits the rate of one connection.
     pub paths: usize,
     /// File of the library, or `None` for the machine's `libfabric.so.1`.
     pub library: Option<String>,
-    /// Maximum number of messages of one peer that are on their way to this process or unreceived here, 4 to 16384.
+    /// Maximum number of messages of one peer that are in flight to this process or not yet received here, 4 to 16384.
     pub credits: usize,
     /// Maximum time that the end waits for messages that other processes still have to receive or send.
     pub leave: Duration,
     /// Time for which a peer may be silent before a waiting process asks it for a sign of life. Zero: it is never asked.
     pub keepalive: Duration,
     /// Time for which the host of a peer may leave data unacknowledged, or a connection request unanswered, before the peer is
-    /// lost. It holds for providers that use TCP. Other providers have times of their own.
+    /// lost. This time applies to providers that use TCP. Other providers have their own times.
     pub patience: Duration,
     /// Function that prints a line for the user while the job runs.
     pub say: fn(&str),
-    /// Meaning of this process's bytes, which must be the same in all processes.
+    /// Data formats of this process, which must be the same in all processes.
     pub fingerprint: Fingerprint,
 }
 

@@ -1,4 +1,4 @@
-//! State of the peers with which something was exchanged.
+//! State of the peers with which this process has exchanged data.
 
 use crate::job::OfiCore;
 use crate::message_pools::{Assembly, PooledMessage};
@@ -9,39 +9,39 @@ use crate::wire::{FOREIGN, proof};
 use crate::work::OfiWork;
 use std::collections::VecDeque;
 
-/// State of a peer with which something was exchanged.
+/// State of a peer with which this process has exchanged data.
 pub struct OfiPeer {
-    /// The provider's number for its address on the first rail.
+    /// The provider's number for the peer's address on the first rail.
     pub number: u64,
-    /// The first words of messages to the peer: a proof, and the peer's number for this process.
+    /// First words of each message to the peer: `says` is a proof, and `me` is the peer's number for this process.
     pub says: u64,
     pub me: u32,
-    /// The proof at the beginning of the peer's messages. `None` means that the peer sends none.
+    /// The proof at the beginning of the peer's messages. `None`: the peer's messages have no proof.
     pub expects: Option<u64>,
     /// Credits: number of messages that may still be sent to the peer.
     pub credits: usize,
-    /// Credits that the peer gets with the next message to it.
+    /// Credits to return to the peer, with the next message to it.
     pub owed: u16,
-    /// Bytes of the next message that are posted as parts.
+    /// Number of bytes of the next message that were already posted as parts.
     pub posted: usize,
-    /// The part of a long message that has arrived so far.
+    /// A long message of the peer of which some parts have arrived.
     pub assembly: Option<Assembly>,
     /// Messages that have arrived.
     pub inbox: VecDeque<PooledMessage>,
     /// True if the peer is in the queue of peers with messages.
     pub listed: bool,
-    /// Messages that found no room, and all other operations that found none.
+    /// Operations for which there was no room: messages in `kept_messages`, all other operations in `kept_work`.
     pub kept_messages: VecDeque<OfiWork>,
     pub kept_work: VecDeque<OfiWork>,
     /// True if the peer is in the list of peers with kept operations.
     pub waiting: bool,
     /// The further rails to the peer.
     pub over: Box<[PeerRail]>,
-    /// By rail: number of writes that were asked for on the rail and are not complete.
+    /// By rail: number of incomplete writes that were requested on the rail.
     pub written: [u32; RAILS_MAX],
     /// True if the peer has announced that nothing more will come.
     pub left: bool,
-    /// True if this process does not need the peer any more. Its end is no loss then.
+    /// True if this process does not need the peer any more, so that the death of the peer is not a loss.
     pub unmissed: bool,
     /// True if the peer is lost. Nothing is posted to it.
     pub lost: bool,
@@ -49,7 +49,7 @@ pub struct OfiPeer {
 }
 
 impl OfiPeer {
-    /// Returns the state of process `rank`, with which nothing was exchanged yet.
+    /// Makes the state of process `rank`, with which this process has not exchanged data yet.
     fn new(core: &OfiCore, rank: usize) -> OfiPeer {
         let roster = core.roster.borrow();
         let number = roster.member(rank).number;
@@ -96,7 +96,7 @@ pub struct OfiPeers {
     peers: Vec<Option<Box<OfiPeer>>>,
     /// Peers with messages, in the order of their turns.
     arrived: VecDeque<u32>,
-    /// Peers for which something is kept.
+    /// Peers with kept operations.
     waiting: Vec<u32>,
 }
 
@@ -125,7 +125,7 @@ impl OfiPeers {
         self.peers[rank].get_or_insert_with(|| Box::new(OfiPeer::new(core, rank)))
     }
 
-    /// Returns the peer, if something was exchanged with it.
+    /// Returns the peer, if this process has exchanged data with it.
     ///
     /// # Panics
     /// If there is no such process.
@@ -134,7 +134,7 @@ impl OfiPeers {
         self.peers[rank].as_deref()
     }
 
-    /// Returns the peer, if something was exchanged with it.
+    /// Returns the peer, if this process has exchanged data with it.
     ///
     /// # Panics
     /// If there is no such process.
@@ -143,19 +143,19 @@ impl OfiPeers {
         self.peers[rank].as_deref_mut()
     }
 
-    /// Returns the peer, or `None` if nothing was exchanged with it or there is no such process.
+    /// Returns the peer, or `None` if this process has not exchanged data with it or there is no such process.
     #[inline]
     pub fn find(&self, rank: usize) -> Option<&OfiPeer> {
         self.peers.get(rank)?.as_deref()
     }
 
-    /// Returns the peers with which something was exchanged, with their ranks.
+    /// Returns the peers with which this process has exchanged data, with their ranks.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut OfiPeer)> {
         let peers = self.peers.iter_mut().enumerate();
         peers.filter_map(|(rank, peer)| Some((rank, peer.as_deref_mut()?)))
     }
 
-    /// Returns the number of peers with which something was exchanged.
+    /// Returns the number of peers with which this process has exchanged data.
     pub fn count(&self) -> usize {
         self.peers.iter().flatten().count()
     }
@@ -170,7 +170,7 @@ impl OfiPeers {
         }
     }
 
-    /// Takes a message of the peer whose turn it is. Returns its rank, too.
+    /// Takes a message of the peer whose turn it is. Returns the rank of the peer and the message.
     pub fn take_next(&mut self) -> Option<(usize, PooledMessage)> {
         loop {
             let rank = self.arrived.pop_front()?;
@@ -186,7 +186,7 @@ impl OfiPeers {
         }
     }
 
-    /// Records that something is kept for a peer.
+    /// Records that an operation is kept for a peer.
     pub fn wait_for(&mut self, core: &OfiCore, rank: usize) {
         if !std::mem::replace(&mut self.of(core, rank).waiting, true) {
             self.waiting.push(rank as u32);
@@ -199,7 +199,7 @@ impl OfiPeers {
         !self.waiting.is_empty()
     }
 
-    /// Returns the number of peers for which something is kept.
+    /// Returns the number of peers with kept operations.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -209,7 +209,7 @@ impl OfiPeers {
         self.waiting[at] as usize
     }
 
-    /// Removes the peer at place `at` from the list of peers with kept operations, if nothing is kept for it any more.
+    /// Removes the peer at place `at` from the list of peers with kept operations, if no operation is kept for it any more.
     pub fn drop_drained(&mut self, core: &OfiCore, at: usize) {
         let peer = self.of(core, self.waiting[at] as usize);
         if peer.is_drained() {
@@ -218,7 +218,7 @@ impl OfiPeers {
         }
     }
 
-    /// Returns true if something is kept that a peer waits for.
+    /// Returns true if an operation is kept that a peer may wait for.
     pub fn must_leave(&self) -> bool {
         let waiting = self.waiting.iter().filter_map(|&rank| self.get(rank as usize));
         let mut staying = waiting.filter(|peer| !peer.left);
@@ -227,7 +227,7 @@ impl OfiPeers {
         })
     }
 
-    /// Forgets a peer, whose messages were taken.
+    /// Forgets a peer, whose messages have all been taken.
     pub fn forget(&mut self, rank: usize) {
         self.arrived.retain(|&one| one as usize != rank);
         self.waiting.retain(|&one| one as usize != rank);

@@ -11,7 +11,7 @@ use std::time::Instant;
 pub enum RailPhase {
     #[default]
     New,
-    /// Tried since this time. The probe has not been posted.
+    /// The rail is being connected since this time. The probe has not been posted yet.
     Connecting(Instant),
     /// The probe is under way.
     Asked,
@@ -23,17 +23,17 @@ pub enum RailPhase {
 #[derive(Default)]
 pub struct PeerRail {
     pub phase: RailPhase,
-    /// Number of transfers that the provider has.
+    /// Number of transfers that are posted to the provider and not complete.
     pub under_way: usize,
-    /// Transfers that found no room.
+    /// Transfers for which the provider had no room.
     pub kept: VecDeque<RemoteTransfer>,
-    /// Transfers that failed.
+    /// Failed transfers, to be repeated over the first rail.
     pub repeat: Vec<RemoteTransfer>,
-    /// True if this end's connections are gone and the peer has been told.
+    /// True if the connections of this end are gone, and the peer was told.
     pub told: bool,
-    /// True if the peer's connections are gone.
+    /// True if the peer has told that the connections of its end are gone.
     pub heard: bool,
-    /// Number of looks in a row that found no connection.
+    /// Number of successive checks that found no connection.
     gone: u8,
 }
 
@@ -44,7 +44,8 @@ impl PeerRail {
         self.repeat.clear();
     }
 
-    /// Returns true if the provider has lost transfers: their connection is gone, and nothing was heard of them.
+    /// Returns true if the provider has lost transfers: their connection is gone, but the provider has reported neither
+    /// completion nor failure.
     pub fn is_stuck(&mut self, link: impl FnOnce() -> ConnectionState) -> bool {
         if self.under_way == 0 || link() != ConnectionState::Gone {
             self.gone = 0;

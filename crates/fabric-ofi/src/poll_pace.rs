@@ -2,21 +2,22 @@
 
 use std::cell::Cell;
 
-/// Maximum number of polls that are skipped in a row while nothing comes. With some providers a poll is one or two system calls,
-/// and a process that waits for a rank of its own node polls millions of times a second.
+/// Maximum number of successive polls that are skipped while nothing comes. With some providers a poll is one or two system
+/// calls, and a process that waits for a rank of its own node polls millions of times a second.
 const REST_MOST: u32 = 16;
 
-/// Number of polls without a result after which one more poll is skipped. Skipping delays an arrival only by a small part of the
-/// time that it took: a skipped poll may take as long as a real one, if the processor is offered to other threads in between.
+/// Number of polls without a result after which one more poll is skipped. So skipping delays an arrival only by a small part of
+/// the time that it took to come. A skipped poll may take as long as a real poll, because the processor may run other threads in
+/// between.
 const LOOKS_PER_REST: u32 = 16;
 
-/// Number of polls of the first rail per poll of the other rails, while no transfer that this process knows of is under way.
+/// Number of polls of the first rail between two polls of the other rails, while this process knows of no transfer under way.
 const OTHERS_REST: u32 = 8;
 
 /// Counts of polls.
 #[derive(Default)]
 pub struct PollPace {
-    /// Number of polls to skip before the next one, and number of polls in a row without a result.
+    /// `rest` is the number of polls to skip before the next poll, `vain` the number of successive polls without a result.
     rest: Cell<u32>,
     vain: Cell<u32>,
     /// Number of polls until the further rails are polled, while nothing is under way.

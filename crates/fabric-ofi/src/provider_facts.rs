@@ -16,20 +16,19 @@ pub struct ProviderFacts {
     pub key_size: usize,
     /// Maximum length of an injected message, in bytes.
     pub inject_max: usize,
-    /// Size of a buffer, in bytes. This bounds the length of a message.
+    /// Size of a buffer, in bytes. It limits the length of a message.
     pub buffer: usize,
     /// Approximate round-trip time, in nanoseconds.
     pub round_trip: u32,
     /// Maximum length of a transfer, in bytes.
     pub transfer_max: usize,
-    /// True if a send is received after the writes that were posted before it have been placed.
+    /// True if a message is received only after all writes that were posted before the message have been placed.
     pub sends_follow_writes: bool,
 }
 
-/// Returns the size of a provider's buffers, in bytes. The kernel's streams take any length as one piece, and the system gives no
-/// memory for the unfilled part of a buffer. Other providers split long messages, or ask the receiver first: ofi_rxm does this
-/// beyond 16 KiB, and shorter messages overtake. If ofi_rxm writes to streams, such a rendezvous takes longer than the copies of
-/// everything that it takes at once.
+/// Returns the size of a provider's buffers, in bytes. A TCP stream takes any length as one piece, and the system gives no memory
+/// for the unfilled part of a buffer. Other providers split long messages, or make a rendezvous: ofi_rxm does this beyond 16 KiB,
+/// and shorter messages then overtake. Over TCP, a rendezvous of ofi_rxm takes longer than to copy messages of up to 16 KiB.
 pub fn buffer(provider: &str) -> usize {
     match provider {
         BUILT_IN => HEADER + LONGEST,
@@ -42,14 +41,14 @@ pub fn buffer(provider: &str) -> usize {
 /// Name of the TCP that needs no library ([`crate::tcp`]).
 pub const BUILT_IN: &str = "weft-tcp";
 
-/// Name of the kernel's TCP below a layer that makes datagrams of it.
+/// Name of libfabric's TCP provider below ofi_rxm, which makes reliable datagrams of its streams.
 const BELOW_RXM: &str = "tcp;ofi_rxm";
 
-/// Maximum size of a message's payload if the kernel carries it, in bytes. A rendezvous would take longer than the copies.
+/// Maximum payload of a message over libfabric's TCP, in bytes. Up to this size, a rendezvous would take longer than the copies.
 const LONG: usize = 64 << 10;
 
-/// The same maximum for the built-in TCP, without a layer between, in bytes. The three messages of a rendezvous (request, answer,
-/// end) take longer than a copy of this length (256 KiB: 55 us copied, 90 us by rendezvous).
+/// Maximum payload of a message over the built-in TCP, in bytes. The three messages of a rendezvous (request, answer, end) take
+/// longer than a copy of this length (256 KiB: 55 us copied, 90 us by rendezvous).
 const LONGEST: usize = 256 << 10;
 
 /// Maximum number of parts of a message. Four parts took longer than a rendezvous (64 KiB: 41 us in parts, 37 us by rendezvous).
@@ -58,15 +57,15 @@ const PARTS: usize = 3;
 /// Size of a buffer that all providers take as one piece, in bytes.
 const SHORT: usize = 8 << 10;
 
-/// Returns the number of bytes that ofi_rxm takes as one piece, as far as this crate uses it: 16 KiB, unless the setting of ofi_rxm
-/// is less.
+/// Returns the number of bytes of a message that this crate gives to ofi_rxm as one piece: 16 KiB, or the setting of ofi_rxm if
+/// it is less.
 fn whole_by_rxm(set: Option<&str>) -> usize {
     let set = set.and_then(|text| text.trim().parse().ok());
     set.map_or(16 << 10, |set: usize| set.clamp(SHORT, 16 << 10))
 }
 
-/// Returns the round-trip time of a provider, in nanoseconds. If the kernel's network code carries the bytes, it takes tens of
-/// microseconds at both ends, on every machine. Adapters that programs use directly take few.
+/// Returns the round-trip time of a provider, in nanoseconds. The kernel's network code takes tens of microseconds, on every
+/// machine. Adapters that programs use directly take only a few microseconds, which count as 0.
 pub fn round_trip(provider: &str) -> u32 {
     let by_the_kernel = [BUILT_IN, "tcp", "net", "udp", "sockets"];
     if by_the_kernel.iter().any(|name| provider.starts_with(name)) { 20_000 } else { 0 }
@@ -81,7 +80,7 @@ impl ProviderFacts {
             network: interface.network.clone(),
             mr_mode: FI_MR_VIRT_ADDR,
             key_size: 8,
-            // Every message is copied at once, by the kernel if it has room.
+            // Every message is copied during the call, so every message can be injected.
             inject_max: usize::MAX,
             buffer: buffer(BUILT_IN),
             round_trip: round_trip(BUILT_IN),
@@ -90,9 +89,9 @@ impl ProviderFacts {
         }
     }
 
-    /// Returns the number of credits, of the `room` that a peer has, that a message of `len` bytes takes. A long message takes
-    /// several, so that a flood of long messages takes no more memory than a flood of short ones. It never takes more than can come
-    /// back at once.
+    /// Returns the number of credits that a message of `len` bytes takes. `room` is the total number of credits of a peer. A long
+    /// message takes several credits, so that a flood of long messages takes no more memory than a flood of short messages. A
+    /// message takes at most half of the credits, since the receiver may hold the other half back.
     #[inline]
     pub fn credits(len: usize, room: usize) -> usize {
         (1 + len / LONG).min(room / 2).max(1)

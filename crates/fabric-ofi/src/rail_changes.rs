@@ -1,8 +1,8 @@
-//! Further rails that are being tried, and those that are being shut.
+//! Further rails that are being tried or shut.
 
 use std::time::{Duration, Instant};
 
-/// Time between two looks at connections that are being shut.
+/// Time between two checks of connections that are being shut.
 const SCAN: Duration = Duration::from_millis(2);
 
 /// A further rail to a peer.
@@ -16,7 +16,7 @@ pub struct RailOfPeer {
 pub struct RailChanges {
     asking: Vec<RailOfPeer>,
     closing: Vec<RailOfPeer>,
-    /// Time of the next look at connections that are being shut.
+    /// Time of the next check of connections that are being shut.
     next_scan: Instant,
 }
 
@@ -65,12 +65,12 @@ impl RailChanges {
         self.closing.swap_remove(at);
     }
 
-    /// Returns true if the connections that are being shut may be looked at again.
+    /// Returns true if the connections that are being shut may be checked again.
     pub fn may_scan(&self, now: Instant) -> bool {
         now >= self.next_scan
     }
 
-    /// Records a look at the connections that are being shut.
+    /// Records a check of the connections that are being shut.
     pub fn note_scan(&mut self, now: Instant) {
         self.next_scan = now + SCAN;
     }

@@ -1,8 +1,8 @@
 //! Registrations of memory on all rails, shared as long as they are used.
 //!
-//! The rules are those of fabric-verbs. A user that names a part of registered memory of the program shares its registration, which
-//! ends with its last user. No new user joins once no region of the program is left in it: then the program may have given the
-//! memory back, and other memory may lie there.
+//! The rules are the same as in fabric-verbs. An operation or region on a part of registered memory of the program shares the
+//! existing registration, which ends with its last user. New users may share a registration only while it has a region of the
+//! program. After that the program may have freed the memory, and other memory may lie at the same addresses.
 
 use crate::address::MemoryName;
 use crate::object::{MemoryRegistration, Objects};
@@ -12,8 +12,8 @@ use std::ptr;
 use std::sync::Arc;
 use weft_fabric::{Fault, Key, Sge};
 
-/// Number of registrations that a search looks at. Registrations may overlap, so the one with the nearest start need not contain
-/// the memory.
+/// Maximum number of registrations that a search examines. Registrations may overlap, so the registration with the nearest start
+/// need not contain the memory.
 const NEAREST: usize = 8;
 
 /// Identifier of a registration: the key of its names ([`weft_fabric::Key`]). The provider's key alone is not enough: a provider
@@ -35,7 +35,7 @@ pub enum MemoryOrigin {
 pub struct RegisteredEntry {
     pub memory: Sge,
     pub origin: MemoryOrigin,
-    /// Number of regions in the memory, then number of transfers under way from or to it.
+    /// Users of the registration: number of regions in the memory, and number of transfers under way from or to the memory.
     pub regions: usize,
     transfers: usize,
     first: MemoryRegistration,
@@ -43,7 +43,7 @@ pub struct RegisteredEntry {
     others: Vec<MemoryRegistration>,
 }
 
-/// Number of registrations made so far, and number of uses that found one to share.
+/// Number of registrations made so far, and number of uses that found a registration to share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RegistrationCounts {
     pub made: u64,
@@ -90,8 +90,8 @@ impl Registrations {
         self.objects[0].facts.key_size
     }
 
-    /// Registers memory with one region in it for the operations in `access`, and returns its identifier. `wanted` counts only if
-    /// this process chooses the keys.
+    /// Registers memory for the operations in `access`, with one region as its user. Returns the identifier of the registration.
+    /// `wanted` counts only if this process chooses the keys.
     ///
     /// # Safety
     /// The memory stays mapped until its last user is gone.
@@ -114,7 +114,7 @@ impl Registrations {
         let named = MemoryName { key, start: start as u64, len: memory.len() as u64, program };
         let Key(id) = named.encode(0).key;
         self.totals.made += 1;
-        // A provider with a cache has returned its existing registration of the same memory. No second entry is needed.
+        // If a provider with a cache has returned its existing registration of the same memory, no second entry is needed.
         if let Some(it) = self.entries.get_mut(&id) {
             it.regions += 1;
             return Ok(id);
@@ -163,7 +163,7 @@ impl Registrations {
         self.transferred(id);
     }
 
-    /// Removes a region. Returns the entry if that was the last use.
+    /// Removes a region. Returns the entry if the region was the last user.
     pub fn withdraw(&mut self, id: RegistrationId) -> Option<RegisteredEntry> {
         self.entries.get_mut(&id)?.regions -= 1;
         self.end_unused(id)

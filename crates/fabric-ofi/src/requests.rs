@@ -1,4 +1,4 @@
-//! Table of requests that are not complete. A request is found by the pointer that the provider hands back, or by the number that a
+//! Table of requests that are not complete. A request is found by the pointer that the provider returns, or by the number that a
 //! peer sends back.
 
 use crate::access::TransferKind;
@@ -16,9 +16,9 @@ const CHUNK: usize = 64;
 /// Action that follows a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransferTail {
-    /// The peer's flag at this address takes this value.
+    /// Sets the peer's flag at this address to this value.
     Flag(RemoteAddr, u64),
-    /// This immediate is counted at the peer.
+    /// Advances the peer's counter of this immediate.
     Immediate(u32),
 }
 
@@ -31,7 +31,8 @@ pub struct RemoteTransfer {
     /// Action that follows the write.
     pub tail: Option<TransferTail>,
     pub done: Completion,
-    /// Rail on which the transfer counts as a write, whichever rail carries it.
+    /// Rail for which the transfer is counted in [`OfiPeer::written`](crate::peer::OfiPeer::written), even if another rail
+    /// carries it.
     pub counts: Option<u8>,
 }
 
@@ -89,9 +90,10 @@ pub enum OfiRequest {
     Free,
     /// A posted receive buffer.
     Receive(u32),
-    /// A message of this process in a buffer.
+    /// A posted send buffer.
     Send(u32),
-    /// A transfer on a rail. If it is a write and the provider keeps no order, its tail is posted after it is complete.
+    /// A transfer on a rail. If the provider does not keep messages behind writes, the tail of a write is posted after the write
+    /// is complete.
     Transfer(u8, RemoteTransfer, TransferRegistration),
     /// A read that shows that a rail leads to the peer. It is not counted, because it may never be answered.
     Probe(u8),
@@ -104,7 +106,7 @@ pub enum OfiRequest {
 struct Slot {
     context: [u64; 8],
     number: u32,
-    /// Number of uses of the slot, so that an old ticket finds nothing.
+    /// Number of uses of the slot. A ticket contains it, so that an old ticket finds no request.
     turn: u32,
     peer: u32,
     request: OfiRequest,
@@ -160,7 +162,7 @@ impl RequestTable {
         self.slot(number).as_ptr().cast()
     }
 
-    /// Returns the number of the request whose context the provider hands back, or `None` for null.
+    /// Returns the number of the request whose context the provider returns, or `None` for null.
     pub fn number(&self, context: *mut c_void) -> Option<u32> {
         let slot = NonNull::new(context.cast::<Slot>())?;
         // SAFETY: the provider hands back only pointers that `context` returned, and slots stay allocated.
@@ -174,7 +176,7 @@ impl RequestTable {
         u64::from(turn) << 32 | u64::from(number)
     }
 
-    /// Returns the request that `peer` answers with `ticket`, if there is one.
+    /// Returns the request that `peer` answers with `ticket`, if there is such a request.
     pub fn answered(&mut self, peer: usize, ticket: u64) -> Option<OfiRequest> {
         let number = ticket as u32;
         if number as usize >= self.chunks.len() * CHUNK {

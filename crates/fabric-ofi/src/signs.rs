@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 /// Signs of life of a peer.
 pub struct Signs {
-    /// True if something came since the last look.
+    /// True if a message has come since the last check.
     pub heard: bool,
-    /// True if something has ever come.
+    /// True if a message has ever come.
     pub ever: bool,
-    /// True if the peer was asked and nothing came since.
+    /// True if the peer was asked for a sign of life and no message has come since.
     pub asked: bool,
-    /// Number of looks in a row that found no connection.
+    /// Number of successive checks that found no connection.
     pub gone: u8,
-    /// Time at which the peer was last heard, or first spoken to.
+    /// Time of the check that last found a message of the peer, or of the first exchange with it.
     pub since: Instant,
 }
 
@@ -30,12 +30,12 @@ impl Signs {
         }
     }
 
-    /// Returns the time for which nothing has come, to the precision of looks.
+    /// Returns the time for which no message has come, to the precision of the interval between checks.
     pub fn silent(&self) -> Duration {
         self.since.elapsed()
     }
 }
 
-/// Number of looks without a connection after which a peer is lost. A single look may fall between the end of a connection and the
-/// start of the next.
+/// Number of successive checks without a connection after which a peer is lost. A single check may fall between the end of a
+/// connection and the start of the next connection.
 pub const GONE: u8 = 2;

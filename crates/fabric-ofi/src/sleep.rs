@@ -2,11 +2,11 @@
 //! ring.
 //!
 //! Contract. Several threads may sleep. One of them, the leader, polls, and the other threads wait for the doorbell, which the
-//! leader rings whatever ends its poll. Before the leader polls, it asks the provider (`fi_trywait`) whether everything that has
-//! come would make the descriptor readable. If not, the leader does not sleep, and the next poll of the provider is not skipped.
+//! leader rings after every poll. Before the leader polls, it asks the provider (`fi_trywait`) if a sleep on the descriptor is
+//! safe. If not, the leader does not sleep, and the next poll of the provider is not skipped.
 //!
-//! A provider without a descriptor is polled every 50 us to 1 ms. The same holds for a provider that has no room for kept
-//! operations, because no event reports that there is room again.
+//! A provider without a descriptor is polled every 50 us to 1 ms. A provider that has no room for kept operations is polled at
+//! the same times, because no event reports that there is room again.
 
 use crate::access::PollingThread;
 use crate::object::Objects;
@@ -24,9 +24,9 @@ use weft_fabric::wait::{Doorbell, Sleep, Token};
 const NAP: Duration = Duration::from_micros(50);
 pub const NAP_MOST: Duration = Duration::from_millis(1);
 
-/// Number of sleeps in a row that the provider's descriptor may end without a result. After that the descriptor is ignored until a
-/// poll finds something, and sleeps are naps: with some providers it stays readable for long, and a waiting thread would take a
-/// whole processor.
+/// Maximum number of successive sleeps that the provider's descriptor may end without a result. After that, the descriptor is
+/// ignored until a poll finds something, and sleeps are naps. With some providers the descriptor stays readable for long, and a
+/// waiting thread would take a whole processor.
 const USELESS_MOST: u32 = 8;
 
 /// Duration from which on a sleep has no time limit.
@@ -42,15 +42,15 @@ pub struct OfiSleeper {
     other: OnceLock<OwnedFd>,
     leader: Mutex<()>,
     sleepers: AtomicU32,
-    /// True if something is kept for which the provider has no room.
+    /// True if sleeps must be naps: operations are kept for which the provider has no room, or rails are being tried or shut.
     naps: AtomicBool,
-    /// Number of naps in a row that nothing has ended early.
+    /// Number of successive naps that no event has ended early.
     idle: AtomicU32,
     /// True while the provider may collect bytes before its descriptor becomes readable.
     collecting: AtomicBool,
     /// True if the provider has something that only a poll advances.
     must_look: AtomicBool,
-    /// Number of sleeps in a row that the provider's descriptor has ended without a result.
+    /// Number of successive sleeps that the provider's descriptor has ended without a result.
     useless: AtomicU32,
 }
 
@@ -72,7 +72,8 @@ impl OfiSleeper {
         })
     }
 
-    /// Ends sleeps also when `other` becomes readable, and then empties it. Only the first call counts.
+    /// Makes `other` end sleeps when it becomes readable. A sleep that `other` ends reads all its bytes. Only the first call
+    /// counts.
     pub fn watch(&self, other: OwnedFd) {
         let _ = self.other.set(other);
     }
@@ -81,13 +82,13 @@ impl OfiSleeper {
         self.naps.store(naps, Ordering::Relaxed);
     }
 
-    /// Returns true if the next poll must not be skipped, and clears that mark.
+    /// Returns true if the next poll must not be skipped, and clears this mark.
     #[inline]
     pub fn take_must_look(&self) -> bool {
         self.must_look.load(Ordering::Relaxed) && self.must_look.swap(false, Ordering::Relaxed)
     }
 
-    /// Marks the next poll of the provider as one that must not be skipped.
+    /// Marks that the next poll of the provider must not be skipped.
     pub fn look_next(&self) {
         self.must_look.store(true, Ordering::Relaxed);
     }
@@ -114,7 +115,7 @@ impl OfiSleeper {
         all.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
-    /// Tells the provider which thread polls from now on.
+    /// Tells the provider which threads poll from now on.
     pub fn set_poller(&self, poller: PollingThread) {
         self.objects.iter().for_each(|objects| objects.set_poller(poller));
     }
@@ -140,17 +141,18 @@ impl OfiSleeper {
         self.collecting.store(false, Ordering::SeqCst);
     }
 
-    /// Returns true if some rail has no descriptor.
+    /// Returns true if a rail has no descriptor.
     fn is_blind(&self) -> bool {
         self.objects.iter().any(|objects| objects.wait().is_none())
     }
 
-    /// Returns true if everything that comes from now on makes the descriptor readable. Without a descriptor, sleeps are naps.
+    /// Returns true if a sleep is safe now: the next arrival or completion makes a descriptor readable. A rail without a
+    /// descriptor counts as safe, because sleeps are naps then.
     pub fn may_sleep(&self) -> bool {
         self.objects.iter().all(|objects| objects.wait().is_none() || objects.may_sleep())
     }
 
-    /// Returns true if something may come that makes no descriptor readable.
+    /// Returns true if sleeps must be naps, because an event may not make a descriptor readable.
     pub fn needs_naps(&self) -> bool {
         self.is_blind() || self.naps.load(Ordering::Relaxed) || !self.is_trusted()
     }
@@ -215,7 +217,8 @@ impl Sleep for OfiSleeper {
             self.doorbell.sleep(token, longest);
             return;
         };
-        // Rings since `arm`. Those of threads also wrote to the descriptor, those of an earlier leader did not.
+        // Check for rings since `arm`. A thread that rings also writes to the descriptor, but an earlier leader rings only the
+        // doorbell.
         let now = self.doorbell.arm();
         self.doorbell.disarm();
         if now != token {

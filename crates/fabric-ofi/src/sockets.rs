@@ -1,5 +1,5 @@
-//! TCP connections of this process's endpoints. libfabric makes them and does not show them. They are found among the process's
-//! descriptors by their addresses, told when to give up, and observed.
+//! TCP connections of this process's endpoints. libfabric does not show its connections. So this module finds them by their
+//! addresses among the descriptors of the process, sets the times after which the kernel gives them up, and observes them.
 
 use crate::connection_state::{ConnectionState, limit};
 use crate::job::OfiCore;
@@ -9,15 +9,15 @@ use nix::sys::socket::{Shutdown, SockaddrStorage, getpeername, getsockname, shut
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{BorrowedFd, RawFd};
 
-/// The connections at one moment.
+/// The connections of this process at one moment.
 pub struct Sockets {
     /// True if the provider uses TCP and its connections can be seen.
     tcp: bool,
-    /// Descriptor, this end and the other end.
+    /// Connections: descriptor, local address and remote address.
     ends: Vec<(RawFd, SocketAddr, SocketAddr)>,
-    /// This end of broken connections from which something is still to be read. The system no longer knows the other end.
+    /// Local addresses of broken connections with unread bytes. The system no longer knows their other ends.
     unread: Vec<SocketAddr>,
-    /// Other ends of connections that have not been answered.
+    /// Remote addresses of connection requests that have not been answered.
     being_made: Vec<SocketAddr>,
 }
 
@@ -26,7 +26,7 @@ fn ip(address: SockaddrStorage) -> Option<SocketAddr> {
     four.or_else(|| address.as_sockaddr_in6().map(|a| SocketAddr::from((a.ip(), a.port()))))
 }
 
-/// Returns the same address in its IPv4 form if it is an IPv4 address mapped to IPv6.
+/// Returns the address, in its IPv4 form if it is an IPv4 address mapped to IPv6.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -38,7 +38,7 @@ fn ends(fd: RawFd) -> Option<(SocketAddr, SocketAddr)> {
     Some((plain(own), plain(other)))
 }
 
-/// Returns this end of a connection that has no other end any more, and from which something is still to be read.
+/// Returns the local address of a broken connection that has unread bytes.
 fn broken_unread(fd: RawFd) -> Option<SocketAddr> {
     let own = ip(getsockname::<SockaddrStorage>(fd).ok()?)?;
     if getpeername::<SockaddrStorage>(fd) != Err(Errno::ENOTCONN) {
@@ -51,7 +51,7 @@ fn broken_unread(fd: RawFd) -> Option<SocketAddr> {
     (told == 0 && bytes > 0).then(|| plain(own))
 }
 
-/// Returns the other ends of connections in a table of the kernel (`/proc/net/tcp`) that have sent a request and got no answer.
+/// Returns the remote addresses of connections in a table of the kernel (`/proc/net/tcp`) whose request is not answered yet.
 fn unanswered(table: &str) -> Vec<SocketAddr> {
     const SYN_SENT: &str = "02";
     let address = |text: &str| {
@@ -77,14 +77,14 @@ fn unanswered(table: &str) -> Vec<SocketAddr> {
 }
 
 impl Sockets {
-    /// Finds the connections and tells each when to give up.
+    /// Finds the connections, and sets the times after which the kernel gives them up.
     pub fn own(core: &OfiCore) -> Sockets {
         let (ends, unread, being_made) = (Vec::new(), Vec::new(), Vec::new());
         let mut all = Sockets { tcp: false, ends, unread, being_made };
         if core.ip(0, core.rank).is_none() {
             return all;
         }
-        // If the connections cannot be seen, nothing is known, and no peer is lost for that.
+        // If the connections cannot be seen, their state is unknown, which does not make a peer lost.
         let Ok(descriptors) = std::fs::read_dir("/proc/self/fd") else { return all };
         all.tcp = true;
         let numbers =
@@ -94,7 +94,7 @@ impl Sockets {
                 all.unread.extend(broken_unread(fd));
                 continue;
             };
-            // A connection of this process to a peer's endpoint, or of a peer to this process's endpoint.
+            // A connection belongs to this fabric if it goes to a peer's endpoint, or comes to this process's endpoint.
             let ours =
                 |rail| core.ip(rail, core.rank) == Some(here) || core.is_an_endpoint(rail, there);
             if (0..core.rails()).any(ours) {
@@ -110,8 +110,8 @@ impl Sockets {
         all
     }
 
-    /// Returns the connections with a peer on a rail. It includes those that other ranks of the peer's host have made, because they
-    /// cannot be told apart.
+    /// Returns the connections with a peer on a rail. The result includes connections that other ranks of the peer's host have
+    /// made, because the kernel does not show which rank made a connection.
     fn with(&self, core: &OfiCore, rail: usize, rank: usize) -> impl Iterator<Item = RawFd> {
         let (own, peer) = (core.ip(rail, core.rank), core.ip(rail, rank));
         let of_host = move |there: &SocketAddr| peer.is_some_and(|peer| there.ip() == peer.ip());
@@ -122,9 +122,9 @@ impl Sockets {
         all.map(|&(fd, ..)| fd)
     }
 
-    /// Ends all connections with a peer on a rail and returns how many there were. Connections that are read to their end are gone
-    /// at a later look. A broken connection that is not read to its end counts for every peer that could have been its other end.
-    /// Returns `None` if the connections cannot be seen.
+    /// Ends all connections with a peer on a rail and returns how many there were. Connections that were read to their end are
+    /// gone at a later call. A broken connection that is not read to its end counts for every peer that could have been its other
+    /// end. Returns `None` if the connections cannot be seen.
     pub fn shut(&self, core: &OfiCore, rail: usize, rank: usize) -> Option<usize> {
         core.ip(rail, rank).filter(|_| self.tcp)?;
         let ended = |fd| {
@@ -136,8 +136,8 @@ impl Sockets {
         Some(self.with(core, rail, rank).map(ended).count() + unread)
     }
 
-    /// Returns the state of the connection to a peer on a rail. If the provider does not show it, looks among the kernel's
-    /// connections between the two hosts: a connection of another rank of this host counts, too.
+    /// Returns the state of the connection to a peer on a rail. If the provider does not show the state, this function examines
+    /// the kernel's connections between the two hosts. A connection of another rank of this host counts, too.
     pub fn to(&self, core: &OfiCore, rail: usize, rank: usize) -> ConnectionState {
         if let Some(way) = core.way(rail, rank) {
             return way;

@@ -1,4 +1,5 @@
-//! State of one process. It composes its parts; the files of its folder have the operations that need several of them.
+//! State of one process that changes while the fabric is used. The files of the folder `state` have the operations that need
+//! several parts of the state.
 
 mod alive;
 pub mod arrive;
@@ -38,7 +39,7 @@ pub struct EventCounts {
     pub carried: [u64; RAILS_MAX],
     /// Number of transfers that were repeated over the first rail.
     pub repeated: u64,
-    /// Number of peers that were reached by another way than the agreed one.
+    /// Number of peers that were reached by another network than the agreed network.
     pub detours: u64,
     /// Number of messages that came without the secret of the job.
     pub strangers: u64,
@@ -57,9 +58,9 @@ pub struct OfiState {
     pub trouble: OfiTrouble,
     pub counts: EventCounts,
     pub pace: PollPace,
-    /// Time of the next look at peers.
+    /// Time of the next check for silent peers.
     next_look: Instant,
-    /// Time since which this process ends. From then on no peer is missed.
+    /// Time at which this process began to end. From then on the death of a peer is not a loss.
     pub ending: Option<Instant>,
 }
 
@@ -91,7 +92,7 @@ impl OfiState {
         self.peers.of(core, rank)
     }
 
-    /// Polls, or skips the poll, at almost no cost, if nothing has come for a while.
+    /// Polls. If nothing has come for a while, skips the poll, which costs almost nothing.
     #[inline]
     pub fn look(&mut self, core: &OfiCore) -> bool {
         let must = core.sleeper.take_must_look();
@@ -162,7 +163,7 @@ impl OfiState {
         moved
     }
 
-    /// Takes the error at the head of the queue.
+    /// Takes the error at the head of the completion queue.
     #[cold]
     fn poll_error(&mut self, core: &OfiCore, objects: &Objects) {
         let Some((context, reason)) = objects.take_failed() else { return };
@@ -170,7 +171,7 @@ impl OfiState {
         let (peer, request) = self.requests.take(number);
         let what = match request {
             OfiRequest::Receive(buffer) => {
-                // No peer is known to be at fault: the message was longer than this library sends, or the receive was cancelled.
+                // The peer is not known: its message was longer than this library sends, or the receive was cancelled.
                 self.pools.cancelled(buffer);
                 return;
             }
@@ -196,7 +197,7 @@ impl OfiState {
         self.lose(core, peer, what, &reason);
     }
 
-    /// Handles a request that has ended well. `len` is the number of bytes that arrived.
+    /// Handles a request that has completed. `len` is the number of bytes that arrived.
     fn over(&mut self, core: &OfiCore, number: u32, len: usize) {
         let (peer, request) = self.requests.take(number);
         if let (OfiRequest::Transfer(0, ..), Some(peer)) = (&request, self.peers.get_mut(peer)) {
@@ -224,7 +225,7 @@ impl OfiState {
         }
     }
 
-    /// Tells a peer how many messages it may send, if it is owed at least half of its credits.
+    /// Returns credits to a peer, if the peer is owed at least half of its credits.
     pub fn settle(&mut self, core: &OfiCore, rank: usize) {
         let half = (core.credits / 2).max(1);
         if usize::from(self.peer(core, rank).owed) >= half {

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   message ────► a frame; the kernel copies it from the sender's memory to the buffer that waits for it
-//!   write ──────► a frame; from memory to memory, acknowledged with whatever is sent next
-//!   read ───────► a question, and a frame of the same kind back
+//!   write ──────► a frame; from memory to memory, acknowledged by the next frame in the other direction
+//!   read ───────► a request, and a frame with the data back
 //! ```
 //! This is one of the providers of [`crate::object`], next to libfabric's: a machine without any package can use Ethernet, and a
 //! message costs one system call at each end. Like libfabric's own TCP, it makes progress only when it is polled.
 //!
-//! Contract. All threads may call it. A lock makes the calls one at a time. Everything that a peer sends is checked before anything
-//! is done with it: memory is reached by key, address and length within a registration, and a peer that breaks the rules of frames
+//! Contract. All threads may call an endpoint, whose lock makes the calls one at a time. All data from a peer is checked before
+//! use: a peer reaches memory only by key, address and length within a registration, and a peer that breaks the rules of frames
 //! is cut off.
 
 mod arrive;
@@ -117,12 +117,12 @@ impl Tcp {
         &self.names
     }
 
-    /// Returns the descriptor that becomes readable when something has come or there is room again.
+    /// Returns the descriptor that becomes readable when bytes have come or there is room to send again.
     pub fn wait(&self) -> RawFd {
         self.wait
     }
 
-    /// Lets processes connect that know the secret of the job.
+    /// Lets processes that know the secret of the job connect.
     pub fn let_in(&self, secret: u128) {
         self.inner().secret = Some(secret);
     }
@@ -147,7 +147,7 @@ impl Tcp {
         number.into()
     }
 
-    /// Forgets a peer: its connection ends, operations under way have failed, and its number is free.
+    /// Forgets a peer: ends its connection, lets operations under way fail, and frees its number.
     pub fn remove(&self, number: u64) {
         let mut inner = self.inner();
         let at = number as usize;
@@ -164,7 +164,7 @@ impl Tcp {
         inner.free.push(at as u32);
     }
 
-    /// Lets peers reach memory by `key`. Returns false if some memory has that key already.
+    /// Lets peers reach memory by `key`. Returns false if other memory already has this key.
     ///
     /// # Safety
     /// The memory stays mapped until it is withdrawn.
@@ -177,8 +177,8 @@ impl Tcp {
         free
     }
 
-    /// Ends the peers' access to memory. A connection that is in the middle of a transfer with this memory is cut: the owner has
-    /// made sure that nobody needs the memory.
+    /// Ends the peers' access to memory. A connection in the middle of a transfer with this memory is cut. This harms no correct
+    /// peer, since the owner withdraws memory only when nobody needs it.
     pub fn withdraw(&self, key: u64) {
         let mut inner = self.inner();
         inner.shared.regions.remove(&key);
@@ -244,7 +244,7 @@ impl Tcp {
         self.to(to, |peer, shared| peer.transfer(shared, access, local, remote, context))
     }
 
-    /// Takes completed operations. Polls first if none is known.
+    /// Takes completed operations. Polls first if no completed operation is known.
     pub fn take(&self, entries: &mut [fi_cq_msg_entry]) -> TcpPollOutcome {
         let mut inner = self.inner();
         let mut moved = false;
@@ -304,8 +304,8 @@ impl Tcp {
         self.inner().detours.pop_front()
     }
 
-    /// Tells the endpoint which thread polls from now on. If the program computes, it asks for all bytes of all reads at once,
-    /// because asking for a part at a time would wake the helper for each part.
+    /// Tells the endpoint which threads poll from now on. While the program computes, the endpoint asks for all bytes of all
+    /// reads at once: if it asked for one part at a time, each part would wake the helper.
     pub fn set_poller(&self, poller: PollingThread) {
         let mut inner = self.inner();
         inner.shared.poller = poller;
@@ -334,7 +334,7 @@ impl Tcp {
         self.inner().end_collecting();
     }
 
-    /// Returns true if nothing has come, and everything that comes from now on makes the descriptor readable.
+    /// Returns true if a sleep is safe now: nothing has come, and new bytes make the descriptor readable.
     pub fn may_sleep(&self) -> bool {
         let inner = self.inner();
         let ConnectionShared { done, failed, .. } = &inner.shared;
@@ -347,7 +347,7 @@ impl Tcp {
         self.unsent.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns true if the kernels of all peers have all that was sent.
+    /// Returns true if the kernels of all peers have acknowledged all sent bytes.
     pub fn has_arrived(&self) -> bool {
         let inner = self.inner();
         let arrived = |peer: &TcpPeer| {

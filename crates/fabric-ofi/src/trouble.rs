@@ -31,7 +31,7 @@ impl OfiTrouble {
         self.notes.push(note);
     }
 
-    /// Records that the job cannot go on. Only the first fault and reason are kept.
+    /// Records a fault, which ends all waits. Only the first fault and its reason are kept.
     #[cold]
     pub fn fail(&mut self, fault: Fault, why: String) {
         debug_assert_eq!(repeated(&fault.because(&why)), None);

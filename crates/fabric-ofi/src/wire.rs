@@ -5,8 +5,8 @@
 //!   proof  rank   kind  0    credits   three words   body
 //! ```
 //! The proof is a keyed hash of sender and receiver, by the secret of the job, or by the secret of a link with another job. The
-//! secret itself is never sent. `rank` is the receiver's number for the sender. A message without the proof is dropped before
-//! anything else is looked at. `credits` is the number of further messages that may be sent to the sender of this one.
+//! secret itself is never sent. `rank` is the receiver's number for the sender. A message without the proof is dropped before its
+//! other fields are read. `credits` is the number of credits that return to the receiver of this message.
 //!
 //! | kind | words | body |
 //! |---|---|---|
@@ -20,10 +20,10 @@
 //! | shut | number of a rail | |
 //! | part | length of the message, where the part begins | the part |
 //!
-//! A peer answers `ask` with credits. After `shut`, nothing that came over that rail has an effect any more. `reply` is the number
-//! of the waiting request at the origin, or 0 if nobody waits. `place` is a short write with a flag or an immediate behind it. As
-//! one message, it needs no order between writes and messages, which not every provider keeps. The target's processor does the
-//! atomics, so they are atomic with respect to all other accesses.
+//! A peer answers `ask` with credits. After `shut`, nothing that came over that rail has an effect any more. `reply` is the
+//! ticket of the waiting request at the origin, or 0 if no request waits. `place` is a short write with a flag or an immediate.
+//! Because it is one message, it works with providers that keep no order between writes and messages. The target's processor does
+//! the atomics, so they are atomic with respect to all other accesses.
 
 use crate::codes::coded_kinds;
 use weft_bootstrap::keyed_hash;
@@ -51,10 +51,10 @@ coded_kinds! {
     }
 }
 
-/// Rank of a receiver in another job, whose number its peers do not know.
+/// Rank of the receiver in proofs between jobs, where sender and receiver have no common number for the receiver.
 pub const FOREIGN: u32 = u32::MAX;
 
-/// Word that keeps the hashes of messages apart from other hashes.
+/// Word that makes the hashes of messages differ from other hashes of the same secret.
 const MESSAGES: u64 = u64::from_le_bytes(*b"messages");
 
 /// Returns the proof at the beginning of messages from one process to another.

@@ -1,4 +1,4 @@
-//! Operations to post. Those that found no room are kept: a peer's messages in one queue, everything else in another.
+//! Operations to post. An operation without room is kept: messages to a peer in one queue, all other operations in another queue.
 
 use crate::address;
 use crate::requests::{RemoteTransfer, TransferTail};
@@ -25,7 +25,7 @@ pub enum OfiWork {
         head: Head,
         payload: KeptPayload,
     },
-    /// A short write and its tail. Without an address, only the tail.
+    /// A short write and its tail. Without an address there is no data, only the tail.
     Place {
         src: Box<[u8]>,
         dst: Option<RemoteAddr>,
@@ -47,8 +47,8 @@ pub enum OfiWork {
 }
 
 impl OfiWork {
-    /// Returns true if a peer lacks something while this operation is kept. Credits and requests for a sign of life are of no use
-    /// to a peer that sends nothing more, and cannot be posted to a peer that has ended.
+    /// Returns true if a peer may wait for this operation. Nobody waits for credits and for requests for a sign of life: a peer
+    /// that sends no more does not need them, and they cannot be posted to a peer that has ended.
     pub fn must_leave(&self) -> bool {
         !matches!(self, OfiWork::Tell { kind: OfiMessageKind::Credits | OfiMessageKind::Ask, .. })
     }

@@ -1,4 +1,4 @@
-//! Processes of two jobs that meet later are peers like all others until they part. A process that ends without a word is missed.
+//! Processes of two jobs that connect later are ordinary peers until they part. A process that dies is reported as lost.
 
 use weft_bootstrap::ThreadBootstrap;
 use weft_fabric::Fabric;

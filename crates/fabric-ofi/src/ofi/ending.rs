@@ -4,8 +4,8 @@ use super::*;
 use crate::poll_pace::PollNeed;
 
 impl Ofi {
-    /// Tells all peers that nothing more will come. A peer that is silent from then on is not lost. The end goes on until
-    /// [`Ofi::has_ended`].
+    /// Tells all peers that this process sends no more. From then on a silent peer is not a loss. The caller polls until
+    /// [`Ofi::has_ended`] returns true.
     pub fn announce_end(&self) {
         let state = &mut *self.state.borrow_mut();
         let core = &self.core;
@@ -21,8 +21,8 @@ impl Ofi {
         }
     }
 
-    /// Returns true if a process of the job was found lost as soon as its connection ended, which is before the launcher learns of
-    /// it.
+    /// Returns true if the fault is the loss of a process of the job and the provider reports such losses at once. Then the
+    /// launcher may not know of the loss yet.
     pub fn lost_at_once(&self) -> bool {
         let state = self.state.borrow();
         let lost = |fault: &Fault| match *fault.cause() {
@@ -39,7 +39,7 @@ impl Ofi {
             || since.is_some_and(|since| since.elapsed() > self.core.patience)
     }
 
-    /// Takes what still comes for `time`.
+    /// Receives messages for `time`.
     fn read_what_comes(&self, time: Duration) {
         let (end, state) = (Instant::now() + time, &mut *self.state.borrow_mut());
         while Instant::now() < end {
@@ -49,8 +49,8 @@ impl Ofi {
         }
     }
 
-    /// Tells all peers that nothing more will come, and waits up to `leave` until all have said the same. If an endpoint closed
-    /// earlier, operations under way might be lost.
+    /// Tells all peers that this process sends no more, and waits until all peers have told the same, at most `leave`. If an
+    /// endpoint closed earlier, operations under way might be lost.
     fn say_leave(&self) {
         let end = Instant::now() + self.leave;
         let state = &mut *self.state.borrow_mut();
@@ -88,7 +88,7 @@ impl Ofi {
 
 /// Time for which a process goes on reading before it closes its endpoint. Over verbs, ofi_rxm (1.17) crashes at its close if
 /// messages are unread: it gives their buffers back to a queue that no longer exists. Messages with credits come after the last
-/// message, so some would be unread.
+/// message, so without this time some would be unread.
 const READING: Duration = Duration::from_millis(50);
 
 impl Drop for Ofi {

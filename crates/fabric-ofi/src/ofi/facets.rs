@@ -105,7 +105,7 @@ impl Helper for Ofi {
     // Every arrival and every completion wakes the helper.
     fn notify_helper_at_ends(&self, _notify: bool) {}
 
-    // The usual providers move bytes only when they are polled, with messages of their own.
+    // Most providers move bytes only when they are polled.
     fn moves_by_progress(&self) -> bool {
         let state = self.state.borrow();
         state.memory.exposed > 0 || state.requests.open() > 0
@@ -114,7 +114,7 @@ impl Helper for Ofi {
 
 impl Nodes for Ofi {
     fn node(&self, peer: usize) -> usize {
-        // Processes of this job are told apart by the layer that knows their hosts.
+        // A layer above knows the hosts of the processes of this job.
         self.core.roster.borrow().foreign(peer).map_or(0, |foreign| foreign.node)
     }
 

@@ -1,14 +1,14 @@
-//! Detection of lost peers by a process that waits and hears nothing from them.
+//! Detection of lost peers by a process that waits and gets no messages from them.
 //!
-//! A peer may compute for hours and answer nothing, so silence alone proves nothing. If the provider uses TCP, the kernels of both
-//! hosts know more: each connection is told to send probes, and to end when nothing is acknowledged for a given time
-//! ([`crate::sockets`]).
+//! A peer may compute for hours and answer nothing, so silence alone proves nothing. If the provider uses TCP, the kernels of
+//! both hosts know more: each connection is set to send probes, and to end when the other host acknowledges nothing for a given
+//! time ([`crate::sockets`]).
 //!
 //! ```text
-//!   silent for `keepalive` ──► ask once (a message that wants an answer) ──► silent again: look at the connection
+//!   silent for `keepalive` ──► ask once (a message that wants an answer) ──► silent again: check the connection
 //!        there                 the peer computes, its host lives: go on
 //!        being made            for longer than `patience`: lost
-//!        gone, at two looks    the kernel has given it up: lost
+//!        gone, at two checks   the kernel has given it up: lost
 //! ```
 //! Other providers report the peers that they have given up.
 
@@ -28,7 +28,8 @@ enum Step {
 }
 
 impl OfiState {
-    /// Looks at all peers if it is time. A process that waits calls this when nothing has moved for a while.
+    /// Checks all peers if it is time for the next check. A waiting process calls this function when nothing has come for a
+    /// while.
     #[cold]
     pub fn look_at_peers(&mut self, core: &OfiCore) {
         let now = Instant::now();

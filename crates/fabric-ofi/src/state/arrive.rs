@@ -1,4 +1,4 @@
-//! Handling of arrived messages: messages for the layer above wait in queues, everything else is done at once.
+//! Handling of arrived messages: messages for the layer above wait in queues, and all other messages are handled at once.
 
 use super::OfiState;
 use crate::job::OfiCore;
@@ -12,7 +12,7 @@ use weft_bootstrap::is_same_secret;
 use weft_fabric::{ArrivedMessage, Fault, Head, Sge, word_at};
 
 impl OfiState {
-    /// Handles an arrived buffer. The message must prove that it belongs to this job before anything is done with it.
+    /// Handles an arrived buffer. A message without the proof that it belongs to this job is dropped.
     pub fn arrival(&mut self, core: &OfiCore, buffer: u32, len: usize) {
         let memory = self.pools.received(buffer);
         let mut bytes = [0; HEADER];
@@ -36,7 +36,7 @@ impl OfiState {
         let room = core.credits;
         let peer = self.peer(core, rank);
         peer.signs.heard = true;
-        // A peer never has more credits than were given out in total.
+        // Credits are limited to their total number, so that a wrong number of returned credits does no harm.
         peer.credits = (peer.credits + usize::from(header.credits)).min(room);
         if header.kind == OfiMessageKind::Message {
             let last = PooledMessage { buffer, len: len - HEADER };
@@ -67,7 +67,7 @@ impl OfiState {
         self.trouble.fail(fault, why);
     }
 
-    /// Does the operation that a peer asks for.
+    /// Performs the operation that a peer requests.
     fn act(
         &mut self,
         core: &OfiCore,
@@ -132,7 +132,7 @@ impl OfiState {
         Ok(())
     }
 
-    /// Answers a waiting request of a peer, if there is one (`ticket` is not 0).
+    /// Answers a request of a peer, if the peer waits for an answer (`ticket` is not 0).
     fn answer(&mut self, core: &OfiCore, rank: usize, ticket: u64, value: u64) {
         if ticket != 0 {
             self.submit(

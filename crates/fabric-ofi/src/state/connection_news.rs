@@ -1,4 +1,4 @@
-//! News about the connections to peers: a peer is lost, or was reached by another way than the agreed one.
+//! Changes of the connections to peers: a peer is lost, or was reached by another network than the agreed network.
 
 use super::OfiState;
 use crate::job::{OfiCore, Where};
@@ -37,8 +37,8 @@ impl OfiState {
         self.trouble.fail(Fault::lost(rank), why);
     }
 
-    /// Handles peers that were reached by another way than the agreed one. Prints only the first: the other peers most likely
-    /// have the same reason.
+    /// Handles peers that were reached by another network than the agreed network. Prints a line only for the first such peer,
+    /// because the other peers most likely have the same reason.
     #[cold]
     pub fn hear_of_detours(&mut self, core: &OfiCore) {
         while let Some(detour) = core.objects.take_detour() {
@@ -64,7 +64,7 @@ impl OfiState {
         }
     }
 
-    /// Handles peers that have ended their connection of the first rail, after all bytes that came on it.
+    /// Handles peers that have ended their connection of the first rail. All bytes that came before the end are handled already.
     #[cold]
     pub fn hear_of_ends(&mut self, core: &OfiCore) {
         while let Some((number, reason)) = core.objects.take_gone() {

@@ -1,11 +1,11 @@
-//! Losses of processes of other jobs, and the end of links with those jobs.
+//! Losses of processes of other jobs, and the end of links with other jobs.
 
 use super::OfiState;
 use crate::job::OfiCore;
 use std::sync::atomic::Ordering;
 
 impl OfiState {
-    /// Learns from the sessions of links that a process of another job has ended without a word, or that all have left.
+    /// Handles reports of the sessions between jobs: a process of another job has died, or all processes have left a link.
     #[cold]
     pub fn hear_of_links(&mut self, core: &OfiCore) {
         core.alarm.store(false, Ordering::Release);

@@ -1,11 +1,12 @@
-//! Messages longer than the provider takes as one piece: they travel as parts in order, and the last part is the message itself.
+//! Messages that are too long for one message of the provider. They are sent as parts in order. The last part is a message of the
+//! usual kind, with the head.
 //!
 //! ```text
-//!   part (length, 0)       ──▶ copied to a place of the whole length, and its credit goes back
-//!   part (length, 16 KiB)  ──▶ behind it
-//!   message (head)         ──▶ behind them: it has arrived
+//!   part (length, 0)       ──▶ copied to a buffer for the whole message, and its credit goes back
+//!   part (length, 16 KiB)  ──▶ copied behind the first part
+//!   message (head)         ──▶ copied behind the parts: the message has arrived
 //! ```
-//! This costs the receiver one more copy but saves a rendezvous. It is used where a rendezvous takes longer than the copies.
+//! The parts cost the receiver one more copy, but save a rendezvous. They are used if a rendezvous takes longer than the copies.
 
 use super::OfiState;
 use crate::job::OfiCore;
@@ -14,8 +15,8 @@ use crate::wire::OfiMessageKind;
 use weft_fabric::{Head, Sge};
 
 impl OfiState {
-    /// Posts a message within the peer's credits, or as many parts of it as there is room for. Returns false if the caller must
-    /// post the same message again before any other.
+    /// Posts a message within the peer's credits. If there is no room for all of it, posts as many parts as possible and returns
+    /// false: then the caller must post the same message again before any other message.
     #[inline]
     pub fn post_message(&mut self, core: &OfiCore, peer: usize, head: Head, payload: Sge) -> bool {
         if payload.len() > core.objects.facts.part_max() && !self.post_parts(core, peer, payload) {
@@ -36,7 +37,7 @@ impl OfiState {
         posted
     }
 
-    /// Posts all parts of a long message except the last. Returns false if there is no room for all of them.
+    /// Posts all parts of a long message except the last. Returns false if there is no room for all these parts.
     fn post_parts(&mut self, core: &OfiCore, peer: usize, payload: Sge) -> bool {
         let most = core.objects.facts.part_max();
         loop {

@@ -1,4 +1,4 @@
-//! Posting of operations, and queues for operations that found no room.
+//! Posting of operations, and queues of operations for which there was no room.
 
 use super::OfiState;
 use crate::access::{LocalPiece, RemoteKey};
@@ -25,7 +25,7 @@ struct PeerNumber {
 const OPEN_MOST: usize = 256;
 
 impl OfiState {
-    /// Posts a message of the provider. Returns true if it is on its way or the peer is lost, and false if there is no room.
+    /// Posts a message of the provider. Returns true if the message is posted or the peer is lost, and false if there is no room.
     pub fn post(
         &mut self,
         core: &OfiCore,
@@ -53,7 +53,7 @@ impl OfiState {
         }
     }
 
-    /// Posts a header and the body behind it to a peer, which the provider calls `to`. Returns 0, or an error below 0.
+    /// Posts a header and a body as one message to a peer, whose number at the provider is `to`. Returns 0, or an error below 0.
     fn post_bytes(
         &mut self,
         core: &OfiCore,
@@ -83,8 +83,9 @@ impl OfiState {
             len += part.len();
         }
         let message = memory.part(0, len);
-        // `Leave`, the last message, is sent with a completion that can be waited for, which covers all messages before it. A
-        // provider may keep injected messages while a connection is being made, and loses them when the process ends.
+        // `Leave`, the last message, is sent with a completion, which also shows that all earlier messages have left. Without a
+        // completion, a provider could still hold injected messages, while a connection is being made, and would lose them when
+        // the process ends.
         let injected = len <= objects.facts.inject_max && kind != OfiMessageKind::Leave;
         let posted = if injected {
             // SAFETY: `Libfabric::inject` reads the bytes before it returns. The buffer was taken from the pool and is used only
@@ -153,7 +154,7 @@ impl OfiState {
         posted
     }
 
-    /// Returns the reason why nothing can be posted to a peer, or `None` if something can.
+    /// Returns the reason why nothing can be posted to a peer, or `None` if operations can be posted.
     pub fn refuses(&mut self, core: &OfiCore, rank: usize) -> Option<Fault> {
         let peer = self.peer(core, rank);
         if peer.left && !peer.lost {
@@ -243,7 +244,7 @@ impl OfiState {
         posted
     }
 
-    /// Registers local memory for one transfer if the provider needs that and the memory is not registered.
+    /// Registers local memory for one transfer, if the provider needs registered memory and the memory is not registered yet.
     fn register(&mut self, objects: &Objects, memory: Sge) -> Result<TransferRegistration, Fault> {
         if !objects.registers_local() {
             return Ok(TransferRegistration::Nothing);
@@ -252,20 +253,20 @@ impl OfiState {
             return Ok(TransferRegistration::Shared(id));
         }
         let access = FI_READ | FI_WRITE;
-        // SAFETY: `register` needs memory that stays mapped until the registration is closed. The maker of the `Sge` promised that
-        // until the operation is complete (`Sge::new`), and the registration is closed then.
+        // SAFETY: `register` needs memory that stays mapped until the registration is closed. The maker of the `Sge` promised
+        // that the memory stays mapped until the operation is complete (`Sge::new`), and the registration is closed then.
         let made = unsafe { objects.register(memory.ptr(), memory.len(), access, random() >> 1) };
         made.map(TransferRegistration::Own)
     }
 
-    /// Releases the registration of a transfer that does not need it any more.
+    /// Releases the registration of a transfer that has ended.
     pub fn let_go(&mut self, held: TransferRegistration) {
         if let TransferRegistration::Shared(id) = held {
             self.memory.transferred(id);
         }
     }
 
-    /// Returns the objects of a rail, and the number that a peer's address has there.
+    /// Returns the endpoint of a rail, and the number of a peer's address on this rail.
     #[inline]
     pub fn on<'c>(&mut self, core: &'c OfiCore, rail: usize, peer: usize) -> (&'c Objects, u64) {
         match rail {
@@ -310,7 +311,7 @@ impl OfiState {
         };
         let number = self.requests.add(peer, OfiRequest::Transfer(rail as u8, rest, held));
         let context = self.requests.context(number);
-        // SAFETY: `transfer` needs local memory that lives until the operation is complete: the maker of the `Sge` promised it
+        // SAFETY: `transfer` needs local memory that lives until the operation is complete: the maker of the `Sge` promised this
         // (`Sge::new`). The descriptor is that of the memory's registration.
         let posted = unsafe {
             let remote = RemoteKey { at, key: remote.key };
@@ -363,8 +364,8 @@ impl OfiState {
             moved = true;
         }
         while let Some(work) = self.peer(core, rank).kept_work.pop_front() {
-            // If a tail finds no room, its write puts it at the front of the queue. The write itself is posted and has left the
-            // queue then.
+            // If there is no room for the tail of a write, `add` puts the tail at the front of the queue. The write itself is
+            // posted and has left the queue.
             if !self.add(core, rank, &work) {
                 self.peer(core, rank).kept_work.push_front(work);
                 break;
@@ -383,13 +384,13 @@ impl OfiState {
         }
         // A sleeper notices the end of an operation, but not that the provider has room again.
         let no_room = self.peers.waits() && self.requests.open() < OPEN_MOST;
-        // Nor does it notice the end of a connection.
+        // A sleeper does not notice the end of a connection, either.
         core.sleeper.set_naps(no_room || self.changes.tries() || self.is_shutting());
         moved
     }
 }
 
-/// Names bytes that are copied before the call returns.
+/// Makes an `Sge` of bytes that are copied before the posting call returns.
 fn named(bytes: &[u8]) -> Sge {
     // SAFETY: `Sge::new` needs memory that stays readable until the operation is complete. The bytes are borrowed, and are only
     // read before the posting call returns.

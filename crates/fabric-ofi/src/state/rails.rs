@@ -1,24 +1,24 @@
 //! Several rails to a peer: an endpoint for each interface that all hosts have, or for each path of an interface.
 //!
 //! ```text
-//!   the first rail      messages, flags, atomics; whatever another one does not take
-//!   the further rails   `write_over`, `read_over`, each remembered until it is over
+//!   the first rail      messages, flags, atomics; transfers that no other rail takes
+//!   the further rails   `write_over`, `read_over`, each remembered until it is complete
 //! ```
-//! A further rail is tried when it is first asked for, by a read of a word of the peer. It is used once the read is complete,
-//! because an interface may lead nowhere. Memory has the same key on all rails, so there are several rails only if the provider
-//! lets this library choose keys.
+//! A further rail is tried when a transfer first names it: a probe reads a word of the peer. The rail is used only once the probe
+//! is complete, because an interface may not lead to the peer. Memory has the same key on all rails, so there are several rails
+//! only if the provider lets this library choose keys.
 //!
-//! A rail that fails is not used again. Its incomplete transfers are repeated over the first rail once nothing of them can have an
-//! effect any more:
+//! A rail that fails is not used again. Its incomplete transfers are repeated over the first rail, once the old transfers cannot
+//! take effect any more:
 //!
 //! ```text
 //!   A: a transfer fails, A ends its connections with B on the rail,
 //!      and reads them to their end          ──── shut (rail) ───>  B: the same
-//!   A: all its transfers there are over or failed  <─── shut (rail) ────
-//!   A: repeats those that failed
+//!   A: all its transfers there have completed or failed  <─── shut (rail) ────
+//!   A: repeats the failed transfers
 //! ```
-//! Without B's message, data in a buffer of B's kernel could be placed after the repetition, over later data. If the connections
-//! cannot be seen, B cannot send that message, and the peer is lost.
+//! Without B's message, data in a buffer of B's kernel could be placed after the repetition, over later data. An end that cannot
+//! see its connections cannot promise this. Then a peer with incomplete transfers on the rail counts as lost.
 
 use super::OfiState;
 use crate::access::{LocalPiece, RemoteKey, TransferKind};
@@ -36,11 +36,11 @@ use crate::work::OfiWork;
 use std::time::{Duration, Instant};
 use weft_fabric::{Fault, Key};
 
-/// Time after which a rail that has not connected to a peer counts as one that does not lead there.
+/// Maximum time for a rail to connect to a peer. After that the rail counts as not leading to the peer.
 const TRIAL: Duration = Duration::from_secs(4);
 
 impl OfiState {
-    /// Returns the rail that takes a transfer that is meant for `rail`.
+    /// Returns the rail that carries a transfer requested on `rail`: `rail` if it is open, else the first rail.
     fn way(&mut self, core: &OfiCore, rail: usize, peer: usize) -> usize {
         if rail == 0 {
             return 0;
@@ -59,14 +59,14 @@ impl OfiState {
         0
     }
 
-    /// Returns true if `rail` carries something to `peer`, or may do so when it is asked to.
+    /// Returns true if `rail` carries data to `peer`, or may carry data once it is tried.
     pub fn rail_works(&self, rail: usize, peer: usize) -> bool {
         let Some(it) = self.peers.get(peer) else { return true };
         let works = |over: &PeerRail| matches!(over.phase, RailPhase::New | RailPhase::Open);
         !it.lost && (rail == 0 || it.over.get(rail - 1).is_some_and(works))
     }
 
-    /// Posts or keeps a transfer that the program asks for over a rail.
+    /// Posts or keeps a transfer that the program requests on a rail.
     pub fn ask_over(
         &mut self,
         core: &OfiCore,
@@ -95,13 +95,13 @@ impl OfiState {
         Ok(())
     }
 
-    /// Returns true if a flag over the first rail arrives after everything that was written over `rail` before.
+    /// Returns true if a flag over the first rail arrives after all earlier writes that were requested on `rail`.
     pub fn is_behind(&self, rail: usize, peer: usize) -> bool {
         let written = |written: &[u32; RAILS_MAX]| written.get(rail).is_some_and(|&n| n == 0);
         self.peers.get(peer).is_none_or(|it| written(&it.written))
     }
 
-    /// Counts a transfer that has ended well.
+    /// Counts a completed transfer.
     pub fn is_over(&mut self, core: &OfiCore, peer: usize, rail: u8, transfer: &RemoteTransfer) {
         self.counts.carried[usize::from(rail)] += transfer.local.len() as u64;
         if rail == 0 && transfer.counts.is_none() {
@@ -131,7 +131,8 @@ impl OfiState {
         moved
     }
 
-    /// Takes completed operations of the further rails, at once or at every few polls. Returns true if anything moved.
+    /// Takes completed operations of the further rails, at each poll or, if nothing is under way, at every few polls. Returns
+    /// true if anything moved.
     #[inline]
     pub fn poll_others(&mut self, core: &OfiCore, look: PollNeed) -> bool {
         !core.others.is_empty() && self.look_over(core, look)
@@ -139,7 +140,7 @@ impl OfiState {
 
     fn look_over(&mut self, core: &OfiCore, look: PollNeed) -> bool {
         let changes = self.changes.any();
-        // Peers that reach memory here need polls of this process, too.
+        // Peers that access exposed memory here need polls of this process, too.
         let busy = changes || self.memory.exposed > 0 || self.requests.open() > 0;
         if look == PollNeed::Usual && !busy && self.pace.skips_others() {
             return false;
@@ -147,7 +148,7 @@ impl OfiState {
         let mut moved = false;
         for rail in &core.others {
             moved |= self.poll_queue(core, &rail.objects);
-            // The transfers under way on that connection fail and are reported by themselves.
+            // The end of a connection needs no action: the provider reports each transfer that fails with it.
             while rail.objects.take_gone().is_some() {}
         }
         self.pace.count_others(if moved { PollResult::Moved } else { PollResult::Nothing });
@@ -166,7 +167,7 @@ impl OfiState {
         self.changes.closing().iter().any(waits)
     }
 
-    /// Posts the probes of rails that are still to connect. The provider takes no probe before the rail is connected.
+    /// Posts the probes of rails that are being connected. The provider accepts a probe only once the rail is connected.
     #[cold]
     fn ask_again(&mut self, core: &OfiCore) {
         for i in (0..self.changes.asking().len()).rev() {
@@ -268,14 +269,14 @@ impl OfiState {
             "{} carries nothing to process {peer} on {}, at {address}: {why}; other rails do",
             facts.domain, place.host
         ));
-        // The provider has seen nothing of these transfers.
+        // These transfers were never posted, so they can be repeated at once.
         for transfer in kept {
             self.submit(core, peer, OfiWork::Transfer(transfer));
         }
     }
 
-    /// Handles the message that a peer's end of a rail is shut. `words`: the rail, and 1 if it is certain that nothing comes over
-    /// the rail any more.
+    /// Handles a peer's message that its end of a rail is shut. `words` are the rail, and 1 if it is certain that nothing comes
+    /// over the rail any more.
     #[cold]
     pub fn hear_shut(&mut self, core: &OfiCore, peer: usize, words: [u64; 3]) -> Result<(), Fault> {
         let [rail, certain, _] = words;
@@ -293,7 +294,7 @@ impl OfiState {
         Ok(())
     }
 
-    /// Advances the rails that are being shut. Returns true if anything moved.
+    /// Advances the shutdown of rails. Returns true if anything moved.
     #[cold]
     pub fn tend(&mut self, core: &OfiCore) -> bool {
         let (mut moved, now) = (false, Instant::now());
@@ -337,7 +338,7 @@ impl OfiState {
         moved
     }
 
-    /// Returns true if some connection is still to be read to its end. No event reports that end.
+    /// Returns true if a connection is not yet read to its end. No event reports this end, so sleeps must be naps.
     pub fn is_shutting(&self) -> bool {
         let untold = |&RailOfPeer { peer, rail }: &RailOfPeer| {
             self.peers.get(peer).is_some_and(|it| !it.over[rail - 1].told)
@@ -362,7 +363,7 @@ impl OfiState {
     }
 }
 
-/// Knowledge of this end when it tells that a rail is shut.
+/// Certainty with which this end tells the peer that a rail is shut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ShutCertainty {
     /// Nothing comes over the rail any more.

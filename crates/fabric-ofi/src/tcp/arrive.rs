@@ -7,7 +7,7 @@ use super::shared::ConnectionShared;
 use std::os::fd::AsRawFd;
 use weft_fabric::Sge;
 
-/// Maximum number of reads in a row of one connection before the other connections have their turn.
+/// Maximum number of successive reads of one connection before the other connections have their turn.
 const READS: usize = 4;
 
 /// Errno of a connection whose peer breaks a rule of the protocol.
@@ -57,14 +57,14 @@ impl TcpPeer {
 
     /// Returns the likely destination of the next frame's body.
     fn guess(&self, shared: &ConnectionShared) -> Option<Sge> {
-        // The body under way may be that of the oldest read.
+        // The body under way may be the data of the oldest read.
         let first =
             usize::from(self.reader.body.is_some_and(|body| matches!(body.end, BodyEnd::Read)));
         let read = self.reads.get(first).map(|&(place, _)| place);
         read.or_else(|| shared.posted.last().map(|&(place, _)| place))
     }
 
-    /// Takes all of `pieces`, or as much as there are buffers for.
+    /// Handles all bytes of `pieces`, or stops at a message for which there is no buffer.
     fn take(
         &mut self,
         pieces: &mut MemoryPieces,

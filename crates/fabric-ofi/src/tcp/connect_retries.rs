@@ -1,13 +1,12 @@
-//! Tries: a connection that cannot be made is tried again, by other routes if there are some, until the network has had the time
-//! that `WEFT_OFI_TIMEOUT` gives it.
+//! Retries: a connection that cannot be made is tried again, also by other routes, for the time that `WEFT_OFI_TIMEOUT` sets.
 //!
 //! ```text
-//!   connect ── an error, or nothing within ATTEMPT ──► the next route, at once; after the last one a pause, and all again
+//!   connect ── an error, or nothing within ATTEMPT ──► the next route, at once; after the last route a pause, and all routes again
 //!           ── the greeting is cut short ────────────► the same route: the peer's host is there, and had too many strangers
 //!   the first failure is longer ago than the patience ──► the peer is lost
 //! ```
-//! No message was sent before, so none is lost or doubled. Any error may pass: a cable is plugged in again, a firewall is loaded,
-//! ports and descriptors become free.
+//! No message was sent before, so no message is lost or doubled. Every error is retried, because its cause may pass: a cable is
+//! plugged in again, a firewall is loaded, ports and descriptors become free.
 
 use super::TcpInner;
 use super::connection::TcpConnectionState;
@@ -19,8 +18,8 @@ use nix::sys::timerfd::{Expiration, TimerSetTimeFlags};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// Maximum time for one try. The system repeats its request only after 1, 3, 7, 15 seconds, and would notice late that a network
-/// is back.
+/// Maximum time for one try. Within a try the system repeats its request only after 1, 3, 7, 15 seconds, so it would notice late
+/// that a network works again.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
 /// Returns true if the error says that the address itself is invalid.
@@ -29,8 +28,8 @@ fn is_final(error: i32) -> bool {
 }
 
 impl TcpInner {
-    /// Begins to connect to a peer for the first time. Prefers the interface that has led to other peers, if that was not the
-    /// first.
+    /// Begins to connect to a peer for the first time. Prefers the interface by which other peers were reached, if the first
+    /// interface did not lead to them.
     pub fn connect_first(&mut self, at: usize) {
         if let Some(better) = self.better {
             self.peers[at].tries.prefer(better);
@@ -39,12 +38,12 @@ impl TcpInner {
         self.connect(at);
     }
 
-    /// Gives the system a time in which to connect.
+    /// Limits the time in which the system must connect.
     pub fn begins(&mut self, at: usize) {
         self.comes_back(at, ATTEMPT);
     }
 
-    /// Schedules the next look at a peer after `time`.
+    /// Schedules the next step for a peer after `time`.
     fn comes_back(&mut self, at: usize, time: Duration) {
         let due = Some(Instant::now() + time);
         self.peers[at].tries.set_due(due);
@@ -63,8 +62,8 @@ impl TcpInner {
         self.pauses(at, pause);
     }
 
-    /// Handles a connection that has ended during the greeting. If the peer has closed it, its host is there, and the same route
-    /// is tried again.
+    /// Handles a connection that has ended during the greeting. If the peer has closed the connection, its host can be reached,
+    /// so the same route is tried again.
     pub fn ends_early(&mut self, at: usize, error: i32) {
         if !matches!(error, libc::ECONNRESET | libc::EPIPE) {
             return self.fails(at, error);

@@ -34,13 +34,13 @@ pub enum TcpConnectionState {
     None,
     /// The system is connecting.
     Connecting(OwnedFd),
-    /// Connected, with the given number of bytes of the challenge received.
+    /// Connected. Holds the challenge, and the number of its bytes that have come.
     Connected(OwnedFd, [u8; CHALLENGE], usize),
     /// The hello is sent, and its answer is awaited.
     Asked(OwnedFd, Box<SentHello>),
     /// Connecting has failed, and is tried again after a pause.
     Paused,
-    /// The peer connects, too, and its connection is kept.
+    /// The peer connects at the same time, and its connection will be used.
     Awaited,
     Open(OwnedFd),
     /// The connection has ended, for this reason (errno).
@@ -56,7 +56,7 @@ pub struct SentHello {
 
 /// A frame that waits for room.
 struct Waiting {
-    /// The head, and the bytes that were copied behind it. Then the memory of the sender that follows.
+    /// `own` is the head with the bytes that were copied behind it. `lent` is the memory of the sender that follows.
     own: Box<[u8]>,
     lent: Sge,
     sent: usize,
@@ -100,7 +100,7 @@ fn send(fd: &OwnedFd, pieces: &mut [libc::iovec]) -> Result<usize, i32> {
     }
 }
 
-/// A read of which a part has not been asked for yet.
+/// The rest of a read, which has not been requested yet.
 struct Later {
     local: Sge,
     at: u64,
@@ -113,14 +113,14 @@ struct Later {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadAnswer {
     Data,
-    /// The peer knows no such memory.
+    /// The peer does not have such memory.
     Refused,
 }
 
-/// Treatment of the memory that is sent.
+/// Use of the caller's memory by a frame that cannot be sent at once.
 #[derive(Clone, Copy)]
 pub enum Lending {
-    /// Bytes that find no room are copied. The caller may reuse the memory at once.
+    /// Unsent bytes are copied. The caller may reuse the memory at once.
     Copied,
     /// The memory stays until the peer has answered.
     Answered,
@@ -138,21 +138,21 @@ pub struct TcpPeer {
     /// Events of the socket for which the endpoint's epoll set waits.
     pub interest: EpollFlags,
     waiting: VecDeque<Waiting>,
-    /// Number of bytes that were copied to wait.
+    /// Number of bytes that were copied because there was no room to send them.
     queued: usize,
     /// Writes that are not acknowledged, oldest first.
     pub writes: VecDeque<OperationContext>,
-    /// Parts of reads that are not answered, oldest first. The last part of a read has its context. `refused`: a part of the
-    /// present read was refused.
+    /// Parts of reads that are not answered, oldest first. The last part of a read has its context. `refused` is true if a part
+    /// of the oldest read was refused.
     pub reads: VecDeque<(Sge, Option<OperationContext>)>,
     refused: bool,
-    /// Number of bytes from which on the kernel reports the socket as readable.
+    /// Minimum number of bytes at which the kernel reports the socket as readable.
     least: usize,
-    /// True if the peer has asked for data since reads of its memory are under way.
+    /// True if the peer has requested data while reads of its memory are under way.
     serves: bool,
     /// Errno of a failed send. The connection ends at the next poll.
     pub broken: Option<i32>,
-    /// Reads of which a part has not been asked for yet, and the bound on bytes under way.
+    /// Reads that are not completely requested yet, and the limit of bytes under way.
     later: VecDeque<Later>,
     pace: Pace,
     /// Number of completed writes of the peer that are not acknowledged yet.
@@ -293,7 +293,7 @@ impl TcpPeer {
         Ok(())
     }
 
-    /// Asks for the data of reads in parts, as many bytes as may be under way.
+    /// Requests the data of reads in parts, up to the number of bytes that may be under way.
     pub fn ask(&mut self, shared: &mut ConnectionShared) -> Result<(), i32> {
         while let Some(read) = self.later.front_mut() {
             let part = read.local.part(read.asked, PART.min(read.local.len() - read.asked));
@@ -315,7 +315,7 @@ impl TcpPeer {
         Ok(())
     }
 
-    /// Handles the answer to the oldest part of a read: its data is there, or it was refused.
+    /// Handles the answer to the oldest part of a read: the data has come, or the peer has refused the part.
     pub fn has_come(
         &mut self,
         shared: &mut ConnectionShared,
@@ -430,7 +430,7 @@ impl TcpPeer {
         filled || self.waiting.iter().any(|one| one.key == Some(key))
     }
 
-    /// Ends the connection. Everything under way has failed.
+    /// Ends the connection. All operations under way fail.
     pub fn end(&mut self, shared: &mut ConnectionShared, error: i32) {
         self.link = TcpConnectionState::Ended(error);
         if let Some(FrameBody { end: BodyEnd::Message(context), .. }) = self.reader.body {

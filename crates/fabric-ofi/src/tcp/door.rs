@@ -14,13 +14,14 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// Maximum number of strangers at a time. One more drops the stranger that has waited longest.
+/// Maximum number of strangers at a time. Another stranger replaces the stranger that has waited longest.
 const STRANGERS: usize = 128;
 
-/// Number of strangers up to which each has the longer time: they may be peers whose programs compute.
+/// Maximum number of strangers at which each stranger has the longer time for its greeting. Strangers may be peers whose programs
+/// compute.
 const FEW: usize = 16;
 
-/// Maximum time for a stranger's greeting, among few strangers and among many.
+/// Maximum time for a stranger's greeting: if there are few strangers, and if there are many.
 const GREETING: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(5)];
 
 /// Maximum number of connections that wait to be accepted; the system may allow fewer.
@@ -40,8 +41,8 @@ pub struct Stranger {
 pub struct ListeningSockets {
     /// Sockets for each address at which the endpoint listens. The first address is its name.
     pub listeners: Vec<TcpListener>,
-    /// Spare descriptor. It is closed for a moment when there is no descriptor left, so that a waiting connection can be accepted
-    /// and closed. Otherwise the epoll set would report that connection again and again.
+    /// Spare descriptor. If no other descriptor is left, the spare descriptor is closed for a moment, so that a waiting
+    /// connection can be accepted and closed. Otherwise the epoll set would report the waiting connection again and again.
     spare: Option<File>,
     next: u64,
     pub strangers: Vec<Stranger>,
@@ -57,7 +58,8 @@ fn listener(address: std::net::IpAddr) -> io::Result<TcpListener> {
 }
 
 impl ListeningSockets {
-    /// Listens at all of `own`, and removes from it the interfaces at which listening fails. Fails if the first one does.
+    /// Listens at all interfaces of `own`, and removes from `own` the interfaces at which listening fails. Returns an error if
+    /// listening fails at the first interface.
     pub fn open(own: &mut Vec<Interface>) -> io::Result<ListeningSockets> {
         let first = listener(own[0].address)?;
         let mut listeners = vec![first];
@@ -79,7 +81,7 @@ impl ListeningSockets {
         GREETING[usize::from(self.strangers.len() > FEW)]
     }
 
-    /// Returns the time at which the oldest stranger has to go.
+    /// Returns the time at which the oldest stranger is dropped.
     pub fn due(&self) -> Option<Instant> {
         self.strangers.first().map(|one| one.since + self.greeting())
     }
@@ -113,12 +115,12 @@ impl TcpInner {
                 Err(error) => match errno(&error) {
                     libc::EMFILE | libc::ENFILE if self.door.spare.is_some() => {
                         self.door.spare = None;
-                        // The peer tries again.
+                        // The connection is dropped, and the peer tries again.
                         let _ = self.door.listeners[place].accept();
                         self.door.spare = File::open("/dev/null").ok();
                     }
-                    // For these errors only this connection is lost: accept(2) reports errors of the network on the new
-                    // connection, too.
+                    // These errors concern only the new connection: accept(2) also reports errors of the network that the new
+                    // connection has met.
                     libc::EINTR
                     | libc::ECONNABORTED
                     | libc::EPROTO
@@ -192,7 +194,8 @@ impl TcpInner {
             }
             // Nothing was sent on this process's own connection yet.
             TcpConnectionState::Connecting(_) | TcpConnectionState::Connected(..) => true,
-            // Both processes have connected at once: the connection of the smaller name is kept.
+            // Both processes have connected at the same time: the connection that the endpoint with the smaller name has made is
+            // kept.
             TcpConnectionState::Asked(..) => words.from < self.name,
             TcpConnectionState::Open(_) | TcpConnectionState::Ended(_) => false,
         };

@@ -9,8 +9,8 @@
 //!              kind  0      acks   length   key   address      the body, `length` bytes
 //! ```
 //! A proof is a keyed hash of both names and of the random bytes of both sides. So no proof can be used a second time, and the
-//! secret itself is never sent.
-//! `acks` is the number of further writes of the receiver, in order, that are complete. Numbers are little-endian.
+//! secret itself is never sent. `acks` is the number of writes of the frame's receiver that have completed since the last frame.
+//! Numbers are little-endian.
 
 use crate::codes::coded_kinds;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -57,9 +57,9 @@ coded_kinds! {
         Data,
         /// Only acks.
         Ack,
-        /// The write that follows all acknowledged writes names no memory. No body.
+        /// The oldest write that is not acknowledged names no registered memory. No body.
         NotWritten,
-        /// The oldest read names no memory. No body.
+        /// The oldest read names no registered memory. No body.
         NotRead,
     }
 }
@@ -132,7 +132,7 @@ pub fn decode_names(bytes: &[u8]) -> Option<Vec<SocketAddr>> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GreetingAnswer {
     Yes,
-    /// The connection is not wanted, because the other one between the two endpoints is kept.
+    /// The connection is refused, because another connection between the two endpoints is kept.
     No,
 }
 
@@ -163,7 +163,8 @@ impl GreetingWords {
         bytes
     }
 
-    /// Decodes a hello to `to`, which had sent the challenge `asked`. Returns `None` if the sender does not know the secret.
+    /// Decodes a hello to endpoint `to`, which has sent the challenge `asked`. Returns `None` if the sender does not know the
+    /// secret.
     pub fn heard(
         secret: u128,
         bytes: &[u8; HELLO],

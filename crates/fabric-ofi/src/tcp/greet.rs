@@ -1,11 +1,11 @@
-//! Greeting: the steps after which two endpoints have one connection.
+//! Greeting: the steps by which two endpoints make one connection.
 //!
 //! ```text
 //!   first message to a peer ──► connect
 //!                               challenge ◄──────── to every new connection
 //!                               hello ────────────► no proof of the secret: the connection is closed
 //!                                                   no connection yet:  yes, and the connection is open at both ends
-//!                               both at once: that of the smaller name is the one, the other one is told no
+//!                               both at once: the connection that the endpoint with the smaller name makes gets a yes, the other a no
 //! ```
 //! The connecting side sends no message before the yes. So nothing is ever sent twice, and everything before the yes can be
 //! repeated ([`super::connect_retries`]).
@@ -60,7 +60,7 @@ fn hear(socket: &OwnedFd, said: &mut [u8], have: &mut usize) -> Heard {
 }
 
 impl TcpInner {
-    /// Begins to connect to a peer, by the route that its tries have reached.
+    /// Begins to connect to a peer, by the present route of its tries.
     pub fn connect(&mut self, at: usize) {
         let route = self.peers[at].tries.route();
         let begin = || -> io::Result<OwnedFd> {
@@ -87,7 +87,7 @@ impl TcpInner {
         }
     }
 
-    /// Handles the end of a connection attempt: the system has connected, or cannot.
+    /// Handles the end of a connection attempt: the system has connected, or has failed.
     pub fn is_connected(&mut self, at: usize) {
         let peer = &mut self.peers[at];
         let TcpConnectionState::Connecting(socket) = &peer.link else { return };

@@ -42,7 +42,7 @@ pub struct TcpInner {
     /// Peers with an open connection, and peers with a connection that is being made.
     pub open: Vec<u32>,
     pub trying: Vec<u32>,
-    /// Interface of this process that has led to a peer when the first one did not.
+    /// Interface of this process that has led to a peer when the first interface did not.
     pub better: Option<usize>,
     pub detours: VecDeque<Detour>,
     pub shared: ConnectionShared,
@@ -51,7 +51,7 @@ pub struct TcpInner {
 }
 
 impl TcpInner {
-    /// Returns the secret for the greeting with a peer: the secret shared with a peer of another job, or else that of this job.
+    /// Returns the secret for the greeting with a peer: the shared secret for a peer of another job, else the secret of this job.
     pub fn secret_with(&self, at: usize) -> Option<u128> {
         self.peers[at].secret.or(self.secret)
     }
@@ -113,7 +113,7 @@ impl TcpInner {
         }
     }
 
-    /// Ends the connection of a peer that accepts no more bytes, after reading what the peer had sent before.
+    /// Ends the connection of a peer that accepts no more bytes, after all bytes that the peer has sent are read.
     pub fn breaks(&mut self, at: usize, error: i32) -> bool {
         while let Ok(true) = self.peers[at].read(&mut self.shared) {}
         self.end(at, error);
@@ -136,8 +136,8 @@ impl TcpInner {
 
     /// Polls all sockets. Returns true if anything has moved.
     pub fn look(&mut self) -> bool {
-        // The epoll set is asked first: a read locks the socket, so that bytes that arrive meanwhile are left for the reader to
-        // process.
+        // The epoll set is asked before sockets are read. A read locks the socket, and then the reading thread itself must
+        // process bytes that arrive meanwhile.
         let mut events = [EpollEvent::empty(); EVENTS];
         let count = self.epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
         let mut is_due = false;

@@ -1,34 +1,34 @@
-//! Bound on the bytes of reads that are asked for at a time.
+//! Limit on the bytes of reads that are under way at a time.
 //!
 //! ```text
-//!   bytes under way = 5/4 x (rate seen) x (time of a question with a short answer) + one part
+//!   bytes under way = 5/4 x (measured rate) x (time of a request with a short answer) + one part
 //! ```
-//! With fewer bytes than the first term, the connection is idle between requests. More bytes stay in the kernels' buffers, and have
-//! left all caches by the time they are copied out: windows of 1 MiB messages were a third slower with all bytes under way. So rate
-//! and time are both measured, as in congestion control by rate. The additional quarter finds out whether a higher rate is
-//! possible. While the program computes there is no bound, because each answer would wake the helper to ask for more.
-//! Source: Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14 (5), 2016.
+//! With fewer bytes than the first term, the connection is idle between requests. Additional bytes stay in the kernels' buffers,
+//! and have left all caches by the time they are copied out: windows of 1 MiB messages were a third slower with all bytes under
+//! way. So rate and time are both measured, as in congestion control by rate. The additional quarter shows if a higher rate is
+//! possible. While the program computes there is no limit, because each answer would wake the helper to request more. Source:
+//! Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14 (5), 2016.
 
 use std::time::{Duration, Instant};
 
 /// Maximum length of a part of a read, in bytes.
 pub const PART: usize = 64 << 10;
 
-/// Minimum number of bytes in one busy period whose rate counts.
+/// Minimum number of bytes in a busy period for a valid sample of the rate.
 const SEEN: usize = 4 * PART;
 
-/// Fraction by which each sample weakens the known values, since other programs come and go.
+/// Fraction by which each sample reduces the known rate and increases the known time, since the load of the network changes.
 const FADE: f64 = 0.01;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     /// Rate in bytes per nanosecond, or 0 if not known.
     rate: f64,
-    /// Time from a request to its answer while nothing else was asked for, in nanoseconds.
+    /// Time from a request to its answer while no other request is under way, in nanoseconds.
     answer: f64,
-    /// Number of bytes that are asked for and have not come.
+    /// Number of bytes that were requested and have not come.
     under_way: usize,
-    /// Time since which bytes are under way, and number of bytes that have come since.
+    /// Start of the present busy period, in which bytes are always under way, and number of bytes that have come since.
     busy: Option<(Instant, usize)>,
 }
 
@@ -42,17 +42,17 @@ impl Pace {
         PART + (1.25 * self.rate * self.answer) as usize
     }
 
-    /// Returns the number of bytes that are asked for and have not come.
+    /// Returns the number of bytes that were requested and have not come.
     pub fn under_way(&self) -> usize {
         self.under_way
     }
 
-    /// Returns true if `len` more bytes may be asked for.
+    /// Returns true if `len` more bytes may be requested.
     pub fn may_ask(&self, len: usize) -> bool {
         self.under_way == 0 || self.under_way + len <= self.most().max(2 * PART)
     }
 
-    /// Notes that `len` bytes were asked for.
+    /// Notes that `len` bytes were requested.
     pub fn asks(&mut self, len: usize, now: Instant) {
         self.under_way += len;
         self.busy.get_or_insert((now, 0));
@@ -74,7 +74,7 @@ impl Pace {
         if self.under_way == 0 {
             self.busy = None;
         } else if *come >= 4 * SEEN {
-            // Old rates say little about the present one.
+            // A long busy period begins anew, since old samples say little about the present rate.
             (*since, *come) = (now, 1);
         }
     }
@@ -84,8 +84,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Returns the bytes under way in the end, over a connection of `rate` bytes per nanosecond that answers after `delay`
-    /// nanoseconds.
+    /// Returns the number of bytes under way after many reads, over a connection of `rate` bytes per nanosecond that answers
+    /// after `delay` nanoseconds.
     fn settles(rate: f64, delay: f64) -> usize {
         let (mut pace, start) = (Pace::new(), Instant::now());
         let at = |ns: f64| start + Duration::from_nanos(ns as u64);

@@ -1,26 +1,27 @@
 //! Reading of frames from a connection, with each body placed where it belongs.
 //!
 //! ```text
-//!   one readv ──► rest of the body under way │ head of the next frame │ where its body most likely goes │ a staging buffer
+//!   one readv ──► rest of the body under way │ head of the next frame │ likely destination of its body │ a staging buffer
 //! ```
-//! The likely place is that of the oldest read, or else the next buffer for a message. So the kernel makes the only copy of a body,
-//! unless several frames come at once. Then all frames but the first are short. Bytes that landed elsewhere are copied from there.
+//! The likely destination is the memory of the oldest read, or else the next buffer for a message. So the kernel makes the only
+//! copy of a body, unless several frames come at once, where all except the first are short. Bytes that were read to another
+//! place are copied to their destination.
 
 use super::frame::{FRAME, TcpFrame};
 use super::shared::{ConnectionShared, OperationContext};
 use std::ptr;
 use weft_fabric::Sge;
 
-/// Action when all of a body has arrived.
+/// Action to take when a body has arrived completely.
 #[derive(Debug, Clone, Copy)]
 pub enum BodyEnd {
-    /// It is a message, in a buffer that was posted with this context.
+    /// Delivers a message, which is in the buffer posted with this context.
     Message(OperationContext),
-    /// A peer's write is complete. The value is the key of the registration that it goes to.
+    /// Acknowledges a peer's write to the registration with this key.
     Written(u64),
-    /// A peer's write names no memory.
+    /// Refuses a peer's write, which names no registered memory.
     NotWritten,
-    /// The oldest read is complete.
+    /// Completes the oldest part of a read.
     Read,
 }
 
@@ -52,7 +53,7 @@ pub struct FrameReader {
     pub head: [u8; FRAME],
     /// Number of bytes of `head` that have arrived.
     pub have: usize,
-    /// Bytes that came behind a message for which there was no buffer.
+    /// Bytes that came after a message for which there is no buffer.
     pub rest: Vec<u8>,
 }
 
@@ -63,7 +64,7 @@ const PIECES: usize = 4;
 pub struct MemoryPieces {
     all: [Sge; PIECES],
     count: usize,
-    /// Index of the next piece, and number of bytes of it that are taken.
+    /// Index of the next piece, and number of its bytes that are taken.
     at: (usize, usize),
     left: usize,
 }
@@ -88,7 +89,8 @@ impl MemoryPieces {
         }
     }
 
-    /// Takes `len` bytes, or as many as are left, to `to`, or drops them if `to` is `None`. Returns their number.
+    /// Takes `len` bytes, or all that are left if they are fewer. Copies them to `to`, or drops them if `to` is `None`. Returns
+    /// their number.
     pub fn take(&mut self, to: Option<Sge>, len: usize) -> usize {
         let mut taken = 0;
         while taken < len && self.left > 0 {
@@ -125,7 +127,7 @@ impl MemoryPieces {
 
 /// Result of a read call.
 pub enum Landed {
-    /// Bytes were read. `full`: they filled all the room.
+    /// Bytes were read. `full` is true if they filled all the room.
     Some {
         pieces: MemoryPieces,
         full: bool,

@@ -1,9 +1,10 @@
-//! Routes to a peer. An endpoint listens at all interfaces that may lead to it, and the first interface's address is its name.
+//! Routes to a peer. A peer's endpoint listens at several interfaces, and the first address is its name. Routes are tried in this
+//! order:
 //!
 //! ```text
-//!   its first address, from this process's first  the network that all processes have agreed on
-//!   its others on networks of this process        in this process's order, each from the interface of that network
-//!   its others                                    a router may lead to them
+//!   the peer's first address, from this process's first interface   the network that all processes have agreed on
+//!   the peer's other addresses on networks of this process          each from this process's interface on that network
+//!   the peer's remaining addresses                                  a router may lead to them
 //! ```
 
 use super::interfaces::Interface;

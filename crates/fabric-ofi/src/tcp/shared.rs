@@ -11,7 +11,7 @@ use weft_fabric::Sge;
 /// Pointer that identifies an operation of this process.
 pub type OperationContext = *mut c_void;
 
-/// Maximum number of bytes that one read takes beyond those with a known destination.
+/// Maximum number of bytes without a known destination that one read takes.
 const STAGING: usize = 16 << 10;
 
 /// State that all connections of an endpoint share.
@@ -25,7 +25,8 @@ pub struct ConnectionShared {
     pub failed: VecDeque<(OperationContext, i32)>,
     /// Number of frames that wait for room, on all connections.
     pub unsent: Arc<AtomicUsize>,
-    /// Threads that take what comes. A thread that asks for more when something has come must be woken for that.
+    /// Threads that poll. If the helper polls, all reads are requested at once, since each answer would wake the helper to
+    /// request more.
     pub poller: PollingThread,
     staging: Box<[u8]>,
 }
@@ -38,7 +39,7 @@ impl ConnectionShared {
         ConnectionShared { posted, regions, done, failed, unsent, poller, staging }
     }
 
-    /// Returns room for bytes beyond the known destinations. It is used within one call of [`TcpPeer::read`].
+    /// Returns room for bytes without a known destination. It is used within one call of [`TcpPeer::read`].
     pub fn staging(&self) -> Sge {
         // SAFETY: `Sge::new` needs memory that stays until it is used. The buffer lives as long as `self`, and only `TcpPeer::read`
         // uses it.

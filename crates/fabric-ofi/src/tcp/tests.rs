@@ -13,7 +13,7 @@ fn key(at: u64, key: u64) -> RemoteKey {
     RemoteKey { at, key }
 }
 
-/// Time for which a peer is tried again, in most tests.
+/// Maximum time for connecting to a peer, in most tests.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Opens an endpoint at addresses of this machine.
@@ -107,7 +107,7 @@ fn who_both_connect_have_one_connection() {
         for tcp in &ends {
             for text in ["first", "second"] {
                 let mut text = text.to_owned().into_bytes();
-                // SAFETY: `inject` needs bytes that are readable during the call. These are.
+                // SAFETY: `inject` needs bytes that are readable during the call. These bytes are.
                 assert_eq!(unsafe { tcp.inject(0, &[sge(&mut text)]) }, 0);
             }
         }
@@ -209,7 +209,7 @@ fn messages_wait_for_buffers() {
     let ends = pair();
     let mut sent: Vec<Vec<u8>> = (0..40).map(|i| content(5000 + i * 700, i)).collect();
     for message in &mut sent {
-        // SAFETY: `inject` needs bytes that are readable during the call. These are.
+        // SAFETY: `inject` needs bytes that are readable during the call. These bytes are.
         while unsafe { ends[0].inject(0, &[sge(message)]) } != 0 {
             ends.iter().for_each(|tcp| _ = tcp.take(&mut []));
         }
@@ -253,7 +253,7 @@ fn strangers_are_sent_away() {
     let mut buffer = [0u8; 64];
     // SAFETY: `post` needs a buffer that is not touched until the operation is complete. `wait` below ensures it.
     unsafe { ends[1].post(sge(&mut buffer), context(1)) };
-    // SAFETY: `inject` needs bytes that are readable during the call. These are.
+    // SAFETY: `inject` needs bytes that are readable during the call. These bytes are.
     assert_eq!(unsafe { ends[0].inject(0, &[sge(&mut b"hello".to_owned())]) }, 0);
     assert_eq!(wait(&ends, 1, 1), 5);
     asked(&mut silent[0]);
@@ -275,7 +275,7 @@ fn the_end_of_a_peer_is_seen_after_all_that_it_has_sent() {
     }
     let mut message = content(60_000, 2);
     for _ in 0..2 {
-        // SAFETY: `inject` needs bytes that are readable during the call. These are.
+        // SAFETY: `inject` needs bytes that are readable during the call. These bytes are.
         assert_eq!(unsafe { ends[0].inject(0, &[sge(&mut message)]) }, 0);
     }
     let mut come = 0;
@@ -300,7 +300,7 @@ fn the_end_of_a_peer_is_seen_after_all_that_it_has_sent() {
         assert!(Instant::now() < end);
     };
     assert_eq!(gone.0, 0);
-    // SAFETY: `inject` needs bytes that are readable during the call. These are.
+    // SAFETY: `inject` needs bytes that are readable during the call. These bytes are.
     assert!(unsafe { ends[1].inject(0, &[sge(&mut message)]) } < 0, "nobody is there");
 }
 
@@ -413,7 +413,7 @@ fn a_hello_that_was_heard_is_of_no_use_to_others() {
     // A process that answers without the secret does not belong to the job, either.
     let false_peer = TcpListener::bind("127.0.0.1:0").unwrap();
     let number = ends[0].insert(&[false_peer.local_addr().unwrap()], None);
-    // SAFETY: `inject` needs bytes that are readable during the call. These are.
+    // SAFETY: `inject` needs bytes that are readable during the call. These bytes are.
     assert_eq!(unsafe { ends[0].inject(number, &[sge(&mut b"hello".to_owned())]) }, 0);
     let (mut stream, _) = false_peer.accept().unwrap();
     stream.write_all(&frame::challenge([2; 16])).unwrap();

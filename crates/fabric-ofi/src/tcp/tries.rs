@@ -32,7 +32,7 @@ pub struct Tries {
     routes: Vec<TcpRoute>,
     /// Index of the present route.
     at: usize,
-    /// Number of failures in a row, errno of the last, and time of the first.
+    /// Successive failures: their number, errno of the last failure, and time of the first failure.
     failed: u32,
     error: i32,
     since: Option<Instant>,
@@ -81,7 +81,7 @@ impl Tries {
         self.due = due;
     }
 
-    /// Counts a failure, and goes on to the next route. Returns the time of the first failure in a row.
+    /// Counts a failure, and goes on to the next route. Returns the time of the first of the successive failures.
     pub fn count_failure(&mut self, error: i32, now: Instant) -> Instant {
         let since = *self.since.get_or_insert(now);
         self.failed = self.failed.saturating_add(1);
@@ -90,7 +90,8 @@ impl Tries {
         since
     }
 
-    /// Counts a connection that the peer has ended during the greeting: its host is there. Returns the pause before the next try.
+    /// Counts a connection that the peer has ended during the greeting, so that the peer's host is known to answer. Returns the
+    /// pause before the next try.
     pub fn count_early_end(&mut self, error: i32) -> Duration {
         self.since = None;
         self.failed = self.failed.saturating_add(1);
@@ -98,13 +99,13 @@ impl Tries {
         pause(self.failed)
     }
 
-    /// Returns the number of failures in a row.
+    /// Returns the number of successive failures.
     #[cfg(test)]
     pub fn failures(&self) -> u32 {
         self.failed
     }
 
-    /// Returns the pause after a failure: none before all routes were tried.
+    /// Returns the pause after a failure, which is zero until all routes were tried.
     pub fn pause(&self) -> Duration {
         let rounds = self.failed / self.routes.len() as u32;
         match self.failed % self.routes.len() as u32 {
@@ -114,7 +115,7 @@ impl Tries {
     }
 }
 
-/// Returns the pause after `failed` failures in a row.
+/// Returns the pause after `failed` successive failures.
 fn pause(failed: u32) -> Duration {
     (PAUSE * 2u32.pow(failed.min(8))).min(PAUSE_MOST)
 }

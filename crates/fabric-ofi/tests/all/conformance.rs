@@ -1,4 +1,4 @@
-//! Conformance of libfabric to the fabric trait: over TCP, and over datagrams that libfabric makes reliable itself.
+//! Conformance of libfabric to the fabric trait: over TCP, and over UDP datagrams that libfabric makes reliable.
 //!
 //! If the library is missing, the tests print NOT RUN and pass. If `WEFT_TEST_OFI` is set, they fail instead.
 
@@ -11,7 +11,7 @@ fn makers(n: usize, provider: &'static str, credits: usize) -> Option<Vec<Maker<
     over_paths(n, provider, credits, 1)
 }
 
-/// Makes as many rails as paths: connections on the one interface that leads everywhere.
+/// Makes fabrics whose rails are several connections over the same interface.
 fn over_paths(
     n: usize,
     provider: &'static str,
@@ -38,7 +38,7 @@ mod built_in_two_ranks {
     super::tests!(|| super::makers(2, "weft-tcp", 64));
 }
 
-/// Minimum number of credits, so that overflow is the rule.
+/// Minimum number of credits, so that messages often find no room.
 mod built_in_three_ranks_with_few_credits {
     super::tests!(|| super::makers(3, "weft-tcp", 4));
 }
@@ -55,7 +55,7 @@ mod tcp_two_ranks {
     super::tests!(|| super::makers(2, "tcp", 64));
 }
 
-/// Minimum number of credits, so that overflow is the rule.
+/// Minimum number of credits, so that messages often find no room.
 mod tcp_three_ranks_with_few_credits {
     super::tests!(|| super::makers(3, "tcp", 4));
 }

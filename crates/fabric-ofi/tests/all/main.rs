@@ -1,5 +1,5 @@
-//! Tests of libfabric and the built-in TCP as a fabric. They are one program, because the code of the crates below is compiled the
-//! same for all.
+//! Tests of libfabric and the built-in TCP as a fabric. They are one program, so that the crates below are compiled into it only
+//! once.
 
 mod conformance;
 mod faults;

@@ -1,5 +1,5 @@
-//! Several rails to one peer: all rails carry data and each byte is right. A rail that dies in the middle loses and repeats no
-//! operation.
+//! Several rails to one peer: all rails carry data and each byte is right. If a rail dies in the middle of a round, no operation
+//! is lost or takes effect twice.
 //!
 //! The rails are two connections over loopback. The second rail dies when the test ends its connections, which it can do because
 //! the ranks are threads of this process.
@@ -64,7 +64,7 @@ fn end_connections(ports: &[u64]) -> usize {
     all.iter().filter(ended).count()
 }
 
-/// Reads over the second rail until the rail has carried something: a rail is tried when it is first asked for.
+/// Reads over the second rail until the rail has carried data. A rail is tried when a transfer first names it.
 fn open(rank: &ConformanceRank<Ofi>, there: RemoteAddr) {
     let mut own = [0; 8];
     while rank.fabric.usage().carried[1] == 0 {
@@ -73,8 +73,8 @@ fn open(rank: &ConformanceRank<Ofi>, there: RemoteAddr) {
     }
 }
 
-/// Moves each round in parts over both rails: rank 0 writes, or (`reads`) rank 1 reads. Rank 1 checks every byte. `kill`: the
-/// second rail dies in the middle of a round.
+/// Moves each round in parts over both rails. Rank 0 writes, or rank 1 reads if `reads` is true. Rank 1 checks every byte. If
+/// `kill` is true, the second rail dies in the middle of a round.
 fn rounds(rank: &ConformanceRank<Ofi>, reads: bool, kill: bool) {
     let me = rank.rank();
     let region = rank.fabric.allocate(PART * PARTS).unwrap();
@@ -95,7 +95,7 @@ fn rounds(rank: &ConformanceRank<Ofi>, reads: bool, kill: bool) {
         }
         rank.barrier();
         if kill && round == DEATH && me != mover {
-            // This rank does not answer for a while, so that something is under way when the rail dies.
+            // This rank does not answer for a while, so that operations are under way when the rail dies.
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         if me == mover {
@@ -171,7 +171,7 @@ fn a_rail_that_dies_loses_no_read() {
     with(|rank| rounds(rank, true, true));
 }
 
-/// Checks flags behind the data of each rail. If the data is not complete, the caller waits first.
+/// Checks flags behind the data of each rail. If the flag cannot follow the data yet, the caller waits for the writes first.
 #[test]
 fn flags_come_after_the_data_of_their_rail() {
     with(|rank| {

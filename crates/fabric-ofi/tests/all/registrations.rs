@@ -51,7 +51,7 @@ fn shared(rank: &ConformanceRank<Ofi>) {
     rank.barrier();
     fabric.withdraw(part);
     assert_eq!(numbers().0, entries, "nobody uses it any more");
-    // New memory may lie there by now, so it is registered anew.
+    // New memory may lie at the same addresses by now, so it is registered anew.
     let again = fabric.expose(whole_memory).unwrap();
     assert_eq!(numbers().1, made + 2);
     fabric.withdraw(again);
@@ -87,8 +87,7 @@ fn verbs_transfers_find_what_was_prepared() {
         let mut bytes = vec![rank.rank() as u8 + 1; LEN];
         let memory = sge(&mut bytes);
         let prepared = rank.fabric.prepare(memory, false).unwrap().expect("it is needed");
-        // The first write makes the connection. Until the connection is there the provider refuses transfers, and they are
-        // repeated.
+        // The first write makes the connection. Until then the provider refuses transfers, and the fabric repeats them.
         let (done, value) = rank.completion();
         rank.fabric.write(peer, memory.part(0, 1), at[peer], done).unwrap();
         rank.finish(done, value + 1);

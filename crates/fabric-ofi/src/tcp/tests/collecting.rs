@@ -22,7 +22,7 @@ fn two_ends_that_collect_do_not_wait_for_each_other() {
             // SAFETY: `transfer` needs memory that lives until the operation is complete. The test waits for all reads.
             assert_eq!(unsafe { ends[at].transfer(0, READ, sge(into), remote, context(1)) }, 0);
         };
-        // A short read each opens the connection.
+        // A short read by each end opens the connection.
         for at in [0, 1] {
             read(at, &mut here[at][..1]);
             assert_eq!(wait(&ends, at, 1), 1);
