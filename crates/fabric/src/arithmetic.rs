@@ -1,8 +1,8 @@
 //! Arithmetic for values that all ranks must compute alike, even if the program has changed its own arithmetic.
 
-/// Returns the value of `compute` in the usual floating-point arithmetic: rounded to nearest, with subnormal numbers. A
-/// program may have set up another arithmetic on some of its ranks, as `-ffast-math` does. Then equal costs would differ
-/// there, and ranks would choose different algorithms. If the arithmetic is the usual one, this costs a read of a
+/// Returns the value of `compute` in the usual floating-point arithmetic: rounded to nearest, with subnormal numbers. A program
+/// may have set up another arithmetic on some of its ranks, as `-ffast-math` does. Then ranks would compute different costs from
+/// equal numbers, and choose different algorithms. If the arithmetic is already usual, this function costs only a read of a
 /// register.
 pub fn in_usual_arithmetic<T>(compute: impl FnOnce() -> T) -> T {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -27,7 +27,7 @@ fn in_usual_mxcsr<T>(compute: impl FnOnce() -> T) -> T {
     }
     let (mut compute, mut value) = (Some(compute), None);
     let mut run = || value = compute.take().map(|compute| compute());
-    // The call is opaque to the compiler: no operation moves out of it, past the changes of the register.
+    // The call is opaque to the compiler, so that no operation moves out of it and past the changes of the register.
     let run: &mut dyn FnMut() = black_box(&mut run);
     // SAFETY: loads a valid value from memory, without reserved bits. Compiled code assumes this value.
     unsafe { asm!("ldmxcsr [{}]", in(reg) &USUAL, options(nostack, preserves_flags, readonly)) };

@@ -2,8 +2,8 @@
 
 use std::ptr::NonNull;
 
-/// An allocation that other code points into, and whose owner may be moved. A `Box` cannot be used for this: it claims to be
-/// the only way to its memory each time it is moved.
+/// An allocation that other code points into, and whose owner may be moved. A `Box` cannot be used: each time a `Box` is moved,
+/// it claims exclusive access to its memory, which makes other pointers invalid.
 pub struct OwnedBlock<T>(NonNull<[T]>);
 
 impl<T> OwnedBlock<T> {

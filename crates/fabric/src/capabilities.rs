@@ -10,8 +10,8 @@ pub struct Capabilities {
     pub send_max: usize,
     /// Maximum payload that travels with its header without a second buffer, in bytes.
     pub inline_max: usize,
-    /// Maximum unit that is placed at once, in bytes. The parts of a longer write may become visible in any order. Zero: there
-    /// is no such unit, always use a flag.
+    /// Maximum number of bytes that the network places as a unit. The units of a longer write may become visible in any order.
+    /// Zero: there is no such unit, so callers always use a flag.
     pub mtu: usize,
     /// Maximum payload of one multicast datagram, in bytes. Zero: no multicast.
     pub multicast_max: usize,
@@ -21,23 +21,24 @@ pub struct Capabilities {
     /// True if bytes within one MTU become visible in ascending order, so that a reader may poll the last byte of the payload
     /// ("bottom fill").
     pub in_order_placement: bool,
-    /// True if the peer is on this node, and each of both reaches what the other allocates by
-    /// [`crate::FabricExt::allocate_on_node`] with loads and stores, or as fast.
+    /// True if the peer is on this node, and each of the two processes accesses memory that the other process has from
+    /// [`crate::FabricExt::allocate_on_node`] by loads and stores, or as fast.
     pub shares_memory: bool,
     /// True if fetch-add and compare-swap on the peer's memory from [`crate::FabricExt::allocate_on_node`] are atomic also
-    /// against the peer's processor. On other memory they are so if this field is true for all ranks.
+    /// against the peer's processor. Atomics on other memory are atomic against the peer's processor if this field is true for
+    /// all ranks.
     pub coherent_atomics: bool,
-    /// True if fetch-add and compare-swap on the peer's memory from [`crate::Fabric::allocate`] work, and are atomic against
-    /// each other. All ranks find the same value for a peer.
+    /// True if fetch-add and compare-swap on the peer's memory from [`crate::Fabric::allocate`] work, and are atomic against each
+    /// other. All ranks have the same value for a peer.
     pub atomics: bool,
     /// True if reads, writes, and atomics on memory from [`crate::FabricExt::allocate_on_node`] are carried out by this
     /// processor and are complete when the call returns. Two ranks that wait for the same copy may share the work.
     pub synchronous: bool,
-    /// True if the peer's own process carries out reads, writes and atomics in its progress. An access that takes several of
-    /// them is better requested as a whole.
+    /// True if the peer's own process carries out reads, writes and atomics in its progress. An access that would take several
+    /// such operations is then better requested by a message.
     pub by_progress: bool,
-    /// Approximate time of a question and its answer, in nanoseconds; 0: too short to matter. Data that take less time than
-    /// this are better sent at once than requested.
+    /// Approximate time of a request and its answer, in nanoseconds; 0: too short to matter. Data whose transfer takes less than
+    /// this time are better sent at once than requested.
     pub round_trip: u32,
     /// Number of independent paths (adapters, ports) to this peer.
     pub rails: usize,

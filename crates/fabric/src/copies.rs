@@ -2,22 +2,21 @@
 //!
 //! ```text
 //!   CopyModel   measured once a host, or given by a file or a machine file; the same for all ranks of a node
-//!   Ways        which way to copy pays by the model, for each distance
-//!   Copies      a rank's: the model, and how far from the others it has found itself to be lately
+//!   Ways        the methods to copy that are fastest by the model, for each distance
+//!   Copies      of a rank: the model, and the distance to the caches of other ranks that it has observed lately
 //! ```
-//! Whoever chooses a protocol or an algorithm among ranks that share memory decides by these numbers. So the choice can be
-//! printed, and can be made for a machine that is not at hand. A fabric owns the numbers ([`crate::Fabric::copies`]).
+//! Every choice of a protocol or an algorithm among ranks that share memory is based on these numbers. So the choice can be
+//! printed, and can be computed for another machine. A fabric owns the numbers ([`crate::Fabric::copies`]).
 //!
-//! The distance between caches may change while a program runs, because a virtual machine's processors move. So a rank that
-//! reads what other ranks have written times some of these reads, and compares the times with the model's costs for either
-//! distance:
+//! The distance between caches may change while a program runs, because a virtual machine's processors move. So a rank that reads
+//! what other ranks have written times some of these reads, and compares the times with the model's costs for both distances:
 //!
 //! ```text
-//!   score: + a weight for each slow copy, - 1 for each other one; from FAR on the caches are far from each other
+//!   score: + a weight for each slow copy, - 1 for each other copy; the caches count as far from a score of FAR on
 //! ```
-//! A copy past the caches takes as long as a copy to a near cache. So every 64th copy goes through the caches all the same, or
-//! the beginning of each copy does. Nobody waits for any of this, and a wrong guess only costs time. Nothing is observed before
-//! a caller asks for it ([`Copies::assume`]): in virtual time there is nothing to observe.
+//! The time of a copy that went past the caches does not show the distance. So every 64th copy goes through the caches even if
+//! they are far, or the beginning of each copy does. No rank waits for an observation, and a wrong score only costs time. Nothing
+//! is observed before a caller asks for it ([`Copies::assume`]), because in virtual time there is nothing to observe.
 
 mod copy_methods;
 mod features;
@@ -34,25 +33,25 @@ use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The choice of copies for other ranks that go past the caches.
+/// The choice of the copies that go past the caches, among copies that other ranks will read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PastCaches {
     /// All stores go through the caches, however long the copy.
     Never,
     /// For tests: copies of at least this number of bytes go past the caches.
     From(usize),
-    /// The model decides, for the distance that was found.
+    /// The model decides, by the observed distance.
     AsFound,
 }
 
 /// The assumption about the distance between caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caches {
-    /// Found by this rank: it times its reads of what other ranks wrote.
+    /// The distance is observed: this rank times its reads of data that other ranks wrote.
     AsFound,
-    /// Every rank shares its last cache level with every other; nothing is measured.
+    /// All ranks share their last cache level. Nothing is measured.
     Near,
-    /// No rank shares a cache with another; nothing is measured.
+    /// No two ranks share a cache. Nothing is measured.
     Far,
     /// For tests: the answer alternates between near and far.
     Changing,
@@ -73,11 +72,11 @@ pub struct Copies {
     alone: Cell<bool>,
     observes: Cell<bool>,
     hands_over: OnceCell<bool>,
-    /// The speed of other ranks' reads of what this rank writes for several readers.
+    /// Score of other ranks' reads of data that this rank writes for several readers.
     readers: Score,
-    /// The speed of this rank's reads from other ranks' caches.
+    /// Score of this rank's reads from other ranks' caches.
     reads: Score,
-    /// Counts fetches while the caches are far.
+    /// Count of fetches while the caches are far.
     fetched: Score,
     questions: Cell<u32>,
     count_past: Cell<u64>,
@@ -85,8 +84,8 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Creates the costs from `model`. Other ranks are taken to be near; nothing is observed and nothing goes past the caches
-    /// until a caller asks for it.
+    /// Creates the costs from `model`. Other ranks count as near. Nothing is observed and nothing goes past the caches until a
+    /// caller asks for it.
     pub fn new(model: Arc<CopyModel>) -> Copies {
         let ways = |distance| Ways::of(&model, distance);
         Copies {
@@ -121,9 +120,10 @@ impl Copies {
         self.past.set(which);
     }
 
-    /// Sets the assumption about caches from now on. `alone`: each rank has a processor of its own. Then what this rank reads
-    /// of another rank is as far away as that rank's caches. Where ranks take turns on processors, each rank finds some of it
-    /// in its own caches. Observation starts here, if `caches` is [`Caches::AsFound`] and the model's distances differ.
+    /// Sets the assumption about caches from now on. `alone` is true if each rank has a processor of its own. Then data that
+    /// another rank wrote are as far away as the caches of that rank. If ranks take turns on processors, a rank finds some of
+    /// these data in its own caches. Observation starts here, if `caches` is [`Caches::AsFound`] and the model's distances
+    /// differ.
     pub fn assume(&self, caches: Caches, alone: bool) {
         self.caches.set(caches);
         self.alone.set(alone);
@@ -142,7 +142,7 @@ impl Copies {
         if self.is_far() { CacheDistance::Apart } else { CacheDistance::Shared }
     }
 
-    /// Returns true if caches are far from each other, as far as is known.
+    /// Returns true if the caches of ranks are far from each other, as far as is known.
     #[inline]
     pub fn is_far(&self) -> bool {
         match self.caches.get() {
@@ -157,8 +157,8 @@ impl Copies {
         }
     }
 
-    /// Returns true if caches are so far from each other that data in them is best fetched by the reader, and the distance may
-    /// decide it: the distance was set, or [`PastCaches::AsFound`] asks for it. Callers may base a choice on this.
+    /// Returns true if caches are far from each other and callers may base a choice on the distance, such as to let the reader
+    /// fetch the data. They may do so if the distance was set, or if [`PastCaches::AsFound`] is set.
     pub fn is_found_far(&self) -> bool {
         let tested = self.caches.get() == Caches::Changing;
         let told = self.caches.get() != Caches::AsFound;
@@ -176,8 +176,8 @@ impl Copies {
         self.count_far.get()
     }
 
-    /// Returns [`Copies::distance`], except that every 64th answer while caches are far is near: if all copies were made as
-    /// between far caches, the rank would learn nothing more.
+    /// Returns [`Copies::distance`], except that every 64th answer while caches are far is near. If all copies used the methods
+    /// for far caches, the rank would not notice that caches have become near.
     pub fn distance_to_try(&self) -> CacheDistance {
         match self.fetched.is_past_if(self.is_far()) {
             true => CacheDistance::Apart,
@@ -187,7 +187,7 @@ impl Copies {
 
     // ---- choices --------------------------------------------------------------------------------
 
-    /// Returns the ways to copy that pay at the known distance.
+    /// Returns the fastest methods to copy at the known distance.
     #[inline]
     pub fn ways(&self) -> Ways {
         self.ways.at(self.distance())
@@ -199,9 +199,9 @@ impl Copies {
         self.alone.get() && self.ways().interleaves
     }
 
-    /// Returns true if lines that were written for another rank are to be demoted (CLDEMOTE) after that rank was signalled. The
-    /// reader then finds them in a cache level behind both processors. Requires a processor for each rank, far caches, the
-    /// instruction, and a model by which the lines are requested together before they are written again.
+    /// Returns true if lines that were written for another rank are to be demoted (CLDEMOTE) after the other rank was signalled.
+    /// The reader then finds the lines in a cache level behind both processors. Requires a processor for each rank, far caches,
+    /// the instruction, and a model by which it is best to request the lines together before they are written again.
     #[inline]
     pub fn hands_over(&self) -> bool {
         self.alone.get()
@@ -210,14 +210,14 @@ impl Copies {
             && *self.hands_over.get_or_init(features::can_hand_over)
     }
 
-    /// Returns true if, between near caches, memory that a reader has read is best left alone and written again only much
-    /// later. The alternative is to write it again soon, after the reader has taken its lines to itself.
+    /// Returns true if, between near caches, it is faster to write to other memory than to write again soon to memory that a
+    /// reader has just read.
     pub fn writes_anew(&self) -> bool {
         self.model.writes_anew()
     }
 
-    /// Returns true if the system reads another process's own memory so slowly that payloads of any length are copied to memory
-    /// that other ranks see.
+    /// Returns true if the system reads another process's own memory so slowly that payloads of any length are better copied to
+    /// shared memory.
     pub fn pages_are_dear(&self) -> bool {
         self.caches.get() != Caches::Changing && self.model.pages_are_dear()
     }
@@ -229,22 +229,23 @@ impl Copies {
         self.count_past(past)
     }
 
-    /// Returns true if a copy of `len` bytes for several readers goes past the caches. The readers report whether they read
-    /// slowly ([`Copies::told`]).
+    /// Returns true if a copy of `len` bytes for several readers goes past the caches. The readers report if they read slowly
+    /// ([`Copies::told`]).
     pub fn is_past(&self, len: usize) -> bool {
         let asked = self.is_as_found() && len >= LEAST.max(self.ways.apart.past_many);
         self.is_told_past(len) || self.count_past(asked && self.readers.is_past())
     }
 
-    /// Answers as [`Copies::is_past`] where this rank also reads from the readers, and so knows how far away they are.
+    /// Answers as [`Copies::is_past`] does, for a rank that also reads from the readers, and so has observed their distance
+    /// itself.
     pub fn is_past_far(&self, len: usize) -> bool {
         let asked = || self.is_as_found() && len >= self.ways().past_many;
         self.is_told_past(len) || self.count_past(asked())
     }
 
-    /// Returns true if, by the model, a copy of `len` bytes for one reader goes past the caches. The reader gives lines back
-    /// that came through the caches. The first page always goes through the caches, so that the reader learns its distance from
-    /// it. [`PastCaches::From`] is not considered, and the copy is not counted.
+    /// Returns true if, by the model, a copy of `len` bytes for one reader goes past the caches. The reader may give lines that
+    /// came through the caches back to the writer. The first page always goes through the caches, so that the reader can observe
+    /// the distance. [`PastCaches::From`] is not considered, and the copy is not counted.
     #[inline]
     pub fn is_past_for_one(&self, len: usize) -> bool {
         len >= 2 * PAGE
@@ -269,15 +270,16 @@ impl Copies {
 
     // ---- observations ---------------------------------------------------------------------------
 
-    /// Returns true if a copy of what another rank has just written is to be timed ([`Copies::note_copy`]). Every 16th copy is
-    /// timed.
+    /// Returns true if a copy of data that another rank has just written is to be timed ([`Copies::note_copy`]). Every 16th copy
+    /// is timed.
     #[inline]
     pub fn is_sample(&self) -> bool {
         self.observes.get() && self.reads.is_sample()
     }
 
-    /// Returns true if this rank is to time a look at the lines of the first page of `len` bytes ([`Copies::note_look`]).
-    /// Always true if all later pages may go past the caches. Only where each rank has a processor of its own.
+    /// Returns true if this rank is to time a look, which reads a byte of each line of the first page of `len` bytes
+    /// ([`Copies::note_look`]). The answer is always true if all later pages may go past the caches, and always false if ranks
+    /// share processors.
     #[inline]
     pub fn looks(&self, len: usize) -> bool {
         len >= LINE
@@ -285,13 +287,13 @@ impl Copies {
             && (len >= (2 * PAGE).max(self.ways.apart.past_one) || self.reads.is_sample())
     }
 
-    /// Returns true if this rank learns from looks at lines, not from copies.
+    /// Returns true if this rank observes the distance by looks at lines, not by copies.
     #[inline]
     pub fn looks_alone(&self) -> bool {
         self.alone.get() && self.observes.get()
     }
 
-    /// Returns true if copied data may have gone past the caches. Then the time of the copy does not tell the distance to the
+    /// Returns true if copied data may have gone past the caches. Then the time of the copy does not show the distance to the
     /// writer.
     pub fn may_be_past(&self) -> bool {
         self.ways.apart.past_one != usize::MAX
@@ -313,15 +315,16 @@ impl Copies {
         len >= LEAST && self.is_as_found() && self.model.tells_distances()
     }
 
-    /// Returns true if such a copy was slow. The writer is to be [`told`](Copies::told).
+    /// Returns true if a copy of data that another rank has written for several readers was slow. The reader then reports this to
+    /// the writer, which calls [`Copies::told`].
     pub fn is_slow(&self, len: usize, time: Duration) -> bool {
         let slow = self.model.is_slow_copy(len, time);
         self.readers.note(slow);
         slow
     }
 
-    /// Records a reader's report on a copy of `len` bytes that this rank had written for several readers: `slow` if the copy
-    /// was slow.
+    /// Records a reader's report on a copy of `len` bytes that this rank has written for several readers. `slow` is true if the
+    /// copy was slow.
     pub fn told(&self, len: usize, slow: bool) {
         if self.times_shared(len) {
             self.readers.note(slow);
@@ -379,8 +382,8 @@ mod tests {
         assert_eq!(far, 50);
     }
 
-    /// If it is expensive to write a line that another rank has read, all pages except the first go past the caches, and the
-    /// first page is always looked at.
+    /// If it is expensive to write a line that another rank has read, all pages except the first go past the caches, and each
+    /// first page is timed by a look.
     #[test]
     fn long_copies_for_one_go_past_where_that_pays() {
         let dear = ByDistance { shared: 8.0, apart: 36.0 };

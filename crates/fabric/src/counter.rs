@@ -1,4 +1,4 @@
-//! Counters: the only objects that are ever waited for.
+//! Counters: the only objects on which processes wait.
 
 use crate::block::OwnedBlock;
 use crate::{Fabric, FabricExt, Fault};
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// A monotonic 64-bit word of this process, named by its number in [`Counters`]. Waits are for `value >= target`. A counter is
-/// never reset; 64 bits never wrap.
+/// A monotonic 64-bit word of this process, named by its number in [`Counters`]. A wait ends when `value >= target`. A counter is
+/// never reset, and its 64 bits never wrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Counter(pub u32);
 
@@ -22,7 +22,7 @@ const MOST: usize = 256;
 
 /// The counters of one process: words of its own, and words inside regions that peers write.
 ///
-/// A freed number is used again, but its value is *not* set back. So users remember the value from which they count.
+/// A freed number is used again, but its value is *not* reset. So users must remember the value from which they count.
 #[derive(Default)]
 pub struct Counters {
     words: RefCell<Vec<Word>>,
@@ -31,7 +31,7 @@ pub struct Counters {
     /// Numbers of adopted words that were given back.
     vacant: RefCell<Vec<u32>>,
     immediates: RefCell<HashMap<u32, Counter>>,
-    /// Watched counters that have reached their target and that no caller has taken yet.
+    /// Watched counters that have reached their target, and that callers have not taken yet.
     reached: RefCell<Vec<Counter>>,
     /// Number of watched counters that have not reached their target.
     watched: Cell<usize>,
@@ -40,7 +40,7 @@ pub struct Counters {
     len: Cell<usize>,
 }
 
-/// The place of a counter, and the value from which on [`Counters::add`] reports that it was advanced.
+/// The memory of a counter, and the target at which [`Counters::add`] reports it to watchers.
 struct Word {
     at: NonNull<AtomicU64>,
     watch: Cell<u64>,
@@ -58,9 +58,9 @@ impl Word {
     }
 }
 
-/// A target that no counter reaches: the counter is not watched.
+/// Target of a counter that is not watched. No counter reaches this value.
 const NOBODY: u64 = u64::MAX;
-/// The target of a word that peers advance, not [`Counters::add`].
+/// Target of an adopted word, which peers advance, not [`Counters::add`].
 const ADOPTED: u64 = u64::MAX - 1;
 
 impl Counters {
@@ -91,7 +91,7 @@ impl Counters {
         if let Some(&counter) = self.immediates.borrow().get(&immediate) {
             return counter;
         }
-        // If a number was used before, its value is kept, and it cannot serve here.
+        // A number that was used before keeps its value, so it cannot serve as a counter that begins at 0.
         let mut used = Vec::new();
         let fresh = loop {
             match self.allocate() {
@@ -104,7 +104,7 @@ impl Counters {
         fresh
     }
 
-    /// Gives the number back. A further wait for the counter is an error of the caller, without danger to memory.
+    /// Gives the number of a counter back. A later wait for the counter is an error of the caller, but does not endanger memory.
     pub fn free(&self, counter: Counter) {
         self.free.borrow_mut().push(counter.0);
     }
@@ -142,7 +142,7 @@ impl Counters {
     fn word(&self, counter: Counter) -> &Word {
         let index = counter.0 as usize;
         assert!(index < self.len.get(), "no such counter");
-        // SAFETY: `base` points at `len` entries of `words`, which only grows, and each time calls `rebase`; `index < len` was
+        // SAFETY: `base` points at `len` entries of `words`, which only grows, and each growth calls `rebase`; `index < len` was
         // checked.
         unsafe { &*self.base.get().add(index) }
     }
@@ -168,8 +168,8 @@ impl Counters {
     // ---- watching -----------------------------------------------------------------------------
 
     /// Asks [`Counters::add`] to report once, by [`Counters::take_reached`], when the counter reaches `target`. A caller that
-    /// waits for many counters need not read each of them repeatedly. The smallest of several targets holds. Returns false and
-    /// does nothing for an adopted word: peers write it, and only a read finds its value.
+    /// waits for many counters need not read each of them repeatedly. Of several targets of a counter, the smallest counts.
+    /// Returns false and does nothing for an adopted word, since only a read finds the value that peers have written.
     pub fn watch(&self, counter: Counter, target: u64) -> bool {
         let word = self.word(counter);
         if word.watch.get() == ADOPTED {
@@ -185,7 +185,7 @@ impl Counters {
         if before == NOBODY {
             self.watched.set(self.watched.get() + 1);
         }
-        // Reserves room now, because a signal handler that advances a counter must not allocate.
+        // This reserves room now, because a signal handler that advances a counter must not allocate.
         let room = reached.len() + self.watched.get();
         if reached.capacity() < room {
             let more = (2 * room).max(64) - reached.len();

@@ -1,4 +1,5 @@
-//! The optional parts as callers use them: each method calls the part, or does what holds without the part.
+//! The optional parts as callers use them: each method calls the part if the fabric has it, or else defines the behaviour without
+//! the part.
 
 use crate::{
     ArrivedMessage, Completion, Counter, Datagram, Fabric, Fault, FaultCause, GroupId, Head, Peek,
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// Polls a wait on counters where time is the system's.
+/// Polls a wait on counters, with deadlines by the system's clock.
 #[inline]
 fn poll_counters<F: Fabric + ?Sized>(
     fabric: &F,
@@ -28,7 +29,8 @@ fn poll_counters<F: Fabric + ?Sized>(
     }
 }
 
-/// The methods of the optional parts. For each method, the part's trait says what happens where the part exists.
+/// The methods of the optional parts. The trait of each part describes the behaviour if a fabric has the part. The comments here
+/// also describe the behaviour without the part.
 pub trait FabricExt: Fabric {
     /// Polls a wait: ready with the index of the first reached counter, or with a fault. This is the only suspension point of
     /// every algorithm.
@@ -51,15 +53,14 @@ pub trait FabricExt: Fabric {
         self.facets().simulated.map_or_else(Instant::now, |simulated| simulated.now())
     }
 
-    /// Resolves when global simulated time has reached this process's; at once on the system's
-    /// clock.
+    /// Resolves when global simulated time has reached the simulated time of this process. Without simulated time, resolves at
+    /// once.
     #[inline]
     fn poll_clock(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.facets().simulated.map_or(Poll::Ready(()), |simulated| simulated.poll_clock(cx))
     }
 
-    /// Lets simulated time pass for `work`; on the system's clock work takes its own time, and this
-    /// does nothing.
+    /// Lets simulated time pass for `work`. Without simulated time, does nothing, since work takes real time.
     #[inline]
     fn charge(&self, work: Work) {
         if let Some(simulated) = self.facets().simulated {
@@ -73,7 +74,7 @@ pub trait FabricExt: Fabric {
         self.facets().nodes.map_or(0, |nodes| nodes.node(peer))
     }
 
-    /// Returns true if equal operands give equal bits on all processes. True if the fabric does not know better.
+    /// Returns true if equal operands give equal bits on all processes. A fabric without nodes answers true.
     #[inline]
     fn same_arithmetic(&self) -> bool {
         self.facets().nodes.is_none_or(|nodes| nodes.same_arithmetic())
@@ -89,8 +90,8 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Allocates `len` bytes for this node that the caller can do without. Also refused if the node has little memory left,
-    /// where the fabric can tell.
+    /// Allocates `len` bytes for peers of this node, which the caller can do without. Also fails if the fabric sees that the node
+    /// has little memory left.
     #[inline]
     fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
         match self.facets().mapped_memory {
@@ -99,7 +100,8 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Exposes, as [`Fabric::expose`], memory that peers will write. Informs tools that follow each byte of this process.
+    /// Exposes memory that peers will write, as [`Fabric::expose`] does. Also declares the memory as written to tools like
+    /// valgrind, which do not see the writes of peers.
     #[inline]
     fn expose_to_writers(&self, memory: Sge) -> Result<Region, Fault> {
         let region = self.expose(memory)?;
@@ -107,8 +109,8 @@ pub trait FabricExt: Fabric {
         Ok(region)
     }
 
-    /// Returns true if this fabric allocated `memory` in this process, so that peers of the node may see it. False where no
-    /// process sees another's memory.
+    /// Returns true if this fabric allocated `memory` in this process, so that peers of the node may see it. False if the fabric
+    /// has no mapped memory.
     #[inline]
     fn lies_within(&self, memory: Sge) -> bool {
         self.facets().mapped_memory.is_some_and(|mapped| mapped.lies_within(memory))
@@ -121,22 +123,22 @@ pub trait FabricExt: Fabric {
         self.facets().mapped_memory?.mapped(peer, at, len)
     }
 
-    /// Returns bytes as [`FabricExt::mapped`] does, for a program that must see the memory itself. Works also on a wrapper that
-    /// hides memory from the layers above.
+    /// Returns bytes as [`FabricExt::mapped`] does, for a program that must see the memory itself. A wrapper that hides memory
+    /// from the layers above still shows it here.
     #[inline]
     fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
         self.facets().mapped_memory?.shown(peer, at, len)
     }
 
-    /// Returns `count` aligned 64-bit words of `peer` for atomics by this processor, which wake nobody; `None` if only the
-    /// fabric reaches the words.
+    /// Returns `count` aligned 64-bit words of `peer` for atomics by this processor, which wake nobody; `None` if only operations
+    /// of the fabric reach the words.
     #[inline]
     fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<PeerWords> {
         self.facets().mapped_memory?.words(peer, at, count)
     }
 
-    /// Registers `memory` once for many operations on parts of it. The caller withdraws the region. Returns `None` where parts
-    /// cost no more than the whole. `lands`: reads write to the memory.
+    /// Registers `memory` once for many operations on parts of it. The caller withdraws the region. Returns `None` if operations
+    /// on parts cost no more than an operation on the whole. `lands` is true if reads write to the memory.
     #[inline]
     fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
         match self.facets().registration {
@@ -145,8 +147,8 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Makes memory that another fabric of this process allocated reachable for peers, flags and atomics included.
-    /// [`FaultCause::Unsupported`] without registration.
+    /// Makes memory that another fabric of this process allocated reachable for peers, including flags and atomics. Without
+    /// registration, fails with [`FaultCause::Unsupported`].
     fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
         match self.facets().registration {
             Some(registration) => registration.adopt(memory),
@@ -154,7 +156,7 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Writes `src` to `dst` by way of path `rail`; the number is ignored where there is one path.
+    /// Writes `src` to `dst` over path `rail`. A fabric with only one path ignores `rail`.
     #[inline]
     fn write_over(
         &self,
@@ -170,7 +172,7 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Reads `src` into `dst` by way of path `rail`; the number is ignored where there is one path.
+    /// Reads `src` into `dst` over path `rail`. A fabric with only one path ignores `rail`.
     #[inline]
     fn read_over(
         &self,
@@ -186,8 +188,8 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Sets `flag` after all earlier writes over path `rail`. Returns false if nothing was done. Then the caller waits for
-    /// those writes first, as it must on a fabric with only one path.
+    /// Sets `flag` after all earlier writes over path `rail`. Returns false if nothing was done, as always on a fabric with only
+    /// one path. Then the caller must first wait for these writes to complete.
     #[inline]
     fn write_flag_after(
         &self,
@@ -202,19 +204,20 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Returns true if path `rail` to `peer` works, as far as this process knows. True where there is only one path.
+    /// Returns true if path `rail` to `peer` works, as far as this process knows. True if there is only one path.
     #[inline]
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
         self.facets().rails.is_none_or(|rails| rails.rail_works(rail, peer))
     }
 
-    /// Returns the minimum length, in bytes, from which on the network's description spreads an operation over several paths.
+    /// Returns the minimum length in bytes of an operation that is worth spreading over several paths, if the network's
+    /// description names it.
     fn fragment_min(&self) -> Option<usize> {
         self.facets().rails.and_then(|rails| rails.fragment_min())
     }
 
-    /// Writes `src` to `dst`, then advances the peer's counter for `immediate` by one.
-    /// [`FaultCause::Unsupported`] where the network has no immediates.
+    /// Writes `src` to `dst`, then advances the peer's counter for `immediate` by one. Fails with [`FaultCause::Unsupported`] if
+    /// the network has no immediates.
     #[inline]
     fn write_imm(
         &self,
@@ -230,7 +233,7 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Returns the counter of arrivals of `immediate`. Without the part: a counter that is never advanced.
+    /// Returns the counter of arrivals of `immediate`. Without immediates, returns a counter that never advances.
     fn immediate(&self, immediate: u32) -> Counter {
         match self.facets().immediates {
             Some(immediates) => immediates.immediate(immediate),
@@ -238,40 +241,40 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Returns true if a signal handler can do anything on this fabric. If not, all calls for handlers refuse.
+    /// Returns true if a signal handler can use this fabric. If not, all calls for handlers refuse.
     #[inline]
     fn can_peek(&self) -> bool {
         self.facets().signal_safe.is_some()
     }
 
-    /// Shows `look` the messages that have arrived, for a signal handler. Returns true if more have arrived than could be
-    /// shown. Returns false and shows nothing where handlers can do nothing.
+    /// Shows `look` the messages that have arrived, for a signal handler. Returns true if not all arrived messages could be
+    /// shown. Returns false and shows nothing if handlers cannot use this fabric.
     #[inline]
     fn peek(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool {
         self.facets().signal_safe.is_some_and(|safe| safe.peek(look))
     }
 
-    /// Posts a read now or not at all, from a signal handler. `dst` must be prepared. Returns false if nothing was done; then
-    /// `done` will not advance.
+    /// Posts a read from a signal handler, if this is possible at once. `dst` must be prepared. Returns false if the read was not
+    /// posted; then `done` does not advance.
     #[inline]
     fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
         self.facets().signal_safe.is_some_and(|safe| safe.try_read(peer, dst, src, done))
     }
 
-    /// Posts a write now or not at all, from a signal handler. `src` must be prepared. Returns false if nothing was done; then
-    /// `done` will not advance.
+    /// Posts a write from a signal handler, if this is possible at once. `src` must be prepared. Returns false if the write was
+    /// not posted; then `done` does not advance.
     #[inline]
     fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
         self.facets().signal_safe.is_some_and(|safe| safe.try_write(peer, src, dst, done))
     }
 
-    /// Sends a head without payload now or not at all, from a signal handler. Returns false if nothing was sent.
+    /// Sends a head without payload from a signal handler, if this is possible at once. Returns false if nothing was sent.
     #[inline]
     fn try_send(&self, peer: usize, head: Head) -> bool {
         self.facets().signal_safe.is_some_and(|safe| safe.try_send(peer, head))
     }
 
-    /// Sends a message that also wakes the peer's helper thread. A usual [`Fabric::send`] where helpers have no place of their
+    /// Sends a message that also wakes the peer's helper thread. The same as [`Fabric::send`] if helpers have no place of their
     /// own.
     #[inline]
     fn send_solicited(
@@ -292,35 +295,35 @@ pub trait FabricExt: Fabric {
         self.facets().helper.map_or_else(|| self.sleeper(), |helper| helper.helper())
     }
 
-    /// Sets whether completed reads and writes wake the helper. Without effect where the helper has no place of its own.
+    /// Sets whether completed reads and writes wake the helper. Has no effect if the helper has no place of its own.
     fn notify_helper_at_ends(&self, notify: bool) {
         if let Some(helper) = self.facets().helper {
             helper.notify_helper_at_ends(notify);
         }
     }
 
-    /// Returns true if there may be bytes under way that only this process's progress moves. Never true where helpers have no
-    /// place of their own.
+    /// Returns true if there may be bytes under way that only this process's progress moves. False if helpers have no place of
+    /// their own.
     fn moves_by_progress(&self) -> bool {
         self.facets().helper.is_some_and(|helper| helper.moves_by_progress())
     }
 
-    /// Joins a multicast group, whose earlier datagrams may be missed. Does nothing where there is no multicast.
+    /// Joins a multicast group, whose earlier datagrams may be missed. Does nothing if there is no multicast.
     fn join(&self, group: GroupId) {
         if let Some(multicast) = self.facets().multicast {
             multicast.join(group);
         }
     }
 
-    /// Leaves a multicast group. Does nothing where there is no multicast.
+    /// Leaves a multicast group. Does nothing if there is no multicast.
     fn leave(&self, group: GroupId) {
         if let Some(multicast) = self.facets().multicast {
             multicast.leave(group);
         }
     }
 
-    /// Sends one unreliable datagram to the other members, copying `src` before it returns.
-    /// [`FaultCause::Unsupported`] where there is no multicast.
+    /// Sends one unreliable datagram to the other members, copying `src` before it returns. Fails with
+    /// [`FaultCause::Unsupported`] if there is no multicast.
     fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
         match self.facets().multicast {
             Some(multicast) => multicast.multicast(group, src),

@@ -6,12 +6,12 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// The counter that advances by one when an operation completes: then a source may be reused, and a destination holds the data.
-/// `None`: the caller does not need to know.
+/// The counter that advances by one when an operation completes. Then the source may be reused, and the destination holds the
+/// data. `None`: the caller does not need the completion.
 pub type Completion = Option<Counter>;
 
-/// A network that connects `size` processes: the core, which every fabric has. Usable generically and as `&dyn Fabric`. No
-/// method has a default, so that a fabric that wraps another fabric passes all calls on. The methods that only some fabrics
+/// A network that connects `size` processes: the core, which every fabric has. The trait is used generically and as `&dyn
+/// Fabric`. No method has a default, so that a wrapper of a fabric must pass on all calls. The methods that only some fabrics
 /// have are in [`Facets`], and are called through [`crate::FabricExt`].
 ///
 /// Not `Sync`: only one thread at a time uses a fabric. Under `MPI_THREAD_MULTIPLE` the layer above holds a lock for each call.
@@ -22,7 +22,7 @@ pub type Completion = Option<Counter>;
 /// (or an immediate) becomes visible after the data of its own call. Multicast may be lost,
 /// repeated or reordered.
 pub trait Fabric: 'static {
-    /// Returns the optional parts of this fabric. Cheap.
+    /// Returns the optional parts of this fabric. The call is cheap.
     fn facets(&self) -> Facets<'_>;
 
     // ---- identity -----------------------------------------------------------------------------
@@ -44,17 +44,18 @@ pub trait Fabric: 'static {
     /// Returns the counters of this process.
     fn counters(&self) -> &Counters;
 
-    /// Returns a fault that ends every wait (a lost peer), if there is one.
+    /// Returns the fault that ends every wait (such as a lost peer), if there is a fault.
     fn fault(&self) -> Option<Fault>;
 
     // ---- memory that peers can reach ----------------------------------------------------------
 
-    /// Allocates `len` zeroed bytes that peers can read, write and do atomics on, aligned to [`Region::ALIGN`]. The memory need
-    /// not exist before it is touched, but it is promised: within the limits that are known, a touch finds it. Errors:
-    /// [`crate::FaultCause::NoRoom`] or [`crate::FaultCause::System`] if the memory cannot be had.
+    /// Allocates `len` zeroed bytes that peers can read, write and do atomics on, aligned to [`Region::ALIGN`]. The system may
+    /// provide the memory only at the first access, but it is reserved: within the known limits, an access does not fail. Errors:
+    /// [`crate::FaultCause::NoRoom`] or [`crate::FaultCause::System`] if there is not enough memory.
     fn allocate(&self, len: usize) -> Result<Region, Fault>;
 
-    /// Makes memory of the program readable and writable for peers (no flags, no atomics in it).
+    /// Makes memory of the program readable and writable for peers. The memory cannot hold flags, and peers cannot do atomics on
+    /// it.
     fn expose(&self, memory: Sge) -> Result<Region, Fault>;
 
     /// Makes a region unreachable. Allocated memory goes back to the fabric. No operation on the region may be under way.
@@ -107,14 +108,14 @@ pub trait Fabric: 'static {
 
     // ---- two-sided ----------------------------------------------------------------------------
 
-    /// Sends a head and at most [`Capabilities::send_max`] bytes. Reliable, ordered by peer, and
-    /// wakes the peer. On [`PostOutcome::Later`] the fabric keeps `payload` until `done` advances. A
-    /// payload of at most [`Capabilities::inline_max`] bytes is copied at once and is never `Later`.
+    /// Sends a head and at most [`Capabilities::send_max`] bytes. Messages are reliable, arrive in order at each peer, and wake
+    /// the peer. On [`PostOutcome::Later`] the fabric keeps `payload` until `done` advances. A payload of at most
+    /// [`Capabilities::inline_max`] bytes is copied at once and is never `Later`.
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome;
 
-    /// Returns the next message that has arrived, from `from` only or from any peer. Never blocks. Makes no progress: a caller
-    /// that takes messages in a loop calls [`Fabric::progress`] in between, because otherwise messages of other networks do not
-    /// move.
+    /// Returns the next message that has arrived, from `from` only or from any peer. Never blocks, and makes no progress. A
+    /// caller that takes messages in a loop must also call [`Fabric::progress`], because otherwise messages of other networks do
+    /// not move.
     fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage>;
 
     /// Gives the buffer of a received message back to the fabric.
@@ -122,14 +123,14 @@ pub trait Fabric: 'static {
 
     // ---- progress and waiting -----------------------------------------------------------------
 
-    /// Makes progress on what was kept back, and advances counters. Returns true if anything moved.
+    /// Makes progress on operations that were kept back, and advances counters. Returns true if anything moved.
     fn progress(&self) -> bool;
 
-    /// Returns true if something is kept back that only [`Fabric::progress`] moves: posts for which there is no room yet, or
-    /// connections that are being made. Cheap.
+    /// Returns true if work is kept back that only [`Fabric::progress`] moves: posts for which there is no room yet, or
+    /// connections that are being made. The call is cheap.
     fn keeps_back(&self) -> bool;
 
-    /// Returns true if nothing is kept back: all that was posted has left this process.
+    /// Returns true if no work is kept back: all posted operations have left this process.
     fn idle(&self) -> bool;
 
     /// Returns the handle to sleep on. The handle may be used without the lock on the fabric.

@@ -1,9 +1,9 @@
-//! The optional parts of a fabric. Their types say whether a fabric has them.
+//! The optional parts of a fabric. The type [`Facets`] says which parts a fabric has.
 //!
 //! ```text
 //!   Fabric::facets() ──▶ Facets { rails: Some(&dyn Rails), multicast: None, ... }      what this fabric has
-//!   FabricExt                                                                          what callers call: the part, or what
-//!                                                                                      holds where it is not there
+//!   FabricExt                                                                          what callers call: the part, or the
+//!                                                                                      behaviour without the part
 //! ```
 //! No method of a part has a default, and [`Facets`] names every part. So a fabric that wraps another fabric is not compiled
 //! until it answers for each part. The behaviour without a part is defined only once, in [`crate::FabricExt`].
@@ -21,7 +21,7 @@ use std::time::Instant;
 pub struct Facets<'f> {
     /// Memory of peers that this process can address itself.
     pub mapped_memory: Option<&'f dyn MappedMemory>,
-    /// Registering memory ahead of its use, and memory of another fabric.
+    /// Registration of memory ahead of its use, and adoption of memory of another fabric.
     pub registration: Option<&'f dyn Registration>,
     /// A choice among several paths to a peer.
     pub rails: Option<&'f dyn Rails>,
@@ -29,13 +29,13 @@ pub struct Facets<'f> {
     pub immediates: Option<&'f dyn Immediates>,
     /// Calls that a signal handler may make.
     pub signal_safe: Option<&'f dyn SignalSafe>,
-    /// A place to sleep for a helper thread.
+    /// A separate place to sleep for a helper thread.
     pub helper: Option<&'f dyn Helper>,
     /// Unreliable datagrams to a group.
     pub multicast: Option<&'f dyn Multicast>,
-    /// The nodes of the processes, and the agreement of their arithmetic.
+    /// The nodes of the processes, and the equality of their arithmetic.
     pub nodes: Option<&'f dyn Nodes>,
-    /// A clock of the fabric's own. Only simulations have it.
+    /// Simulated time. Only simulations have this part.
     pub simulated: Option<&'f dyn Simulated>,
 }
 
@@ -54,53 +54,55 @@ impl Facets<'_> {
     };
 }
 
-/// Memory that several processes of a node see. Without this part all memory is of one kind, and no process sees another's
-/// memory.
+/// Memory that several processes of a node see. Without this part all memory is of the same kind, and no process sees memory of
+/// another process.
 pub trait MappedMemory {
-    /// Allocates as [`crate::Fabric::allocate`] does, only for peers on this node. Such memory is cheaper where a network joins
-    /// the nodes, because processors carry out the atomics of these peers.
+    /// Allocates as [`crate::Fabric::allocate`] does, but only for peers on this node. Such memory is cheaper if a network
+    /// connects the nodes, because processors, not adapters, carry out the atomics of these peers.
     fn allocate_on_node(&self, len: usize) -> Result<Region, Fault>;
 
-    /// Allocates as [`MappedMemory::allocate_on_node`] does, for memory that the process can do without. Refused if the node
-    /// has little memory left, because other processes may need the memory more.
+    /// Allocates as [`MappedMemory::allocate_on_node`] does, for memory that the process can do without. Fails if the node has
+    /// little memory left, because other processes may need it more.
     fn allocate_spare(&self, len: usize) -> Result<Region, Fault>;
 
     /// Returns true if this fabric allocated `memory` in this process, even if the program exposed it. Then peers on this node
     /// see the memory ([`MappedMemory::mapped`]).
     fn lies_within(&self, memory: Sge) -> bool;
 
-    /// Returns `len` bytes of `peer`'s memory as this process sees them; `None` if it does not see them. The bytes can be read
-    /// in place for as long as the peer keeps them. If the fabric allocated the memory, its addresses in both processes are
-    /// equal modulo [`Region::ALIGN_SEEN`].
+    /// Returns `len` bytes of `peer`'s memory as this process sees them; `None` if this process does not see the bytes. The bytes
+    /// can be read in place for as long as the peer keeps them. If the fabric allocated the memory, its addresses in both
+    /// processes are equal modulo [`Region::ALIGN_SEEN`].
     fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
 
     /// Returns bytes as [`MappedMemory::mapped`] does, for a program that needs to see the memory itself. A wrapper that hides
     /// memory from `mapped` still shows it here.
     fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
 
-    /// Returns `count` aligned words of `peer`, if this process sees them and processors carry out the fabric's atomics on
-    /// them. Then this process may do its own atomics on the words at once. These atomics wake nobody. They are in one order
-    /// with the atomics of other processes if both are `SeqCst`.
+    /// Returns `count` aligned words of `peer`, if this process sees them and processors carry out the fabric's atomics on them.
+    /// Then this process may do its own atomics on the words. These atomics wake nobody. If they are `SeqCst`, they have a total
+    /// order with `SeqCst` atomics of other processes.
     fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<PeerWords>;
 }
 
 /// Memory that must be registered before an adapter touches it. Without this part, operations on parts cost no more than an
 /// operation on the whole, and no memory of other fabrics can be adopted.
 pub trait Registration {
-    /// Registers the program's `memory`, which operations will name in parts: reads that land in it (`lands`), or writes from
-    /// it. A single registration serves all operations that are posted before [`crate::Fabric::withdraw`], and lasts until they
-    /// are complete. `None`: parts cost no more than the whole.
+    /// Registers the program's `memory` for operations on its parts: for reads into the memory if `lands` is true, else for
+    /// writes from the memory. A single registration serves all operations that are posted before [`crate::Fabric::withdraw`],
+    /// and lasts until these operations are complete. Returns `None` if operations on parts cost no more than an operation on the
+    /// whole.
     fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault>;
 
-    /// Makes memory that another fabric of this process allocated reachable for peers, as this fabric's own memory is: flags
-    /// and atomics, too.
+    /// Makes memory that another fabric of this process allocated reachable for peers, including flags and atomics, like memory
+    /// of this fabric.
     fn adopt(&self, memory: Sge) -> Result<Region, Fault>;
 }
 
-/// Several paths (adapters, ports) to a peer, [`crate::Capabilities::rails`] of them. Without this part there is a single path,
-/// which works.
+/// Several paths (adapters, ports) to a peer; their number is [`crate::Capabilities::rails`]. Without this part there is a single
+/// path, which counts as working.
 pub trait Rails {
-    /// Writes as [`crate::Fabric::write`] does, over path `rail` to `peer`. If that path does not work, another path is taken.
+    /// Writes as [`crate::Fabric::write`] does, over path `rail` to `peer`. If path `rail` does not work, the fabric uses another
+    /// path.
     fn write_over(
         &self,
         rail: usize,
@@ -120,8 +122,8 @@ pub trait Rails {
         done: Completion,
     ) -> Result<(), Fault>;
 
-    /// Sets `flag = value` at `peer`, visible after all data that was written there over path `rail` before. Returns false if
-    /// this cannot be promised now. Nothing was done then, and the caller must wait for those writes to complete.
+    /// Sets `flag = value` at `peer`, visible after all data that was written to `peer` over path `rail` before. Returns false
+    /// and does nothing if this order cannot be guaranteed now. Then the caller must wait for these writes to complete.
     fn write_flag_after(
         &self,
         rail: usize,
@@ -159,28 +161,28 @@ pub trait Immediates {
 /// nothing, take no lock that the program may hold, and make progress only on the named operation. Without this part a handler
 /// can do nothing.
 pub trait SignalSafe {
-    /// Shows `look` the messages that have arrived, those of a peer in their order. A message that `look` has
+    /// Shows `look` the messages that have arrived. The messages of each peer come in their order. A message that `look` has
     /// [taken](Peek::Taken) is released; the rest stays for [`crate::Fabric::receive`]. Returns true if further messages could
     /// not be shown, because a message that was [left](Peek::Left) hides them or for want of room.
     fn peek(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool;
 
-    /// Reads as [`crate::Fabric::read`] does, into memory that was [prepared](Registration::prepare). Returns false if the read
-    /// cannot be posted at once; nothing was done then.
+    /// Reads as [`crate::Fabric::read`] does, into memory that was [prepared](Registration::prepare). Returns false and does
+    /// nothing if the read cannot be posted at once.
     fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool;
 
-    /// Writes as [`crate::Fabric::write`] does, from memory that was prepared. Returns false if the write cannot be posted at
-    /// once.
+    /// Writes as [`crate::Fabric::write`] does, from memory that was prepared. Returns false and does nothing if the write cannot
+    /// be posted at once.
     fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool;
 
-    /// Sends as [`crate::Fabric::send`] does, a head only. Returns false if the head cannot leave at once; nothing was done
-    /// then.
+    /// Sends only a head, as [`crate::Fabric::send`] does. Returns false and does nothing if the head cannot be sent at once.
     fn try_send(&self, peer: usize, head: Head) -> bool;
 }
 
-/// A helper thread's own place to sleep, so that fewer events wake it. Without this part it sleeps where all threads sleep.
+/// A place to sleep for only the helper thread, so that fewer events wake it. Without this part the helper thread sleeps at the
+/// same place as all other threads.
 pub trait Helper {
-    /// Sends as [`crate::Fabric::send`] does, a message that the peer's library should act on even while its program computes.
-    /// The message wakes the peer's helper, too.
+    /// Sends as [`crate::Fabric::send`] does, and also wakes the peer's helper thread: the peer should handle the message even
+    /// while its program computes.
     fn send_solicited(
         &self,
         peer: usize,
@@ -189,31 +191,31 @@ pub trait Helper {
         done: Completion,
     ) -> PostOutcome;
 
-    /// Returns the place where the helper thread of this process sleeps, if there is such a thread. The place may be used
-    /// without the lock on the fabric. Solicited messages ring there. So do completions of reads and writes that were posted
-    /// with a completion, and room for what is kept back.
+    /// Returns the place where the helper thread of this process sleeps, if there is such a thread. The place may be used without
+    /// the lock on the fabric. Three events ring there: a solicited message, the completion of a read or write that was posted
+    /// with a completion, and new room for work that is kept back.
     fn helper(&self) -> Arc<dyn Sleep>;
 
     /// Sets whether the completion of reads and writes that were posted with a completion wakes the helper. The default is
     /// true.
     fn notify_helper_at_ends(&self, notify: bool);
 
-    /// Returns true if there may be bytes under way that only this process's progress moves: bytes of its own operations, or of
-    /// peers that read and write memory of the program. False where adapters or peers' processors move them.
+    /// Returns true if there may be bytes under way that only this process's progress moves: bytes of its own operations, or
+    /// bytes of peers that read and write the program's memory. False if adapters or peers' processors move all bytes.
     fn moves_by_progress(&self) -> bool;
 }
 
 /// Unreliable multicast. Without this part ([`crate::Capabilities::multicast_max`] is zero) sending is refused, and nothing
 /// arrives.
 pub trait Multicast {
-    /// Joins a group. Datagrams that were sent before may or may not be seen.
+    /// Joins a group. Datagrams that were sent before may be received or missed.
     fn join(&self, group: GroupId);
 
-    /// Leaves a group. None of its datagrams is received after that.
+    /// Leaves a group. Afterwards no datagram of the group is received.
     fn leave(&self, group: GroupId);
 
-    /// Sends a datagram that each other member may see or may miss, of at most [`crate::Capabilities::multicast_max`] bytes.
-    /// `src` is copied at once. Wakes the members.
+    /// Sends a datagram of at most [`crate::Capabilities::multicast_max`] bytes to all other members, which wakes them. Each
+    /// member may miss the datagram. `src` is copied at once.
     fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault>;
 
     /// Returns the next datagram of a joined group, copied into `into`. Never blocks.
@@ -222,14 +224,14 @@ pub trait Multicast {
 
 /// The placement of the processes on nodes. Without this part all processes are on one node, with the same arithmetic.
 pub trait Nodes {
-    /// Returns the node of `peer`. The fabric decides what makes nodes differ. All processes of a job give the same answer.
+    /// Returns the node of `peer`. Each fabric defines nodes in its own way, but all processes of a job get the same answer.
     fn node(&self, peer: usize) -> usize;
 
     /// Returns true if all processes compute with the same arithmetic: the same operands give the same bits.
     fn same_arithmetic(&self) -> bool;
 }
 
-/// Simulated time. Without this part the system's time holds.
+/// Simulated time. Without this part, the system's clock is used.
 pub trait Simulated {
     /// Polls as [`crate::FabricExt::poll_any`] does.
     fn poll_any(
@@ -242,14 +244,15 @@ pub trait Simulated {
     /// Returns the time by which deadlines are measured.
     fn now(&self) -> Instant;
 
-    /// Resolves when global time has reached local time. For tests that must not see the future.
+    /// Resolves when global time has reached local time. A check that does not wait (MPI_Test) must first wait for this, because
+    /// the rank may be ahead of events that it should see.
     fn poll_clock(&self, cx: &mut Context<'_>) -> Poll<()>;
 
     /// Lets time pass for `work`.
     fn charge(&self, work: Work);
 }
 
-/// Computation to account for, in the simulator.
+/// Computation for which the simulator lets time pass.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Work {
     /// A copy of this number of bytes by the processor.

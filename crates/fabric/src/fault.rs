@@ -6,23 +6,23 @@ use weft_bootstrap::limits::{explain, words};
 
 /// A fault that a fabric reports instead of completing an operation.
 ///
-/// It is one pointer, so that results pass through the futures of all layers in registers. An error of several words would
-/// bring every success through memory, which costs a small collective operation a quarter of its time.
+/// A fault is only one pointer, so that results pass through the futures of all layers in registers. With an error of several
+/// words, every success would also pass through memory, which costs a small collective operation a quarter of its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault(Box<FaultCause>);
 
 /// The cause of a fault.
 ///
-/// Layers above map it to an MPI error class: `PeerLost` to `MPI_ERR_PROC_ABORTED`, the others to
-/// `MPI_ERR_INTERN` or `MPI_ERR_OTHER`.
+/// Layers above map the cause to an MPI error class: `PeerLost` to `MPI_ERR_PROC_ABORTED`, all other causes to `MPI_ERR_INTERN`
+/// or `MPI_ERR_OTHER`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultCause {
-    /// The process `rank` (of this fabric) is gone. Nothing that is sent to it will arrive.
+    /// Process `rank` of this fabric is gone. No message to this process will arrive.
     PeerLost {
         /// The rank, in `0..size` of the fabric.
         rank: usize,
     },
-    /// The operation was withdrawn by this process.
+    /// This process has withdrawn the operation.
     Cancelled,
     /// The communicator's context was revoked.
     Revoked,
@@ -30,12 +30,12 @@ pub enum FaultCause {
     Corrupt {
         /// The peer that sent the data.
         rank: usize,
-        /// The wrong datum, as a noun.
+        /// The impossible value, as a noun.
         what: &'static str,
     },
     /// This fabric has no way to do `what` towards `rank` (see [`crate::Capabilities`]).
     Unsupported {
-        /// The other end; this process's own rank if no peer is meant.
+        /// The peer, or this process's own rank if the operation has no peer.
         rank: usize,
         /// The request, as a verb with its object.
         what: &'static str,
@@ -47,14 +47,14 @@ pub enum FaultCause {
         /// The system's error number.
         errno: i32,
     },
-    /// There is no room for `asked` bytes that peers reach: `bound` leaves only `left` bytes. If `memory` is set, the bound is
-    /// on memory; otherwise it is on the address space that is kept for such memory.
+    /// There is no room for `asked` bytes of memory that peers reach: the limit `bound` leaves only `left` bytes. If `memory` is
+    /// true, memory is limited, otherwise the address space that is reserved for such memory.
     NoRoom {
         /// Number of bytes requested.
         asked: u64,
-        /// Number of bytes that could still have been had.
+        /// Number of bytes that are still available.
         left: u64,
-        /// True if memory itself is short, not the address space kept for it.
+        /// True if memory itself is short, not the address space that is reserved for it.
         memory: bool,
         /// The source of the limit, in words.
         bound: String,
@@ -65,9 +65,9 @@ pub enum FaultCause {
     Truncated {
         /// The sender's rank in the communicator.
         rank: usize,
-        /// Number of bytes that there was room for.
+        /// Number of bytes that the operation expected.
         expected: u64,
-        /// Bytes of the message.
+        /// Number of bytes of the message.
         got: u64,
     },
 }
@@ -108,8 +108,8 @@ impl Fault {
         *self.0 == cause
     }
 
-    /// Returns the message with the reason that the fabric knows. `why` does not name the process of the fault, because it
-    /// follows `process 3 is gone: `.
+    /// Returns the message of the fault with the reason `why`, which the fabric knows. `why` must not name the process, because
+    /// it follows `process 3 is gone: `.
     pub fn because(&self, why: &str) -> String {
         let message = self.to_string();
         match *self.cause() {
@@ -133,8 +133,8 @@ fn words_of(errno: i32) -> String {
     words(&std::io::Error::from_raw_os_error(errno))
 }
 
-/// Finds a fragment that a message contains twice: a process or a rank with its number, or four words in a row. The messages
-/// that reach users are put together from parts of several layers, which must not repeat each other.
+/// Finds a fragment that a message contains twice: a process or a rank with its number, or four words in a row. Several layers
+/// contribute parts to the messages for users, and these parts must not repeat each other.
 pub fn repeated(message: &str) -> Option<String> {
     let words: Vec<&str> = message
         .split_whitespace()
@@ -200,7 +200,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// A number of bytes for people: exact, and in the largest unit that fits.
+/// A number of bytes, displayed exactly and in the largest unit that fits.
 struct Bytes(u64);
 
 impl fmt::Display for Bytes {
@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    /// Checks every cause, without a reason and with its own words as a reason.
+    /// Checks the message of every cause, without a reason and with its own words as a reason.
     #[test]
     #[cfg_attr(miri, ignore = "a limit is named with its value, and Miri has no getrlimit")]
     fn no_message_repeats_itself() {

@@ -1,16 +1,16 @@
 //! The `Fabric` trait: the operations that a network offers to Weft, in the terms of RDMA verbs.
 //!
-//! Everything above this crate is written once against [`Fabric`] and runs on shared memory, on
-//! verbs and in virtual time. Three rules hold on every fabric:
+//! All layers above this crate are written only once, against [`Fabric`]. They run on shared memory, on verbs and in virtual
+//! time. Three rules hold on every fabric:
 //!
 //! 1. The only thing to wait for is a [`Counter`]: a monotonic 64-bit word, awaited as
 //!    `counter >= value`. No flag is ever reset.
-//! 2. Posting never waits and never fails for lack of room; what does not fit is kept by the
-//!    fabric and moved on by [`Fabric::progress`].
+//! 2. Posting never waits and never fails for lack of room. An operation without room is kept by
+//!    the fabric, and [`Fabric::progress`] posts it later.
 //! 3. Memory that the fabric may touch after a call returns is named by an [`Sge`], whose
 //!    constructor is `unsafe`: the caller promises that the memory outlives the operation.
 //!
-//! See `crates/fabric-testing/src/skeleton.rs` for what a new fabric has to fill in.
+//! `crates/fabric-testing/src/skeleton.rs` shows the methods that a new fabric must implement.
 
 #![warn(missing_docs)]
 

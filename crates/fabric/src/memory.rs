@@ -29,13 +29,13 @@ impl Sge {
         Sge { ptr, len }
     }
 
-    /// Creates a payload of which only the length exists, for studies in the simulator. A copy from or to a phantom moves
+    /// Creates a phantom: an element with a length but without memory, for the simulator. A copy from or to a phantom moves
     /// nothing.
     pub const fn phantom(len: usize) -> Sge {
         Sge { ptr: std::ptr::null_mut(), len }
     }
 
-    /// Returns true if only the length exists.
+    /// Returns true if the element is a phantom, which has only a length.
     #[inline]
     pub const fn is_phantom(self) -> bool {
         self.ptr.is_null()
@@ -95,8 +95,8 @@ impl Sge {
         if self.is_phantom() || source.is_phantom() {
             return;
         }
-        // SAFETY: the callers of `Sge::new` promised that `source` is readable and `self` is writable for their length, which
-        // is equal. Both copies allow overlap; `copy_small` gets at most `SMALL` bytes.
+        // SAFETY: the callers of `Sge::new` promised that `source` is readable and `self` is writable for their length, which is
+        // equal. Both copies allow overlap; `copy_small` copies at most `SMALL` bytes.
         unsafe {
             if self.len <= SMALL {
                 copy_small(source.ptr, self.ptr, self.len);
@@ -139,7 +139,7 @@ pub const SMALL: usize = 32;
 #[inline(always)]
 pub unsafe fn copy_small(from: *const u8, to: *mut u8, len: usize) {
     debug_assert!(len <= SMALL);
-    // Two copies of a fixed size that may overlap cover every length in a range.
+    // A copy of the first `$size` bytes and a copy of the last `$size` bytes cover every length from `$size` to twice `$size`.
     macro_rules! ends {
         ($size:literal) => {{
             type Unit = [u8; $size];
@@ -162,7 +162,7 @@ pub unsafe fn copy_small(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// The fabric's own part of a [`RemoteAddr`]: keys of adapters, bounds, the number of a segment. Each fabric reads it in its
+/// The fabric's own part of a [`RemoteAddr`]: keys of adapters, bounds, the number of a segment. Each fabric encodes it in its
 /// own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Key(pub [u64; 3]);
@@ -172,8 +172,8 @@ impl Key {
     pub const NONE: Key = Key([0; 3]);
 }
 
-/// A place in a peer's memory on which an operation acts. Plain data: it may be sent in a message, by its
-/// [`words`](RemoteAddr::words). `addr` is a virtual address of the owner or an offset, as the fabric likes.
+/// A place in a peer's memory on which an operation acts. It is plain data, and can be sent in a message as
+/// [`words`](RemoteAddr::words).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RemoteAddr {
     /// Virtual address of the owner or offset into a region, in bytes. Only the fabric knows which.
@@ -191,12 +191,12 @@ impl RemoteAddr {
         RemoteAddr { addr, key: Key([key, 0, 0]) }
     }
 
-    /// Returns the address `bytes` further on.
+    /// Returns the address that lies `bytes` bytes behind this address.
     pub fn offset(self, bytes: u64) -> RemoteAddr {
         RemoteAddr { addr: self.addr.wrapping_add(bytes), ..self }
     }
 
-    /// Returns the words that a message carries. The last words are often zero and need not be sent then.
+    /// Returns the words that a message carries. The last words are often zero, and a message may omit zeros at the end.
     pub const fn words(self) -> [u64; Self::WORDS] {
         let Key([first, second, third]) = self.key;
         [first, self.addr, second, third]
@@ -241,8 +241,8 @@ impl Deref for PeerWords {
     }
 }
 
-/// A counter in a peer's memory: the peer's [`crate::Fabric::flag`] as this process names it. `waking` flags wake a sleeping
-/// peer on every fabric; silent flags wake a peer only where [`crate::Capabilities::flags_wake`] says so.
+/// A counter in a peer's memory: the peer's [`crate::Fabric::flag`] as this process names it. `waking` flags wake a sleeping peer
+/// on every fabric; silent flags wake a peer only if [`crate::Capabilities::flags_wake`] is true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteFlag {
     /// The 8-byte aligned word that is written.
@@ -251,8 +251,8 @@ pub struct RemoteFlag {
     pub waking: bool,
 }
 
-/// Memory that peers may reach: allocated by the fabric ([`crate::Fabric::allocate`]) and zeroed, or the program's own, exposed
-/// by [`crate::Fabric::expose`]. The memory stays reachable until [`crate::Fabric::withdraw`].
+/// Memory that peers may reach: zeroed memory from [`crate::Fabric::allocate`], or memory of the program that was exposed by
+/// [`crate::Fabric::expose`]. The memory stays reachable until [`crate::Fabric::withdraw`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
     /// The memory as this process sees it.
@@ -264,17 +264,17 @@ pub struct Region {
 impl Region {
     /// Alignment, in bytes, of all memory that fabrics allocate.
     pub const ALIGN: usize = 64;
-    /// Maximum alignment, in bytes, that memory has in all processes: each process that sees the memory has it at the same
-    /// address modulo this number.
+    /// Maximum alignment in bytes that holds in all processes: the address of shared memory modulo this number is equal in all
+    /// processes that see it.
     pub const ALIGN_SEEN: usize = 2 << 20;
 
-    /// Returns the number of bytes to allocate for `len` bytes at a multiple of `align`, a power of two. Returns `None` on
-    /// overflow.
+    /// Returns the number of bytes to allocate so that `len` bytes at a multiple of `align`, a power of two, fit. Returns `None`
+    /// on overflow.
     pub fn room(len: usize, align: usize) -> Option<usize> {
         len.checked_add(align.saturating_sub(Region::ALIGN))
     }
 
-    /// Returns the offset of the first byte at a multiple of `align`, in memory with the size of [`Region::room`].
+    /// Returns the offset of the first byte whose address is a multiple of `align`, in memory of the size from [`Region::room`].
     pub fn first_at(&self, align: usize) -> usize {
         self.local.ptr().addr().wrapping_neg() & (align.max(1) - 1)
     }

@@ -27,14 +27,14 @@ pub struct ArrivedMessage {
     /// The payload, readable until release. A correct sender does not touch it any more, but a faulty sender may still change
     /// it: copy before checking.
     pub payload: Sge,
-    /// The fabric's own note of the place to release.
+    /// The place to release, in the fabric's own encoding.
     pub token: u64,
 }
 
 /// The decision of a caller of [`crate::FabricExt::peek`] on a message that was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peek {
-    /// The message was dealt with: release it.
+    /// The message was handled, and is released.
     Taken,
     /// The message stays. Later messages of its peer may be shown, too.
     Left,
@@ -51,8 +51,8 @@ pub struct GroupId(pub u32);
 pub struct Datagram {
     /// Sender's rank in this fabric.
     pub source: usize,
-    /// The joined group that it was sent to.
+    /// The joined group to which the datagram was sent.
     pub group: GroupId,
-    /// Bytes written to the caller's buffer.
+    /// Number of bytes written to the caller's buffer.
     pub len: usize,
 }

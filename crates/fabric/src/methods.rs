@@ -7,8 +7,8 @@
 ///       weft_fabric::methods!(Rails, pass_on);       // pass_on! { fn write_over(&self, rail: usize, ...) -> ...; ... }
 ///   }
 /// ```
-/// The core is in four lists, so that a wrapper can implement some of them itself: `Memory`, `OneSided`, `Messages`, and
-/// `Fabric`, which has all other methods except `facets`.
+/// The core is in four lists, so that a wrapper can implement some lists itself and pass on the rest: `Memory`, `OneSided`,
+/// `Messages`, and `Fabric`, which has all other methods except `facets`.
 #[macro_export]
 macro_rules! methods {
     (Fabric, $each:ident) => {

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// A local buffer from a pool. While the pool lives, the memory of its buffers is not given back to the system. So an operation
-/// that outlives the buffer (a dropped future) writes into idle memory, not into memory that has another owner.
+/// that outlives the buffer, because its future was dropped, writes into idle memory, not into memory of another owner.
 pub struct Staging {
     /// `None` if the buffer is empty or a phantom.
     memory: Option<OwnedBlock<u64>>,
@@ -53,12 +53,13 @@ impl Drop for Staging {
 type FreeList = RefCell<Vec<OwnedBlock<u64>>>;
 
 /// Maximum length, in words, of a buffer that the pool keeps: 128 MiB. Larger buffers go back to the system at once. Otherwise
-/// the pool would hold the memory of a program's largest reduction for ever. Touching such a buffer anew costs the time of a
-/// copy.
+/// the pool would hold the memory of a program's largest reduction for ever. New memory for such a buffer costs only about the
+/// time of a copy of it.
 const MOST_KEPT: usize = 1 << (CLASSES - 1);
 const CLASSES: usize = 25;
 
-/// The source of [`Staging`] buffers. Sizes are rounded up to powers of two. Buffers are reused, except the largest.
+/// The source of [`Staging`] buffers. Sizes are rounded up to powers of two. Buffers are reused, except buffers above the maximum
+/// length.
 #[derive(Clone, Default)]
 pub struct StagingPool {
     /// Idle buffers by the logarithm of the number of words.
@@ -119,7 +120,7 @@ mod tests {
         let again = pool.take(128);
         assert_eq!(again.sge().ptr(), place);
         assert!(idle(&pool).is_empty());
-        // Nothing of the buffer is touched.
+        // The buffer is never accessed, so it takes no memory.
         let large = pool.take(8 * MOST_KEPT + 1);
         assert_eq!(large.memory.as_ref().map(|m| m.len()), Some(MOST_KEPT + 1));
         drop((again, large));

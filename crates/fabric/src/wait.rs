@@ -1,4 +1,4 @@
-//! Waiting at little cost to the machine: the adaptive policy, and the doorbell to sleep on.
+//! Waiting at little cost to the machine: the adaptive policy, and the doorbell at which threads sleep.
 
 mod affinity;
 mod biased_lock;

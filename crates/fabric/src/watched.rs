@@ -6,7 +6,7 @@
 
 use crate::Sge;
 
-/// memcheck's request to take all accessible bytes of a range as written; other bytes stay as they are.
+/// memcheck's request to treat all accessible bytes of a range as written. Inaccessible bytes stay inaccessible.
 const MAKE_DEFINED_IF_ADDRESSABLE: u64 = (b'M' as u64) << 24 | (b'C' as u64) << 16 | 11;
 
 /// Declares that peers will write into `memory`.
@@ -17,7 +17,7 @@ pub(crate) fn filled_by_peers(memory: Sge) {
     }
 }
 
-/// Makes a client request as valgrind documents it: by instructions that change nothing, and that valgrind recognizes.
+/// Makes a client request as valgrind documents it, by instructions that change nothing and that valgrind recognizes.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 fn request(words: &[u64; 6]) -> u64 {
     let mut answer = 0u64;

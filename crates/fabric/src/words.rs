@@ -1,4 +1,4 @@
-//! Words in the bytes that travel.
+//! Words in bytes that processes exchange.
 
 /// Returns the little-endian word at byte `at`.
 ///

@@ -1,20 +1,21 @@
-//! The ways to copy that pay between caches of one distance. They follow from the model and are computed once, because each
-//! copy asks for them.
+//! The fastest methods to copy between caches at a distance. They follow from the model and are computed only once, because each
+//! copy needs them.
 
 use super::{CacheDistance, CopyModel, LINE};
 
-/// Factor by which a way must beat another to be chosen. Measured numbers differ by a tenth from one time to the next, so a
-/// smaller gain is ignored.
+/// Factor by which the time of a method must be shorter for the method to be chosen. Measured times vary by a tenth, so a smaller
+/// gain is ignored.
 pub(super) const GAIN: f64 = 0.9;
 
-/// The ways to copy that pay at one distance.
+/// The fastest methods to copy at a distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ways {
-    /// True if all lines that were read elsewhere are best requested together, before they are written.
+    /// True if lines that another processor has read are best requested together before they are written.
     pub asks_ahead: bool,
     /// True if a copy is best made from many pages at once.
     pub interleaves: bool,
-    /// True if the only reader of lines takes them to itself, so that the writer gets them back quickly.
+    /// True if the only reader of lines takes them into its own cache for writing, so that the writer gets the lines back
+    /// quickly.
     pub gives_back: bool,
     /// Minimum length, in bytes, of a copy for several readers that goes past the caches; `usize::MAX`: no copy does.
     pub past_many: usize,
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
     use crate::copies::ByDistance;
 
-    /// A processor that gains by requesting many lines and pages together when they are far.
+    /// A processor on which it is faster to request many far lines and pages together.
     const ASKING: CopyModel = CopyModel {
         rewrite: ByDistance { shared: 7.0, apart: 27.0 },
         rewrite_asked: ByDistance { shared: 5.0, apart: 15.0 },
@@ -64,8 +65,8 @@ mod tests {
         ..CopyModel::GENERIC
     };
 
-    /// A processor without that gain, which writes quickly past the caches, and slowly what another processor has read. Pages
-    /// are expensive on it.
+    /// A processor that gains nothing by requesting lines together. It writes quickly past the caches, and slowly to lines that
+    /// another processor has read. Pages are expensive on it.
     const STREAMING: CopyModel = CopyModel {
         line: ByDistance { shared: 60.0, apart: 260.0 },
         rewrite: ByDistance { shared: 3.0, apart: 36.0 },

@@ -24,7 +24,7 @@ impl Unit {
         }
     }
 
-    /// Converts from the model's unit to that of files, or back.
+    /// Converts from the model's unit to the unit of files, or back if `back` is true.
     fn convert(self, value: f64, back: bool) -> f64 {
         match (self, back) {
             (Unit::Time, false) => value / 1e3,
@@ -148,7 +148,7 @@ impl CopyModel {
         CopyModel::FIELDS.map(|field| field.of(self).to_bits())
     }
 
-    /// Returns the model that these words encode; `None` if a word is no positive finite number.
+    /// Returns the model that these words encode; `None` if a word is not a positive finite number.
     pub fn from_words(words: [u64; CopyModel::FIELDS.len()]) -> Option<CopyModel> {
         let mut model = CopyModel::GENERIC;
         for (field, word) in CopyModel::FIELDS.iter().zip(words) {

@@ -39,16 +39,16 @@ pub struct CopyModel {
     pub line: ByDistance<f64>,
     /// Time to write again a line of 64 bytes that another processor has just read, as one of many in a row.
     pub rewrite: ByDistance<f64>,
-    /// The time of `rewrite` if all lines, up to a few pages, are requested together before the first is written.
+    /// The time of `rewrite` if all lines, up to a few pages, are requested together before the first line is written.
     pub rewrite_asked: ByDistance<f64>,
-    /// The time of `rewrite` if the reader took the lines to itself after it had read them. The reader's time for that is
-    /// included.
+    /// The time of `rewrite` if the reader took the lines into its own cache for writing after it had read them. The time that
+    /// the reader takes for this is included.
     pub rewrite_returned: ByDistance<f64>,
     /// Time to copy a byte from another processor's cache, as one of many in a row.
     pub fetch: ByDistance<f64>,
     /// The time of `fetch` if many pages are read at once, a few lines of each in turn.
     pub fetch_pages: ByDistance<f64>,
-    /// The time of `fetch` if the system reads another process's memory, without the cost of its pages.
+    /// The time of `fetch` if the system reads another process's memory, without the cost of its pages (`cma_page`).
     pub cma_fetch: ByDistance<f64>,
     /// Time to copy a byte within the processor's own caches.
     pub cached: f64,
@@ -56,9 +56,9 @@ pub struct CopyModel {
     pub memory: f64,
     /// Time to copy a byte by stores that go past the caches.
     pub past: f64,
-    /// Time of a system call that reads or writes another process's memory, without its pages.
+    /// Time of a system call that reads or writes another process's memory, without the time for its pages.
     pub cma_call: f64,
-    /// Time for each page of such a call, without its bytes.
+    /// Additional time of `cma_call` for each page, without the time for the page's bytes.
     pub cma_page: f64,
     /// Half the time in which the processor switches from one process to another and back.
     pub switch: f64,
@@ -115,15 +115,15 @@ impl CopyModel {
         rate * len as f64
     }
 
-    /// Returns the nanoseconds to write `len` bytes over what a processor at `distance` has read, by the cheaper of two
+    /// Returns the nanoseconds to write `len` bytes to memory that a processor at `distance` has read, by the cheaper of two
     /// methods: usual stores, and stores that go past the caches.
     pub fn rewrite(&self, len: usize, distance: CacheDistance) -> f64 {
         let usual = self.copy(len) + self.rewrite_best(distance) * len.div_ceil(LINE) as f64;
         usual.min(self.past * len as f64)
     }
 
-    /// Returns the nanoseconds of [`CopyModel::rewrite`] if the processor at `distance` is the only reader of the bytes, and
-    /// may have given their lines back.
+    /// Returns the nanoseconds of [`CopyModel::rewrite`] if the processor at `distance` is the only reader of the bytes, and may
+    /// have given the lines back to the writer.
     pub fn rewrite_for_one(&self, len: usize, distance: CacheDistance) -> f64 {
         let usual = self.copy(len) + self.rewrite_one(distance) * len.div_ceil(LINE) as f64;
         usual.min(self.past * len as f64)
@@ -135,8 +135,8 @@ impl CopyModel {
         self.cma_call + self.cma_page * len.div_ceil(PAGE) as f64 + rate * len as f64
     }
 
-    /// Returns the nanoseconds to write again a line that another processor has read, as requested ahead or not, whichever is
-    /// cheaper.
+    /// Returns the nanoseconds to write again a line that another processor has read, by the cheaper method: requested ahead, or
+    /// not.
     pub(super) fn rewrite_best(&self, distance: CacheDistance) -> f64 {
         self.rewrite.at(distance).min(self.rewrite_asked.at(distance))
     }
@@ -155,15 +155,14 @@ impl CopyModel {
     }
 
     /// Returns true if the system needs more time for a page of another process than a copy of a page takes in the caches. Then
-    /// payloads of any length are copied to shared memory at that cost. Where ranks take turns on processors, nothing else is
-    /// lost by this.
+    /// it is better to copy payloads of any length to shared memory. This costs no other time if ranks take turns on processors.
     pub fn pages_are_dear(&self) -> bool {
         GAIN * self.cma_page > self.cached * PAGE as f64
     }
 
-    /// Returns true if, between near caches, memory that a reader has read is best left alone until it has left the private
-    /// caches of a processor. Writing memory that lies in the shared level takes a time between a copy in the caches and a copy
-    /// in memory.
+    /// Returns true if, between near caches, it is better not to write again to memory that a reader has read until the memory
+    /// has left the private caches. A write to memory that lies only in the shared level takes a time between a copy in the
+    /// caches and a copy in memory.
     pub fn writes_anew(&self) -> bool {
         let left = (self.cached + self.memory) / 2.0 * LINE as f64;
         GAIN * self.rewrite_returned.shared > left
@@ -174,15 +173,16 @@ impl CopyModel {
         self.fetch.shared < GAIN * self.fetch.apart
     }
 
-    /// Returns true if a copy of `len` bytes took as long as a copy from a far cache: longer than the geometric mean of both
-    /// costs.
+    /// Returns true if a copy of `len` bytes took as long as a copy from a far cache: longer than the geometric mean of the costs
+    /// at both distances.
     pub(super) fn is_slow_copy(&self, len: usize, time: Duration) -> bool {
         let mean = (self.fetch.shared * self.fetch.apart).sqrt();
         time.as_nanos() as f64 > self.clock + mean * len as f64
     }
 
-    /// Returns true if a look at each line of `len` bytes took as long as from a far cache. `handed`: far ranks hand lines over
-    /// to the cache level behind both processors. Reading from there takes little longer than reading from a near cache.
+    /// Returns true if a read of a byte of each line of `len` bytes took as long as from a far cache. `handed` is true if far
+    /// ranks demote lines to the cache level behind both processors, from where a read takes little longer than from a near
+    /// cache.
     pub(super) fn is_slow_look(&self, len: usize, time: Duration, handed: bool) -> bool {
         let [near, far] = [CacheDistance::Shared, CacheDistance::Apart]
             .map(|at| self.line.at(at) + self.fetch.at(at) * len as f64);
@@ -207,7 +207,8 @@ mod tests {
         }
     }
 
-    /// Measured looks of 512 B, 1 KiB and 4 KiB. Near caches were those of one core; far caches were 0.2 us apart.
+    /// Checks measured looks of 512 B, 1 KiB and 4 KiB. The near caches were caches of the same core; the far caches were 0.2 us
+    /// apart.
     #[test]
     fn looks_are_told_apart() {
         let model = CopyModel {

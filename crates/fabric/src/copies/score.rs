@@ -1,29 +1,31 @@
-//! A score that adds up single slow copies and looks to a distance.
+//! A score that derives a distance from single slow copies and looks.
 
 use std::cell::Cell;
 
 /// Points for a slow copy; each other copy takes one point away. Caches are far from `FAR` points on; the maximum score is
-/// `MOST`. While caches are far, every `PROBE`th copy does not go past the caches. Three slow copies in a short time reach
-/// `FAR`: that is no chance. A few hundred quick copies bring any score back to zero.
+/// `MOST`. While caches are far, every `PROBE`th copy does not go past the caches. Three slow copies in a short time reach `FAR`,
+/// since they are hardly an accident. A few hundred quick copies bring any score back to zero.
 pub(super) const SLOW: u32 = 80;
-/// Points for a slow look or copy where near and far are both timed. Of near looks up to 2 in 100 are slow, because processors
-/// are disturbed. Of far looks some are quick, because ranks find what they read in their own cache.
+/// Points for a slow look or copy of a score that counts both near and far copies. Up to 2 in 100 near looks are slow, because
+/// processors are disturbed. Some far looks are quick, because ranks find the data in their own cache.
 pub(super) const SLOW_LOOK: u32 = 20;
 const FAR: u32 = 200;
 const MOST: u32 = 320;
 const PROBE: u32 = 64;
 
-/// Number of copies of which one is timed. The clock takes as long as a copy of a few hundred bytes.
+/// Number of copies per timed copy. Not every copy is timed, because reading the clock takes as long as a copy of a few hundred
+/// bytes.
 const SAMPLE: u32 = 16;
 
-/// The score of one direction: how other ranks read what this rank writes, or how this rank reads what they write. A signal
-/// handler may lose a count.
+/// The score of one direction: other ranks read data that this rank writes, or this rank reads data that other ranks write. A
+/// signal handler may lose a count, which does no harm.
 #[derive(Debug)]
 pub(super) struct Score {
     /// Points for a slow copy.
     weight: u32,
     score: Cell<u32>,
-    /// Number of copies past the caches since the last copy through them, or number of copies since the last timed copy.
+    /// Number of copies since the last probe: copies past the caches since the last copy through them, or copies since the last
+    /// timed copy.
     since: Cell<u32>,
 }
 
@@ -100,7 +102,7 @@ mod tests {
         }
     }
 
-    /// Some near looks are slow, and some far looks are quick.
+    /// Checks that a few slow near looks and a few quick far looks do not change the result.
     #[test]
     fn single_looks_say_nothing() {
         let score = Score::new(SLOW_LOOK);

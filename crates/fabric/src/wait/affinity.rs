@@ -1,37 +1,38 @@
-//! The processor on which a rank stays, where ranks share processors.
+//! The processor on which a rank stays, if ranks share processors.
 //!
 //! ```text
 //!   8 ranks, 2 processors      as the system puts them        at home
 //!   processor 0                0 1 3 4 6                      0 1 2 3
 //!   processor 1                2 5 7                          4 5 6 7
 //! ```
-//! Ranks that only yield never sleep, so the system does not move them for minutes. As the system places them at their start,
-//! five or six of eight may take turns on one of two processors (measured on 2, gather of 8 bytes to 8 ranks: 3.4 to 10 us, and
-//! 3.4 where each rank has its place). So a rank goes to its place when it joins the job. Now and then, after a yield, it looks
-//! whether it is still there.
+//! Ranks that only yield never sleep, so the system does not move them for minutes. By the initial placement of the system, five
+//! or six of eight ranks may take turns on one of two processors (a gather of 8 bytes from 8 ranks on 2 processors took 3.4 to 10
+//! us, and 3.4 us if each rank had its place). So a rank goes to its place when it joins the job. Now and then, after a yield, it
+//! checks if it is still there.
 //!
-//! No rank is bound: to move, a thread allows itself only one processor, and then again all that it was allowed before. So the
-//! system may move it elsewhere if another thread needs the processor, and threads that it starts inherit nothing. The rank
-//! waits ever longer before it moves again. A rank that has found its processor taken by a foreign thread does not look.
+//! No rank is bound to its processor: to move, a thread restricts its affinity to the processor, and then restores its former
+//! affinity. So the system may move the thread elsewhere if another thread needs the processor, and threads that the rank starts
+//! inherit no restriction. The rank waits longer before each further move. A rank that has found its processor taken by a foreign
+//! thread does not check.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// Minimum and maximum time between two looks.
+/// Minimum and maximum time between two checks of the processor.
 const LEAST: Duration = Duration::from_millis(2);
 const MOST: Duration = Duration::from_secs(2);
 
-/// Number of successive looks that found the rank at home, after which the time between looks is the minimum again.
+/// Number of successive checks that found the rank on its processor, after which the time between checks is the minimum again.
 const SETTLED: u32 = 32;
 
-/// A rank's place among the ranks of its machine, kept by the thread that created it.
+/// A rank's place among the ranks of its machine. Only the thread that created the place moves there.
 #[derive(Debug)]
 pub struct Affinity {
     processor: usize,
     thread: ThreadId,
     began: Instant,
-    /// Nanoseconds since `began` until which no look is due, and nanoseconds from then to the next look.
+    /// Time of the next check in nanoseconds since `began`, and pause from that check to the check after it in nanoseconds.
     until: AtomicU64,
     pause: AtomicU64,
     settled: AtomicU32,
@@ -45,7 +46,7 @@ pub fn place(rank: usize, ranks: usize, processors: &[usize]) -> usize {
 }
 
 impl Affinity {
-    /// Creates the place of the calling thread on `processor`.
+    /// Creates the place of the calling thread, which is `processor`.
     pub fn new(processor: usize) -> Affinity {
         Affinity {
             processor,
@@ -58,12 +59,12 @@ impl Affinity {
         }
     }
 
-    /// Returns how many times the thread has moved to its processor so far.
+    /// Returns the number of times that the thread has moved to its processor so far.
     pub fn went(&self) -> u64 {
         self.went.load(Ordering::Relaxed)
     }
 
-    /// Moves to the processor if a look is due and the thread is elsewhere.
+    /// Moves to the processor if a check is due and the thread is on another processor.
     #[inline]
     pub fn keep(&self, now: Instant) {
         let now = (now - self.began).as_nanos() as u64;
@@ -89,7 +90,7 @@ impl Affinity {
         }
         self.settled.store(0, Ordering::Relaxed);
         let most = MOST.as_nanos() as u64;
-        // If the thread may not run there, it does not try again.
+        // If the thread may not run on the processor, it does not try again.
         let next = if go(self.processor) { (2 * pause).min(most) } else { u64::MAX / 4 };
         self.pause.store(next, Ordering::Relaxed);
         self.until.store(now + next, Ordering::Relaxed);
@@ -102,7 +103,8 @@ fn is_on(processor: usize) -> bool {
     unsafe { libc::sched_getcpu() == processor as i32 }
 }
 
-/// Moves the calling thread, which the system may move again afterwards. Returns false if the thread may not run there.
+/// Moves the calling thread to `processor`. The system may move it again afterwards. Returns false if the thread may not run on
+/// `processor`.
 fn go(processor: usize) -> bool {
     // SAFETY: `cpu_set_t` is an array of bits, for which all zeros are valid.
     let mut one: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -139,7 +141,8 @@ mod tests {
         assert_eq!([0, 1, 2].map(|rank| place(rank, 3, &[0, 1])), [0, 0, 1]);
     }
 
-    /// Returns the times, in ms, at which a rank moves during 100 seconds, if `at_home` says when it is found at home.
+    /// Returns the times, in ms, at which a rank moves during 100 seconds. `at_home` returns true at the times when the rank is
+    /// on its processor.
     fn went(at_home: impl Fn(u64) -> bool) -> Vec<u64> {
         let home = Affinity::new(0);
         let went = Cell::new(Vec::new());

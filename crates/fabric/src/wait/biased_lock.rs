@@ -1,19 +1,19 @@
-//! A lock in front of a lock, for a thread that is the only user: it enters by a store and a load, without an atomic operation,
-//! until another thread comes.
+//! A biased lock in front of a usual lock. As long as only one thread uses the lock, this thread enters by a store and a load,
+//! without an atomic operation. Once another thread comes, all threads use the usual lock.
 //!
 //! Contract: a thread that enters by [`BiasedLock::try_enter`], or takes the lock and then calls [`BiasedLock::revoke`], is the
-//! only thread inside. The thread stays inside until it calls [`BiasedLock::leave`] and, if that returns true, gives the lock
-//! up. A thread that is inside by the lock may call [`BiasedLock::favour`], and then gives the lock up.
+//! only thread inside. The thread stays inside until it calls [`BiasedLock::leave`] and, if this call returns true, gives up the
+//! lock. A thread that is inside by the lock may call [`BiasedLock::favour`], and then gives up the lock.
 //!
 //! ```text
-//!   favoured: try_enter               another, with the lock: revoke
+//!   favoured thread: try_enter        another thread, with the lock: revoke
 //!   inside = 1                        revoked = 1
 //!   light fence                       heavy fence
 //!   revoked ? inside = 0, no : in     wait until inside = 0, over = 1, for good
 //! ```
 //! Dekker's exclusion with an asymmetric fence, as in [`super::Handover`]; D. Dice, M. Moir, W. Scherer, "Quickly Reacquirable
-//! Locks", 2003. Cost: two stores and three loads for the favoured thread, and a system call once for the first other thread.
-//! Without a heavy fence of the system, no thread is favoured.
+//! Locks", 2003. Cost: two stores and three loads for the favoured thread, and a system call once for the first other thread. If
+//! the system has no heavy fence, no thread is favoured.
 
 use super::handover::{heavy_fence, light_fence, register};
 
@@ -59,9 +59,9 @@ impl BiasedLock {
     #[cfg(loom)]
     new!();
 
-    /// Favours the calling thread, which is inside by the lock, by a name `me` that no other thread has. From then on the
-    /// thread is inside by that name, and the caller gives the lock up. Returns false and does nothing if there is no heavy
-    /// fence, or if a thread was favoured before.
+    /// Favours the calling thread, which is inside by the lock. `me` is a name that no other thread has. From then on the thread
+    /// is inside by its name, and the caller gives up the lock. Returns false and does nothing if there is no heavy fence, or if
+    /// a thread was favoured before.
     pub fn favour(&self, me: usize) -> bool {
         if me == 0 || self.favoured.load(Ordering::Relaxed) != 0 || !register() {
             return false;
@@ -108,13 +108,13 @@ impl BiasedLock {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// Leaves after [`BiasedLock::try_enter`], if nothing else happened since.
+    /// Leaves directly after [`BiasedLock::try_enter`].
     #[inline(always)]
     pub fn leave_before(&self) {
         self.inside.store(false, Ordering::Release);
     }
 
-    /// Leaves. Returns true if the caller must give the lock up.
+    /// Leaves. Returns true if the caller must give up the lock.
     #[inline(always)]
     #[must_use]
     pub fn leave(&self) -> bool {
@@ -155,7 +155,7 @@ mod tests {
     // SAFETY: `BiasedLock` gives access to only one thread at a time, which is what this test checks.
     unsafe impl Sync for Shared {}
 
-    /// Adds one to the word, inside by the name or by the lock.
+    /// Adds 1 to the word, inside by the name or by the lock.
     fn add(all: &(BiasedLock, Mutex<()>, Shared), me: usize) {
         let add = || {
             // SAFETY: this thread is inside the exclusion, so no other thread accesses the word.
@@ -216,7 +216,7 @@ mod models {
         }
     }
 
-    /// The cell reports two writes at the same time.
+    /// Loom's cell reports two writes at the same time, so the test needs no assertion.
     #[test]
     fn loom_who_is_favoured_and_others_exclude_each_other() {
         let mut model = loom::model::Builder::new();

@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicU32, Ordering, fence};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// The state that [`Sleep::arm`] saw. A ring after it makes the sleep return at once.
+/// The state of a place to sleep at [`Sleep::arm`]. If a ring came later, a sleep with this token returns at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token(pub u32);
 
@@ -16,19 +16,19 @@ pub struct Token(pub u32);
 /// Contract: `let t = arm(); poll everything; if nothing { sleep(t, limit) }; disarm()`. Any event that becomes visible to a
 /// poll after `arm` makes that `sleep` return.
 pub trait Sleep: Send + Sync {
-    /// Announces that this thread is about to sleep. From here on, peers ring.
+    /// Announces that this thread is about to sleep. From then on peers ring.
     fn arm(&self) -> Token;
 
     /// Sleeps until a peer rings after `token` was taken, or until `limit` has passed.
     fn sleep(&self, token: Token, limit: Duration);
 
-    /// Withdraws the announcement. Called once for each `arm`.
+    /// Withdraws the announcement. Called exactly once for each `arm`.
     fn disarm(&self);
 
     /// Wakes all threads of this process that sleep here.
     fn ring(&self);
 
-    /// Returns true if a peer may have rung after `token` was taken. If false, a sleep that has ended was ended by a ring for
+    /// Returns true if a peer may have rung after `token` was taken. If it returns false, the sleep was ended by a ring for
     /// another sleeper.
     fn may_have_rung(&self, token: Token) -> bool {
         let _ = token;
@@ -39,7 +39,8 @@ pub trait Sleep: Send + Sync {
 /// A [`Sleep`] on a futex that works across processes. It may lie in shared memory (all zero is a good initial state) or on the
 /// heap.
 ///
-/// Contract. Sleepers change `sleepers` and clear `rung`; wakers set `rung` and change `bell`. Any thread may be either.
+/// Contract. Sleepers change `sleepers` and clear `rung`; wakers set `rung` and change `bell`. Any thread may be a sleeper or a
+/// waker.
 ///
 /// ```text
 ///   waker                             sleeper
@@ -50,18 +51,18 @@ pub trait Sleep: Send + Sync {
 ///     bell += 1, FUTEX_WAKE           poll everything
 ///                                     FUTEX_WAIT while bell == token
 /// ```
-/// The fences are totally ordered. If the waker's fence comes first, the sleeper's poll sees what was published. If the
+/// The fences are totally ordered. If the waker's fence comes first, the sleeper's poll sees the published event. If the
 /// sleeper's fence comes first, the waker sees the sleeper and rings, unless another waker has set `rung` after the sleeper
-/// cleared it. Then `bell` changes after `token` was taken, and the kernel compares the two before the thread sleeps. So a
-/// single waker rings for all sleepers until the next `arm`: a woken thread may get a processor only after hundreds of messages
-/// have arrived. All changes of `rung` are swaps, so that a thread that sets it comes after the `token` of every thread that
-/// cleared it.
+/// cleared it. In this case the other waker changes `bell` after `token` was taken, and the kernel compares `bell` and `token`
+/// before the thread sleeps. So only one waker rings for all sleepers until the next `arm`. This saves many rings, since a woken
+/// thread may get a processor only after hundreds of messages have arrived. All changes of `rung` are swaps, so that a thread
+/// that sets it comes after the `token` of every thread that cleared it.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct Doorbell {
     sleepers: AtomicU32,
     bell: AtomicU32,
-    /// 1: every thread that took a token since this was cleared has been rung for, or is about to be.
+    /// 1: a waker has rung, or is about to ring, for all threads that have armed since the field was cleared.
     rung: AtomicU32,
     #[cfg(loom)]
     queue: model::Queue,
@@ -73,8 +74,8 @@ impl Doorbell {
         Doorbell::default()
     }
 
-    /// Wakes the sleepers, after something was published: rings if a thread sleeps or is about to, and has not been rung for
-    /// yet. Returns true if there is such a thread.
+    /// Wakes the sleepers after an event was published. Rings if a thread has armed, unless another waker has already rung for
+    /// it. Returns true if a thread has armed.
     #[inline]
     pub fn wake(&self) -> bool {
         fence(Ordering::SeqCst);
@@ -154,7 +155,7 @@ impl Doorbell {
     }
 }
 
-/// The futex as the kernel promises it, for the model checker: the comparison and going to sleep are a single step with respect
+/// A model of the kernel's futex for the model checker: the comparison and the start of the sleep are a single step with respect
 /// to a wake, and there is no spurious wake.
 #[cfg(loom)]
 mod model {
@@ -262,7 +263,7 @@ mod models {
         }
     }
 
-    /// Checks that `sleepers` threads see what two others publish, where each of these two may leave the ring to the other.
+    /// Checks that `sleepers` threads see the events of two wakers, where each waker may leave the ring to the other waker.
     fn everybody_hears_of_both(sleepers: usize, preemptions: usize) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(preemptions);

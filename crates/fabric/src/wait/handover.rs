@@ -1,17 +1,17 @@
 //! The exclusion by which a helper thread works in the library while the main thread computes, at no cost to the main thread's
 //! calls.
 //!
-//! Contract: the main thread holds a [`MainThreadInside`] whenever it may touch what the helper touches. The helper touches it
-//! only while it holds a [`Help`]. The two exclude each other. There is one main thread and one helper.
+//! Contract: the state of the library is shared by one main thread and one helper. The main thread accesses it only while it
+//! holds a [`MainThreadInside`], and the helper only while it holds a [`Help`]. The two guards exclude each other.
 //!
 //! ```text
 //!   main: enter                       helper: help
 //!   inside = 1                        helping = 1
 //!   light fence                       heavy fence
-//!   helping ? wait for its end        inside ? helping = 0, nothing to do : work, then helping = 0
+//!   helping ? wait for the helper     inside ? helping = 0, nothing to do : work, then helping = 0
 //! ```
-//! Dekker's exclusion. The heavy fence makes every processor that runs a thread of this process pass a fence (membarrier(2)),
-//! so the light fence need only stop the compiler. Where the system has no membarrier, both are full fences.
+//! Dekker's exclusion. The heavy fence makes every processor that runs a thread of this process pass a fence (membarrier(2)), so
+//! the light fence need only stop the compiler. If the system has no membarrier, both are full fences.
 
 #[cfg(loom)]
 use loom::{
@@ -78,8 +78,8 @@ impl Handover {
         }
     }
 
-    /// Enters as `go_in` does, but does not wait. Returns false while the helper is inside. Then nothing may be touched until
-    /// `go_out`.
+    /// Enters as `go_in` does, but does not wait. Returns false while the helper is inside. Then the main thread must not access
+    /// the shared state, but still calls `go_out`.
     pub(super) fn try_to_go_in(&self) -> bool {
         self.inside.store(true, Ordering::Relaxed);
         self.light_fence();
@@ -146,7 +146,7 @@ impl Drop for MainThreadInside<'_> {
 
 impl Drop for Help<'_> {
     fn drop(&mut self) {
-        // Cleared before the guard of `turn` is dropped, which lets a waiting main thread go on.
+        // `helping` is cleared before the guard of `turn` is dropped, which lets a waiting main thread go on.
         self.handover.helping.store(false, Ordering::Release);
     }
 }
@@ -157,7 +157,7 @@ fn membarrier(command: libc::c_int) -> bool {
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// Passes the light fence. Only valid where the heavy fence exists.
+/// Passes the light fence. Valid only if the system has the heavy fence.
 #[inline(always)]
 pub(super) fn light_fence() {
     #[cfg(not(loom))]
@@ -166,7 +166,7 @@ pub(super) fn light_fence() {
     fence(Ordering::SeqCst);
 }
 
-/// Passes the heavy fence. Only valid where [`register`] has found it.
+/// Passes the heavy fence. Valid only if [`register`] has returned true.
 pub(super) fn heavy_fence() {
     #[cfg(not(loom))]
     {
@@ -177,7 +177,7 @@ pub(super) fn heavy_fence() {
     fence(Ordering::SeqCst);
 }
 
-/// Registers for the heavy fence. Returns false if the system has none.
+/// Registers this process for the heavy fence. Returns false if the system has no heavy fence.
 pub(super) fn register() -> bool {
     #[cfg(not(any(loom, miri)))]
     return membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
@@ -242,7 +242,7 @@ mod models {
     use loom::cell::UnsafeCell;
     use loom::sync::Arc;
 
-    /// The cell reports a write by each side at the same time.
+    /// Loom's cell reports two writes at the same time, so the test needs no assertion.
     #[test]
     fn loom_main_and_helper_exclude_each_other() {
         loom::model(|| {

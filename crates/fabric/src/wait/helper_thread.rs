@@ -1,24 +1,23 @@
-//! A helper thread. The thread is asleep in the kernel, woken by solicited messages, and works while the main thread is outside
-//! the library and something is outstanding.
+//! A helper thread. The thread sleeps in the kernel, is woken by solicited messages, and works while the main thread is outside
+//! of the library and has outstanding operations.
 //!
 //! Contract. The helper sleeps at a place of its own, [`crate::FabricExt::helper`]. Peers ring there only while the helper is
-//! announced ([`Sleep::arm`]). The helper works only by the [`Handover`], and only if the main thread has left with something
-//! outstanding. Messages that are solicited while the main thread is inside are left to the main thread until it leaves:
+//! announced ([`Sleep::arm`]). The helper works only while it holds the [`Handover`], and only if the main thread has left the
+//! library with outstanding operations. While the main thread is inside, the helper leaves solicited messages to it:
 //!
 //! ```text
 //!   helper                                main thread
 //!   announce                              enter ... poll ... leave:
-//!   main outside, and wants it ?            say whether it is wanted; inside = 0
+//!   main outside, helper wanted ?           set `wanted`; inside = 0
 //!     yes: work; nothing moved: sleep       light fence
 //!     no:  take the announcement back       announced == wanted ? done
 //!          heavy fence                        enter; wanted:  announce for the helper, look once
-//!          is it now ? again                         if not:  take the announcement back
+//!          wanted now ? again                        else:    take the announcement back
 //!          sleep, unannounced                 leave again
 //! ```
-//! So a main thread that stays inside is disturbed at most once, peers ring for nobody, and a main thread that leaves pays for
-//! one look, without a system call. Nothing is lost: a message that came before the announcement is seen by the look that
-//! follows it, and a message that comes after rings. The announcement is withdrawn by exactly one side, the side that finds it
-//! standing.
+//! So a main thread that stays inside is disturbed at most once, peers do not ring in vain, and a main thread that leaves pays
+//! only for one look, without a system call. No message is lost: the look after the announcement sees earlier messages, and later
+//! messages ring. Exactly one side withdraws an announcement: the side that clears `announced`.
 
 use super::handover::Handover;
 use super::{Sleep, Token};
@@ -38,7 +37,7 @@ pub struct HelperHandle {
     handover: Handover,
     /// True if the helper is armed at its place, by itself or by the main thread.
     announced: AtomicBool,
-    /// True if the main thread has left, or is about to leave, with something outstanding.
+    /// True if the main thread has left the library, or is about to leave it, with outstanding operations.
     wanted: AtomicBool,
     over: AtomicBool,
     rounds: AtomicU64,
@@ -46,14 +45,14 @@ pub struct HelperHandle {
     signals: AtomicU64,
 }
 
-/// Counts of what a helper has done so far.
+/// Counts of the actions of a helper so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HelperCounts {
-    /// Number of times that it worked.
+    /// Number of times that the helper worked.
     pub rounds: u64,
-    /// Number of times that it found the main thread inside, or nothing outstanding.
+    /// Number of times that the helper found the main thread inside, or no outstanding operation.
     pub refusals: u64,
-    /// Number of times that it signalled the main thread.
+    /// Number of times that the helper signalled the main thread.
     pub signals: u64,
 }
 
@@ -62,7 +61,7 @@ pub struct HelperCounts {
 pub enum HelperTurn {
     /// The helper works itself.
     Work,
-    /// The helper signals the main thread, which works in the handler.
+    /// The helper signals the main thread, whose signal handler does the work.
     Signal,
 }
 
@@ -88,15 +87,14 @@ impl HelperHandle {
 
     // ---- the main thread ----------------------------------------------------------------------
 
-    /// Enters the library as the main thread. Waits while the helper works. Called once for each `leave`, and not again before
-    /// it.
+    /// Enters the library as the main thread. Waits while the helper works. Calls of `enter` and `leave` alternate.
     #[inline(always)]
     pub fn enter(&self) {
         self.handover.go_in();
     }
 
-    /// Leaves the library as the main thread. If something is outstanding, as `wanted` says, and the helper is not announced,
-    /// the main thread announces the helper at `place` and then looks on its behalf.
+    /// Leaves the library as the main thread. If operations are outstanding (`wanted` returns true) and the helper is not
+    /// announced, announces the helper at `place`, and then calls `look` on its behalf.
     #[inline(always)]
     pub fn leave(&self, place: &dyn Sleep, wanted: impl Fn() -> bool, look: impl FnMut() -> bool) {
         let now = wanted();
@@ -106,7 +104,7 @@ impl HelperHandle {
         }
     }
 
-    /// Goes out, and returns true if the helper is announced.
+    /// Leaves the exclusion. Returns true if the helper is announced.
     #[inline(always)]
     fn go_out(&self) -> bool {
         self.handover.go_out();
@@ -127,13 +125,13 @@ impl HelperHandle {
                 place.arm();
                 look_well(place, &mut look);
             }
-            // The look may have completed what was outstanding.
+            // The look may have completed the outstanding operations.
             let now = wanted();
             self.wanted.store(now, Ordering::Relaxed);
             if !now {
                 self.take_back(place);
             }
-            // The helper may be turned away by this entry, too.
+            // During this entry the helper may have found the main thread inside and gone to sleep, so the loop checks again.
             if self.go_out() == now {
                 return;
             }
@@ -149,17 +147,17 @@ impl HelperHandle {
         }
     }
 
-    /// Does `look` in a signal handler on the main thread, unless the main thread is inside or the helper works. `look` returns
-    /// true if there is more than it can do.
+    /// Calls `look` in a signal handler on the main thread, unless the main thread is inside or the helper works. `look` returns
+    /// true if it has to leave work to the helper.
     ///
     /// If the handler has interrupted the library, the main thread will announce the helper when it leaves.
     pub fn interrupt(&self, place: &dyn Sleep, look: impl FnOnce() -> bool) {
         if self.handover.is_inside() {
             return self.take_back(place);
         }
-        // If the helper is inside, it looks until nothing moves.
+        // If the helper is inside, it works until nothing moves, so the handler need not look.
         let more = self.handover.try_to_go_in() && look();
-        // The helper may have been turned away.
+        // During this entry the helper may have found the main thread inside and gone to sleep, so it is rung.
         if !self.go_out() || more {
             place.ring();
         }
@@ -179,8 +177,8 @@ impl HelperHandle {
         self.run_by(place, || HelperTurn::Work, work, || ());
     }
 
-    /// Runs the helper as [`HelperHandle::run`] does. Whenever the helper could work, `turn` says whether it shall `signal`
-    /// instead. `turn` is called while the main thread is kept out.
+    /// Runs the helper as [`HelperHandle::run`] does. Whenever the helper could work, `turn` decides between work and a call of
+    /// `signal`. `turn` is called while the main thread is kept out.
     pub fn run_by(
         &self,
         place: &dyn Sleep,
@@ -230,8 +228,8 @@ impl HelperHandle {
         token
     }
 
-    /// Sleeps without an announcement. The main thread is inside, or nothing is outstanding: it will announce the helper when
-    /// it leaves with something outstanding.
+    /// Sleeps without an announcement, because the main thread is inside or no operation is outstanding. The main thread
+    /// announces the helper when it leaves with outstanding operations.
     fn stand_back(&self, place: &dyn Sleep, token: Token) {
         self.take_back(place);
         self.handover.heavy_fence();
@@ -243,8 +241,8 @@ impl HelperHandle {
         self.take_back(place);
     }
 
-    /// Sleeps until a ring, or until the main thread has announced the helper. An adapter that was armed before raises its
-    /// event all the same, and arming it again would raise the next event.
+    /// Sleeps until a ring, or until the main thread has announced the helper. An adapter that was armed before may still end the
+    /// sleep by its event. The helper does not arm it again, since then the next event would wake it, too.
     fn sleep_unannounced(&self, place: &dyn Sleep, token: Token) {
         loop {
             place.sleep(token, Duration::MAX);
@@ -254,8 +252,8 @@ impl HelperHandle {
         }
     }
 
-    /// Runs the helper as [`HelperHandle::run`] does, where a lock protects the library. `alone` runs its argument under the
-    /// lock. `wanted` returns true if anything is outstanding.
+    /// Runs the helper as [`HelperHandle::run`] does, for a library that a lock protects. `alone` runs its argument under the
+    /// lock. `wanted` returns true if an operation is outstanding.
     pub fn run_locked(
         &self,
         place: &dyn Sleep,
@@ -290,8 +288,8 @@ impl HelperHandle {
         }
     }
 
-    /// Announces the helper at `place` if something is outstanding, and looks on its behalf. Called by a thread of the program
-    /// that is about to give the lock up.
+    /// Announces the helper at `place` if an operation is outstanding, and calls `look` on its behalf. Called by a thread of the
+    /// program that is about to give up the lock.
     #[inline]
     pub fn leave_locked(&self, place: &dyn Sleep, wanted: bool, mut look: impl FnMut() -> bool) {
         if wanted && !self.announced.swap(true, Ordering::AcqRel) {
@@ -306,7 +304,7 @@ impl HelperHandle {
         place.ring();
     }
 
-    /// Returns the counts so far. The counts are read without a lock, so they may be of different moments.
+    /// Returns the counts so far. The counts are read without a lock, so they may belong to different moments.
     pub fn counts(&self) -> HelperCounts {
         HelperCounts {
             rounds: self.rounds.load(Ordering::Relaxed),
@@ -316,18 +314,18 @@ impl HelperHandle {
     }
 }
 
-/// The action of a helper after it has given the lock up.
+/// The action of a helper after it has given up the lock.
 enum Then {
     /// Something moved: the helper looks again.
     Again,
     /// Nothing moved: the helper sleeps, announced.
     Sleeps,
-    /// Nothing is outstanding: the helper sleeps, not announced.
+    /// No operation is outstanding: the helper sleeps, not announced.
     Rests,
     Ends,
 }
 
-/// Looks until nothing moves any more. After 16 looks, leaves the rest to the helper at `place`.
+/// Calls `look` until nothing moves any more. After 16 calls, leaves the rest to the helper at `place`.
 fn look_well(place: &dyn Sleep, look: &mut impl FnMut() -> bool) {
     const LOOKS: usize = 16;
     if (0..LOOKS).all(|_| look()) {
@@ -335,7 +333,7 @@ fn look_well(place: &dyn Sleep, look: &mut impl FnMut() -> bool) {
     }
 }
 
-/// Increments a count without an atomic addition: only the helper counts.
+/// Increments a count. An atomic addition is not needed, since only the helper counts.
 fn count(of: &AtomicU64) {
     of.store(of.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }

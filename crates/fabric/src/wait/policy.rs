@@ -7,22 +7,22 @@
 //!                  the processors,
 //!                  else a few turns
 //! ```
-//! Why the spin is so long: waking a sleeper takes up to 100 us in a virtual machine. Suppose that ranks in step spin for less
-//! than that time. Once a rank has slept, all of them sleep at every step: 4 MiB in 128 steps took six times as long with 20
-//! us. While a neighbour is known that does not yield, [`BRIEF`] is enough.
+//! The spin is long because waking a sleeper takes up to 100 us in a virtual machine. If ranks of a collective operation spin for
+//! less than this time and one rank has slept once, all ranks sleep at every step: 4 MiB in 128 steps took six times as long with
+//! a spin of 20 us. Beside a neighbour that is known not to yield, the spin is only [`BRIEF`].
 //!
-//! A yield that takes longer than [`WaitPolicy::preempted`] means that a thread that does not yield owned the core (another
-//! program, a rank that computes, the host of a virtual machine). Yielding to such a neighbour costs a whole time slice, while
-//! a sleeper that is woken preempts it. So yields are skipped for a while. This time doubles from [`WaitPolicy::penalty`] to
-//! [`WaitPolicy::penalty_most`] as long as long yields go on, and starts anew after [`TRUST`] short yields: a single
-//! disturbance costs little, and a busy neighbour soon gets no more yields.
+//! If a yield takes longer than [`WaitPolicy::preempted`], the core was taken by a thread that does not yield (another program, a
+//! rank that computes, the host of a virtual machine). Yielding to such a neighbour costs a whole time slice, while a woken
+//! sleeper preempts the neighbour. So yields are skipped for a time. This time doubles from [`WaitPolicy::penalty`] up to
+//! [`WaitPolicy::penalty_most`] while long yields continue, and starts anew after [`TRUST`] short yields. So a single disturbance
+//! costs little, and a busy neighbour soon gets no more yields.
 
 use super::affinity::Affinity;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Maximum time to spin beside a neighbour that does not yield. The time is taken from the time slice in which a sleeper is
-/// woken at once.
+/// Maximum time to spin beside a neighbour that does not yield. It is short, because spinning uses up the time slice that a
+/// sleeper needs in order to be woken at once.
 pub const BRIEF: Duration = Duration::from_micros(20);
 
 /// Maximum length of a yield that is not ascribed to a foreign thread: less than the shortest time slices.
@@ -31,20 +31,20 @@ const FOREIGN_MOST: Duration = Duration::from_millis(1);
 /// Number of successive short yields that cancel the effect of long yields.
 pub const TRUST: u32 = 16;
 
-/// The numbers of the backoff, and what was learnt about the neighbours. Several threads may wait by the same policy. What they
-/// learn is only approximate then, which does no harm.
+/// The numbers of the backoff, and the knowledge about the neighbours. Several threads may wait by the same policy. Their
+/// knowledge is then only approximate, which does no harm.
 #[derive(Debug)]
 pub struct WaitPolicy {
-    /// Maximum time to spin, in nanoseconds, when the local ranks fit the processors.
+    /// Maximum time to spin, in nanoseconds, if the local ranks fit the processors.
     spin: AtomicU64,
-    /// Number of turns to spin when the local ranks do not fit.
+    /// Number of turns to spin if the local ranks do not fit the processors.
     pub turns: u32,
     /// Maximum number of yields before sleeping.
     pub yields: u32,
     /// Maximum length of a yield that is not ascribed to a foreign thread: 250 us for each local rank of a processor (measured
-    /// on 2 processors: with 8 ranks and 100 us in all, every rank of a broadcast of 16 KiB slept, and the broadcast took 33 us
-    /// instead of 13; with 100 us each, ranks that have much to receive at once, in scans of 512 bytes, took 3.3 us instead of
-    /// 0.8).
+    /// with 8 ranks on 2 processors: with a total of 100 us, every rank of a broadcast of 16 KiB slept, and the broadcast took 33
+    /// us instead of 13 us; with 100 us for each rank, scans of 512 bytes, where ranks receive many messages at once, took 3.3 us
+    /// instead of 0.8 us).
     pub preempted: Duration,
     /// Time without yields after the first yield that was too long.
     pub penalty: Duration,
@@ -54,7 +54,7 @@ pub struct WaitPolicy {
     pub nap: Duration,
     /// Maximum number of local ranks that take turns on a processor; 1: the ranks fit the processors that they may use.
     ranks_each: AtomicU32,
-    /// The processor on which the rank stays, if it shares one.
+    /// The processor on which the rank stays, if it shares a processor with other ranks.
     pub home: Option<Affinity>,
     began: Instant,
     /// Nanoseconds since `began` until which no yield is tried.
@@ -67,7 +67,7 @@ pub struct WaitPolicy {
 }
 
 impl WaitPolicy {
-    /// Creates the measured defaults. `fits`: the ranks fit their processors.
+    /// Creates a policy with the measured defaults. `fits` is true if the ranks fit their processors.
     pub fn new(fits: bool) -> WaitPolicy {
         WaitPolicy {
             spin: AtomicU64::new(500_000),
@@ -88,8 +88,8 @@ impl WaitPolicy {
         }
     }
 
-    /// Creates the policy for `ranks` local ranks on `processors` processors. A foreign thread is recognized by the length of a
-    /// yield, in which all other ranks of a processor have their turns.
+    /// Creates the policy for `ranks` local ranks on `processors` processors. The maximum length of a usual yield depends on the
+    /// number of ranks, because all other ranks of a processor have their turns during a yield.
     pub fn for_ranks(ranks: usize, processors: usize) -> WaitPolicy {
         let mut policy = WaitPolicy::new(ranks <= processors);
         policy.crowd(ranks, processors);
@@ -114,7 +114,7 @@ impl WaitPolicy {
         Duration::from_nanos(self.spin.load(Ordering::Relaxed))
     }
 
-    /// Sets the maximum time to spin, for waits that begin or go on from now, in any thread.
+    /// Sets the maximum time to spin, for present and future waits in all threads.
     pub fn set_spin(&self, spin: Duration) {
         self.spin.store(spin.as_nanos() as u64, Ordering::Relaxed);
     }
@@ -130,7 +130,7 @@ impl WaitPolicy {
         self.slept.load(Ordering::Relaxed)
     }
 
-    /// Returns how many times the rank has moved to its own processor so far.
+    /// Returns the number of times that the rank has moved to its own processor so far.
     pub fn went_home(&self) -> u64 {
         self.home.as_ref().map_or(0, Affinity::went)
     }
@@ -173,7 +173,7 @@ impl WaitPolicy {
 /// The action after a fruitless poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitStep {
-    /// Poll again (the step has already spun or yielded).
+    /// Poll again. The step has already spun or yielded.
     Again,
     /// Arm the sleeper, poll once more, and sleep for at most this long.
     Sleep(Duration),
@@ -187,7 +187,7 @@ pub struct Waiter<'p> {
     since: Option<Instant>,
 }
 
-/// Maximum number of turns without a pause: a microsecond or two, in which a neighbour on the same core may be slowed down.
+/// Maximum number of turns without a pause: one or two microseconds, in which a neighbour on the same core may be slowed down.
 const LOOKS: u32 = 64;
 
 /// Number of spinning turns between two readings of the clock.
@@ -199,7 +199,7 @@ impl<'p> Waiter<'p> {
         Waiter { policy, turns: 0, yields: 0, since: None }
     }
 
-    /// Starts again at the beginning, because something moved.
+    /// Starts the backoff again at the beginning, because something moved.
     pub fn progressed(&mut self) {
         self.turns = 0;
         self.yields = 0;
@@ -209,7 +209,7 @@ impl<'p> Waiter<'p> {
     /// Takes the next step: spins, yields, or asks the caller to sleep.
     pub fn step(&mut self) -> WaitStep {
         if self.spins() {
-            // A pause takes as long as a poll. A rank whose answer is about to arrive polls instead.
+            // A pause takes as long as a poll. The first turns have no pause, because the answer may be about to arrive.
             if self.turns > LOOKS {
                 std::hint::spin_loop();
             }

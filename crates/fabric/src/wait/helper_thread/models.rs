@@ -6,7 +6,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicU32;
 use loom::sync::{Arc, Condvar, Mutex};
 
-/// The state that the model's threads share: `seen` is the library's state, `messages` the network's.
+/// The state that the model's threads share: `seen` is the state of the library, and `messages` the state of the network.
 struct All {
     helper: HelperHandle,
     place: Doorbell,
@@ -31,21 +31,21 @@ impl All {
     }
 }
 
-/// A peer sends while the main thread goes in and out. The side that sees the message ends the helper. If neither side sees it,
-/// the helper sleeps for ever, and the checker reports a deadlock.
+/// Checks a peer that sends while the main thread enters and leaves. The side that sees the message ends the helper. If neither
+/// side sees it, the helper sleeps for ever, and the checker reports a deadlock.
 #[test]
 fn loom_a_message_is_seen_by_the_main_thread_or_the_helper() {
     check(&[true], 3);
 }
 
-/// As above, where the main thread first leaves with nothing outstanding.
+/// Checks the same if the main thread first leaves without outstanding operations.
 #[test]
 fn loom_a_helper_that_is_not_wanted_is_announced_when_it_is() {
     check(&[false, true], 2);
 }
 
-/// A peer sends, the helper signals, and the handler runs on the main thread: while the main thread is outside, or late, when
-/// it has entered again. The side that sees the message ends the helper.
+/// Checks a peer that sends and a helper that signals. The handler runs on the main thread, either while the main thread is
+/// outside, or late, when it has entered again. The side that sees the message ends the helper.
 #[test]
 fn loom_a_message_is_seen_by_the_handler_or_by_who_leaves() {
     let mut model = loom::model::Builder::new();
@@ -103,8 +103,8 @@ fn loom_a_message_is_seen_by_the_handler_or_by_who_leaves() {
     });
 }
 
-/// As the first model, where a lock protects the library: a thread of the program leaves with something outstanding. The side
-/// that sees the message ends the helper, under the lock or outside.
+/// Checks the same for a library that a lock protects: a thread of the program leaves with outstanding operations. The side that
+/// sees the message ends the helper, under the lock or outside.
 #[test]
 fn loom_a_helper_under_a_lock_sees_the_message_and_ends() {
     let mut model = loom::model::Builder::new();

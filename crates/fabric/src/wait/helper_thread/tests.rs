@@ -34,7 +34,7 @@ impl All {
 }
 
 impl All {
-    /// Waits until the helper has stood back `times` times, and sleeps.
+    /// Waits until the helper has stood back `times` times and sleeps.
     fn stands_back(&self, times: u64) {
         let back = || self.helper.counts().refusals >= times;
         while !back() || self.helper.announced.load(Ordering::Acquire) {
