@@ -12,8 +12,8 @@ use nix::sys::signal::{SigSet, SigmaskHow};
 
 use crate::limits;
 
-/// Repeats a call until no signal has interrupted it. The call must have had no effect when it is interrupted. Among system calls,
-/// close(2), and connect(2) of a network, are different.
+/// Repeats a call until no signal has interrupted it. The call must have had no effect when it is interrupted. So close(2), and
+/// connect(2) to a network address, must not be repeated by this function.
 pub fn repeat<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
@@ -42,7 +42,7 @@ pub fn repeat_c<N: Returned>(mut call: impl FnMut() -> N) -> io::Result<N> {
 
 /// Connects to a Unix socket. Waits while the queue of the socket is full.
 pub fn connect(address: &SocketAddr) -> io::Result<UnixStream> {
-    // Unlike connect(2) of a network, this one has had no effect when it is interrupted.
+    // Unlike connect(2) to a network address, connect(2) to a Unix socket has had no effect when it is interrupted.
     repeat(|| UnixStream::connect_addr(address))
 }
 
@@ -78,17 +78,18 @@ impl Patience {
         Patience { left: limit, looked: Instant::now() }
     }
 
-    /// Returns the time to wait before the next look. It is not 0 before the end.
+    /// Returns the time to wait before the next check. The time is not 0 before the limit has passed.
     pub fn step(&self) -> Duration {
         self.left.min(Self::STEP)
     }
 
-    /// Returns the time to wait before the next look in milliseconds, for poll(2).
+    /// Returns the time to wait before the next check in milliseconds, for poll(2).
     pub fn millis(&self) -> i32 {
         self.step().as_micros().div_ceil(1000) as i32
     }
 
-    /// Counts the time since the last look. Returns whether the limit has passed. Look for the awaited event before this call.
+    /// Counts the time since the last call. Returns true if the limit has passed. Callers check for the awaited event before this
+    /// call.
     pub fn is_over(&mut self) -> bool {
         self.is_over_at(Instant::now())
     }
@@ -101,8 +102,8 @@ impl Patience {
     }
 }
 
-/// Occupation of descriptors 0 to 2 while the value lives. So no file that this process opens meanwhile, also in foreign libraries,
-/// becomes the program's standard output. Descriptors that the program had closed are closed again afterwards.
+/// Occupation of descriptors 0 to 2 while the value lives. So no file that this process opens meanwhile, even in foreign
+/// libraries, becomes the program's standard output. Descriptors that the program had closed are closed again afterwards.
 #[derive(Debug)]
 pub struct Occupied(#[allow(dead_code, reason = "kept open")] Vec<OwnedFd>);
 
@@ -111,7 +112,7 @@ impl Occupied {
     pub fn standard() -> Self {
         let mut kept = Vec::new();
         loop {
-            // SAFETY: F_GETFD accepts any number, and fails if the number is no open descriptor.
+            // SAFETY: F_GETFD accepts any number, and fails if the number is not an open descriptor.
             let closed = (0..3).any(|fd| unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0);
             if !closed {
                 return Occupied(kept);
@@ -141,7 +142,7 @@ mod tests {
             Err::<(), _>(ErrorKind::NotFound.into())
         });
         assert_eq!((failed.unwrap_err().kind(), calls), (ErrorKind::NotFound, 1));
-        // SAFETY: F_GETFD accepts any number, and fails if the number is no open descriptor.
+        // SAFETY: F_GETFD accepts any number, and fails if the number is not an open descriptor.
         assert!(repeat_c(|| unsafe { libc::fcntl(-1, libc::F_GETFD) }).is_err());
     }
 

@@ -32,13 +32,13 @@ fn lost(doing: &str, error: &io::Error) -> BootstrapError {
 /// Returns the number in `text` if it is the number of an open socket, as PMI_FD must be.
 pub(crate) fn is_socket(text: &str) -> Option<RawFd> {
     let number = text.trim().parse::<RawFd>().ok().filter(|&number| number >= 0)?;
-    // SAFETY: the borrow ends with fstat, which accepts any number, and fails if the number is no open descriptor.
+    // SAFETY: the borrow ends with fstat, which accepts any number, and fails if the number is not an open descriptor.
     let status = fstat(unsafe { std::os::fd::BorrowedFd::borrow_raw(number) }).ok()?;
     (SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT == SFlag::S_IFSOCK).then_some(number)
 }
 
 impl Channel {
-    /// Takes over the inherited socket `number`, which [`is_socket`] has looked at.
+    /// Takes over the inherited socket `number`, which [`is_socket`] has checked.
     pub fn inherited(number: RawFd) -> Self {
         // SAFETY: `from_raw_fd` needs sole ownership. The launcher opened this socket for the process's PMI client, which is this
         // library, and the variable that names the socket is removed from the environment.
@@ -54,12 +54,12 @@ impl Channel {
     }
 
     pub(crate) fn new(socket: OwnedFd) -> Self {
-        // Programs that this process starts are not this rank.
+        // Programs that this process starts must not use the socket, because they are not this rank.
         let _ = fcntl(&socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC));
         Channel { stream: socket.into(), inbox: Vec::new() }
     }
 
-    /// Sends one request.
+    /// Sends a request.
     pub fn send(&mut self, doing: &str, request: &[u8]) -> Result<(), BootstrapError> {
         self.stream.write_all(request).map_err(|error| lost(doing, &error))
     }

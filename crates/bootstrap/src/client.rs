@@ -17,7 +17,7 @@ use crate::report::{self, Report};
 use crate::wire::{Entry, Frame, MAX_KEY, MAX_REPLY, MAX_REQUEST, MAX_VALUE};
 use crate::{Bootstrap, BootstrapError, nodes};
 
-/// Time for which a process waits after `abort` for the launcher to end it.
+/// Maximum time that a process waits after `abort` for the launcher to end it.
 const ABORT_WAIT: Duration = Duration::from_secs(5);
 
 /// A process of a job of Weft's `mpiexec`.
@@ -38,7 +38,7 @@ fn lost(doing: &str, error: io::Error) -> BootstrapError {
 }
 
 impl Launched {
-    /// Joins the job. Returns `None` if an ancestor of this process is the rank already.
+    /// Joins the job. Returns `None` if an ancestor of this process is already the rank that the environment names.
     pub fn join(ticket: &Ticket) -> Result<Option<Self>, BootstrapError> {
         let unreachable = |error: io::Error| {
             BootstrapError(format!(
@@ -100,7 +100,7 @@ fn expand(runs: &[(u32, u32)], size: usize) -> Result<Vec<usize>, BootstrapError
     Ok(all.flat_map(|(node, ranks)| std::iter::repeat_n(node, ranks)).collect())
 }
 
-/// Reads the rest of a frame of which `bytes` have come.
+/// Reads the rest of a frame that begins with `bytes`.
 fn read_frame(
     stream: &mut UnixStream,
     mut bytes: Vec<u8>,
@@ -124,7 +124,7 @@ fn read_frame(
     Ok(Frame::decode(&bytes[4..]))
 }
 
-/// Receives the first answer, which may bring a descriptor.
+/// Receives the first answer, which may carry a descriptor.
 fn receive_with_descriptor(
     stream: &mut UnixStream,
 ) -> Result<(Frame, Option<OwnedFd>), BootstrapError> {
@@ -142,7 +142,7 @@ fn receive_with_descriptor(
     };
     let length = message.bytes;
     let mut memory = None;
-    // The kernel leaves out a descriptor for which the limit on open files has no room.
+    // If the limit on open files is reached, the kernel delivers the message without its descriptor.
     let full = |_| {
         let why = explain(&io::Error::from_raw_os_error(libc::EMFILE));
         BootstrapError(format!("{joining}: the page of the hang report: {why}"))
@@ -237,7 +237,7 @@ impl Bootstrap for Launched {
         let end = (0..=message.len().min(MAX_VALUE)).rev().find(|&at| message.is_char_boundary(at));
         let message = message[..end.unwrap_or(0)].to_string();
         if self.stream.write_all(&Frame::Abort { code, message }.encode()).is_ok() {
-            // mpiexec answers with SIGTERM; a process that blocks it gets SIGKILL a second later.
+            // mpiexec answers with SIGTERM; a process that blocks SIGTERM gets SIGKILL a second later.
             let mut patience = Patience::new(ABORT_WAIT);
             loop {
                 let _ = self.stream.set_read_timeout(Some(patience.step()));

@@ -20,7 +20,7 @@ pub struct Ticket {
     pub rank: usize,
     /// Number of processes of the job.
     pub size: usize,
-    /// Number of the program between `:` on the command line.
+    /// Index of the program on the command line, where `:` separates programs.
     pub app: usize,
     /// Name of the job.
     pub job: String,
@@ -66,8 +66,8 @@ impl Ticket {
     }
 }
 
-/// Joins the job that this process was started in: a job of Weft's `mpiexec`, a job of a launcher that speaks PMI-1, PMI-2 or PMIx,
-/// or a world of one. Fails if another launcher started this process as one of several.
+/// Joins the job of this process: a job of Weft's `mpiexec`, a job of a launcher that speaks PMI-1, PMI-2 or PMIx, or a world of
+/// one. Fails if another launcher started this process together with other processes.
 ///
 /// Removes the launcher's variables from the environment, so that an MPI program that this process starts is a world of its own.
 pub fn from_environment() -> Result<Box<dyn Bootstrap>, BootstrapError> {
@@ -82,9 +82,9 @@ pub fn from_environment() -> Result<Box<dyn Bootstrap>, BootstrapError> {
     }
 }
 
-/// Returns the number of processes of the job that this process would join, as the launcher's variables say it. Does not join.
-/// Returns 1 for a process that was not started as one of several, and `None` if only a process that joins gets the number.
-/// Call it before [`from_environment`], which removes the variables.
+/// Returns the number of processes of the job that this process would join, by the launcher's variables, without joining. Returns
+/// 1 for a process that was started alone, and `None` if the launcher reports the number only to a process that joins. Must be
+/// called before [`from_environment`], which removes the variables.
 pub fn announced_size() -> Option<usize> {
     announced(&|name| env::var(name).ok(), launched_by_rank::is_below_a_rank)
 }
@@ -124,10 +124,10 @@ enum Protocol {
 }
 
 impl Protocol {
-    /// Returns the protocol that the launcher offers; `None` if there is none that this library can use.
+    /// Returns the protocol that the launcher offers; `None` if this library can use none of its protocols.
     fn find(get: &dyn Fn(&str) -> Option<String>) -> Option<Protocol> {
         let number = |name: &str| get(name)?.trim().parse::<usize>().ok();
-        // A launcher may run within the job of another launcher. The socket of the inner one is open.
+        // A launcher may run within the job of another launcher. Only the socket of the inner launcher is open.
         let socket = get("PMI_FD").and_then(|text| channel::is_socket(&text));
         match (socket, number("PMI_RANK"), number("PMI_SIZE")) {
             // Hydra has no PMI_JOBID, but may run in a step of Slurm.
@@ -174,7 +174,7 @@ fn from_another_launcher() -> Result<Box<dyn Bootstrap>, BootstrapError> {
         return Ok(Box::new(Single::new()));
     }
     let world: Box<dyn Bootstrap> = if launched_by_rank::is_below_a_rank() {
-        // A rank has started this process, with the environment that the rank had at its own start.
+        // A rank has started this process, with the environment from the start of the rank.
         Box::new(Single::new())
     } else if let Some(protocol) = Protocol::find(&get) {
         protocol.join()?

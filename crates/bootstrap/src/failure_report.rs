@@ -1,11 +1,11 @@
-//! The report of an `mpiexec` to the job that has started it: why the job failed, and what the failed process has printed last.
+//! The report of an `mpiexec` to the job that has started it: why the job failed, and the last output of the failed process.
 
 use std::io::{self, Read};
 
 /// The variable that asks `mpiexec` for a report. The report goes to standard input, which is then a socket.
 pub const VARIABLE: &str = "WEFT_LAST_WORDS";
 
-/// Maximum number of bytes of a reason, and of the last words.
+/// Maximum number of bytes of the reason, and of the last words.
 const REASON: usize = 4096;
 const WORDS: usize = 1024;
 
@@ -19,7 +19,7 @@ pub struct FailureReport {
 }
 
 impl FailureReport {
-    /// Encodes the report: both lengths, the reason, the words. What is too long is cut.
+    /// Encodes the report: both lengths, the reason, the words. Parts that are too long are cut.
     pub fn encode(&self) -> Vec<u8> {
         let reason = &self.reason.as_bytes()[..self.reason.len().min(REASON)];
         let words = &self.words[self.words.len().saturating_sub(WORDS)..];
@@ -43,10 +43,11 @@ impl FailureReport {
         })
     }
 
-    /// Reads what an `mpiexec` that has ended sent. `socket` must not block: other processes may still hold its other end.
+    /// Reads the report of an `mpiexec` that has ended. `socket` must not block, because other processes may still hold its other
+    /// end.
     pub fn read(socket: &mut impl Read) -> Option<FailureReport> {
         let mut bytes = Vec::new();
-        // Fails where the socket is empty but open; the bytes before that have been read.
+        // If the socket is empty but open, the read fails after it has read all bytes, so the error is ignored.
         let _: io::Result<usize> = socket.take((8 + REASON + WORDS) as u64).read_to_end(&mut bytes);
         FailureReport::decode(&bytes)
     }
@@ -55,7 +56,7 @@ impl FailureReport {
     pub fn last_words(&self, room: usize) -> String {
         let text = String::from_utf8_lossy(&self.words);
         let mut line = String::new();
-        // From the last character on, as long as there is room.
+        // Characters are taken from the end, as long as there is room.
         for char in text.trim().chars().rev() {
             let escaped = if char.is_control() || char == '\\' {
                 char.escape_default().to_string()

@@ -1,9 +1,10 @@
 //! Comparison of the data formats and the arithmetic of the processes of a job, at the start of the job. The processes exchange
 //! text, which machines of every kind read in the same way.
 //!
-//! *Formats* are byte order, sizes, the kind of `long double`, and versions. If they differ, bytes of one process mean something
-//! else at another, and the job does not start. *Arithmetic* is the result of subnormal numbers, of 0/0, and of an inexact quotient.
-//! If it differs, the same operands give other bits, and algorithms in which several processes compute the same result are not used.
+//! *Formats* are byte order, sizes, the kind of `long double`, and versions. If they differ, another process misreads the bytes
+//! of a process, so the job does not start. *Arithmetic* is the result of subnormal numbers, of 0/0, and of an inexact quotient.
+//! If it differs, the same operands give other bits, and algorithms in which several processes compute the same result are not
+//! used.
 
 use std::ffi::{c_int, c_long};
 use std::fmt;
@@ -13,7 +14,7 @@ use std::hint::black_box;
 /// Formats and arithmetic of one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
-    /// Name and value of each format, in one order.
+    /// Name and value of each format, in a fixed order.
     formats: Vec<(String, String)>,
     /// Results of operations that depend on the processor.
     arithmetic: String,
@@ -93,7 +94,7 @@ impl Fingerprint {
         found.map_or(UNKNOWN, |(_, value)| value)
     }
 
-    /// Compares this fingerprint with that of another process.
+    /// Compares this fingerprint with the fingerprint of another process.
     pub fn compare(&self, other: &Fingerprint) -> Difference {
         let own = self.formats.iter().map(|(name, _)| name);
         let names = own.chain(other.formats.iter().map(|(name, _)| name));
@@ -178,7 +179,7 @@ mod tests {
         // SAFETY: reads the control word of this thread's floating point unit into a variable.
         unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut before) };
         during |= before | 1 << 15;
-        // SAFETY: sets the bit for flushing to zero, which the next lines are about.
+        // SAFETY: sets the bit for flushing to zero, whose effect the test checks.
         unsafe { asm!("ldmxcsr [{}]", in(reg) &raw mut during) };
         let flushed = arithmetic();
         // SAFETY: restores the control word that was read above.

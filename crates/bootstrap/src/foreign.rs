@@ -1,14 +1,14 @@
-//! Launchers other than Weft's: their variables, by which a process finds the launcher that started it. Launchers whose protocol Weft
-//! does not speak are listed, too, so that a job of N processes does not silently become N jobs of one.
+//! Variables of launchers other than Weft's, by which a process finds the launcher that started it. They include launchers whose
+//! protocol Weft does not speak, so that a job of N processes does not silently become N jobs of a single process.
 
 use crate::BootstrapError;
 
-/// Variables by which a launcher is known in a process that it started.
+/// Variables by which a process recognises the launcher that started it.
 struct Launcher {
     name: &'static str,
     /// Variable that is set in each process of a job, and only there.
     rank: &'static str,
-    /// Variables with the number of processes of the job. The first that is set counts.
+    /// Variables with the number of processes of the job. The first variable that is set counts.
     sizes: &'static [&'static str],
     /// Advice to the user, which is printed before "or use Weft's mpiexec".
     remedy: &'static str,
@@ -59,13 +59,13 @@ const PMI: &str = "have it offer PMI-1, PMI-2 or PMIx";
 const MORE: &[&str] =
     &["PMIX_NAMESPACE", "PMI_FD", "PMI_PORT", "PMI_ID", "PMI_SIZE", "PMI_JOBID", "PMI_SPAWNED"];
 
-/// Returns the variables of other launchers. `mpiexec` removes them from the environment of its processes, and the library from
-/// that of a rank, so that an MPI program which a rank starts is a world of one, also inside `srun`.
+/// Returns the variables of other launchers. `mpiexec` removes them from the environment of its processes, and the library
+/// removes them from the environment of a rank. So an MPI program that a rank starts is a world of one, even inside `srun`.
 pub fn variables() -> impl Iterator<Item = &'static str> {
     LAUNCHERS.iter().map(|l| l.rank).chain(MORE.iter().copied())
 }
 
-/// Returns whether another launcher started this process or an ancestor of it.
+/// Returns true if another launcher started this process or an ancestor of it.
 pub(crate) fn is_there(get: &dyn Fn(&str) -> Option<String>) -> bool {
     variables().any(|name| get(name).is_some())
 }
@@ -77,7 +77,8 @@ pub(crate) fn size(get: &dyn Fn(&str) -> Option<String>) -> Option<usize> {
     names.find_map(|name| get(name)?.trim().parse().ok().filter(|&size| size > 0))
 }
 
-/// Fails if another launcher started this process as one of several. `why` is the reason why this process cannot join.
+/// Fails if another launcher started this process together with other processes. `why` is the reason why this process cannot
+/// join.
 pub(crate) fn check(
     get: &dyn Fn(&str) -> Option<String>,
     why: Option<&str>,

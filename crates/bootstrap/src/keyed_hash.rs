@@ -3,8 +3,8 @@
 use std::hash::{Hash, Hasher};
 use subtle::ConstantTimeEq;
 
-/// Computes the keyed hash of `what`, which proves that its author knows `secret`. Equal in processes of the same build of the
-/// library.
+/// Computes the keyed hash of `what`, which proves that its author knows `secret`. The hash is equal in all processes of the same
+/// build of the library.
 pub fn keyed_hash(secret: u128, what: impl Hash) -> u64 {
     // The deprecated type is the only keyed hash of the standard library.
     #[allow(deprecated)]
@@ -19,8 +19,8 @@ pub fn keyed_hash_128(secret: u128, what: impl Hash) -> u128 {
     half(0) | half(1) << 64
 }
 
-/// Reports whether two proofs, or two secrets, are equal. Takes the same time wherever they differ, so that the time reveals
-/// nothing.
+/// Returns true if two proofs, or two secrets, are equal. The time does not depend on the place where they differ, so that it
+/// reveals nothing.
 pub fn is_same_secret(a: &[u8], b: &[u8]) -> bool {
     a.ct_eq(b).into()
 }

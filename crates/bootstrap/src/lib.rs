@@ -72,18 +72,19 @@ pub trait Bootstrap: Send {
         vec![0; self.size()]
     }
 
-    /// Returns the number of the program (between `:` on the command line) that this process belongs to.
+    /// Returns the index of the program on the launcher's command line, where `:` separates programs, if the launcher reports it.
     fn app_number(&self) -> Option<usize> {
         None
     }
 
-    /// Returns the page on which this process reports its waits to the launcher. `None` if the launcher reads none.
+    /// Returns the slot in which this process reports its waits to the launcher. `None` if the launcher reads no reports.
     fn report(&self) -> Option<Report> {
         None
     }
 
-    /// Publishes a value under `key` of this process. Other processes can read it after the next fence. A key is put once, and has
-    /// 1 to 40 letters, digits and characters of `-_.:/`. A value has up to 1 MiB, which every launcher can take.
+    /// Publishes a value under `key` of this process. Other processes can read it after the next fence. A key may be put only
+    /// once, and consists of 1 to 40 letters, digits and characters of `-_.:/`. A value has at most 1 MiB, which every launcher
+    /// accepts.
     fn put(&mut self, key: &str, value: &[u8]) -> Result<(), BootstrapError>;
 
     /// Returns the value that `rank` published under `key` before the last fence.
@@ -92,9 +93,9 @@ pub trait Bootstrap: Send {
     /// Waits for all processes of the job.
     fn fence(&mut self) -> Result<(), BootstrapError>;
 
-    /// Reports that this process is about to leave MPI in good order (MPI_Finalize).
+    /// Reports that this process is about to leave MPI normally (MPI_Finalize).
     fn finalized(&mut self) -> Result<(), BootstrapError>;
 
-    /// Ends the complete job. `message` is printed once. Does not return if the launcher obeys.
+    /// Ends the complete job. `message` is printed once. Does not return if the launcher ends this process.
     fn abort(&mut self, code: i32, message: &str);
 }

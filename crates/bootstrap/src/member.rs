@@ -9,11 +9,11 @@ use crate::launched_by_rank::Sign;
 use crate::wire::MAX_VALUE;
 use crate::{Bootstrap, BootstrapError, nodes};
 
-/// Maximum length of a key, in bytes. With its prefix, a key fits the lowest limit of all launchers (64 in PMI).
+/// Maximum length of a key, in bytes. With its prefix, a key of this length fits the lowest limit of all launchers (64 in PMI).
 pub(crate) const MAX_KEY: usize = 40;
 
-/// Time for a launcher to pass on the message of an abort, which this process prints. Some launchers kill the processes that carry
-/// the output together with the ranks.
+/// Pause between printing the message of an abort and the abort, in which a launcher can pass on the message. Some launchers kill
+/// the processes that carry the output together with the ranks.
 const LAST_WORD: Duration = Duration::from_millis(100);
 
 /// Key-value space of a launcher.
@@ -21,13 +21,13 @@ pub(crate) trait Space: Send {
     /// Publishes a value of this process. Other processes may read it after the next fence.
     fn put(&mut self, rank: usize, key: &str, value: &[u8]) -> Result<(), BootstrapError>;
 
-    /// Returns the value of another process; `None` if there is none.
+    /// Returns the value of another process; `None` if there is no such value.
     fn get(&mut self, rank: usize, key: &str) -> Result<Option<Vec<u8>>, BootstrapError>;
 
     /// Waits for all processes of the job.
     fn fence(&mut self) -> Result<(), BootstrapError>;
 
-    /// Leaves the launcher's protocol in good order.
+    /// Leaves the launcher's protocol normally.
     fn finalize(&mut self) -> Result<(), BootstrapError>;
 
     /// Asks for the end of the job. The message was printed before. Returns if this process may end by itself.
@@ -49,7 +49,7 @@ pub(crate) struct Member<S> {
     facts: Facts,
     nodes: Vec<usize>,
     pending: Vec<(String, Vec<u8>)>,
-    /// Keys that this process has put. Launchers keep one value for each key.
+    /// Keys that this process has put. Launchers keep only one value for each key, so a key must not be put twice.
     used: HashSet<String>,
     _sign: Option<Sign>,
 }
@@ -77,7 +77,7 @@ impl<S: Space> Member<S> {
     }
 }
 
-/// Makes a name of letters, digits, dots and dashes of at most 48 bytes, as unique as `raw`.
+/// Makes a name from `raw` that is as unique: at most 48 bytes of letters, digits, dots, dashes and underscores.
 fn name(raw: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let plain: String = raw.chars().map(|c| if fits(c) { c } else { '-' }).collect();
@@ -87,7 +87,7 @@ fn name(raw: &str) -> String {
     format!("{:.31}-{:016x}", plain, hash(raw))
 }
 
-/// Hashes a text by FNV-1a. Equal in every process, independent of the compiler.
+/// Hashes a text by FNV-1a. The hash is equal in all processes, independent of the compiler.
 pub fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

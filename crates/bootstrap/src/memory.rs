@@ -1,4 +1,4 @@
-//! Memory files without a name, which processes pass to each other.
+//! Memory files without a path, which processes pass to each other.
 
 use std::ffi::CStr;
 use std::io;

@@ -1,4 +1,4 @@
-//! The node of each rank, by a setting, by the launcher, or by the processes themselves.
+//! The node of each rank, from a setting, from the launcher, or from the processes themselves.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::{Bootstrap, BootstrapError};
 /// Setting that divides one machine into several nodes, for tests: see [`parse`].
 pub const SETTING: &str = "WEFT_NODES";
 
-/// Returns the node of each rank by [`SETTING`]; `None` if the setting is not given.
+/// Returns the node of each rank by [`SETTING`]; `None` if the setting is absent.
 pub(crate) fn from_setting(size: usize) -> Result<Option<Vec<usize>>, BootstrapError> {
     match std::env::var(SETTING) {
         Ok(text) if !text.is_empty() => parse(&text, size).map(Some).map_err(BootstrapError),
@@ -15,7 +15,7 @@ pub(crate) fn from_setting(size: usize) -> Result<Option<Vec<usize>>, BootstrapE
     }
 }
 
-/// Returns true if one machine plays several nodes, by [`SETTING`].
+/// Returns true if [`SETTING`] divides one machine into several nodes.
 pub fn are_faked() -> bool {
     std::env::var_os(SETTING).is_some()
 }
@@ -86,9 +86,9 @@ pub(crate) fn exchange(world: &mut dyn Bootstrap) -> Result<Vec<usize>, Bootstra
 /// ```text
 ///   (vector,(0,2,4))         from node 0 on, 2 nodes of 4 ranks each
 ///   (vector,(0,2,1),0)       ranks 0, 1 on nodes 0, 1; rank 2 on node 0
-///   (vector,[(0,2,1)]x3)     what is in brackets, three times (MPICH 4.2 and later)
+///   (vector,[(0,2,1)]x3)     the blocks in brackets, three times (MPICH 4.2 and later)
 /// ```
-/// A mapping with fewer ranks is repeated.
+/// A mapping with fewer than `size` ranks is repeated.
 pub(crate) fn from_mapping(text: &str, size: usize) -> Option<Vec<usize>> {
     let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let mut rest = plain.strip_prefix("(vector,")?.strip_suffix(')')?;
@@ -103,7 +103,7 @@ pub(crate) fn from_mapping(text: &str, size: usize) -> Option<Vec<usize>> {
             while !inside.is_empty() {
                 inside = block(inside, size, &mut blocks)?;
             }
-            // More repetitions than ranks make no difference.
+            // Repetitions beyond the number of ranks have no effect, so the count is limited.
             let times = times.parse::<usize>().ok()?.min(size);
             for _ in 0..times {
                 nodes.extend(&blocks);

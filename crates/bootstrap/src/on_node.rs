@@ -2,8 +2,8 @@
 
 use crate::{Bootstrap, BootstrapError, Report};
 
-/// The ranks of this process's node as a job, numbered in their order. A fence is one of the complete job, so every node must make
-/// the same number of fences ([`OnNode::fence_up_to`]).
+/// The ranks of this process's node as a job, numbered in their order. A fence here is a fence of the complete job, so all nodes
+/// must make the same number of fences ([`OnNode::fence_up_to`]).
 pub struct OnNode<'b> {
     job: &'b mut dyn Bootstrap,
     /// Ranks in the job, by rank on the node.
@@ -20,7 +20,7 @@ impl<'b> OnNode<'b> {
         OnNode { job, ranks, fences: 0 }
     }
 
-    /// Makes fences until there were `count`. Nodes with fewer ranks may need fewer fences of their own.
+    /// Makes fences until their number is `count`. Nodes with fewer ranks may need fewer fences for their own purposes.
     pub fn fence_up_to(&mut self, count: usize) -> Result<(), BootstrapError> {
         while self.fences < count {
             self.fence()?;

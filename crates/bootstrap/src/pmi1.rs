@@ -20,7 +20,7 @@ use crate::member::{Facts, Member};
 use crate::nodes;
 use crate::text::{Text, Wire};
 
-/// Time for which a process waits after `abort` for the launcher to end it.
+/// Maximum time that a process waits after `abort` for the launcher to end it.
 const ABORT_WAIT: Duration = Duration::from_secs(5);
 /// Length of a key that the launcher must allow, with the NUL.
 const KEY_ROOM: i64 = 64;
@@ -54,7 +54,7 @@ pub(crate) fn join(
     }
     // The launcher's limit includes the NUL.
     pmi.room = (values.unwrap_or(256).clamp(32, 1 << 16) - 1) as usize;
-    // Launchers without programs between ':' may answer this request by any text.
+    // Launchers without several programs on a command line may answer this request by any text.
     let app = pmi.request(doing, "cmd=get_appnum")?;
     let app = Fields::read(&app, ' ').number("appnum").and_then(|app| usize::try_from(app).ok());
     let fields = pmi.ask(doing, "cmd=get_my_kvsname", "my_kvsname")?;
@@ -146,7 +146,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::thread::{JoinHandle, spawn};
 
-    /// Starts a launcher for one process that answers these requests, in this order.
+    /// Starts a launcher for a single process. The launcher answers the requests of `script`, in this order.
     fn launcher(script: &'static [(&str, &str)]) -> (Channel, JoinHandle<()>) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let serve = move || {
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!((world.job(), world.nodes()), ("kvs_7", vec![0, 0]));
         world.put("shm", b"hi").unwrap();
         assert!(world.put("shm", b"hi").unwrap_err().0.contains("before"));
-        // Fails before the fence, without a request to the launcher.
+        // The call fails before the fence, without a request to the launcher.
         assert!(world.get(1, "shm").is_err());
         world.fence().unwrap();
         assert_eq!(world.get(0, "shm").unwrap(), b"yo");

@@ -1,6 +1,6 @@
-//! PMI-2, the wire protocol of Slurm's `srun --mpi=pmi2`: after one line of PMI-1, messages of
-//! `key=value;` behind six characters with their length. Source: Slurm, contribs/pmi2 (the client)
-//! and src/plugins/mpi/pmi2 (the server), which takes no `;` in a value.
+//! PMI-2, the wire protocol of Slurm's `srun --mpi=pmi2`: after one line of PMI-1, messages of `key=value;`, each after six
+//! characters with its length. Source: Slurm, contribs/pmi2 (the client) and src/plugins/mpi/pmi2 (the server), which takes no
+//! `;` in a value.
 //!
 //! ```text
 //!   cmd=init pmi_version=2 pmi_subversion=0            cmd=response_to_init rc=0 ...   (lines)
@@ -52,12 +52,12 @@ pub(crate) fn join(
     let app = number("appnum");
     let mapping = pmi.ask(doing, "info-getjobattr", "key=PMI_process_mapping;")?;
     let placed = found(&mapping).and_then(|text| nodes::from_mapping(text, size));
-    // The name has a job of Slurm and its step. Another cluster may have the same.
+    // The name consists of Slurm's job and step. Another cluster may have the same job and step.
     let facts = Facts { rank, size, job: format!("slurm-{job}"), app };
     Member::join(Text(pmi), facts, placed)
 }
 
-/// Returns the value of an answer, if there is one.
+/// Returns the value of an answer, if the answer has a value.
 fn found(fields: &Fields) -> Option<&str> {
     fields.get("value").filter(|_| fields.get("found") != Some("FALSE"))
 }
@@ -104,7 +104,7 @@ impl Wire for Pmi2 {
     }
 
     fn abort(&mut self, _code: i32, message: &str) {
-        // Slurm takes no exit code. The exit code of this process counts.
+        // This request of Slurm has no exit code. Slurm uses the exit code of this process.
         let _ = self.send("abort", "abort", &format!("isworld=TRUE;msg={};", plain(message)));
     }
 }

@@ -34,14 +34,15 @@ impl Received {
         if object.bytes.is_null() || object.size == 0 {
             return Some(Vec::new());
         }
-        // SAFETY: the library reports `size` bytes there, which live as long as the value.
+        // SAFETY: the library reports `size` bytes at `bytes`, which live as long as the value.
         Some(unsafe { slice::from_raw_parts(object.bytes.cast::<u8>(), object.size) }.to_vec())
     }
 }
 
 impl Drop for Received {
     fn drop(&mut self) {
-        // SAFETY: `free` needs memory of malloc. The library allocated the value and its bytes so, and passed the ownership on.
+        // SAFETY: `free` needs memory of malloc. The library allocated the value and its bytes by malloc, and passed on the
+        // ownership.
         unsafe {
             match (*self.0).kind {
                 library::BYTE_OBJECT => libc::free((*self.0).data.bo.bytes.cast()),
@@ -86,7 +87,7 @@ pub(crate) fn join() -> Result<Member<Pmix>, BootstrapError> {
 }
 
 impl Pmix {
-    /// Returns a value of `rank`; `None` if the library has none.
+    /// Returns a value of `rank`; `None` if the library does not have the value.
     fn value(
         &self,
         rank: u32,

@@ -5,14 +5,14 @@
 //!   Port::open: a socket, a secret                    Caller::call: number of processes
 //!   Port::next: who calls?  ◄──────────────────────── waits
 //!   Port::admit: a session ─────── invitation ──────► Caller::invitation; stays connected until all processes have met
-//!        each tells its processes the invitation, by the job's own messages
+//!        each root passes the invitation to its processes, by the job's own messages
 //!   all processes of both jobs: Member::join, then Member::exchange as often as they like
 //! ```
-//! A thread of the process that opened the port takes calls. One more thread for each session passes on the members' messages. The
-//! socket is an abstract socket, for processes of one machine, or a TCP socket.
+//! A thread of the process that opened the port takes calls. Each session has a further thread, which passes on the members'
+//! messages. The socket is an abstract Unix socket, for processes of one machine, or a TCP socket.
 //!
-//! A process must prove that it knows the secret in the name of the port. On one machine it must also be of the same user, whom the
-//! system reports. Any other connection is closed after at most five seconds (`unknown.rs`).
+//! A process must prove that it knows the secret in the name of the port. On one machine the process must also belong to the same
+//! user, as reported by the system. Any other connection is closed after at most five seconds (`unknown.rs`).
 
 mod address;
 mod greeting;
@@ -42,17 +42,17 @@ use std::thread;
 use std::time::Duration;
 use unknown::{Strangers, UNKNOWN};
 
-/// A connection within this machine or over a network. The standard library's type for local sockets reads, writes and waits for both
-/// kinds.
+/// A connection within this machine or over a network. The standard library's type for local sockets can also read, write and
+/// poll TCP sockets.
 type Stream = UnixStream;
 
-/// Maximum number of new attempts by a caller whose connection was closed before its greeting was read.
+/// Maximum number of repeated attempts of a caller whose connection was closed before its greeting was read.
 const AGAIN: usize = 8;
 
 /// Message to a caller instead of an invitation.
 const GONE: &str = "the port was closed before anybody accepted";
 
-/// A random number that nobody guesses.
+/// Returns a random number that nobody can guess.
 fn secret() -> io::Result<u128> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
@@ -68,7 +68,7 @@ fn greet(name: &str, wish: Wish) -> io::Result<Stream> {
         let stream = address.connect()?;
         match greeting::ask(&stream, address.secret, wish) {
             Ok(()) => return Ok(stream),
-            // The port may have closed this connection because there were too many strangers. Connects again.
+            // The port may have closed this connection because there were too many strangers. So this function connects again.
             Err(error) if error.kind() == ErrorKind::ConnectionAborted && tries < AGAIN => {
                 tries += 1;
             }
@@ -77,14 +77,14 @@ fn greet(name: &str, wish: Wish) -> io::Result<Stream> {
     }
 }
 
-/// Facts that all processes of both jobs need to meet.
+/// Facts by which the processes of both jobs join the same session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
     /// Name of the port.
     pub port: String,
     /// Number of the session.
     pub session: u64,
-    /// Place of the process that has opened the port.
+    /// Place in the session of the process that has opened the port.
     pub root: usize,
     /// Number of processes of the accepting job, which have the first places.
     pub accepting: usize,
@@ -129,7 +129,7 @@ impl Invitation {
 #[derive(Debug)]
 pub struct Calling {
     stream: Stream,
-    /// Number of its processes.
+    /// Number of processes of the calling job.
     pub size: usize,
 }
 
@@ -137,18 +137,18 @@ pub struct Calling {
 struct Shared {
     address: Address,
     calls: Mutex<VecDeque<Calling>>,
-    /// Channel to the thread of each session, which takes new members with their places.
+    /// Channel to the thread of each session, which receives new members with their places.
     sessions: Mutex<HashMap<u64, Sender<(usize, Stream)>>>,
     closed: AtomicBool,
     wake: Box<dyn Fn() + Send + Sync>,
-    /// End of a pipe: a byte written to it wakes the thread, which reads it at the other end.
+    /// Write end of a pipe. A byte in the pipe wakes the thread, which reads the other end.
     alarm: UnixStream,
 }
 
 impl Shared {
     /// Wakes the thread, which then checks whether the port is closed and its sessions have ended.
     fn wake_thread(&self) {
-        // A full pipe wakes the thread, too.
+        // If the pipe is full, the write fails, but the thread wakes anyway.
         let _ = (&self.alarm).write(&[0]);
     }
 }
@@ -195,8 +195,9 @@ impl Port {
         lock(&self.shared.calls).pop_front()
     }
 
-    /// Begins a session between `accepting` processes, of which this one has place `root`, and the processes of a caller, whose root
-    /// gets the invitation. `patience` is the maximum time in which all must join, and for each round. Fails if the caller is gone.
+    /// Begins a session between `accepting` processes, among which this process has place `root`, and the processes of a caller,
+    /// whose root gets the invitation. `patience` is the maximum time for all processes to join, and for each round. Fails if the
+    /// caller is gone.
     pub fn admit(
         &self,
         calling: Calling,
@@ -253,8 +254,8 @@ fn listen(listener: &Listener, awake: &UnixStream, shared: &Shared) {
     }
 }
 
-/// Waits for a new connection, bytes of a stranger, a wake-up, or the end of a greeting's time. Returns which of the listener, the
-/// alarm and each stranger may be ready, in this order.
+/// Waits for a new connection, bytes of a stranger, a wake-up, or the end of a greeting's time. Returns, for the listener, the
+/// alarm and each stranger in this order, true if it may be ready.
 fn wait(listener: &Listener, awake: &UnixStream, strangers: &Strangers) -> Vec<bool> {
     let first = [listener.as_fd(), awake.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
     let mut all: Vec<PollFd<'_>> = first.into_iter().chain(strangers.polled()).collect();
@@ -313,8 +314,8 @@ fn grant(shared: &Shared, (wish, stream): (Wish, Stream)) {
     }
 }
 
-/// A call of this job to a port, at the job's root. The root keeps the value until all processes of the job have joined the session.
-/// If the connection ends earlier, the port assumes that the job has ended.
+/// A call of this job to a port, at the job's root. The root keeps the value until all processes of the job have joined the
+/// session. If the root drops the value earlier, the port assumes that the job has ended.
 pub struct Caller {
     stream: Stream,
 }

@@ -1,11 +1,11 @@
 //! Privileged programs: programs with more rights than the user who started them (set-user-ID, set-group-ID, capabilities of the
-//! file). They take no names of files, folders and commands from the environment: a library loaded by such a name would have
-//! their rights.
+//! file). They take no names of files, folders and commands from the environment, because a library loaded by such a name would
+//! have the rights of the program.
 
 use std::env;
 use std::ffi::OsString;
 
-/// Reports whether the system calls this program one that must not trust its environment (AT_SECURE).
+/// Returns true if this program must not trust its environment, as reported by the system (AT_SECURE).
 pub fn is_privileged() -> bool {
     // SAFETY: the call reads a value that the kernel has left for the process.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }

@@ -1,11 +1,11 @@
 //! The waits of each process, for the hang report that `mpiexec` prints on SIGQUIT or at a time-out.
 //!
-//! The memory is a sealed memfd of `mpiexec` with one slot for each rank. A process writes its slot only when a wait goes to sleep and
-//! when it wakes. A wait that finds its message at once writes nothing.
+//! The reports are in a sealed memfd of `mpiexec`, with a slot for each rank. A process writes its slot only when a wait goes to
+//! sleep and when it wakes. A wait that finds its message at once writes nothing.
 //!
-//! Contract: a slot has one writer at a time (the mutex in [`Report`]) and any number of readers. It is a seqlock of atomics. The
-//! writer makes the sequence odd, writes, and makes the sequence even. A reader accepts only words that it has read between two equal
-//! even values. A reader checks all lengths, and reports a slot that keeps changing.
+//! Contract: a slot has one writer at a time (the mutex in [`Report`]) and any number of readers. A slot is a seqlock of atomics.
+//! The writer makes the sequence odd, writes, and makes the sequence even. A reader accepts only words that it has read between
+//! two equal even values of the sequence. A reader checks all lengths, and reports a slot that keeps changing.
 
 use std::ffi::{CString, c_void};
 use std::io;
@@ -36,10 +36,10 @@ const MAX_NAME: usize = 128;
 /// Maximum number of attempts of a reader before it reports that the slot keeps changing.
 const TURNS: usize = 1000;
 
-/// An operation that a process waits for.
+/// An operation for which a process waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
-    /// Name of the call, as `MPI_Recv`.
+    /// Name of the call, such as `MPI_Recv`.
     pub operation: String,
     /// World rank of the peer; `None` for any source, or a complete communicator.
     pub peer: Option<usize>,
@@ -73,7 +73,7 @@ pub struct RankStatus {
     pub phase: Phase,
     /// Operations for which the process sleeps; empty if it does not sleep in MPI.
     pub pending: Vec<Pending>,
-    /// Number of operations that did not fit.
+    /// Number of further operations that did not fit into the slot.
     pub more: usize,
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn slot(memory: &OwnedFd, rank: usize) -> io::Result<Report> {
 }
 
 impl Report {
-    /// Reports that this process goes to sleep until these operations are done.
+    /// Reports that this process goes to sleep until the operations `entries` are complete.
     pub fn publish(&self, entries: &[Pending]) {
         let mut scratch = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         scratch.clear();
@@ -152,7 +152,7 @@ impl Report {
             }
             fitting += 1;
         }
-        // One word has the number of entries that fit in its upper half, and the number of all in its lower half.
+        // The upper half of the word is the number of entries that fit, and the lower half is the number of all entries.
         let count = (fitting << 32) | entries.len() as u64;
         self.write(|words| {
             words[2].store(count, Ordering::Relaxed);
@@ -165,7 +165,7 @@ impl Report {
         });
     }
 
-    /// Reports that this process is awake.
+    /// Reports that this process is awake again.
     pub fn clear(&self) {
         let _turn = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         self.write(|words| {
@@ -184,11 +184,11 @@ impl Report {
         });
     }
 
-    /// Writes between two steps of the sequence. The caller holds the writer's lock.
+    /// Calls `body`, which writes the slot, between the two steps of the sequence. The caller holds the writer's lock.
     fn write(&self, body: impl FnOnce(&[AtomicU64])) {
         let words = self.0.mapping.words();
-        // A rank that died while it was writing leaves an odd value to its successor (a second MPI program of the same script).
-        // So the value is rounded up.
+        // A rank that died while it was writing leaves an odd value to its successor, such as a second MPI program of the same
+        // script. So the value is rounded up.
         let sequence = words[0].load(Ordering::Relaxed).next_multiple_of(2);
         words[0].store(sequence.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release);
@@ -205,18 +205,18 @@ pub struct Board {
 }
 
 impl Board {
-    /// Makes memory for `size` ranks. /proc shows the name of the job; no file system has the memory.
+    /// Makes memory for `size` ranks. /proc shows the name of the job for the memory, which is in no file system.
     pub fn new(job: &str, size: usize) -> io::Result<Self> {
         let memory = memory::file(&CString::new(job)?)?;
         repeat(|| Ok(nix::unistd::ftruncate(&memory, (size * STRIDE) as i64)?))?;
-        // The seals keep processes from shrinking the memory under the reader.
+        // The seals prevent processes from shrinking the memory while `mpiexec` reads it.
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         fcntl(&memory, FcntlArg::F_ADD_SEALS(seals))?;
         let mapping = Mapping::new(&memory, 0, size * STRIDE)?;
         Ok(Board { memory, mapping, size })
     }
 
-    /// Returns the memory, which the processes get.
+    /// Returns the memory, which is sent to the processes.
     pub fn memory(&self) -> &OwnedFd {
         &self.memory
     }

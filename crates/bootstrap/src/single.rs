@@ -1,11 +1,11 @@
-//! A world of one: a program that was started without a launcher.
+//! A world of one process: a program that was started without a launcher.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::{Bootstrap, BootstrapError};
 
-/// Services of a launcher for a program without one.
+/// The services of a launcher for a program that was started without a launcher.
 pub struct Single {
     job: String,
     put: HashMap<String, Vec<u8>>,

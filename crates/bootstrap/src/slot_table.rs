@@ -1,13 +1,13 @@
-//! The hosts that the launcher has for the job and for the processes that the job spawns, and the maximum number of processes, as
-//! the launcher passes both to each process.
+//! The hosts for the job and for the processes that it spawns, and the maximum number of processes. The launcher passes both to
+//! each process.
 
 use std::{env, fmt};
 
 /// Variable with the hosts. Without it there is only this machine.
 pub const VARIABLE: &str = "WEFT_HOSTS";
 
-/// Variable with the path of the `mpiexec` that has started the process, on its own machine. A library at another place spawns by
-/// this `mpiexec`.
+/// Variable with the path of the `mpiexec` that has started the process, on its own machine. A library that is installed at
+/// another place spawns processes by this `mpiexec`.
 pub const MPIEXEC: &str = "WEFT_MPIEXEC";
 
 /// Variable with the number of processes for which there is room ([`Room`]).
@@ -19,12 +19,12 @@ pub const PARENT: &str = "WEFT_PARENT";
 /// Maximum number of processes, as given by the launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Limit {
-    /// The number of slots of all hosts, or of processors of the machine.
+    /// The number of slots of all hosts, or without a list of hosts the number of processors of the machine.
     #[default]
     System,
-    /// The given number.
+    /// This number.
     Processes(usize),
-    /// No number is known.
+    /// No limit is known.
     Infinite,
 }
 
@@ -44,7 +44,7 @@ impl Limit {
 pub struct Room {
     /// Maximum number of processes.
     pub limit: Limit,
-    /// Number of processes of other jobs that ran when this job was started: of its parents, and of their parents.
+    /// Number of processes of ancestor jobs (parents, and their parents) that ran when this job was started.
     pub others: usize,
 }
 
@@ -60,8 +60,8 @@ impl Room {
         env::var(ROOM).ok().and_then(|text| Room::parse(&text)).unwrap_or_default()
     }
 
-    /// Returns the number of processes for which there is room. It is at least the number of processes that run: `own` processes
-    /// of this job, and the others. Returns `None` if no number is known.
+    /// Returns the number of processes for which there is room. It is at least the number of running processes: `own` processes
+    /// of this job, and the processes of other jobs. Returns `None` if no limit is known.
     pub fn size(&self, own: usize) -> Option<usize> {
         let limit = match self.limit {
             Limit::Infinite => return None,
@@ -75,8 +75,8 @@ impl Room {
         Some(limit.max(own.saturating_add(self.others)))
     }
 
-    /// Returns the room for a job that this one starts. The limit stays the same, whichever hosts are left for the new job. `own`
-    /// is the number of processes of this job and of the jobs that it has started before.
+    /// Returns the room for a job that this job starts. The limit stays the same, independent of the hosts that are left for the
+    /// new job. `own` is the number of processes of this job and of the jobs that it has started before.
     pub fn of_children(&self, own: usize) -> Room {
         let limit = self.size(own).map_or(Limit::Infinite, Limit::Processes);
         Room { limit, others: own.saturating_add(self.others) }
@@ -98,7 +98,7 @@ impl fmt::Display for Room {
 pub struct Host {
     /// Name as the user wrote it.
     pub name: String,
-    /// Number of processes that the host takes.
+    /// Maximum number of processes on the host.
     pub slots: usize,
     /// Number of processes of the job on the host.
     pub taken: usize,
@@ -110,7 +110,7 @@ pub fn encode(hosts: &[Host]) -> String {
     hosts.iter().map(word).collect::<Vec<_>>().join(",")
 }
 
-/// Decodes the list. A malformed list is empty.
+/// Decodes a list that [`encode`] has encoded. Returns an empty list if `text` is malformed.
 pub fn decode(text: &str) -> Vec<Host> {
     let host = |word: &str| {
         let mut parts = word.rsplitn(3, ':');

@@ -1,6 +1,7 @@
-//! Values of bytes in key-value spaces of short texts, as PMI-1 and PMI-2 have them.
+//! Values of arbitrary bytes in key-value spaces that hold only short texts, as in PMI-1 and PMI-2.
 //!
-//! A value is written in base64, whose characters have no meaning in either protocol, and cut into pieces that the launcher takes:
+//! A value is encoded in base64, whose characters have no special meaning in both protocols, and cut into pieces that the
+//! launcher accepts:
 //!
 //! ```text
 //!   w3-shm    = 2.K3dlZnQt...     number of pieces, first piece
@@ -13,7 +14,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use crate::BootstrapError;
 use crate::member::Space;
 
-/// Key-value space of a protocol of texts.
+/// Key-value space of a protocol whose values are texts.
 pub(crate) trait Wire: Send {
     /// Returns the maximum length of a value, in bytes.
     fn room(&self) -> usize;

@@ -18,15 +18,15 @@ struct State {
     /// Values that were put since the last fence.
     pending: HashMap<(usize, String), Vec<u8>>,
     values: HashMap<(usize, String), Vec<u8>>,
-    /// Number of ranks that wait at the present fence, and number of fences passed.
+    /// Number of ranks that wait at the present fence, and number of completed fences.
     waiting: usize,
     fences: u64,
-    /// Reason why the job has ended, if it has.
+    /// Reason why the job has ended; `None` while it runs.
     ended: Option<String>,
 }
 
-/// Services to one thread. If a panic drops the value before `finalized`, the fences of the other threads end with an error, so that
-/// a failed test does not hang.
+/// The launcher's services to a thread. If a panic drops the value before `finalized`, the fences of the other threads end with
+/// an error, so that a failed test does not hang.
 pub struct ThreadBootstrap {
     rank: usize,
     world: Arc<World>,

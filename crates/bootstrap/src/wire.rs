@@ -1,14 +1,15 @@
 //! Frames between a process and `mpiexec`: a 32-bit length, a kind, and fields in little endian. Both sides treat lengths as
 //! untrusted: a frame above the limit, or a field that does not fit its frame, is an error and allocates nothing.
 //!
-//! A process connects to the abstract Unix socket that its environment names, and sends [`Hello`]. The answer carries the memory of
-//! the hang report as a descriptor. Values travel only at fences: each process sends its own values, and gets those of all processes.
+//! A process connects to the abstract Unix socket that its environment names, and sends [`Hello`]. The answer carries the memory
+//! of the hang report as a descriptor. Values are sent only at fences: each process sends its own values, and gets those of all
+//! processes.
 //!
 //! [`Hello`]: Frame::Hello
 
 use crate::BootstrapError;
 
-/// Version of the protocol; part of the environment variable.
+/// Version of the protocol. The environment variable contains it.
 pub const VERSION: u32 = 2;
 /// Maximum length of a key, in bytes.
 pub const MAX_KEY: usize = 256;
@@ -25,7 +26,7 @@ pub type Entry = (u32, String, Vec<u8>);
 /// A message, in either direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// From a process: it is `rank`. The token proves that `mpiexec` started it.
+    /// From a process: it claims to be `rank`. The token proves that `mpiexec` started the process.
     Hello {
         /// Secret of the job, from the process's environment.
         token: u128,
@@ -37,7 +38,7 @@ pub enum Frame {
         /// Values that the process has put since its last fence.
         entries: Vec<Entry>,
     },
-    /// From a process: it leaves MPI in good order.
+    /// From a process: it leaves MPI normally.
     Finalized,
     /// From a process: the job ends.
     Abort {
@@ -48,7 +49,8 @@ pub enum Frame {
     },
     /// From `mpiexec`: the process has joined. The memory of the hang report comes with the frame.
     Welcome {
-        /// Number of earlier MPI programs of this rank, which may be a script. Each has keys of its own.
+        /// Number of earlier MPI programs of this rank: a rank may be a script that starts several MPI programs. Each program has
+        /// its own keys.
         generation: u32,
         /// Nodes in the order of the ranks, each with the number of consecutive ranks on it.
         nodes: Vec<(u32, u32)>,
@@ -135,7 +137,7 @@ impl<'a> Reader<'a> {
 
     fn entries(&mut self) -> Result<Vec<Entry>, BootstrapError> {
         let count = self.u32()?;
-        // The list grows as entries are read, so a wrong count allocates nothing.
+        // The list grows only as entries are read, so a wrong count allocates nothing.
         let mut entries = Vec::new();
         for _ in 0..count {
             let rank = self.u32()?;

@@ -11,11 +11,11 @@ use libloading::Library;
 use crate::BootstrapError;
 use crate::privileged::path_of;
 
-/// Setting that names the file of the library, if it is not found automatically.
+/// Setting that names the file of the library, for machines where the library is not found automatically.
 pub const SETTING: &str = "WEFT_PMIX";
 
 pub const SUCCESS: c_int = 0;
-/// All processes of a job, in place of a rank.
+/// Value in place of a rank that means all processes of a job.
 pub const RANK_WILDCARD: u32 = u32::MAX - 1;
 /// Scope of a value that all processes may read.
 pub const GLOBAL: u8 = 3;
@@ -128,7 +128,7 @@ pub struct Api {
     pub abort: unsafe extern "C" fn(c_int, *const c_char, *mut Proc, usize) -> c_int,
     pub finalize: unsafe extern "C" fn(*const Info, usize) -> c_int,
     error_string: unsafe extern "C" fn(c_int) -> *const c_char,
-    /// The library, which is never unloaded, because it has threads.
+    /// The library. It is never unloaded, because it has threads.
     _library: ManuallyDrop<Library>,
 }
 
@@ -139,8 +139,8 @@ impl Api {
         let places = set.map_or_else(places, |path| vec![path]);
         let mut tried = Vec::new();
         for place in &places {
-            // SAFETY: `Library::new` runs the library's initialisers, which are those of libpmix. The user answers for a file that
-            // the setting names.
+            // SAFETY: `Library::new` runs the library's initialisers, which are those of libpmix. The user is responsible for a
+            // file that the setting names.
             match unsafe { Library::new(place) } {
                 Ok(library) => return Api::new(library, place),
                 Err(error) => tried.push(format!("{}: {error}", place.display())),
@@ -190,7 +190,7 @@ impl Api {
         if text.is_null() {
             return format!("error {code}");
         }
-        // SAFETY: not null here, so it is a static text with a NUL.
+        // SAFETY: the pointer is not null here, so it leads to a static text with a NUL.
         let text = unsafe { CStr::from_ptr(text) };
         format!("{} ({code})", text.to_string_lossy())
     }
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn a_directive_has_its_name_and_is_on() {
         let info = Info::on(COLLECT_DATA);
-        // SAFETY: the key ends with a zero, as every key that is shorter than its array.
+        // SAFETY: the key is shorter than its array, so it ends with a zero.
         let name = unsafe { CStr::from_ptr(info.key.as_ptr()) };
         // SAFETY: the kind says which member was written.
         let on = unsafe { info.value.data.flag };

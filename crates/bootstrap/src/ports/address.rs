@@ -17,10 +17,10 @@ use std::time::Duration;
 /// Beginning of the names of ports: the kind, and the version of the protocol.
 const PREFIX: &str = "weft-port-2";
 
-/// Time in which a host must answer.
+/// Maximum time for a host to answer a connection request.
 const CONNECTING: Duration = Duration::from_secs(10);
 
-/// Returns a name of 16 digits that is equal in processes that find each other by local sockets.
+/// Returns a name of 16 digits that is equal in all processes that can connect by local sockets.
 pub fn machine() -> String {
     format!("{:016x}", hash(&identity()))
 }
@@ -28,7 +28,7 @@ pub fn machine() -> String {
 /// Location of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
-    /// On one machine: the name of the machine, and the number in the name of an abstract socket.
+    /// On the same machine: the name of the machine, and the number in the name of an abstract socket.
     Machine(String, u128),
     /// On a network.
     Network(SocketAddr),
@@ -100,7 +100,8 @@ fn abstract_name(socket: u128) -> io::Result<net::SocketAddr> {
     net::SocketAddr::from_abstract_name(format!("weft-port-{socket:032x}"))
 }
 
-/// Converts a connection over a network to a plain stream, which ends half a minute after the host at the other end has vanished.
+/// Converts a connection over a network to a plain stream. The stream ends half a minute after the host at the other end has
+/// vanished.
 fn plain(stream: TcpStream) -> io::Result<Stream> {
     stream.set_nodelay(true)?;
     setsockopt(&stream, sockopt::KeepAlive, &true)?;
@@ -110,7 +111,7 @@ fn plain(stream: TcpStream) -> io::Result<Stream> {
     Ok(Stream::from(OwnedFd::from(stream)))
 }
 
-/// Returns whether the process at the other end of a local socket is of this user.
+/// Returns true if the process at the other end of a local socket belongs to this user.
 fn is_own_user(stream: &Stream) -> bool {
     getsockopt(stream, sockopt::PeerCredentials).is_ok_and(|peer| peer.uid() == geteuid().as_raw())
 }
@@ -122,7 +123,7 @@ pub(super) enum Listener {
 }
 
 impl Listener {
-    /// Opens a port on this machine, or at one of its addresses.
+    /// Opens a port for processes of this machine, or at address `at` of a network.
     pub fn open(at: Option<IpAddr>) -> io::Result<(Listener, Address)> {
         let (listener, place) = match at {
             None => {
@@ -151,7 +152,7 @@ impl Listener {
         }
     }
 
-    /// Takes the next connection, without waiting. Returns `None` if the process at the other end is another user's.
+    /// Takes the next connection, without waiting. Returns `None` if the process at the other end belongs to another user.
     pub fn accept(&self) -> io::Result<Option<Stream>> {
         match self {
             Listener::Machine(listener) => {
@@ -163,12 +164,12 @@ impl Listener {
     }
 }
 
-/// Returns whether `name` has the form of a port's name.
+/// Returns true if `name` has the form of a port's name.
 pub fn is_port(name: &str) -> bool {
     Address::decode(name).is_some()
 }
 
-/// Returns whether `name` is the name of a port on a network.
+/// Returns true if `name` is the name of a port on a network.
 pub fn is_on_network(name: &str) -> bool {
     Address::decode(name).is_some_and(|address| matches!(address.place, Place::Network(_)))
 }

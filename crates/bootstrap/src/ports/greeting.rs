@@ -1,9 +1,9 @@
-//! Greeting by which both ends of a connection prove that they know the port's secret. The secret itself does not travel.
+//! Greeting by which both ends of a connection prove that they know the port's secret. The secret itself is never sent.
 //!
 //! ```text
 //!   port   ── a number (16 bytes) ──►                                                              caller
-//!          ◄── proof for that number (16), a number (16), what is wanted: kind, two words (24) ──
-//!          ── proof for the other number (16) ──►
+//!          ◄── proof for this number (16), a number (16), the wish: kind, two words (24) ────────
+//!          ── proof for the caller's number (16) ──►
 //! ```
 
 use super::{Stream, secret};
@@ -17,13 +17,13 @@ pub(super) const GREETING: Duration = Duration::from_secs(5);
 /// Wish of a process that connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// To be accepted. Has the number of processes.
+    /// Wish of a calling job to be accepted, with its number of processes.
     Call(u64),
-    /// To take part in a session. Has the number of the session and the own place.
+    /// Wish of a process to take part in a session, with the number of the session and the place of the process.
     Take(u64, u64),
 }
 
-/// Length of a number, and of a proof, in bytes.
+/// Length of a random number, and of a proof, in bytes.
 const NUMBER: usize = 16;
 
 /// Length of a caller's part of the greeting, in bytes.
@@ -51,7 +51,7 @@ fn proof(secret: u128, number: u128, who: &str, words: [u64; 3]) -> u128 {
     keyed_hash_128(secret, (number, who, words))
 }
 
-/// Reads all of `bytes`. Fails if they have not come before `end`.
+/// Reads all of `bytes`. Fails if the bytes have not come before `end`.
 fn read_by(mut stream: &Stream, bytes: &mut [u8], end: Instant) -> io::Result<()> {
     let late = || {
         let text = format!("whoever has this port does not answer within {} s", GREETING.as_secs());
@@ -114,8 +114,8 @@ const NO: &str = "the port that was there is gone, and what is there now does no
 const AWAY: &str = "whoever has this port has closed the connection: the port that was there is gone, or too many strangers \
                     connect to it at once";
 
-/// Returns the wish of a caller that was sent the number `challenge`, and the port's answer. Returns `None` if the caller does not
-/// know the secret or its words are malformed.
+/// Returns the wish of a caller to which the port has sent the number `challenge`, and the port's answer. Returns `None` if the
+/// caller does not know the secret or its words are malformed.
 pub(super) fn judge(
     port: u128,
     challenge: u128,

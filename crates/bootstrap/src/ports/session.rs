@@ -1,4 +1,4 @@
-//! A session: in each round every member sends bytes, and gets the bytes of all members.
+//! A session. In each round every member sends bytes and receives the bytes of all members.
 
 use super::greeting::Wish;
 use super::session_monitor::{SessionMonitor, attend};
@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 /// Maximum length of a member's bytes in a round.
 const LONGEST: usize = 1 << 20;
 
-/// Length that means that the member sends no more, and stays connected.
+/// Value in place of a length: the member sends no more, but stays connected.
 const STAYS: u32 = u32::MAX;
 
-/// Sends some bytes with their length.
+/// Sends bytes after their length.
 pub(super) fn say(mut stream: &Stream, bytes: &[u8]) -> io::Result<()> {
     let whole = [&(bytes.len() as u32).to_le_bytes()[..], bytes].concat();
     stream.write_all(&whole)
 }
 
-/// Receives bytes that [`say`] sends. Returns `None` if the member sends no more, and stays.
+/// Receives bytes that [`say`] sends. Returns `None` if the member sends no more, but stays connected.
 fn hear_member(mut stream: &Stream) -> io::Result<Option<Vec<u8>>> {
     let mut len = [0; 4];
     stream.read_exact(&mut len)?;
@@ -37,23 +37,23 @@ fn hear_member(mut stream: &Stream) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Receives bytes of a member that must send some.
+/// Receives bytes of a member. Fails if the member sends no more.
 pub(super) fn hear(stream: &Stream) -> io::Result<Vec<u8>> {
     hear_member(stream)?.ok_or_else(|| ErrorKind::InvalidData.into())
 }
 
-/// Interval between two checks whether a process for which the others wait has gone.
+/// Interval between two checks for the end of a process for which the members wait.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Reports whether the other end of a connection is closed, even if there is still data to read.
+/// Returns true if the other end of a connection is closed, even if there is still data to read.
 fn is_gone(stream: &Stream) -> bool {
-    // Does not ask for POLLIN: data that wait to be read make no difference.
+    // POLLIN is not requested, because unread data must not end the poll.
     let end = PollFlags::from_bits_retain(libc::POLLRDHUP);
     matches!(poll(&mut [PollFd::new(stream.as_fd(), end)], PollTimeout::ZERO), Ok(1..))
 }
 
-/// Waits until all members have come. Fails as soon as one member, or earlier the root of the calling job, has gone: no member
-/// waits for a job that has ended.
+/// Waits until all members have come. Fails as soon as a member has gone, or the root of the calling job while its members are
+/// still missing, so that no member waits for a job that has ended.
 fn gather(
     members: &Receiver<(usize, Stream)>,
     caller: &Stream,
@@ -84,8 +84,9 @@ fn gather(
     Ok(streams.into_iter().flatten().collect())
 }
 
-/// Passes on what `all` members say until one member goes, which ends all connections. If all members stop in the same round,
-/// waits until they have left. `caller` is the connection of the calling job's root, which keeps it until all members have come.
+/// Passes on the bytes of `all` members until a member ends, which ends all connections. If all members stop sending in the same
+/// round, waits until they have left. `caller` is the connection to the calling job's root, which keeps it open until all members
+/// have come.
 pub(super) fn serve(
     members: &Receiver<(usize, Stream)>,
     caller: &Stream,
@@ -101,7 +102,7 @@ pub(super) fn serve(
             some if some < all => return Err(ErrorKind::InvalidData.into()),
             _ => {}
         }
-        // A round that has begun is delivered to all members that remain, even if one member has gone.
+        // A complete round is delivered to all remaining members, even if a member has gone.
         let mut sent = Ok(());
         for stream in &streams {
             sent = sent.and(said.iter().try_for_each(|bytes| say(stream, bytes)));
@@ -112,7 +113,7 @@ pub(super) fn serve(
     Ok(())
 }
 
-/// One process of a session.
+/// A process of a session.
 #[derive(Debug)]
 pub struct Member {
     stream: Stream,
@@ -134,8 +135,8 @@ impl Member {
         Ok(Member { stream: self.stream.try_clone()?, ..*self })
     }
 
-    /// Sends `bytes`, at most 1 MiB, and returns the bytes of all members, by place. Waits for all members. Fails if a member is gone
-    /// or too slow, which ends the session for all.
+    /// Sends `bytes`, at most 1 MiB, and returns the bytes of all members, by place. Waits for all members. Fails if a member is
+    /// gone or too slow, which ends the session for all members.
     pub fn exchange(&self, bytes: &[u8]) -> io::Result<Vec<Vec<u8>>> {
         let said = say(&self.stream, bytes);
         let heard = said.and_then(|()| (0..self.all).map(|_| hear(&self.stream)).collect());
@@ -153,8 +154,8 @@ impl Member {
         })
     }
 
-    /// Stays in the session after the last round, to learn when other members end. Another thread calls `wake` then. All members
-    /// call this function, or none.
+    /// Stays in the session after the last round. When another member ends, another thread calls `wake`. Either all members call
+    /// this function, or no member does.
     pub fn stay(self, wake: impl Fn() + Send + 'static) -> io::Result<SessionMonitor> {
         (&self.stream).write_all(&STAYS.to_le_bytes())?;
         SessionMonitor::begin(self.stream, self.holder, wake)

@@ -1,12 +1,13 @@
-//! A session whose members stay connected: each learns when a member ends without having left, and when all members have left.
+//! A session whose members stay connected. Each member is informed when a member ends without having left, and when all members
+//! have left.
 //!
 //! ```text
 //!   member ── leave ──► the port's thread
 //!          ◄── lost (place) ── of a member that ended before it left
-//!          ◄── over ────────── all have left, or are lost
+//!          ◄── over ────────── all members have left, or are lost
 //! ```
-//! There is a connection for each member, and not for each pair. So all members learn of the end of a process, also those that have
-//! exchanged no message with it.
+//! There is a connection for each member, not for each pair. So all members are informed of the end of a process, even members
+//! that have exchanged no message with it.
 
 use super::Stream;
 use crate::calls::start_thread;
@@ -24,7 +25,7 @@ const LEAVE: u8 = b'L';
 
 /// Message to members that the member at a place is lost.
 const LOST: u8 = b'X';
-/// Message to members that all have left or are lost.
+/// Message to members that all members have left or are lost.
 const OVER: u8 = b'O';
 const WORD: usize = 5;
 
@@ -34,7 +35,7 @@ fn word(kind: u8, place: usize) -> [u8; WORD] {
     bytes
 }
 
-/// Reports lost members to the others, until all have left.
+/// Reports lost members to the remaining members, until all members have left.
 pub(super) fn attend(streams: &[Stream]) {
     let mut staying: Vec<usize> = (0..streams.len()).collect();
     let mut there = staying.clone();
@@ -50,7 +51,7 @@ pub(super) fn attend(streams: &[Stream]) {
         match poll(&mut all, PollTimeout::NONE) {
             Ok(_) => {}
             Err(Errno::EINTR) => continue,
-            // No member can be heard any more. The connections end, and all members learn it.
+            // No member can be read any more. The connections end, which informs all members.
             Err(_) => return,
         }
         let ready = staying.iter().zip(&all).filter(|(_, one)| one.any().unwrap_or(false));
@@ -74,7 +75,7 @@ struct Heard {
     over: AtomicBool,
 }
 
-/// A member's connection to the session. A member that drops it without having left counts as lost for the others.
+/// A member's connection to the session. A member that drops it without having left counts as lost for the other members.
 pub struct SessionMonitor {
     stream: Stream,
     heard: Arc<Heard>,
@@ -112,12 +113,12 @@ impl SessionMonitor {
         Ok(SessionMonitor { stream, heard })
     }
 
-    /// Leaves the session: this process needs the others no more.
+    /// Leaves the session: this process does not need the other members any more.
     pub fn leave(&self) {
         let _ = (&self.stream).write_all(&[LEAVE]);
     }
 
-    /// Returns whether all members have left or are lost.
+    /// Returns true if all members have left or are lost.
     pub fn is_over(&self) -> bool {
         self.heard.over.load(Ordering::Acquire)
     }
@@ -130,7 +131,7 @@ impl SessionMonitor {
 
 impl Drop for SessionMonitor {
     fn drop(&mut self) {
-        // Ends the listening thread.
+        // The shutdown ends the listening thread.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }

@@ -104,7 +104,7 @@ fn who_does_not_know_the_secret_is_sent_away() {
         let mut answer = Vec::new();
         let _ = stranger.read_to_end(&mut answer);
         assert!(answer.len() <= 16 && port.next().is_none(), "a number, and no more");
-        // Somebody who says nothing holds nobody up.
+        // A connection that sends nothing delays no other connection.
         let _silent = right.connect().unwrap();
         let _waiting = Caller::call(port.name(), 1).unwrap();
         assert_eq!(wait_for(&port).size, 1);
@@ -113,7 +113,7 @@ fn who_does_not_know_the_secret_is_sent_away() {
 
 #[test]
 fn what_was_said_once_is_no_proof_again() {
-    // What a caller says to one port does not open another of the same secret: the numbers differ.
+    // A recorded greeting to a port is not valid at another port with the same secret, because the ports send different numbers.
     let port = Port::open(None, || {}).unwrap();
     let right = Address::decode(port.name()).unwrap();
     let (fake, fake_address) = Listener::open(None).unwrap();
@@ -151,14 +151,14 @@ fn strangers_that_go_on_talking_hold_nobody_up() {
     let try_at = |at: Option<IpAddr>| {
         let port = Port::open(at, || {}).unwrap();
         let right = Address::decode(port.name()).unwrap();
-        // More connections than are kept: the port must drop the first ones, not the last.
+        // There are more connections than the port keeps. It must drop the first connections, not the last.
         let mut slow: Vec<Stream> = (0..UNKNOWN + 8).map(|_| right.connect().unwrap()).collect();
         let mut caller = Caller::call(port.name(), 1).unwrap();
         assert_eq!(threads("weft-greeting"), 0, "no thread a stranger");
         let invitation = port.admit(wait_for(&port), (0, 1), 5, PATIENCE).unwrap();
         assert_eq!(caller.invitation(PATIENCE).unwrap(), invitation);
-        // A byte now and then is no greeting. All strangers are dropped, although there are no new connections and no stranger
-        // was silent for long.
+        // A stranger that sends a byte now and then has not sent a greeting. All strangers are dropped, although there are no new
+        // connections and no stranger was silent for long.
         let talk = |one: &mut Stream| {
             one.set_nonblocking(true).unwrap();
             let gone = loop {
@@ -276,7 +276,7 @@ fn a_call_that_nobody_accepts_ends_and_a_closed_port_refuses() {
     wait_for(&port);
     drop(port);
     assert!(caller.invitation(PATIENCE).unwrap_err().to_string().contains("closed"));
-    // Its thread ends, and nobody listens.
+    // The port's thread ends, and no socket listens.
     let refused = (0..1000).any(|_| {
         thread::sleep(Duration::from_millis(10));
         Caller::call(&name, 1).is_err()

@@ -1,8 +1,9 @@
 //! Connections to a port whose peers have not yet proved that they know the secret. The port's own thread reads all of them
-//! without waiting. So a stranger that says little, slowly or nothing costs a descriptor for a few seconds, and no thread.
+//! without waiting. So a stranger that sends slowly, or sends little or nothing, costs only a descriptor for a few seconds, and
+//! no thread.
 //!
 //! ```text
-//!   connects ──► gets a number ──► is read as bytes come ──► knows the secret: its wish is granted, it is a stranger no more
+//!   connects ──► gets a number ──► is read as bytes come ──► knows the secret: its wish is granted
 //!                                       │                    does not know it: is dropped
 //!                                       ├── the greeting is incomplete after five seconds: is dropped
 //!                                       └── too many strangers have connected since: is dropped
@@ -17,7 +18,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Maximum number of strangers at a time. One more drops the stranger that has waited longest.
+/// Maximum number of strangers at a time. Another stranger replaces the stranger that has waited longest.
 pub(super) const UNKNOWN: usize = 256;
 
 /// State of a stranger's greeting.
@@ -81,14 +82,15 @@ impl Strangers {
         Strangers { port, waiting: VecDeque::new() }
     }
 
-    /// Adds a new connection. If there are too many strangers, dismisses the oldest one and returns its wish, if it has said one.
+    /// Adds a new connection. If there are too many strangers, dismisses the oldest stranger, and returns its wish if it has sent
+    /// a valid greeting.
     pub fn add(&mut self, stream: Stream) -> Option<(Wish, Stream)> {
         let Ok(one) = Unknown::greet(stream) else { return None };
         self.waiting.push_back(one);
         if self.waiting.len() > UNKNOWN { self.dismiss() } else { None }
     }
 
-    /// Dismisses the stranger that has waited longest. Returns its wish, if the whole greeting has come by now.
+    /// Dismisses the stranger that has waited longest. Returns its wish if its complete greeting has come by now and is valid.
     pub fn dismiss(&mut self) -> Option<(Wish, Stream)> {
         let mut one = self.waiting.pop_front()?;
         match one.hear(self.port) {
@@ -97,7 +99,7 @@ impl Strangers {
         }
     }
 
-    /// Reports whether there is no stranger.
+    /// Returns true if there is no stranger.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -107,20 +109,20 @@ impl Strangers {
         self.waiting.iter().map(|one| PollFd::new(one.stream.as_fd(), PollFlags::POLLIN))
     }
 
-    /// Returns the time until the oldest stranger has to go. `None` means that there is no stranger.
+    /// Returns the time until the oldest stranger is dropped. `None` means that there is no stranger.
     pub fn time_left(&self) -> Option<Duration> {
         self.waiting.front().map(|one| GREETING.saturating_sub(one.since.elapsed()))
     }
 
-    /// Reads from the strangers that have spoken, in the order of [`Strangers::polled`], and drops those whose time has run out.
-    /// Returns the wishes of the strangers that know the secret.
+    /// Reads from the strangers for which `spoke` is true, in the order of [`Strangers::polled`], and drops strangers whose time
+    /// has run out. Returns the wishes of the strangers that know the secret.
     pub fn hear(&mut self, spoke: &[bool]) -> Vec<(Wish, Stream)> {
         let mut known = Vec::new();
         for (at, mut one) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
             let spoke = spoke.get(at).is_some_and(|&spoke| spoke);
             match if spoke { one.hear(self.port) } else { Hearing::Little } {
                 Hearing::Wish(wish) => known.push((wish, one.stream)),
-                // A stranger that has spoken is heard before its time is checked: this process itself may have been stopped for a
+                // The bytes of a stranger are read before its time is checked: this process itself may have been stopped for a
                 // while.
                 Hearing::Little if one.since.elapsed() < GREETING => self.waiting.push_back(one),
                 Hearing::Little | Hearing::Nobody => {}
