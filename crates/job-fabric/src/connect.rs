@@ -1,10 +1,10 @@
-//! Choice of the fabric that connects the ranks of a job: by the request of the user, and by their nodes.
+//! Choice of the fabric that connects the ranks of a job, by the request of the user and by the nodes of the ranks.
 //!
 //! ```text
-//!   one node ──────────────► shared memory; beside it a network, where jobs elsewhere may be connected to this one
-//!   spawned ───────────────► the network of the parents, if one connects them
-//!   several ─┬─ each has an active port ──► shared memory and verbs
-//!            └─ else ─────────────────────► shared memory and libfabric
+//!   one node ──────────────► shared memory, and also a network if jobs on other hosts may be connected to this job
+//!   spawned job ───────────► the network of the parents, if a network connects the parents
+//!   several nodes ─┬─ each has an active port ──► shared memory and verbs
+//!                  └─ else ─────────────────────► shared memory and libfabric
 //! ```
 
 use crate::job_fabric::NonShmKind;
@@ -21,7 +21,8 @@ use weft_fabric_ofi::{Ofi, OfiOptions};
 use weft_fabric_shm::{FENCES, Shm, ShmOptions};
 use weft_fabric_verbs::{Verbs, VerbsOptions};
 
-/// Key under which the first rank of each node publishes why verbs cannot be used there. Empty if verbs can be used.
+/// Key under which the first rank of each node publishes the reason why verbs cannot be used on the node. The value is empty if
+/// verbs can be used.
 const KEY: &str = "network";
 
 fn words(error: impl Display) -> String {
@@ -29,7 +30,7 @@ fn words(error: impl Display) -> String {
 }
 
 impl JobFabric {
-    /// Joins the ranks of the job. All ranks call this function. An error is in words.
+    /// Connects the ranks of the job. All ranks call this function. An error is in words.
     pub fn connect(
         bootstrap: &mut dyn Bootstrap,
         options: JobFabricOptions,
@@ -92,7 +93,7 @@ fn trouble_with_verbs(options: Result<VerbsOptions, String>) -> Result<Option<St
     Ok((!active).then(|| "no port of InfiniBand or RoCE is active".to_owned()))
 }
 
-/// Returns the network that all nodes have, and the reason for it.
+/// Returns a network that all nodes have, and the reason for the choice.
 fn choose(
     bootstrap: &mut dyn Bootstrap,
     nodes: &[usize],
@@ -118,13 +119,13 @@ fn choose(
     Ok((HostNetwork::Verbs, "verbs, since each node has an active port".to_owned()))
 }
 
-/// Duplicates the doorbell of shared memory, so that a rank asleep in the network wakes by it, too.
+/// Duplicates the descriptor of the doorbell of shared memory, which then also wakes a rank that sleeps in the network.
 fn doorbell(bell: Option<BorrowedFd<'_>>) -> Result<OwnedFd, String> {
     let bell = bell.ok_or("no doorbell in shared memory")?;
     bell.try_clone_to_owned().map_err(|error| format!("a doorbell: {}", explain(&error)))
 }
 
-/// Joins shared memory within nodes and `network` between them.
+/// Connects the ranks by shared memory within nodes and by `network` between nodes.
 fn join(
     bootstrap: &mut dyn Bootstrap,
     options: &JobFabricOptions,
@@ -134,7 +135,7 @@ fn join(
     let nodes = bootstrap.nodes();
     let own = nodes[bootstrap.rank()];
     let counters = Rc::new(Counters::new());
-    // If a rank fails early, it still takes part in all fences, since the other ranks wait there.
+    // If a rank fails early, it still takes part in all fences, because the other ranks wait for it at the fences.
     let near = {
         let mut node = OnNode::new(bootstrap);
         let shm = ShmOptions { polls: true, ..options.shm.clone() };
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn one_node_without_an_adapter_is_enough_against_verbs() {
-        // Two nodes, both on this host, so both have the same adapters.
+        // Both nodes are on this host, so they have the same adapters.
         let find = |mut bootstrap: weft_bootstrap::ThreadBootstrap| {
             choose(&mut bootstrap, &[0, 0, 1], |_| Ok(VerbsOptions::default())).unwrap()
         };

@@ -13,8 +13,8 @@ use weft_fabric_verbs::Verbs;
 use weft_job_connections::Connectable;
 
 /// Any fabric of a process: one type, so that the layers above are compiled only once.
-// The most frequent fabric, shared memory, is not boxed: there is only one `JobFabric` per process, and each access follows one
-// pointer less.
+// The most frequent fabric, shared memory, is not boxed, so that an access follows fewer pointers. The size does not matter,
+// because a process has only a single `JobFabric`.
 #[allow(clippy::large_enum_variant)]
 pub enum JobFabric {
     /// Shared memory.
@@ -28,21 +28,21 @@ pub struct NonShmFabric {
     kind: NonShmKind,
     /// Reason for this network, if the library chose it.
     why: Option<String>,
-    /// A message on its way into or out of a call. Without this field it would pass by a pointer to a local variable. Then the
-    /// message of shared memory would lie in memory, too, and not in registers (14 ns of 57).
+    /// The message that a call of this fabric takes or returns. If it were passed by a pointer to a local variable, the compiler
+    /// would keep messages of shared memory in memory, too, and not in registers (14 ns of 57 ns).
     passing: Cell<Option<ArrivedMessage>>,
 }
 
-// There is one per process, and all of it is boxed.
+// The sizes of the variants do not matter: a process has only a single value, which is boxed.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum NonShmKind {
-    /// Shared memory within nodes, verbs between them.
+    /// Shared memory within nodes, verbs between nodes.
     JoinedVerbs(Joined<Shm, Verbs>),
-    /// Shared memory within nodes, a network of libfabric between them.
+    /// Shared memory within nodes, a network of libfabric between nodes.
     JoinedOfi(Joined<Shm, Ofi>),
-    /// Verbs only, also within a node.
+    /// Only verbs, also within a node.
     Verbs(Verbs),
-    /// A network of libfabric only, also within a node.
+    /// Only a network of libfabric, also within a node.
     Ofi(Ofi),
     Faulty(FaultyFabric<JobFabric>),
 }
@@ -65,7 +65,7 @@ impl JobFabric {
         JobFabric::NonShmFabric(Box::new(NonShmFabric { kind, why, passing: Cell::new(None) }))
     }
 
-    /// Returns how to wait on this machine.
+    /// Returns the policy of waits on this machine.
     pub fn policy(&self) -> WaitPolicy {
         let other = match self {
             JobFabric::Shm(shm) => return shm.policy(),
@@ -84,7 +84,7 @@ impl JobFabric {
         }
     }
 
-    /// Returns the shared memory that connects ranks, if any does.
+    /// Returns the shared memory that connects ranks; `None` if only a network connects them.
     pub fn shm(&self) -> Option<&Shm> {
         let other = match self {
             JobFabric::Shm(shm) => return Some(shm),
@@ -103,7 +103,7 @@ impl JobFabric {
         matches!(self, JobFabric::Shm(_))
     }
 
-    /// Returns verbs, if it connects ranks.
+    /// Returns the fabric of verbs, if it connects ranks.
     pub fn verbs(&self) -> Option<&Verbs> {
         let JobFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
@@ -126,7 +126,7 @@ impl JobFabric {
         self.ofi().is_none_or(Ofi::has_ended)
     }
 
-    /// Returns the network of libfabric, if one connects ranks.
+    /// Returns the fabric of libfabric, if it connects ranks.
     pub fn ofi(&self) -> Option<&Ofi> {
         let JobFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
@@ -137,8 +137,8 @@ impl JobFabric {
         }
     }
 
-    /// Returns the network that takes processes of other jobs as peers. `None` with injected faults, which the other job would not
-    /// have.
+    /// Returns the network that takes processes of other jobs as peers. Returns `None` if faults are injected, because the other
+    /// job would not have these faults.
     pub fn linkable(&self) -> Option<&dyn Connectable> {
         let JobFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
@@ -148,7 +148,8 @@ impl JobFabric {
         }
     }
 
-    /// Returns the network that takes processes of other jobs as peers together with shared memory, if the fabric joins both.
+    /// Returns the combination of shared memory and a network that takes processes of other jobs as peers, if the fabric joins
+    /// both.
     pub fn joined(&self) -> Option<&dyn MemoryAndNetwork> {
         let JobFabric::NonShmFabric(other) = self else { return None };
         match &other.kind {
@@ -158,7 +159,7 @@ impl JobFabric {
         }
     }
 
-    /// Describes what connects the ranks, in lines for the user.
+    /// Describes the fabric that connects the ranks, in lines for the user.
     pub fn describe(&self) -> Vec<String> {
         let other = match self {
             JobFabric::Shm(shm) => {
@@ -192,15 +193,16 @@ impl JobFabric {
         lines
     }
 
-    /// Describes the fault, if there is one, by what the network knows: the host, how long it tried, and the likely causes.
+    /// Describes the fault, if there is a fault, with the knowledge of the network: the host, the time that the network tried,
+    /// and the likely causes.
     pub fn trouble(&self) -> Option<String> {
         let verbs = || self.verbs().and_then(Verbs::trouble);
         self.ofi().map_or_else(verbs, Ofi::trouble)
     }
 }
 
-/// Implements methods of the core or of the optional parts by those of the fabric inside. Calls of a fabric that is not plain
-/// shared memory stay out of line, so that they take no room in the fast paths of shared memory.
+/// Implements methods of the core or of the optional parts by the same methods of the fabric inside. Calls of fabrics other than
+/// plain shared memory stay out of line, so that they take no room in the fast paths of shared memory.
 macro_rules! pass_on {
     ($($methods:tt)*) => { pass_on_by! { Fabric: $($methods)* } };
 }
@@ -228,8 +230,9 @@ macro_rules! pass_on_by {
 }
 
 impl Fabric for JobFabric {
-    /// Returns all facets except `simulated`. If the fabric inside lacks a facet, `FabricExt` answers as without it. Only
-    /// `signal_safe` depends on the fabric inside, since it says what a signal handler may do.
+    /// Returns all facets except `simulated`. If the fabric inside lacks a facet, the calls reach its `FabricExt`, which defines
+    /// the behaviour without the facet. Only `signal_safe` depends on the fabric inside, since its presence says that a signal
+    /// handler can use the fabric.
     #[inline(always)]
     fn facets(&self) -> Facets<'_> {
         let peeks = match self {
@@ -325,7 +328,7 @@ impl NonShmFabric {
         inside!(&self.kind, fabric => fabric.send(peer, head, payload, done))
     }
 
-    /// Returns true if there is a message, which is then in `passing`.
+    /// Receives a message into `passing`. Returns true if there was a message.
     #[inline(never)]
     fn receive(&self, from: Option<usize>) -> bool {
         let message = inside!(&self.kind, fabric => fabric.receive(from));

@@ -9,18 +9,18 @@ use weft_bootstrap::ports::{Member, is_on_network, machine};
 use weft_fabric_shm::{Shm, ShmJobConnection};
 use weft_job_connections::{Connectable, Exchange, JobConnection, JobMembers, SessionMembers};
 
-/// Fabric that makes peers of processes of other jobs.
+/// The fabrics of this job that can make peers of processes of other jobs.
 #[derive(Clone, Copy)]
 pub enum JobTransport<'e> {
     /// Shared memory, for processes on this machine.
     Memory(&'e Shm),
-    /// A network, for all processes that it reaches, also on this machine.
+    /// A network, for all processes that it reaches, including processes of this machine.
     Network(&'e dyn Connectable),
-    /// Shared memory for processes of this machine, a network for all others.
+    /// Shared memory for processes of this machine, a network for all other processes.
     Both(&'e dyn MemoryAndNetwork),
 }
 
-/// A link to another job, as its fabrics know it.
+/// A link to another job: the parts of the link in the network and in shared memory.
 #[derive(Clone)]
 pub enum SharedConnection {
     /// Shared memory.
@@ -32,7 +32,8 @@ pub enum SharedConnection {
 }
 
 impl<'e> JobTransport<'e> {
-    /// Returns the transport of the job of `fabric`, which is the same in all its processes. An error is in words.
+    /// Returns the transport of the job of `fabric`. All processes of the job get the same kind of transport. An error is in
+    /// words.
     pub fn of(fabric: &'e JobFabric) -> Result<JobTransport<'e>, String> {
         let network = || {
             let network = fabric.linkable().filter(|network| network.ip().is_some())?;
@@ -56,12 +57,12 @@ impl<'e> JobTransport<'e> {
         }
     }
 
-    /// Returns the IP address of the ports of this process. `None` if only processes on this machine can reach them.
+    /// Returns the IP address of the MPI ports of this process. `None` if only processes on this machine can reach the ports.
     pub fn port_address(self) -> Option<IpAddr> {
         self.network().and_then(Connectable::ip)
     }
 
-    /// Checks whether this job can reach the port of this name. An error is in words.
+    /// Checks that this job can reach the MPI port named `port`. An error is in words.
     pub fn reaches(self, port: &str) -> Result<(), &'static str> {
         match (self.network(), is_on_network(port)) {
             (None, true) => Err(
@@ -76,8 +77,8 @@ impl<'e> JobTransport<'e> {
         }
     }
 
-    /// Returns a text that two jobs must have in common. If shared memory is beside the network, remote addresses contain a part
-    /// for shared memory, so they differ from those of the network alone.
+    /// Returns a text that must be equal in two jobs to be linked. It differs for a network with and without shared memory,
+    /// because remote addresses contain a part for shared memory only if the fabric joins both.
     pub fn dialect(self) -> String {
         match self {
             JobTransport::Memory(_) => machine(),
@@ -86,8 +87,8 @@ impl<'e> JobTransport<'e> {
         }
     }
 
-    /// Makes peers of `members`, whose machines are `machines`. Both are by place. Only the members know `secret`, and `member` is
-    /// this process in their session.
+    /// Makes peers of the processes `members`, whose machines are `machines`, both by place. Only the members know `secret`.
+    /// `member` is this process in the session of the members.
     pub fn admit(
         self,
         members: SessionMembers<'_>,
@@ -137,7 +138,7 @@ impl<'e> JobTransport<'e> {
         }
     }
 
-    /// Forgets the peers that came with `link`.
+    /// Forgets the peers that `link` has added.
     pub fn forget(self, link: SharedConnection) {
         match (self, link) {
             (JobTransport::Memory(shm), SharedConnection::Memory(link)) => shm.forget_link(&link),
@@ -155,7 +156,7 @@ impl<'e> JobTransport<'e> {
 }
 
 impl SharedConnection {
-    /// Returns the number of each member in this process, by place.
+    /// Returns the number by which this process knows each member, by place.
     pub fn peers(&self) -> &[usize] {
         match self {
             SharedConnection::Memory(link) => link.peers(),
@@ -163,7 +164,7 @@ impl SharedConnection {
         }
     }
 
-    /// Returns the peers that this link has added.
+    /// Returns the numbers of the peers that this link has added.
     pub fn new_peers(&self) -> &[usize] {
         match self {
             SharedConnection::Memory(link) => link.new_peers(),

@@ -1,5 +1,5 @@
-//! Fabric of a real job, chosen by the places of its ranks: shared memory on one node, a network between nodes, either with
-//! injected faults. The transport to processes of other jobs is chosen by the fabric.
+//! Fabric of a real job, chosen by the nodes of its ranks: shared memory within a node, a network between nodes, and injected
+//! faults on request. The fabric decides the transport to processes of other jobs.
 //!
 //! The crate keeps no process-wide state. The caller reads the settings and hands them over as [`JobFabricOptions`].
 

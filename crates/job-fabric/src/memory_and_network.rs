@@ -1,4 +1,4 @@
-//! Shared memory and a network together, for processes of other jobs.
+//! Shared memory together with a network, as a transport to processes of other jobs.
 
 use weft_fabric::Fabric;
 use weft_fabric_join::Joined;

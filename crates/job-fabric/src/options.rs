@@ -10,20 +10,20 @@ use weft_fabric_verbs::VerbsOptions;
 pub enum HostNetwork {
     /// InfiniBand or RoCE.
     Verbs,
-    /// TCP, or a network of libfabric.
+    /// TCP, or another network of libfabric.
     Ofi,
 }
 
-/// Request of the user, in the order of the words of `WEFT_FABRIC`.
+/// Fabric that the user requests, in the order of the words of `WEFT_FABRIC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FabricChoice {
     /// The fabric that fits the places of the ranks.
     Auto,
     /// Shared memory.
     Shm,
-    /// A network only, also within a node.
+    /// Only a network, also within a node.
     Alone(HostNetwork),
-    /// Shared memory within nodes, a network between them.
+    /// Shared memory within nodes, a network between nodes.
     Between(HostNetwork),
 }
 
@@ -39,26 +39,28 @@ impl FabricChoice {
     ];
 }
 
-/// Options of the fabric of a job. All ranks have the same choice, parents and faults.
+/// Options of the fabric of a job. `choice`, `parents` and `faults` are equal in all ranks.
 pub struct JobFabricOptions {
     /// Request of the user.
     pub choice: FabricChoice,
-    /// Network to the processes that have started this job, if a network connects them.
+    /// Network that connects this job to the processes that have started it, if there is such a network.
     pub parents: Option<HostNetwork>,
-    /// True if a job on one host needs a network: its parents, or processes that it may start, may be on other hosts.
+    /// True if a job on one host needs a network, because its parents, or processes that it starts, may be on other hosts.
     pub reaches_out: bool,
     /// Faults to inject, if any are requested.
     pub faults: Option<FaultPlan>,
     /// Options of shared memory.
     pub shm: ShmOptions,
-    /// Returns the options of verbs for a process on the given node. It is called only if the job may use verbs.
+    /// Function that returns the options of verbs for a process on the given node. It is called only if the job may use verbs.
     pub verbs: fn(usize) -> Result<VerbsOptions, String>,
-    /// Returns the options of libfabric for a process on the given node. It is called only if the job uses libfabric.
+    /// Function that returns the options of libfabric for a process on the given node. It is called only if the job uses
+    /// libfabric.
     pub ofi: fn(usize) -> Result<OfiOptions, String>,
 }
 
 impl JobFabricOptions {
-    /// Returns the request that holds, and the reason if the user did not make it: children are connected as their parents are.
+    /// Returns the choice to use, and its reason if the user has not made the choice: then a spawned job uses the network of its
+    /// parents.
     pub(crate) fn settled(&self) -> (FabricChoice, Option<String>) {
         match self.parents.filter(|_| self.choice == FabricChoice::Auto) {
             Some(network) => {
