@@ -2,25 +2,25 @@
 //! 11.10: connected processes).
 //!
 //! ```text
-//!   all   where one is reached, and whom one knows                ── each to all ──
-//!   all   a free number for each new peer: what one will call it  ── each to all ──
-//!   all   the network takes what was said, with the link's secret
-//!   all   ready                                                   ── each to all ──
+//!   1. own address, and the members that are already known    ── each member to all members ──
+//!   2. the number here of each member, free for a new peer     ── each member to all members ──
+//!   3. the network makes the peers, from these messages and the link's secret
+//!   4. ready                                                   ── each member to all members ──
 //! ```
-//! From then on they are peers like any other. Two such peers find each other by the secret of the link, which replaces the
+//! From then on the members are ordinary peers. Two such peers find each other by the secret of the link, which replaces the
 //! secret of the job, and by the number under which the receiver knows the sender.
 //!
-//! Contract of the end. A member that no longer needs the other members tells the session ([`SessionMonitor`]), which all
-//! members stay in. From then on the member reports no loss. Until then the end of a process is a loss. The session notices the
-//! loss, whichever member has a connection with that process. When all members have left, the connections end and the numbers
-//! are free again.
+//! Contract of the end. All members stay in a session ([`SessionMonitor`]). A member that no longer needs the other members
+//! leaves the session. From then on its end is not a loss, and it reports no losses of other members. The session reports the end
+//! of a process that has not left to all members, even to members without a connection to it. When all members have left, the
+//! connections end and the numbers are free again.
 
 use crate::messages::{add_part, known_to_both, no, numbers, numbers_of, part, told, view, yes};
 use crate::{Exchange, JobConnection, JobConnections, PeerIdentity};
 use std::net::IpAddr;
 use weft_bootstrap::ports::SessionMonitor;
 
-/// Maximum number of processes of other jobs.
+/// Maximum number of processes of other jobs that are peers at the same time.
 pub const MOST: usize = 1 << 16;
 
 /// The members of a session, by place, and the place of this process.
@@ -41,18 +41,19 @@ pub struct JobMembers<'l> {
     pub new: &'l [usize],
 }
 
-/// The function that a member runs in the session, given the numbers of the members and the means to exchange further messages.
+/// The function that a member runs in the session. Its arguments are the numbers of the members and a function that exchanges
+/// further messages.
 pub type SessionBody<'s> =
     &'s mut dyn FnMut(JobMembers<'_>, Exchange<'_>) -> Result<SessionMonitor, String>;
 
-/// Facts about one member of a link, which only the members know.
+/// Facts about a member of a link, from which the network makes a peer.
 #[derive(Debug, Clone, Copy)]
 pub struct Introduced<'s> {
     /// Identity of the member.
     pub whom: &'s PeerIdentity,
     /// The member's bytes from [`Connectable::introduction`].
     pub said: &'s [u8],
-    /// The secret by which the two processes find each other. Only the members know it.
+    /// The secret by which this process and the member find each other. Only the members know it.
     pub secret: u128,
     /// The number under which the member knows this process.
     pub me: u32,
@@ -60,11 +61,12 @@ pub struct Introduced<'s> {
 
 /// A network that takes processes of other jobs as peers.
 pub trait Connectable {
-    /// Returns an address of this process that other hosts reach, of its adapter or its endpoint. `None`: there is no such
-    /// address, so jobs cannot be linked.
+    /// Returns an IP address by which other hosts reach this process: the address of its adapter or endpoint. `None`: there is no
+    /// such address, so jobs cannot be linked.
     fn ip(&self) -> Option<IpAddr>;
 
-    /// Returns a description of what two jobs must have in common to be linked. Both jobs compare it, and people read it.
+    /// Returns a text that must be equal in two jobs to be linked: it describes the network. It also appears in messages for the
+    /// user.
     fn dialect(&self) -> String;
 
     /// Returns a function that wakes this process when a link has news. Any thread may call it.
@@ -73,14 +75,14 @@ pub trait Connectable {
     /// Returns the bytes that other processes need to reach this process. An error is in words.
     fn introduction(&self) -> Result<Vec<u8>, String>;
 
-    /// Reserves `count` free numbers for processes of other jobs, all below `most` beyond those of the job. Returns `None` if
-    /// there are not enough.
+    /// Reserves `count` free numbers for processes of other jobs. All are less than the number of processes of the job plus
+    /// `most`. Returns `None` if there are not enough free numbers.
     fn reserve(&self, count: usize, most: usize) -> Option<Vec<usize>>;
 
     /// Makes a peer of a process of another job, under a number that was reserved. An error is in words.
     fn put(&self, peer: usize, introduced: &Introduced<'_>) -> Result<(), String>;
 
-    /// Declares that the end of `peer`, a process of another job, is no longer a loss.
+    /// Declares that the death of `peer`, a process of another job, is no longer a loss.
     fn miss_no_more(&self, peer: usize);
 
     /// Forgets a peer of another job, or a number that was reserved for one.
@@ -89,12 +91,12 @@ pub trait Connectable {
     /// Calls `use_them` with the links of this process.
     fn links(&self, use_them: &mut dyn FnMut(&mut JobConnections));
 
-    /// Makes peers of the processes `members`. Each of them calls this with the same list, its own place, and a `secret` that
-    /// only they know. A pair of processes that already know each other keeps its numbers. Blocks only in `exchange`. Then all
-    /// members go on in the session by calling `stay`.
+    /// Makes peers of the processes `members`. Each member calls this function with the same list, its own place, and a `secret`
+    /// that only the members know. Two processes that already know each other keep their numbers. Blocks only in `exchange`.
+    /// Finally all members continue in the session by calling `stay`.
     ///
     /// # Errors
-    /// The reason in words. No peer was made then.
+    /// Returns the reason in words. Then no peer was made.
     fn admit(
         &self,
         members: SessionMembers<'_>,
@@ -143,14 +145,14 @@ pub trait Connectable {
         }
     }
 
-    /// Declares that this process no longer needs the other members of `link`. Nothing for them may be under way; they may
-    /// still read what this process has sent.
+    /// Declares that this process no longer needs the other members of `link`. No operation to them may be under way, but they
+    /// may still read messages that this process has sent.
     fn say_left(&self, link: &JobConnection) {
         link.new_peers().iter().for_each(|&peer| self.miss_no_more(peer));
         link.leave();
     }
 
-    /// Forgets the peers that came with `link`, once all members have left it.
+    /// Forgets the peers that `link` has added, once all members have left it.
     fn forget_link(&self, link: JobConnection) {
         let mut link = Some(link);
         self.links(&mut |links| links.leave(link.take().expect("called once")));
@@ -164,7 +166,7 @@ pub trait Connectable {
         parted
     }
 
-    /// Ends the links that all members have left.
+    /// Ends the links that all members have left, and forgets their peers.
     fn end_links(&self) {
         let mut over = Vec::new();
         self.links(&mut |links| over = links.take_over());
@@ -172,7 +174,7 @@ pub trait Connectable {
     }
 }
 
-/// Encodes the first message of a member: its introduction, and which members it knows.
+/// Encodes the first message of a member: its introduction, and the members that it already knows.
 fn say(own: &[u8], members: &[PeerIdentity]) -> Vec<u8> {
     let mut said = Vec::new();
     add_part(&mut said, own);

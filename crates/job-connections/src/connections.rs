@@ -1,4 +1,4 @@
-//! The links of a network with other jobs, with their losses and their end.
+//! The links of a network with other jobs: reports of lost peers, and the end of links.
 
 use std::rc::Rc;
 use weft_bootstrap::ports::SessionMonitor;
@@ -6,12 +6,12 @@ use weft_bootstrap::ports::SessionMonitor;
 /// The state of a link.
 struct ConnectionMembers {
     monitor: SessionMonitor,
-    /// Numbers of the members, by place. The peers that came with this link are also in `new`.
+    /// Numbers of the members, by place. `new` has the numbers of the peers that this link has added.
     peers: Vec<usize>,
     new: Vec<usize>,
 }
 
-/// A link between processes of several jobs. It lasts until all of them have left it.
+/// A link between processes of several jobs. It lasts until all its processes have left it.
 #[derive(Clone)]
 pub struct JobConnection(Rc<ConnectionMembers>);
 
@@ -29,7 +29,7 @@ impl JobConnection {
         &self.0.peers
     }
 
-    /// Returns the peers that came with this link.
+    /// Returns the numbers of the peers that this link has added.
     pub fn new_peers(&self) -> &[usize] {
         &self.0.new
     }
@@ -68,7 +68,7 @@ impl JobConnections {
         self.leaving.iter().all(JobConnection::others_left)
     }
 
-    /// Returns the peers of other jobs that have ended without notice since the last call.
+    /// Returns the peers of other jobs that have died since the last call.
     pub fn take_lost(&self) -> Vec<usize> {
         let mut lost: Vec<usize> = Vec::new();
         for JobConnection(bond) in &self.live {

@@ -1,5 +1,6 @@
-//! Connections between jobs: the messages by which processes of several jobs become peers, and what a network of any kind keeps
-//! of such connections. In each round every member sends bytes and receives the bytes of all members.
+//! Connections between jobs: the messages by which processes of several jobs become peers, and the state of such connections,
+//! which is the same for all networks. The processes exchange messages in rounds: each member sends bytes and receives the bytes
+//! of all members.
 
 #![warn(missing_docs)]
 
@@ -15,13 +16,13 @@ pub use roster::{Foreign, Roster};
 /// The identity of a process that is about to become a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerIdentity {
-    /// The number of its job. All members use the same number for a job, and no two jobs share a number.
+    /// The number of the job of the process. All members use the same number for a job, and no two jobs share a number.
     pub job: u64,
-    /// The rank among the processes of its job that a shared-memory fabric connects.
+    /// The rank of the process in the shared-memory fabric of its job.
     pub rank: usize,
-    /// The node, as its job numbers nodes.
+    /// The node of the process, by the numbers of nodes in its job.
     pub node: u32,
-    /// The number under which this process already knows the peer, if it does.
+    /// The number under which the local process already knows this process; `None` if it is not a peer yet.
     pub known: Option<usize>,
 }
 

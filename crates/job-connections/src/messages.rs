@@ -16,7 +16,7 @@ pub fn part<'v>(rest: &mut &'v [u8]) -> Option<&'v [u8]> {
     Some(part)
 }
 
-/// Encodes the message of a member without an error: `rest` after the mark of success.
+/// Encodes the message of a member that can go on: the mark of success, then `rest`.
 pub fn yes(rest: &[u8]) -> Vec<u8> {
     [b"+", rest].concat()
 }
@@ -52,13 +52,13 @@ pub fn numbers_of(said: &[u8], count: usize) -> Result<Vec<usize>, String> {
     }
 }
 
-/// Encodes which members this process already knows, for the other members.
+/// Encodes the list of members that this process already knows, for the other members.
 pub fn view(members: &[PeerIdentity]) -> Vec<u8> {
     numbers(members.iter().map(|whom| usize::from(whom.known.is_some())))
 }
 
-/// Returns, by place, the number of each member that this process knows and that knows this process. The other members become
-/// new peers. `views`: the message of each member from [`view`].
+/// Returns, by place, the number of each member that this process knows and that knows this process. The other members become new
+/// peers. `views` are the messages of the members from [`view`].
 pub fn known_to_both<'v>(
     members: &[PeerIdentity],
     place: usize,

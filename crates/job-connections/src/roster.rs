@@ -1,13 +1,13 @@
-//! The reachable processes by number: first the processes of the job, then those of other jobs that are linked to it.
+//! The reachable processes by number: first the processes of the job, then processes of other jobs that are linked to it.
 
 /// Facts about a process of another job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign {
-    /// The secret, known only to the two jobs.
+    /// The secret of the link, which only the processes of the link know.
     pub secret: u128,
     /// The number under which the process knows this process.
     pub me: u32,
-    /// The number of its node. No node of this job has this number.
+    /// The number of the node of the process. No node of this job has this number.
     pub node: usize,
 }
 
@@ -81,8 +81,8 @@ impl<M> Roster<M> {
         self.slots.len()
     }
 
-    /// Reserves `count` free numbers, all below `most` beyond those of the job. The numbers belong to the caller until
-    /// [`Roster::put`] or [`Roster::take`]. `None`: there are not enough free numbers.
+    /// Reserves `count` free numbers for processes of other jobs. All these numbers are less than `own + most`. The numbers
+    /// belong to the caller until [`Roster::put`] or [`Roster::take`]. `None`: there are not enough free numbers.
     pub fn reserve(&mut self, count: usize, most: usize) -> Option<Vec<usize>> {
         let is_free = |&rank: &usize| matches!(self.slots[rank], Slot::Free);
         let within = (self.own..self.slots.len()).filter(is_free);
@@ -111,14 +111,14 @@ impl<M> Roster<M> {
         }
     }
 
-    /// Returns the number that this process uses for a node of another job.
+    /// Returns the number that this process uses for node `node` of another job.
     pub fn node(&mut self, job: u64, node: u32) -> usize {
         let known = self.nodes.iter().position(|&one| one == (job, node));
         let at = known.unwrap_or_else(|| {
             self.nodes.push((job, node));
             self.nodes.len() - 1
         });
-        // A job has no more nodes than processes.
+        // This job uses no node numbers from `own` on, because it has no more nodes than processes.
         self.own + at
     }
 }
