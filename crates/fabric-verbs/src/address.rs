@@ -6,7 +6,7 @@
 //!   key 0    63 62   61     60      59 .. 57  56 .. 48  47 ........................... 0
 //!            free    wake   program  check     length    end of the registration
 //!   key 1    63 ........ 32  31 ......... 0
-//!            key of rail 1   key of rail 0        key 2: those of rails 3 and 2
+//!            key of rail 1   key of rail 0        key 2: keys of rails 3 and 2
 //! ```
 //! `length` is the length of the registration, rounded up to a number with four leading bits. `check` is a digest of the
 //! keys. Both catch mistakes, not malice: the adapter checks exactly. The two free bits are zero; they are left to a fabric

@@ -172,7 +172,7 @@ pub fn connect(
     Ok((core, state))
 }
 
-/// Checks that rails of the same number belong to one network, as far as addresses show it.
+/// Checks that rails of the same number belong to the same network, as far as their addresses show.
 pub fn compare(
     own: &VerbsAddress,
     rank: usize,
@@ -200,7 +200,8 @@ pub fn compare(
     Ok(())
 }
 
-/// Returns notes for the user: rails (`names` are the local ones) that not all processes have, and differing MTUs.
+/// Returns notes for the user about rails that not all processes have, and about differing MTUs. `names` are the names of the
+/// local rails.
 fn notes(addresses: &[VerbsAddress], rank: usize, rails: usize, names: &[String]) -> Vec<String> {
     let mut notes = Vec::new();
     let own = &addresses[rank].rails;

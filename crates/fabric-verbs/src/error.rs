@@ -60,7 +60,7 @@ pub enum VerbsConnectError {
         port: String,
         /// Value of the option `gid_index`.
         index: u8,
-        /// Entries of the port's table of addresses, empty ones included.
+        /// Number of entries of the port's table of addresses, including empty entries.
         length: usize,
     },
     /// The port has no network interface with an IPv4 address, by which groups are joined.
@@ -104,7 +104,7 @@ pub enum VerbsConnectError {
         /// The peer's own error in words, with its remedy.
         reason: String,
     },
-    /// The peer's data formats or versions differ from those of this process, as `what` says.
+    /// The data formats or versions of the peer and of this process differ, as described by `what`.
     Differs {
         /// Rank of the peer in the job.
         rank: usize,

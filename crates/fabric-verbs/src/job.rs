@@ -36,7 +36,7 @@ pub struct VerbsCore {
     pub nonce: u64,
     /// Number of processes of the job.
     pub size: usize,
-    /// All reachable processes: those of the job, and those of connected jobs.
+    /// All reachable processes: the processes of the job and of connected jobs.
     pub roster: RefCell<Roster<VerbsProcess>>,
     /// True if a connection with another job has news: a process is lost, or all have left.
     pub alarm: Arc<AtomicBool>,

@@ -1,8 +1,8 @@
 //! The fabric of clusters: InfiniBand and RoCE through libibverbs, which is loaded at run time.
 //!
-//! Each port of an adapter is a rail. A process publishes the addresses of its rails, and connects with a peer when it first
-//! has something to send to it ([`Verbs::connect`]): on one rail for all traffic, and on each other rail for the writes and
-//! reads that name that rail.
+//! Each port of an adapter is a rail. A process publishes the addresses of its rails, and connects with a peer at the first
+//! operation to the peer ([`Verbs::connect`]): by a first connection, on one rail, for all traffic, and by secondary connections,
+//! on the other rails, for writes and reads that name these rails.
 //!
 //! - Messages are sends into receive buffers that all connections share. A sender has a credit for each message that fits.
 //!   Credits return with messages, or in a message of their own.

@@ -171,7 +171,8 @@ impl Memories {
         Some(id)
     }
 
-    /// Adds a user to a registration of `memory`; makes a registration if there is none. For the program's memory only.
+    /// Adds a user to a registration of `memory`, or makes a registration if no registration exists. Only for memory of the
+    /// program.
     ///
     /// # Safety
     /// `memory` stays mapped until its last user is gone, and as long as the registration is kept.

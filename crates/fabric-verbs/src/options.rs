@@ -49,10 +49,10 @@ pub struct VerbsOptions {
     /// Maximum number of additional connections, beyond the connections of the job itself, for processes of other jobs that
     /// come later. Room for each is made beforehand, some 10 KiB of queues.
     pub linked: usize,
-    /// Registrations of the program's memory to keep after their use, for the next use of the same memory. `None`: none is kept.
-    /// With this option, a caller that returns memory to the system (`munmap`, `free` of large blocks) which was ever exposed or
-    /// transferred must call [`crate::Verbs::forget`] first. libc is not patched, so the fabric does not notice by itself, and
-    /// peers would access the old pages.
+    /// Registrations of the program's memory to keep after their use, for the next use of the same memory. `None`: no
+    /// registration is kept. With this option, a caller must call [`crate::Verbs::forget`] before it returns memory to the system
+    /// (`munmap`, `free` of large blocks) that was ever exposed or transferred. libc is not patched, so the fabric does not
+    /// notice by itself, and peers would access the old pages.
     pub keep: Option<Keep>,
     /// True if bytes written to this process become visible in ascending order within the MTU, so that peers may rely on the
     /// order. `None`: true for adapters that are known to keep the order. Peers rely on the order only if both ends of a path
@@ -71,7 +71,7 @@ pub struct VerbsOptions {
     /// True if multicast groups are joined through the connection manager (librdmacm) on RoCE too, as they always are on
     /// InfiniBand.
     pub manager: bool,
-    /// Data formats of this process; those of all processes must be equal.
+    /// Data formats of this process, which must be equal in all processes.
     pub fingerprint: Fingerprint,
     /// For tests: a function that puts its own functions between the fabric and the device.
     pub interpose: Option<fn(VerbsFunctions) -> VerbsFunctions>,

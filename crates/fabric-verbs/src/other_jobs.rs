@@ -1,4 +1,4 @@
-//! Processes of other jobs as peers. Their addresses come from the session in which the jobs meet. Connections are made when
+//! Processes of other jobs as peers. Their addresses come from the session that connects the jobs. Connections are made when
 //! first needed, as within a job. Every such process has all rails of this job.
 //!
 //! ```text

@@ -67,7 +67,7 @@ impl QueueDepths {
         QueueDepths { connections, linked, messages, events }
     }
 
-    /// Returns the number of the job's connections plus those for processes of other jobs.
+    /// Returns the number of all connections: for the job, and for processes of other jobs.
     pub fn all_connections(&self) -> usize {
         self.connections + self.linked
     }

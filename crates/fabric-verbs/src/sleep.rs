@@ -1,8 +1,8 @@
 //! The sleep of a process: one `poll` over the completion channels of all rails and a descriptor that its own threads ring.
 //!
-//! Contract. Several threads may sleep. One of them, the leader, polls the descriptors. The other threads wait for the
-//! doorbell, which the leader rings when its poll ends. `arm` asks the adapters for events, so an arrival between `arm` and
-//! the sleep makes a descriptor readable. The caller polls after `arm`, and so sees what arrived before.
+//! Contract. Several threads may sleep. One of them, the leader, polls the descriptors. The other threads wait for the doorbell,
+//! which the leader rings when its poll ends. `arm` asks the adapters for events, so an arrival between `arm` and the sleep makes
+//! a descriptor readable. The caller polls after `arm`, and so sees earlier arrivals.
 //!
 //! The helper thread sleeps in its own place: see `helper_thread.rs`.
 //!

@@ -39,9 +39,9 @@ pub struct Verbs {
     copies: Copies,
 }
 
-// SAFETY: the fields that are not `Send` are pointers to registered memory and to objects of libibverbs, and the shared
-// ownership of the counters. None of these is bound to a thread. Another owner of the counters is a fabric of the same
-// process, which moves to another thread together with this fabric. `Verbs` is not `Sync`.
+// SAFETY: the fields that are not `Send` are pointers to registered memory and to objects of libibverbs, and the shared ownership
+// of the counters. None of these fields is bound to a thread. Another owner of the counters is a fabric of the same process,
+// which moves to another thread together with this fabric. `Verbs` is not `Sync`.
 unsafe impl Send for Verbs {}
 
 impl Verbs {
@@ -247,7 +247,7 @@ impl Fabric for Verbs {
     }
 
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
-        // SAFETY: `expose` needs memory that stays mapped: whoever made the `Sge` promised that the memory lives until it is
+        // SAFETY: `expose` needs memory that stays mapped: the maker of the `Sge` promised that the memory lives until it is
         // withdrawn; a registration that is kept longer is subject to the rule of `VerbsOptions::keep`.
         unsafe { self.state.borrow_mut().memories.expose(memory, Uses::Reads) }
     }

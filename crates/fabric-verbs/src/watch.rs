@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 use weft_fabric::Fault;
 
-/// Number of calls of `progress` between two looks at the clock.
+/// Number of calls of `progress` between two readings of the clock.
 const TURNS_PER_LOOK: u32 = 16;
 
 /// Times of periodic checks.
@@ -26,7 +26,7 @@ impl PeriodicChecks {
         self.turns.is_multiple_of(TURNS_PER_LOOK)
     }
 
-    /// Returns true if silent peers must be asked, at most once in `look`.
+    /// Returns true if silent peers must be asked, at most once in each interval `look`.
     pub fn is_keepalive_due(&mut self, now: Instant, look: Duration) -> bool {
         let due = self.next_keepalive.is_none_or(|next| now >= next);
         if due {

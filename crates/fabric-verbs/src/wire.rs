@@ -183,7 +183,8 @@ pub enum WireKind {
     Message = 0,
     /// Credits only; or, with 8 bytes of data, the number of a rail whose end at the sender is shut.
     Credits = 1,
-    /// One arrival of the immediate [`WAKE`], which writes use for waking flags.
+    /// An immediate of the program that is equal to [`WAKE`]. A write cannot carry it, because writes use [`WAKE`] for waking
+    /// flags.
     Reserved = 2,
     /// The sender disconnects; its end of the connection will be destroyed.
     Disconnect = 3,

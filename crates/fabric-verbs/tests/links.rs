@@ -53,7 +53,7 @@ fn jobs_meet_and_part_again_and_again_and_nothing_is_left() {
         let RegistrationTotals { registered, entries, .. } = verbs.registrations();
         let all = if round == 0 { &before } else { &after };
         all.lock().unwrap().insert(place, (registered, entries, verbs.secondary_connections()));
-        // The other processes may not have forgotten their peers yet. They will meet again only together with this process.
+        // The other processes may not have forgotten their peers yet. They connect again only together with this process.
         if place == 0 && counted {
             let least = *first.get_or_init(|| {
                 thread::sleep(Duration::from_secs(1));

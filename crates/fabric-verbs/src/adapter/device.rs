@@ -303,7 +303,7 @@ pub fn look(options: &VerbsOptions) -> Result<DeviceList, VerbsConnectError> {
     Ok(look)
 }
 
-/// Returns the error for a machine where the library finds no adapter: it says what is missing.
+/// Returns the error for a machine where the library finds no adapter. The error names the missing parts.
 fn no_device() -> VerbsConnectError {
     let names = |folder: &str| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -428,7 +428,7 @@ fn port(
     Ok(port)
 }
 
-/// Returns the address to use: the one at the wanted index, or the best by its kind.
+/// Returns the address to use: the address at the wanted index, or the address of the best kind.
 fn gid(
     context: &DeviceContext,
     port: &DevicePort,

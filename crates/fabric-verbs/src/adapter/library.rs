@@ -24,8 +24,8 @@ macro_rules! functions {
                 let missing = |error: libloading::Error| {
                     crate::VerbsConnectError::NoLibrary { name: $file, error: error.to_string() }
                 };
-                // SAFETY: `open` runs the library's initialisers: those of these system libraries depend on no state of this
-                // program.
+                // SAFETY: `open` runs the library's initialisers, which depend on no state of this program in these system
+                // libraries.
                 let handle = unsafe { Handle::open(Some($file), RTLD_NOW | RTLD_LOCAL) };
                 let handle = handle.map_err(missing)?;
                 Ok($library {
@@ -79,7 +79,7 @@ functions! {
     ibv_wc_status_str: fn(c_int) -> *const c_char;
 }
 
-/// Functions of a device: those that every operation uses, and those that make connections. A test can replace them
+/// Functions of a device that operations use, or that make connections. A test can replace them
 /// ([`crate::VerbsOptions::interpose`]).
 #[derive(Clone, Copy)]
 pub struct VerbsFunctions {

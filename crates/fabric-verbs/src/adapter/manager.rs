@@ -187,7 +187,7 @@ impl Joiner {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
             let mut entry = libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 };
-            // SAFETY: `poll` needs one valid entry. After any result, the loop looks for the event again.
+            // SAFETY: `poll` needs one valid entry. After any result, the loop tries to take the event again.
             unsafe { libc::poll(&mut entry, 1, patience.millis()) };
         }
     }

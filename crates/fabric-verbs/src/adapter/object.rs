@@ -165,7 +165,7 @@ pub struct QueuePairParts<'e> {
     pub shared: Option<&'e SharedQueue>,
 }
 
-/// Makes a queue pair. `cap` receives the actual sizes. A smaller inline size is tried if the wanted one is refused.
+/// Makes a queue pair. `cap` receives the actual sizes. If the wanted inline size is refused, smaller sizes are tried.
 pub fn queue_pair(
     ends: &QueuePairParts,
     kind: c_int,

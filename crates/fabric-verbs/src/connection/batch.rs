@@ -87,8 +87,7 @@ impl Batch {
         self.len = 0;
         let mut bad = ptr::null_mut();
         // SAFETY: `post_send` needs a live queue pair and a list of valid requests: `pair` is borrowed, and the list lies in
-        // `self`. Whoever added a request promised with its `Sge` that memory which is not inline stays valid until the
-        // completion.
+        // `self`. The makers of the `Sge`s promised that memory which is not inline stays valid until the completion.
         unsafe { (pair.context.table.post_send)(pair.raw(), self.requests.as_mut_ptr(), &mut bad) }
     }
 }

@@ -11,7 +11,7 @@ use crate::connection::{ConnectionPhase, VerbsConnection};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// First number of a secondary connection. The number of processes is at most this.
+/// First number of a secondary connection, and maximum number of processes.
 pub const SECONDARY: usize = 1 << 24;
 
 /// A connection that exists, or was begun.

@@ -8,7 +8,7 @@ use crate::job::VerbsCore;
 use crate::memory::receive_pool::BufferUse;
 use crate::trouble::VerbsTrouble;
 
-/// Connections whose peer must be told of its credits.
+/// Connections whose peers get a message that carries only credits.
 pub struct Debts {
     connections: Vec<u32>,
 }

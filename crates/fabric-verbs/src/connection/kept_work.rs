@@ -124,7 +124,7 @@ impl KeptWork {
                 if posting.is_empty() {
                     break;
                 }
-                // The batch may be what is full, so it is posted and the loop tries again.
+                // The batch may be full, so it is posted and the loop tries again.
                 posting.ring(link, trouble);
             }
         }

@@ -137,7 +137,7 @@ impl Posting {
         let registration = match memories.share(memory, uses) {
             Some(id) => id,
             None if len <= BUFFER => NONE,
-            // SAFETY: `acquire` needs memory that stays mapped: whoever made the `Sge` promised that the memory outlives the
+            // SAFETY: `acquire` needs memory that stays mapped: the maker of the `Sge` promised that the memory outlives the
             // operation; a registration that is kept longer is subject to the rule of `VerbsOptions::keep`.
             None => unsafe { memories.acquire(memory, uses) }?,
         };

@@ -1,4 +1,4 @@
-//! Secondary connections that carry nothing: those that could not be made, and those that are shut.
+//! Secondary connections that carry nothing, because they could not be made or are shut.
 
 use crate::connection::connections::Connections;
 use crate::connection::handshakes::{Handshakes, TRIAL};

@@ -35,7 +35,7 @@ pub struct RegistrationTotals {
     pub registered: usize,
     /// Number of registrations that exist now, in use or kept.
     pub entries: usize,
-    /// Number of registrations made so far, including those that are gone.
+    /// Number of registrations made so far, including dropped registrations.
     pub made: u64,
     /// Number of uses that found an existing registration to share.
     pub found: u64,

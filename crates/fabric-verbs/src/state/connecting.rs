@@ -45,8 +45,8 @@ impl VerbsState {
         false
     }
 
-    /// Begins a connection with `peer` if there is none. Returns false if the peer has left or is lost. To need a peer that has
-    /// left is a fault.
+    /// Begins a connection with `peer` if no connection exists. Returns false if the peer has left or is lost. To need a peer
+    /// that has left is a fault.
     pub fn reach(&mut self, core: &VerbsCore, peer: usize) -> bool {
         match self.connections.get(peer).map(|link| link.phase) {
             Some(ConnectionPhase::Gone) => {

@@ -6,8 +6,8 @@
 //! ```text
 //!   target with rank t in its job   rail t mod r   by the first connection if it uses that rail, else by the secondary connection
 //! ```
-//! Atomics have no other path. If that rail carries no data, they fail. If the rail dies, operations in flight fail too,
-//! since it is unknown whether they were applied.
+//! Atomics have no other path. If that rail carries no data, they fail. If the rail dies, operations in flight fail too, since
+//! the target may have applied them or not.
 
 use super::VerbsState;
 use crate::address::{self, VerbsTarget};

@@ -5,15 +5,15 @@ use super::*;
 impl weft_fabric::Registration for Verbs {
     fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
         let uses = if lands { Uses::Writes } else { Uses::Reads };
-        // SAFETY: `expose` needs memory that stays mapped: whoever made the `Sge` promised that the memory outlives the
+        // SAFETY: `expose` needs memory that stays mapped: the maker of the `Sge` promised that the memory outlives the
         // operations, which are the last users; a registration that is kept longer is subject to the rule of
         // `VerbsOptions::keep`.
         unsafe { self.state.borrow_mut().memories.expose(memory, uses) }.map(Some)
     }
 
     fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
-        // SAFETY: `expose` needs memory that stays mapped: whoever made the `Sge` promised that the memory lives until the
-        // region is withdrawn.
+        // SAFETY: `expose` needs memory that stays mapped: the maker of the `Sge` promised that the memory lives until the region
+        // is withdrawn.
         unsafe { self.state.borrow_mut().memories.expose(memory, Uses::Atomics) }
     }
 }

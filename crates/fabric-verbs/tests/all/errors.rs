@@ -143,7 +143,7 @@ fn a_peer_that_never_answers_is_given_up() {
     );
 }
 
-/// A peer that has left in order causes no fault, until something is sent to it.
+/// A peer that has disconnected causes no fault, until this process sends it a message.
 #[test]
 fn a_peer_that_has_left_is_no_fault_until_it_is_sent_to() {
     two(

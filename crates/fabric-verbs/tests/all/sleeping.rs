@@ -1,4 +1,4 @@
-//! Events that end a sleep, beyond those of every fabric.
+//! Events of verbs that end a sleep, in addition to the events that all fabrics have.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
