@@ -29,7 +29,7 @@ impl MessageBuffers {
         MessageBuffers { size, chunks: Vec::new(), free: Vec::new() }
     }
 
-    /// Takes a free buffer. Allocates more if none is left.
+    /// Takes a free buffer. Allocates more buffers if no buffer is free.
     pub fn take(&mut self, objects: &Objects) -> Result<u32, Fault> {
         if self.free.is_empty() {
             self.grow(objects)?;

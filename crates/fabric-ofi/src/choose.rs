@@ -81,7 +81,7 @@ fn text(from: *const c_char) -> String {
     unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned()
 }
 
-/// Returns true if `name` is the provider `wanted`, alone or below a layer of libfabric's own.
+/// Returns true if `name` is the provider `wanted`, without a layer above or below a layer of libfabric.
 fn is(name: &str, wanted: &str) -> bool {
     name == wanted || name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(';'))
 }

@@ -2,7 +2,7 @@
 //!
 //! Each process publishes its offers, and all processes agree on one offer ([`crate::agree`]). Each process then opens an
 //! endpoint and publishes its address, or the reason why it could not. After the fence, each process reads the values of all
-//! processes. The library makes a connection when something is first sent.
+//! processes. The library makes a connection when the first message is sent.
 
 use crate::OfiConnectError;
 use crate::agree::{self, Agreed, host};

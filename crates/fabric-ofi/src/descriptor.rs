@@ -15,7 +15,7 @@
 //!   queue of ofi_rxm ─┬─ its signal
 //!                     ├─ events of connections ─┬─ their signal
 //!                     │                         └─ listening sockets
-//!                     └─ queue of tcp ──────────┬─ its signal       <── to be slept on beside the queue
+//!                     └─ queue of tcp ──────────┬─ its signal       <── polled in addition to the queue
 //!                                               └─ sockets of peers
 //! ```
 

@@ -48,7 +48,7 @@ pub enum OfiConnectError {
         /// Error of the process, in words.
         error: String,
     },
-    /// Data formats of another process differ from those of this process.
+    /// The data formats of another process and of this process differ.
     Differs {
         /// Rank of the process.
         rank: usize,

@@ -47,7 +47,7 @@ pub const FI_WAIT_FD: c_int = 3;
 pub const FI_GETWAIT: c_int = 5;
 pub const FI_ENABLE: c_int = 6;
 
-/// Error codes: those of the system, and these beyond them.
+/// Error codes: libfabric uses the error numbers of the system, and further codes.
 pub const FI_EAGAIN: isize = libc::EAGAIN as isize;
 pub const FI_EAVAIL: isize = 259;
 

@@ -6,8 +6,8 @@
 //! event that is pending at `arm`, or comes later, ends the sleep. If the provider has no descriptor, sleeps are naps while a
 //! thread has armed.
 //!
-//! Before each armed sleep the helper asks the provider whether it may sleep, as the [`OfiSleeper`] does. The provider then also
-//! takes its own signals back.
+//! Before each armed sleep the helper asks the provider if it may sleep, as the [`OfiSleeper`] does. The provider then also takes
+//! its own signals back.
 //!
 //! The helper cannot know the purpose of a message before the message is read, so every arrival wakes the helper, not only a
 //! solicited arrival.

@@ -24,7 +24,7 @@ pub struct Where {
     pub is_apart: bool,
 }
 
-/// A process that can be reached.
+/// A reachable process: of this job, or of a linked job.
 pub struct OfiProcess {
     /// The provider's number for its address.
     pub number: u64,
@@ -52,7 +52,7 @@ pub struct OfiCore {
     pub others: Vec<ExtraRail>,
     /// Memory for probes, if there are further rails.
     pub probes: Option<Probes>,
-    /// Time for which a peer may be silent before a waiting process asks it for a sign of life. Zero: it is never asked.
+    /// Time of silence after which a waiting process asks a peer for a sign of life. Zero: a peer is never asked.
     pub keepalive: Duration,
     /// Maximum time for which a peer's host may leave data unacknowledged.
     pub patience: Duration,

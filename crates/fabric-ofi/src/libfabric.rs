@@ -298,7 +298,7 @@ impl Libfabric {
     /// Returns true if a sleep on the descriptor is safe now: nothing has come, and the next arrival or completion makes the
     /// descriptor readable.
     pub fn may_sleep(&self) -> bool {
-        // SAFETY: the fabric and the queue are open, and the array has the one element that the call is told of.
+        // SAFETY: the fabric and the queue are open, and the array has one element, as the call is told.
         unsafe {
             let mut own = &raw mut (*self.cq).fid;
             ((*(*self.fabric).ops).trywait)(self.fabric, &mut own, 1) == 0

@@ -47,9 +47,9 @@ impl OfiLibrary {
             // that calls `setenv`.
             unsafe { std::env::set_var(MONITOR, "disabled") };
         }
-        // SAFETY: `Library::open` runs the initialisers of the library. Those of libfabric depend on nothing of this process.
+        // SAFETY: `Library::open` runs the initialisers of the library, which depend on no state of this process in libfabric.
         let handle = unsafe { Handle::open(Some(name), RTLD_NOW | RTLD_LOCAL) }.map_err(missing)?;
-        // SAFETY: `get` needs the right type of each symbol. These types are those of libfabric's headers.
+        // SAFETY: `get` needs the right type of each symbol. The fields have the types of libfabric's headers.
         let library = unsafe {
             OfiLibrary {
                 getinfo: *handle.get(b"fi_getinfo\0").map_err(missing)?,

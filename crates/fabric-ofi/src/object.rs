@@ -51,8 +51,7 @@ pub enum PollOutcome {
 /// Reason for the loss of a peer that sends bytes which this library never sends.
 const NONSENSE: &str = "what it sends makes no sense";
 
-/// Explains what may have caused the loss of a peer for `reason`. `silent` is the number of seconds for which the peer was
-/// silent.
+/// Explains likely causes for the loss of a peer by `reason`. `silent` is the number of seconds for which the peer was silent.
 pub fn advice(reason: &str, silent: u64) -> String {
     if reason == NONSENSE {
         return "another program or another version of this library speaks there, or memory is damaged".to_owned();
@@ -264,7 +263,7 @@ impl Objects {
         }
     }
 
-    /// Returns true if all sent bytes have reached the peers' hosts, as far as this is known.
+    /// Returns true if all sent bytes have reached the peers' hosts. A provider that does not know this counts as true.
     pub fn has_arrived(&self) -> bool {
         match &self.kind {
             Kind::Libfabric(_) => true,

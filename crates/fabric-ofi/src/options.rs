@@ -29,10 +29,10 @@ pub struct OfiOptions {
     pub credits: usize,
     /// Maximum time that the end waits for messages that other processes still have to receive or send.
     pub leave: Duration,
-    /// Time for which a peer may be silent before a waiting process asks it for a sign of life. Zero: it is never asked.
+    /// Time of silence after which a waiting process asks a peer for a sign of life. Zero: a peer is never asked.
     pub keepalive: Duration,
-    /// Time for which the host of a peer may leave data unacknowledged, or a connection request unanswered, before the peer is
-    /// lost. This time applies to providers that use TCP. Other providers have their own times.
+    /// Maximum time for which the host of a peer may leave data unacknowledged, or a connection request unanswered, before the
+    /// peer is lost. This time applies to providers that use TCP. Other providers have their own times.
     pub patience: Duration,
     /// Function that prints a line for the user while the job runs.
     pub say: fn(&str),

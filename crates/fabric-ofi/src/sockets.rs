@@ -31,7 +31,7 @@ fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Returns both ends of a connection of this process, or `None` if the descriptor is something else.
+/// Returns both ends of a connection of this process, or `None` if the descriptor is not a connection.
 fn ends(fd: RawFd) -> Option<(SocketAddr, SocketAddr)> {
     let own = ip(getsockname::<SockaddrStorage>(fd).ok()?)?;
     let other = ip(getpeername::<SockaddrStorage>(fd).ok()?)?;
@@ -122,9 +122,9 @@ impl Sockets {
         all.map(|&(fd, ..)| fd)
     }
 
-    /// Ends all connections with a peer on a rail and returns how many there were. Connections that were read to their end are
-    /// gone at a later call. A broken connection that is not read to its end counts for every peer that could have been its other
-    /// end. Returns `None` if the connections cannot be seen.
+    /// Ends all connections with a peer on a rail and returns their number. A connection that was read to its end does not appear
+    /// in a later call. A broken connection with unread bytes counts for each peer that could be its other end. Returns `None` if
+    /// the connections cannot be seen.
     pub fn shut(&self, core: &OfiCore, rail: usize, rank: usize) -> Option<usize> {
         core.ip(rail, rank).filter(|_| self.tcp)?;
         let ended = |fd| {

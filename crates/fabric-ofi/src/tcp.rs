@@ -5,8 +5,8 @@
 //!   write ──────► a frame; from memory to memory, acknowledged by the next frame in the other direction
 //!   read ───────► a request, and a frame with the data back
 //! ```
-//! This is one of the providers of [`crate::object`], next to libfabric's: a machine without any package can use Ethernet, and a
-//! message costs one system call at each end. Like libfabric's own TCP, it makes progress only when it is polled.
+//! The built-in TCP is a provider like libfabric's ([`crate::object`]). With it a machine without libfabric can use Ethernet, and
+//! a message costs only one system call at each end. Like libfabric's own TCP, it makes progress only when it is polled.
 //!
 //! Contract. All threads may call an endpoint, whose lock makes the calls one at a time. All data from a peer is checked before
 //! use: a peer reaches memory only by key, address and length within a registration, and a peer that breaks the rules of frames

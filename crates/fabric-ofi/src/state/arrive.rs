@@ -60,7 +60,7 @@ impl OfiState {
         self.pools.drop_received(buffer);
     }
 
-    /// Records that a peer has sent something malformed.
+    /// Records the fault of a peer that has sent malformed data.
     #[cold]
     fn fail_for(&mut self, core: &OfiCore, rank: usize, fault: Fault) {
         let why = format!("it is on {}", core.place(rank).host);

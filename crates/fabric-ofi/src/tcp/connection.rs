@@ -382,7 +382,7 @@ impl TcpPeer {
         Ok(())
     }
 
-    /// Sends queued frames as far as there is room. Returns true if anything moved.
+    /// Sends queued frames until there is no room. Returns true if anything moved.
     pub fn flush(&mut self, shared: &mut ConnectionShared) -> Result<bool, i32> {
         let mut moved = false;
         while !self.waiting.is_empty()

@@ -1,7 +1,7 @@
 //! Strangers: connections whose peers have not yet proved that they belong to the job.
 //!
-//! Strangers delay no peer. Their sockets are read without waiting. A stranger that says nothing is dropped after a while, or
-//! earlier if there are too many.
+//! Strangers delay no peer. Their sockets are read without waiting. A stranger that sends nothing is dropped after a time, or
+//! earlier if there are too many strangers.
 
 use super::TcpInner;
 use super::connection::TcpConnectionState;
@@ -174,7 +174,7 @@ impl TcpInner {
         }
         let one = self.door.strangers.remove(place);
         self.unwatch_stranger(&one.stream);
-        // Several peers may have this name. The right peer is the one whose secret the stranger knows.
+        // Several peers may have this name. The stranger is the peer whose secret it knows.
         let peers = claimed(&one.said).and_then(|name| self.numbers.get(&name));
         let met = peers.into_iter().flatten().find_map(|&at| {
             let secret = self.secret_with(at as usize)?;

@@ -55,7 +55,7 @@ coded_kinds! {
         Read,
         /// The requested bytes. Reads are answered in order.
         Data,
-        /// Only acks.
+        /// Carries only `acks`.
         Ack,
         /// The oldest write that is not acknowledged names no registered memory. No body.
         NotWritten,

@@ -73,8 +73,8 @@ impl TcpInner {
         };
     }
 
-    /// Removes a peer's socket from the epoll set, before it is closed. Closing alone does not remove it if a child of this
-    /// process has the socket, too.
+    /// Removes a peer's socket from the epoll set, before it is closed. Closing the socket does not remove it if a child of this
+    /// process also has the socket.
     pub fn unwatch(&mut self, at: usize) {
         let peer = &mut self.peers[at];
         peer.interest = EpollFlags::empty();

@@ -372,7 +372,7 @@ fn who_refuses_connections_is_tried_again() {
 
 #[test]
 fn a_greeting_that_is_cut_short_is_tried_again() {
-    // The second endpoint does not know the first one yet, as between jobs that meet.
+    // The second endpoint does not know the first endpoint yet, as between jobs that are being connected.
     let ends = [(); 2].map(|()| open(&["127.0.0.1"], Duration::ZERO));
     ends[0].insert(ends[1].names(), None);
     ends.iter().for_each(|tcp| tcp.let_in(SECRET));
