@@ -1,4 +1,4 @@
-//! Costs of moving bytes between ranks of one machine: a model of the machine, and what a rank has observed since its start.
+//! Costs of moving bytes between ranks of one machine: a model of the machine, and the observations of a rank since its start.
 //!
 //! ```text
 //!   CopyModel   measured once a host, or given by a file or a machine file; the same for all ranks of a node
@@ -9,7 +9,7 @@
 //! printed, and can be computed for another machine. A fabric owns the numbers ([`crate::Fabric::copies`]).
 //!
 //! The distance between caches may change while a program runs, because a virtual machine's processors move. So a rank that reads
-//! what other ranks have written times some of these reads, and compares the times with the model's costs for both distances:
+//! data of other ranks times some of these reads, and compares the times with the model's costs for both distances:
 //!
 //! ```text
 //!   score: + a weight for each slow copy, - 1 for each other copy; the caches count as far from a score of FAR on
@@ -142,7 +142,7 @@ impl Copies {
         if self.is_far() { CacheDistance::Apart } else { CacheDistance::Shared }
     }
 
-    /// Returns true if the caches of ranks are far from each other, as far as is known.
+    /// Returns true if the caches of ranks are far from each other, as far as this is known.
     #[inline]
     pub fn is_far(&self) -> bool {
         match self.caches.get() {
@@ -157,8 +157,8 @@ impl Copies {
         }
     }
 
-    /// Returns true if caches are far from each other and callers may base a choice on the distance, such as to let the reader
-    /// fetch the data. They may do so if the distance was set, or if [`PastCaches::AsFound`] is set.
+    /// Returns true if caches are far from each other, so that the reader should fetch data, and choices may depend on the
+    /// distance: the distance was set, or [`PastCaches::AsFound`] is set.
     pub fn is_found_far(&self) -> bool {
         let tested = self.caches.get() == Caches::Changing;
         let told = self.caches.get() != Caches::AsFound;

@@ -80,8 +80,8 @@ pub trait FabricExt: Fabric {
         self.facets().nodes.is_none_or(|nodes| nodes.same_arithmetic())
     }
 
-    /// Allocates `len` zeroed bytes for peers of this node. Without a cheaper kind of memory, calls [`Fabric::allocate`].
-    /// Errors are those of [`Fabric::allocate`].
+    /// Allocates `len` zeroed bytes for peers of this node. Without a cheaper kind of memory, calls [`Fabric::allocate`]. Fails
+    /// as [`Fabric::allocate`] does.
     #[inline]
     fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
         match self.facets().mapped_memory {
@@ -295,7 +295,7 @@ pub trait FabricExt: Fabric {
         self.facets().helper.map_or_else(|| self.sleeper(), |helper| helper.helper())
     }
 
-    /// Sets whether completed reads and writes wake the helper. Has no effect if the helper has no place of its own.
+    /// Sets if completed reads and writes wake the helper. Has no effect if the helper has no place of its own.
     fn notify_helper_at_ends(&self, notify: bool) {
         if let Some(helper) = self.facets().helper {
             helper.notify_helper_at_ends(notify);
@@ -331,7 +331,7 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Copies the next datagram of a joined group into `into`, without blocking. Returns `None` if there is none.
+    /// Copies the next datagram of a joined group into `into`, without blocking. Returns `None` if there is no datagram.
     #[inline]
     fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
         self.facets().multicast?.receive_multicast(into)

@@ -162,8 +162,8 @@ pub trait Immediates {
 /// can do nothing.
 pub trait SignalSafe {
     /// Shows `look` the messages that have arrived. The messages of each peer come in their order. A message that `look` has
-    /// [taken](Peek::Taken) is released; the rest stays for [`crate::Fabric::receive`]. Returns true if further messages could
-    /// not be shown, because a message that was [left](Peek::Left) hides them or for want of room.
+    /// [taken](Peek::Taken) is released; all other messages stay for [`crate::Fabric::receive`]. Returns true if further messages
+    /// could not be shown, because there was no room or a message that was [left](Peek::Left) hides them.
     fn peek(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool;
 
     /// Reads as [`crate::Fabric::read`] does, into memory that was [prepared](Registration::prepare). Returns false and does
@@ -196,8 +196,7 @@ pub trait Helper {
     /// with a completion, and new room for work that is kept back.
     fn helper(&self) -> Arc<dyn Sleep>;
 
-    /// Sets whether the completion of reads and writes that were posted with a completion wakes the helper. The default is
-    /// true.
+    /// Sets if the completion of reads and writes that were posted with a completion wakes the helper. The default is true.
     fn notify_helper_at_ends(&self, notify: bool);
 
     /// Returns true if there may be bytes under way that only this process's progress moves: bytes of its own operations, or

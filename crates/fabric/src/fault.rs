@@ -33,7 +33,7 @@ pub enum FaultCause {
         /// The impossible value, as a noun.
         what: &'static str,
     },
-    /// This fabric has no way to do `what` towards `rank` (see [`crate::Capabilities`]).
+    /// This fabric cannot do `what` towards `rank` (see [`crate::Capabilities`]).
     Unsupported {
         /// The peer, or this process's own rank if the operation has no peer.
         rank: usize,

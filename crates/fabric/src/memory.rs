@@ -178,7 +178,7 @@ impl Key {
 pub struct RemoteAddr {
     /// Virtual address of the owner or offset into a region, in bytes. Only the fabric knows which.
     pub addr: u64,
-    /// The data beside `addr` by which the fabric reaches and checks the memory.
+    /// The data, in addition to `addr`, by which the fabric reaches and checks the memory.
     pub key: Key,
 }
 

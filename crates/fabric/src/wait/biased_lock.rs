@@ -152,7 +152,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     struct Shared(std::cell::UnsafeCell<u64>);
-    // SAFETY: `BiasedLock` gives access to only one thread at a time, which is what this test checks.
+    // SAFETY: `BiasedLock` gives access to only one thread at a time, as this test checks.
     unsafe impl Sync for Shared {}
 
     /// Adds 1 to the word, inside by the name or by the lock.

@@ -52,7 +52,7 @@ impl Default for Handover {
 }
 
 impl Handover {
-    /// Creates an exclusion with no thread inside. Asks the system once whether cheap fences are available.
+    /// Creates an exclusion with no thread inside. Asks the system once if cheap fences are available.
     pub fn new() -> Handover {
         Handover {
             inside: AtomicBool::new(false),
@@ -192,7 +192,7 @@ mod tests {
     use std::sync::Arc;
 
     struct Shared(std::cell::UnsafeCell<u64>);
-    // SAFETY: `Handover` gives access to only one thread at a time, which is what this test checks.
+    // SAFETY: `Handover` gives access to only one thread at a time, as this test checks.
     unsafe impl Sync for Shared {}
 
     #[test]
