@@ -18,7 +18,7 @@ use crate::limits::explain;
 /// Maximum length of an answer, in bytes.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// A connection that carries requests and answers in turn.
+/// A connection that carries requests and answers alternately.
 pub(crate) struct Channel {
     stream: File,
     /// Bytes that were read and not returned yet.

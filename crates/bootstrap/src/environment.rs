@@ -83,8 +83,8 @@ pub fn from_environment() -> Result<Box<dyn Bootstrap>, BootstrapError> {
 }
 
 /// Returns the number of processes of the job that this process would join, by the launcher's variables, without joining. Returns
-/// 1 for a process that was started alone, and `None` if the launcher reports the number only to a process that joins. Must be
-/// called before [`from_environment`], which removes the variables.
+/// 1 for a process that no launcher has started as a rank, and `None` if the launcher reports the number only to a process that
+/// joins. Must be called before [`from_environment`], which removes the variables.
 pub fn announced_size() -> Option<usize> {
     announced(&|name| env::var(name).ok(), launched_by_rank::is_below_a_rank)
 }

@@ -166,7 +166,7 @@ impl<S: Space> Bootstrap for Member<S> {
     }
 
     fn abort(&mut self, code: i32, message: &str) {
-        // An aborted job never looks successful.
+        // The exit code of an aborted job must not be 0.
         let code = if code & 0xff == 0 { 1 } else { code & 0xff };
         eprintln!("{message}");
         std::thread::sleep(LAST_WORD);

@@ -3,7 +3,7 @@
 //! ```text
 //!   root of the accepting job                         root of the calling job
 //!   Port::open: a socket, a secret                    Caller::call: number of processes
-//!   Port::next: who calls?  ◄──────────────────────── waits
+//!   Port::next: a call       ◄──────────────────────── waits
 //!   Port::admit: a session ─────── invitation ──────► Caller::invitation; stays connected until all processes have met
 //!        each root passes the invitation to its processes, by the job's own messages
 //!   all processes of both jobs: Member::join, then Member::exchange as often as they like
@@ -146,7 +146,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Wakes the thread, which then checks whether the port is closed and its sessions have ended.
+    /// Wakes the thread, which then checks if the port is closed and its sessions have ended.
     fn wake_thread(&self) {
         // If the pipe is full, the write fails, but the thread wakes anyway.
         let _ = (&self.alarm).write(&[0]);

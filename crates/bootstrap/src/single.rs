@@ -65,7 +65,7 @@ impl Bootstrap for Single {
 
     fn abort(&mut self, code: i32, message: &str) {
         eprintln!("{message}");
-        // An aborted program never looks successful.
+        // The exit code of an aborted program must not be 0.
         let code = if code & 0xff == 0 { 1 } else { code & 0xff };
         // SAFETY: `_exit` has no preconditions. It runs no exit handlers, which would enter an MPI library in the middle of a call.
         unsafe { libc::_exit(code) }

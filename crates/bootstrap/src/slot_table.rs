@@ -6,8 +6,8 @@ use std::{env, fmt};
 /// Variable with the hosts. Without it there is only this machine.
 pub const VARIABLE: &str = "WEFT_HOSTS";
 
-/// Variable with the path of the `mpiexec` that has started the process, on its own machine. A library that is installed at
-/// another place spawns processes by this `mpiexec`.
+/// Variable with the path of the `mpiexec` that has started the process, which the process uses to spawn other processes. The
+/// path is valid on the machine of `mpiexec`.
 pub const MPIEXEC: &str = "WEFT_MPIEXEC";
 
 /// Variable with the number of processes for which there is room ([`Room`]).
@@ -19,10 +19,10 @@ pub const PARENT: &str = "WEFT_PARENT";
 /// Maximum number of processes, as given by the launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Limit {
-    /// The number of slots of all hosts, or without a list of hosts the number of processors of the machine.
+    /// At most the number of slots of all hosts, or, without a list of hosts, the number of processors of the machine.
     #[default]
     System,
-    /// This number.
+    /// At most this number of processes.
     Processes(usize),
     /// No limit is known.
     Infinite,

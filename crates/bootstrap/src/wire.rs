@@ -2,8 +2,8 @@
 //! untrusted: a frame above the limit, or a field that does not fit its frame, is an error and allocates nothing.
 //!
 //! A process connects to the abstract Unix socket that its environment names, and sends [`Hello`]. The answer carries the memory
-//! of the hang report as a descriptor. Values are sent only at fences: each process sends its own values, and gets those of all
-//! processes.
+//! of the hang report as a descriptor. Values are sent only at fences: each process sends its own values, and receives the values
+//! of all processes.
 //!
 //! [`Hello`]: Frame::Hello
 

@@ -139,8 +139,7 @@ impl Api {
         let places = set.map_or_else(places, |path| vec![path]);
         let mut tried = Vec::new();
         for place in &places {
-            // SAFETY: `Library::new` runs the library's initialisers, which are those of libpmix. The user is responsible for a
-            // file that the setting names.
+            // SAFETY: `Library::new` runs the initialisers of libpmix. The user is responsible for a file that the setting names.
             match unsafe { Library::new(place) } {
                 Ok(library) => return Api::new(library, place),
                 Err(error) => tried.push(format!("{}: {error}", place.display())),

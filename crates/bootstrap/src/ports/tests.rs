@@ -193,7 +193,7 @@ fn a_caller_that_is_pushed_out_tries_again_and_else_says_why() {
             _ => thread::sleep(Duration::from_millis(1)),
         }
     };
-    // The port drops the caller once before and once after the challenge. Then it hears the caller.
+    // The port drops the caller once before and once after the challenge. Then it accepts the caller.
     drop(next());
     (&next()).write_all(&[7; 16]).unwrap();
     let heard = next();
