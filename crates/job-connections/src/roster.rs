@@ -28,7 +28,7 @@ impl<M> Slot<M> {
     }
 }
 
-/// The table of reachable processes; `M` is what the fabric keeps for each process.
+/// The table of reachable processes; `M` is the data that the fabric keeps for each process.
 pub struct Roster<M> {
     slots: Vec<Slot<M>>,
     /// Number of processes of the job.
@@ -102,7 +102,8 @@ impl<M> Roster<M> {
         self.slots[rank] = Slot::Taken(member, Some(foreign));
     }
 
-    /// Frees a number and returns what was kept for its process. Numbers of the job's own processes are not freed.
+    /// Frees the number of a process of another job, and returns the data of the process. Numbers of the job's own processes are
+    /// not freed.
     pub fn take(&mut self, rank: usize) -> Option<M> {
         let slot = self.slots.get_mut(rank).filter(|_| rank >= self.own)?;
         match std::mem::replace(slot, Slot::Free) {
