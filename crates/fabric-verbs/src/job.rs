@@ -38,7 +38,7 @@ pub struct VerbsCore {
     pub size: usize,
     /// All reachable processes: the processes of the job and of connected jobs.
     pub roster: RefCell<Roster<VerbsProcess>>,
-    /// True if a connection with another job has news: a process is lost, or all have left.
+    /// True if a connection with another job has news: a process is lost, or all processes have left.
     pub alarm: Arc<AtomicBool>,
     /// Number of rails that all processes have.
     pub rails: usize,

@@ -1,8 +1,8 @@
 //! Multicast by datagrams: one group of the network for each group of the program.
 //!
 //! A group is an IP multicast address, to which the adapter's queue pair is attached. On RoCE the network interface joins the
-//! group, since otherwise switches (and the kernel) would drop its packets. On InfiniBand the subnet manager forms the group,
-//! on request of [`crate::adapter::manager`]. Every datagram begins with the job's nonce, the source and the group: several jobs may
+//! group, since otherwise switches (and the kernel) would drop its packets. On InfiniBand the subnet manager forms the group, on
+//! request of [`crate::adapter::manager`]. Every datagram begins with the job's nonce, the source and the group: several jobs may
 //! share an address, and a sender receives its own datagrams.
 
 use crate::adapter::calls::done;

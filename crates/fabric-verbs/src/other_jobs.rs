@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   connect request   of the job: its number, ranks at both ends
-//!                     of a link: a hash of the link's secret, the sender's number at the receiver, the receiver's rank in its own job
+//!                     of a link: a hash of the link's secret, the sender's number at the receiver, the receiver's rank in its job
 //! ```
 
 use crate::connect::compare;

@@ -78,8 +78,8 @@ fn a_silent_flag_is_seen_by_a_sleeper() {
     });
 }
 
-/// Tests that a message wakes both threads of a process: the thread that polls the adapters, and the thread that waits for it. A ring
-/// of the doorbell wakes both, too.
+/// Tests that a message wakes both threads of a process: the thread that polls the adapters, and the thread that waits for it. A
+/// ring of the doorbell wakes both, too.
 #[test]
 fn all_threads_of_a_process_are_woken() {
     two(|verbs, world| {
