@@ -320,7 +320,8 @@ impl Objects {
     ) -> isize {
         match &self.kind {
             Kind::Libfabric(open) => {
-                // SAFETY: `Libfabric::transfer` needs local memory that stays until the operation is complete: the caller promises it.
+                // SAFETY: `Libfabric::transfer` needs local memory that stays until the operation is complete: the caller
+                // promises it.
                 unsafe { open.transfer(to, access, local, remote, context) }
             }
             // SAFETY: `Tcp::transfer` needs local memory that stays until the operation is complete: the caller promises it.

@@ -5,7 +5,7 @@
 //!                               challenge ◄──────── to every new connection
 //!                               hello ────────────► no proof of the secret: the connection is closed
 //!                                                   no connection yet:  yes, and the connection is open at both ends
-//!                               both at once: the connection that the endpoint with the smaller name makes gets a yes, the other a no
+//!                               both at once: yes to the endpoint with the smaller name, no to the other endpoint
 //! ```
 //! The connecting side sends no message before the yes. So nothing is ever sent twice, and everything before the yes can be
 //! repeated ([`super::connect_retries`]).
