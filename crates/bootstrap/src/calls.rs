@@ -1,5 +1,5 @@
-//! System calls in a process whose signals, stops and descriptors belong to the program. Calls are repeated after a signal, waits do
-//! not count the time of a stop, and descriptors 0 to 2 are not used.
+//! System calls in a process whose signals, stops and descriptors belong to the program. Calls are repeated after a signal, waits
+//! do not count the time of a stop, and descriptors 0 to 2 are not used.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};

@@ -51,8 +51,8 @@ pub fn parse(text: &str, size: usize) -> Result<Vec<usize>, String> {
     Ok(nodes)
 }
 
-/// Returns a text that is equal in processes that can share memory: the running kernel, the host (a container is a host of its own),
-/// and the network namespace, in which processes find each other.
+/// Returns a text that is equal in processes that can share memory: the running kernel, the host (a container is a host of its
+/// own), and the network namespace, in which processes find each other.
 pub fn identity() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let host = nix::unistd::gethostname().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Ports, by which processes of different jobs find each other: one job opens a port, and other jobs call it (MPI 5.0, section 11.9).
+//! Ports, by which processes of different jobs find each other: a job opens a port, and other jobs call it (MPI 5.0, section
+//! 11.9).
 //!
 //! ```text
 //!   root of the accepting job                         root of the calling job

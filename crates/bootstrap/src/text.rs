@@ -1,6 +1,6 @@
 //! Values of arbitrary bytes in key-value spaces that hold only short texts, as in PMI-1 and PMI-2.
 //!
-//! A value is encoded in base64, whose characters have no special meaning in both protocols, and cut into pieces that the
+//! A value is encoded in base64, whose characters have no special meaning in either protocol, and cut into pieces that the
 //! launcher accepts:
 //!
 //! ```text

@@ -82,8 +82,8 @@ pub struct SessionMonitor {
 }
 
 impl SessionMonitor {
-    /// Begins to listen. `holder` is the place of the process that has opened the port. Another thread calls `wake` when a member is
-    /// lost or the session has ended.
+    /// Begins to listen. `holder` is the place of the process that has opened the port. Another thread calls `wake` when a member
+    /// is lost or the session has ended.
     pub(super) fn begin(
         stream: Stream,
         holder: usize,
