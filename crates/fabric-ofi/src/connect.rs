@@ -102,7 +102,8 @@ struct Opened {
     probe: Option<Region>,
 }
 
-/// Opens the agreed offers. Without an agreement this function fails: a process that has no offer reports the reason itself.
+/// Opens the agreed offers. Returns an error without details if there is no agreement, since the process that has no offer
+/// reports the reason.
 fn open(
     offers: Offers,
     agreed: Option<&Agreed>,

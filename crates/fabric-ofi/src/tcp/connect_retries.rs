@@ -5,8 +5,9 @@
 //!           ── the greeting is cut short ────────────► the same route: the peer's host is there, and had too many strangers
 //!   the first failure is longer ago than the patience ──► the peer is lost
 //! ```
-//! No message was sent before, so no message is lost or doubled. Every error is retried, because its cause may pass: a cable is
-//! plugged in again, a firewall is loaded, ports and descriptors become free.
+//! No message was sent before, so no message is lost or doubled. A connection is tried again after every error except an invalid
+//! address ([`is_final`]), because the cause may pass: a cable is plugged in again, a firewall is loaded, ports and descriptors
+//! become free.
 
 use super::TcpInner;
 use super::connection::TcpConnectionState;
