@@ -34,8 +34,8 @@ pub struct Capabilities {
     /// True if reads, writes, and atomics on memory from [`crate::FabricExt::allocate_on_node`] are carried out by this
     /// processor and are complete when the call returns. Two ranks that wait for the same copy may share the work.
     pub synchronous: bool,
-    /// True if the peer's own process carries out reads, writes and atomics in its progress. An access that would take several
-    /// such operations is then better requested by a message.
+    /// True if the peer's own process carries out reads, writes and atomics in its progress. If so, an access that takes several
+    /// such operations is faster as a request to the peer, in a single message.
     pub by_progress: bool,
     /// Approximate time of a request and its answer, in nanoseconds; 0: too short to matter. Data whose transfer takes less than
     /// this time are better sent at once than requested.

@@ -241,8 +241,8 @@ impl HelperHandle {
         self.take_back(place);
     }
 
-    /// Sleeps until a ring, or until the main thread has announced the helper. An adapter that was armed before may still end the
-    /// sleep by its event. The helper does not arm it again, since then the next event would wake it, too.
+    /// Sleeps until a ring, or until the main thread has announced the helper. If an adapter that was armed before ends the sleep
+    /// by its event, the helper sleeps on. It does not arm the adapter again, so that no further event wakes it.
     fn sleep_unannounced(&self, place: &dyn Sleep, token: Token) {
         loop {
             place.sleep(token, Duration::MAX);
