@@ -48,7 +48,8 @@ impl Credit {
         sound
     }
 
-    /// Adds `units` of the peer that were released here. Returns the total to tell the peer if more than `beyond` is untold.
+    /// Adds `units` of the peer that this process has released. If more than `beyond` units are not reported yet, returns the
+    /// total, which the caller reports to the peer.
     #[inline(always)]
     pub fn add_returned(&mut self, units: u64, beyond: u64) -> Option<u64> {
         self.owed += units;
@@ -59,8 +60,8 @@ impl Credit {
         Some(self.owed)
     }
 
-    /// Returns the credit to add to a message that is sent anyway: the low half of the total released so far. Returns 0 if less
-    /// than `least` is owed or the low half is 0.
+    /// Returns the credit to add to a message that is sent anyway: the low half of the total released so far. Returns 0 if fewer
+    /// than `least` units are not reported yet, or the low half is 0.
     #[inline(always)]
     pub fn ride(&mut self, least: u64) -> u32 {
         if self.owed - self.told < least || self.owed as u32 == 0 {
@@ -82,7 +83,7 @@ impl Credit {
         self.owed
     }
 
-    /// Returns true if `units` of the peer may be released here with at most `beyond` untold.
+    /// Returns true if this process may release `units` of the peer and leave at most `beyond` units unreported.
     pub fn may_owe(&self, units: u64, beyond: u64) -> bool {
         self.owed + units - self.told <= beyond
     }

@@ -33,9 +33,9 @@ use weft_fabric::{ArrivedMessage, Counter, Fabric, FabricExt, Fault, StagingPool
 /// Maximum number of messages handled in one sweep.
 const SWEEP: usize = 64;
 
-/// Point-to-point messages of one process. Not `Sync`.
+/// Endpoint of one process: all its point-to-point messages. Not `Sync`.
 ///
-/// It owns the parts, hands each message to the part it is for, and drives the progress of all parts.
+/// The endpoint owns the parts, hands each message to its part, and drives the progress of all parts.
 // The transport and, in the state, the peers come first: code that uses both needs no address computation.
 #[repr(C)]
 pub struct Endpoint<F: Fabric> {
@@ -70,8 +70,8 @@ impl<F: Fabric> Endpoint<F> {
         }
     }
 
-    /// Parks memory that cannot be given back yet, because peers may still read it. `give_back` returns true if it
-    /// has given it back; [`Endpoint::clear_parked`] calls it until then.
+    /// Parks memory that cannot be given back yet, because peers may still read it. [`Endpoint::clear_parked`] calls `give_back`
+    /// until it returns true, which means that the memory is given back.
     pub fn park(&self, give_back: impl FnMut(&F) -> bool + 'static) {
         self.parked.borrow_mut().add(give_back);
     }
@@ -125,7 +125,7 @@ impl<F: Fabric> Endpoint<F> {
         self.transport.arrivals
     }
 
-    /// Makes all waiters on [`Endpoint::arrivals`] look again. A caller that takes a message for which another may wait calls it.
+    /// Makes all waiters on [`Endpoint::arrivals`] look again. Called after a message was taken for which another thread may wait.
     pub fn notify_probes(&self) {
         self.transport.notify_probes();
     }
@@ -180,8 +180,8 @@ impl<F: Fabric> Endpoint<F> {
         self.progress_with_more().0
     }
 
-    /// Calls [`Endpoint::progress`] in the middle of an operation. The next call also reports this progress, so that other
-    /// threads hear of messages that are theirs.
+    /// Calls [`Endpoint::progress`] in the middle of an operation. The next call of [`Endpoint::progress`] also reports this
+    /// progress, so that other threads learn of their messages.
     pub fn progress_between(&self) {
         self.unreported_progress.set(self.progress());
     }
@@ -272,7 +272,7 @@ impl<F: Fabric> Endpoint<F> {
         fabric.release(message);
     }
 
-    /// Hands a message to the part it is for.
+    /// Hands a message to the part that handles its kind.
     #[inline(always)]
     fn dispatch(
         &self,

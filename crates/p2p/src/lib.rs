@@ -28,7 +28,7 @@
 //!      ▼
 //!   request, transport, credit, limits, message, envelope, slab
 //! ```
-//! Arrows point only down. A part gets its needs as arguments: the transport, and the parts below that it changes.
+//! Arrows point only down. A part gets as arguments the transport and the lower parts that it changes.
 //!
 //! Messages here are contiguous bytes; the layer above packs and unpacks. Only one thread at a time may call.
 

@@ -6,19 +6,18 @@ use weft_intranode::staging;
 /// Limits of the protocols. Sizes are in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct ProtocolLimits {
-    /// Maximum payload that is sent eagerly; larger payloads go by rendezvous. A fabric with a long round trip has a higher limit
+    /// Maximum payload that is sent eagerly. Larger payloads go by rendezvous. A fabric with a long round trip has a higher limit
     /// ([`weft_fabric::Capabilities::round_trip`]).
     pub eager: usize,
     /// True if the user set `eager`: then a long round trip does not raise the limit.
     pub eager_fixed: bool,
-    /// Maximum eager payload of one sender that may be unreleased at one receiver. Beyond it, payload waits
-    /// at the sender.
+    /// Maximum eager payload of one sender that may be unreleased at one receiver. Further payload waits at the sender.
     pub credit: u64,
-    /// The same maximum between processes of one job with a long round trip ([`far_credit`]).
+    /// The maximum that replaces `credit` between processes of one job with a long round trip ([`far_credit`]).
     pub far_credit: u64,
     /// Memory for payloads that receivers on the same node copy out of ([`weft_intranode::staging`]); 0: none.
     pub staging: usize,
-    /// Number of ranks that take turns on a processor; 1: each has its own.
+    /// Number of ranks that take turns on a processor; 1 if each rank has its own processor.
     pub ranks_each: u32,
     /// Way in which large payloads move.
     pub rendezvous: Rendezvous,
@@ -44,7 +43,7 @@ pub struct ProtocolChange {
     pub rendezvous: Rendezvous,
 }
 
-/// Way in which large payloads move, if the fabric reaches the other's memory. The sender's setting decides.
+/// Way in which large payloads move, if the fabric reaches the peer's memory. The sender's setting decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rendezvous {
     /// The receiver reads the payload: one message less, and the sender has nothing to do.

@@ -25,7 +25,7 @@ impl From<SendMode> for TransferPattern {
 /// Pattern of communication around a message, as far as the caller knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TransferPattern {
-    /// No pattern is known: a standard send to one receiver.
+    /// A standard send to one receiver: no pattern is known.
     #[default]
     Plain,
     /// The send completes only once it is matched (MPI 5.0, section 3.4).
@@ -110,7 +110,7 @@ impl MessageTarget {
     }
 }
 
-/// Way of MPI_Cancel for a send.
+/// Way in which MPI_Cancel takes a send back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelWay {
     /// The sender asks the receiver to take the message back.

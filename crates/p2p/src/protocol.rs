@@ -59,9 +59,9 @@ pub struct PeerPath {
     pub eager: usize,
     /// Maximum payload that can be staged; 0: there is no staging memory.
     pub staging: usize,
-    /// Number of ranks that take turns on a processor; 1: each has its own.
+    /// Number of ranks that take turns on a processor; 1 if each rank has its own processor.
     pub ranks_each: u32,
-    /// Assumed distance of its processor's caches from this one's.
+    /// Assumed distance between the caches of the peer's processor and of this process's processor.
     pub distance: CacheDistance,
     /// True if the sender of an offered payload wants to write it.
     pub writes: bool,
@@ -134,16 +134,16 @@ pub struct ProtocolWork {
     pub sender: f64,
     /// Time of the receiver's processor: copies, calls, messages.
     pub receiver: f64,
-    /// Time until the payload is there in which both wait for cache lines of each other.
+    /// Part of the time until the payload has arrived in which both ends wait for cache lines of each other.
     pub latency: f64,
-    /// Number of parts in which both ends work at the same time; 1: one after the other.
+    /// Number of parts of the payload, on which both ends work at the same time; 1 if the ends work one after the other.
     pub parts: u32,
     /// Number of times that one end waits for the other to be scheduled.
     pub turns: u32,
 }
 
 impl ProtocolWork {
-    /// Returns the nanoseconds until the payload of `case` has arrived; of several payloads, until the last has.
+    /// Returns the nanoseconds until the payload of `case` has arrived, or the last of several payloads.
     pub fn time(&self, model: &CopyModel, case: &MessageCase) -> f64 {
         let (sender, receiver) = match case.pattern {
             TransferPattern::OneToMany => (SEVERAL * self.sender, self.receiver),
@@ -159,7 +159,7 @@ impl ProtocolWork {
 }
 
 impl MessageCase {
-    /// Returns the time of a cache line from one end to the other, which is the cost of a message apart from its payload.
+    /// Returns the time until a cache line that one end has written is at the other end: the cost of a message without its payload.
     fn line(&self, model: &CopyModel) -> f64 {
         model.line.at(self.path.distance)
     }
@@ -227,11 +227,11 @@ pub(crate) enum SendStart {
     Staging,
     /// Offers the address of the payload.
     OfferMemory,
-    /// Offers to write the payload, without an address.
+    /// Sends an offer without an address: this process will write the payload.
     OfferToWrite,
 }
 
-/// An entry in the table of protocols, which is in the file of the protocol.
+/// An entry in the table of protocols. Each protocol has its entry in its own file.
 pub(crate) struct ProtocolEntry {
     protocol: MessageProtocol,
     /// Name for settings and reports, in lower case.
@@ -314,7 +314,7 @@ fn cheapest(
         return asked;
     }
     let able = these.iter().filter_map(|&p| p.cost(model, case).ok().map(|cost| (p, cost)));
-    // Of equal costs the first is taken.
+    // If costs are equal, the first protocol is taken.
     able.reduce(|best, next| if next.1 < best.1 { next } else { best }).map(|(p, _)| p)
 }
 

@@ -24,7 +24,7 @@ pub struct RequestId(pub u32);
 /// Result of an operation (MPI 5.0, section 3.2.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Status {
-    /// Sender's rank in the communicator; of a send: meaningless.
+    /// Sender's rank in the communicator; meaningless for a send.
     pub source: i32,
     /// The message's tag, also if the receive took any tag.
     pub tag: Tag,
@@ -53,7 +53,7 @@ pub struct PendingOperation {
     pub bytes: u64,
 }
 
-/// A payload of which the sender was asked to copy pieces, too (`protocol/co_copy.rs`).
+/// A payload of which both ends copy pieces (`protocol/co_copy.rs`).
 #[derive(Debug, Clone, Copy)]
 pub struct CoCopiedPayload {
     /// Index of the claim word, and the number of this sharing, which the word shows.
@@ -79,7 +79,7 @@ pub struct RequestSlot {
     pub buffer: Sge,
     /// Bytes that have arrived of a receive in pieces.
     pub progress: u64,
-    /// The peer's request; of a posted receive, its place among the posted receives.
+    /// The peer's request. While a receive is posted: its place among the posted receives.
     pub remote: u32,
     pub region: Option<Region>,
     pub shared: Option<CoCopiedPayload>,

@@ -69,7 +69,7 @@ pub struct StreamSizes {
     pub credit: u64,
     /// Bytes of a segment.
     pub segment: usize,
-    /// Number of places for segments of this process: receive tokens. A multiple of 8, at most 512.
+    /// Number of places of this process for segments: receive tokens. A multiple of 8, at most 512.
     pub slots: usize,
     /// Number of segments to send from: send tokens.
     pub tokens: usize,

@@ -7,7 +7,7 @@ use weft_fabric::{
     Counter, Counters, Fabric, FabricExt, Fault, Head, Region, RemoteAddr, Sge, StagingPool,
 };
 
-/// Resources that belong to no single message. Nothing here tells what is under way.
+/// Resources that belong to no single message.
 #[repr(C)]
 pub struct Transport<F: Fabric> {
     pub fabric: F,

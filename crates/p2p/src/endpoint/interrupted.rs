@@ -8,7 +8,7 @@
 //!   the program computes ──────────────────────────────────────────────>
 //!   MPI_Wait: the read is over, ATS
 //! ```
-//! It polls no future, allocates nothing, registers nothing. It looks at arrived messages ([`FabricExt::peek`]) and takes
+//! The handler polls no future, allocates nothing, registers nothing. It looks at arrived messages ([`FabricExt::peek`]) and takes
 //! only those that need no more than a match, a copy and one post. All other messages stay, in their order, for the next call of
 //! [`Endpoint::progress`].
 
@@ -23,8 +23,8 @@ use weft_fabric::{ArrivedMessage, Fabric, FabricExt, Key, Peek, RemoteAddr};
 use weft_intranode::staging;
 
 impl<F: Fabric> Endpoint<F> {
-    /// Starts the transfers that can be started. Returns true if any was. Call it only while the program's thread is outside of the
-    /// library.
+    /// Starts the transfers that can be started. Returns true if at least one transfer was started. Call it only while the
+    /// program's thread is outside of the library.
     pub fn interrupted(&self) -> bool {
         let Ok(mut state) = self.state.try_borrow_mut() else { return false };
         let (transport, behind) = (&self.transport, &self.helper_pending);

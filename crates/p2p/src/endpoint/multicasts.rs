@@ -1,5 +1,5 @@
-//! The endpoint as host of multicast groups. Their messages arrive with all other messages, and
-//! their progress is part of the endpoint's. Without a group this costs a look at one word.
+//! The endpoint as host of multicast groups. Their messages arrive with all other messages, and their progress is part of the
+//! endpoint's. Without a group, progress only looks at one word more.
 
 use super::Endpoint;
 use std::time::Instant;

@@ -19,8 +19,7 @@ pub enum Direct {
     Nothing,
     /// Another message or receive is in the way: the receive must be posted.
     Post,
-    /// Another message arrived and was handled; another thread may wait for it. The receive must
-    /// be posted.
+    /// Another message arrived and was handled. Another thread may wait for this message. The receive must be posted.
     Other,
 }
 

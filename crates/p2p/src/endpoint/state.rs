@@ -10,7 +10,7 @@ use crate::stream::ProcessStreams;
 use crate::transport::Transport;
 use weft_fabric::{Counters, Fabric};
 
-/// Each part has its own methods. Methods here involve several parts.
+/// Each part has its own methods. The methods in this file involve several parts.
 #[repr(C)]
 pub struct EndpointState {
     pub operations: Operations,

@@ -7,13 +7,14 @@ use crate::request::RequestId;
 use crate::stream::{StreamCounts, StreamSizes};
 use weft_fabric::{Fabric, Sge};
 
-/// The streams of an endpoint. Their requests are like all others: [`Endpoint::wait`] ends them.
+/// The streams of an endpoint. [`Endpoint::wait`] ends their requests like all other requests.
 ///
 /// A [`MessageTarget`] names the receiver of a send, or the sender of a receive with its rank in the communicator.
 pub struct Streams<'e, F: Fabric>(&'e Endpoint<F>);
 
 impl<F: Fabric> Endpoint<F> {
-    /// Returns the streams of segments of this endpoint, a second channel for messages of collectives.
+    /// Returns the streams of segments of this endpoint. They carry messages of collective operations, apart from the usual
+    /// messages.
     pub fn streams(&self) -> Streams<'_, F> {
         Streams(self)
     }

@@ -45,7 +45,7 @@ fn place(request: u32) -> (usize, usize) {
 pub struct CancelWords {
     chunks: Vec<Region>,
     cancelled: VecDeque<u32>,
-    /// Peers that such sends go to, or come from. They are few.
+    /// Peers to which such sends go, or from which they come. There are few of these peers.
     known: BTreeMap<usize, Known>,
 }
 

@@ -14,9 +14,9 @@ const FIRST: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
 struct Pair {
-    /// In a chain the first slot, in a slot the previous one.
+    /// First slot, if the pair belongs to a chain; previous slot, if it belongs to a slot.
     first: u32,
-    /// In a chain the last slot, in a slot the next one.
+    /// Last slot, if the pair belongs to a chain; next slot, if it belongs to a slot.
     last: u32,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Chains {
     len: usize,
     /// 64 minus the logarithm of the number of ends.
     shift: u32,
-    /// Slots examined beyond the first of a chain; and their number when the ends last grew.
+    /// Number of slots examined beyond the first of a chain, now (`passed`) and when the ends last grew (`before`).
     passed: Cell<u64>,
     before: u64,
 }

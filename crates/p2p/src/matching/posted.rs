@@ -48,8 +48,8 @@ impl Default for PostedReceive {
     }
 }
 
-/// All posted receives: each is in the chain of its pattern, with open ranks and tags as values of their own. A message looks
-/// for the first receive of each kind that exists, and takes the earliest posted.
+/// All posted receives. Each is in the chain of its pattern, in which an open rank or tag is a value of its own. A message looks
+/// for the first receive of each kind that exists, and takes the receive that was posted first.
 #[repr(C)]
 pub(super) struct PostedReceives {
     order: u64,
@@ -66,7 +66,7 @@ pub(super) struct PostedReceives {
 /// Number of slots in a chunk.
 const CHUNK: usize = 16;
 
-/// Slots by the numbers of their requests, so that a receive needs no number of its own here.
+/// Slots by the numbers of their requests, so that a posted receive needs no further number.
 #[derive(Default)]
 #[allow(clippy::vec_box)] // chunks stay where they are when there are more
 struct Slots(Vec<Box<[PostedReceive; CHUNK]>>);

@@ -10,7 +10,7 @@ use weft_fabric::{Key, RemoteAddr};
 /// Number of messages that a search examines first, one by one. Once searches often go deeper, they use chains.
 const FEW: usize = 16;
 
-/// Multiple of the number of messages. Chains are made once fruitless examinations exceed it.
+/// Chains are made once the number of fruitless examinations exceeds this multiple of the number of messages.
 const PATIENCE: u64 = 4;
 
 /// An envelope: at most 64 bytes without payload, including the 8 bytes of its links in chains of one kind.
@@ -108,7 +108,7 @@ impl Unexpected {
     }
 }
 
-/// Kind of the chains by sender and its request, of messages that may be cancelled.
+/// Kind of the chains by sender and the sender's request. Only messages that may be cancelled are in these chains.
 const SENDERS: usize = 4;
 
 impl Unexpected {
@@ -127,11 +127,11 @@ pub(super) struct UnexpectedMessages {
     slots: Slab<Unexpected>,
     first: u32,
     last: u32,
-    /// Chains by rank and tag, by one of them, by the context alone, and by the sender's request. Each kind is made when
-    /// searches for deep messages have cost as much, and all are dropped when few messages are left. A flood that is not
-    /// searched again and again takes no more memory.
+    /// Chains of five kinds: by rank and tag, by the rank only, by the tag only, by the context only, and by the sender's request.
+    /// A kind is made once searches without it have examined many messages ([`PATIENCE`]). All kinds are dropped when few messages
+    /// are left. A flood of messages that is searched rarely takes no memory for chains.
     chains: [Option<Box<Chains>>; 5],
-    /// Messages examined without a match for want of those chains.
+    /// By kind: number of messages examined without a match because there are no chains of this kind.
     deep: [u64; 5],
     bodies: Vec<Option<EnvelopeBody>>,
     free_bodies: Vec<u32>,
@@ -249,7 +249,7 @@ impl UnexpectedMessages {
         self.search(wanted.kind(), |kind| sample.hash(kind), |u| wanted.fits(u))
     }
 
-    /// Finds the first message that `fits`: among the first few, or else in the chains of a kind, by its hash.
+    /// Finds the first message that `fits`: among the first few messages, or else in the chains of a kind, by the hash of its key.
     #[inline]
     fn search(
         &mut self,

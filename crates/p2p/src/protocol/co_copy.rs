@@ -28,7 +28,7 @@ use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
 const UNIT: usize = 16 << 10;
 /// Maximum number of units in a piece.
 const UNITS: usize = 64;
-/// Usual number of pieces. Payloads longer than this number of the largest pieces have more.
+/// Usual number of pieces. A payload that is longer than this number of the largest pieces has more pieces.
 const PIECES: usize = 4;
 /// Maximum number of concurrent sharings of one process.
 const WORDS: usize = 64;
@@ -71,7 +71,7 @@ fn piece(i: u32, len: usize, units: usize) -> (usize, usize) {
     (offset, (units * UNIT).min(len - offset))
 }
 
-/// Fraction of the last piece that one end copies while the other has no more to do.
+/// Fraction of the last piece that one end still copies when the other end has nothing more to do.
 const TAIL: f64 = 0.5;
 
 /// The entry in the table of protocols.
@@ -109,7 +109,8 @@ fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     ProtocolWork {
         sender: half * each + 2.0 * line,
         receiver: (half + TAIL) * each + case.stolen(model) / 2.0 + 2.0 * line,
-        // Two of the lines: the sender is invited, and the receiver is told of the copied pieces.
+        // Two of the three lines are messages: the invitation to the sender, and its reply with the number of pieces that it
+        // copied.
         latency: 3.0 * line,
         parts: u32::MAX,
         turns: 3,

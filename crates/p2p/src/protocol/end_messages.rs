@@ -1,4 +1,4 @@
-//! Messages about the ends of reads and writes. Ends that are due together for one peer share one message.
+//! Messages that report the end of reads and writes. Ends that are reported to one peer at the same time share one message.
 //!
 //! ```text
 //!   Ats or Atp (a request) ── payload: further requests, 4 bytes each
@@ -18,7 +18,7 @@ const MOST: usize = 16;
 /// Number of bytes of a request.
 const BYTES: usize = size_of::<u32>();
 
-/// The end of a read or of a write, for the peer that has the request.
+/// End of a read or write, to be reported to the peer that has the request.
 #[derive(Clone, Copy)]
 pub struct RendezvousEnd {
     peer: u32,

@@ -9,7 +9,7 @@ use crate::message::MessageOutcome;
 use crate::transport::Transport;
 use weft_fabric::{CacheDistance, Fabric};
 
-/// Maximum number of messages that carry credit while all of the credit is used once. Other messages carry none.
+/// Maximum number of messages that carry credit while the sender uses the whole credit once. Other messages carry no credit.
 const RIDES: u64 = 16;
 
 /// Properties of one peer. Made at first use.
@@ -41,7 +41,7 @@ pub struct MessagePeer {
 pub struct MessagePeers {
     entries: RankTable<MessagePeer>,
     tables: Tables,
-    /// The distance by which the eager limits of the peers were computed.
+    /// Distance of the caches for which the eager limits of the peers were computed.
     distance: CacheDistance,
 }
 

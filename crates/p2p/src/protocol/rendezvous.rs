@@ -1,7 +1,7 @@
 //! Rendezvous: offers, and the transfers of offered payloads.
 //!
 //! ```text
-//!   sender ── RTS(length, address) ──> receiver: kept, or met by its receive; moved as the offer and the table of choices say
+//!   sender ── RTS(length, address) ──> receiver: matches or keeps the offer; then offer and table of choices give the protocol
 //! ```
 
 use super::co_copy::CoCopy;
@@ -61,7 +61,7 @@ impl RendezvousFlights {
         }
     }
 
-    /// Advances all payloads that can advance. Returns true if any is over.
+    /// Advances all payloads that can advance. Returns true if a transfer is over.
     #[inline(always)]
     pub fn progress<F: Fabric>(
         &mut self,
@@ -329,7 +329,7 @@ pub fn open_word<F: Fabric>(
     opened
 }
 
-/// An RTS: an offer of `len` bytes at `at`, by a request.
+/// An RTS: the offer of `len` bytes at `at` that a request makes.
 pub struct RtsMessage {
     pub len: usize,
     pub at: RemoteAddr,

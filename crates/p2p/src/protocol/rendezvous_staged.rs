@@ -4,8 +4,8 @@
 //!   sender:    Rts(place) ──>   payload ──copy in──> place      the send is over: the buffer is free
 //!   receiver:                   place ──copy out──> buffer      while it is copied in ([`weft_intranode::pipelined`]),
 //!                                                               <── ATS: the place is free
-//!                                  │ missed some for a while
-//!                                  └──> in the list, looked after by progress; the sender tells by StagedComplete
+//!                                  │ a part has not come for a while
+//!                                  └──> in the list, which progress walks through; the sender sends StagedComplete at the end
 //! ```
 //! Cost: the slower of the two copies, a part of the other, a cache line per part, and two messages. No system call, and the
 //! sender does not wait for the receiver. Chosen for sizes above the eager ones, up to those for which one copy is
@@ -54,7 +54,7 @@ fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let parts = case.bytes.div_ceil(pipelined::part(case.bytes)).max(1) as f64;
     let line = case.line(model);
     ProtocolWork {
-        // The message of the end is part of the sender's time, too.
+        // The sender's time includes the message at the end.
         sender: case.rewrite(model, case.bytes) + line,
         receiver: case.fetch(model, case.bytes) + case.stolen(model) + line * (parts + 1.0),
         latency: 2.0 * line,
@@ -87,8 +87,8 @@ struct Follower {
 
 /// Payloads in staging memory.
 ///
-/// Invariants: a place belongs to its receiver from the RTS to the ATS ([`Pool`]). A receive is in the list as long as it lacks some of
-/// its payload, which is copied out.
+/// Invariants: a place belongs to its receiver from the RTS to the ATS ([`Pool`]). A receive is in the list as long as it lacks a
+/// part of its payload.
 #[repr(C)]
 pub struct Staged {
     followed: Vec<Follower>,

@@ -1,7 +1,7 @@
 //! Tables of choices by size for each kind of peer: made once, consulted for every message that is not short.
 //!
-//! A message costs a comparison with each limit of a [`Ranges`], of which there are few. No cost is computed for it. There is
-//! a table for each distance of the caches; the table of the distance that is observed now is used.
+//! A message costs a comparison with each limit of a [`Ranges`], of which there are few. No cost is computed for it. There is a
+//! table for each distance of the caches. A message uses the table of the distance that is observed now.
 
 use super::{
     Locality, MessageCase, MessageProtocol, PeerPath, TransferPattern, choose, choose_to_fetch,
@@ -10,7 +10,8 @@ use super::{
 use std::cell::OnceCell;
 use weft_fabric::{CacheDistance, CopyModel};
 
-/// Maximum size for which choices are computed, in bytes. Larger payloads go like this size: all caches are too small for either.
+/// Maximum size for which choices are computed, in bytes. Larger payloads go like a payload of this size: no cache is large enough
+/// for either.
 const LARGEST: usize = 1 << 28;
 
 /// Protocols by size, ascending: each holds for sizes up to and including its limit in bytes, the last for all larger sizes.

@@ -33,7 +33,7 @@ pub struct StreamPeer {
     pub came: u64,
     /// Addresses of the peer's chunks of places.
     pub chunks: Vec<Option<RemoteAddr>>,
-    /// Places of the peer that wait for our next segment.
+    /// Places that the peer has granted in advance, for the next segments of this process.
     pub standing: VecDeque<SegmentSlot>,
     /// Numbers of these places, which an Open names.
     pub standing_numbers: VecDeque<u16>,
@@ -130,7 +130,7 @@ impl StreamCore {
         })
     }
 
-    /// Returns the properties of a peer to which a message went or from which one came.
+    /// Returns the properties of a peer to which a message went, or from which a message came.
     pub fn known(&self, peer: usize) -> &StreamPeer {
         self.peers.get(peer).expect("looked up when the message began")
     }
@@ -178,7 +178,8 @@ impl StreamCore {
         !(idle && self.hungry.is_empty() && self.backlog.is_empty())
     }
 
-    /// Ends flights, takes arrived segments, passes freed tokens and places on. Returns true if anything moved.
+    /// Ends flights, takes arrived segments, and gives freed tokens and places to the operations that wait for them. Returns true
+    /// if anything moved.
     pub fn progress<F: Fabric>(&mut self, fabric: &F) -> bool {
         let mut moved = false;
         let mut at = 0;

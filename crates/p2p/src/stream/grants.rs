@@ -111,8 +111,8 @@ impl StreamCore {
         }
     }
 
-    /// Grants places in advance for a peer's next message, as long as half of all places are left for receives whose payload
-    /// is waited for.
+    /// Grants places in advance for a peer's next message. Half of all places are reserved for posted receives whose senders have
+    /// the payload, and are not granted here.
     pub(super) fn stand<F: Fabric>(&mut self, fabric: &F, peer: usize) {
         let most = self.sizes.allowance.min(PLACES);
         let given = self.peer(fabric, peer).given;

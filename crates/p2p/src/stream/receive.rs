@@ -57,7 +57,7 @@ pub struct StreamReceive {
     pub idle: bool,
     /// True if the receive is not over.
     pub live: bool,
-    /// True if no further blocks follow, but segments, once the blocks under way have arrived.
+    /// True if segments follow instead of blocks, once the blocks under way have arrived.
     pub converts: bool,
 }
 
@@ -114,7 +114,7 @@ impl StreamCore {
         (index, false)
     }
 
-    /// Starts a receive into `buffer`, which the sends `relay` pass on. Returns its request.
+    /// Starts a receive into `buffer`. The sends `relay` forward its payload. Returns its request.
     pub fn irecv<F: Fabric>(
         &mut self,
         fabric: &F,

@@ -31,7 +31,7 @@ pub struct Send {
     pub next: usize,
     /// Bytes from the start that may be sent: less than all while a message is relayed.
     pub ready: usize,
-    /// `held`: the send is held back behind others. `come`: all of the relayed payload is here.
+    /// True if the send is held back behind other sends (`held`); true if the whole relayed payload has arrived (`come`).
     held: bool,
     come: bool,
     /// Granted places that have not been written yet.
@@ -44,7 +44,7 @@ pub struct Send {
     remote: u32,
     /// True if the send is in the backlog.
     pub waits: bool,
-    /// True if a block could not be written. Addresses that the receiver sent before it knew this are ignored.
+    /// True if a block could not be written. Addresses that the receiver sent before it learned of this are ignored.
     unable: bool,
     /// True if the relayed payload was not here when the send was announced, and the receiver has not been told otherwise.
     relayed: bool,
@@ -179,7 +179,7 @@ impl StreamCore {
         self.depart(fabric, StreamFlight { counter, target, from: From::Program, send: index });
     }
 
-    /// Announces a message of several pieces, with the places that it needs: the early request.
+    /// Sends the early request: announces a message of several pieces, and requests the places that it needs.
     fn announce<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let Send { to, ready, .. } = self.sends[index];
         let data = self.sends[index].data();

@@ -12,11 +12,11 @@ use weft_fabric::{Fabric, FabricExt, Head, PostOutcome, RemoteAddr, Sge};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum StreamKind {
-    /// A whole message. Tag; word 1: context.
+    /// A small message with its whole payload. Tag; word 1: context.
     Small = 0x60,
-    /// Announcement of a message, with a request for places: the early request. Tag, mode, count of
-    /// segments that go into places granted in advance; word 1: context; word 2: request of the sender.
-    /// Payload: length, those places, bytes of a piece.
+    /// Announcement of a message, with a request for places: the early request. Tag, mode, count of segments that go into places
+    /// granted in advance; word 1: context; word 2: request of the sender. Payload: length, the places granted in advance, bytes of
+    /// a piece.
     Open = 0x61,
     /// Address of a chunk of places. Word 1: number of the chunk. Payload: its address.
     Chunk = 0x62,
@@ -26,9 +26,9 @@ pub enum StreamKind {
     /// A place for a message's next block. Request of the sender; word 1: stamp; word 2: number of the
     /// block (low half), request of the receiver. Payload: address of the memory, and of the flag.
     Address = 0x64,
-    /// The rest of the message must come in segments. Request of the sender; word 1: offset of the rest.
+    /// Notice that the rest of the message must come in segments. Request of the sender; word 1: offset of the rest.
     Convert = 0x65,
-    /// The sender cannot write this block. Request of the receiver; word 1: number of the block.
+    /// Notice that the sender cannot write this block. Request of the receiver; word 1: number of the block.
     Unable = 0x66,
     /// Refusal of a message. Request of the sender.
     Finish = 0x67,
