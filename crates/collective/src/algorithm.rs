@@ -27,7 +27,7 @@ pub enum Carrier {
     Reads,
     /// Memory that the ranks share.
     Memory,
-    /// Any carrier: the levels of a composition choose.
+    /// Any carrier: each level of a composition chooses its own.
     Hierarchy,
 }
 
@@ -60,7 +60,7 @@ pub enum Only {
 pub enum Requirement {
     /// The operator commutes.
     Commutes,
-    /// All ranks share memory, and there are at most this many.
+    /// All ranks share memory, and there are at most this many ranks.
     Together(usize),
     /// Two ranks.
     Two,
@@ -94,7 +94,7 @@ pub enum Requirement {
     Nodes,
 }
 
-/// One algorithm for one operation.
+/// Algorithm for one operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Algorithm {
     /// Operation that the algorithm serves. The same name may mean a different algorithm in a different operation.
@@ -109,7 +109,8 @@ pub struct Algorithm {
     pub parameter: Option<AlgorithmParameter>,
     /// Requirements, all of which must hold. The first that does not hold is reported to the user.
     pub needs: &'static [Requirement],
-    /// True if the algorithm may serve calls for which no map has a line. The first eligible algorithm of this kind serves them.
+    /// True if the algorithm may serve calls for which no map has a line. The first such algorithm that is eligible serves these
+    /// calls.
     pub usual: bool,
     /// One line, with the source.
     pub about: &'static str,
@@ -191,7 +192,7 @@ impl Algorithm {
     /// Returns the predicted time in nanoseconds, if the model of copies has one: only among ranks that share memory.
     pub fn predicted(&self, case: &SelectionKey, model: &CopyModel) -> Option<f64> {
         let time = self.time.filter(|_| case.site.same_node)?;
-        // Computed so that all ranks get the same time, and choose the same algorithm.
+        // Arithmetic that gives the same time on all ranks, so that they choose the same algorithm.
         Some(in_usual_arithmetic(|| time(case, model))).filter(|time| time.is_finite())
     }
 

@@ -6,15 +6,15 @@
 //! ```
 //! Two ranks need no centre: each rank writes data and flag at once to a line of the other.
 //! ```text
-//!   at each of two   inbox [parity]: flag (8), what the other says (120)
+//!   at each of two   inbox [parity]: flag (8), data of the other rank (120)
 //! ```
 //! The first operation that needs the area makes it: every rank allocates its part, and one allgather distributes the addresses.
 //!
-//! Operation k uses the places of parity k mod 2. These places are written again in operation k + 2, which a rank
-//! enters only after it has left k + 1. To leave k + 1 it had to learn that all ranks had come to k + 1,
-//! and each rank had read all it needed of k before it came. So nothing is overwritten unread, and no
-//! reuse messages are needed (the argument of Kini 2003, section 5.3.3). Because a rank leaves one operation before
-//! it enters the next, the count of arrivals also shows which arrival is the last. Nonblocking operations queue for that reason.
+//! Operation k uses the places of parity k mod 2. These places are written again in operation k + 2, which a rank enters only after
+//! it has left k + 1. To leave k + 1 it had to learn that all ranks had come to k + 1, and each rank had read all it needed of k
+//! before it came. So nothing is overwritten unread, and no reuse messages are needed (the argument of Kini 2003, section 5.3.3).
+//! Because a rank leaves one operation before it enters the next, the count of arrivals also shows which arrival is the last. This
+//! is the reason why nonblocking operations queue.
 
 use crate::CommView;
 use crate::address_exchange::{self, Exchanged, no_memory};
@@ -62,7 +62,7 @@ impl<F: Fabric> Area<F> {
         self.in_turn.set(true);
     }
 
-    /// Lets operations overlap, as they may by default.
+    /// Allows operations to overlap, which is the default.
     pub fn allow_overlap(&self) {
         self.in_turn.set(false);
     }
@@ -158,7 +158,7 @@ pub struct AreaMemory<F: Fabric> {
     inboxes: Option<[Flag; 2]>,
     size: usize,
     posted: Outstanding<F>,
-    /// Facts that the ranks have exchanged, except their distance.
+    /// Facts that the ranks have exchanged, without their distance.
     near: Near,
     /// Rank 0's word with the distance, if it is mapped in this process.
     distance: Option<Sge>,

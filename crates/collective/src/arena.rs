@@ -5,8 +5,8 @@
 //! gives its pairs back, and the next communicator takes them without any registration. A notify buffer's mark
 //! keeps its value when the buffer changes hands, so a new user numbers from `base` on.
 //!
-//! Bound: [`NotifyArena::new`] sets the maximum number of bytes in all. A request beyond it is refused, and the
-//! communicator then does without (its ranks agree on that).
+//! Bound: [`NotifyArena::new`] sets the maximum number of bytes in all. A request beyond this bound is refused. Then the ranks of
+//! the communicator agree to do without notify buffers.
 
 use crate::notified_write::{self, NotifyBuffer, NotifyMethod};
 use std::cell::{Cell, RefCell};
@@ -17,7 +17,7 @@ use weft_p2p::Endpoint;
 /// Room of a notify buffer for a payload, in bytes: only a mark, one packet of most networks, and more.
 pub const ROOMS: [usize; 4] = [0, 2 << 10, 16 << 10, 64 << 10];
 
-/// Default maximum number of bytes of one process in all.
+/// Default maximum number of bytes of all notify buffers of a process.
 pub const USUAL: usize = 8 << 20;
 
 /// Size of a cache line in bytes. The writes of two peers do not share a line.
@@ -30,8 +30,8 @@ const CHUNK: usize = 8 << 10;
 pub struct ArenaLimits {
     /// Maximum bytes of all notify buffers of a process.
     pub bytes: usize,
-    /// Maximum payload in bytes that travels with its mark in one write, whatever the MTU: the
-    /// limit that a document states, for machines on which it is known to hold.
+    /// Maximum payload in bytes that travels with its mark in one write, whatever the MTU. It replaces the choice by the MTU, for
+    /// comparisons with a document that states such a limit, on machines for which the limit is known to hold.
     pub single: Option<usize>,
 }
 
@@ -64,7 +64,7 @@ impl<F: Fabric> Drop for NotifyArena<F> {
 #[derive(Debug, Clone, Copy)]
 pub struct NotifyPair {
     buffers: [NotifyBuffer; 2],
-    /// The first of their two immediates, if they are for writes with immediate.
+    /// The first immediate of the pair's two immediates, if the pair is for writes with immediate.
     immediate: u32,
     at: RemoteAddr,
     room: usize,
@@ -95,12 +95,12 @@ impl NotifyPair {
         self.at
     }
 
-    /// Returns the immediate that a write to one of the buffers carries, if they are for writes with immediate.
+    /// Returns the immediate that a write to the buffer of this parity carries, if the pair is for writes with immediate.
     pub fn immediate(&self, parity: usize) -> u32 {
         self.immediate + parity as u32
     }
 
-    /// Returns a number that neither mark has passed; a new user counts on from it.
+    /// Returns a number that neither mark of the pair has passed. A new user counts on from this number.
     pub fn base<F: Fabric>(&self, fabric: &F) -> u64 {
         let [even, odd] = self.arrived(fabric);
         even.max(odd)

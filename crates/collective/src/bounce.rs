@@ -1,7 +1,7 @@
 //! Bounce buffers of the algorithms named SHM, in which ranks read each other's memory.
 //!
 //! ```text
-//!   each rank:  two halves, a buffer in each     small data: copied in, barrier, copied out by whom they concern
+//!   each rank:  two halves, a buffer in each     small data: copied in, barrier, copied out by the ranks that need them
 //!   rank 0:     slots of the area               large data: the slots hold addresses, the data stay
 //!                                              where they are and are read there
 //! ```
@@ -50,16 +50,16 @@ use weft_intranode::{pipelined, staged};
 /// Minimum number of bytes that a rank may copy in for one barrier, on any communicator.
 pub const BUFFER: usize = 96 << 10;
 
-/// Maximum bytes per rank and barrier with more than two ranks: six buffers, so that the data of seven ranks fit a usual
-/// last-level cache.
+/// Maximum number of bytes per rank and barrier with more than two ranks: six times [`BUFFER`], so that the data of seven ranks fit
+/// a usual last-level cache.
 const BUFFER_MOST: usize = 576 << 10;
 
-/// Maximum bytes per rank and barrier with two ranks if lines are not taken back ([`Copies::writes_anew`]). Parts that stay in
-/// the first-level caches gain nothing then, so longer parts save barriers.
+/// Maximum number of bytes per rank and barrier with two ranks if lines are not taken back ([`Copies::writes_anew`]). Parts that
+/// stay in the first-level caches gain nothing then, so longer parts save barriers.
 const BUFFER_ANEW: usize = 256 << 10;
 
-/// Maximum bytes of both halves in the communicator with the large buffers: per rank (more than its private caches hold), and
-/// for all ranks together.
+/// Maximum number of bytes of both halves in the communicator with the large buffers: per rank (more than its private caches hold),
+/// and for all ranks together.
 const MOST: usize = 24 * BUFFER;
 const MOST_OF_ALL: usize = 24 << 20;
 
@@ -69,22 +69,22 @@ pub const UNIT_MOST: usize = 1024;
 /// Bytes of a region's name (its remote address) in a buffer.
 pub const NAME: usize = 8 * RemoteAddr::WORDS;
 
-/// Bytes of a half through which short buffers rotate if two ranks are far from each other: more than a first-level cache
-/// holds, so that data read from there have left it before they are written again.
+/// Number of bytes of a half through which short buffers rotate if two ranks are far from each other. A first-level cache holds
+/// less, so that a line has left the reader's cache before it is written again.
 const AROUND: usize = 128 << 10;
 
 /// Alignment in bytes of moving buffers, and minimum size in bytes of a buffer that moves by its own length.
 const STEP: usize = 256;
 const MOVING: usize = 4 << 10;
 
-/// Returns the maximum number of bytes of data copied in of which the reader, of two ranks, takes the lines: the number of bytes
-/// that first-level caches hold next to the program's data, or a quarter of that number if lines that come back are expensive.
+/// Returns the maximum length, in bytes, of copied data whose lines the reader takes if there are two ranks. First-level caches
+/// hold this much next to the program's data. If lines that come back are expensive, a quarter of this length.
 fn short(copies: &Copies) -> usize {
     if copies.writes_anew() { pipelined::SHORT / 4 } else { pipelined::SHORT }
 }
 
-/// Returns the maximum length in bytes, a multiple of `unit`, of a segment of a payload that fits in a buffer of `buffer`
-/// bytes together with one rank's slice of the segment, which starts at the next line behind it.
+/// Returns the maximum length in bytes, a multiple of `unit`, of a segment of a payload. The segment fits in a buffer of `buffer`
+/// bytes, together with one rank's slice of the segment, which starts at the next line behind the segment.
 pub fn segment(buffer: usize, unit: usize) -> usize {
     let unit = unit.max(1);
     (buffer / 3 * 2 - 4 * UNIT_MOST) / unit * unit
@@ -94,8 +94,8 @@ pub fn segment(buffer: usize, unit: usize) -> usize {
 const _: () =
     assert!(BUFFER / 3 * 2 - 4 * UNIT_MOST + 64 + BUFFER / 3 - 2 * UNIT_MOST + UNIT_MOST <= BUFFER);
 
-/// Offsets in bytes: of the word with the last barrier read (the stamp follows), of the word with the number of slow copies
-/// in a further line, and of the buffers.
+/// Offsets in bytes: of the word with the last barrier whose buffers were read (the stamp follows), of the word with the number of
+/// slow copies (in a line of its own), and of the buffers.
 const READ: usize = 0;
 const SLOW: usize = 64;
 const BUFFERS: usize = 256;
@@ -120,11 +120,11 @@ pub struct BounceSession<'b, F: Fabric> {
     pub(crate) link: &'b CommView<F>,
     session: AreaSession<'b, F>,
     buffers: &'b CommBounceBuffers<F>,
-    /// True if each piece has a single reader, which takes its lines: they are written again soon.
+    /// True if each piece has a single reader. The reader takes the lines, which are written again soon.
     soon: bool,
     /// Maximum number of bytes that a rank copies in for a barrier.
     span: usize,
-    /// True if there are two ranks and they are known to be far from each other.
+    /// True if there are two ranks, and they are known to be far from each other.
     far: bool,
     /// Start and end of the range that this rank has copied in for the next barrier; `next` is that barrier's number.
     put: Cell<(usize, usize)>,
@@ -198,7 +198,7 @@ impl<F: Fabric> BounceBuffers<F> {
                     let _ = self.made.set(Box::new(made));
                 }
                 None => {
-                    // If operations may overlap, later ones have already begun and expect the buffers: they fail as well.
+                    // If operations may overlap, later operations have already begun and expect the buffers. They fail as well.
                     self.begun.set(!area.is_in_turn());
                     self.many.set(many);
                     session.end_early(link, epoch + MAKING, barriers).await?;
@@ -280,7 +280,7 @@ impl<F: Fabric> BounceSession<'_, F> {
     /// Returns the offset of the buffer for `barrier`.
     fn place(&self, barrier: u64) -> usize {
         let half = self.buffers.half;
-        // Buffers shorter than MOVING lie far apart: the lines are not what dominates their cost.
+        // Buffers shorter than MOVING lie far apart, because the lines do not dominate their cost.
         let stride = if self.span < MOVING { BUFFER } else { self.span };
         let (stride, room) = match (self.soon, self.far) {
             (true, true) => (self.span, half.min(AROUND)),
@@ -311,7 +311,7 @@ impl<F: Fabric> BounceSession<'_, F> {
         self.copy(offset, data, !taken && self.copies().is_past(data.len()));
     }
 
-    /// Copies in a piece that has several readers, in a session in which other pieces have one ([`BounceSession::taken`]).
+    /// Copies in a piece that has several readers, in a session in which other pieces have one reader ([`BounceSession::taken`]).
     pub fn copy_in_for_all(&self, offset: usize, data: Sge) {
         self.copy(offset, data, self.copies().is_past_far(data.len()));
     }

@@ -94,14 +94,15 @@ impl<F: Fabric> CommView<F> {
         self.isend_in(TransferPattern::Forwarded, to, data)
     }
 
-    /// Starts one of the sends of a rank that sends to all others at once. With several receivers, they fetch long data.
+    /// Starts one of the sends of a rank that sends to all others at once. If there are several receivers, the receivers copy long
+    /// data.
     pub fn isend_to_each(&self, to: usize, data: Sge) -> Option<RequestId> {
         let pattern =
             if self.has_others() { TransferPattern::OneToMany } else { TransferPattern::Plain };
         self.isend_in(pattern, to, data)
     }
 
-    /// Sends to a rank that receives from all others at once. With several senders, they copy long data.
+    /// Sends to a rank that receives from all others at once. If there are several senders, the senders copy long data.
     pub fn send_as_each(
         &self,
         to: usize,

@@ -1,14 +1,14 @@
 //! Costs of the steps of an algorithm among ranks of one machine, by the model of copies: times in nanoseconds.
 //!
 //! ```text
-//!   barrier       a counter's line goes from rank to rank, and a flag's to each; of two a flag to the other
-//!   copy in, out  into a staging buffer that others have read before, and out of another rank's
-//!   read          another's own memory by a system call for each block, if all ranks may
+//!   barrier       a counter's line goes from rank to rank, a flag's line to each rank; with two ranks, a flag to the other
+//!   copy in, out  into a staging buffer that other ranks have read before, and out of another rank's staging buffer
+//!   read          another rank's own memory, by a system call for each block, if all ranks may
 //!   message       eager: a line and two copies; longer: the lines of a handshake, and both copy at once
-//!   work          of ranks that take turns on a processor, that of each comes on top of the others'
+//!   work          if ranks take turns on a processor, their work adds up
 //! ```
-//! A time is that of one operation of many back to back, on the slowest rank. It serves to compare algorithms, so it excludes
-//! the costs that all have in common (the call and its checks).
+//! A time is the time per operation on the slowest rank, if many operations follow each other. Times serve to compare algorithms,
+//! so they exclude the costs that all algorithms have in common (the call and its checks).
 
 use crate::selection_key::SelectionKey;
 use weft_fabric::arithmetic::in_usual_arithmetic;
@@ -30,7 +30,7 @@ pub fn block(model: &CopyModel) -> usize {
 /// Returns the size in bytes of a part of a payload that two ranks exchange in alternating parts. The transfer of a part takes
 /// sixteen times a barrier, so that barriers cost little, and parts are short enough that both ranks work at the same time.
 pub fn part(model: &CopyModel, distance: CacheDistance) -> usize {
-    // Computed so that all ranks get the same length.
+    // Arithmetic that gives the same length on all ranks.
     in_usual_arithmetic(|| {
         let rate = model.fetch.at(distance).max(f64::MIN_POSITIVE);
         power_below((16.0 * model.line.at(distance) / rate) as usize).clamp(8 << 10, 64 << 10)
@@ -65,7 +65,7 @@ impl<'m> CallCosts<'m> {
         }
     }
 
-    /// Returns the nanoseconds until a rank sees a line that another has just written: the cost of a flag.
+    /// Returns the nanoseconds until a rank sees a line that another rank has just written: the cost of a flag.
     pub fn line(&self) -> f64 {
         self.model.line.at(self.distance)
     }
@@ -172,7 +172,7 @@ impl<'m> CallCosts<'m> {
     }
 
     /// Returns the nanoseconds of one of many messages that a rank sends or receives at once. `own` is this rank's part of the
-    /// copies; the other ranks make the rest at the same time. Only the other ranks copy long messages, all at once.
+    /// copies; the other ranks make the rest at the same time. If messages are long, only the other ranks copy, all at once.
     pub fn one_of_many(&self, len: f64, own: f64) -> f64 {
         if self.is_eager(len) {
             return self.line() + own;

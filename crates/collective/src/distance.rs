@@ -1,11 +1,12 @@
 //! Distance between the ranks of a release-gather area, near or far, agreed on so that all ranks choose alike.
 //!
 //! ```text
-//!   rank 0, before operation m:    has found another distance?   word = (from m + 1 on, far or near)
+//!   rank 0, before operation m:    if its answer has changed:    word = (from m + 1 on, far or near)
 //!   every rank, before m:          reads rank 0's word:          is it far for m?
 //! ```
-//! Each process measures by itself the cost of reading what others have written ([`weft_fabric::copies`]), and its
-//! answer changes at a different time. The algorithms for near and far differ in their barriers, so rank 0's answer counts for all.
+//! Each process measures by itself the cost of reading data that other ranks have written ([`weft_fabric::copies`]), and its answer
+//! changes at a different time. The algorithms for near and far ranks differ in their barriers, so rank 0's answer counts for all
+//! ranks.
 //!
 //! All ranks find the same, for this reason. Rank 0 writes its word before it comes to m, so no rank has begun an operation
 //! beyond m. A rank that reads the word, before or after the write, finds the previous answer for m. A rank that begins
@@ -55,7 +56,7 @@ mod tests {
         let far = NEAR.change(5, true).unwrap();
         assert_eq!(DistanceWord::from_word(far.word()), far);
         assert_eq!([4, 5, 6, 7].map(|n| far.is_far(n)), [false, false, true, true]);
-        // No change before the last change holds, and none to the answer that already holds.
+        // The answer does not change before the last change holds, nor to the answer that already holds.
         assert_eq!(far.change(5, false), None);
         assert_eq!(far.change(6, true), None);
         assert!(far.change(6, false).is_some());

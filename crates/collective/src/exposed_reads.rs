@@ -17,7 +17,7 @@ use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
 /// The exposed memory of all ranks.
 pub(crate) struct Reads<'l, F: Fabric> {
     link: &'l CommView<F>,
-    /// Registrations of this rank: the memory that others read, and the memory into which its own reads land.
+    /// Registrations of this rank: the memory that other ranks read, and the memory into which this rank reads.
     regions: Vec<Region>,
     /// Addresses, by rank.
     at: Vec<RemoteAddr>,
@@ -70,7 +70,7 @@ impl<'l, F: Fabric> Reads<'l, F> {
         if !all {
             return Ok(None);
         }
-        // One registration serves all reads; without it each read makes its own.
+        // One registration serves all reads. Without this registration, each read would make its own.
         reads.regions.extend(fabric.prepare(into, true).unwrap_or_default());
         Ok(Some(reads))
     }

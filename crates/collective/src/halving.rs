@@ -30,16 +30,16 @@ impl ButterflyStep {
     }
 }
 
-/// Returns the steps of `group` of `groups`, a power of two, in the butterfly in which neighbouring groups join, first one by
-/// one, then in pairs, and so on. `lead` names the rank that acts for a group.
+/// Returns the steps of `group` in a butterfly of `groups` groups, a power of two. Neighbouring groups join: first pairs of groups,
+/// then pairs of pairs, and so on. `lead` names the rank that acts for a group.
 pub fn neighbors(group: usize, groups: usize, lead: impl Fn(usize) -> usize) -> Vec<ButterflyStep> {
     let step =
         |bit: u32| ButterflyStep { peer: lead(group ^ 1 << bit), upper: group >> bit & 1 == 1 };
     (0..groups.ilog2()).map(step).collect()
 }
 
-/// Returns the half of the blocks that a rank of these steps keeps in step `last`, and the half that it gives
-/// away. `count` is the number of all blocks.
+/// Returns the half of the blocks that a rank with these steps keeps in step `last`, and the half that the rank gives away. `count`
+/// is the number of all blocks.
 pub fn parted(steps: &[ButterflyStep], last: usize, count: usize) -> (Range<usize>, Range<usize>) {
     let both = steps[..last].iter().fold(0..count, |range, step| step.halves(&range).0);
     steps[last].halves(&both)

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use weft_fabric::{Fabric, Fault, Sge};
 use weft_p2p::MatchingContext;
 
-/// Bits of a level's context that a communicator's context does not have.
+/// Bits that only contexts of levels have, not contexts of communicators.
 const NODE: u64 = 1 << 62;
 const LEADERS: u64 = 1 << 61;
 const WHOLE: u64 = 1 << 60;
@@ -53,7 +53,7 @@ impl<F: Fabric> Hierarchy<F> {
             let mut site = members.topology(fabric);
             site.same_node &= !state.is_lean();
             site.same_arithmetic &= !state.is_unlike();
-            // Within a node, shared memory serves instead; datagrams would also reach other nodes.
+            // Within a node, shared memory serves instead of multicast, because datagrams would also reach other nodes.
             if bit == NODE || !state.may_multicast() {
                 site.multicast = 0;
             }
@@ -124,7 +124,7 @@ impl<F: Fabric> Level<F> {
             via: Via::Messages,
             reception: Reception::Marks,
         };
-        // Steps of compositions may overlap, and facts that the ranks exchange may change meanwhile: `site` has none of them.
+        // Steps of compositions may overlap, and facts that the ranks exchange may change meanwhile. So `site` has no such facts.
         let (ranks, site) = (self.size(), self.site);
         let case = SelectionKey { ranks, bytes, element, commutes, equal, site };
         let model = link.endpoint.fabric().copies().model();

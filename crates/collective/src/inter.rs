@@ -26,7 +26,7 @@ pub struct Sides<F: Fabric> {
 /// Root of an operation, as seen by one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Root {
-    /// A rank of the group; in an intercommunicator, a rank of the other group.
+    /// A rank of this group or, in an intercommunicator, of the other group.
     Rank(usize),
     /// MPI_ROOT: this process is the root of an operation with the other group.
     ThisProcess,

@@ -8,7 +8,7 @@
 //! ```text
 //!   run            the algorithm that was chosen; run/steps: whole operations of one level, for compositions
 //!      ▼
-//!   algorithms     a folder per operation, a file per algorithm; two_level; neighbor, inter. A use of another file names it
+//!   algorithms     a folder per operation, a file per algorithm; two_level; neighbor, inter
 //!      ▼
 //!   state          what a communicator keeps: its hierarchy, selection (map), slots, tallies, release-gather area, multicast
 //!      │           a level of the hierarchy has a state of its own; what it runs is handed in (hierarchy::Steps)

@@ -14,8 +14,8 @@ pub(crate) fn copy<F: Fabric>(link: &CommView<F>, from: Sge, to: Sge) {
 /// Number of bytes that are copied between two calls of message progress.
 const LOOK: usize = 256 << 10;
 
-/// Copies `from` to `to` while messages make progress: peers that copy need an answer first. Costs no simulated time, since
-/// the copy overlaps a transfer.
+/// Copies `from` to `to` while messages make progress, because peers need an answer before they can copy. Costs no simulated time,
+/// since the copy overlaps a transfer.
 pub(crate) fn copy_beside<F: Fabric>(link: &CommView<F>, from: Sge, to: Sge) {
     let mut at = 0;
     while to.len() - at > LOOK && !to.is_phantom() {

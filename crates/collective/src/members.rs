@@ -4,9 +4,9 @@
 //!   ranks     0 1 2 | 3 4 | 5 6 7      nodes in the order of their lowest ranks
 //!   leaders   0       3     5          the lowest rank of each node
 //! ```
-//! All users of a list share it: the contexts of a communicator, its duplicates, and simulated ranks, which have one
-//! list of the world. Facts that follow from a list are derived once and kept with it. So a simulated world keeps one [`Layout`]
-//! of its ranks, and not one for each rank.
+//! All users of a list share it: the contexts of a communicator, its duplicates, and simulated ranks, which have one list of the
+//! world. Facts that follow from a list are derived once and kept with the list. So a simulated world keeps one [`Layout`] of its
+//! ranks, instead of one [`Layout`] for each rank.
 
 use crate::selection_key::{Near, RankPlacement};
 use std::cell::OnceCell;
@@ -38,7 +38,7 @@ impl Deref for Members {
 }
 
 impl Members {
-    /// Lists ranks 0 to `size` - 1 of the fabric in their order.
+    /// Creates the list of ranks 0 to `size` - 1 of the fabric, in their order.
     pub fn world(size: usize) -> Rc<Members> {
         Rc::new((0..size as u32).collect::<Rc<[u32]>>().into())
     }
@@ -149,8 +149,8 @@ pub fn share_memory<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
     members.iter().all(|&peer| fabric.capabilities(peer as usize).shares_memory)
 }
 
-/// Returns the maximum length in bytes of a datagram that reaches all `members`; 0 if there is none. All processes of one job
-/// have the same; other jobs have groups of their own.
+/// Returns the maximum length in bytes of a datagram that reaches all `members`; 0 if there is none. All processes of one job have
+/// the same multicast groups; other jobs have other groups.
 fn multicast_max<F: Fabric>(fabric: &F, members: &[u32]) -> usize {
     let own = fabric.capabilities(fabric.rank()).multicast_max;
     let foreign = members.iter().filter(|&&peer| peer as usize >= fabric.size());

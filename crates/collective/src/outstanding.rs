@@ -5,7 +5,8 @@ use std::rc::Rc;
 use weft_fabric::{Completion, Counter, Fabric, Fault};
 use weft_p2p::Endpoint;
 
-/// Count of the operations that one owner posts. One operation at a time waits; an abandoned wait may leave a post behind.
+/// Count of the operations that one owner posts. Only one operation at a time waits. A wait that is abandoned may leave a posted
+/// operation behind.
 pub(crate) struct Outstanding<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     done: Counter,
@@ -71,7 +72,7 @@ impl<F: Fabric> Outstanding<F> {
     /// Waits until all posts are complete.
     pub async fn all_done(&self) -> Result<(), Fault> {
         let target = self.count.get();
-        // Fast path: copies by the processor are already complete.
+        // Fast path: if the processor has made the copies, they are already complete.
         if self.endpoint.fabric().counters().value(self.done) >= target {
             return Ok(());
         }

@@ -16,13 +16,13 @@ pub fn parent(rank: usize) -> Option<usize> {
     (rank > 0).then(|| rank & (rank - 1))
 }
 
-/// Returns the children in that binomial tree, nearest first: `rank + 1, rank + 2, rank + 4, ...`.
+/// Returns the children in the binomial tree of [`parent`], nearest first: `rank + 1, rank + 2, rank + 4, ...`.
 pub fn children(rank: usize, size: usize) -> impl DoubleEndedIterator<Item = usize> {
     let bits = if rank == 0 { rounds(size) } else { rank.trailing_zeros() };
     (0..bits).map(move |k| rank + (1 << k)).filter(move |&c| c < size)
 }
 
-/// Returns the number of ranks in the subtree of `rank` in that binomial tree: `rank..rank + subtree(rank, size)`.
+/// Returns the number of ranks in the subtree of `rank` in the binomial tree of [`parent`]: `rank..rank + subtree(rank, size)`.
 pub fn subtree(rank: usize, size: usize) -> usize {
     match rank {
         0 => size,
@@ -117,7 +117,7 @@ pub struct Fold {
 }
 
 impl Fold {
-    /// Returns the first rank of `group`; for `groups`, the end.
+    /// Returns the first rank of `group`, or the number of ranks if `group` is the number of groups.
     pub fn first(&self, group: usize) -> usize {
         group * (self.size / self.groups) + group.min(self.size % self.groups)
     }
@@ -149,9 +149,9 @@ fn swing_way(step: u32) -> i64 {
     (1 - (-2i64).pow(step + 1)) / 3
 }
 
-/// Returns true if `rank` is in the upper of the two Swing groups that separate in step `step`. Ranks that still meet from a
-/// step on are congruent modulo that step's power of two, so the even rank of a pair identifies the group. In the last step,
-/// the two ends are such a pair.
+/// Returns true if `rank` is in the upper of the two Swing groups that separate in step `step`. Bit `step + 1` of an even rank
+/// names its group. An odd rank is in the group of the even rank that it meets in the next step. In the last step, the even rank is
+/// the lower group, and the odd rank is the upper group.
 pub fn swing_upper(rank: usize, size: usize, step: u32) -> bool {
     if step + 1 == size.ilog2() {
         return !rank.is_multiple_of(2);

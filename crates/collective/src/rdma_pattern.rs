@@ -1,7 +1,7 @@
 //! Writers and readers in the algorithms of RDMA writes: pure functions of rank and size.
 //!
-//! A rank has one slot for each rank that writes to it, in the order in which it waits for them: by round or child, not by rank
-//! as in Kini 2003, section 4.2.1. So the number of slots is O(log N), except in a dissemination to all at once.
+//! A rank has one slot for each rank that writes to it. Slots are in the order in which the rank waits for the writes: by round or
+//! child, not by rank as in Kini 2003, section 4.2.1. So the number of slots is O(log N), except in a dissemination to all at once.
 
 use crate::rank::{digits, places, power_below};
 

@@ -42,8 +42,8 @@ impl<F: Fabric> ReleaseGather<F> {
     }
 
     /// Returns the queue that an operation by `choice` must enter before it does anything else. `None` if operations never overlap,
-    /// or if the operation neither meets other operations on this area nor waits for them. The queue ensures that operations that
-    /// await something before they take their numbers do so in the same order on all ranks.
+    /// or if the algorithm does not use memory that the ranks share. An operation may wait for something before it takes its
+    /// numbers. The queue ensures that operations take their numbers in the same order on all ranks.
     pub(crate) fn order(&self, choice: AlgorithmChoice) -> Option<&Tickets<F>> {
         (!self.is_in_turn() && choice.algorithm.carrier == Carrier::Memory).then_some(&self.order)
     }

@@ -13,7 +13,7 @@ use crate::{
 use weft_channel::multicast::ReleaseMode;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Panics on a choice that the catalogue lists but no function runs.
+/// Panics, because the catalogue lists a choice that no function runs.
 fn unlisted(choice: AlgorithmChoice) -> ! {
     let Algorithm { operation, name, .. } = choice.algorithm;
     unreachable!("{name} is in the catalogue of {operation} but nothing runs it")
@@ -37,7 +37,8 @@ pub struct CollectiveCall<'c, F: Fabric> {
     pub choice: AlgorithmChoice,
 }
 
-/// Takes a call apart, and waits for the turn of an operation that shares memory, if several may be under way at once.
+/// Binds the fields of a call. If several operations may be under way at once, waits for the turn of an operation that shares
+/// memory.
 macro_rules! in_order {
     ($call:ident => $link:ident, $state:ident, $choice:ident) => {
         let CollectiveCall { link: $link, state: $state, choice: $choice } = $call;

@@ -5,8 +5,8 @@ use std::ops::Range;
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
 /// Minimum number of bytes from which two operands are combined in place. Shorter operands are copied first: if an operand is in
-/// another processor's cache, a copy requests more of its lines at once. A quarter of a first-level cache, so that the copy
-/// is still there.
+/// another processor's cache, a copy requests more of its lines at once. The value is a quarter of a first-level cache, so that the
+/// copy is still in the cache.
 const FUSED: usize = 8 << 10;
 
 /// Combines the operands of `ranks` in their order into `result`; does nothing without ranks. The operand of this rank

@@ -15,7 +15,8 @@ pub struct Selection {
     map: Option<Rc<SelectionMap>>,
     /// Map for ranks that share memory.
     same_node: Option<Rc<SelectionMap>>,
-    /// True if no user named a map: the default map of a network was measured on adapters, with one rank per node.
+    /// True if no user named a map. Then a network's map is the default map, which was measured on adapters, with one rank per
+    /// node.
     unnamed: bool,
 }
 
@@ -26,11 +27,12 @@ pub enum SelectionReason {
     Asked,
     /// The map names the algorithm.
     Map,
-    /// The default map was measured with one rank per node: leaders act for their nodes, and use the map among themselves.
+    /// The default map was measured with one rank per node. So leaders act for their nodes, and use the map among themselves.
     Led,
-    /// Neither a user nor a map names an algorithm. Of ranks that share memory, this is the cheapest by the model of copies.
+    /// Neither a user nor a map names an algorithm. The ranks share memory, and the algorithm is the cheapest by the model of
+    /// copies.
     Cheapest,
-    /// Neither a user nor a map names an algorithm. This is the first of the catalogue that is eligible.
+    /// Neither a user nor a map names an algorithm. The algorithm is the first usual one of the catalogue that is eligible.
     Usual,
 }
 
@@ -65,13 +67,13 @@ impl Selection {
         if site.same_node { self.same_node.as_ref() } else { self.map.as_ref() }
     }
 
-    /// Asks for an algorithm, or with `None` for none any more. Calls for which it is not eligible are
-    /// served as if it were not asked for.
+    /// Asks for an algorithm; `None` ends an earlier request. Calls for which the algorithm is not eligible are served as without
+    /// the request.
     pub fn ask(&mut self, operation: CollectiveKind, choice: Option<AlgorithmChoice>) {
         self.forced[operation as usize] = choice;
     }
 
-    /// Asks for an algorithm by name (`RGM:7`), or with `auto` for none. The error lists the known names.
+    /// Asks for an algorithm by name (`RGM:7`); `auto` ends an earlier request. The error lists the known names.
     pub fn ask_for(&mut self, operation: CollectiveKind, text: &str) -> Result<(), String> {
         let auto = text.trim().eq_ignore_ascii_case("auto");
         let choice = if auto { None } else { Some(AlgorithmChoice::parse(operation, text)?) };
@@ -115,15 +117,15 @@ impl Selection {
     }
 }
 
-/// Returns the default algorithm for ranks that do not share memory: in it no rank waits for another rank to make a call.
+/// Returns the default algorithm for ranks that do not share memory. In such an algorithm, no rank waits for another rank's call.
 pub fn apart(operation: CollectiveKind, case: &SelectionKey) -> AlgorithmChoice {
     let site = RankPlacement { same_node: false, ..case.site };
     usual(operation, &SelectionKey { site, ..*case })
 }
 
-/// Maximum number of bytes of a node's blocks for one rank that its leader gathers. Beyond it, the copies cost the leader more
-/// than the messages cost all ranks of the node. At 5 us of a processor per message and 5 GB/s, two copies of 12 KiB take as
-/// long as one message; a node's ranks may have several processors, its leader has one.
+/// Maximum number of bytes of a node's blocks for one rank that its leader gathers. Beyond this number, the copies cost the leader
+/// more than the messages cost all ranks of the node. At 5 us of a processor per message and 5 GB/s, two copies of 12 KiB take as
+/// long as one message. The ranks of a node may have several processors, but the leader has only one.
 const GATHERED: usize = 64 << 10;
 
 /// Returns TWO-LEVEL if the kernel carries each message at the cost of a processor, and nodes have several ranks: then the
@@ -139,7 +141,8 @@ fn led(operation: CollectiveKind, case: &SelectionKey) -> Option<AlgorithmChoice
     two_level.filter(|a| a.eligible(case).is_ok()).map(|a| a.usual())
 }
 
-/// Returns the predicted fastest algorithm among ranks that share memory, if the model predicts any. Of equals it is the first.
+/// Returns the predicted fastest algorithm among ranks that share memory, if the model predicts any. If times are equal, the first
+/// algorithm is taken.
 fn cheapest(
     operation: CollectiveKind,
     case: &SelectionKey,

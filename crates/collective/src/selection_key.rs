@@ -1,8 +1,8 @@
-//! Inputs of the selection of an algorithm: the call, the placement of the ranks, and what they know of each other.
+//! Inputs of the selection of an algorithm: the call, the placement of the ranks, and the facts that they know of each other.
 
 use weft_fabric::CacheDistance;
 
-/// One call, reduced to what the selection depends on. All ranks of a communicator see the same.
+/// A call, reduced to the properties on which the selection depends. All ranks of a communicator have the same properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectionKey {
     /// Number of ranks, of the communicator or of a level of its hierarchy.
@@ -11,15 +11,15 @@ pub struct SelectionKey {
     pub bytes: usize,
     /// Size in bytes of an element of a reduction; 1 for other operations.
     pub element: usize,
-    /// True if the operator of a reduction commutes, and for other operations.
+    /// True if the operator of a reduction commutes; also true for other operations.
     pub commutes: bool,
-    /// True if all ranks' blocks have one length, and if there are no blocks.
+    /// True if all ranks' blocks have one length; also true if there are no blocks.
     pub equal: bool,
     /// Placement of the ranks.
     pub site: RankPlacement,
 }
 
-/// Placement of a communicator's ranks. All of them see the same.
+/// Placement of a communicator's ranks. All ranks have the same value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankPlacement {
     /// True if the ranks share memory.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, Fault};
 use weft_p2p::Endpoint;
 
-/// Counter of the operations that have begun, and of those that this rank has left.
+/// Counters of the operations that have begun, and of the operations that this rank has left.
 pub struct Tickets<F: Fabric> {
     begun: Cell<u64>,
     inner: OnceCell<Inner<F>>,
@@ -52,7 +52,7 @@ impl<F: Fabric> Tickets<F> {
         self.enter_for(link, 1)
     }
 
-    /// Does the same for an operation that takes `numbers` numbers, possibly none. Returns the first.
+    /// Enters, as [`Tickets::enter`], for an operation that takes `numbers` numbers, possibly none. Returns the first number.
     pub fn enter_for(
         &self,
         link: &CommView<F>,
@@ -70,7 +70,7 @@ impl<F: Fabric> Tickets<F> {
         }
     }
 
-    /// Does the same as [`Tickets::enter_for`] if there is nothing to wait for. Otherwise it does nothing and returns `None`.
+    /// Enters, as [`Tickets::enter_for`], if there is nothing to wait for. Otherwise does nothing and returns `None`.
     #[inline]
     pub fn try_enter(
         &self,

@@ -2,18 +2,18 @@
 //!
 //! ```text
 //!   rank r      slot 0 [odd|even]   slot 1 [odd|even] ...    one for each rank that writes to r
-//!               own  0 [odd|even]   own  1 [odd|even] ...    what r writes from
+//!               own  0 [odd|even]   own  1 [odd|even] ...    the memory from which r writes
 //! ```
 //! The first operation of a pattern and size on a communicator makes the slots: each rank takes pairs from the
 //! process's [`NotifyArena`] and sends their addresses to the ranks that write to it, and to no other rank. Then the
 //! ranks agree whether all had room. If some rank had none, no rank uses slots here.
 //!
-//! Operation k uses parity k mod 2. A slot of k is written again in k + 2. A rank that writes then has left k + 1, which ends
-//! only after all ranks have come to k + 1. A rank comes to k + 1 after it has left k, and has read all that it needed of k. So
-//! nothing is overwritten unread, without reuse messages (section 5.3.3). This holds for operations in which every rank hears,
-//! directly or not, from every other rank: barrier and allreduce. By the same argument, the data that a rank wrote from a buffer
-//! in k have arrived before the rank writes to that buffer again in k + 2, so no rank waits for completions. They matter when
-//! the communicator is freed: a source buffer is lent to another communicator only when its last write is complete.
+//! Operation k uses parity k mod 2. A slot of k is written again in k + 2. A rank that writes then has left k + 1, which ends only
+//! after all ranks have come to k + 1. A rank comes to k + 1 after it has left k, and has read all that it needed of k. So nothing
+//! is overwritten unread, without reuse messages (section 5.3.3). This holds for operations in which every rank hears, directly or
+//! not, from every other rank: barrier and allreduce. By the same argument, the data that a rank wrote from a buffer in k have
+//! arrived before the rank writes to this buffer again in k + 2, so no rank waits for completions. Completions matter only when the
+//! communicator is freed: a source buffer is lent to another communicator only when its last write is complete.
 //!
 //! With immediates ([`Reception::Immediates`]), each notify buffer has an immediate of its own. Arrivals are counted
 //! from the count at which the slots were taken: a notify buffer's n-th payload is that of operation 2n - 1 or 2n.
@@ -52,9 +52,9 @@ struct SlotMemory<F: Fabric> {
     targets: Vec<(usize, RemoteAddr, u32)>,
     /// A number that no mark of any rank had passed when the slots were taken.
     base: u64,
-    /// The writes, also of data that are forwarded from a slot.
+    /// Writes that were posted, including writes of data that are forwarded from a slot.
     posted: Outstanding<F>,
-    /// With immediates: the count of arrivals in each slot at that time, by parity.
+    /// With immediates: the count of arrivals in each slot when the slots were taken, by parity.
     before: Vec<[u64; 2]>,
 }
 
@@ -122,7 +122,7 @@ impl<F: Fabric> WriteSlots<F> {
     }
 
     /// Returns a lease on the slots for the next operation, and makes the slots first if necessary. Waits until this rank has left
-    /// all operations before it. Returns `None` if some rank had no room, then and for ever.
+    /// all operations before it. Returns `None` if some rank had no room; then all later calls return `None`, too.
     pub async fn enter(&self, link: &CommView<F>) -> Result<Option<SlotLease<'_, F>>, Fault> {
         let (turn, number) = self.tickets.enter(link).await?;
         let made = match self.made.get() {
@@ -189,8 +189,9 @@ impl<F: Fabric> WriteSlots<F> {
             let immediate = word(RemoteAddr::WORDS) as u32;
             made.targets.push((link.members[peer] as usize, at, immediate));
         }
-        // All ranks use one base: a write from a slot (of forwarded data) then leaves the slot's own mark unchanged. The
-        // agreement also reports a lack of room to all ranks; the addresses report it only to ranks that write to that rank.
+        // All ranks use one base: a write from a slot (of forwarded data) then leaves the slot's own mark unchanged. The agreement
+        // also reports a lack of room to all ranks; the addresses would report it only to the ranks that write to the rank without
+        // room.
         let base = made.slots.iter().map(|pair| pair.base(fabric)).max().unwrap_or(0);
         let (mine, all) = (link.stage(8), link.stage(8));
         mine.sge().fill(&(if room { base } else { NO_ROOM }).to_ne_bytes());

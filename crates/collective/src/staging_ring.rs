@@ -1,10 +1,10 @@
-//! Staging rings: a rank copies chunks in for one other rank or for all, and notifies the readers of the place of each chunk.
-//! The rings serve rooted operations of ranks that share memory. No rank waits for more than the chunk that it wants.
+//! Staging rings: a rank copies chunks in for one other rank or for all other ranks, and notifies the readers of the place of each
+//! chunk. The rings serve rooted operations of ranks that share memory. A rank waits only for the chunk that it needs next.
 //!
 //! ```text
 //!   each rank   a ring of bytes, in which it copies chunks in
-//!               a line for each other rank:  flag (8) | 7 words, by number modulo 7: what that one has copied in here
-//!               a line for each other rank:  flag (8): how far that one has read
+//!               a line for each other rank:  flag (8) | 7 words, by number modulo 7: chunks that it has copied in for this rank
+//!               a line for each other rank:  flag (8): the last number that it has read
 //!
 //!   writer:     chunk k ──copy──> own ring;    word and flag k ──> the readers' lines
 //!   reader:     flag >= k;    ring ──copy──> buffer;    flag k ──> the writer's line
@@ -21,9 +21,9 @@
 //! A chunk costs two lines besides its bytes, each a single transfer between caches. A staged message (`weft_p2p`) costs more:
 //! it is also matched, tracked and completed by another message.
 //!
-//! Ranks that disagree about a length would count differently from then on. A rank that finds this out reports to all ranks
-//! that it has read everything, so that none waits for it, and uses these rings no more. Each further operation fails with
-//! that fault, and the memory of the rings is kept, since other ranks may still write there.
+//! Ranks that disagree about a length would count differently from then on. A rank that finds this out reports to all ranks that it
+//! has read everything, so that no rank waits for it. It does not use these rings any more. Each further operation fails with the
+//! same fault, and the memory of the rings is kept, since other ranks may still write there.
 //!
 //! Memory: [`RING`] bytes per rank and communicator, and two lines for each other rank, made by the first operation that needs
 //! them. If some rank has no memory to spare, the ranks agree to do without.
@@ -88,9 +88,9 @@ struct Rings<F: Fabric> {
     mine: Region,
     peers: Vec<Peer>,
     cursor: Cell<Cursor>,
-    /// Chunks that are copied in and not known to be read, the oldest first.
+    /// Chunks that were copied in and may still be unread, the oldest first.
     unread: RefCell<VecDeque<(u64, Readers)>>,
-    /// Sources of the words' writes, by rank, then by number modulo [`AHEAD`]. A word stays until its chunk is read.
+    /// Memory from which the words are written, by rank, then by number modulo [`AHEAD`]. A word stays until its chunk is read.
     words: Staging,
     posted: Outstanding<F>,
     /// Set once the ranks have counted differently.
@@ -104,7 +104,7 @@ struct Cursor {
     /// Offset at which the next chunk may begin, and length of the last chunk.
     head: usize,
     len: usize,
-    /// Number of consecutive chunks before the last that were as long as the last. Each, and the last, had one reader.
+    /// Number of consecutive chunks before the last chunk that were as long as the last chunk. All these chunks had one reader.
     alike: usize,
     /// True if the last chunks rotated at the beginning of the ring.
     is_short: bool,
@@ -131,7 +131,8 @@ impl Cursor {
 struct Peer {
     /// Address of the peer's region.
     at: RemoteAddr,
-    /// Flags: last number that the peer has copied in for this rank, and last number of this rank's that it has read.
+    /// Flags: number of the last chunk that the peer has copied in for this rank (`told`), and of the last chunk of this rank that
+    /// the peer has read (`read`).
     told: Flag,
     read: Flag,
 }
@@ -194,7 +195,8 @@ impl<F: Fabric> Drop for StagingRings<F> {
         endpoint.park(move |fabric| {
             let read =
                 |&(number, readers): &_| is_read(fabric.counters(), &peers, me, number, readers);
-            // A peer that has read everything writes no more here. If the ranks counted differently, this is unknown.
+            // A peer that has read everything does not write here any more. If the ranks counted differently, it is unknown whether
+            // a peer has read everything.
             let free = broken.get().is_none() && unread.borrow().iter().all(read);
             if free {
                 let flags = peers.iter().flat_map(|peer| [peer.told, peer.read]);
@@ -206,7 +208,8 @@ impl<F: Fabric> Drop for StagingRings<F> {
     }
 }
 
-/// Returns the offset of the line for chunks that `rank` copies in. The line for how far `rank` has read follows ([`read`]).
+/// Returns the offset of the line for chunks that `rank` copies in. The line for the last number that `rank` has read follows
+/// ([`read`]).
 fn told(rank: usize) -> usize {
     2 * LINE * rank
 }

@@ -39,7 +39,7 @@ pub struct CollectiveState<F: Fabric> {
 const GROUPS: u64 = 64;
 
 impl<F: Fabric> CollectiveState<F> {
-    /// Makes an empty state: memory comes from `arena` when an algorithm first needs some. Operations may overlap.
+    /// Makes an empty state. Algorithms take their memory from `arena` when they first need it. Operations may overlap.
     pub fn new(arena: Rc<NotifyArena<F>>) -> CollectiveState<F> {
         CollectiveState {
             area: ReleaseGather::new(arena.many_buffers()),
@@ -74,8 +74,8 @@ impl<F: Fabric> CollectiveState<F> {
         state
     }
 
-    /// Forbids multicast on the levels, for communicators whose multicast groups nobody will end. Called before the levels are
-    /// made.
+    /// Forbids multicast on the levels. Used for a state that is never closed, because [`CollectiveState::close`] ends the
+    /// multicast groups. Called before the levels are made.
     pub fn forbid_multicast(&self) {
         self.no_multicast.set(true);
     }
@@ -85,7 +85,7 @@ impl<F: Fabric> CollectiveState<F> {
         !self.no_multicast.get()
     }
 
-    /// Sets whether the communicator does without memory that its ranks share, as is best with very many communicators.
+    /// Sets `lean`: with true, the communicator does without memory that its ranks share, as is best with very many communicators.
     /// Algorithms that send messages are chosen then. All ranks set the same, before the first operation.
     pub fn set_lean(&self, lean: bool) {
         self.lean.set(lean);
@@ -112,7 +112,7 @@ impl<F: Fabric> CollectiveState<F> {
         self.selection.borrow().clone()
     }
 
-    /// Sets these rules. All ranks must set the same, before the levels are made.
+    /// Sets the rules of [`CollectiveState::selection`]. All ranks must set the same rules, before the levels are made.
     pub fn select(&self, selection: Rc<Selection>) {
         *self.selection.borrow_mut() = selection;
     }

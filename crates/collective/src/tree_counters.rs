@@ -3,8 +3,8 @@
 //! ```text
 //!   rank p      word ── n adds ── k n      after k operations of n children
 //! ```
-//! A parent has one word, whatever the fan-in, whereas slots need one per child. The word is never reset: the waiter knows how
-//! often it was used. The adapters add (by a fetch-and-add whose result is not needed), and the add wakes no process.
+//! A parent has one word, whatever the fan-in, whereas slots need one per child. The word is never reset: the waiter knows the
+//! number of operations so far. The adapters add (by a fetch-and-add whose result is not needed), and the add wakes no process.
 
 use crate::CommView;
 use crate::rdma_pattern::WritePattern;

@@ -27,7 +27,7 @@ pub enum Method {
     GatherBroadcast,
     /// A gather up a tree, then a multicast by one rank, or by each.
     GatherMulticast,
-    /// A gather and a multicast, which each rank acknowledges to the multicast's root, which waits for all.
+    /// A gather and a multicast. Each rank acknowledges the multicast to its root, which waits for all acknowledgements.
     GatherMulticastAcknowledged,
     /// Exchanges in which partners halve the data that they still have.
     Halving,

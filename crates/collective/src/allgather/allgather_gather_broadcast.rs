@@ -1,4 +1,4 @@
-//! GATHER-BROADCAST: all blocks go to rank 0 up a binomial tree, and all of them down the tree again.
+//! GATHER-BROADCAST: all blocks go to rank 0 up a binomial tree, and all blocks go down the tree again.
 //!
 //! ```text
 //!   4 ranks:   1 -> 0   3 -> 2    2 -> 0: blocks 2 3       then 0 -> 2 -> 3   0 -> 1: all

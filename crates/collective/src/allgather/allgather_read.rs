@@ -5,8 +5,8 @@
 //! ```text
 //!   addresses of all (doubling)       r: reads block r-1 of r-1, r-2 of r-2, ...; at most `most` at once        barrier
 //! ```
-//! Cost: 2 ceil(log2 N) rounds of short messages, N - 1 reads, one registration. No rank copies, and none waits for a
-//! neighbour. Chosen for blocks that are too long for eager messages.
+//! Cost: 2 ceil(log2 N) rounds of short messages, N - 1 reads, one registration. No rank copies, and no rank waits for a neighbour.
+//! Chosen for blocks that are too long for eager messages.
 
 use crate::CommView;
 use crate::exposed_reads::Reads;

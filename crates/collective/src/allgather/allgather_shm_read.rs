@@ -4,7 +4,7 @@
 //!   expose the block;      read the others' where they are;      barrier
 //! ```
 //! Cost: 2 barriers ([`crate::bounce`]), each block read N - 1 times, page by page. Chosen for long blocks of few ranks, if all
-//! can read each other's memory.
+//! ranks can read each other's memory.
 
 use crate::costs::CallCosts;
 use crate::selection_key::SelectionKey;

@@ -27,7 +27,7 @@ pub fn combined(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let slice = len / case.ranks as f64;
     let segments = (len / segment(BUFFER, case.element) as f64).ceil().max(1.0);
-    // A rank's part of every other slice is copied in for one reader, its sum for all.
+    // A rank copies in its part of every other slice for one reader, and its sum for all readers.
     let own = costs.copy_out(slice) + costs.reduce(slice) + costs.copy_in(slice);
     // For each slice, one more line is awaited.
     (segments + 1.0) * (costs.barrier() + costs.others() * costs.line())

@@ -3,9 +3,9 @@
 //! ```text
 //!   0 <- 1, 2, 3 ...     as MPI_Reduce would         0 -> 1, 2, 3 ...     as MPI_Bcast would
 //! ```
-//! Cost: that of both, so that no map makes an allreduce slower than its parts (Traeff, Gropp and Thakur
-//! 2010). Chosen for long payloads if the network has multicast and the number of ranks is not a power of
-//! two: other algorithms then fold ranks or go round a ring, and the broadcast is nearly free.
+//! Cost: the reduction and the broadcast, so that no map makes an allreduce slower than its parts (Traeff, Gropp and Thakur 2010).
+//! Chosen for long payloads if the network has multicast and the number of ranks is not a power of two: other algorithms then fold
+//! ranks or go round a ring, and the broadcast is nearly free.
 
 use crate::hierarchy::Steps;
 use crate::{CollectiveState, CommView, ElementReduction, ReductionBuffers};

@@ -5,8 +5,8 @@
 //! ```text
 //!   addresses of all (doubling)       r: reads block r of r-1, of r-2, ...; at most `most` at once        barrier
 //! ```
-//! Cost: 2 ceil(log2 N) rounds of short messages, N - 1 reads, two registrations. No rank waits for a
-//! partner, and none copies contiguous blocks. Chosen for blocks that are too long for eager messages.
+//! Cost: 2 ceil(log2 N) rounds of short messages, N - 1 reads, two registrations. No rank waits for a partner, and no rank copies
+//! contiguous blocks. Chosen for blocks that are too long for eager messages.
 
 use crate::exposed_reads::Reads;
 use crate::{CommView, local_ops};

@@ -8,21 +8,22 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use weft_fabric::{Fabric, FabricExt, Fault, PeerWords, Region, RemoteAddr};
 
-/// The buffers of a communicator, and what its ranks know of each other's buffers.
+/// The buffers of a communicator, and the facts that its ranks know of each other's buffers.
 pub(super) struct CommBounceBuffers<F: Fabric> {
     pub(super) endpoint: std::rc::Rc<weft_p2p::Endpoint<F>>,
     pub(super) members: std::rc::Rc<crate::Members>,
     pub(super) mine: Region,
     pub(super) all: Vec<RemoteAddr>,
-    /// Bytes of half a rank's memory; barriers alternate between the halves.
+    /// Number of bytes of each half of a rank's memory. Barriers alternate between the halves.
     pub(super) half: usize,
-    /// Maximum number of bytes of which the reader, of two ranks, takes the lines.
+    /// Maximum length, in bytes, of copied data whose lines the reader takes if there are two ranks.
     pub(super) short: usize,
     /// The last barrier whose buffers this rank has read.
     pub(super) read: Cell<u64>,
     /// Stamp of the operation that made these buffers: distinguishes them from later buffers at the same address.
     pub(super) stamp: u64,
-    /// Number of slow copies from other ranks' buffers, by reading rank: exact for this rank, as last seen for the others.
+    /// Number of slow copies from other ranks' buffers, by reading rank. The number of this rank is exact; the numbers of other
+    /// ranks are as last seen.
     pub(super) slow: Box<[Cell<u64>]>,
     /// The rank last asked for its number of slow copies.
     pub(super) ask: Cell<usize>,

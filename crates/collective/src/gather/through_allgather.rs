@@ -3,9 +3,9 @@
 //! ```text
 //!   0 <=> 1, 2, 3 ...     as MPI_Allgather would
 //! ```
-//! Cost: that of an allgather, and room for all blocks on every rank, so that no map makes a gather slower than
-//! an allgather (Traeff, Gropp and Thakur 2010). Chosen for small blocks of many ranks: messages that the root
-//! receives one after the other take longer than rounds of RDMA writes.
+//! Cost: an allgather, and room for all blocks on every rank. So no map makes a gather slower than an allgather (Traeff, Gropp and
+//! Thakur 2010). Chosen for small blocks of many ranks: messages that the root receives one after the other take longer than rounds
+//! of RDMA writes.
 
 use crate::hierarchy::{Level, Steps};
 use crate::{CollectiveState, CommView, local_ops};

@@ -6,8 +6,8 @@
 //!     A1 ──┼─> B0          A1 ═╪═ B1     both ways at once
 //!     A2 ──┘               A2 ═╛
 //! ```
-//! Cost: one round; the maximum number of messages that a process sends and receives is the number of ranks of the other
-//! group. Used for every payload, until an algorithm through the leaders is chosen for small payloads.
+//! Cost: one round; the maximum number of messages that a process sends and receives is the number of ranks of the other group.
+//! Used for payloads of all lengths.
 
 use super::Root;
 use crate::CommView;

@@ -7,7 +7,7 @@
 //! Messages from one rank to another are received in the order in which they were sent: the k-th send to a
 //! rank matches that rank's k-th receive from this rank, however many edges join the two.
 //!
-//! Cost: one message per edge, none waits for another; every block moves once. This is the plain form, always chosen.
+//! Cost: one message per edge. No message waits for another, and every block moves once. This is the plain form, always chosen.
 
 use crate::CommView;
 use weft_fabric::{Fabric, Fault, Sge};

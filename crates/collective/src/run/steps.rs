@@ -1,6 +1,6 @@
 //! Steps of compositions: whole operations of one level, by the algorithm that the level selects.
 //!
-//! A step is boxed, because it may again be a composition, of the levels of its level.
+//! A step is boxed, because it may again be a composition: a level may have levels of its own.
 
 use crate::hierarchy::{Level, LevelCall, LevelView, Steps};
 use crate::run::CollectiveCall;

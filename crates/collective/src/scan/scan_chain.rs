@@ -11,8 +11,8 @@ use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, ReductionBuffers};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Staging, Work};
 
-/// Returns the predicted time among ranks of one machine. Eager messages are buffered for higher ranks, so lower ranks run
-/// ahead: in a sequence of operations each costs a rank only its own part. A longer message makes a rank wait for the next.
+/// Returns the predicted time among ranks of one machine. Eager messages are buffered for higher ranks, so lower ranks run ahead.
+/// In a sequence of operations, an operation costs each rank only its own part. A longer message makes a rank wait for the next.
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
     let own = costs.message(len) + costs.copy_in(len) + costs.reduce_whole(len);

@@ -1,4 +1,4 @@
-//! Barrier and broadcast.
+//! Barrier and broadcast in two levels.
 
 use crate::hierarchy::Steps;
 use crate::{CollectiveState, CommView};

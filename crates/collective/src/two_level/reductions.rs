@@ -1,4 +1,4 @@
-//! Reductions: within nodes, between their leaders, and back.
+//! Reductions in two levels: within nodes, between their leaders, and back to the ranks of the nodes.
 
 use crate::allreduce::allreduce_gather_broadcast::gather_broadcast;
 use crate::hierarchy::{Hierarchy, Steps};
