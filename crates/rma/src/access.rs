@@ -87,14 +87,14 @@ impl<F: Fabric> WindowAccess<F> {
     /// Waits for all issued operations.
     pub async fn drain_all(&self) -> Result<(), Error> {
         loop {
-            // The rank stays in the list until its operations are over, because another thread may wait for it, too.
+            // The rank stays in the list until its operations are over, because another thread may wait for these operations, too.
             let Some(rank) = self.in_flight.any_touched() else { return Ok(()) };
             self.drain(rank).await?;
             self.in_flight.untouch(rank);
         }
     }
 
-    /// Waits for one operation, and for those at the same rank before it.
+    /// Waits for one operation, and for all earlier operations at the same rank.
     pub async fn until_over(&self, issued: Issued) -> Result<(), Error> {
         self.drain_to(issued.rank, issued.number).await
     }

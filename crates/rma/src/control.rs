@@ -2,14 +2,14 @@
 //! and add to without its help, and requests for operations that only the rank itself can carry out.
 //!
 //! ```text
-//!   layout.rs           which word is where: locks, the table of attached memory, flags of epochs
+//!   layout.rs           the place of each word: locks, the table of attached memory, flags of epochs
 //!   own_words.rs        this rank's words, and the flags in them on which it waits
 //!   remote_atomics.rs   words of other ranks: by this processor if it sees them, else by the fabric
 //!   packed_change.rs    the change of an accumulate, packed
 //!   request.rs          format of a target-assisted request
 //!   messages.rs         sending and answering requests, and the service of a rank
 //! ```
-//! They implement what MPI leaves to the library in sections 12.5 (synchronization) and 12.7.3 (progress).
+//! Words and requests implement the parts of sections 12.5 (synchronization) and 12.7.3 (progress) that MPI leaves to the library.
 //!
 //! Contract: a word is written only by the ranks that the layout names, and never decreases. Nothing here knows an epoch
 //! or a window's memory; the service carries requests out (`access/target_assisted.rs`).
@@ -32,7 +32,7 @@ use weft_fabric::{Counter, Fabric, FabricExt, Fault, PeerWords, RemoteAddr, Remo
 /// Control words of one rank.
 struct Remote {
     at: RemoteAddr,
-    /// Number of rails, at least 1; each but the first has words of its own.
+    /// Number of rails, at least 1. Each rail except the first has words of its own.
     rails: usize,
     /// The words themselves, if this process sees them.
     seen: OnceCell<Option<PeerWords>>,
@@ -169,7 +169,7 @@ impl<F: Fabric> WindowControl<F> {
         let Some(remote) = self.ranks.get(rank) else { return };
         let bell = RemoteFlag { at: word(remote.at, BELL), waking: true };
         let (fabric, nothing) = (self.core.fabric(), Sge::EMPTY);
-        // A rank that cannot be rung has ended. Whoever waits for that rank finds the fault.
+        // A rank that cannot be rung has ended. A rank that waits for it finds the fault.
         let _ = fabric.write_flag(self.core.peer(rank), nothing, bell.at, bell, 1, None);
     }
 }

@@ -7,7 +7,8 @@
 //!   target_location.rs   the program's description of an operation's target (section 12.3)
 //!   exchange.rs          collective exchanges while a window is made (section 12.2)
 //! ```
-//! Contract: knows no part of a window. Each part keeps one `Rc` of it, and changes nothing in it except the state of the epochs.
+//! Contract: this part knows no other part of a window. Each part keeps an `Rc` of [`WindowCore`], and changes nothing in it except
+//! the state of the epochs.
 
 pub mod assert;
 pub mod epoch_state;
@@ -113,7 +114,7 @@ impl<F: Fabric> WindowCore<F> {
         }
     }
 
-    /// Returns an error of synchronization, in a user's words.
+    /// Returns an error of synchronization, with a text for the user.
     #[cold]
     pub fn sync(&self, what: impl fmt::Display) -> Error {
         self.wrong(class::RMA_SYNC, what)
@@ -131,18 +132,19 @@ impl<F: Fabric> WindowCore<F> {
         self.sync(self.epochs.outside(rank))
     }
 
-    /// Returns true if a fence will issue the operations on a rank that are called now.
+    /// Returns true if operations on a rank are deferred now, until a fence issues them.
     pub fn is_for_fence(&self, rank: usize) -> bool {
         self.options.fence.defers() && self.epochs.is_of_fence(rank)
     }
 
-    /// Returns an error of class `class`, in a user's words. The caller of the window names the window.
+    /// Returns an error of class `class`, with a text for the user. The caller of the window adds the window's name.
     #[cold]
     pub fn wrong(&self, class: i32, what: impl fmt::Display) -> Error {
         Error::new(class, format_args!("{what}"))
     }
 
-    /// Checks that an operation's data at this side, `origin` bytes called `name`, are as long as at the target. Error: TRUNCATE.
+    /// Checks that an operation's data at this side are as long as at the target. They are `origin` bytes, and `name` names them in
+    /// the error. Error: TRUNCATE.
     pub fn same_length(
         &self,
         origin: usize,

@@ -7,8 +7,8 @@
 //!   flags.rs                      "posted" and "completed" between two ranks: counted, told, heard
 //!   ordered_flag.rs               "completed" behind the data under way, on each rail
 //! ```
-//! Contract: the state is that of [`crate::core::epoch_state`], which refuses wrong calls; this part moves data and flags.
-//! When the call that ends an epoch returns, the operations issued in the epoch are over at both sides.
+//! Contract: [`crate::core::epoch_state`] has the state and refuses wrong calls. This part moves data and flags. When the call that
+//! ends an epoch returns, the operations issued in the epoch are over at both sides.
 
 pub mod fence;
 mod flags;

@@ -2,7 +2,7 @@
 //! the operations on them.
 //!
 //! ```text
-//!   window ── a thin owner: makes the parts from the bottom up, and hands each call to one of them
+//!   window ── a thin owner: makes the parts from the bottom up, and hands each call to a part
 //!     │
 //!     ├─ epochs    MPI_Win_fence (five designs), post, start, complete, wait: flags and collectives that begin and end epochs
 //!     ├─ access    MPI_Put, get, accumulate, atomics; operations in flight, and their completion
@@ -18,16 +18,17 @@
 //! ```
 //! Each part is a file, which states its contract and lists its modules, and a folder of the same name.
 //!
-//! **The target does nothing.** A put, get, accumulate, lock or flush needs only memory of the target
-//! that this process reaches by itself: the window memory and the control words, a region that
-//! the fabric allocated. The only exception is memory that no fabric reaches from here.
+//! **The target does nothing.** A put, get, accumulate, lock or flush needs only memory of the target that this process reaches by
+//! itself: the window memory and the control words, a region that the fabric allocated. The only exception is memory that no fabric
+//! of the origin reaches.
 //!
-//! **One atomicity domain per element** (all origins find the same: [`AtomicityDomain`]; [`accumulate_protocol`] has the table).
-//! If all ranks of the window see a rank's memory and share processors, the processor updates a single element of up to 8 bytes
-//! atomically, and several elements under one exclusion, which single updates respect (locks/exclusion.rs). In memory that nodes
-//! share, the adapters' atomics update integers of 8 bytes. All other elements are updated under a lock among the control words.
-//! If processors see the memory, an accumulate of several elements is whole: no accumulate sees or changes half of
-//! another's update. MPI does not guarantee this, but programs that swap structs of bytes rely on it.
+//! **One atomicity domain per element.** All origins of an element find the same domain ([`AtomicityDomain`];
+//! [`accumulate_protocol`] has the table). If all ranks of the window see a rank's memory and share processors, the processor
+//! updates a single element of up to 8 bytes atomically, and several elements under one exclusion, which single updates respect
+//! (locks/exclusion.rs). In memory that nodes share, the adapters' atomics update integers of 8 bytes. All other elements are
+//! updated under a lock among the control words. If processors see the memory, an accumulate of several elements is whole: no
+//! accumulate sees or changes half of another's update. MPI does not guarantee this, but programs that swap structs of bytes rely
+//! on it.
 //!
 //! All waits are for counters: the end of posted operations, and flags that peers set.
 

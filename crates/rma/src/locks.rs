@@ -1,5 +1,5 @@
-//! Locks of ranks: those of MPI_Win_lock (MPI 5.0, section 12.5.3), and the exclusion of accumulates (section
-//! 12.7.1). They lie among the control words of the rank to which they belong, and need no action of that rank.
+//! Locks of ranks: the locks of MPI_Win_lock (MPI 5.0, section 12.5.3), and the exclusion of accumulates (section 12.7.1). Locks
+//! lie among the control words of the rank to which they belong, and need no action of that rank.
 //!
 //! ```text
 //!   passive_target.rs    MPI_Win_lock, unlock, lock_all, unlock_all, flush: their use of the locks
@@ -7,8 +7,8 @@
 //!   exclusion.rs         the exclusion of accumulates if processors see the memory; exclusion_waits.rs: waits for it
 //!   fifo.rs              queue of this process's operations, before they take a ticket
 //! ```
-//! Contract: the holder of a lock is the only one at that rank, or shares it with other shared holders. Nothing here waits for
-//! operations; a caller that unlocks has waited for them before.
+//! Contract: the holder of a lock excludes all other holders at that rank, or shares the lock with other shared holders. The locks
+//! do not wait for operations. A caller that unlocks has waited for its operations before.
 
 mod exclusion;
 mod exclusion_waits;
@@ -33,7 +33,7 @@ use weft_process::Error;
 struct ByRank {
     /// Ticket of the rank's lock, while it is held.
     ticket: Cell<u64>,
-    /// Turn that must be passed on: the lock was tried for and taken or given back, and another rank must be told.
+    /// Turn that must be passed on: an attempt has taken the lock or given it back, and another rank must be told.
     tell: Cell<Option<TicketTurn>>,
     /// True if this process announces updates of single elements of the rank.
     announces: Cell<bool>,

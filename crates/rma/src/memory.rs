@@ -9,7 +9,8 @@
 //!   regions.rs          a TargetAddress for each part of data in several attached regions
 //!   protocol.rs         protocols of puts and gets: mapped, system, adapter, target-assisted
 //! ```
-//! Contract: tells where memory is and how it is reached, and moves no data. The answers for a rank's part never change.
+//! Contract: this part finds the place of memory and the way to reach it, and moves no data. The answers for a rank's part never
+//! change.
 
 pub mod allocation;
 pub mod attached;

@@ -5,12 +5,12 @@ use std::str::FromStr;
 /// Options of a window; the same at all its ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WindowOptions {
-    /// Design of [`crate::Window::fence`], by which it learns that operations are over.
+    /// Design of [`crate::Window::fence`]: the way in which a fence learns that operations are over.
     pub fence: FenceDesign,
     /// Order in which puts and gets are issued to the fabric.
     pub order: IssueOrder,
-    /// Way in which a target learns that an access epoch (MPI_Win_start to MPI_Win_complete) is over. Programs cannot choose it: the
-    /// others are for comparisons.
+    /// Way in which a target learns that an access epoch (MPI_Win_start to MPI_Win_complete) is over. Programs cannot choose it:
+    /// all ways except the default are for comparisons.
     pub ending: EpochEnding,
     /// Choice between adapters and the target's guard for the mutual exclusion of accumulates.
     pub atomics: Atomics,
@@ -21,7 +21,7 @@ pub struct WindowOptions {
 pub enum FenceDesign {
     /// Fence-2S.
     TwoSided,
-    /// Fence-2S whose last operation does not mark the end: the end of an epoch is a message of its own.
+    /// Fence-2S in which a message of its own ends an epoch, instead of a mark in the last operation.
     TwoSidedApart,
     /// Fence-1S.
     Pairwise,
@@ -29,7 +29,7 @@ pub enum FenceDesign {
     Barrier,
     /// Fence-RI.
     Immediate,
-    /// Each origin waits until its own operations are acknowledged, then all meet in a barrier.
+    /// ACK: each origin waits until its own operations are acknowledged, then all ranks meet in a barrier.
     #[default]
     Acknowledged,
 }
@@ -126,7 +126,8 @@ pub enum Atomics {
     Adapter,
 }
 
-/// Maximum length of a part, in bytes, in which no accumulate is so long that the guard would be much better.
+/// Maximum length, in bytes, of a part whose words adapters update by default. In such a part, no accumulate is so long that the
+/// guard would be much faster.
 pub const SHORT: usize = 4 << 10;
 
 impl Atomics {

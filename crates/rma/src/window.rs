@@ -1,4 +1,4 @@
-//! The window: its parts, and the part that each call of a program is for (MPI 5.0, chapter 12).
+//! The window: its parts, and for each call of a program the part that serves it (MPI 5.0, chapter 12).
 
 mod creation;
 
@@ -20,7 +20,7 @@ use weft_datatype::{Basic, PredefinedOp};
 use weft_fabric::{Fabric, Sge};
 use weft_process::{Buffer, Comm, Error, NonblockingTask};
 
-/// A window of this process. It has a communicator of its own, so that its messages cannot match the program's.
+/// A window of this process. It has a communicator of its own, so that its messages cannot match messages of the program.
 pub struct Window<F: Fabric> {
     core: Rc<WindowCore<F>>,
     control: Rc<WindowControl<F>>,
@@ -28,7 +28,7 @@ pub struct Window<F: Fabric> {
     locks: Rc<Locks<F>>,
     access: Rc<WindowAccess<F>>,
     epochs: Epochs<F>,
-    /// Service for ranks that cannot reach this rank's memory, if the memory of some rank cannot be reached.
+    /// Service for ranks that cannot reach this rank's memory. All ranks have a service if some rank's memory cannot be reached.
     service: RefCell<Option<NonblockingTask>>,
 }
 
@@ -102,8 +102,8 @@ impl<F: Fabric> Window<F> {
 
 /// Access to the memory of ranks.
 impl<F: Fabric> Window<F> {
-    /// Moves `origin`'s data to the target. When it returns, the operation is issued, and it is over if
-    /// memory is shared. `origin` must not change until a synchronization has ended the operation.
+    /// Moves `origin`'s data to the target. On return, the operation is issued; if memory is shared, it is over. `origin` must not
+    /// change until a synchronization has ended the operation.
     pub async fn put(
         &self,
         origin: &Buffer,
@@ -132,7 +132,7 @@ impl<F: Fabric> Window<F> {
         self.access.accumulate(change, result, location).await
     }
 
-    /// Waits for one operation, and for those at the same rank before it.
+    /// Waits for one operation, and for all earlier operations at the same rank.
     pub async fn until_over(&self, issued: Issued) -> Result<(), Error> {
         self.access.until_over(issued).await
     }
@@ -234,8 +234,8 @@ impl<F: Fabric> Window<F> {
         self.epochs.fence().ended(asserted);
     }
 
-    /// Ends the epoch of the fence before, here and at all targets, and opens another epoch. Error: RMA_SYNC in an epoch of another
-    /// kind.
+    /// Ends the epoch of the previous fence, here and at all targets, and opens another epoch. Error: RMA_SYNC in an epoch of
+    /// another kind.
     pub async fn fence(&self, asserted: i32) -> Result<(), Error> {
         self.epochs.fence().run(asserted).await
     }
@@ -245,7 +245,7 @@ impl<F: Fabric> Window<F> {
         self.epochs.post(origins, asserted)
     }
 
-    /// Opens an access epoch to `targets`, once they have posted theirs.
+    /// Opens an access epoch to `targets`, once they have posted their exposure epochs.
     pub async fn start(&self, targets: Rc<[usize]>, asserted: i32) -> Result<(), Error> {
         self.epochs.start(targets, asserted).await
     }
@@ -255,7 +255,7 @@ impl<F: Fabric> Window<F> {
         self.epochs.complete().await
     }
 
-    /// Ends the exposure epoch, once all its origins have completed theirs.
+    /// Ends the exposure epoch, once all its origins have completed their access epochs.
     pub async fn wait(&self) -> Result<(), Error> {
         self.epochs.wait().await
     }
@@ -304,8 +304,8 @@ impl<F: Fabric> Window<F> {
         self.locks.unlock_all().await
     }
 
-    /// Waits until the operations issued to a rank are over at both sides (MPI_Win_flush). MPI_Win_flush_local
-    /// would need only local completion, but there is no way to learn of it separately.
+    /// Waits until the operations issued to a rank are over at both sides (MPI_Win_flush). MPI_Win_flush_local would need only
+    /// local completion, but no fabric reports local completion separately.
     pub async fn flush(&self, rank: usize) -> Result<(), Error> {
         self.core.allow(self.core.epochs.flush(rank))?;
         self.access.drain(rank).await

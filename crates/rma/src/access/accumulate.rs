@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   single     one word: the processor updates it atomically                  (one node, memory of the fabric)
-//!   whole      else: one exclusion, and a vectorised reduction                (the same: [`crate::locks`])
-//!   adapters   adapters do, integers of 8 bytes: [`super::adapter_atomics`]            (between nodes, memory of the fabric)
-//!   alone      reduced without exclusion                                       (the lock is held exclusively)
+//!   whole      several words: one exclusion, and a vectorised reduction       (one node, memory of the fabric)
+//!   adapters   adapters update integers of 8 bytes: [`super::adapter_atomics`] (between nodes, memory of the fabric)
+//!   alone      reduced without exclusion                                      (the lock is held exclusively)
 //!   guarded    the rank's guard is taken, the data read, reduced, written back, the guard given back
 //!   target-assisted  as whole or guarded, by the rank's own process
 //! ```
@@ -29,7 +29,7 @@ use weft_process::{Buffer, Error, class};
 /// Change of the target's elements.
 #[derive(Clone)]
 pub enum TargetChange<'a> {
-    /// `target = origin op target`; for [`PredefinedOp::NoOp`] there is no origin.
+    /// `target = origin op target`. [`PredefinedOp::NoOp`] has no origin.
     Reduce {
         /// The operator. Must be defined for the type of the target's elements.
         op: PredefinedOp,
@@ -220,8 +220,8 @@ impl<F: Fabric> WindowAccess<F> {
         }
     }
 
-    /// Returns true if the target's process performs the operation: no other process can, or it would have to perform
-    /// each step anyway.
+    /// Returns true if the target's process performs the operation: either no other process can perform it, or the target's process
+    /// would have to perform each step anyway.
     fn is_assisted(&self, place: &TargetAddress) -> bool {
         match place.reach {
             TargetReach::TargetAssisted => true,

@@ -2,15 +2,15 @@
 //! [`crate::memory::protocol`].
 //!
 //! ```text
-//!   only the rank's own process reaches them: target-assisted
-//!   adapters update the window's words, and it is one of theirs: adapters
-//!   an exclusive lock is held: alone, without exclusion
-//!   processors see them: one word: single ── else whole                   both exclude each other (exclusion.rs)
-//!   else guarded
+//!   only the target's own process reaches the elements:              target-assisted
+//!   adapters update words of the window, and the element is a word:  adapters
+//!   the origin holds an exclusive lock:                              alone, without exclusion
+//!   processors see the elements:   one word: single ── else whole    both exclude each other (exclusion.rs)
+//!   otherwise:                                                       guarded
 //! ```
 //! All origins of an element must choose protocols that exclude each other. So the choice depends on the window and on the
-//! element's type and place. Operator, count and origin choose only among protocols that exclude each other; among them the
-//! cheaper is taken: an atomic for a single element, one exclusion for several.
+//! element's type and place. Operator, count and origin choose only among protocols that exclude each other. The cheapest of these
+//! is taken: an atomic for a single element, one exclusion for several elements.
 
 use crate::memory::target_address::AtomicityDomain;
 use weft_datatype::Basic;
@@ -40,7 +40,7 @@ pub struct AccumulateKey {
     pub adapter: bool,
     /// Way in which this process reaches the target's memory.
     pub sight: Sight,
-    /// Agent that updates words of that memory: processors, adapters, or holders of the guard.
+    /// Agent that updates words of the target's memory: processors, adapters, or holders of the guard.
     pub domain: AtomicityDomain,
     /// True if this origin has locked the target exclusively.
     pub alone: bool,
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn ways_that_meet_at_an_element_exclude_each_other() {
-        // An element is met by operations of any number of elements, by any origin in the same domain.
+        // Operations of any number of elements, by any origin in the same domain, may update an element.
         for domain in
             [AtomicityDomain::Guarded, AtomicityDomain::Processors, AtomicityDomain::Adapters]
         {

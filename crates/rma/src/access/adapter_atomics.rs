@@ -1,13 +1,13 @@
 //! Accumulates between nodes by the adapters' atomics: elements that are 8-byte integers.
 //!
 //! ```text
-//!   SUM                fetch-add ──▶ what was there                                     1 round trip
-//!   NO_OP              fetch-add of 0 ──▶ what is there                                 1
-//!   compare-and-swap   compare-swap ──▶ what was there                                  1
+//!   SUM                fetch-add ──▶ former value                                       1 round trip
+//!   NO_OP              fetch-add of 0 ──▶ value                                         1
+//!   compare-and-swap   compare-swap ──▶ former value                                    1
 //!   MAX, REPLACE, ...  fetch-add of 0 ──▶ v    compare-swap v, op(v) ──▶ v: done        2, or 1 if op(v) = v
 //!                                                        ▲────────────── w: again with w
-//!   several elements   the same with all of them under way at once, at most [`UNDER_WAY`]; v by reads of whole
-//!                      runs, which only guess: no v of a read is done before a compare-swap has found it there
+//!   several elements   the same, with at most [`UNDER_WAY`] elements under way at once; reads of whole runs guess v,
+//!                      and an element is done only when a compare-swap has found its v
 //! ```
 //! Under the guard ([`super::accumulate`]) an operation takes 6 round trips, for all of which other origins wait. Here no
 //! origin waits: of the origins that swap the same word, one always succeeds.
@@ -18,11 +18,11 @@
 //! the target's information ([`crate::memory::exposed::ExposedWindow::adapters`]), the element's type ([`is_for`]) and its address,
 //! a multiple of 8. Operator, count and origin do not matter. All other elements stay under the guard.
 //!
-//! Used in windows of MPI_Win_allocate whose ranks do not all share processors, if they are short
-//! ([`crate::options::SHORT`]) or the program asks for it. The guard pays off if accumulates are long and rarely
-//! meet: it moves n elements in 6 round trips, while this takes n atomic operations. The length of later accumulates
-//! is unknown, and must not decide. On the simulated machine `ndr` 1 element takes 2.3 us instead of 13.5, 64 take
-//! 8.6 instead of 13.8, and from about 120 on the guard is faster.
+//! Used in windows of MPI_Win_allocate whose ranks do not all share processors, if they are short ([`crate::options::SHORT`]) or
+//! the program asks for it. The guard pays off if accumulates are long and rarely meet: it moves n elements in 6 round trips, while
+//! adapters need n atomic operations. The length of later accumulates is unknown, so it must not decide. On the simulated machine
+//! `ndr`, 1 element takes 2.3 us by adapters and 13.5 us under the guard, and 64 elements take 8.6 us and 13.8 us. From about 120
+//! elements on, the guard is faster.
 
 use super::WindowAccess;
 use crate::control::packed_change::PackedChange;
@@ -40,8 +40,8 @@ const WORD: usize = 8;
 /// Maximum number of atomics under way. The simulated machines post about 20 in a round trip, so a larger limit changes
 /// nothing; an adapter itself executes about 16 at a time.
 const UNDER_WAY: u64 = 64;
-/// Maximum number of bytes that are read before the first of them is swapped. In longer groups, other origins change more words
-/// in between. For a group of this size, two round trips are a tenth of the time.
+/// Maximum number of bytes that are read before the first word of them is swapped. In longer groups, other origins change more
+/// words in between. For a group of this size, two round trips are a tenth of the time.
 const GROUP: usize = 512 * WORD;
 
 /// Returns true if adapters update elements of this type, provided that the elements are aligned.
@@ -71,7 +71,7 @@ impl AdjacentElements {
     }
 }
 
-/// Splits runs into those whose elements are aligned, and the rest.
+/// Splits runs into the runs whose elements are aligned, and the other runs.
 pub fn aligned(
     base: RemoteAddr,
     runs: impl Iterator<Item = AdjacentElements>,
@@ -186,14 +186,14 @@ impl WordChange {
         runs.iter().flat_map(|run| run.words(self.base))
     }
 
-    /// Adds `origin` to the words, or nothing.
+    /// Adds `origin` to the words; adds 0 if there is no origin.
     async fn add<F: Fabric>(
         &self,
         flow: &mut Flow<'_, F>,
         runs: &[AdjacentElements],
         origin: Option<Sge>,
     ) -> Result<(), Error> {
-        // If the former values are not wanted, all land in one scratch word.
+        // If the former values are not wanted, all of them land in one scratch word.
         let unasked = flow.endpoint.staging().take(WORD);
         for (at, skip) in self.words(runs) {
             let operand = origin.map_or(0, |origin| word(origin.part(skip, WORD)));
@@ -230,7 +230,7 @@ impl WordChange {
         let pool = flow.endpoint.staging();
         let [before, after, found] = [0; 3].map(|_| pool.take(bytes));
         let of = |staging: &weft_fabric::Staging, i: usize| staging.sge().part(WORD * i, WORD);
-        // A single word is read by an atomic. Several are read by plain reads, which do not guarantee whole words.
+        // A single word is read by an atomic. Several words are read by plain reads, which do not guarantee whole words.
         let mut sure = words.len() == 1;
         if sure {
             let (at, into) = (words[0].0, before.sge());

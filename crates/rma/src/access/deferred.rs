@@ -1,5 +1,5 @@
-//! Operations that are deferred until their epoch's synchronization issues them: all operations in an epoch of
-//! Fence-2S; puts and gets on a network if a program asks to use both directions of it at once.
+//! Operations that are deferred until their epoch's synchronization issues them: all operations in an epoch of Fence-2S; puts and
+//! gets on a network, if a program asks to use both directions of the network at once.
 //!
 //! ```text
 //!   as called      put put put put get get get get      puts fill one direction, then gets the other

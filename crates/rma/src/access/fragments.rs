@@ -8,17 +8,17 @@ use weft_channel::rails::{FragmentEnd, FragmentEnds, RailDirection, StripedOpera
 use weft_fabric::{Completion, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 use weft_process::{Buffer, BufferPiece, Error};
 
-/// Counter of an operation whose end is seen later.
+/// Counter of an operation that may end after its call has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationCounter {
-    /// Its own, because something is to be done at its end.
+    /// A counter of its own, because something must be done at the end of the operation.
     Own,
     /// The counter of all operations on the rank.
     OfRank,
 }
 
 impl OperationCounter {
-    /// Returns the counter for an operation with this memory, which is given back or unpacked at the end if it is staging memory.
+    /// Returns the counter for an operation with this memory. Staging memory is given back or unpacked at the end.
     pub fn of(piece: &BufferPiece) -> OperationCounter {
         match piece.staging {
             Some(_) => OperationCounter::Own,
@@ -35,7 +35,7 @@ pub struct PostedFragments<'w, F: Fabric> {
     /// True if operations are over when they are posted.
     pub over: bool,
     rails: usize,
-    /// Own counters of the operation. If there are none, it uses the counter of the rank.
+    /// Own counters of the operation. If there are none, the operation uses the counter of the rank.
     ends: FragmentEnds,
 }
 
@@ -147,7 +147,7 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
         self.in_flight.keep(self.rank, IssuedOperation { ends: self.ends, piece, unpack })
     }
 
-    /// Waits until the posted operation is over. It must have counters of its own.
+    /// Waits until the posted operation is over. The operation must have counters of its own.
     pub async fn wait(self) -> Result<(), Error> {
         let counters = self.fabric().counters();
         for end in &self.ends {

@@ -20,14 +20,14 @@ use weft_process::{Buffer, BufferPiece, Error};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Issued {
     pub(super) rank: usize,
-    /// Number of entries at that rank up to and including this one. 0: the operation is over.
+    /// Number of entries at the rank up to and including this operation's entry. 0: the operation is over.
     pub(super) number: u64,
 }
 
 impl Issued {
     pub(super) const OVER: Issued = Issued { rank: 0, number: 0 };
 
-    /// Returns the handle of an operation that is over when all at the rank are.
+    /// Returns the handle of an operation that is over when all operations at the rank are over.
     pub(super) fn with_all(rank: usize) -> Issued {
         Issued { rank, number: u64::MAX }
     }
@@ -35,8 +35,8 @@ impl Issued {
 
 /// An issued operation that may still be under way.
 pub struct IssuedOperation {
-    /// The operation is over when each of these counters has its value. If there are none: when all operations are over that
-    /// were posted to the rank without a counter of their own.
+    /// Counters that tell the end: the operation is over when each has its value. If there are none, the operation is over when all
+    /// operations are over that were posted to the rank without own counters.
     pub ends: FragmentEnds,
     /// Memory that the operation still reads or writes, and the buffer into which its data are unpacked.
     pub piece: Option<BufferPiece>,
@@ -46,15 +46,15 @@ pub struct IssuedOperation {
 #[derive(Default)]
 struct ByRank {
     entries: RefCell<VecDeque<IssuedOperation>>,
-    /// Counter of the completions of operations without own counters, and its value once all are over.
+    /// Counter of the completions of operations without own counters, and its value once all these operations are over.
     done: OnceCell<Counter>,
     due: Cell<u64>,
-    /// Number of entries made, and of entries ended.
+    /// Number of entries made (`issued`), and of entries ended (`settled`).
     issued: Cell<u64>,
     settled: Cell<u64>,
     /// True if the rank is in the list of ranks with operations under way.
     touched: Cell<bool>,
-    /// Rails of puts that may still be under way (a bit each), and whether gets may still be under way.
+    /// Rails of puts that may still be under way, a bit for each rail; and true if gets may still be under way.
     rails: Cell<u16>,
     reads: Cell<bool>,
 }
@@ -165,7 +165,7 @@ impl<F: Fabric> WindowFlights<F> {
         self.ranks[rank].reads.set(true);
     }
 
-    /// Waits until `number` entries of a rank have ended, or all.
+    /// Waits until `number` entries of a rank have ended, or all entries if there are fewer.
     pub async fn drain(&self, rank: usize, number: u64) -> Result<(), Error> {
         let of = &self.ranks[rank];
         while of.settled.get() < number {
@@ -198,7 +198,7 @@ impl<F: Fabric> WindowFlights<F> {
         let counters = self.core.fabric().counters();
         let entries = of.entries.borrow();
         let first = entries.front()?;
-        // Operations may end in any order. For those without own counters, the last end counts.
+        // Operations may end in any order. For operations without own counters, the last end counts.
         let end = |&counter| FragmentEnd { counter, value: of.due.get() };
         let plain = first.ends.is_empty().then(|| of.done.get().map(end)).flatten();
         Some(first.ends.iter().chain(&plain).find(|end| !end.has_come(counters)).copied())

@@ -1,8 +1,8 @@
 //! Operations whose data lie in several regions that their target has attached ([`crate::memory::regions`]).
 //!
-//! Such an operation is over when its call returns. Elements that cross regions are updated under the guard, by every
-//! origin, since all find the same regions. Cost: one transfer per part; accumulates cost as much as under the guard, except
-//! for elements within one region, which cost as much as those of an operation in that region.
+//! Such an operation is over when its call returns. Elements that cross regions are updated under the guard, by every origin, since
+//! all find the same regions. Cost: one transfer per part; accumulates cost as much as under the guard, except for elements within
+//! one region, which cost as much as in an operation in that region.
 
 use super::WindowAccess;
 use super::accumulate_protocol::is_solid;
@@ -183,7 +183,8 @@ impl<F: Fabric> WindowAccess<F> {
     }
 }
 
-/// Returns the location as the target names it if some part is reached only by the target; then the target is asked for all parts.
+/// Returns the location as the target names it, if only the target reaches some part. Then the caller asks the target for all
+/// parts.
 fn asks_target(location: &TargetLocation, parts: &[RegionPart]) -> Option<i64> {
     let any = parts.iter().any(|part| matches!(part.place.reach, TargetReach::TargetAssisted));
     any.then_some(location.disp)

@@ -1,5 +1,5 @@
-//! Service of this rank for origins whose fabric does not reach its memory: it carries out the requests of
-//! [`crate::control::messages`], by its helper while its program computes.
+//! Service of this rank for origins whose fabric does not reach its memory. The service carries out the requests of
+//! [`crate::control::messages`]. While the program computes, the helper runs the service.
 
 use super::WindowAccess;
 use super::adapter_atomics::{self, AdjacentElements};
@@ -105,8 +105,9 @@ impl<F: Fabric> WindowAccess<F> {
         self.locks.guarded(self.core.rank(), change).await
     }
 
-    /// Appends `len` bytes of this rank's memory to `parts`, beginning at `skip` of the packed bytes. A peer names them by the
-    /// offset in this rank's part of the window, or by an address in a dynamic window. Returns false if there is no such memory.
+    /// Appends `len` bytes of this rank's memory to `parts`, beginning at `skip` of the packed bytes. A peer names these bytes by
+    /// the offset in this rank's part of the window, or by an address in a dynamic window. Returns false if there is no such
+    /// memory.
     fn own_memory(&self, at: u64, len: u64, mut skip: usize, parts: &mut Vec<RegionPart>) -> bool {
         let peer = self.core.peer(self.core.rank());
         if self.core.flavor == WindowFlavor::Dynamic {

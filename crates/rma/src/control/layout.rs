@@ -9,11 +9,11 @@
 //!              by ticket modulo n'  by target             by target     by origin        by origin
 //!              each of n' words, the power of two not below n
 //! ```
-//! The lock is MPI_Win_lock's, the guard that of accumulates. Slots belong to the locks of the target; grants
-//! are flags on which this rank waits for locks of other ranks. Words never decrease: they count. Posted and
-//! completed have two words each, by parity, because flags may overtake each other: a rank tells count k + 1 only
-//! once the other has heard k - 1 ([`crate::epochs::post_start_complete_wait`]). Each rail except the first has two words per
-//! origin, too ([`crate::epochs::ordered_flag`]).
+//! The lock is the lock of MPI_Win_lock; the guard is the lock of accumulates. Slots belong to the locks of the target; grants are
+//! flags on which this rank waits for locks of other ranks. Words never decrease: they count. Posted and completed have two words
+//! each, by parity, because flags may overtake each other: a rank tells count k + 1 only once the other rank has heard k - 1
+//! ([`crate::epochs::post_start_complete_wait`]). Each rail except the first has two words per origin, too
+//! ([`crate::epochs::ordered_flag`]).
 
 use weft_fabric::RemoteAddr;
 

@@ -1,8 +1,8 @@
 //! Requests between ranks: sending, answering, receiving, carrying out.
 //!
-//! Requests come from operations on memory that no fabric reaches, which the target's service takes, by its helper while its
-//! program computes; and from Fence-2S, whose requests the target's fence takes. They are messages of the window's own
-//! communicator. Those to a service are synchronous, because synchronous messages wake a helper.
+//! Requests have two sources. Operations on memory that no fabric reaches send requests to the target's service; while the target's
+//! program computes, its helper runs the service. Fence-2S sends requests to the target's fence. All requests are messages of the
+//! window's own communicator. Requests to a service are synchronous, because synchronous messages wake a helper.
 
 use super::WindowControl;
 use super::request::{
@@ -16,9 +16,9 @@ use weft_process::{Error, class};
 /// Receiver of a request at the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taker {
-    /// The service; its helper is woken.
+    /// The service. The request wakes the target's helper.
     Service,
-    /// A fence.
+    /// The fence that ends the epoch.
     Fence,
 }
 
@@ -58,14 +58,14 @@ pub struct RequestedPart<'a> {
     pub part: (usize, usize),
     /// True if the request is the last of an epoch.
     pub last: bool,
-    /// True if the caller wants to know the outcome, or the data.
+    /// True if the caller wants to learn the outcome, or needs the data.
     pub answered: bool,
 }
 
 /// One request under way.
 pub struct SentRequest {
     sent: [Option<RequestId>; 2],
-    /// The answer's receive, and its memory.
+    /// The receive of the answer, and the memory for the answer.
     answer: Option<(RequestId, Staging)>,
     /// Memory of the messages, kept until they are sent.
     _all: Staging,
@@ -142,7 +142,7 @@ impl<F: Fabric> WindowControl<F> {
         }
     }
 
-    /// Asks a target's service for a whole operation. The returned data go to `result`. `own`: as in [`RequestedPart`].
+    /// Asks a target's service to carry out a whole operation. The returned data go to `result`. `own`: as in [`RequestedPart`].
     pub async fn ask_for(
         &self,
         own: i64,
@@ -229,7 +229,7 @@ impl<F: Fabric> WindowControl<F> {
         Ok(())
     }
 
-    /// Ends this rank's own service, when no rank asks any more.
+    /// Ends this rank's own service. No rank may send requests to it any more.
     pub async fn stop_serving(&self) -> Result<(), Error> {
         let me = self.core.rank();
         self.answered(me, self.send_head(me, Taker::Service, ControlRequest::STOP))

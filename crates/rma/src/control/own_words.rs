@@ -22,7 +22,7 @@ impl<F: Fabric> OwnWords<F> {
     pub fn new(core: &WindowCore<F>, rails: usize) -> Result<OwnWords<F>, Fault> {
         let (endpoint, size) = (core.endpoint(), core.size());
         let bytes = 8 * words_of(size, rails);
-        // If all ranks share processors, these do the atomics.
+        // If all ranks share processors, the processors do the atomics.
         let region = match core.one_node {
             true => endpoint.fabric().allocate_on_node(bytes)?,
             false => endpoint.fabric().allocate(bytes)?,
@@ -46,7 +46,7 @@ impl<F: Fabric> OwnWords<F> {
         self.region.local.part(8 * index, 8 * count)
     }
 
-    /// Returns the counter that is word `index` of one of the tables on which this rank waits.
+    /// Returns the counter behind word `index` of a table on which this rank waits.
     pub fn flag(&self, table: ControlTable, index: usize) -> Counter {
         let which = table.number().checked_sub(2).expect("slots are no flags");
         *self.flags[which][index].get_or_init(|| {

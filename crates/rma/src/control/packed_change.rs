@@ -1,4 +1,5 @@
-//! Changes of an accumulate: packed, as requests carry them and as the process that reaches the elements applies them.
+//! Changes of an accumulate in packed form. Requests carry them in this form, and the process that reaches the elements applies
+//! them in this form.
 
 use weft_datatype::{Basic, ElementSpacing, PredefinedOp, compare_and_swap};
 use weft_fabric::Sge;

@@ -1,11 +1,11 @@
 //! Format of a request that the target's own process carries out.
 //!
 //! ```text
-//!   head (kind, operator, runs, bytes, answer) │ more: runs, data          one tag for heads, one for the rest
-//!   answer: how it ended │ data                                            a tag of its own; none if nobody waits
+//!   head (kind, operator, runs, bytes, answer) │ more: runs, data          one tag for heads, another for the rest
+//!   answer: outcome │ data                                                 a tag of its own; none if nobody waits
 //! ```
-//! At most [`MOST`] bytes per request, so that neither side needs memory for the whole operation. Contents of a peer's request are
-//! checked when it is decoded ([`ControlRequest::decode`]).
+//! A request has at most [`MOST`] bytes of data, so that neither side needs memory for the whole operation. The contents of a
+//! peer's request are checked when the request is decoded ([`ControlRequest::decode`]).
 
 use super::packed_change::PackedChange;
 use weft_datatype::{Basic, PredefinedOp};
@@ -103,7 +103,7 @@ impl ControlRequest {
     }
 }
 
-/// First word of an answer.
+/// First word of an answer: its outcome.
 pub const DONE: u64 = 0;
 pub const REFUSED: u64 = 1;
 

@@ -17,7 +17,7 @@
 //!   exposure                 None ── post ──▶ the group's origins ── wait, or test that succeeds ──▶ None
 //!   (this rank as target)
 //! ```
-//! The four are not independent, and the methods refuse what MPI forbids:
+//! The four states are not independent, and the methods refuse the calls that MPI forbids:
 //!
 //! ```text
 //!   while                          refused
@@ -60,7 +60,7 @@ fn wrong<T>(why: impl fmt::Display) -> Result<T, WrongCall> {
 enum FenceEpoch {
     #[default]
     Closed,
-    /// A fence may have opened an epoch: it has if an operation follows.
+    /// A fence has been called. Its epoch begins with the first operation.
     Open,
     /// Operations were issued in the epoch.
     Used,
@@ -139,7 +139,7 @@ pub struct EpochState {
     exposure: RefCell<Option<Rc<[usize]>>>,
 }
 
-/// Answer to the question if an operation may be issued.
+/// Permission for an operation on a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entering {
     Open,
@@ -252,7 +252,7 @@ impl EpochState {
         *self.started.borrow_mut() = Some(targets);
     }
 
-    /// Begins the end of the access epoch. Returns its targets, which stay accessible until [`EpochState::completed`].
+    /// Begins to end the access epoch. Returns its targets, which stay accessible until [`EpochState::completed`].
     pub fn complete(&self) -> Result<Rc<[usize]>, WrongCall> {
         self.started.take().map_or_else(|| wrong("MPI_Win_complete without MPI_Win_start"), Ok)
     }
@@ -477,7 +477,7 @@ impl EpochState {
         }
     }
 
-    /// Checks that an epoch may be opened that must be the only one of locks or MPI_Win_start.
+    /// Checks that an epoch may be opened that excludes all other epochs of locks and MPI_Win_start.
     fn no_access_before(&self, call: &str) -> Result<(), WrongCall> {
         self.no_fence_before(call)?;
         self.no_lock_all_before(call)?;

@@ -1,4 +1,4 @@
-//! Collective exchanges among the ranks of a window, while they make it.
+//! Collective exchanges among the ranks of a window, while they make the window.
 
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::Fabric;

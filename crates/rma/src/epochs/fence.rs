@@ -1,11 +1,10 @@
-//! Fence (MPI 5.0, section 12.5.1): five designs, one per file, and a variant of the first. Four are those of
-//! Santhanaraman et al. 2009 ("Design Alternatives for Implementing Fence Synchronization"); the fifth is the usual
-//! design.
+//! Fence (MPI 5.0, section 12.5.1): five designs, one per file, and a variant of the first design. Four designs are from
+//! Santhanaraman et al. 2009 ("Design Alternatives for Implementing Fence Synchronization"). The fifth is the usual design.
 //!
 //! ```text
 //!                 when operations are issued    their end at the target        the next epoch begins after
-//!   2S            at the fence, as messages     the last message of an origin  that
-//!   2S-APART      the same                      a message behind the last      that
+//!   2S            at the fence, as messages     the last message of an origin  the last message of each origin
+//!   2S-APART      the same                      a message behind the last      this message of each origin
 //!   1S            at once                       a flag of every other rank     a flag of every other rank
 //!   1S-BARRIER    at once                       a flag of every other rank     a barrier
 //!   RI            at once                       arrivals counted by target     a barrier
@@ -65,7 +64,7 @@ impl<F: Fabric> WindowFences<F> {
         self.core.epochs.fenced(asserted);
     }
 
-    /// Ends the epoch of the fence before, here and at all targets, and opens another.
+    /// Ends the epoch of the previous fence, here and at all targets, and opens another epoch.
     pub async fn run(&self, asserted: i32) -> Result<(), Error> {
         if let Some(work) = self.core.allow(self.core.epochs.fence(asserted))? {
             match self.core.options.fence {

@@ -2,10 +2,10 @@
 //!
 //! Flags count epochs, by parity in one of two words for each pair of ranks and direction.
 //!
-//! Two words suffice although a flag may be overtaken by the next, because a rank that tells count k + 1 knows that
-//! the other has heard k - 1. A rank posts again only after it has waited for its previous epoch, whose origin had
-//! heard the post. An origin completes again only after the target, which had waited for the previous epoch, has posted again.
-//! Of two fences in a row ([`super::fence`]), the first is over for a rank that has reached the second.
+//! Two words suffice although a flag may be overtaken by the next flag, because a rank that tells count k + 1 knows that the other
+//! rank has heard k - 1. A rank posts again only after it has waited for its previous epoch, whose origin had heard the post. An
+//! origin completes again only after the target, which had waited for the previous epoch, has posted again. Of two fences in a row
+//! ([`super::fence`]), the first is over for a rank that has reached the second.
 
 use super::ordered_flag::encode;
 use crate::control::WindowControl;
@@ -19,10 +19,11 @@ use weft_process::Error;
 /// Flags told to one rank, and heard from it.
 #[derive(Default)]
 struct ByRank {
-    /// Told: exposures granted to the rank, and access epochs to it that were completed.
+    /// Told: number of exposure epochs granted to the rank (`posted`), and of completed access epochs to the rank (`completed`).
     posted: Cell<u64>,
     completed: Cell<u64>,
-    /// Heard: the same two, as the rank told them.
+    /// Heard: number of exposure epochs that the rank has granted (`started`), and of access epochs that it has completed
+    /// (`awaited`).
     started: Cell<u64>,
     awaited: Cell<u64>,
 }

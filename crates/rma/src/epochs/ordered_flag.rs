@@ -2,16 +2,16 @@
 //! that carry them.
 //!
 //! ```text
-//!   acknowledged   rail 0  data ──▶ ◀── ack            flag ──▶     one flag, once all is acknowledged
+//!   acknowledged   rail 0  data ──▶ ◀── ack            flag ──▶     one flag, once all data are acknowledged
 //!                  rail 1  data ──▶ ◀── ack
-//!   used           rail 0  data ──▶ flag: rails = {1} ──▶           a flag behind the data of each rail that has some;
-//!                  rail 1  data ──▶ flag ──▶                        the first names the other rails
+//!   used           rail 0  data ──▶ flag: rails = {1} ──▶           a flag behind the data, on each rail that has data;
+//!                  rail 1  data ──▶ flag ──▶                        the first flag names the other rails
 //!   every          the same on all rails, whether they have data or not: the document's way
 //! ```
-//! Time until the target knows: one latency for `used` and `every`, three for `acknowledged`. Cost: one flag per rail. Reads
-//! are waited for first, because a flag may arrive before a read is done at the target. If a fabric guarantees no order
-//! ([`FabricExt::write_flag_after`]), or operations are over when they are posted, the ending is `acknowledged`.
-//! Source: Vishnu et al. 2005, section 3.2 ("multiple synchronization messages") and figure 4.
+//! Time until the target has the flag: one latency for `used` and `every`, three latencies for `acknowledged`. Cost: one flag per
+//! rail. The origin waits for reads first, because a flag may arrive before a read is done at the target. If a fabric guarantees no
+//! order ([`FabricExt::write_flag_after`]), or operations are over when they are posted, the ending is `acknowledged`. Source:
+//! Vishnu et al. 2005, section 3.2 ("multiple synchronization messages") and figure 4.
 //!
 //! The word `completed` is epochs x 256 + the set of rails whose own words must be awaited. If a rail dies, words are written
 //! again, always with the same value and before a later value: so they do not count arrivals.
@@ -70,7 +70,7 @@ impl<F: Fabric> PairFlags<F> {
                 return Ok(false);
             }
         }
-        // If this fails, the words already written are true nevertheless: the data on those rails are there.
+        // If this write fails, the words already written are still true: the data on their rails have arrived.
         let value = encode(count, others);
         if !fabric.write_flag_after(lead, peer, flag(ControlTable::Completed(count)), value)? {
             return Ok(false);

@@ -4,7 +4,7 @@
 //!   target:  post ── flag posted[target] at each origin       wait ── until completed[origin] of each
 //!   origin:  start ── until posted[target] of each  ... operations ...  complete ── flag completed[origin] behind them
 //! ```
-//! Cost: one flag in each direction per pair ([`super::flags`]); if several rails were used, one on each of them
+//! Cost: one flag in each direction per pair ([`super::flags`]); if several rails were used, one flag on each of these rails
 //! ([`super::ordered_flag`]).
 
 use super::Epochs;
@@ -29,7 +29,7 @@ impl<F: Fabric> Epochs<F> {
         Ok(())
     }
 
-    /// Opens an access epoch to `targets`, once they have posted theirs.
+    /// Opens an access epoch to `targets`, once they have posted their exposure epochs.
     pub async fn start(&self, targets: Rc<[usize]>, asserted: i32) -> Result<(), Error> {
         self.core.allow(self.core.epochs.start())?;
         for &rank in &*targets {
@@ -58,7 +58,7 @@ impl<F: Fabric> Epochs<F> {
         Ok(())
     }
 
-    /// Ends the exposure epoch, once all its origins have completed theirs.
+    /// Ends the exposure epoch, once all its origins have completed their access epochs.
     pub async fn wait(&self) -> Result<(), Error> {
         let origins = self.core.allow(self.core.epochs.wait())?;
         for &origin in &*origins {

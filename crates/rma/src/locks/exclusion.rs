@@ -1,22 +1,23 @@
 //! Exclusion of accumulates where processors see the memory: one exclusion per operation, or none for a single word.
 //!
 //! ```text
-//!   single   one element that is a word:  announce ── no holder? ── the processor updates it atomically ── recall
+//!   single   one element that is a word:  announce ── no holder? ── the processor updates the word atomically ── recall
 //!   whole    anything else:               hold ── no announcement? ── read, reduce, write ── give back
 //!
 //!   the target's line    | holder | first to wait | bits of origins that have ever announced |
-//!   each origin's line   | target + 1 while it is at a single element of that target |
+//!   each origin's line   | target + 1 while the origin updates a single element of that target |
 //! ```
 //! Contract.
 //! - While a rank holds the exclusion, no other rank changes elements of that target, and no rank that keeps this contract
 //!   reads a half-written update. Single updates do not exclude each other: the processor does.
-//! - An origin that announces looks for a holder afterwards; a holder looks for announcements afterwards; all sequentially
-//!   consistent. So if two meet, one of them sees the other: the single update gives way, the whole update waits. The bit of an
-//!   origin is set before its first announcement, so a holder that sees no bit need not look at that origin's line.
-//! - An origin that finds a holder waits in the queue of the target's guard ([`super::ticket_lock`]), asleep. The first of
-//!   the queue notes itself next to the holder's word; the holder looks there after giving back, and rings it. Other
-//!   origins may take the exclusion in between, because a waiter that sleeps or is descheduled must not hold up running
-//!   ones. They may no longer do so once the first has tried [`PATIENCE`] times.
+//! - An origin announces and then looks for a holder; a holder takes the exclusion and then looks for announcements. All these
+//!   accesses are sequentially consistent. So if two origins meet, one of them sees the other: the single update gives way, the
+//!   whole update waits. The bit of an origin is set before its first announcement, so a holder that sees no bit need not look at
+//!   that origin's line.
+//! - An origin that finds a holder waits in the queue of the target's guard ([`super::ticket_lock`]), asleep. The first of the
+//!   queue notes itself next to the holder's word; the holder looks there after giving back, and rings it. Other origins may take
+//!   the exclusion in between, because a waiter that sleeps or is descheduled must not hold up running origins. Once the first
+//!   waiter has tried [`PATIENCE`] times, no other origin may take the exclusion before it.
 //!
 //! Cost: a single update needs an exchange of its own line apart from the update itself, and lines that are only read; a whole
 //! update needs a compare-and-swap and an exchange of the target's line. A process that is descheduled during a single update
@@ -25,8 +26,8 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Release, SeqCst};
 
-/// A word that all origins see, of the processor or of the model checker. Accesses are sequentially consistent, unless the
-/// method's name says otherwise.
+/// A word that all origins see: a word of the processor or, in tests, of the model checker. Accesses are sequentially consistent,
+/// unless the method's name says otherwise.
 pub trait LockWord {
     fn now(&self) -> u64;
     fn clear_released(&self);
@@ -95,22 +96,22 @@ impl<W: LockWord> TargetExclusion<'_, W> {
         self.me as u64 + 1
     }
 
-    /// Registers this origin as one that announces. Once is enough.
+    /// Registers this origin as an origin that announces. One call is enough.
     pub fn register(&self) {
         let bit = self.me % ORIGINS;
         self.line[BITS + bit / 64].add_bits(1 << (bit % 64));
     }
 
-    /// Announces a single update in this origin's own line. Returns false if there is a holder: then the update must be recalled
-    /// without being done.
+    /// Announces a single update in this origin's own line. If there is a holder, returns false: then the caller must recall the
+    /// update without doing it.
     #[inline(always)]
     pub fn announce(&self, own: &W) -> bool {
         own.exchange(self.target as u64 + 1);
         self.line[HOLDER].now() == 0
     }
 
-    /// Recalls the announcement. Returns the rank to be rung: a holder that may wait for it. A holder may be missed if it comes
-    /// just afterwards; then it is still looking at the announcements.
+    /// Recalls the announcement. Returns the rank to be rung: a holder that may wait for the end of the update. A holder that comes
+    /// just afterwards may be missed, but such a holder is still looking at the announcements.
     #[inline(always)]
     pub fn recall(&self, own: &W) -> Option<usize> {
         own.clear_released();

@@ -1,4 +1,4 @@
-//! Waits for the exclusion of a target ([`super::exclusion`]) whose words this process sees: a few tries at once, then asleep.
+//! Waits for the exclusion of a target ([`super::exclusion`]) whose words this process sees: a few tries, then sleep.
 
 use super::Locks;
 use super::exclusion::{self, TargetExclusion};
@@ -63,7 +63,7 @@ impl<F: Fabric> Locks<F> {
         Some(AnnouncedUpdate { exclusion, own, free })
     }
 
-    /// Recalls an update that is done, or that must not be done. Returns true if it was free to be done.
+    /// Recalls an update that was done, or that must not be done. Returns true if no holder was in the way.
     #[inline(always)]
     pub fn recall(&self, announced: AnnouncedUpdate<'_>) -> bool {
         if let Some(holder) = announced.exclusion.recall(announced.own) {
@@ -72,8 +72,8 @@ impl<F: Fabric> Locks<F> {
         announced.free
     }
 
-    /// Runs `f`, which changes elements of a rank, under the exclusion. Returns false, without running `f`, if other
-    /// origins are at it.
+    /// Runs `f`, which changes elements of a rank, under the exclusion. Returns false, without running `f`, if other origins update
+    /// elements of the rank.
     #[inline(always)]
     pub fn try_whole(&self, rank: usize, f: impl FnOnce()) -> bool {
         let Some(exclusion) = self.exclusion(rank) else { return false };
@@ -127,7 +127,7 @@ impl<F: Fabric> Locks<F> {
         result
     }
 
-    /// Waits until `look` returns true, with the backoff of all waits. Whoever changes the state rings this rank's bell.
+    /// Waits until `look` returns true, with the backoff of all waits. A rank that changes the state rings this rank's bell.
     async fn when(&self, mut look: impl FnMut() -> bool) -> Result<(), Error> {
         let mut never = pin!(self.core.endpoint().until_any(&[]));
         std::future::poll_fn(|cx| match look() {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use weft_fabric::{Counter, Fabric};
 use weft_process::{Comm, Error};
 
-/// The queue: the number of operations that have come, and a counter of those that are through.
+/// Queue of operations: the number of operations that have come, and a counter of the operations that are through.
 pub struct Fifo<F: Fabric> {
     comm: Rc<Comm<F>>,
     come: Cell<u64>,

@@ -41,7 +41,7 @@ impl<F: Fabric> Locks<F> {
     #[inline]
     pub fn try_lock(&self, kind: LockKind, rank: usize, asserted: i32) -> bool {
         let (of, epochs) = (&self.ranks[rank], &self.core.epochs);
-        // If a turn is left to tell, the lock was tried for before: [`Locks::lock`] finishes that.
+        // If a turn is left to tell, there was an earlier attempt, which [`Locks::lock`] finishes.
         if asserted & assert::NOCHECK != 0 || of.tell.get().is_some() {
             return false;
         }

@@ -1,4 +1,4 @@
-//! A fair shared/exclusive lock in control words of the rank to which it belongs, which takes no part.
+//! A fair shared/exclusive lock in control words of the rank to which it belongs. That rank takes no action.
 //!
 //! A ticket lock for readers and writers (after Mellor-Crummey and Scott, 1991) whose waiters sleep on a
 //! flag of their own instead of polling:
@@ -6,20 +6,20 @@
 //! ```text
 //!   users   next ticket               shared t:     waits for read = t, then sets read = t + 1
 //!   read    may enter shared          exclusive t:  waits for write = t
-//!   write   may enter exclusive       release:      write + 1; an exclusive one read + 1 with it
+//!   write   may enter exclusive       release:      write + 1; an exclusive holder also read + 1
 //!
 //!   slots[t mod n]   0, or the waiter with ticket t: registered by the waiter, removed either by the waiter (it finds
 //!                    that its turn has come) or by the releaser that advances the turn (and sets the grant flag)
 //! ```
-//! Read and write are one word, `turns` = read x 2^32 + write, so that one operation advances both. Each is within 2^31 of
-//! any outstanding ticket, so the word is enough to decode them ([`decode`]).
+//! Read and write are one word, `turns` = read x 2^32 + write, so that one operation advances both. Each count is within 2^31 of
+//! any outstanding ticket, so the word is enough to decode both counts ([`decode`]).
 //!
 //! Tickets are served in order, so no rank starves. Readers with consecutive tickets hold the lock together.
 //!
-//! Contract. Each rank has at most one ticket of a lock at a time, so `n` slots suffice. A waiter writes its slot before it
-//! looks for its turn, and a releaser advances the turn before it looks at the slot, both by atomic operations of the
-//! fabric, so one of the two sees the other. A slot is emptied by compare-and-swap, so exactly one of them
-//! ends the wait: a grant flag is written only for a waiter that still waits for it, and never late.
+//! Contract. Each rank has at most one ticket of a lock at a time, so `n` slots suffice. A waiter writes its slot before it looks
+//! for its turn, and a releaser advances the turn before it looks at the slot, both by atomic operations of the fabric, so at least
+//! one of the two sees the other. A slot is emptied by compare-and-swap, so exactly one of the two ends the wait: a grant flag is
+//! written only for a waiter that still waits, and never late.
 //!
 //! Cost without contention: two operations to take the lock, two to give it back (fetch-add and read, each). With contention:
 //! two more by the waiter, one and a flag by the releaser. If this process's processor sees the words, no future is
@@ -39,7 +39,7 @@ const READ: u64 = 1 << 32;
 const WRITE: u64 = 1;
 
 impl LockKind {
-    /// Returns the ticket that may enter: the count of read or of write.
+    /// Returns the ticket that may enter with a lock of this kind: the count of read or of write.
     #[inline]
     fn turn(self, read: u64, write: u64) -> u64 {
         match self {
@@ -63,9 +63,9 @@ fn decode(turns: u64, near: u64) -> (u64, u64) {
 pub enum LockAttempt {
     /// The attempt failed; nothing was done.
     Not,
-    /// Done, with this ticket.
+    /// The attempt succeeded, with this ticket.
     Done(u64),
-    /// Done, with this ticket, but another turn has come whose owner may sleep: [`TicketLock::pass`] must follow.
+    /// The attempt succeeded, with this ticket, and another turn has come whose owner may sleep: [`TicketLock::pass`] must follow.
     Tell(u64, TicketTurn),
 }
 

@@ -1,4 +1,4 @@
-//! This rank's memory of a new window: the program's own, or allocated (MPI 5.0, sections 12.2.1 to 12.2.4).
+//! This rank's memory of a new window: the program's own memory, or allocated memory (MPI 5.0, sections 12.2.1 to 12.2.4).
 
 use crate::core::WindowFlavor;
 use crate::core::exchange::gather;

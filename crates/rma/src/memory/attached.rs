@@ -1,5 +1,5 @@
-//! The memory of dynamic windows: attached and detached by its own rank, without the others, which find it when they need
-//! it (MPI 5.0, section 12.2.4).
+//! The memory of dynamic windows. A rank attaches and detaches its memory without the other ranks, which find the memory when they
+//! need it (MPI 5.0, section 12.2.4).
 //!
 //! ```text
 //!   control words   | version | entries | where the table is |        version odd: being changed
@@ -226,8 +226,8 @@ impl<F: Fabric> WindowMemory<F> {
         }
     }
 
-    /// Calls `f` with the memory, and its piece, of each part of `len` bytes at an address of this rank. Returns false if
-    /// not all bytes are attached.
+    /// Cuts `len` bytes at an address of this rank into parts, one per piece of attached memory. Calls `f` with the memory of each
+    /// part and its piece. Returns false if not all bytes are attached.
     pub fn own_attached(&self, at: u64, len: u64, mut f: impl FnMut(Sge, &AttachedPiece)) -> bool {
         let own = self.attached.own.borrow();
         let part = |piece: &AttachedPiece, at: u64, len: u64| {

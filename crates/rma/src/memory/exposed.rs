@@ -3,7 +3,7 @@
 use crate::control::layout::RAILS;
 use weft_fabric::RemoteAddr;
 
-/// Addresses of a rank's memory and control words. Exchanged once; sizes in bytes.
+/// Addresses of a rank's memory and control words. The ranks exchange them once. Sizes are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExposedWindow {
     /// Address of the memory, at `holder`.
@@ -14,13 +14,13 @@ pub struct ExposedWindow {
     pub unit: u64,
     /// Address of the control words ([`crate::control`]).
     pub control: RemoteAddr,
-    /// The rank in whose fabric memory it lies: the rank itself, except in shared windows.
+    /// The rank in whose fabric memory the part lies: the rank itself, except in shared windows.
     pub holder: u64,
     /// First of the rank's two immediates ([`crate::epochs::fence`]).
     pub immediate: u32,
     /// True if the fabric allocated the memory.
     pub within: bool,
-    /// True if adapters update its words: [`crate::access::adapter_atomics`].
+    /// True if adapters update the words of the memory: [`crate::access::adapter_atomics`].
     pub adapters: bool,
     /// Number of rails with words of their own among its control words; at least 1.
     pub rails: usize,

@@ -39,7 +39,8 @@ impl<F: Fabric> WindowMemory<F> {
         })
     }
 
-    /// Returns the agent that updates words of memory that adapters do not. `within`: the fabric of its process allocated it.
+    /// Returns the agent that updates words of memory that adapters do not update. `within`: the fabric of the memory's process
+    /// allocated it.
     pub fn by_processors(&self, within: bool) -> AtomicityDomain {
         by_processors(self.core.one_node, within)
     }

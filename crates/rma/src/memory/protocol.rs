@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   mapped     this process sees the memory            one copy, by this processor
-//!   system     the system reads and writes it          the same, a call, and something for each page
-//!   adapter    the fabric does, over the network       over when its completion is
-//!   assisted   its own process does                    a request, an answer, two copies, and the other must come to it
+//!   system     the system reads and writes it          the same, a system call, and a cost for each page
+//!   adapter    the fabric does, over the network       over when the fabric reports its completion
+//!   assisted   the target's process does               a request, an answer, two copies, and a wait for the target's process
 //! ```
-//! The choice is arithmetic, without state, clock or fabric. For any size, mapped is the copy of system without its call, and
-//! target-assisted needs the target's process, which may not come for a long time. So the first eligible protocol is the best,
-//! and a window chooses once per rank.
+//! The choice is arithmetic, without state, clock or fabric. For any size, `mapped` needs the same copy as `system` without the
+//! call, and `assisted` needs the target's process, which may not enter the library for a long time. So the first eligible protocol
+//! is the best, and a window chooses once per rank.
 
 use weft_fabric::{CacheDistance, CopyModel};
 
@@ -32,9 +32,9 @@ pub struct TargetPath {
     pub direct: bool,
     /// True if this processor carries out the fabric's operations: the ranks share a node.
     pub synchronous: bool,
-    /// Distance of the caches of the target's processor from this one's.
+    /// Distance between the caches of the target's processor and of this processor.
     pub distance: CacheDistance,
-    /// Number of ranks that take turns on a processor; 1: each has its own.
+    /// Number of ranks that take turns on a processor; 1 if each rank has its own processor.
     pub ranks_each: u32,
 }
 
@@ -105,7 +105,7 @@ impl AccessProtocol {
         }
     }
 
-    /// Returns the nanoseconds until the bytes are there; `None` over a network, about which the model of copies knows nothing.
+    /// Returns the nanoseconds until the bytes have arrived; `None` over a network, about which the model of copies knows nothing.
     pub fn cost(self, model: &CopyModel, transfer: &AccessTransfer) -> Option<f64> {
         let AccessTransfer { direction, bytes, path } = *transfer;
         let TargetPath { distance, synchronous, ranks_each, .. } = path;

@@ -4,7 +4,7 @@
 //! ```text
 //!   attached       │ region 1 │ region 2 │        │ region 3 │
 //!   data           ....│ run ───────│..│ run │.....│ run │.....
-//!   parts              │ 1  │ 2     │  ✗: not attached        each lies in one region, and is reached as that is
+//!   parts              │ 1  │ 2     │  ✗: not attached        each lies in one region, and is reached as this region
 //! ```
 
 use super::WindowMemory;
@@ -17,9 +17,9 @@ use weft_process::{Error, class};
 /// A part of an operation's data that lies in one region.
 #[derive(Debug, Clone, Copy)]
 pub struct RegionPart {
-    /// Address of its first byte. If it is mapped, the memory is only that of the part.
+    /// Address of the part's first byte. If the part is mapped, the mapped memory has only the bytes of the part.
     pub place: TargetAddress,
-    /// Offset among the packed bytes, and length.
+    /// Offset among the packed bytes (`skip`), and length.
     pub skip: usize,
     pub len: usize,
 }

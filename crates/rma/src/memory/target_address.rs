@@ -9,7 +9,8 @@ use weft_process::Buffer;
 pub enum TargetReach {
     /// This process sees the memory.
     Mapped(Sge),
-    /// The fabric reads and writes the memory. If [`weft_fabric::Capabilities::synchronous`], it has done so when the call returns.
+    /// The fabric reads and writes the memory. If `synchronous` ([`weft_fabric::Capabilities::synchronous`]), the operation is over
+    /// when the call returns.
     Direct { synchronous: bool, rails: usize },
     /// Only the rank's own process reaches the memory.
     TargetAssisted,
@@ -25,7 +26,7 @@ pub struct TargetAddress {
     pub peer: usize,
     /// Start of the memory: the window's part of that rank, or an attached piece.
     pub at: RemoteAddr,
-    /// Offset of the first element from that start, in bytes. All data lie inside.
+    /// Offset of the first element from `at`, in bytes. All data lie inside the memory.
     pub offset: i64,
     /// Place of the first element as the rank itself names it: an offset in its part of the window, or an address of a dynamic
     /// window.
@@ -33,7 +34,7 @@ pub struct TargetAddress {
     pub domain: AtomicityDomain,
 }
 
-/// Agent that updates elements that are words; the same for all origins of an element.
+/// Agent that updates elements of the size of a word. It is the same for all origins of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtomicityDomain {
     /// Holders of the guard, as for all other elements.

@@ -54,7 +54,7 @@ impl<F: Fabric> Window<F> {
                 immediate,
                 within: own.within,
                 rails,
-                // The target's choice counts, so all its origins find the same.
+                // The target's choice counts, so all origins of the target find the same.
                 adapters: core.flavor == WindowFlavor::Allocate
                     && !core.one_node
                     && options.atomics.by_adapters(own.memory.len()),
@@ -83,7 +83,7 @@ impl<F: Fabric> Window<F> {
         Ok(window)
     }
 
-    /// Makes the parts, each from those below it.
+    /// Makes the parts, each from the parts below it.
     fn of(
         core: Rc<WindowCore<F>>,
         own: OwnMemory,

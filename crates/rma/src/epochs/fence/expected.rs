@@ -36,8 +36,8 @@ impl<F: Fabric> WindowFences<F> {
     }
 }
 
-/// Maximum number of ranks for an allreduce of all counts, which is then as quick as a reduce-scatter: half the rounds,
-/// short messages.
+/// Maximum number of ranks for an allreduce of all counts. Up to this number, an allreduce is as quick as a reduce-scatter: it has
+/// half the rounds, and its messages are short.
 const FEW: usize = 512;
 
 /// Reduction: the sum of ints.

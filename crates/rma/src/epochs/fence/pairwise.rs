@@ -1,5 +1,5 @@
-//! Fence-1S: operations are issued at once. Every pair of ranks tells each other that their operations are over, and that
-//! the next epoch may begin.
+//! Fence-1S: operations are issued at once. The ranks of every pair tell each other that their operations are over, and that the
+//! next epoch may begin.
 //!
 //! ```text
 //!   own operations over ── "over" to each other rank ── until heard from each

@@ -65,7 +65,7 @@ impl<F: Fabric> WindowFences<F> {
         self.control.all_answered(answers).await
     }
 
-    /// Sends one rank's requests. Marks the last one, unless the end is a message of its own.
+    /// Sends one rank's requests. Marks the last request, unless the end is a message of its own.
     fn send_all<'q>(&self, of_rank: &'q [DeferredOp], pieces: &[Pieces], sent: &mut Vec<Sent<'q>>) {
         let joined = self.core.options.fence != FenceDesign::TwoSidedApart;
         for (i, (deferred, pieces)) in of_rank.iter().zip(pieces).enumerate() {
