@@ -2,9 +2,9 @@
 //! communicators (MPI 5.0, sections 7.4.2, 7.6 and 11.3).
 //!
 //! ```text
-//!   message    length of the name (32) | name | data         sender: its rank in the receiver's world
-//!   name       what is made | what its calls are told apart by | all who take part, in their order
-//!   mailbox    what has arrived, by sender and name, in the order in which it was sent
+//!   message    length of the name (32) | name | data         the receiver knows the sender by its rank in the world
+//!   name       kind of object | values that distinguish its calls | all members, in their order
+//!   mailbox    messages that have arrived, by sender and name, in the order in which they were sent
 //! ```
 //! Names are compared in full: a hash, or a rank among the members, may be the same for another agreement. Agreements of one name
 //! follow each other in the same order at all members, and so do the messages between two members: the next message of the name
@@ -17,7 +17,7 @@ use weft_collective::rank;
 use weft_fabric::{Fabric, Fault, Staging};
 use weft_p2p::{MatchingContext, MessageTarget, ReceiveSource, RequestId, SendMode, Want};
 
-/// The matching space of these messages, which belongs to no communicator.
+/// Matching space of the messages of agreements. It belongs to no communicator.
 const CONTEXT: MatchingContext = MatchingContext(crate::comm::NONE << 1 | 1);
 const ANY: Want = Want { context: CONTEXT, source: ReceiveSource::Any, tag: None };
 
@@ -95,11 +95,11 @@ impl<F: Fabric> Agreement<F> {
         }
     }
 
-    /// Takes one message in, of whatever agreement. Returns false if there is none.
+    /// Takes in one message of any agreement. Returns false if there is no message.
     async fn take_one(&self) -> Result<bool, Error> {
         let (endpoint, mailbox) = (self.engine.endpoint(), self.engine.mailbox());
         let Some(message) = endpoint.take(&ANY) else { return Ok(false) };
-        // This process's number for the sender, which may have another number for itself.
+        // The sender's number at this process. The sender may have another number for itself.
         let (from, memory) = (message.peer() as u32, endpoint.staging().take(message.len as usize));
         mailbox.taking.set(true);
         let come = endpoint.wait(endpoint.imrecv(message, memory.sge())).await;
@@ -134,7 +134,7 @@ impl<F: Fabric> Agreement<F> {
         Ok(data)
     }
 
-    /// Returns, at the tree's root, the maximum of all members' numbers. Elsewhere it is the maximum of some of them.
+    /// Returns the maximum of the numbers in this process's subtree: at the tree's root, the maximum of all members' numbers.
     pub async fn largest(&self, tree: AgreementTree<'_>, mine: u64) -> Result<u64, Error> {
         let mut most = mine;
         for child in tree.children() {
@@ -153,7 +153,7 @@ impl<F: Fabric> Agreement<F> {
 pub(crate) struct AgreementTree<'m> {
     /// Ranks in the world.
     pub members: &'m [u32],
-    /// Places among the members: the root's, and the own one.
+    /// Places among the members: the place of the root, and the place of this process.
     pub root: usize,
     pub me: usize,
 }

@@ -11,7 +11,7 @@ use weft_collective::{
 use weft_fabric::Fabric;
 
 impl<F: Fabric> Comm<F> {
-    /// Returns the placement of its ranks, without what they tell each other later.
+    /// Returns the placement of the communicator's ranks, without the facts that the ranks exchange later.
     pub fn site(&self) -> RankPlacement {
         self.choices.site(|| {
             let mut site = self.group().members().topology(self.engine.endpoint().fabric());
@@ -24,7 +24,8 @@ impl<F: Fabric> Comm<F> {
         })
     }
 
-    /// Returns what its ranks know of each other right before the next operation. All ranks know the same.
+    /// Returns the facts that the communicator's ranks know of each other right before the next operation. All ranks know the same
+    /// facts.
     fn near(&self) -> Near {
         self.state.area.near(self.rank())
     }
@@ -44,7 +45,7 @@ impl<F: Fabric> Comm<F> {
         let site = RankPlacement { near, ..self.site() };
         let case = SelectionKey { ranks: self.size(), bytes, element, commutes, equal, site };
         let SelectedAlgorithm { mut choice, reason, .. } = self.chosen(operation, &case);
-        // Ranks wait for each other in such an algorithm, and a rank that computes would delay the others. Operations in the
+        // In such an algorithm ranks wait for each other, and a rank that computes would delay all other ranks. Operations in the
         // background use algorithms that send messages, which are stored for such a rank.
         let meets = choice.algorithm.meets() && reason != SelectionReason::Asked
             || reason == SelectionReason::Led;
@@ -53,7 +54,7 @@ impl<F: Fabric> Comm<F> {
         }
         self.choices.keep(operation, asked, near, choice);
         if choice.algorithm.needs.contains(&Requirement::Multicast) {
-            // A root that computes must repair losses, which its helper does.
+            // While a root computes, its helper must repair losses.
             self.engine.want_helper();
         }
         choice

@@ -7,7 +7,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Returns the value set for `key`. `None` if none is set (MPI_Comm_get_attr and the like).
+    /// Returns the value set for `key`; `None` if no value is set (MPI_Comm_get_attr and the like).
     pub fn get(&self, key: i32) -> Option<usize> {
         self.values.iter().find(|(k, _)| *k == key).map(|&(_, v)| v)
     }
@@ -23,7 +23,7 @@ impl Attributes {
         }
     }
 
-    /// Takes the value of `key` out, and the layer above calls its delete callback. The other values keep their order.
+    /// Removes the value of `key` and returns it. The layer above calls the delete callback. The other values keep their order.
     pub fn remove(&mut self, key: i32) -> Option<usize> {
         let at = self.values.iter().position(|(k, _)| *k == key)?;
         Some(self.values.remove(at).1)

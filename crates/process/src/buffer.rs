@@ -20,8 +20,8 @@ impl Buffer {
         Buffer { base, count, ty }
     }
 
-    /// Makes a buffer of as many elements of `ty` as `memory` holds, side by side. The memory was named before, such as a region of
-    /// a fabric or a staging buffer.
+    /// Makes a buffer of as many elements of `ty` as `memory` holds, side by side. The memory is a valid [`Sge`] already, such as a
+    /// region of a fabric or a staging buffer.
     ///
     /// # Panics
     /// Panics if `ty` has gaps, or `memory` does not hold whole elements.
@@ -32,8 +32,8 @@ impl Buffer {
         Buffer { base: memory.ptr(), count, ty }
     }
 
-    /// Makes a buffer of `count` elements of `ty`, the first of which begins at byte `offset` of `memory`. `None` if they touch
-    /// memory outside.
+    /// Makes a buffer of `count` elements of `ty`. The first element begins at byte `offset` of `memory`. Returns `None` if an
+    /// element touches memory outside of `memory`.
     pub fn within(memory: Sge, offset: i64, count: usize, ty: Type) -> Option<Buffer> {
         let (low, span) = ty.span(count).ok()?;
         let first = offset
@@ -76,7 +76,7 @@ impl Buffer {
         Buffer { base: self.base.wrapping_offset(bytes), count, ty: self.ty.clone() }
     }
 
-    /// Returns the memory itself, if it holds the data in order without gaps.
+    /// Returns the buffer's memory, if it holds the data in order without gaps.
     pub fn run(&self) -> Option<Sge> {
         let (offset, len) = self.ty.as_run(self.count)?;
         let start = if self.base.is_null() {

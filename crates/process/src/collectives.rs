@@ -1,9 +1,9 @@
 //! Collective operations of a communicator: datatypes around [`weft_collective`].
 //!
-//! Each method returns the operation as a future that owns all it needs. A blocking call runs the future in place, a nonblocking
-//! call gives it to [`crate::Engine::spawn`], a persistent operation makes it anew at each start. Buffers are given by rank if they
-//! differ by rank. `None` for the send buffer means in place. In an intercommunicator, ranks are those of the other group, and no
-//! buffer is in place.
+//! Each method returns the operation as a future that owns everything that it needs. A blocking call runs the future in place, a
+//! nonblocking call gives the future to [`crate::Engine::spawn`], and a persistent operation makes a new future at each start.
+//! Buffers are given by rank if they differ by rank. `None` for the send buffer means in place. In an intercommunicator, ranks are
+//! ranks of the other group, and no buffer is in place.
 
 use crate::comm_selection::CallKey;
 use crate::rank_buffers::{RankBuffers, RankPieces};
@@ -46,11 +46,11 @@ fn in_group(root: Root) -> usize {
 pub enum Lengths {
     /// All blocks have one length, and all ranks know it, so that a choice may depend on it.
     Equal,
-    /// Blocks have different lengths, as in the `v` forms of MPI: most ranks know only some of them.
+    /// Blocks have different lengths, as in the `v` forms of MPI: most ranks know only some of the lengths.
     Varying,
 }
 
-/// Operation within one group, with its algorithm. Owns all it needs.
+/// Operation within one group, with its algorithm. It owns everything that it needs.
 struct GroupCall<F: Fabric> {
     link: CommView<F>,
     state: Rc<CollectiveState<F>>,
@@ -127,8 +127,8 @@ impl<F: Fabric> Comm<F> {
         Ok(self.engine.block_on(outside, running)?)
     }
 
-    /// Synchronizes: ends on no rank before all ranks have started it (MPI 5.0, section 6.3). Between two groups, it ends on no
-    /// rank before all ranks of the other group have started it.
+    /// Synchronizes: ends on no rank before all ranks have started the barrier (MPI 5.0, section 6.3). Between two groups, ends on
+    /// no rank before all ranks of the other group have started the barrier.
     pub fn barrier(&self) -> impl CollectiveOperation + use<F> {
         let scope = self.begin(CollectiveKind::Barrier, CallKey::of(0));
         async move {
@@ -195,8 +195,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Combines what all ranks `send` into `receive` on every rank. If `send` is `None`, the operation is in place, and `receive`
-    /// has the operand (MPI 5.0, section 6.9.6).
+    /// Combines the `send` buffers of all ranks into `receive` on every rank. If `send` is `None`, the operation is in place, and
+    /// `receive` has the operand (MPI 5.0, section 6.9.6).
     pub fn allreduce(
         &self,
         send: Option<Buffer>,
@@ -388,8 +388,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Reduces, then scatters `counts[rank]` elements to each rank. `send` holds the elements for all ranks, `receive` gets those
-    /// of this rank.
+    /// Reduces, then scatters `counts[rank]` elements to each rank. `send` holds the elements for all ranks, `receive` gets the
+    /// elements of this rank.
     pub fn reduce_scatter<C: AsRef<[usize]> + 'static>(
         &self,
         send: Buffer,

@@ -5,7 +5,7 @@
 //!     ├─ groups.rs          its processes: own group, other group, rank
 //!     ├─ space.rs           its matching spaces, and the tags of its collective operations
 //!     ├─ contexts.rs        its views for nonblocking and persistent operations
-//!     ├─ ../comm_selection  the last choices of algorithms; CollectiveState: what the algorithms keep
+//!     ├─ ../comm_selection  the last choices of algorithms; CollectiveState: the state of the algorithms
 //!     └─ ../resources.rs    its share in the memory that ranks share
 //! ```
 
@@ -41,26 +41,26 @@ pub struct Comm<F: Fabric> {
     contexts: CommContexts<F>,
     /// The last choices of algorithms.
     pub(crate) choices: RecentChoices,
-    /// State of its algorithms.
+    /// State of the communicator's algorithms.
     pub(crate) state: Rc<CollectiveState<F>>,
     /// Name in error texts. Empty until MPI_Comm_set_name (MPI 5.0, section 7.8), except for the two communicators that every
     /// process has.
     pub name: RefCell<OsString>,
-    /// Values by key that the program caches (MPI 5.0, section 7.7). The layer above calls their callbacks.
+    /// Attributes: values by key that the program caches (MPI 5.0, section 7.7). The layer above calls their callbacks.
     pub attributes: RefCell<Attributes>,
-    /// Virtual topology of its ranks (MPI 5.0, chapter 8), if it has one.
+    /// Virtual topology of the communicator's ranks (MPI 5.0, chapter 8), if there is one.
     pub topology: RefCell<Option<CommTopology>>,
     /// Hints of the program about its use of the communicator.
     pub hints: RefCell<Info>,
     /// State of the layer above for its buffered sends.
     pub buffer: OnceCell<Rc<dyn std::any::Any>>,
-    /// Handle of its error handler, which only the layer above understands.
+    /// Handle of the communicator's error handler, which only the layer above understands.
     pub errhandler: Cell<usize>,
-    /// Number of collective operations that the program has started on it. The layer above counts.
+    /// Number of collective operations that the program has started on the communicator. The layer above counts them.
     pub started: Cell<u64>,
-    /// Its share in the limit of [`Engine::set_shm_comm_limit`].
+    /// The communicator's share in the limit of [`Engine::set_shm_comm_limit`].
     shm_comm_count: OnceCell<ShmCommCount>,
-    /// Keeps the processes of other jobs that are in the communicator.
+    /// Hold on the connections to processes of other jobs that are in the communicator.
     _lease: Option<Lease>,
 }
 
@@ -147,7 +147,7 @@ impl<F: Fabric> Comm<F> {
         self.group().size()
     }
 
-    /// Returns the processes of this communicator. Of an intercommunicator, they are those of this side.
+    /// Returns the processes of this communicator. In an intercommunicator, returns the processes of this side.
     pub fn group(&self) -> &Group {
         self.groups.local()
     }
@@ -157,13 +157,13 @@ impl<F: Fabric> Comm<F> {
         self.groups.remote()
     }
 
-    /// Returns the processes that messages go to: ranks in calls are places in this group.
+    /// Returns the processes to which messages go. Ranks in calls are places in this group.
     #[inline]
     pub fn peers(&self) -> &Group {
         self.groups.peers()
     }
 
-    /// Returns the engine that progresses its operations. The communicator keeps the engine alive.
+    /// Returns the engine that progresses the communicator's operations. The communicator keeps the engine alive.
     pub fn engine(&self) -> &Rc<Engine<F>> {
         &self.engine
     }
@@ -212,7 +212,7 @@ impl<F: Fabric> Comm<F> {
 
     /// Returns the view of the communicator for its nonblocking operations, which have their own numbers and their own
     /// release-gather area. MPI requires that ranks start blocking and nonblocking operations in one common order. Programs that
-    /// keep an order only within each kind work with other libraries, and with this view here, too.
+    /// keep an order only within each kind work with other libraries. Because of this view, such programs work with Weft, too.
     pub fn nonblocking_context(&self) -> &Rc<Comm<F>> {
         self.contexts.nonblocking_or(|| self.view(OperationKind::Nonblocking))
     }
@@ -240,7 +240,7 @@ impl<F: Fabric> Comm<F> {
         self.state.selection()
     }
 
-    /// Sets the selection of its algorithms. All ranks must set the same selection.
+    /// Sets the selection of the communicator's algorithms. All ranks must set the same selection.
     pub fn select(&self, selection: Rc<Selection>) {
         if let Some(view) = self.contexts.nonblocking() {
             view.select(selection.clone());
@@ -259,7 +259,7 @@ impl<F: Fabric> Comm<F> {
         self.states().any(|state| state.has_multicast())
     }
 
-    /// Returns the states of all its views, in the same order on all ranks.
+    /// Returns the states of the communicator's views, in the same order on all ranks.
     fn states(&self) -> impl Iterator<Item = Rc<CollectiveState<F>>> + use<F> {
         std::iter::once(self.state.clone()).chain(self.contexts.states())
     }

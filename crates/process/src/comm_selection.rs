@@ -9,11 +9,12 @@ use weft_collective::{AlgorithmChoice, CollectiveKind, RankPlacement};
 pub struct RecentChoices {
     /// Placement of the communicator's ranks.
     site: OnceCell<RankPlacement>,
-    /// Each is boxed: most communicators use few operations, and a simulated world has very many communicators.
+    /// Last choice by operation. Each choice is boxed, because most communicators use few operations, and a simulated world has
+    /// very many communicators.
     recent: [OnceCell<Box<Cell<Option<RecentChoice>>>>; CollectiveKind::ALL.len()],
 }
 
-/// A choice, and the call that it was for.
+/// A choice, and the call for which it was made.
 #[derive(Clone, Copy)]
 struct RecentChoice {
     asked: CallKey,
@@ -27,7 +28,7 @@ impl RecentChoices {
         *self.site.get_or_init(find)
     }
 
-    /// Returns the last choice for an operation, if it was for the same call.
+    /// Returns the last choice for an operation, if it was made for the same call.
     #[inline]
     pub fn last(
         &self,
@@ -39,7 +40,7 @@ impl RecentChoices {
         last.filter(|last| last.asked == asked && last.near == near).map(|last| last.choice)
     }
 
-    /// Keeps a choice as the last one for an operation.
+    /// Keeps a choice as the last choice for an operation.
     pub fn keep(
         &self,
         operation: CollectiveKind,
@@ -57,16 +58,16 @@ impl RecentChoices {
     }
 }
 
-/// Parameters of a choice, beside the communicator.
+/// Parameters of a call on which the choice depends, apart from the communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallKey {
     /// Number of bytes, as [`CollectiveKind::measure`] counts them for the operation.
     pub bytes: usize,
     /// Number of bytes of one element of a reduction; 1 for other operations.
     pub element: usize,
-    /// True if the operator of a reduction commutes, and for other operations.
+    /// True if the operator of a reduction commutes; also true for other operations.
     pub commutes: bool,
-    /// True if the blocks of all ranks have one length, and for operations without blocks.
+    /// True if the blocks of all ranks have one length; also true for operations without blocks.
     pub equal: bool,
 }
 

@@ -17,7 +17,7 @@ use weft_fabric::{Fabric, Sge};
 /// Words of one process in the creation of communicators.
 type Words = [u64; 3];
 
-/// Word in place of a number: this process has no room for another communicator.
+/// Word that a process without room for another communicator gives instead of a number.
 const NO_ROOM: u64 = u64::MAX;
 /// Bit in a number: the process has no memory to share for the communicator.
 const LEAN: u64 = 1 << 63;
@@ -37,9 +37,9 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Splits the communicator by colour, ordered by key, then by rank (MPI_Comm_split). `None` stays out, and so does a colour of
-    /// an intercommunicator that the other group does not have. Cost: one allgather of 24 bytes per rank, which also brings the
-    /// number that the first member gives.
+    /// Splits the communicator by colour, ordered by key, then by rank (MPI_Comm_split). A rank with `None` stays out. In an
+    /// intercommunicator, so do ranks with a colour that the other group does not have. Cost: one allgather of 24 bytes per rank,
+    /// which also brings the number that the first member gives.
     pub fn split(
         &self,
         colour: Option<i32>,
@@ -72,7 +72,7 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// Makes a communicator of a subgroup (MPI_Comm_create). Collective over the whole communicator. Returns `None` outside of the
-    /// subgroup, and if a side of an intercommunicator names nobody.
+    /// subgroup. In an intercommunicator, also returns `None` if a side names nobody.
     pub fn create(
         &self,
         subgroup: &Group,
@@ -209,8 +209,8 @@ pub(crate) fn numbers<const N: usize>(said: &[u8]) -> Result<[u64; N], Error> {
     Ok(words.map(u64::from_le_bytes))
 }
 
-/// Returns the word of this process when it gives a number (the number and [`LEAN`], or [`NO_ROOM`]), and the reason if it gives
-/// none.
+/// Returns this process's word for a new communicator: a number, perhaps with [`LEAN`], or [`NO_ROOM`]. With [`NO_ROOM`], also
+/// returns the reason.
 fn offered<F: Fabric>(engine: &Engine<F>) -> (u64, Option<Error>) {
     let (means, refusal) = engine.resources();
     match means {
@@ -226,8 +226,8 @@ struct MemberPlaces {
     theirs: Option<Vec<usize>>,
 }
 
-/// Makes the new communicator of the members at these places. Returns `None` if there is nobody of the other group.
-/// This process is a member.
+/// Makes the new communicator of the members at these places, which include this process. Returns `None` if the communicator would
+/// have nobody of the other group.
 fn meet<F: Fabric>(
     engine: &Rc<Engine<F>>,
     all: &Gathered,
@@ -294,7 +294,7 @@ pub(crate) async fn agree_on<F: Fabric>(
     Ok(CommResources { id, lean: Resources(means).settle(refusal)? })
 }
 
-/// Stores numbers as [`words`] reads them.
+/// Stores numbers in the form that [`words`] reads.
 pub(crate) fn fill<const N: usize>(to: Sge, words: [u64; N]) {
     to.fill(words.map(u64::to_ne_bytes).as_flattened());
 }

@@ -1,8 +1,8 @@
-//! The dimensions of a balanced grid (MPI_Dims_create; MPI 5.0, section 8.5.2).
+//! Dimensions of a balanced grid (MPI_Dims_create; MPI 5.0, section 8.5.2).
 //!
 //! ```text
 //!   5850 in 3 ── 25 x 18 x 13   spread 12, the least largest
-//!            └── 26 x 15 x 15   spread 11: this one
+//!            └── 26 x 15 x 15   spread 11: the result
 //! ```
 //! "As close to each other as possible" is read as follows: the difference of the largest and the smallest factor is minimal. Among
 //! several solutions, the largest factor is minimal, then the second, and so on. Source: Träff and Lübbe, Specification Guideline
@@ -44,14 +44,14 @@ struct Search {
     now: Vec<usize>,
     /// The best factors so far, and their spread.
     best: Option<(usize, Vec<usize>)>,
-    /// Numbers that were split, with the number of factors and their maximum. Another beginning for the same end comes later in the
-    /// order, and its spread is no smaller, so it is never better.
+    /// Numbers that were split, with the number of factors and their maximum. If the same split comes again after other first
+    /// factors, these come later in the order and their spread is no smaller, so the result is never better.
     seen: HashSet<(usize, usize, usize)>,
 }
 
 impl Search {
-    /// Tries all ways to split `rest` into `parts` more factors that can be better than the best so far. They come in rising
-    /// lexicographic order, so that among equal spreads the first one found is the best.
+    /// Tries all ways to split `rest` into `parts` more factors that can be better than the best so far. Ways are tried in rising
+    /// lexicographic order, so that among equal spreads the first result is the best.
     fn extend(&mut self, rest: usize, parts: usize) {
         let most = self.now.last().copied().unwrap_or(rest);
         if parts == 1 {

@@ -15,12 +15,12 @@ use weft_fabric::wait::{Sleep, Token, WaitPolicy, WaitStep, Waiter};
 use weft_fabric::{Counter, Fabric, FabricExt};
 use weft_p2p::{Endpoint, ProtocolLimits};
 
-/// Hooks of a waiting thread, which let other threads in: the layer above releases its lock around `f`.
+/// Hooks of a waiting thread. They let other threads in: the layer above releases its lock around `f`.
 pub trait WaitHooks {
-    /// Calls `f` once with the lock released, and returns when it has the lock again.
+    /// Calls `f` once with the lock released, and returns when the thread has the lock again.
     fn unlocked(&self, f: &mut dyn FnMut());
 
-    /// Returns true if no other thread wants in, so that the fast path of a receive need not let any in.
+    /// Returns true if no other thread waits for the lock, so that the fast path of a receive need not release it.
     fn undisturbed(&self) -> bool {
         true
     }
@@ -49,9 +49,9 @@ type Room = Box<dyn Fn() -> Result<(), Error>>;
 /// Fabric, messages, nonblocking operations and the wait policy of one process.
 pub struct Engine<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
-    /// Tasks that each round looks at: a few.
+    /// The few tasks at which every round looks.
     tasks: RefCell<Vec<TaskEntry>>,
-    /// All other tasks, which are looked at when their counter reports.
+    /// All other tasks. A round looks at such a task when its counter reports.
     waiting_tasks: WaitingTasks,
     counts: Cell<TaskCounts>,
     arena: Rc<NotifyArena<F>>,
@@ -61,10 +61,10 @@ pub struct Engine<F: Fabric> {
     mailbox: Mailbox,
     connected: Connected,
     room: RefCell<Option<Room>>,
-    /// Number of communicators that may have memory that their ranks share, and its maximum.
+    /// Number of communicators whose ranks may share memory, and the maximum of this number.
     shm_comms: Rc<Cell<usize>>,
     shm_comm_limit: Cell<usize>,
-    /// Number of threads of this process that sleep in a wait, or poll for the last time before.
+    /// Number of threads of this process that sleep in a wait, or poll for the last time before they sleep.
     waiting: Cell<u32>,
     helping: HelperThreads,
 }
@@ -72,7 +72,7 @@ pub struct Engine<F: Fabric> {
 /// Maximum time of the first sleep of a wait, after which the wait counts as stuck.
 const FIRST_NAP: Duration = Duration::from_millis(100);
 
-/// Upper bound of the numbers of communicators. A context has some bits beside the number
+/// Upper bound of the numbers of communicators. A context has some more bits than the number
 /// ([`Comm::context`](crate::Comm::context)).
 const NUMBERS: u64 = 1 << 59;
 
@@ -80,7 +80,7 @@ const NUMBERS: u64 = 1 << 59;
 const DIRECT_TURNS: u32 = 512;
 
 impl<F: Fabric> Engine<F> {
-    /// Makes an engine that owns `fabric`. `limits` are those of its messages. Collective operations write within the default
+    /// Makes an engine that owns `fabric`. `limits` are the limits of its messages. Collective operations write within the default
     /// limits.
     pub fn new(fabric: F, policy: WaitPolicy, limits: ProtocolLimits) -> Rc<Engine<F>> {
         Engine::with_bounds(fabric, policy, limits, ArenaLimits::default())
@@ -149,7 +149,7 @@ impl<F: Fabric> Engine<F> {
         &self.shm_comms
     }
 
-    /// Returns the resources of this process for another communicator, and the reason if it has none.
+    /// Returns the resources of this process for another communicator, and the reason if there is no room.
     pub(crate) fn resources(&self) -> (Resources, Option<Error>) {
         let room = || self.room.borrow().as_ref().map_or(Ok(()), |room| room());
         if let Err(refusal) = self.retry_when_full(room) {
@@ -174,7 +174,7 @@ impl<F: Fabric> Engine<F> {
 
     /// Returns a number for a context that no process of the job returns again: a count and the rank. There are `NUMBERS / 2` such
     /// numbers: a job of 2^20 processes, each of which makes a million per second, has enough for three days, and a smaller job for
-    /// longer. The other half are random numbers, for processes that are connected to other jobs.
+    /// longer. The other half of the numbers are random numbers, for processes that are connected to other jobs.
     pub fn new_context(&self) -> u64 {
         if self.numbers_are_shared() {
             return self.new_shared_context();
@@ -202,13 +202,14 @@ impl<F: Fabric> Engine<F> {
         if self.policy.fits() { DIRECT_TURNS } else { self.policy.turns }
     }
 
-    /// Progresses everything that needs no waiting, and wakes threads that may sleep until it is done. Returns true if anything
-    /// moved.
+    /// Progresses everything that needs no waiting, and wakes threads that may sleep until this work is done. Returns true if
+    /// anything moved.
     pub fn progress(&self) -> bool {
         self.progress_beside(0, PollReach::Some)
     }
 
-    /// Does what [`Engine::progress`] does. `mine` of the threads that are about to sleep are the caller.
+    /// Does the work of [`Engine::progress`]. `mine`: number of threads, among the threads that are about to sleep, that are the
+    /// caller itself: 0 or 1.
     fn progress_beside(&self, mine: u32, reach: PollReach) -> bool {
         let moved = self.endpoint.progress();
         let moved =
@@ -219,8 +220,8 @@ impl<F: Fabric> Engine<F> {
         moved
     }
 
-    /// Wakes the threads of this process that sleep in a wait. For code that ends or progresses an operation that another thread
-    /// may wait for, without [`Engine::progress`], which wakes them itself. Peers ring for their messages, but a message that a
+    /// Wakes the threads of this process that sleep in a wait. Called by code that ends or progresses an operation of another
+    /// thread without [`Engine::progress`], which wakes these threads itself. Peers ring for their messages, but a message that a
     /// thread takes from the fabric is known only to that thread.
     #[inline]
     pub fn wake_siblings(&self) {
@@ -229,7 +230,8 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Drives `future` by being polled itself: a simulator runs this as the program of a rank, in place of [`Engine::block_on`].
+    /// Returns a future that drives `future` and the engine when it is polled. A simulator runs this future as the program of a
+    /// rank, instead of [`Engine::block_on`].
     pub fn run<T: 'static, P: Future<Output = T> + 'static>(
         self: &Rc<Self>,
         future: P,
@@ -298,7 +300,7 @@ impl<F: Fabric> Engine<F> {
     }
 
     /// Runs the loop of a wait. The thread counts as waiting from before its last call of `look`: functions that `look` calls may
-    /// release the lock, and another thread may then progress what this thread has looked at already.
+    /// release the lock, and another thread may then progress an operation at which this thread has already looked.
     fn wait_loop<T>(&self, outside: &dyn WaitHooks, mut look: impl FnMut() -> Option<T>) -> T {
         let mut waiter = Waiter::new(&self.policy);
         let mut stuck = false;
@@ -332,7 +334,7 @@ impl<F: Fabric> Engine<F> {
                     outside.before_sleep();
                 }
                 stuck = true;
-                // Overdue messages must be requested then, although nobody rings.
+                // At the deadline, overdue messages must be requested, although no peer rings.
                 let limit = match self.endpoint.deadline() {
                     Some(at) => {
                         limit.min(at.saturating_duration_since(self.endpoint.fabric().now()))
@@ -348,7 +350,7 @@ impl<F: Fabric> Engine<F> {
     }
 }
 
-/// Returns a number that nobody else has, except by an accident of probability 2^-58.
+/// Returns a random number. Another process has the same number with a probability of only 2^-58.
 fn random() -> u64 {
     getrandom::u64().expect("the system's random numbers")
 }

@@ -1,4 +1,4 @@
-//! Errors in a user's words, with their MPI error class.
+//! Errors with a text for the user and an MPI error class.
 
 use std::fmt;
 use weft_fabric::{Fault, FaultCause};
@@ -94,25 +94,25 @@ impl From<weft_datatype::DatatypeError> for Error {
 
 /// The error classes of the standard ABI (MPI 5.0, section 9.4) that Weft raises.
 pub mod class {
-    /// A buffer is null where data are needed, too small, in use, or in place where it must not be.
+    /// A buffer is null although data are needed, is too small, is in use, or is in place where this is not allowed.
     pub const BUFFER: i32 = 1;
     /// A count is negative, or more than the memory or the type can have.
     pub const COUNT: i32 = 2;
-    /// A handle is not that of a datatype, or the type does not fit the call or is not committed.
+    /// A handle is not the handle of a datatype, or the type does not fit the call or is not committed.
     pub const TYPE: i32 = 3;
     /// A tag is negative or above [`TAG_UB`](crate::TAG_UB), and is no wildcard that the call accepts.
     pub const TAG: i32 = 4;
-    /// A handle is not that of a communicator, or the communicator is of the wrong kind for the call.
+    /// A handle is not the handle of a communicator, or the communicator is of the wrong kind for the call.
     pub const COMM: i32 = 5;
-    /// A rank is outside the group that the call counts in.
+    /// A rank is outside the group in which the call counts ranks.
     pub const RANK: i32 = 6;
-    /// A handle is not that of a request, or the request is in a state in which the call is not allowed.
+    /// A handle is not the handle of a request, or the request is in a state in which the call is not allowed.
     pub const REQUEST: i32 = 7;
     /// A root is no rank of the communicator.
     pub const ROOT: i32 = 8;
-    /// A handle is not that of a group, or the group's members do not fit the call.
+    /// A handle is not the handle of a group, or the group's members do not fit the call.
     pub const GROUP: i32 = 9;
-    /// A handle is not that of an operator, or the operator is not defined for the datatype.
+    /// A handle is not the handle of an operator, or the operator is not defined for the datatype.
     pub const OP: i32 = 10;
     /// A communicator has no virtual topology, or a topology that the call cannot use.
     pub const TOPOLOGY: i32 = 11;
@@ -144,9 +144,9 @@ pub mod class {
     pub const INFO_KEY: i32 = 31;
     /// A key to delete does not exist in the info object.
     pub const INFO_NOKEY: i32 = 32;
-    /// A value is longer than [`VALUE_MAX`](crate::VALUE_MAX) bytes, or means nothing for its key.
+    /// A value is longer than [`VALUE_MAX`](crate::VALUE_MAX) bytes, or has no meaning for its key.
     pub const INFO_VALUE: i32 = 33;
-    /// A handle is not that of an info object.
+    /// A handle is not the handle of an info object.
     pub const INFO: i32 = 34;
     /// A number is no attribute key, or the key is freed, or belongs to another kind of object.
     pub const KEYVAL: i32 = 36;
@@ -156,7 +156,7 @@ pub mod class {
     pub const NAME: i32 = 38;
     /// Memory, or room in a table of bounded size, is used up.
     pub const NO_MEM: i32 = 39;
-    /// Memory cannot be attached to a window, as it overlaps what is attached already.
+    /// Memory cannot be attached to a window, because it overlaps memory that is attached already.
     pub const RMA_ATTACH: i32 = 46;
     /// Accesses to a window conflict.
     pub const RMA_CONFLICT: i32 = 47;
@@ -168,7 +168,7 @@ pub mod class {
     pub const RMA_SYNC: i32 = 50;
     /// A size in bytes is negative.
     pub const SIZE: i32 = 52;
-    /// Weft does not offer the function, or not for this object.
+    /// Weft does not offer the function, or does not offer it for this object.
     pub const UNSUPPORTED_OPERATION: i32 = 55;
     /// A window was not made by the function that the call needs, such as a window that is not dynamic.
     pub const RMA_FLAVOR: i32 = 57;
@@ -176,6 +176,6 @@ pub mod class {
     pub const PROC_ABORTED: i32 = 58;
     /// A result does not fit the variable that the program gave for it.
     pub const VALUE_TOO_LARGE: i32 = 59;
-    /// A handle is not that of an error handler, or the handler is for another kind of object.
+    /// A handle is not the handle of an error handler, or the handler is for another kind of object.
     pub const ERRHANDLER: i32 = 61;
 }

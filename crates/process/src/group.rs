@@ -9,11 +9,11 @@ use weft_collective::Members;
 pub enum Compare {
     /// The same communicator, or groups with the same members in the same order.
     Ident,
-    /// For communicators only: members and order agree, but messages of one communicator do not match those of the other.
+    /// Only for communicators: members and order agree, but messages of the two communicators do not match each other.
     Congruent,
     /// Members agree, but in another order.
     Similar,
-    /// Members differ, or one is an intercommunicator and the other is not.
+    /// Members differ, or only one of the two communicators is an intercommunicator.
     Unequal,
 }
 
@@ -22,8 +22,8 @@ pub enum Compare {
 pub struct Group {
     ranks: Rc<[u32]>,
     session: usize,
-    /// The list of ranks with data derived from it. All clones of a group share it, so that simulated ranks that share a group of
-    /// the world look at its members only once.
+    /// The list of ranks, with data derived from the list. All clones of a group share it, so that simulated ranks that share a
+    /// group of the world look at its members only once.
     members: Rc<Members>,
 }
 
@@ -43,12 +43,12 @@ impl Group {
     }
 
     /// Returns the same group, derived from a session. `session` is a handle of the layer above; 0 means no session. Groups derived
-    /// from this group, and their communicators, keep it.
+    /// from this group, and their communicators, keep the session.
     pub fn of_session(self, session: usize) -> Group {
         Group { session, ..self }
     }
 
-    /// Returns the handle of the session that the group is derived from. 0 if there is none.
+    /// Returns the handle of the session from which the group is derived; 0 if there is no session.
     pub fn session(&self) -> usize {
         self.session
     }

@@ -116,7 +116,7 @@ pub(crate) async fn scatter<F: Fabric>(
     Ok(())
 }
 
-/// Gathers blocks of the other group. `send` goes to all of its ranks alike.
+/// Gathers blocks of the other group. `send` goes to all ranks of the other group.
 pub(crate) async fn allgather<F: Fabric>(
     Sides { bridge, .. }: Sides<F>,
     send: Option<Buffer>,

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   local  0 ─ 1 ─ 2          0 ─ 1   remote        1. the leaders exchange numbers and lists of members
-//!          leader L <────────> leader R             2. each tells its group
+//!          leader L <────────> leader R             2. each leader tells its group
 //!            v v v              v                   3. each group tells its leader which rank has no room, or does not
-//!                                                      know a process of the other group; as 1 and 2
+//!                                                      know a process of the other group; then again steps 1 and 2
 //! ```
 //! Processes that are connected only through other processes (section 11.10.4) do not know each other. The layer above connects
 //! them while the two leaders can still talk. So the groups meet first ([`Parties`]), and get their communicator in a second
@@ -30,9 +30,9 @@ struct Meeting {
 /// Place of a group in the union of both groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergePlace {
-    /// The group comes first, if the other group does not.
+    /// The group comes first, unless the other group asks for the same place.
     Low,
-    /// The group comes second, if the other group does not.
+    /// The group comes second, unless the other group asks for the same place.
     High,
 }
 
@@ -53,7 +53,7 @@ pub struct Parties<F: Fabric> {
 
 impl<F: Fabric> Comm<F> {
     /// Begins an intercommunicator between this group and the group whose leader is `peer.1` of the communicator `peer.0`, which
-    /// only `leader` must know (MPI_Intercomm_create). This is the first step.
+    /// only `leader` must know (MPI_Intercomm_create). This is the first step; [`Parties::join`] is the second step.
     ///
     /// # Errors
     /// A process is in both groups: [`class::GROUP`], on all processes.
@@ -93,8 +93,8 @@ impl<F: Fabric> Comm<F> {
         introduced(engine.clone(), group.clone(), local, leader, meeting)
     }
 
-    /// Makes one group of both groups (MPI_Intercomm_merge). If both groups pass the same place, the order is one of the two, the
-    /// same on all ranks.
+    /// Makes one group of both groups (MPI_Intercomm_merge). If both groups pass the same place, either group may come first, but
+    /// the order is the same on all ranks.
     ///
     /// # Errors
     /// [`class::COMM`] if there is only one group.
@@ -139,7 +139,8 @@ async fn introduced<F: Fabric>(
     let within = Agreement::new(&engine, local);
     let there = meeting.filter(|_| me == leader);
     let there = there.map(|Meeting { name, other }| (Agreement::new(&engine, name), other));
-    // Before any exchange within the group: if a process names another leader than the others do, that is found out here, too.
+    // The leaders exchange data before any exchange within the group. So a process that names another leader than the rest of its
+    // group is found out here, too.
     let id = if there.is_some() { engine.new_context() } else { 0 };
     let (remote, means, refusal) = (Vec::new(), Resources::ALL, None);
     let mut parties =

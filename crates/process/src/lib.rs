@@ -7,11 +7,11 @@
 //! # Parts
 //!
 //! ```text
-//!   collectives, neighbors, inter, algorithm_selection    operations of a communicator, and the algorithm of each
+//!   collectives, neighbors, inter, algorithm_selection    operations of a communicator, and the choice of the algorithm
 //!   partitioned, messages                      messages of a communicator
 //!   creation, intercomm, linking, agreement    how communicators are made
 //!      ▼
-//!   comm      a communicator: group, link, contexts; chosen, topology, attributes, info
+//!   comm      a communicator: group, link, contexts; comm_selection, topology, attributes, info
 //!      ▼
 //!   request   operations under way, as requests see them
 //!      ▼

@@ -1,5 +1,5 @@
-//! Communicators between jobs (MPI 5.0, section 11.9). The jobs have met by other means, and know the number of each process in the
-//! other job.
+//! Communicators between jobs (MPI 5.0, section 11.9). The jobs have met by other means, and each process has a number for each
+//! process of the other job.
 
 use crate::resources::CommResources;
 use crate::{Comm, Engine, Error, Group};
@@ -40,7 +40,7 @@ impl<F: Fabric> Comm<F> {
         group: &Group,
         remote: Group,
     ) -> Rc<Comm<F>> {
-        // Only ranks of one group could share memory in it, and no operation asks for such memory.
+        // Only ranks of one group could share memory in this communicator, and no operation asks for such memory.
         Comm::agreed(engine, CommResources { id, lean: true }, group.clone(), Some(remote))
     }
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Name(pub Rc<[u8]>);
 
-/// Object that an agreement makes.
+/// Kind of call that makes an object by an agreement.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 pub(crate) enum Making {
@@ -26,8 +26,8 @@ pub(crate) enum Making {
 }
 
 impl Name {
-    /// Makes the name of an agreement that numbers (a communicator, a tag) or a text tell apart. `groups`: the groups of its
-    /// members.
+    /// Makes the name of an agreement. Numbers (of a communicator, a tag) or a text distinguish it from other agreements of the
+    /// same kind. `groups`: the groups of its members.
     pub fn new(making: Making, numbers: &[u64], text: &[u8], groups: &[&Group]) -> Name {
         let mut bytes = vec![making as u8];
         let mut add = |word: u64| bytes.extend(word.to_le_bytes());
@@ -42,7 +42,8 @@ impl Name {
     }
 }
 
-/// Calls `each` with a list of ranks as runs of equal steps: first, step, number. A list has only one form.
+/// Divides a list of ranks into runs of equal steps. Calls `each` with the first rank, the step and the length of each run. Equal
+/// lists give equal runs.
 fn runs(ranks: &[u32], mut each: impl FnMut([u32; 3])) {
     let mut left = ranks;
     while let [first, rest @ ..] = left {

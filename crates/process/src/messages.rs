@@ -108,7 +108,7 @@ impl<F: Fabric> Comm<F> {
         Some(self.engine.endpoint().irecv(&want, data))
     }
 
-    /// Sends contiguous bytes, and waits until the program may change them.
+    /// Sends contiguous bytes, and waits until the program may change the bytes.
     #[inline]
     pub fn send_run(
         &self,
@@ -125,7 +125,7 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Sends a buffer, and waits until the program may change it.
+    /// Sends a buffer, and waits until the program may change the buffer.
     pub fn send(
         &self,
         outside: &dyn WaitHooks,
@@ -170,7 +170,7 @@ impl<F: Fabric> Comm<F> {
                         break;
                     }
                     left = Some((before - 1, far));
-                    // Polling for one peer moves nothing in a network, which needs progress.
+                    // A message by a network needs the progress of the fabric; a poll for one peer does not drive it.
                     if far {
                         endpoint.move_on();
                     } else {
@@ -188,12 +188,13 @@ impl<F: Fabric> Comm<F> {
         self.finish(outside, Active::Receive { id, unpack: None })
     }
 
-    /// Returns the number of polls on the fast path: one if other threads want in, since only the wait that follows lets them in.
+    /// Returns the number of polls on the fast path. If other threads wait for the lock, this is one poll, because only the wait
+    /// that follows releases the lock.
     fn direct_turns(&self, outside: &dyn WaitHooks) -> u32 {
         if outside.undisturbed() { self.engine.direct_turns() } else { 1 }
     }
 
-    /// Receives a message, and waits for it.
+    /// Receives a message. Returns when the message has arrived.
     pub fn recv(
         &self,
         outside: &dyn WaitHooks,

@@ -7,15 +7,15 @@ use crate::{Buffer, Comm, Error, class};
 use weft_collective::{CommView, neighbor};
 use weft_fabric::{Fabric, Sge};
 
-/// Neighbours that a rank receives from and sends to: one neighbour per block of the receive and of the send buffer, in their
-/// order. `None` beyond the edge of a grid (MPI_PROC_NULL).
+/// Neighbours of a rank: sources by block of the receive buffer, destinations by block of the send buffer. `None` beyond the edge
+/// of a grid (MPI_PROC_NULL).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbors {
-    /// The rank that each block of the receive buffer comes from.
+    /// Source of each block of the receive buffer.
     pub sources: Vec<Option<usize>>,
-    /// The rank that each block of the send buffer goes to.
+    /// Destination of each block of the send buffer.
     pub destinations: Vec<Option<usize>>,
-    /// True in a grid: data that leave in one direction arrive from the other.
+    /// True in a grid: data that leave in one direction arrive from the opposite direction.
     grid: bool,
 }
 
@@ -56,7 +56,7 @@ impl Neighbors {
     }
 
     /// Returns the blocks of the receive buffer and their sources, in the order in which each source sends them. In a grid, the
-    /// neighbour's first message of a dimension goes in the negative direction, so it comes from the positive side. That order
+    /// neighbour's first message of a dimension goes in the negative direction, so it comes from the positive side. This order
     /// matters if both neighbours are the same rank.
     fn arrivals(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let place = |i: usize| if self.grid { i ^ 1 } else { i };

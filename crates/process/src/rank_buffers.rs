@@ -9,7 +9,7 @@ use weft_fabric::{Sge, StagingPool};
 /// Blocks by rank. Cheap to clone.
 #[derive(Clone, Default)]
 pub enum RankBuffers {
-    /// No blocks: this rank has none in the operation.
+    /// This rank has no blocks in the operation.
     #[default]
     Nothing,
     /// `ranks` blocks like `first`. Each begins where the block before ends.
@@ -70,7 +70,7 @@ impl RankBuffers {
     /// Returns the blocks in memory, if they are the pieces of one block without gaps.
     fn runs(&self) -> Option<Sges> {
         let RankBuffers::Equal { first, ranks } = self else { return None };
-        // Absurd counts, which only the slower path can report.
+        // Counts so large that only the slower path can report the error.
         let count = first.count().checked_mul(*ranks)?;
         count.checked_mul(first.ty().size().max(1)).filter(|&n| isize::try_from(n).is_ok())?;
         let all = first.block(0, count).run()?;
@@ -105,7 +105,7 @@ impl RankBuffers {
 /// Memory of blocks by rank. A few blocks need no heap.
 pub(crate) type Sges = SmallVec<[Sge; 8]>;
 
-/// The blocks of one rank, each in one piece.
+/// The blocks of this rank's buffer, each block in one piece.
 pub(crate) struct RankPieces {
     /// Memory of the pieces, by rank.
     pub sges: Sges,

@@ -1,4 +1,4 @@
-//! Operations under way, as requests see them.
+//! Operations under way, in the form that requests hold.
 
 use crate::buffer::BufferPiece;
 use crate::{Buffer, Engine, Error, NonblockingTask, class};
@@ -36,13 +36,14 @@ pub trait External {
     /// Returns true if the operation is over, without ending it.
     fn is_over(&self) -> bool;
 
-    /// Returns the status if the operation is over, without ending it. The error is an error of this call.
+    /// Returns the status if the operation is over, without ending it. An error in the outcome is an error of this call, not of the
+    /// operation.
     fn peek(&self) -> Option<OperationOutcome>;
 
     /// Requests cancellation.
     fn cancel(&self) -> Result<(), Error>;
 
-    /// Releases the operation: nobody will ask for it any more. An error is that of the program's function.
+    /// Releases the operation, because no call will ask for it any more. An error comes from a function of the program.
     fn release(&self) -> Result<(), Error>;
 }
 
@@ -52,16 +53,17 @@ pub enum Active {
     Done(Status),
     /// A send: its buffer is read until the send is over.
     Send {
-        /// The endpoint's number for it, which is invalid once the send is ended.
+        /// The endpoint's number for the send, which is invalid once the send is ended.
         id: RequestId,
-        /// Keeps packed data until the send is over. Boxed, as `unpack` is: few requests have it, and requests are small.
+        /// Packed data, kept until the send is over. Boxed like `unpack`, because requests are small and few requests have packed
+        /// data.
         _piece: Option<Box<BufferPiece>>,
     },
     /// A receive: its buffer belongs to the library until the receive is over.
     Receive {
-        /// The endpoint's number for it, until the receive is ended.
+        /// The endpoint's number for the receive, until the receive is ended.
         id: RequestId,
-        /// Staging memory of received data that did not go straight to their place, and that place.
+        /// Staging memory for data that are not received straight to their place, and the buffer into which they are unpacked.
         unpack: Option<Box<(BufferPiece, Buffer)>>,
     },
     /// An operation that the engine progresses, such as a nonblocking collective operation.
@@ -71,7 +73,7 @@ pub enum Active {
 }
 
 impl Active {
-    /// Looks once. Returns the outcome if the operation is over. A fault of the fabric ends every operation.
+    /// Looks once at the operation. Returns the outcome if the operation is over. A fault of the fabric ends every operation.
     pub fn poll<F: Fabric>(&mut self, endpoint: &Endpoint<F>) -> Option<OperationOutcome> {
         let outcome = match self {
             Active::External(operation) => return operation.poll(),

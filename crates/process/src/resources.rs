@@ -4,7 +4,7 @@ use crate::{Error, class};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Resources of a process for a new communicator. The largest value among all processes holds for all of them.
+/// Resources of a process for a new communicator. The largest value among all processes holds for all processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Resources(pub u64);
 
@@ -20,8 +20,8 @@ impl Resources {
         Resources(rank as u64 + 3)
     }
 
-    /// Returns true if all processes do without shared memory. Errors: some process has no room. The error has this process's own
-    /// reason, if it has one.
+    /// Returns true if all processes do without shared memory. Errors: some process has no room. If this process has a reason of
+    /// its own, the error gives this reason.
     pub fn settle(self, refusal: Option<Error>) -> Result<bool, Error> {
         match self.0 {
             0..=2 => Ok(self != Resources::ALL),
@@ -45,7 +45,7 @@ pub(crate) struct CommResources {
     pub lean: bool,
 }
 
-/// A communicator that may have memory that its ranks share. It is counted until it is dropped.
+/// A communicator whose ranks may share memory. It is counted until this value is dropped.
 pub(crate) struct ShmCommCount(Rc<Cell<usize>>);
 
 impl ShmCommCount {

@@ -5,18 +5,18 @@
 pub enum CommTopology {
     /// A grid (MPI 5.0, section 8.5.1).
     Cartesian(Cartesian),
-    /// A graph that each rank has given in full (MPI 5.0, section 8.5.3).
+    /// A graph that each rank has given completely (MPI 5.0, section 8.5.3).
     Graph(Graph),
     /// A graph of which a rank knows only its own edges (MPI 5.0, section 8.5.4).
     Distributed(Neighborhood),
 }
 
-/// A graph that every rank knows in full.
+/// A graph that every rank knows completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
     /// End of the neighbours of each rank in `edges`.
     pub index: Vec<usize>,
-    /// Neighbours of rank 0, then those of rank 1, and so on.
+    /// Neighbours of rank 0, then neighbours of rank 1, and so on.
     pub edges: Vec<usize>,
     /// Two nodes with more edges from the first to the second than back, if there are such nodes.
     pub lopsided: Option<(usize, usize)>,
@@ -50,11 +50,11 @@ impl Graph {
 /// Knowledge of one rank of a distributed graph: its neighbours and the weights of the edges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighborhood {
-    /// Ranks with an edge to this rank, and the weight of the edge. Once for each edge.
+    /// Ranks with an edge to this rank, and the weight of the edge. A rank is named once for each edge.
     pub sources: Vec<(usize, i32)>,
-    /// Ranks that an edge from this rank leads to, and the weight of the edge. Once for each edge.
+    /// Ranks to which an edge from this rank leads, and the weight of the edge. A rank is named once for each edge.
     pub destinations: Vec<(usize, i32)>,
-    /// True if the program gave weights. Otherwise the weights of the edges mean nothing.
+    /// True if the program gave weights. Otherwise the weights of the edges have no meaning.
     pub weighted: bool,
 }
 
@@ -80,7 +80,7 @@ impl Neighborhood {
 pub struct Cartesian {
     /// Number of points in each dimension.
     pub dims: Vec<usize>,
-    /// By dimension: true if it wraps around. As long as `dims`.
+    /// By dimension: true if the dimension wraps around. As long as `dims`.
     pub periods: Vec<bool>,
 }
 
@@ -108,8 +108,8 @@ impl Cartesian {
         coords
     }
 
-    /// Returns the rank at `coords`, which wrap around in periodic dimensions. The error is the number of the dimension that a
-    /// coordinate leaves.
+    /// Returns the rank at `coords`, which wrap around in periodic dimensions. The error is the number of the dimension in which a
+    /// coordinate is outside of the grid.
     pub fn rank(&self, coords: &[i64]) -> Result<usize, usize> {
         let mut rank = 0;
         for (d, &c) in coords.iter().enumerate() {

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use weft_collective::CollectiveState;
 use weft_fabric::Fabric;
 
-/// Maximum number of persistent contexts of a communicator that may multicast. There is a bound, since each rank frees a request
-/// when it likes, so that the multicast group of its context ends with the communicator, and a program may initialize any number of
-/// requests.
+/// Maximum number of persistent contexts of a communicator that may multicast. The number is bounded because a program may
+/// initialize any number of requests. Each rank frees a request when it likes, so the multicast group of the request's context ends
+/// only with the communicator.
 const CASTING_LANES: usize = 64;
 
 /// The views of one communicator.

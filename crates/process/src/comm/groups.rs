@@ -7,7 +7,8 @@ pub struct CommGroups {
     local: Group,
     /// The other group of an intercommunicator.
     remote: Option<Group>,
-    /// The other group of an intercommunicator, else the own group: a message need not distinguish the two.
+    /// Group to which messages go: the other group of an intercommunicator, or else the own group. So a message need not
+    /// distinguish the two cases.
     peers: Group,
     rank: usize,
 }

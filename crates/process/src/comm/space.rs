@@ -24,11 +24,11 @@ const BRIDGE: i32 = 1 << 29;
 /// Operations that use a communicator, or a view of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationKind {
-    /// Blocking operations, and all others that run in the order of the calls.
+    /// Blocking operations, and all other operations that run in the order of the calls.
     Blocking,
     /// Nonblocking operations.
     Nonblocking,
-    /// One persistent operation, which was initialized after so many others.
+    /// One persistent operation, which was initialized after this number of other persistent operations.
     Persistent(usize),
 }
 

@@ -1,11 +1,11 @@
-//! Processes of other jobs that this process is connected to (MPI 5.0, section 11.10).
+//! Processes of other jobs to which this process is connected (MPI 5.0, section 11.10).
 //!
 //! A rank in the world is this process's own number for a process: the first numbers are ranks of its job, further numbers are
-//! processes of other jobs. Another process has other numbers for them. So messages between processes contain identities: the job,
-//! and the rank in it.
+//! processes of other jobs. Another process has other numbers for the same processes. So messages between processes contain
+//! identities: the job, and the rank in the job.
 //!
 //! ```text
-//!   a link      the connection that brought peers; it lasts as long as a communicator has one of them in it
+//!   a link      the connection that brought peers; it lasts as long as a communicator has a process of the link in it
 //!   a lease     a communicator's hold on the links of its members
 //! ```
 
@@ -19,9 +19,9 @@ use weft_fabric::{Fabric, FabricExt};
 /// Identity of a process, by which all processes of all jobs name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
-    /// Its job, by a number that no other job has.
+    /// Number of the process's job; no other job has this number.
     pub job: u64,
-    /// Its rank in that job.
+    /// Rank of the process in its job.
     pub rank: u32,
 }
 
@@ -45,17 +45,17 @@ impl Identity {
     }
 }
 
-/// A link that somebody holds.
+/// Hold on a link: the link lasts as long as a reference to this value exists.
 #[derive(Debug)]
 struct Held;
 
-/// A hold on links, which last as long as the lease.
+/// A communicator's hold on links: the links last as long as the lease.
 #[derive(Debug, Clone)]
 pub struct Lease {
     _links: Vec<Rc<Held>>,
 }
 
-/// A link, for its owner.
+/// A link, as its owner sees it: the hold on it, and the processes that it brought.
 #[derive(Debug)]
 pub struct LinkId {
     held: Rc<Held>,
@@ -77,11 +77,11 @@ impl LinkId {
 /// A process of another job, as the jobs meet.
 #[derive(Debug, Clone, Copy)]
 pub struct ForeignPeer {
-    /// Its number at this process.
+    /// Number of the process at this process.
     pub number: u32,
-    /// Its identity.
+    /// Identity of the process.
     pub identity: Identity,
-    /// Arithmetic of its job, see [`Engine::arithmetic`].
+    /// Arithmetic of the process's job, see [`Engine::arithmetic`].
     pub arithmetic: u64,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Connected {
     arithmetic: Cell<u64>,
     peers: RefCell<HashMap<u32, Known>>,
     ranks: RefCell<HashMap<Identity, u32>>,
-    /// True if there ever were connections: numbers of communicators must differ from those of other jobs.
+    /// True if there ever were connections: then numbers of communicators must differ from the numbers of other jobs.
     ever: Cell<bool>,
 }
 
@@ -117,8 +117,8 @@ impl<F: Fabric> Engine<F> {
         self.connected().arithmetic.get()
     }
 
-    /// Reports whether the jobs whose processes are in `group` compute with the same arithmetic. All members of the group get the
-    /// same answer: each of them knows the arithmetic of each job.
+    /// Returns true if the jobs whose processes are in `group` compute with the same arithmetic. All members of the group get the
+    /// same answer, because each member knows the arithmetic of each job.
     pub(crate) fn computes_alike(&self, group: &Group) -> bool {
         let peers = self.connected().peers.borrow();
         let own = self.arithmetic();
@@ -162,8 +162,8 @@ impl<F: Fabric> Engine<F> {
         connected.ever.set(true);
         for &ForeignPeer { number: peer, identity, arithmetic } in peers {
             let known = Known { identity, arithmetic, link: Rc::downgrade(&held) };
-            // Two links that were made at the same time may both have brought the process: each has a number for it, and the later
-            // number counts.
+            // Two links that were made at the same time may both have brought the process. Then each link has a number for the
+            // process, and the later number counts.
             connected.ranks.borrow_mut().insert(identity, peer);
             connected.peers.borrow_mut().insert(peer, known);
         }
@@ -204,7 +204,7 @@ impl<F: Fabric> Engine<F> {
         self.connected().ever.get()
     }
 
-    /// Returns a hold on the links of the processes in `groups`. `None` if all of them are of this job.
+    /// Returns a hold on the links of the processes in `groups`. `None` if all processes are of this job.
     pub(crate) fn lease(&self, groups: [Option<&Group>; 2]) -> Option<Lease> {
         let peers = self.connected().peers.borrow();
         if peers.is_empty() {

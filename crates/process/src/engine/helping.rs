@@ -6,7 +6,8 @@
 //!
 //! Functions of the program (operators, error handlers, attribute callbacks) never run here. Only entry points call error handlers
 //! and attribute callbacks. Tasks call operators, and a task runs only on the program's threads unless it was started with
-//! [`Executor::Anybody`]. The layer above, which calls the functions, must refuse to do so on the helper's thread.
+//! [`Executor::Anybody`]. The layer above, which calls the functions of the program, must refuse to call them on the helper's
+//! thread.
 //!
 //! [`Executor::Anybody`]: crate::Executor::Anybody
 
@@ -56,7 +57,7 @@ impl<F: Fabric> Engine<F> {
         self.awaits_beside_messages() || self.endpoint().awaits_help()
     }
 
-    /// Returns true if [`Engine::help`] may find something to do that [`Endpoint::interrupted`] does not do.
+    /// Returns true if [`Engine::help`] may find work that [`Endpoint::interrupted`] does not do.
     ///
     /// [`Endpoint::interrupted`]: weft_p2p::Endpoint::interrupted
     pub fn awaits_more_than_a_handler(&self) -> bool {

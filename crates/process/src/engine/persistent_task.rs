@@ -1,10 +1,10 @@
 //! Persistent operations, which are started again and again.
 //!
 //! ```text
-//!   init     one future:  loop { the operation;  report its result;  stand still }      allocated once
-//!   start    the future continues after the standstill; engine and task hold it until it is over
+//!   init     outer future:  loop { future of the operation;  report its result;  stand still }      allocated once
+//!   start    the outer future continues after the standstill; engine and task hold it until the operation is over
 //! ```
-//! The future of the operation lies inside that future, so a start allocates nothing.
+//! The future of the operation lies inside the outer future, so a start allocates nothing.
 
 use super::{Engine, Executor, NonblockingTask};
 use crate::Error;
@@ -19,13 +19,13 @@ pub struct PersistentTask {
 }
 
 impl PersistentTask {
-    /// Makes a persistent operation. `make` makes its future, anew at each start.
+    /// Makes a persistent operation. `make` makes the future of the operation, once for each start.
     pub fn new<R>(by: Executor, make: impl Fn() -> R + 'static) -> PersistentTask
     where
         R: Future<Output = Result<(), Error>> + 'static,
     {
         let task = NonblockingTask(Rc::default());
-        // The future, which the task holds between two starts, must not hold the task.
+        // Between two starts the task holds the outer future, so the future must not hold the task.
         let state = Rc::downgrade(&task.0);
         let again = async move {
             loop {

@@ -40,7 +40,7 @@ pub(super) type TaskFuture = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 pub enum Executor {
     /// Only the program's threads: the task may call functions of the program.
     Program,
-    /// The helper, too: the task uses only the library and the buffers of its operation.
+    /// Any thread, also the helper: the task uses only the library and the buffers of its operation.
     Anybody,
 }
 
@@ -65,13 +65,13 @@ pub struct TaskCounts {
     pub looked: u64,
 }
 
-/// Maximum number of tasks that each round looks at. Up to this number, looking is cheaper than filing them.
+/// Maximum number of tasks at which every round looks. Up to this number, looking at tasks is cheaper than filing them.
 pub(super) const FEW: usize = 32;
 
-/// Extent to which a round looks at the words that peers write, and for which filed tasks wait.
+/// Extent to which a round looks at words that peers write and for which filed tasks wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PollReach {
-    /// The next words, so that rounds have a bound.
+    /// Only the next words, so that the work of a round is bounded.
     Some,
     /// All words, before a sleep.
     All,
@@ -113,8 +113,8 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Polls ready tasks among those that each round looks at. They are taken out of the list meanwhile, since functions that they
-    /// call may come back here.
+    /// Polls the ready tasks among the few tasks at which every round looks. They are taken out of the list meanwhile, since
+    /// functions that they call may come back here.
     fn run_few(&self, by: Executor) -> bool {
         let mut list = std::mem::take(&mut *self.tasks.borrow_mut());
         let counters = self.endpoint.fabric().counters();
@@ -129,7 +129,7 @@ impl<F: Fabric> Engine<F> {
                 if entry.by == Executor::Program {
                     return true;
                 }
-                // A task that does not say what it waits for must not keep the helper awake.
+                // A task that does not name the counter for which it waits must not keep the helper awake.
                 let waits = entry.wait.is_some();
                 let over = self.poll_entry(entry);
                 moved |= waits || over;

@@ -1,10 +1,10 @@
-//! Filed tasks, for operations of which many are under way: tasks by the counter that they wait for. So the cost of a round depends
-//! on what has happened, not on how many tasks are outstanding.
+//! Filed tasks: tasks by the counter for which they wait. They are used if many operations are under way. The cost of a round
+//! depends on the number of events, not on the number of outstanding tasks.
 //!
 //! ```text
 //!   counters of this process   report when they have reached the least target     (Counters::watch)
 //!   words that peers write     one line each in a dense list, looked at in turn    a bounded number per round
-//!   under each of them         the tasks that wait for it, least target first
+//!   by counter or word         the tasks that wait for it, least target first
 //! ```
 
 use super::tasks::{PollReach, TaskEntry};
@@ -32,7 +32,7 @@ struct Waits {
     looked: u64,
 }
 
-/// A task with the target that it waits for.
+/// A task, with the target value for which it waits.
 struct Waiting {
     target: u64,
     entry: TaskEntry,
@@ -79,7 +79,7 @@ impl WaitingTasks {
         self.waits.borrow().looked
     }
 
-    /// Files the tasks of `list` that say what they wait for.
+    /// Files the tasks of `list` that name the counter for which they wait.
     pub(super) fn file(&self, counters: &Counters, list: &mut Vec<TaskEntry>) {
         let waits = &mut *self.waits.borrow_mut();
         for entry in list.extract_if(.., |entry| entry.wait.is_some()) {
@@ -89,8 +89,8 @@ impl WaitingTasks {
         }
     }
 
-    /// Moves the tasks whose wait is over to `list`, in any order. `reach` says how many words of peers are looked at: none if it
-    /// is `None`.
+    /// Moves the tasks whose wait is over to `list`, in any order. `reach` says at which words of peers the call looks; `None`: at
+    /// no words.
     pub(super) fn take_ready(
         &self,
         counters: &Counters,

@@ -62,8 +62,8 @@ impl<F: Fabric> PartitionedReceive<F> {
         Active::External(self.clone())
     }
 
-    /// Returns true if all bytes of a partition have arrived (MPI_Parrived). Always true for a request that is not active. Only
-    /// looks at messages that have arrived, and progresses nothing.
+    /// Returns true if all bytes of a partition have arrived (MPI_Parrived). Always true for a request that is not active. The call
+    /// looks only at messages that have arrived, and progresses nothing.
     pub fn arrived(&self, partition: i32) -> Result<bool, Error> {
         let partition = within(partition, self.partitions, "partition")?;
         match &*self.round.borrow() {
@@ -100,7 +100,7 @@ impl<F: Fabric> External for PartitionedReceive<F> {
     }
 }
 
-/// The sender, as far as the receiver knows it.
+/// The sender, with the facts that the receiver knows of it.
 struct PartitionSender<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     /// The receive of the handshake, and the counter value at which it may be over.
@@ -108,7 +108,7 @@ struct PartitionSender<F: Fabric> {
     wait: (Counter, u64),
     memory: Staging,
     handshake: RefCell<Option<Result<Handshake, Error>>>,
-    /// Matching criteria of its messages, except their context and tag.
+    /// Matching criteria of the sender's messages, except their context and tag.
     want: Want,
     rank: usize,
     tag: i32,
@@ -196,9 +196,9 @@ struct Parts<F: Fabric> {
     engine: Rc<Engine<F>>,
     sender: Rc<PartitionSender<F>>,
     buffer: Buffer,
-    /// The buffer itself, or staging memory if it has gaps.
+    /// The buffer itself, or staging memory if the buffer has gaps.
     piece: BufferPiece,
-    /// The receives by number, once the handshake has come. `None`: the receive is over, its bytes are in their place.
+    /// The receives by number, once the handshake has come. `None`: the receive is over, and its bytes are in their place.
     messages: RefCell<Vec<Option<RequestId>>>,
     failed: RefCell<Option<Error>>,
 }
@@ -221,7 +221,7 @@ impl<F: Fabric> Parts<F> {
         let post = |i: usize| Some(self.sender.post(handshake, i, self.place(i, each)));
         *self.messages.borrow_mut() = (0..handshake.partitions).map(post).collect();
         let mut all = Ok(());
-        // Waits for all messages even after one has failed: none may arrive in memory that the program uses again.
+        // Waits for all messages even after a message has failed: no message may arrive in memory that the program uses again.
         for i in 0..handshake.partitions {
             loop {
                 match self.look(i) {
@@ -262,7 +262,7 @@ impl<F: Fabric> Parts<F> {
         self.piece.sge.part(i * each, each)
     }
 
-    /// Returns true if message `i` is in its place. Moves it there if it has arrived.
+    /// Returns true if message `i` is in its place. If the message has arrived, moves it to its place.
     fn look(&self, i: usize) -> Result<bool, Error> {
         let mut messages = self.messages.borrow_mut();
         let Some(id) = messages[i] else { return Ok(true) };
@@ -304,7 +304,7 @@ impl<F: Fabric> Parts<F> {
     }
 }
 
-/// Returns the range of messages, out of `messages` equal ones, that overlap part `part` of `parts` equal parts.
+/// Returns the range of messages, out of `messages` messages of one length, that overlap part `part` of `parts` equal parts.
 fn overlapping(part: usize, parts: usize, messages: usize) -> std::ops::Range<usize> {
     part * messages / parts..((part + 1) * messages).div_ceil(parts)
 }

@@ -96,7 +96,8 @@ impl<F: Fabric> PartitionedSend<F> {
         let mut round = self.round.borrow_mut();
         let round = round.as_mut().ok_or_else(inactive)?;
         let mut partitions = Vec::with_capacity(list.len());
-        // Marked at once, so that a partition that is named twice is found. If one partition is wrong, none is marked.
+        // Partitions are marked at once, so that a partition that is named twice is found. If a partition is wrong, no partition is
+        // marked.
         let failed = list.iter().enumerate().find_map(|(i, &partition)| {
             let name = format!("array_of_partitions[{i}]");
             let partition = match within(partition, self.partitions, &name) {
