@@ -1,7 +1,6 @@
-//! Channels between processes above the bare fabric and below MPI's messages. Collectives and one-sided operations use them.
+//! Channels between processes, above the bare fabric and below MPI's messages. Collectives and one-sided operations use them.
 //!
-//! Everything here works below matching: [`weft_p2p`](../weft_p2p/index.html) hands over arrived messages of these kinds,
-//! and drives their progress.
+//! Channels work below matching: [`weft_p2p`](../weft_p2p/index.html) hands over their arrived messages, and drives their progress.
 //!
 //! The lowest byte of a message's head names the layer to which the message belongs: below 0x40 matching, 0x40 to 0x4f
 //! [`multicast`], 0x60 to 0x6f streams of segments, which belong to p2p.

@@ -21,39 +21,38 @@
 //! - The root's kept datagrams (as they were sent) are written only by `send`, before they leave. They never change while
 //!   a member may ask for them or a repair is being sent out of them.
 //! - Early datagrams, which no receive has asked for yet, are kept in a store with a bound for the process
-//!   ([`MulticastLimits::store`]). Beyond the bound they are dropped, which counts as a loss like any other.
+//!   ([`MulticastLimits::store`]). Beyond the bound they are dropped, which counts as any other loss.
 //!
-//! **How long the root keeps a multicast, and why nothing needed is overwritten.** The root keeps a multicast until it
-//! knows that every member has received it. It learns this in one of three ways:
-//! - [`ReleaseMode::Heard`]: the caller says "every other member has begun operation k" ([`MulticastMember::heard`]).
-//!   It knows because it has heard from everybody in operation k: by the gather of a barrier or an allreduce, or by
-//!   the blocks of an allgather in which all multicast. A member begins an operation only after the previous
-//!   operation is over there, so all multicasts before k may be released. In an allgather, operation k is heard only
-//!   after the root's own multicast has left, so the multicasts of k - 1 and of k are kept at once: two buffers, used
-//!   in turn. With one buffer, k would overwrite the multicast of k - 1 that a slow member still lacks. Operations of
-//!   such a group must not overlap. It is not enough that k is the *last* operation: after a broadcast, in which only
-//!   the root sends, nothing more is known about the other members than before.
+//! **Time for which the root keeps a multicast, and the reason why nothing needed is overwritten.** The root keeps a multicast
+//! until it knows that every member has received it. It learns this in one of three ways:
+//! - [`ReleaseMode::Heard`]: the caller says "every other member has begun operation k" ([`MulticastMember::heard`]). The caller
+//!   knows this because it has heard from every member in operation k: by the gather of a barrier or an allreduce, or by the blocks
+//!   of an allgather in which all members multicast. A member begins an operation only after its previous operation is over, so all
+//!   multicasts before k may be released. In an allgather, operation k is heard only after the root's own multicast has left, so
+//!   the multicasts of k - 1 and of k are kept at once: two buffers, used in turn. With one buffer, k would overwrite the multicast
+//!   of k - 1 that a slow member still lacks. Operations of such a group must not overlap. It is not enough that k is the *last*
+//!   operation: after a broadcast, in which only the root sends, the root knows no more about the other members than before.
 //! - [`ReleaseMode::Acknowledged`] (a broadcast): the root may be at most [`MulticastLimits::window`] multicasts, or
-//!   [`MulticastLimits::kept`] bytes, ahead of the slowest member. Every half window it marks a datagram. A member for which
-//!   the marked multicast is over acknowledges it by a small reliable message. There is no acknowledgement per operation, and
+//!   [`MulticastLimits::kept`] bytes, ahead of the slowest member. Every half window it marks a datagram. When the marked multicast
+//!   is over at a member, the member acknowledges it by a small reliable message. There is no acknowledgement per operation, and
 //!   the root waits for acknowledgements only when the window is full.
 //! - [`ReleaseMode::EachAcknowledged`] (the thesis's first alternative in 3.3.4, which it calls expensive): every member
-//!   acknowledges every multicast, and the root waits for all acknowledgements. Members do not ask. The root repeats a
-//!   multicast that is not acknowledged in time, after a wait that it learns as members do.
+//!   acknowledges every multicast, and the root waits for all acknowledgements. Members do not ask. The root repeats a multicast
+//!   that is not acknowledged in time. It learns the time to wait in the same way as members do.
 //!
-//! **Repair** goes by a reliable message to the member that asked. It cannot be lost again, so each loss costs one
-//! question and one answer at any rate of loss, and members that lost nothing receive nothing. Alternatively, the
-//! datagram is multicast once more ([`Repair::Multicast`], the thesis's way): one answer serves all members that lack the
-//! datagram, the other members drop it, and it may be lost again. A question within half of [`MulticastLimits::least`]
-//! after such an answer counts as answered by it. A payload that has been multicast again 16 times is repaired by messages.
+//! **Repair** goes by a reliable message to the member that asked. The repair cannot be lost again, so each loss costs one question
+//! and one answer at any rate of loss, and members that lost nothing receive nothing. Alternatively, the datagram is multicast once
+//! more ([`Repair::Multicast`], the thesis's way): one answer serves all members that lack the datagram, the other members drop the
+//! answer, and the answer may be lost again. If a question comes within half of [`MulticastLimits::least`] after such an answer,
+//! this answer serves the question, too. A payload that has been multicast again 16 times is repaired by messages.
 //!
-//! **Time.** An awaited receive asks when it has waited longer than four times the longest recent wait that ended
-//! without a question, within bounds ([`MulticastLimits::least`], [`MulticastLimits::most`]). It asks again each time
-//! after twice as long. A root that has not sent yet ignores the question. The layer that waits must make progress again
-//! at [`Multicasts::deadline`]; in the simulator the deadline is announced to the fabric.
+//! **Time.** An awaited receive asks when it has waited longer than four times the longest recent wait that ended without a
+//! question, within bounds ([`MulticastLimits::least`], [`MulticastLimits::most`]). Each further question follows after twice the
+//! time. A root that has not sent yet ignores the question. The layer that waits must make progress again at
+//! [`Multicasts::deadline`]; in the simulator the deadline is announced to the fabric.
 //!
-//! **The end.** In [`MulticastMember::close`] every member declares that it lacks nothing, only by messages
-//! (dissemination, ceil(log2 n) rounds), and answers questions until all have said so.
+//! **The end.** In [`MulticastMember::close`] every member declares by messages (dissemination, ceil(log2 n) rounds) that it lacks
+//! nothing. It answers questions until all members have declared the same.
 //!
 //! **Trust.** A datagram counts only if job, group, context, root, source, number, segment and length
 //! fit. Foreign, repeated and late datagrams are dropped and counted. An impossible message is a fault

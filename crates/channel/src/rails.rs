@@ -5,8 +5,8 @@
 //!                              └─ subchannel 1    (Capabilities::rails)
 //!
 //!   below the threshold   whole, by turns of the rails that are fast enough     round robin
-//!   from it on            in fragments, so that all rails end together           load balanced
-//!                         share = (load of all + length) x weight - own load
+//!   from the threshold on in fragments, so that all rails end together           load balanced
+//!                         share = (load of all rails + length) x weight - own load
 //! ```
 //! Writes and reads use opposite directions of a link: each direction has loads of its own. Weights are the speeds of rails
 //! observed in comparison with each other (`traffic.rs`), so that unequal rails add up. A rail that has not been compared
@@ -35,7 +35,7 @@ pub enum RailDirection {
 /// A part of an operation: its rail, its offset, and its length in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fragment {
-    /// The path to take, below [`weft_fabric::Capabilities::rails`].
+    /// Number of the rail, below [`weft_fabric::Capabilities::rails`].
     pub rail: usize,
     /// Offset of this part in the operation, in bytes.
     pub offset: usize,
@@ -99,13 +99,14 @@ pub struct StripedOperation {
     pub there: RemoteAddr,
 }
 
-/// Usual length of the part that a rail is given at once, in bytes. Rails that share a bus take turns on it.
+/// Usual length, in bytes, of the part that is posted on a rail before the next rail has its turn. Rails that share a bus take
+/// turns on it.
 const CHUNK: usize = 64 << 10;
 /// Maximum number of parts per fragment. Longer fragments use larger parts.
 const CHUNKS: usize = 64;
 
-/// Alignment of fragments, in bytes: each begins at a multiple of it. Operations shorter than two grains, where the
-/// threshold lets them be fragmented, use a smaller multiple of `LEAST_GRAIN`.
+/// Alignment of fragments, in bytes: each fragment begins at a multiple of this value. Operations shorter than two grains, where
+/// the threshold lets them be fragmented, use a smaller multiple of `LEAST_GRAIN`.
 const GRAIN: usize = 4 << 10;
 const LEAST_GRAIN: usize = 64;
 
@@ -117,7 +118,8 @@ fn grain(len: usize, rails: usize) -> usize {
 /// The rails of a process, and the fragments under way on them.
 #[derive(Default)]
 pub struct RailSet {
-    /// Traffic by [`RailDirection`], since the first operation that was spread: most processes of a simulation have one rail.
+    /// Traffic by [`RailDirection`]. Allocated by the first operation that is spread, because most processes of a simulation have
+    /// one rail.
     traffic: RefCell<Option<Box<[RailTraffic; 2]>>>,
     turn: Cell<usize>,
     thresholds: Cell<Thresholds>,
@@ -175,7 +177,7 @@ impl RailSet {
         let load = |rail: usize| traffic.load(rail) as f64;
         let all = usable.iter().fold(len as f64, |all, &rail| all + load(rail));
         let sum_of_weights: f64 = weights.iter().sum();
-        // Rails that already have more than their share get nothing. The other rails share the rest.
+        // Rails that already have more than their share get no bytes. The other rails share the operation.
         let shares: SmallVec<[f64; 4]> = usable
             .iter()
             .zip(&weights)
@@ -226,7 +228,7 @@ impl RailSet {
         ends: &mut FragmentEnds,
     ) -> Result<(), Fault> {
         let counters = fabric.counters();
-        // An adapter carries the first parts while the last ones are still being posted.
+        // An adapter carries the first parts while the last parts are still being posted.
         let began = fabric.now();
         self.observe(counters, began);
         let fragments = self.spread(way, here.len(), rails, |rail| fabric.rail_works(rail, peer));
@@ -284,7 +286,8 @@ impl RailSet {
         self.busy.set(true);
     }
 
-    /// Notes which fragments are over by `now`. Call it before their counters are freed, and as often as the process has time.
+    /// Notes the fragments that are over by `now`. Call it before the counters of fragments are freed, and as often as the process
+    /// has time.
     pub fn observe(&self, counters: &Counters, now: Instant) {
         let waited = self.waiting.get().is_some_and(|since| now > since);
         let timeliness = if waited { Timeliness::Prompt } else { Timeliness::Late };

@@ -34,7 +34,7 @@ pub struct Title {
     /// Payload of one datagram, in bytes.
     pub unit: u32,
     pub segment: u32,
-    /// True if a member acknowledges this number to the root when it is over there.
+    /// True if a member acknowledges this number to the root when the number is over at the member.
     pub marked: bool,
     /// True if the datagram was multicast before.
     pub again: bool,
@@ -87,15 +87,16 @@ impl Title {
     }
 }
 
-/// Kinds of message. Those of matching are below 0x40.
+/// Kinds of message. Kinds of messages with matching are below 0x40.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum DatagramKind {
-    /// Question: segments of a number are missing. The payload is a mask of them, beginning at the segment in the head.
+    /// Question: segments of a number are missing. The payload is a mask of the missing segments, beginning at the segment in the
+    /// head.
     Nak = 0x40,
     /// Repair: a datagram, as it was sent before.
     Repair = 0x41,
-    /// Acknowledgement: all numbers below this one are over at the sender.
+    /// Acknowledgement: all numbers below the number in the head are over at the sender.
     Ack = 0x42,
     /// Word of the end: the sender and all members from which it has heard lack nothing. The number is the round.
     Close = 0x43,

@@ -15,7 +15,7 @@ pub struct MulticastGroup {
     pub context: u64,
     /// Rank in the fabric, by place in the group.
     pub members: Rc<[u32]>,
-    /// Own place.
+    /// Place of this member in the group.
     pub me: usize,
     /// Payload of one datagram, in bytes.
     pub unit: u32,
@@ -40,7 +40,7 @@ impl MulticastGroup {
         HeadWord { kind, segment, place: self.me as u32, context: self.context, number }
     }
 
-    /// Tells a member that this member, and all members from which it has heard, lack nothing.
+    /// Tells the member at `place` that this member lacks nothing, and neither do the members from which this member has heard.
     pub fn say_close<F: Fabric>(&self, fabric: &F, place: usize, round: u32) {
         let head = self.word(DatagramKind::Close, 0, u64::from(round)).encode();
         fabric.send(self.members[place] as usize, head, Sge::EMPTY, None);
@@ -93,8 +93,8 @@ impl MulticastGroup {
         Ok(())
     }
 
-    /// Decides whether segments of an entry are multicast again. The segments are given as the first segment and a
-    /// mask of bits from there on.
+    /// Decides whether segments of an entry are multicast again. The segments are given as the first segment and a mask of bits,
+    /// beginning at the first segment.
     fn recast(
         &self,
         now: Instant,
@@ -228,7 +228,7 @@ impl MulticastGroup {
         false
     }
 
-    /// Notes that a number is over here, and tells the roots that wait for it.
+    /// Notes that a number is over at this member, and tells the roots that wait for this.
     pub fn over<F: Fabric>(&self, fabric: &F, number: u64, shared: &mut MulticastShared) {
         let receives = &mut self.state.borrow_mut().receives;
         receives.over(number);

@@ -1,4 +1,4 @@
-//! A group's interface for algorithms: send, receive, close.
+//! Interface of a group for algorithms: send, receive, close.
 
 use super::datagram::{HEADER, MOST_24, Title};
 use super::group::{GroupState, MulticastGroup};
@@ -27,16 +27,16 @@ pub trait ProgressHost {
 /// Way in which the root learns that no member can ask for a multicast any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReleaseMode {
-    /// By a later [`MulticastMember::heard`]: the caller ensures that it follows soon.
+    /// By a later call of [`MulticastMember::heard`]. The caller ensures that this call follows soon.
     Heard,
-    /// By acknowledgements; the window bounds the number of multicasts that the root may be ahead.
+    /// By acknowledgements. The window bounds the number of multicasts that the root may be ahead.
     Acknowledged,
     /// By an acknowledgement of this multicast from each other member, for which [`MulticastMember::send`] waits. Members do not
     /// ask: the root repeats a multicast that is not acknowledged in time.
     EachAcknowledged,
 }
 
-/// One member's end of a group.
+/// Membership of this process in a group.
 pub struct MulticastMember<H: ProgressHost> {
     host: Rc<H>,
     group: Rc<MulticastGroup>,
@@ -104,7 +104,7 @@ impl<H: ProgressHost> MulticastMember<H> {
         self.group.me
     }
 
-    /// Returns the number of multicasts that are kept for members that may ask.
+    /// Returns the number of multicasts that are kept for members that may ask for them.
     pub fn kept(&self) -> usize {
         self.group.state.borrow().kept.len()
     }
@@ -121,8 +121,8 @@ impl<H: ProgressHost> MulticastMember<H> {
         self.group.state.borrow_mut().receives.numbers(count)
     }
 
-    /// Multicasts `data` as `number`. The data have been copied when the future is over, which is at its first
-    /// poll unless the window is full or `ends` is [`ReleaseMode::EachAcknowledged`].
+    /// Multicasts `data` as `number`. The data have been copied when the future is over. The first poll ends the future, unless the
+    /// window is full or `ends` is [`ReleaseMode::EachAcknowledged`].
     ///
     /// Beyond [`MulticastMember::unit`] bytes the multicast takes several datagrams, sent without a pause. Datagrams for which
     /// receivers have no room are lost and repaired, so long payloads are better sent as several numbers.
@@ -207,9 +207,9 @@ impl<H: ProgressHost> MulticastMember<H> {
         Ok(())
     }
 
-    /// Notes that every other member has begun the operation whose first number is `first`, so that all operations before are
-    /// over there. Operations of a group that uses this must not overlap. The caller knows it by
-    /// having heard from everybody in that operation, or from a member that has.
+    /// Notes that every other member has begun the operation whose first number is `first`, so that all operations before are over
+    /// there. The caller knows this if it has heard in that operation from every member, or from a member that has heard from every
+    /// member. Operations of a group on which this is called must not overlap.
     pub fn heard(&self, first: u64) {
         self.group.state.borrow_mut().kept.forget_below(first);
     }
@@ -250,9 +250,9 @@ impl<H: ProgressHost> MulticastMember<H> {
         receiving.end()
     }
 
-    /// Multicasts this member's block, `blocks[place]`, and receives those of all other members (an allgather).
-    /// `at_once`: a member sends after it has the block of the member `at_once` places before it, which bounds
-    /// the number of unread datagrams; 0: all members send at once. Collective.
+    /// Multicasts this member's block, `blocks[place]`, and receives the blocks of all other members (an allgather). `at_once`: a
+    /// member sends after it has the block of the member `at_once` places before it, which bounds the number of unread datagrams;
+    /// 0: all members send at once. Collective.
     pub async fn everyone(&self, blocks: &[Sge], at_once: usize) -> Result<(), Fault> {
         let (me, n) = (self.place(), self.size());
         assert_eq!(blocks.len(), n, "one block for each member");
@@ -275,9 +275,9 @@ impl<H: ProgressHost> MulticastMember<H> {
         Ok(())
     }
 
-    /// Ends the group. Every member calls it when its own operations are over; it returns when the operations of
-    /// all members are over, so that no member asks any more. It uses no multicast. If a member drops its end
-    /// without `close`, members that still lack one of its datagrams get no repair.
+    /// Ends the group. Every member calls it when its own operations are over; the call returns when the operations of all members
+    /// are over, so that no member asks any more. It uses no multicast. If a member drops this value without `close`, members that
+    /// still lack a datagram of that member get no repair.
     pub async fn close(self) -> Result<(), Fault> {
         let MulticastMember { host, group } = &self;
         let (fabric, n) = (host.fabric(), group.members.len());
@@ -338,13 +338,13 @@ impl<H: ProgressHost> Drop for RootWait<'_, H> {
     }
 }
 
-/// A receive under way. If it is dropped before its end, the receive is given up, and its number is over here.
+/// A receive under way. If it is dropped before its end, the receive is given up, and its number is over at this member.
 pub struct MulticastReceive<'m, H: ProgressHost> {
     multicast: &'m MulticastMember<H>,
     number: u64,
     counter: Counter,
     target: u64,
-    /// False if the root repeats unacknowledged multicasts: then this member does not ask.
+    /// True if this member asks for overdue datagrams; false if the root repeats unacknowledged multicasts by itself.
     asks: bool,
     awaits: bool,
 }

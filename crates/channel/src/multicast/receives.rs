@@ -19,7 +19,7 @@ pub struct PendingReceive {
     left: u32,
     pub marked: bool,
     pub failed: Option<Fault>,
-    /// State of the wait while the receive is awaited, with the time of the next question.
+    /// The wait while the receive is awaited, with the time of the next question.
     pub awaited: Option<Awaited>,
 }
 
@@ -55,7 +55,7 @@ impl PendingReceive {
         }
     }
 
-    /// Takes a segment. Returns false if it was here already or does not fit the segments before.
+    /// Takes a segment. Returns false if the segment has arrived before, or does not fit the earlier segments.
     fn take(&mut self, title: &Title, data: Sge) -> bool {
         if self.is_over() {
             return false;
@@ -104,7 +104,7 @@ pub struct DatagramReceives {
     open: Vec<u64>,
     pub asked: Vec<PendingReceive>,
     stored: Vec<Stored>,
-    /// Acknowledgements owed: the root's place, and a number. The root is told when all numbers up to it are over.
+    /// Acknowledgements owed: the root's place, and a number. The root is told when all numbers up to this number are over.
     owed: Vec<(u32, u64)>,
     /// The waits of receives that may ask.
     pub waits: LongestWait,
@@ -135,19 +135,20 @@ impl DatagramReceives {
         }
     }
 
-    /// Notes that `root` is to be told when this number, and all before it, are over.
+    /// Notes that `root` must be told when this number and all numbers before it are over.
     pub fn owe_acknowledgement(&mut self, root: u32, number: u64) {
         self.owed.push((root, number));
     }
 
-    /// Removes and returns a root that can be told now.
+    /// Removes an acknowledgement that can be sent now, and returns its root.
     pub fn next_owed(&mut self) -> Option<u32> {
         let through = self.through();
         let at = self.owed.iter().position(|&(_, number)| number < through)?;
         Some(self.owed.swap_remove(at).0)
     }
 
-    /// Begins a receive, and takes the datagrams that arrived before it. Adds to `freed` the bytes that they held in the store.
+    /// Begins a receive, and takes the datagrams that arrived before it. Adds to `freed` the number of bytes that these datagrams
+    /// held in the store.
     pub fn ask(&mut self, mut asked: PendingReceive, counters: &Counters, freed: &mut usize) {
         let number = asked.number;
         let before = asked.is_over();

@@ -17,11 +17,11 @@ pub struct RetransmitEntry {
     /// Number of other members that may still lack the payload.
     missing: u32,
     acknowledged: bool,
-    /// Number of times that some of the payload was multicast again, and the latest time.
+    /// Number of times that a part of the payload was multicast again, and the last of these repairs.
     recast: Cell<(u32, Option<Last>)>,
 }
 
-/// Time at which some of a payload was multicast again, and the segments: a mask of bits from a segment on.
+/// Repair by multicast: its time, and its segments as a mask of bits from a segment on.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     at: Instant,
@@ -29,7 +29,8 @@ struct Last {
     bits: u64,
 }
 
-/// Maximum number of times that a payload is multicast again. Then it goes by messages, for members that multicast does not reach.
+/// Maximum number of times that a payload is multicast again. After this number, the payload goes by messages, for members that
+/// multicast does not reach.
 const MOST_RECASTS: u32 = 16;
 
 /// Decision whether a question is answered by multicast.
@@ -43,8 +44,8 @@ pub enum Recast {
 }
 
 impl RetransmitEntry {
-    /// Decides the answer to a question at `now`, whose member has waited longer than `least`. A repair multicast less than half of
-    /// `least` ago serves this member, too.
+    /// Decides the answer to a question at `now`. The member that asks has waited longer than `least`, so a repair that was
+    /// multicast less than half of `least` ago serves this member, too.
     pub fn recast(&self, now: Instant, least: Duration, segment: u32, bits: u64) -> Recast {
         let (times, last) = self.recast.get();
         let joins = last.is_some_and(|last| {
@@ -82,12 +83,12 @@ impl RetransmitEntry {
 #[derive(Default)]
 pub struct RetransmitBuffer {
     entries: VecDeque<RetransmitEntry>,
-    /// By place: at that member, all numbers below this value are over. Allocated at the first acknowledgement.
+    /// By place of a member: all numbers below this value are over at the member. Allocated at the first acknowledgement.
     through: Box<[u64]>,
-    /// Payload of the entries that must be acknowledged, in bytes.
+    /// Payload in bytes, and number, of the entries that must be acknowledged.
     open_bytes: usize,
     open: usize,
-    /// Number of such entries, and their payload in bytes, since the last marked entry.
+    /// Number of entries that must be acknowledged since the last marked entry, and their payload in bytes.
     unmarked: usize,
     unmarked_bytes: usize,
     /// Multicasts for whose acknowledgements the root waits, by number.
@@ -117,8 +118,8 @@ impl RetransmitBuffer {
         marks
     }
 
-    /// Builds and keeps the datagrams of `data`. `others`: number of members that must acknowledge; `None`: the entry is kept until
-    /// it is heard that the multicast is over at all members.
+    /// Builds and keeps the datagrams of `data`. `others`: number of members that must acknowledge. `None`: the entry is kept until
+    /// [`RetransmitBuffer::forget_below`] drops it.
     pub fn keep(
         &mut self,
         title: Title,
@@ -156,7 +157,7 @@ impl RetransmitBuffer {
         self.retain(|entry| entry.title.number >= number);
     }
 
-    /// Notes that at the member at `place` of `members`, all numbers below `number` are over.
+    /// Notes that all numbers below `number` are over at the member at `place` of `members`.
     pub fn acknowledged(&mut self, place: usize, members: usize, number: u64) {
         if self.through.is_empty() {
             self.through = vec![0; members].into();
@@ -189,8 +190,8 @@ impl RetransmitBuffer {
         }
     }
 
-    /// Calls `repeat` with each multicast whose acknowledgements are overdue at `now`, and with the progress of the members,
-    /// by place: all numbers below this value are over there. Returns the earliest remaining deadline.
+    /// Calls `repeat` with each multicast whose acknowledgements are overdue at `now`, and with the progress of the members: by
+    /// place, the value below which all numbers are over at the member. Returns the earliest remaining deadline.
     pub fn look_after(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! All groups of a process. Finds the group of an arrived datagram, and asks for overdue datagrams.
+//! Table of all groups of a process. It finds the group of an arrived datagram, and asks for overdue datagrams.
 
 use super::datagram::{DatagramKind, HEADER, HeadWord, Title};
 use super::group::MulticastGroup;
@@ -23,11 +23,11 @@ pub enum Repair {
 pub struct MulticastLimits {
     /// Minimum wait before a member asks for a missing datagram.
     pub least: Duration,
-    /// Maximum wait between questions: the wait doubles up to this while no answer comes.
+    /// Maximum wait between questions. While no answer comes, the wait doubles up to this maximum.
     pub most: Duration,
-    /// Maximum number of multicasts that a root may be ahead of the slowest member, where nothing else bounds it.
+    /// Maximum number of multicasts that a root may be ahead of the slowest member, if nothing else bounds this number.
     pub window: usize,
-    /// The same bound as payload in bytes. One more multicast may begin while less is kept.
+    /// Maximum payload, in bytes, that a root may be ahead of the slowest member. A multicast may begin while less payload is kept.
     pub kept: usize,
     /// Maximum size of the early datagrams of all groups, in bytes.
     pub store: usize,
@@ -90,7 +90,7 @@ pub struct MulticastShared {
     pub room: usize,
     /// Buffer into which datagrams are read.
     scratch: Staging,
-    /// Counter that advances when a repair that the fabric had queued has left, and its value when all have left.
+    /// Counter that advances when a repair that the fabric had queued has left, and its value when all queued repairs have left.
     done: Option<Counter>,
     all_left: u64,
     departing: Vec<Rc<Staging>>,
@@ -98,7 +98,7 @@ pub struct MulticastShared {
     early: Vec<(u64, usize, u32, u64)>,
 }
 
-/// Maximum number of early words of the end. More are a mistake of the sender.
+/// Maximum number of early words of the end. A larger number is a fault of the sender.
 const MOST_EARLY: usize = 1 << 16;
 
 /// Maximum number of datagrams read per call.
@@ -108,7 +108,7 @@ const MOST_READ: usize = 64;
 const SELDOM: u32 = 8;
 
 impl MulticastShared {
-    /// Returns the counter for repairs that the fabric has queued. Releases their memory if all have left.
+    /// Returns the counter for repairs that the fabric has queued. Releases the memory of these repairs if all of them have left.
     pub fn done<F: Fabric>(&mut self, fabric: &F) -> Counter {
         let counters = fabric.counters();
         if let Some(done) = self.done {
@@ -243,7 +243,7 @@ impl Multicasts {
         let next = groups.iter().filter_map(|g| g.look_after(fabric, now, shared)).min();
         self.deadline.set(next);
         if next.is_some() {
-            // The simulator lets virtual time reach the deadline. Elsewhere the caller that sleeps asks for it.
+            // The simulator lets virtual time reach the deadline. On other fabrics, a caller that sleeps asks for the deadline.
             let _ = fabric.poll_any(&[], next, &mut Context::from_waker(Waker::noop()));
         }
     }
@@ -269,8 +269,9 @@ impl Multicasts {
         let shared = &mut *self.shared.borrow_mut();
         let groups = self.groups.borrow();
         let Some(group) = groups.iter().find(|group| group.context == word.context) else {
-            // The group is not opened here yet, or has ended already. If it is not opened yet, only the word of the end is
-            // needed later: other messages are repeated, or not sent before. If it has ended, the message is an old question.
+            // The group is not opened yet at this process, or has ended already. If it is not opened yet, only the word of the end
+            // is needed later: other messages are repeated, or are not sent before the group is opened. If the group has ended, the
+            // message is an old question.
             if word.kind == DatagramKind::Close {
                 if shared.early.len() >= MOST_EARLY {
                     return Err("word of the end of a multicast group");

@@ -1,14 +1,14 @@
 //! Traffic in one direction of all rails, and the speeds of the rails in comparison with each other.
 //!
 //! ```text
-//!   sample   rail 0   ████████████  bytes, seconds        rails that are busy together; it ends when each of them has
+//!   sample   rail 0   ████████████  bytes, seconds        rails that are busy together; the sample ends when each rail has
 //!            rail 1   ████████████████  bytes, seconds    been idle
-//!   window   led by rail 0 │ led by rail 1 │              as many samples as rails, each led by another one
+//!   window   led by rail 0 │ led by rail 1 │              as many samples as rails, each led by another rail
 //!   weight   bytes of the window / its seconds, in units of the average
 //! ```
-//! Rails that share a bus take turns on it. The last turn makes one of two equal rails seem slower: by half if each has one
-//! part, as little as by a sixteenth if each has eight. So rails are compared only over samples in which each rail came
-//! first equally often. A rail that was busy while the others were idle is not compared: it had the bus to itself.
+//! Rails that share a bus take turns on it. The last turn makes one of two equal rails seem slower: by half if each rail has one
+//! part, but only by a sixteenth if each rail has eight parts. So rails are compared only over samples in which each rail came
+//! first equally often. A rail that was busy while the other rails were idle is not compared, because it had the bus to itself.
 //!
 //! An end counts only if the process was waiting when the end came. A process that looks later does not know the time
 //! of the end, and the sample is discarded.
@@ -78,7 +78,7 @@ impl Default for Rail {
 }
 
 impl Rail {
-    /// Notes which fragments are over by `now`. Returns two flags: a fragment ended, and the rail has become idle.
+    /// Notes the fragments that are over by `now`. Returns two flags: a fragment has ended; the rail has become idle.
     fn look(&mut self, counters: &Counters, now: Instant) -> (bool, bool) {
         let Some((since, mut ended)) = self.busy else { return (false, false) };
         let before = self.load;
@@ -104,7 +104,7 @@ impl Rail {
 #[derive(Default)]
 pub(super) struct RailTraffic {
     rails: Vec<Rail>,
-    /// Latest samples of the same rails, at most as many as there are rails in each.
+    /// Latest samples of the same rails. There are at most as many samples as rails in a sample.
     window: VecDeque<Sample>,
     /// Number of samples so far. Each is led by the rail after the leading rail of the previous sample.
     count: usize,
@@ -154,7 +154,7 @@ impl RailTraffic {
         rail.busy.get_or_insert((now, 0));
     }
 
-    /// Notes which fragments are over by `now`. Returns true if a fragment is still under way.
+    /// Notes the fragments that are over by `now`. Returns true if a fragment is still under way.
     pub fn look(&mut self, counters: &Counters, now: Instant, timeliness: Timeliness) -> bool {
         let (mut ended, mut idle) = (false, false);
         for rail in &mut self.rails {
