@@ -1,4 +1,4 @@
-//! The bookkeeping of a rank's own arena: the parts that are in use, and the pages that are paid for. It only handles offsets.
+//! Bookkeeping of a rank's own arena: the parts that are in use, and the pages that are paid for. It handles only offsets.
 
 use crate::pages::{PAGE, PageRanges};
 use std::collections::BTreeMap;
@@ -14,16 +14,16 @@ pub struct ShmArena {
     len: u64,
     /// Free spans: length by offset.
     free: BTreeMap<u64, u64>,
-    /// Pages that may have been touched: they were handed out, and were not given back to the system since.
+    /// Pages that may have been touched: they were handed out, and have not been given back to the system since.
     paid: PageRanges,
 }
 
-/// Space that was handed out, in bytes from the start of the arena.
+/// Part of the arena that was handed out. Offset and length are in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArenaSpan {
     pub offset: u64,
     pub len: u64,
-    /// Number of bytes in pages that were not paid for.
+    /// Number of bytes in pages of the part that are not paid for yet.
     pub new: u64,
     /// Parts that may contain data of an earlier user. All other parts are zero.
     pub used: Vec<Range<u64>>,

@@ -1,4 +1,4 @@
-//! The list of peers for which messages are kept back, because there was no room for them.
+//! List of the peers for which messages are kept back, because there was no room for the messages.
 
 use crate::control::RankControl;
 use crate::sync::Ordering;
@@ -18,7 +18,7 @@ impl BackloggedPeers {
         self.count.get() == 0
     }
 
-    /// Adds a peer, and says in the own control block that messages are kept back.
+    /// Adds a peer, and notes in the own control block that messages are kept back.
     pub fn add(&self, own: &RankControl, peer: usize) {
         let mut peers = self.peers.borrow_mut();
         if !peers.contains(&peer) {

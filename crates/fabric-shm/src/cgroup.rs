@@ -1,5 +1,5 @@
-//! The limits of the control group and of all groups above it: processors (`cpu.max` of version 2, the CFS quota of version 1;
-//! the smallest limit holds), and memory.
+//! Limits of the control group and of all groups above it: memory, and processors (`cpu.max` of version 2, the CFS quota of version
+//! 1). The smallest limit holds.
 
 use std::path::{Path, PathBuf};
 
@@ -102,7 +102,7 @@ impl MemoryGroup {
     }
 }
 
-/// Visits the group and the groups above it up to the mount. In a container the path may lead outside of the mount. Then the
+/// Visits the group and the groups above it up to the mount. In a container the path may lead outside of the mount. Then only the
 /// mounted group is visited.
 fn upward(mount: &Path, path: &str, mut visit: impl FnMut(&Path)) {
     let mut dir: PathBuf = mount.join(path);

@@ -3,9 +3,10 @@
 //! commit at most what the machine, its control groups and the file system have left, minus the bytes that were committed and
 //! not touched yet.
 //!
-//! Nobody sees what other jobs have committed, and a program's own memory is not committed at all. If the system turns out to
-//! have less memory, its OOM killer acts, or a touch ends with SIGBUS. If the system counts committed memory itself
-//! (`vm.overcommit_memory` is 2), it counts a page of the arenas when the page is filled. Then the pages are filled here.
+//! No rank sees the bytes that other jobs have committed, and a program's own memory is not committed at all. If the system turns
+//! out to have less memory, its OOM killer acts, or a touch ends with SIGBUS. If the system counts committed memory itself
+//! (`vm.overcommit_memory` is 2), it counts a page of the arenas when the page is filled. In this case, the pages are filled when
+//! they are committed.
 
 use crate::cgroup;
 use crate::segment::Segment;
@@ -17,11 +18,10 @@ use weft_fabric::{Fault, FaultCause};
 /// Number of bytes that are requested at once if there is room, so that small allocations need not read the limits.
 const CHUNK: u64 = 256 << 10;
 
-/// Share of the remaining memory that is not committed: one byte of this number. Page tables and the program need some memory,
-/// too.
+/// Divisor: 1/[`KEEP_BACK`] of the remaining memory is not committed, because page tables and the program need memory, too.
 const KEEP_BACK: u64 = 64;
 
-/// The account of what this rank has committed, with the limits that it must respect.
+/// Account of the bytes that this rank has committed, and the limits that it must respect.
 #[derive(Debug, Default)]
 pub struct CommitAccount {
     /// Number of bytes that were committed and belong to no page yet.
@@ -77,7 +77,7 @@ impl CommitAccount {
         segment.header().committed.0.fetch_sub(credit - keep, Ordering::AcqRel);
     }
 
-    /// Adds `bytes` to what was committed, if there is room.
+    /// Adds `bytes` to the committed bytes, if there is room.
     fn ask(&self, segment: &Segment, bytes: u64) -> Result<u64, Left> {
         let committed = &segment.header().committed.0;
         let before = committed.fetch_add(bytes, Ordering::AcqRel);
@@ -89,7 +89,8 @@ impl CommitAccount {
         Err(left)
     }
 
-    /// Returns what may still be committed, if `committed` bytes are committed already.
+    /// Returns the number of bytes that may still be committed if `committed` bytes are committed already, with the limit that
+    /// decides.
     fn left(&self, segment: &Segment, committed: u64) -> Left {
         let owed = committed.saturating_sub(touched(segment));
         let mut least = Left { bytes: machine(), bound: "the machine's free memory".to_owned() };

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   lowest rank                              others
-//!   begin to find what copies cost
+//!   begin to find the costs of copies
 //!   create the segment, listen on an
 //!   abstract socket, put its name
 //!   ─────────────────────────── fence ───────────────────────────
 //!   accept: same user? send descriptor       get the name, connect, receive, map
-//!   write own facts, and those costs         write own facts
+//!   write own facts, and the costs           write own facts
 //!   ─────────────────────────── fence ───────────────────────────
 //! ```
 //! If the lowest rank fails, it publishes the reason instead of the name, so that all ranks can report it.
@@ -31,7 +31,7 @@ pub enum ShmConnectError {
     Bootstrap(BootstrapError),
     /// The job has processes on other machines.
     OtherMachine {
-        /// The lowest such process, by its rank in the job.
+        /// The lowest rank in the job of a process on another machine.
         rank: usize,
     },
     /// There are more ranks than the segment has room for.
@@ -50,7 +50,7 @@ pub enum ShmConnectError {
     },
     /// The operating system refused `what`.
     System {
-        /// The action that failed, in words.
+        /// Description of the action that failed.
         what: &'static str,
         /// The system's error.
         error: io::Error,
@@ -114,7 +114,7 @@ impl From<SegmentRefusal> for ShmConnectError {
 /// Number of fences that several ranks make while they connect, including the closing fence. A job of one rank makes fewer.
 pub const FENCES: usize = 2;
 
-/// Key under which the lowest rank publishes: `+` and the name of the socket, or `-` and a reason.
+/// Key under which the lowest rank publishes `+` and the name of the socket, or `-` and the reason of a failure.
 const KEY: &str = "shm";
 
 /// Creates or receives the segment and maps it. The lowest rank begins to measure the costs of copies. The measurement takes
@@ -219,7 +219,7 @@ fn visit(
     if segment.is_founded() { Ok(segment) } else { Err(ShmConnectError::Mismatch) }
 }
 
-/// Creates a segment for `ranks` ranks, as large as memory and limits make sensible.
+/// Creates a segment for `ranks` ranks. Memory and limits determine its size.
 fn found(ranks: usize, options: &ShmOptions) -> Result<Segment, ShmConnectError> {
     found_with(ranks, options, memory())
 }
@@ -263,9 +263,8 @@ fn memory() -> u64 {
 
 /// Writes the facts that other ranks need to know about this process.
 pub fn introduce(control: &RankControl, probe: &u64, base: *const u8) {
-    // Yama permits attaching only to descendants, unless the target agrees. Where there is no Yama, this call fails and is not
-    // needed.
-    // SAFETY: PR_SET_PTRACER takes no pointers.
+    // Yama permits attaching only to descendants, unless the target agrees. On a system without Yama, this call fails and is not
+    // needed. SAFETY: PR_SET_PTRACER takes no pointers.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
     let facts = &control.facts.0;
     facts.pid.store(u64::from(std::process::id()), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The facts that the ranks tell each other in the segment, apart from messages. Data written by different ranks lie in
+//! Facts that the ranks publish for each other in the segment, apart from messages. Data written by different ranks lie in
 //! different pairs of cache lines.
 
 use crate::layout::RANKS_MAX;
@@ -22,7 +22,7 @@ pub struct SegmentHeader {
     pub secret: AtomicU64,
     /// Number of bytes of the arenas that were committed, see [`crate::commit`].
     pub committed: OwnCacheLines<AtomicU64>,
-    /// Advances with every multicast, so that receivers look for datagrams only if there are any.
+    /// Counter that advances with every multicast, so that receivers look for datagrams only if there are new datagrams.
     pub multicasts: OwnCacheLines<AtomicU64>,
     /// The costs of copies on this machine ([`CopyModel::words`]). The lowest rank writes them before the closing fence, so
     /// that all ranks make the same choices.
@@ -42,26 +42,26 @@ pub struct RankControl {
     pub doorbell: Doorbell,
     /// The place where the rank's helper thread sleeps.
     pub helper: Doorbell,
-    /// Not 0 while the rank keeps messages back for which there was no room. Then its helper must learn of room.
+    /// Not 0 while the rank keeps messages back for which there was no room. Then peers must tell the rank's helper of new room.
     pub keeps: OwnCacheLines<AtomicU64>,
     /// Facts that the rank writes before the closing fence of the connection.
     pub facts: OwnCacheLines<MemoryFacts>,
-    /// Senders that have ever sent. Each sender sets its own bit once.
+    /// Set of the senders that have sent at least once. Each sender sets its own bit once.
     pub active: OwnCacheLines<[AtomicU64; RANKS_MAX / 64]>,
-    /// Advances with every immediate that is written to the rank.
+    /// Counter that advances with every immediate that is written to the rank.
     pub immediates: OwnCacheLines<AtomicU64>,
     /// Processors that the rank may run on. The rank writes them before the closing fence.
     pub affinity: OwnCacheLines<[AtomicU64; CPUS_MAX / 64]>,
 }
 
-/// The facts by which other ranks reach a rank's own memory, and a word there that proves it.
+/// Facts by which other ranks reach a rank's own memory. They include a word in this memory that proves that a peer reaches it.
 #[derive(Debug)]
 #[repr(C)]
 pub struct MemoryFacts {
     pub pid: AtomicU64,
     /// Virtual address of the word in the rank's own memory.
     pub probe_at: AtomicU64,
-    /// The content of that word: a random number.
+    /// The content of the word at `probe_at`: a random number.
     pub probe: AtomicU64,
     /// The address at which the rank has mapped its arena.
     pub base: AtomicU64,
@@ -69,8 +69,9 @@ pub struct MemoryFacts {
     pub opened: AtomicU64,
     /// Hash of the process's arithmetic, see [`weft_bootstrap::Fingerprint::arithmetic_hash`].
     pub arithmetic: AtomicU64,
-    /// 1: the rank sleeps in poll(2), see [`crate::poll_bell`].
+    /// 1 if the rank sleeps in poll(2), see [`crate::poll_bell`].
     pub polls: AtomicU64,
-    /// 1: the rank no longer needs the other members of this segment. Only in segments between jobs, see [`crate::other_jobs`].
+    /// 1 once the rank no longer needs the other members of this segment. Used only in segments between jobs, see
+    /// [`crate::other_jobs`].
     pub left: AtomicU64,
 }

@@ -1,4 +1,4 @@
-//! The fabric trait in terms of `messages` and `memory`.
+//! Implementation of the fabric trait by `messages` and `memory`.
 
 mod facets;
 

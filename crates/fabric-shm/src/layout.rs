@@ -1,12 +1,12 @@
-//! The layout of the two files of a job. It is pure arithmetic: all ranks compute the same layout from the four numbers of a
-//! [`SegmentShape`].
+//! The layout of the two files of a job. The layout is pure arithmetic: all ranks compute the same layout from the four numbers of
+//! a [`SegmentShape`].
 //!
 //! ```text
 //!   the segment:  header │ control[rank] │ slots[rank] │ boxes, in tiles of receivers and senders
 //!   the arenas:   arena[rank]
 //! ```
-//! Pages are touched lazily (the files are sparse), so that a rank only costs what it uses. A process maps the segment as a
-//! whole, and of the arenas what it needs ([`crate::reach`]).
+//! Pages are touched lazily (the files are sparse), so that a rank only costs what it uses. A process maps the whole segment, and
+//! the parts of the arenas that it needs ([`crate::reach`]).
 
 use crate::control::{RankControl, SegmentHeader};
 use crate::multicast::{MulticastSlot, SLOTS};
@@ -19,10 +19,11 @@ pub const RANKS_MAX: usize = 1024;
 /// Minimum size of an arena, in bytes.
 pub const ARENA_MIN: u64 = 1 << 20;
 
-/// Unit in which arenas are opened, and of which their sizes are multiples, in bytes. It is a multiple of every page size.
+/// Unit in which arenas are opened, in bytes. Sizes of arenas are multiples of this unit, and the unit is a multiple of every page
+/// size.
 pub const STEP: u64 = 1 << 20;
 
-/// Maximum and minimum number of lines, and number of bytes, of the second ring of each pair. That ring is for immediates,
+/// Maximum and minimum number of lines of the second ring of each pair, and its number of bytes. The second ring is for immediates,
 /// which must not wait behind messages that nobody receives.
 const IMMEDIATE_LINES: usize = 16;
 const IMMEDIATE_LINES_MIN: usize = 4;
@@ -61,10 +62,10 @@ impl SegmentShape {
     /// rank, whichever is more. The arenas get the rest of `limit` bytes, but at most `memory` each, because nobody can use
     /// more.
     ///
-    /// Two ranks get longer boxes. Then data that go to and fro between two caches have left the first-level caches of both,
+    /// Two ranks get longer boxes. Then data that go to and fro between two processors have left the first-level caches of both,
     /// and are fetched more quickly (measured: half a round trip of 4 KiB takes 1.26 us with boxes of 64 KiB, 1.13 us with 256
-    /// KiB). With many ranks the boxes of all would not stay in the second-level cache (8 ranks, gather of 4 KiB: 5.9 us, 6.5
-    /// us).
+    /// KiB). With many ranks, longer boxes of all ranks would not stay in the second-level cache (8 ranks, gather of 4 KiB: 5.9 us,
+    /// 6.5 us).
     pub fn fit(ranks: usize, budget: u64, memory: u64, limit: u64) -> SegmentShape {
         let bytes = if ranks > 2 { 64 << 10 } else { 256 << 10 };
         let mut shape = SegmentShape { ranks, lines: 128, bytes, arena: 0 };

@@ -1,22 +1,22 @@
 //! The fabric of one machine.
 //!
 //! All ranks map one anonymous segment ([`Shm::connect`]), and the parts of each other's memory that they reach. Small messages
-//! travel in fast boxes, one for each ordered pair, at the price of one cache line. Memory that the fabric allocates is read
-//! and written in place. The program's own memory is reached by cross-memory attach where the system permits it. An idle rank
-//! sleeps on a doorbell in the segment.
+//! travel in fast boxes, one for each ordered pair, at the cost of one cache line. Memory that the fabric allocates is read and
+//! written in place. The program's own memory is reached by cross-memory attach where the system permits it. An idle rank sleeps on
+//! a doorbell in the segment.
 //!
 //! ```text
-//!   fabric       the trait, by facets, in terms of
-//!   messages     boxes, immediates, datagrams          memory    allocation, reads and writes;  reach: what of the arenas is open
+//!   fabric       implements the trait and its facets by
+//!   messages     boxes, immediates, datagrams          memory    allocation, reads and writes;  reach: open parts of the arenas
 //!      ▼                                                  ▼
-//!   shm          a rank's state; how it is made (connect, options);  other_jobs: processes of other jobs as peers
+//!   shm          a rank's state; its construction (connect, options);  other_jobs: processes of other jobs as peers
 //!      ▼
-//!   own_arena (arena, commit), datagrams, backlogs,          its parts, each of which keeps one kind of state
+//!   own_arena (arena, commit), datagrams, backlogs,          parts of shm, each of which keeps one kind of state
 //!   poll_turn, poll_bell, first_fault, processors
 //!      ▼
-//!   peers, peer, view, bell                                  what it keeps for each rank
+//!   peers, peer, view, bell                                  state that shm keeps for each rank
 //!      ▼
-//!   segment      what all map: layout, control, ring, multicast
+//!   segment      the memory that all ranks map: layout, control, ring, multicast
 //! ```
 //! Arrows only point down.
 

@@ -169,7 +169,7 @@ impl Shm {
         result
     }
 
-    /// Returns true if the program's memory at `peer` can be reached. The first call finds it out.
+    /// Returns true if the program's memory at `peer` can be reached. The first call tries to reach it.
     pub(crate) fn reaches(&self, peer: usize) -> bool {
         let to = &self.peers[peer];
         if let Some(direct) = to.direct.get() {

@@ -8,7 +8,8 @@ use crate::sync::{Ordering, fence};
 use weft_fabric::{ArrivedMessage, Completion, Fault, GroupId, Head, Peek, PostOutcome, Sge};
 use weft_intranode::staged;
 
-/// Minimum length, in bytes, of a payload whose cache lines are given back to the writer, which can write them quickly then.
+/// Minimum length, in bytes, of a payload whose cache lines the receiver gives back to the writer, so that the writer can write
+/// them quickly.
 const LINES: usize = 512;
 
 impl Shm {
@@ -39,8 +40,8 @@ impl Shm {
     /// Tells `peer` that there is room in its box again.
     fn tell_of_room(&self, peer: usize) {
         self.wake(peer);
-        // The call of `wake` passed the fence. `keeps` is stored before the helper, or the thread that announces the helper and
-        // leaves the work to it, looks for room after the announcement.
+        // The call of `wake` passed the fence. The peer stores `keeps` before it looks for room. That look comes after the
+        // announcement of the helper, by the helper or by the thread that leaves the work to the helper.
         let control = self.peers[peer].control();
         if control.keeps.0.load(Ordering::Relaxed) != 0 && control.helper.wake_fenced() {
             self.rung(peer, SleepingPart::Helper);
@@ -73,7 +74,7 @@ impl Shm {
         done: Completion,
     ) -> PostOutcome {
         let posted = self.send_message(peer, head, payload, done);
-        // A message that is kept back wakes both the peer and its helper when it leaves.
+        // When a message that was kept back leaves, it wakes both the peer and its helper.
         self.wake_helper(peer);
         posted
     }
@@ -96,7 +97,7 @@ impl Shm {
                 return PostOutcome::Done;
             }
             self.backlogs.add(self.own(), peer);
-            // Looks again for room that was made before the receiver could see that something is kept back.
+            // Looks again, because the receiver may have made room before it could see that a message is kept back.
             fence(Ordering::SeqCst);
             to.output.refresh();
             if to.output.push(&self.copies, head, payload) {
@@ -104,7 +105,7 @@ impl Shm {
                 return PostOutcome::Done;
             }
         }
-        // From here on nothing may overtake the backlog, until it is empty.
+        // From now on no message may overtake the backlog, until the backlog is empty.
         to.output.block();
         let (payload, posted) = if len <= INLINE {
             let mut copy = [0; INLINE];
@@ -138,7 +139,7 @@ impl Shm {
         self.backlogs.retain(self.own(), |one| one != peer);
     }
 
-    /// Moves what is kept for `peer`. Returns two flags: something moved, and something is still kept.
+    /// Sends the messages that are kept for `peer`. Returns two flags: a message was sent; a message is still kept.
     fn drain_to(&self, peer: usize) -> (bool, bool) {
         let to = &self.peers[peer];
         let mut backlog = to.backlog.borrow_mut();
@@ -237,7 +238,7 @@ impl Shm {
         let words = end.div_ceil(64);
         let turn = self.turn.next();
         let from_turn = u64::MAX << (turn % 64);
-        // The first word is looked at twice: first its bits from the turn on, and at the end the bits before it.
+        // The loop visits the first word twice: first for its bits from the turn on, and at the end for the bits before the turn.
         for i in 0..=words {
             let word = (turn / 64 + i) % words;
             let mut bits = active[word].load(Ordering::Acquire);
@@ -261,8 +262,8 @@ impl Shm {
         None
     }
 
-    /// Shows the messages that have arrived, by peer. A box shows only one message at a time. Returns true if a message that
-    /// was left hides other messages.
+    /// Shows the messages that have arrived, by peer. A box shows only one message at a time. Returns true if `look` left a
+    /// message, behind which other messages may be hidden.
     pub(crate) fn peek_at_messages(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool {
         let mut hidden = false;
         let active = &self.own().active.0;
@@ -300,7 +301,7 @@ impl Shm {
         pushed
     }
 
-    /// Looks for room, unless something is kept for `peer`. Returns true if nothing is kept.
+    /// Looks for room, unless a message is kept for `peer`. Returns true if no message is kept.
     fn may_refresh(&self, peer: usize) -> bool {
         let nothing_kept = self.peers[peer].backlog.borrow().is_empty();
         if nothing_kept {
@@ -354,7 +355,7 @@ impl Shm {
         moved
     }
 
-    /// Sends a datagram to the ranks of the job, and wakes those that sleep.
+    /// Sends a datagram to the ranks of the job, and wakes the ranks that sleep.
     pub(crate) fn speak(&self, group: GroupId, src: Sge) {
         self.datagrams.speak(&self.segment, self.rank, group, src);
         for (peer, to) in self.peers.own().iter().enumerate() {

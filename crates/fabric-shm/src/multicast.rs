@@ -1,5 +1,5 @@
-//! Multicast: every rank owns a ring of slots that all other ranks read. All of them see a single write. A reader that is more
-//! than a ring behind loses datagrams, as on a network.
+//! Multicast: every rank owns a ring of slots that all other ranks read. The owner writes a datagram once for all readers. A reader
+//! that is more than a ring behind loses datagrams, as on a network.
 //!
 //! Contract. Only the owner writes its slots, in the order of positions `p` (slot `p mod SLOTS`). A slot is a seqlock: its
 //! stamp is `2 p + 1` while datagram `p` is being written and `2 p + 2` afterwards. Readers copy the content and read the stamp
@@ -85,8 +85,8 @@ impl SlotReader {
                 return None;
             }
             if stamp > complete {
-                // Overrun: the slot holds datagram `newest` by now, or soon, and all datagrams that are a ring older are gone.
-                // Go on with a datagram that will last for a while.
+                // Overrun: the slot holds datagram `newest` now or soon, and all datagrams that are older by a ring are gone. The
+                // reader goes on with a datagram that will last for a while.
                 let newest = (stamp - 1) / 2;
                 self.next.set((newest + 1).saturating_sub(SLOTS as u64 / 2).max(position + 1));
                 continue;

@@ -6,7 +6,7 @@ use weft_intranode::ModelSource;
 /// The options of a [`crate::Shm`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShmOptions {
-    /// True if cross-memory attach is tried for the program's own memory. If not, or if the system does not permit it,
+    /// True if cross-memory attach is tried for the program's own memory. If it is not tried, or the system does not permit it,
     /// [`weft_fabric::Capabilities::direct`] is false.
     pub cma: bool,
     /// Maximum memory of the boxes of all pairs when all are in use, in bytes; at least 4 MiB for each rank, unless the value
@@ -15,7 +15,7 @@ pub struct ShmOptions {
     /// Maximum address space of the whole segment, in bytes, in addition to the system's limits. The lowest rank's choice holds
     /// for all ranks.
     pub segment_limit: u64,
-    /// True if this rank sleeps in poll(2) on [`crate::Shm::descriptor`], not only on [`weft_fabric::Fabric::sleeper`].
+    /// True if this rank sleeps in poll(2) on [`crate::Shm::descriptor`] in addition to [`weft_fabric::Fabric::sleeper`].
     pub polls: bool,
     /// Maximum time to wait for the other ranks while connecting.
     pub patience: Duration,

@@ -3,16 +3,16 @@
 //! ```text
 //!   lowest member of all             lowest member of each job           others
 //!   a segment with boxes for all,
-//!   a server that hands it out       a server that hands out its job's
-//!   ──────────────── names of the servers: each to all ────────────────
-//!   fetch the segment, and those of the other jobs; a free number for each new peer
-//!   ──────────────── who knows whom ───────────────────────────────────
-//!   ──────────────── the numbers: each to all ─────────────────────────
-//!   boxes of the new segment, control blocks and arenas of each one's own job: a peer as any other
-//!   ──────────────── all are ready ────────────────────────────────────
+//!   a server that hands it out       a server that hands out its job's segment
+//!   ──────────────── names of the servers: each member to all ─────────
+//!   fetch the new segment, and the segments of the other jobs; a free number for each new peer
+//!   ──────────────── the members that each member knows ───────────────
+//!   ──────────────── the numbers: each member to all ──────────────────
+//!   a peer as any other: boxes in the new segment, control block and arena in the segments of its own job
+//!   ──────────────── all members are ready ────────────────────────────
 //! ```
-//! So doorbells, memory and its names are those of the job, and only the boxes are new. Each process chooses the numbers of its
-//! peers itself: it tells each peer the bit that the peer sets in its control block.
+//! So doorbells, memory and the names of memory are those that each job has already; only the boxes are new. Each process chooses
+//! the numbers of its peers itself: it tells each peer the bit that the peer sets in its control block.
 //!
 //! Contract of the end. A member that no longer needs the other members stores `left` in its block of the new segment
 //! (release), and rings them. Until then its death is a loss, which [`WatchThread`] notices: launchers only watch their own
@@ -31,11 +31,11 @@ use std::sync::Arc;
 use weft_bootstrap::calls::start_thread;
 use weft_job_connections::{Exchange, PeerIdentity, messages};
 
-/// Number of rounds of exchange that [`Shm::admit`] makes where nothing is wrong. A process that shares an exchange with
-/// members and is no member makes the same number of rounds.
+/// Number of rounds of exchange that [`Shm::admit`] makes if nothing fails. A process that shares an exchange with members and is
+/// no member makes the same number of rounds.
 pub const ADMIT_ROUNDS: usize = 4;
 
-/// A link between processes of several jobs. It lasts until all of them have left it.
+/// A link between processes of several jobs. It lasts until all these processes have left it.
 pub struct ShmJobConnection {
     segment: Arc<Segment>,
     place: usize,
@@ -73,9 +73,8 @@ impl Shm {
     /// own `place`. A pair of processes that already know each other keeps its numbers. Blocks only in `exchange`, and as long
     /// as the system needs. Calls `added` with the place and the number of each new peer, before the peer can send anything.
     ///
-    /// # Errors
-    /// [`ShmConnectError`]. This process made no peer then. Other members perhaps did: they learn of it when they meet this
-    /// process again.
+    /// # Errors [`ShmConnectError`]. Then this process has made no peer. Other members perhaps have made peers. They learn of the
+    /// failure when they meet this process again.
     pub fn admit(
         &self,
         members: &[PeerIdentity],
@@ -84,7 +83,7 @@ impl Shm {
         mut added: impl FnMut(usize, usize),
     ) -> Result<ShmJobConnection, ShmConnectError> {
         let mut exchange = |bytes: Vec<u8>| exchange(bytes).map_err(ShmConnectError::Lowest);
-        // Begins to watch before there is anything to watch, so that all members learn of it if the system has no means for it.
+        // Begins to watch before there is a process to watch. If the system has no means to watch, all members learn of this.
         let begun = self.begin_to_watch().and_then(|()| self.offer(members, place));
         let (mine, made) = match begun {
             Ok((name, made)) => (messages::yes(name.as_bytes()), made),
@@ -150,8 +149,8 @@ impl Shm {
             self.forget_link(&link);
             return Err(error);
         }
-        // WatchedProcess only from now on: until all processes are ready, the end of a process ends the link, and is no loss of a
-        // peer.
+        // Watches the processes only from now on: until all processes are ready, the end of a process ends the link, and is no loss
+        // of a peer.
         let watch = self.watch.get().expect("begun above");
         watched.into_iter().for_each(|one| watch.add(one));
         Ok(link)
@@ -182,7 +181,7 @@ impl Shm {
             let (segment, patience) = (segment.clone(), self.options.patience);
             let shape = *segment.shape();
             let words = [shape.ranks as u64, shape.lines as u64, shape.bytes as u64, shape.arena];
-            // A process that does not come has reported a reason, or is missed in the next round.
+            // A process that does not come has reported a reason, or the next round finds that it is missing.
             let hand_out = move || {
                 let _ = socket::serve(&listener, clients, segment.files(), words, patience);
             };
@@ -255,8 +254,8 @@ impl Shm {
         Ok((segment, homes))
     }
 
-    /// Declares that this process no longer needs the other members of `link`. Those members may still read what this process
-    /// has sent.
+    /// Declares that this process no longer needs the other members of `link`. These members may still read messages that this
+    /// process has sent.
     pub fn say_left(&self, link: &ShmJobConnection) {
         link.segment.control(link.place).facts.0.left.store(1, Ordering::Release);
         for &peer in link.peers.iter().filter(|&&peer| self.peers.has(peer)) {

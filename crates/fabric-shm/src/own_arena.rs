@@ -1,4 +1,4 @@
-//! A rank's own arena: allocation in it, and the memory behind it.
+//! A rank's own arena: allocation in the arena, and the memory behind it.
 
 use crate::arena::{ArenaSpan, ShmArena};
 use crate::commit::CommitAccount;
@@ -14,14 +14,14 @@ use std::sync::Arc;
 use weft_bootstrap::calls::once;
 use weft_fabric::{Fault, FaultCause, Sge};
 
-/// Minimum size, in bytes, of freed memory that goes back to the system at once. Smaller memory is kept, because the first
-/// touch of a page costs a microsecond.
+/// Minimum size, in bytes, of a freed block that goes back to the system at once. Smaller blocks are kept, because the first touch
+/// of a page costs a microsecond.
 const KEEP: u64 = 16 << 20;
 
-/// Share of the remaining memory that spare memory may take: one byte of this number.
+/// Divisor: spare memory may take 1/[`SPARE`] of the remaining memory.
 const SPARE: u64 = 8;
 
-/// The arena of this rank. Its methods get the arena as this process has mapped it, which is kept with the peers'.
+/// The arena of this rank. Its methods get the mapped arena as an argument, because it is kept with the mapped arenas of the peers.
 pub(crate) struct OwnArena {
     segment: Arc<Segment>,
     rank: usize,

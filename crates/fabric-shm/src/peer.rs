@@ -1,4 +1,4 @@
-//! The state that this rank keeps for each other rank: both ends of their boxes, what is kept back, and the mapped arena.
+//! State that this rank keeps for each other rank: its ends of the two boxes, messages that are kept back, and the mapped arena.
 
 use crate::cma::{self, CopyDirection};
 use crate::control::RankControl;
@@ -20,10 +20,10 @@ pub struct ShmPeer {
     pub(crate) output: Producer,
     pub(crate) input: Consumer,
     pub(crate) control: NonNull<RankControl>,
-    /// The segment of the peer's own job, and the peer's rank there.
+    /// The segment of the peer's own job, and the peer's rank in that job.
     pub(crate) home: Arc<Segment>,
     pub(crate) home_rank: usize,
-    /// The bit in the peer's `active` words that says that this rank has sent.
+    /// Number of the bit in the peer's `active` words by which this rank says that it has sent.
     pub(crate) bit: usize,
     /// True if the peer belongs to another job.
     pub(crate) is_foreign: bool,
@@ -31,7 +31,7 @@ pub struct ShmPeer {
     _boxes: Arc<Segment>,
     /// True if the peer sleeps in poll(2).
     pub(crate) polls: bool,
-    /// True if the peer knows that it must look into this rank's box.
+    /// True if the bit `bit` is set, so that the peer looks into this rank's box.
     pub(crate) announced: Cell<bool>,
     pub(crate) backlog: RefCell<VecDeque<QueuedSend>>,
     pub(crate) immediates_out: Producer,
@@ -58,14 +58,14 @@ pub(crate) enum QueuedPayload {
     Copied([u8; INLINE], usize),
 }
 
-/// The place of a peer: its boxes and its own segment.
+/// Segments and numbers of a peer: for its boxes, and for its own control block and arena.
 pub(crate) struct Situation<'s> {
     /// The segment with the boxes of both ranks.
     pub boxes: &'s Arc<Segment>,
-    /// The numbers of this rank and of the peer in that segment.
+    /// The numbers of this rank and of the peer in the segment `boxes`.
     pub rank: usize,
     pub peer: usize,
-    /// The peer's own segment, and its rank there.
+    /// The peer's own segment, and the peer's rank in it.
     pub home: &'s Arc<Segment>,
     pub home_rank: usize,
     /// The number under which the peer knows this rank.
@@ -114,8 +114,8 @@ impl ShmPeer {
         self.control().facts.0.pid.load(Ordering::Relaxed) as i32
     }
 
-    /// Reads the proving word of the peer, whose number is `peer`. This succeeds only if the system permits it and the process
-    /// that has this number (in this process's name space) is the peer.
+    /// Reads the proving word of the peer, whose number is `peer`. This succeeds only if the system permits it, and the process
+    /// with the peer's process number (in this process's name space) is the peer.
     pub(crate) fn probe(&self, peer: usize) -> bool {
         let facts = &self.control().facts.0;
         let mut found = 0u64;

@@ -1,4 +1,4 @@
-//! The peers of a process by number: the ranks of its job, and after them processes of other jobs, which come and go.
+//! Peers of a process by number: first the ranks of its job, then processes of other jobs, which come and go.
 
 use crate::layout::RANKS_MAX;
 use crate::peer::ShmPeer;
@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 /// All peers. The peers of the own job are in a slice; other peers are found in a cold branch.
 ///
-/// Contract: a reference to a peer is held only within one method of [`crate::Shm`], and such a method calls neither
-/// [`ShmPeers::remove`] nor its callers.
+/// Contract: a reference to a peer is held only within a method of [`crate::Shm`]. Such a method calls neither [`ShmPeers::remove`]
+/// nor a caller of it.
 pub(crate) struct ShmPeers {
     own: Box<[ShmPeer]>,
     /// Peers of other jobs; their numbers follow those of the own job. They are boxed, so they stay in place when peers are

@@ -2,10 +2,10 @@
 //! abstract socket of the rank, in addition to the futex. The rank has two such sockets, for the program's threads and for the
 //! helper.
 //!
-//! Contract. The owner binds its sockets and says so in its control block before the closing fence of the connection. The owner
+//! Contract. The owner binds its sockets, and notes this in its control block before the closing fence of the connection. The owner
 //! arms its [`Doorbell`] before a sleep. A ring that sees the announcement makes the socket readable. The socket stays readable
-//! until the owner has emptied it, after the sleep. So no ring is lost, and a ring that came too late ends the next sleep
-//! early. Datagrams from strangers have no other effect.
+//! until the owner has emptied it, after the sleep. So no ring is lost, and a ring that came too late ends the next sleep early.
+//! Datagrams from strangers have no other effect.
 //!
 //! [`Doorbell`]: weft_fabric::wait::Doorbell
 
@@ -71,7 +71,7 @@ impl PollBell {
         Ok(PollBell { socket, helper })
     }
 
-    /// Returns the descriptor that becomes readable when it is rung for. Reading empties it.
+    /// Returns the descriptor that becomes readable when a peer rings for `who`. Reading empties it.
     fn descriptor(&self, who: SleepingPart) -> Option<BorrowedFd<'_>> {
         let helper = self.helper.as_ref()?;
         Some(if who == SleepingPart::Helper { helper.as_fd() } else { self.socket.as_fd() })
@@ -89,7 +89,7 @@ impl PollBell {
 /// The sockets of one process.
 #[derive(Debug, Default)]
 pub struct PollBells {
-    /// Made when first needed. `None`: the system gives no socket, and ranks that sleep in poll(2) sleep for a second at most.
+    /// Made when first needed. `None` if the system gives no socket; then ranks that sleep in poll(2) sleep for a second at most.
     own: OnceCell<Option<PollBell>>,
 }
 

@@ -1,4 +1,4 @@
-//! The order in which a rank looks into its boxes.
+//! Order in which a rank looks into its boxes.
 
 use std::cell::Cell;
 
@@ -15,7 +15,7 @@ pub(crate) struct PollTurn {
 }
 
 impl PollTurn {
-    /// Returns the peer whose box is looked into without a search, if its batch goes on.
+    /// Returns the peer of the last box if its batch goes on. Then the caller looks into this box without a search.
     #[inline(always)]
     pub fn goes_on(&self) -> Option<usize> {
         let left = self.left.get();

@@ -22,8 +22,8 @@ pub(crate) fn count(segment: &Segment) -> usize {
     (processors as usize).min(cgroup::quota().unwrap_or(usize::MAX)).max(1)
 }
 
-/// Returns the processor on which `rank` should stay, if there are more ranks than processors. All ranks must be allowed the
-/// same processors, and no quota may allow less.
+/// Returns the processor on which `rank` should stay. Returns `None` if there are enough processors for all ranks, if the ranks may
+/// use different processors, if a quota allows fewer processors, or if there is only one processor.
 pub(crate) fn own(segment: &Segment, rank: usize) -> Option<usize> {
     let ranks = segment.shape().ranks;
     let own = mask(segment, rank);

@@ -1,15 +1,15 @@
 //! The parts of the arenas that a process may touch.
 //!
-//! An arena is as large as the machine's memory. If a process had all arenas open, tools and the system would see many times
-//! that memory: a leak check reads all memory that is open, and mlockall(2) fills it.
+//! An arena is as large as the machine's memory. If a process had all arenas open, tools and the system would see many times the
+//! machine's memory: a leak check reads all open memory, and mlockall(2) fills it.
 //!
-//! Contract. The owner reserves addresses for its whole arena when it connects, and for no other arena. The owner opens the
-//! arena from the start on, before it hands out memory there, and then stores in its control block the number of open bytes
-//! (release). That number only grows, and the memory keeps the addresses that peers are told. A peer learns an address after
-//! that store, in whatever way. If the peer has not mapped and opened enough of the owner's arena, it reads the owner's number
-//! (acquire), opens exactly that many bytes, and refuses addresses beyond them. Opened memory stays at its place, and open,
-//! until the segment is unmapped. A [`MappedArena`](crate::view::MappedArena) belongs to one `Shm`, which only one thread uses
-//! at a time. A signal handler never opens anything ([`Shm::is_open`]). If all is open, no system call is made.
+//! Contract. The owner reserves addresses for its whole arena when it connects, and for no other arena. The owner opens the arena
+//! from the start on, before it hands out memory there, and then stores in its control block the number of open bytes (release).
+//! The number only grows, and memory keeps the addresses that peers have received. A peer receives an address only after that
+//! store, in whatever way. If the peer has not mapped and opened enough of the owner's arena, it reads the owner's number
+//! (acquire), opens exactly that many bytes, and refuses addresses beyond them. Opened memory stays at its place, and open, until
+//! the segment is unmapped. A [`MappedArena`](crate::view::MappedArena) belongs to one `Shm`, which only one thread uses at a time.
+//! A signal handler never opens anything ([`Shm::is_open`]). If all is open, no system call is made.
 
 use crate::layout::STEP;
 use crate::shm::Shm;
@@ -21,8 +21,7 @@ use weft_fabric::{Fault, RemoteAddr};
 const RESERVED: u64 = 64 << 20;
 
 impl Shm {
-    /// Opens the arena of `peer`, and returns the address of the `len` bytes at `offset`. Called only if these bytes were not
-    /// open.
+    /// Opens the arena of `peer`, and returns the address of the `len` bytes at `offset`. Called only if these bytes are not open.
     #[cold]
     pub(crate) fn open_of(&self, peer: usize, offset: u64, len: u64) -> Result<*mut u8, Fault> {
         let corrupt = || Fault::corrupt(peer, "remote address");
@@ -35,8 +34,8 @@ impl Shm {
             return Err(corrupt());
         }
         if told > view.reserved.get() {
-            // Reserves addresses for more than needed, so that this happens seldom. The earlier mapping stays, because there
-            // may be pointers into it. Mapping the same memory at two addresses only costs addresses.
+            // Reserves more addresses than needed, so that reservations are rare. The earlier mapping stays, because there may be
+            // pointers into it. Mapping the same memory at two addresses only costs addresses.
             let more = (2 * told).max(RESERVED).min(home.shape().arena);
             let reserve = |len| home.reserve(to.home_rank, len).map(|base| (base, len));
             let (base, len) = reserve(more).or_else(|_| reserve(told)).map_err(|error| {

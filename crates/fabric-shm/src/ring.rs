@@ -6,9 +6,9 @@
 //!   │ stamp │ head, 24 │ payload <=96 │ ...  │ payload    │ pay- │ (skipped)  │
 //!   └───────┴──────────┴──────────────┘      └────────────┴──────┴────────────┘
 //! ```
-//! A line is a pair of cache lines. Data that fit into the first cache line are one transfer. The second cache line comes with
-//! the first more quickly than a line elsewhere would (measured: half a round trip of 64 bytes between caches 0.2 us apart
-//! takes 0.16 us instead of 0.20).
+//! A line is a pair of cache lines. Data that fit into the first cache line are one transfer. The second cache line comes with the
+//! first, more quickly than a line at another place would. Measured between caches 0.2 us apart: half a round trip of 64 bytes
+//! takes 0.16 us instead of 0.20.
 //!
 //! Contract. Positions count up for ever; line `p` lies in slot `p mod lines`.
 //! - Only the producer writes lines and bytes. It writes the lines and bytes at positions below
@@ -75,7 +75,7 @@ unsafe fn copy_inline(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// The progress of the consumer: the consumer writes it, the producer reads it.
+/// Progress of the consumer. The consumer writes it, and the producer reads it.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct Taken {
@@ -126,8 +126,8 @@ impl Heap {
     }
 }
 
-/// The addresses of the parts of a box. They are plain pointers, because the memory is shared with a process that need not be
-/// honest: no reference to its content is ever made, except to its atomics.
+/// Addresses of the parts of a ring. They are plain pointers, because the memory is shared with a process that need not be honest.
+/// References are made only to atomics in the memory.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageRing {
     taken: *const Taken,
@@ -160,7 +160,7 @@ impl MessageRing {
 
     #[inline(always)]
     fn line(&self, position: u64) -> &RingLine {
-        // SAFETY: the index is below `line_count`, and the caller of `new` promised that many mapped lines. CacheLines consist of
+        // SAFETY: the index is below `line_count`, and the caller of `new` promised that many mapped lines. Lines consist of
         // atomics and cells, so a reference claims nothing about data that other processes write.
         unsafe { &*self.lines.add((position & (self.line_count - 1)) as usize) }
     }
@@ -246,7 +246,7 @@ impl RingMessage {
 pub struct Producer {
     ring: MessageRing,
     next: Cell<u64>,
-    /// CacheLines below this position are free: `taken + capacity` as last read, or zero while pushing is blocked.
+    /// Lines below this position are free: `taken + capacity` as last read, or zero while pushing is blocked.
     limit: Cell<u64>,
     bytes: Cell<u64>,
     bytes_limit: Cell<u64>,
@@ -262,8 +262,8 @@ impl Producer {
         self.ring.send_max()
     }
 
-    /// Publishes a message. Returns false if there is no room as far as this end knows. The payload must not be longer than
-    /// [`MessageRing::send_max`].
+    /// Publishes a message. Returns false if the last known progress of the consumer leaves no room. The payload must not be longer
+    /// than [`MessageRing::send_max`].
     #[inline(always)]
     pub fn push(&self, copies: &Copies, head: Head, payload: Sge) -> bool {
         let next = self.next.get();
@@ -299,7 +299,7 @@ impl Producer {
     /// Reads the progress of the consumer.
     pub fn refresh(&self) {
         let taken = self.ring.taken();
-        // At most the positions that were sent: the peer writes `taken`, and it may lie.
+        // At most the positions that were sent, because the peer writes `taken` and may write a false value.
         let lines = taken.lines.load(Ordering::Acquire).min(self.next.get());
         let bytes = taken.bytes.load(Ordering::Acquire).min(self.bytes.get());
         self.limit.set(lines + self.ring.line_count);
@@ -373,8 +373,8 @@ impl Consumer {
         (stamp >> 32) as u32 == (second as u32).wrapping_add(1)
     }
 
-    /// Gives the oldest message, with a payload of `len` bytes, back. Returns true if this told the producer about room. Then
-    /// the producer must be woken if it sleeps.
+    /// Gives the oldest message, with a payload of `len` bytes, back. Returns true if this call has published new room. Then the
+    /// caller must wake the producer if it sleeps.
     #[inline(always)]
     #[must_use]
     pub fn pop(&self, len: usize) -> bool {

@@ -1,6 +1,6 @@
-//! The memory of a job: two sparse anonymous files. The first file holds what ranks always need of each other, and every rank
-//! maps it as a whole. The second file holds the arenas, of which each rank maps what it reaches ([`crate::reach`]). The files
-//! have no name, so nothing is left behind when ranks are killed.
+//! The memory of a job: two sparse anonymous files. The first file holds the data that ranks always need of each other, and every
+//! rank maps the whole file. The second file holds the arenas, and each rank maps only the parts that it reaches
+//! ([`crate::reach`]). The files have no name, so nothing is left behind when ranks are killed.
 
 use crate::control::{MAGIC, RankControl, SegmentHeader};
 use crate::layout::{RingShape, SegmentShape};
@@ -16,7 +16,7 @@ use weft_bootstrap::calls::repeat_c;
 use weft_bootstrap::memory;
 use weft_fabric::Region;
 
-/// A refusal of the system, with the request.
+/// A refusal of the system, with the request that was refused.
 #[derive(Debug)]
 pub struct SegmentRefusal {
     pub what: &'static str,
@@ -70,8 +70,8 @@ impl Mapping {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // Core dumps would contain the memory once for each rank.
-        // SAFETY: `base` and `len` are the mapping made above, and MADV_DONTDUMP does not change its content.
+        // Without this call, core dumps would contain the memory once for each rank. SAFETY: `base` and `len` are the mapping made
+        // above, and MADV_DONTDUMP does not change its content.
         unsafe { libc::madvise(base, len as usize, libc::MADV_DONTDUMP) };
         let base = NonNull::new(base.cast()).expect("mmap does not map address 0");
         Ok(Mapping { base, len: len as usize })
@@ -198,7 +198,7 @@ impl Segment {
         if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Writes the header. The lowest rank does it, before other ranks know of the segment.
+    /// Writes the header. The lowest rank calls this, before other ranks know of the segment.
     pub fn found(&self) {
         self.header().total.store(self.size(), Ordering::Relaxed);
         self.header().secret.store(random(), Ordering::Relaxed);

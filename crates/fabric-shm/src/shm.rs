@@ -1,4 +1,4 @@
-//! The fabric itself: its state, and its construction.
+//! State of the shared-memory fabric, and its construction.
 
 use crate::backlogs::BackloggedPeers;
 use crate::connect::{self, ShmConnectError};
@@ -41,9 +41,9 @@ pub struct Shm {
     pub(crate) arena: OwnArena,
     pub(crate) options: ShmOptions,
     pub(crate) fault: FirstFault,
-    /// The sockets from which ranks that sleep in poll(2) are rung for.
+    /// The sockets on which this rank sleeps in poll(2), and from which it rings for other ranks.
     pub(crate) bells: PollBells,
-    /// The thread that finds out whether processes of other jobs are still alive; started when there are any.
+    /// The thread that watches the processes of other jobs. It is started with the first such process.
     pub(crate) watch: OnceCell<WatchThread>,
     /// The word that peers read to prove that they reach this process.
     _probe: Box<u64>,
@@ -134,8 +134,8 @@ impl Shm {
         })
     }
 
-    /// Returns the policy of waiting on this machine. The ranks fit if their number is at most the number of processors that
-    /// they may use, and at most the control group's quota.
+    /// Returns the policy of waiting on this machine. It depends on the number of ranks, and on the number of processors that they
+    /// may use within the control group's quota.
     pub fn policy(&self) -> WaitPolicy {
         WaitPolicy::for_ranks(self.peers.own().len(), self.processors())
     }
@@ -145,8 +145,8 @@ impl Shm {
         (0..self.peers.end()).filter(|&peer| self.peers.has(peer)).count()
     }
 
-    /// Returns the processor on which this rank should stay, if there are more ranks than processors. All ranks must be allowed
-    /// the same processors, and no quota may allow less.
+    /// Returns the processor on which this rank should stay. Returns `None` if there are enough processors for all ranks, if the
+    /// ranks may use different processors, if a quota allows fewer processors, or if there is only one processor.
     pub fn own_processor(&self) -> Option<usize> {
         processors::own(&self.segment, self.rank)
     }
@@ -161,9 +161,9 @@ impl Shm {
         processors::count(&self.segment)
     }
 
-    /// Returns the descriptor that becomes readable when a sleeper of this process is rung for, with [`ShmOptions::polls`]. The
-    /// descriptor does not block, and the thread that sleeps on it empties it. The doorbell of [`Fabric::sleeper`] must be
-    /// armed.
+    /// Returns the descriptor that becomes readable when a peer rings for a sleeper of this process. Only with
+    /// [`ShmOptions::polls`]. The descriptor does not block, and the thread that sleeps on it empties it. The doorbell of
+    /// [`Fabric::sleeper`] must be armed.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.bells.descriptor(SleepingPart::Main)
     }

@@ -60,8 +60,7 @@ pub fn fetch(name: &str, patience: Duration) -> io::Result<(Files, DescriptorWor
     receive(&stream)
 }
 
-/// Waits until there is something to read, at most until the clock must be read again. Returns true if there is something to
-/// read.
+/// Waits until `fd` is readable, at most until the clock must be read again. Returns true if it is readable.
 fn readable(fd: RawFd, patience: &Patience) -> io::Result<bool> {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     // SAFETY: `poll` is a single valid pollfd, as the length says.

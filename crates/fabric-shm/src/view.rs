@@ -1,4 +1,4 @@
-//! An arena as this process maps it, and the keys that say which addresses lie in an arena.
+//! An arena in the form in which this process maps it, and the keys that distinguish addresses in arenas from other addresses.
 
 use crate::layout::{ARENA_MIN, STEP};
 use crate::segment::Segment;
@@ -46,7 +46,7 @@ impl MappedArena {
                     return Ok(view);
                 }
                 Err(error) if len / 2 < ARENA_MIN => return Err(error),
-                // A tool (valgrind) or a limit leaves fewer addresses.
+                // A tool (valgrind) or a limit may leave fewer addresses. Tries again with half of them.
                 Err(_) => len = (len / 2).next_multiple_of(STEP),
             }
         }

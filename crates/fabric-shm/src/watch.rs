@@ -1,4 +1,4 @@
-//! A thread that finds out whether processes of other jobs are still alive. It sleeps until one of them ends.
+//! A thread that finds out whether processes of other jobs are still alive. It sleeps until such a process ends.
 //!
 //! Contract. The thread touches its list of processes under the lock, and in the segments only atomics. The thread reports a
 //! loss first by `lost`, then by this rank's count of immediates, which [`crate::Shm`] reads in each round, and then by the
@@ -41,12 +41,13 @@ pub(crate) struct WatchedProcess {
     peer: usize,
     pid: i32,
     descriptor: Option<OwnedFd>,
-    /// The place at which the process says that it has left.
+    /// The control block in which the process says that it has left.
     link: ControlPlace,
 }
 
 impl WatchedProcess {
-    /// Creates the entry for `peer`, which says in `link` that it has left. `home` is its place in its own job.
+    /// Creates the entry for `peer`. `link` is the control block in which the peer says that it has left; `home` is its control
+    /// block in its own job.
     pub fn new(peer: usize, link: ControlPlace, home: &ControlPlace) -> WatchedProcess {
         let pid = home.get().facts.0.pid.load(Ordering::Relaxed) as i32;
         // SAFETY: pidfd_open takes no pointers. Kernels before 5.3 do not know it and return an error.
@@ -86,7 +87,7 @@ impl Shared {
     }
 }
 
-/// The thread. It ends when this value is dropped.
+/// The watching thread. It ends when this value is dropped.
 pub(crate) struct WatchThread {
     shared: Arc<Shared>,
     wake: UnixStream,
@@ -161,7 +162,8 @@ fn run(shared: &Shared, woken: UnixStream, bell: &RankBell) {
         {
             return;
         }
-        // The list may have changed by now, and numbers of descriptors may have been reused. So each process is checked itself.
+        // The list may have changed by now, and numbers of descriptors may have been reused. So the thread checks each process
+        // again.
         let mut list = shared.list();
         list.retain(|watched| {
             let gone = watched.is_gone();
