@@ -18,7 +18,7 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 }
 
 fn sge(bytes: &mut [u8]) -> Sge {
-    // SAFETY: the element is used only while the caller's statement borrows `bytes`.
+    // SAFETY: the `Sge` is used only while the caller's statement borrows `bytes`.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn sge(bytes: &mut [u8]) -> Sge {
-        // SAFETY: the element is used only while the caller's statement borrows `bytes`.
+        // SAFETY: the `Sge` is used only while the caller's statement borrows `bytes`.
         unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
     }
 

@@ -1,11 +1,11 @@
 //! A copy of data that lie in the cache of a distant processor.
 //!
 //! ```text
-//!   page by page     0000 1111 2222 ...      a processor fetches ahead within a page: it waits at each new one
-//!   many at once     0 1 2 ... 15 0 1 2 ...  each page is fetched ahead while the others are copied
+//!   page by page     0000 1111 2222 ...      a processor fetches ahead only within a page: it waits at each new page
+//!   many at once     0 1 2 ... 15 0 1 2 ...  each page is fetched ahead while the other pages are copied
 //! ```
-//! Distant data take so long to arrive that only the number of simultaneous requests counts. For data in the processor's own
-//! cache this copy is slower. So it is used only where the copy model says that it pays
+//! Distant data take so long to arrive that only the number of simultaneous requests counts. For data in the processor's own cache
+//! this copy is slower than a usual copy. So it is used only if the copy model says that it pays
 //! ([`weft_fabric::copies::Ways::interleaves`]).
 
 use weft_fabric::Sge;
@@ -14,7 +14,7 @@ use weft_fabric::copies::PAGE;
 /// Number of pages that are copied at the same time. Processors follow this many streams of loads; half as many gain nothing.
 const STREAMS: usize = 16;
 
-/// Minimum length, in bytes, of a copy that gains by this.
+/// Minimum length, in bytes, of a copy that is faster in this way.
 pub const LEAST: usize = STREAMS / 2 * PAGE;
 
 /// Maximum number of bytes that are copied in this way at a time.
@@ -28,7 +28,7 @@ pub fn copy_interleaved(into: Sge, source: Sge) {
     }
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the callers of `Sge::new` promised that both elements are valid for their length, which is equal. The
+        // SAFETY: the callers of `Sge::new` promised that both pieces of memory are valid for their length, which is equal. The
         // contract of this function says that they do not overlap. AVX2 was detected.
         unsafe { copy(source.ptr(), into.ptr(), into.len()) };
         return;

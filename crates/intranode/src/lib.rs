@@ -1,17 +1,17 @@
 //! The ways in which ranks of one machine move bytes: the copy loops, copies with both ends at work, and their costs.
 //!
 //! ```text
-//!   lines         what a processor does with cache lines for others
+//!   lines         operations on cache lines for other processors
 //!   interleaved   a copy from many pages at once
-//!   staged        in and out of a buffer that another rank sees, by what pays for how far it is
-//!   pipelined     the same with both ends at work at once
-//!   staging       the pool of buffers for that
-//!   measure       what that costs on this machine, in a few milliseconds
-//!   store         where it is kept
-//!   model_loader  whence a job has it
+//!   staged        copies in and out of a buffer that another rank sees, in the best way for the distance of its caches
+//!   pipelined     copies in and out with both ends at work at once
+//!   staging       the pool of buffers for such copies
+//!   measure       the measurement of all these costs on this machine, in a few milliseconds
+//!   store         the file in which the measured costs are stored
+//!   model_loader  the choice of a job's model: stored, measured, given or generic
 //! ```
-//! This crate does not decide which of these ways pays. The fabric's [`weft_fabric::Copies`] knows: a model of the machine, and
-//! what this rank has observed since its start.
+//! This crate does not decide which of these ways pays. The fabric's [`weft_fabric::Copies`] decides it, by a model of the machine
+//! and by the observations of this rank since its start.
 
 #![warn(missing_docs)]
 

@@ -1,16 +1,16 @@
 //! Cache lines: the means by which a processor gives other processors quick access to its data.
 //!
 //! ```text
-//!   writer:   wants all lines      writes them      tells the reader      lets go of them: they are on their way
+//!   writer:   requests all lines   writes them      tells the reader      demotes them: they are on their way
 //!   reader:                                                               reads them, and takes them: they will come
 //!                                                                         back in one transfer each
 //! ```
-//! All of these are hints, which only change the time. The copy model says which of them pay ([`weft_fabric::copies::Ways`]).
+//! All these operations are hints, which change only the time. The copy model says which hints pay ([`weft_fabric::copies::Ways`]).
 
 use weft_fabric::copies::LINE;
 use weft_fabric::{Copies, Sge};
 
-/// Minimum size of a processor's first-level cache, in bytes. Data that other processors are to get quickly take less.
+/// Minimum size of a processor's first-level cache, in bytes. Data that other processors must get quickly take less than this size.
 const FIRST_LEVEL: usize = 32 << 10;
 
 /// Path of a copy's stores.
@@ -24,24 +24,24 @@ pub enum CachePath {
 
 /// Operations on the cache lines of memory.
 pub trait CacheLines: Copy {
-    /// Copies `source` to `self`, for another processor that will read it; this processor will not. Both have the same length
-    /// and do not overlap. If the copy goes past the caches, it is ordered before all stores that follow.
+    /// Copies `source` to `self`. Another processor will read the copy, and this processor will not. Both have the same length and
+    /// do not overlap. If the copy goes past the caches, it is ordered before all stores that follow.
     fn copy_for_others(self, source: Sge, path: CachePath, copies: &Copies);
 
-    /// Takes the cache lines of memory that was read here to this processor only, without changing the memory. For memory that
-    /// another processor wrote and will write again, and that nobody else uses now. The writer then gets each line by a single
-    /// transfer. Otherwise the writer would first have to take the line away from the processors that only read it, which is 4
-    /// to 10 times as slow.
+    /// Takes the cache lines of memory that was read here to this processor only, without changing the memory. Used for memory that
+    /// another processor wrote and will write again, and that no third processor uses now. The writer then gets each line by a
+    /// single transfer. Otherwise the writer would first have to take the line away from the processors that read it, which is 4 to
+    /// 10 times as slow.
     fn take_lines(self);
 
-    /// Requests the cache lines of memory that is about to be written here and was read elsewhere, all together, if that pays:
-    /// stores would request one line after another. A single line gains nothing; too many lines would drive each other out
-    /// before they are written.
+    /// Requests all cache lines of memory together, if that pays. Used before this processor writes memory that another processor
+    /// has read, because stores would request one line after another. For a single line this gains nothing. Too many lines would
+    /// drive each other out before they are written.
     fn want_lines(self, copies: &Copies);
 
-    /// Demotes the cache lines of memory that was written here, after another processor was told of it. The reader finds the
-    /// lines in the cache behind both processors, and need not request each line. Only for caches that are far from each other,
-    /// and for few lines: with many lines the reader is quicker without it.
+    /// Demotes the cache lines of memory that was written here, after another processor was told of it. The reader finds the lines
+    /// in the cache behind both processors, and need not request each line. Used only between caches that are far from each other,
+    /// and for few lines: with many lines the reader is quicker without demotion.
     fn hand_over_lines(self);
 
     /// Reads a byte of each cache line.
@@ -59,14 +59,14 @@ impl CacheLines for Sge {
         if self.is_phantom() || source.is_phantom() {
             return;
         }
-        // SAFETY: the callers of `Sge::new` promised that both elements are valid for their length, which is equal. The
+        // SAFETY: the callers of `Sge::new` promised that both pieces of memory are valid for their length, which is equal. The
         // contract of this method says that they do not overlap.
         unsafe { copy_past_caches(source.ptr(), self.ptr(), self.len()) }
     }
 
     #[inline]
     fn take_lines(self) {
-        // SAFETY: `each_line` stays inside the element, which is valid for its length. The contract of this method says that
+        // SAFETY: `each_line` stays inside the memory of the `Sge`, which is valid. The contract of this method says that
         // nobody else uses the memory now.
         each_line(self, |at| unsafe { at.cast_mut().write_volatile(at.read_volatile()) });
     }
@@ -86,7 +86,7 @@ impl CacheLines for Sge {
     }
 
     fn look_at_lines(self) {
-        // SAFETY: `each_line` stays inside the element, and the caller of `Sge::new` promised that a source is readable.
+        // SAFETY: `each_line` stays inside the memory of the `Sge`, and the caller of `Sge::new` promised that a source is readable.
         each_line(self, |at| unsafe { _ = at.read_volatile() });
     }
 }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn lines_keep_what_is_in_them() {
         let mut bytes: Vec<u8> = (0..1000).map(|i| i as u8).collect();
-        // SAFETY: `bytes` outlives the element.
+        // SAFETY: `bytes` outlives the `Sge`.
         let all = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
         let parts = [all, all.part(3, 1), all.part(63, 130), Sge::EMPTY, Sge::phantom(100)];
         let asks = ByDistance { shared: 0.0, apart: 0.0 };
@@ -208,7 +208,7 @@ mod tests {
         let first = lines.as_mut_ptr().cast::<u8>();
         let touched = |from: usize, len| {
             let count = std::cell::Cell::new(0);
-            // SAFETY: the test never reads or writes through the element.
+            // SAFETY: the test never reads or writes through the `Sge`.
             let memory = unsafe { Sge::new(first.add(from), len) };
             each_line(memory, |_| count.set(count.get() + 1));
             count.get()

@@ -1,15 +1,15 @@
 //! The costs of this machine, measured in a few milliseconds.
 //!
 //! ```text
-//!   thread 1, bound to a processor        thread 2, bound to another
-//!   alone: copies, yields, system calls
-//!   with one that shares a cache:         touches what it is asked to, and answers
-//!   with one that shares none: the same
-//!   with one on the same processor:       yields
+//!   thread 1, bound to a processor        thread 2, bound to another processor
+//!   alone:  copies, yields, system calls
+//!   with thread 2 on the same cache:      touches the memory that it is asked to touch, and answers
+//!   with thread 2 on another cache:       the same
+//!   with thread 2 on the same processor:  yields
 //! ```
-//! Of several samples the second shortest counts: other programs make samples longer, and a change of the clock makes a sample
-//! too short. A value that was not measured in its time stays as in [`CopyModel::GENERIC`], and is named. Both threads end with
-//! the measurement. The caller's processors, signals and memory stay as they are.
+//! Of several samples the second shortest counts: other programs make samples longer, and a change of the clock makes a sample too
+//! short. A value that could not be measured in time stays as in [`CopyModel::GENERIC`], and the result names it. Both threads end
+//! with the measurement. The caller's processors, signals and memory stay as they are.
 
 mod one_thread;
 mod pair;
@@ -34,9 +34,10 @@ const LEAST_SAMPLES: usize = 3;
 pub struct MeasuredModel {
     /// The measured values; all other values are those of [`CopyModel::GENERIC`].
     pub model: CopyModel,
-    /// Fields that could not be measured here: there is no such pair of processors, or a call is not permitted.
+    /// Names of the fields that cannot be measured on this machine: there is no such pair of processors, or a call is not
+    /// permitted.
     pub absent: BTreeSet<String>,
-    /// Fields for which there was no time.
+    /// Names of the fields for which there was no time.
     pub late: BTreeSet<String>,
     /// Duration of the whole measurement.
     pub took: Duration,
@@ -75,19 +76,19 @@ fn timed(work: impl FnOnce()) -> f64 {
     start.elapsed().as_nanos() as f64
 }
 
-/// Returns the end of a part that may take `micros` microseconds, at most the end of the whole.
+/// Returns the end of a part that may take `micros` microseconds, but at most `end`, the end of the whole measurement.
 fn within(end: Instant, micros: u64) -> Instant {
     end.min(Instant::now() + Duration::from_micros(micros))
 }
 
 /// Measures the nanoseconds of two successive readings of the clock.
 fn clock(end: Instant) -> Outcome {
-    // A single pair of readings is too short to be measured, so many pairs are.
+    // A single pair of readings is too short to be measured, so many pairs are measured together.
     sampled(16, within(end, 100), || Some(timed(|| (0..32).for_each(|_| _ = timed(|| ()))) / 32.0))
 }
 
-/// Waits, at most until `end`, until no more threads want to run than there are processors. Otherwise a second thread would
-/// need many milliseconds to begin and to end, where many threads take turns. Returns true if it is quiet.
+/// Waits, at most until `end`, until at most as many threads want to run as there are processors. Otherwise a second thread would
+/// take turns with many threads, and would need many milliseconds to begin and to end. Returns true if the machine is quiet.
 fn quiet(end: Instant) -> bool {
     loop {
         if is_quiet() {
@@ -100,7 +101,7 @@ fn quiet(end: Instant) -> bool {
     }
 }
 
-/// Returns true if no more threads want to run now than there are processors.
+/// Returns true if at most as many threads want to run now as there are processors.
 pub fn is_quiet() -> bool {
     let online = topology::online(Path::new(SYSTEM)).unwrap_or(usize::MAX);
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -208,8 +209,8 @@ impl MeasuredModel {
         !self.absent.contains(name) && !self.late.contains(name)
     }
 
-    /// Corrects the order of the two distances: a cost without a common cache is never less than the cost with one. A value
-    /// that was not measured follows the measured one.
+    /// Corrects the order of the two distances: a cost between processors without a common cache is never less than the cost
+    /// between processors with a common cache. A value that was not measured follows the measured one.
     fn order(&mut self) {
         for name in pair::NAMES {
             let [shared, apart] = [".shared", ".apart"].map(|end| format!("{name}{end}"));
@@ -224,12 +225,11 @@ impl MeasuredModel {
         }
     }
 
-    /// Takes the values that a later measurement of the same machine has and this measurement lacks, and the reasons why others
-    /// are missing.
+    /// Takes the values that this measurement lacks from a later measurement of the same machine. For values that the later
+    /// measurement lacks, too, takes its reasons.
     pub fn fill(&mut self, later: &MeasuredModel) {
         self.complete(later);
-        // If a value could be measured there and only the time was missing, it is worth another try. In the opposite case it is
-        // not.
+        // A value for which only the time was missing is worth another try. A value that cannot be measured is not.
         for name in &later.absent {
             if self.late.remove(name) {
                 self.absent.insert(name.clone());
@@ -263,7 +263,7 @@ impl MeasuredModel {
     }
 }
 
-/// Returns true if a tool watches this process, so that its times are not those of the machine.
+/// Returns true if a tool watches this process, so that its times are not the times of the machine.
 fn watched() -> bool {
     if cfg!(miri) {
         return true;

@@ -1,9 +1,9 @@
-//! The source of a job's model: the store, a measurement, a file that the user names, or none.
+//! Source of a job's model: the store, a measurement, a file that the user names, or the generic model.
 //!
 //! ```text
-//!   auto      kept for this machine? ──yes──▶ that
-//!                    └─no──▶ measured, and kept if that can be
-//!   measure   measured, and kept          generic   CopyModel::GENERIC          a path   that file
+//!   auto      stored for this machine? ──yes──▶ the stored model
+//!                    └─no──▶ measured, and stored if possible
+//!   measure   measured, and stored        generic   CopyModel::GENERIC          a path   the model in this file
 //! ```
 //! The model is found on a thread of its own, while the ranks of a job connect.
 
@@ -62,11 +62,11 @@ pub enum ModelOrigin {
 /// A model with its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedModel {
-    /// The costs by which ranks decide. They are complete: values that are not known are those of [`CopyModel::GENERIC`].
+    /// The costs by which ranks decide. They are complete: unknown values are taken from [`CopyModel::GENERIC`].
     pub model: CopyModel,
     /// For reports: the source and the age of the costs.
     pub origin: ModelOrigin,
-    /// Names of the fields whose values are generic all the same.
+    /// Names of the fields whose values are generic although the rest is not.
     pub generic: BTreeSet<String>,
 }
 
@@ -97,8 +97,8 @@ pub struct ModelLoader {
 }
 
 impl ModelLoader {
-    /// Begins to find the model for a job of `ranks` ranks on this machine. For a single rank nothing is measured, unless the
-    /// user demands it. The error says in words that the file which the user named is no model.
+    /// Begins to find the model for a job of `ranks` ranks on this machine. For a single rank no measurement is made, unless the
+    /// user demands it. The error says that the file that the user named is no model.
     pub fn start(wanted: &ModelSource, ranks: usize) -> Result<ModelLoader, String> {
         let now = |found| Ok(ModelLoader { thread: None, found });
         let force = match wanted {
@@ -157,7 +157,7 @@ struct ModelSearch {
 }
 
 impl ModelSearch {
-    /// Finds the model on this thread, which measuring binds to processors.
+    /// Finds the model on this thread. A measurement binds the thread to processors.
     fn run(self, place: Option<&Path>) -> LoadedModel {
         let ModelSearch { force, peers } = self;
         let machine = MachineKey::here();
@@ -167,8 +167,8 @@ impl ModelSearch {
             let whole = kept.measured.absent.is_empty() && kept.measured.late.is_empty();
             let mut suffices =
                 || whole || !kept.measured.lacks(places.get_or_insert_with(measure::places));
-            // Values that are missing were missing before, too. No job should spend time on them while other threads want the
-            // processors.
+            // Earlier jobs did without the missing values, too. No job should spend time on these values while other threads want
+            // the processors.
             if !peers || suffices() || !measure::is_quiet() {
                 let origin = ModelOrigin::Kept(place.to_path_buf(), kept.when);
                 return LoadedModel::of(kept.measured.clone(), origin);
@@ -190,7 +190,7 @@ impl ModelSearch {
         };
         let mut when = SystemTime::now();
         match kept {
-            // The numbers that earlier jobs had stay as they are; only missing numbers are filled in.
+            // Numbers that earlier jobs used stay as they are. Only missing numbers are filled in.
             Some((_, mut kept)) if !force => {
                 kept.measured.fill(&measured);
                 (measured, when) = (kept.measured, kept.when);

@@ -2,14 +2,13 @@
 //!
 //! ```text
 //!   memory:     head, one line: produced (8) | asked (8) | -        payload
-//!   producer:   open;  tell the consumer where;  copy a part, produced = its end;  the next ...;   asked?  wake the consumer
-//!   consumer:   copy up to produced;  nothing new for a while?  asked = 1, look once more, go and do something else
+//!   producer:   open;  tell the consumer;  copy a part, produced = its end;  the next part ...;   asked?  wake the consumer
+//!   consumer:   copy up to produced;  nothing new for a while?  asked = 1, look once more, go on with other work
 //! ```
-//! Contract. There is one producer and one consumer. The head is reset before the consumer hears of it, and the memory is used
-//! again only after the consumer is done. Bytes up to `produced` were written before `produced` was (release, acquire). Each
-//! side has a sequentially consistent fence: the producer between its last store of `produced` and its load of `asked`, the
-//! consumer between its store of `asked` and its last load of `produced`. So a consumer that finds something missing and goes
-//! away is woken.
+//! Contract. There is one producer and one consumer. The head is reset before the consumer learns of it, and the memory is used
+//! again only after the consumer is done. Bytes up to `produced` were written before `produced` was (release, acquire). Each side
+//! has a sequentially consistent fence: the producer between its last store of `produced` and its load of `asked`, the consumer
+//! between its store of `asked` and its last load of `produced`. So a consumer that goes away because a part is missing is woken.
 //!
 //! Cost: a line that goes to and fro once for each part, in addition to two simultaneous copies. In two cases the consumer
 //! takes the lines to itself after it has read them ([`crate::CacheLines::take_lines`]): for short payloads, whose memory is used
@@ -27,8 +26,8 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 /// Size of a head, in bytes. It stands before the payload.
 pub const HEAD: usize = 64;
 
-/// Maximum length of a short payload, in bytes: the size of first-level caches. The memory of short payloads is to be used
-/// again soon, while the caches still have it.
+/// Maximum length of a short payload, in bytes: the size of first-level caches. The memory of short payloads is used again soon,
+/// while the caches still have it.
 pub const SHORT: usize = 32 << 10;
 
 /// Minimum and maximum length of a part, in bytes. A part is an eighth of a payload, within these bounds.
@@ -74,7 +73,8 @@ impl Head {
         self.produced.load(Ordering::Acquire)
     }
 
-    /// Announces that the consumer goes away, unless the returned value of `seen` says that there is more.
+    /// Announces that the consumer goes away, and returns the value of `seen`. If this value shows further bytes, the consumer
+    /// stays.
     fn ask(&self) -> u64 {
         self.asked.store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -87,9 +87,9 @@ impl Head {
 pub enum Consumed {
     /// The whole payload was copied.
     Whole,
-    /// This number of bytes was copied so far. The producer will wake this process.
+    /// Only this number of bytes was copied so far. The producer will wake this process.
     Part(usize),
-    /// The head says more than the payload can have.
+    /// The head names more bytes than the payload has.
     Corrupt,
 }
 
@@ -101,8 +101,8 @@ pub struct Pipelined<'m> {
 }
 
 impl Pipelined<'_> {
-    /// Finds the head and the payload in `memory`, which both processes see and which is [`HEAD`] bytes longer than the
-    /// payload. `None`: the element is a phantom, too short, or does not begin with a cache line.
+    /// Finds the head and the payload in `memory`, which both processes see and which is [`HEAD`] bytes longer than the payload.
+    /// `None`: the memory is a phantom, is too short, or does not begin with a cache line.
     pub fn at(memory: &Sge) -> Option<Pipelined<'_>> {
         let aligned = memory.ptr().addr().is_multiple_of(align_of::<Head>());
         if memory.is_phantom() || memory.len() < HEAD || !aligned {
@@ -114,7 +114,7 @@ impl Pipelined<'_> {
         Some(Pipelined { head, payload: memory.part(HEAD, memory.len() - HEAD) })
     }
 
-    /// Resets the head, before the consumer hears of it.
+    /// Resets the head, before the consumer learns of it.
     pub fn open(&self) {
         self.head.reset();
     }
@@ -144,8 +144,8 @@ impl Pipelined<'_> {
         self.head.end()
     }
 
-    /// Copies the published bytes after the first `from` bytes into `into`, which is at most as long as the payload. For a
-    /// while also waits for further bytes.
+    /// Copies the published bytes after the first `from` bytes into `into`, which is at most as long as the payload. If bytes are
+    /// missing, waits for them for a short time.
     pub fn consume(&self, from: usize, into: Sge, copies: &Copies) -> Consumed {
         let (mut at, total) = (from, into.len());
         let soon = self.payload.len() <= SHORT;
@@ -194,18 +194,18 @@ mod tests {
     }
 
     fn lines(len: usize) -> Vec<u128> {
-        // One line more than needed, so that the head can begin with a line.
+        // The memory has a line more than needed, so that the head can begin with a line.
         vec![!0; (len + HEAD) / 16 + 8]
     }
 
     fn memory(of: &mut [u128], len: usize) -> Sge {
         let first = of.as_mut_ptr().cast::<u8>();
-        // SAFETY: `of` has room for `HEAD + len` bytes from the next line on, and outlives all uses of the element here.
+        // SAFETY: `of` has room for `HEAD + len` bytes from the next line on, and outlives all uses of the `Sge` here.
         unsafe { Sge::new(first.add(first.align_offset(HEAD)), HEAD + len) }
     }
 
     fn sge(of: &mut [u8]) -> Sge {
-        // SAFETY: `of` outlives the element.
+        // SAFETY: `of` outlives the `Sge`.
         unsafe { Sge::new(of.as_mut_ptr(), of.len()) }
     }
 

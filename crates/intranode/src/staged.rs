@@ -1,17 +1,17 @@
-//! Copies in and out of staging buffers that another rank of the machine sees, in the way that pays for its distance
-//! ([`weft_fabric::Copies`]).
+//! Copies in and out of staging buffers that another rank of the machine sees, in the best way for the distance between the ranks'
+//! caches ([`weft_fabric::Copies`]).
 //!
 //! ```text
 //!                         short, or near              long and far
 //!   writer                through the caches,         the first page through the caches, the rest past them, where a line
-//!                         lines asked for at once     that another has read is dear to write; else as left
-//!   one reader            copies, and gives the       what came through the caches, many pages at once; gives it back
-//!                         lines back if they are      
-//!                         to be written again soon    
+//!                         all lines requested         that another rank has read is slow to write; else as if near
+//!   one reader            copies, and gives the       copies data that came through the caches many pages at once,
+//!                         lines back if they are      and gives the lines back
+//!                         written again soon
 //! ```
-//! If each rank has a processor of its own, a reader learns its distance to the writer from a look at some of the lines before
-//! it copies. Otherwise it learns the distance from the time that copies of some blocks take. A writer hands short payloads
-//! over after it has told the reader of them. Then the reader need not get them out of the writer's cache.
+//! If each rank has a processor of its own, a reader learns its distance to the writer from a look at some of the lines before it
+//! copies. Otherwise a reader learns the distance from the time that copies of some blocks take. A writer demotes the lines of
+//! short payloads after it has told the reader of them. Then the reader need not get the payload out of the writer's cache.
 
 use crate::interleaved::{self, copy_interleaved};
 use crate::lines::{CacheLines, CachePath};
@@ -19,9 +19,9 @@ use std::time::Instant;
 use weft_fabric::copies::PAGE;
 use weft_fabric::{Copies, Sge};
 
-/// Copies `from` to `to`, which has the same length, for a single other rank that reads it ([`read`]): `past` the caches, or in
-/// the way that is best for the distance between the ranks. In the latter case the first page goes through the caches all the
-/// same, because the reader learns its distance from it.
+/// Copies `from` to `to`, which has the same length, for a single other rank that reads the copy ([`read`]): `past` the caches, or
+/// in the best way for the distance between the ranks. In the latter case the first page always goes through the caches, because
+/// the reader learns its distance from this page.
 pub fn write(copies: &Copies, to: Sge, from: Sge, past: bool) {
     let len = from.len();
     let head = if !past && copies.is_past_for_one(len) { PAGE } else { len };
@@ -34,7 +34,7 @@ pub fn write(copies: &Copies, to: Sge, from: Sge, past: bool) {
     }
 }
 
-/// Hands `memory` over, after this rank has told another rank that it wrote there.
+/// Demotes the lines of `memory`, after this rank has told another rank that it wrote there.
 #[inline]
 pub fn told_of(copies: &Copies, memory: Sge) {
     if !memory.is_empty() && copies.hands_over() {
@@ -42,9 +42,9 @@ pub fn told_of(copies: &Copies, memory: Sge) {
     }
 }
 
-/// Copies data that another rank has just written, and will write again, in blocks that fit the nearest cache until their lines
-/// are taken ([`CacheLines::take_lines`]). CacheLines are taken if `soon` is set (the memory is written again so soon that the lines
-/// would still be in this processor's cache), or if the caches are far from each other.
+/// Copies data that another rank has just written, and will write again, in blocks that stay in the nearest cache until their lines
+/// are taken ([`CacheLines::take_lines`]). Lines are taken if the caches are far from each other, or if `soon` is set: then the
+/// memory is written again so soon that the lines would still be in this processor's cache.
 pub fn read(copies: &Copies, into: Sge, from: Sge, soon: bool) {
     if !copies.may_be_past() {
         return by_blocks(copies, into, from, BlockCopies { soon, learns: true });
@@ -56,11 +56,11 @@ pub fn read(copies: &Copies, into: Sge, from: Sge, soon: bool) {
     read_more(copies, into.part(head, into.len() - head), from.part(head, from.len() - head), soon);
 }
 
-/// Copies the data after the first block as [`read`] does. Where they may have gone past the caches, nothing is learnt from
-/// them.
+/// Copies the data after the first block as [`read`] does. Data that may have gone past the caches do not show the distance, so
+/// nothing is learnt from them.
 pub fn read_more(copies: &Copies, into: Sge, from: Sge, soon: bool) {
     match copies.is_past_for_one(into.len()) {
-        // CacheLines that went past the caches do not come back faster by being taken.
+        // Lines that went past the caches do not come back faster if they are taken.
         true => into.copy_from(from),
         false => {
             let learns = !copies.may_be_past();
@@ -113,8 +113,8 @@ fn timed(copies: &Copies, into: Sge, from: Sge) {
     copies.note_copy(from.len(), start.elapsed());
 }
 
-/// Takes the lines of memory that another rank has written, this rank has read, and the other rank will write again, if that
-/// pays. If the two hand lines over to each other, taking them gains nothing, because the writer requests all lines together.
+/// Takes the lines of memory that another rank has written, this rank has read, and the other rank will write again, if that pays.
+/// If the two ranks demote lines for each other, taking lines gains nothing, because the writer requests all lines together.
 #[inline]
 pub fn give_back(copies: &Copies, read: Sge) {
     let through = if copies.is_past_for_one(read.len()) { PAGE } else { read.len() };
@@ -124,7 +124,7 @@ pub fn give_back(copies: &Copies, read: Sge) {
 }
 
 /// Copies data that another rank has written for several readers, in the way that is best for the distance between the ranks.
-/// Returns true if the copy was slow, which the writer is to be told ([`Copies::told`]).
+/// Returns true if the copy was slow. The writer must learn of this ([`Copies::told`]).
 pub fn read_shared(copies: &Copies, into: Sge, from: Sge) -> bool {
     if !copies.times_shared(into.len()) {
         copy_shared(copies, into, from);
@@ -135,7 +135,7 @@ pub fn read_shared(copies: &Copies, into: Sge, from: Sge) -> bool {
     copies.is_slow(into.len(), start.elapsed())
 }
 
-/// Copies as [`read_shared`] does, where nothing is learnt from the copy.
+/// Copies as [`read_shared`] does, but learns nothing from the copy.
 pub fn copy_shared(copies: &Copies, into: Sge, from: Sge) {
     match into.len() >= interleaved::LEAST && copies.interleaves() {
         true => copy_interleaved(into, from),
@@ -143,8 +143,8 @@ pub fn copy_shared(copies: &Copies, into: Sge, from: Sge) {
     }
 }
 
-/// Learns from data that another rank has just written and this rank is about to read in place. Now and then it copies a block
-/// to `spare`, which is as long as `from`.
+/// Learns from data that another rank has just written and this rank is about to read in place. If this rank learns from copies,
+/// every Nth call copies a block to `spare`, which is as long as `from`.
 pub fn sense(copies: &Copies, spare: Sge, from: Sge) {
     if copies.looks_alone() {
         sense_sent(copies, from);
@@ -153,7 +153,8 @@ pub fn sense(copies: &Copies, spare: Sge, from: Sge) {
     }
 }
 
-/// Learns from data that another rank has just sent and this rank is about to copy. Now and then it looks at their lines.
+/// Learns from data that another rank has just sent and this rank is about to copy. Times a look at the lines of the data if
+/// [`Copies::looks`] says so.
 #[inline]
 pub fn sense_sent(copies: &Copies, from: Sge) {
     if copies.looks(from.len()) {
@@ -198,7 +199,7 @@ mod tests {
                 let mut source: Vec<u8> = (0..len).map(|i| (i * 31 + 7) as u8).collect();
                 let (mut staging, mut target) = (vec![0; len], vec![0; len]);
                 let [from, place, into] = [&mut source, &mut staging, &mut target]
-                    // SAFETY: the vectors outlive the elements.
+                    // SAFETY: the vectors outlive the `Sge`s.
                     .map(|bytes| unsafe { Sge::new(bytes.as_mut_ptr(), len) });
                 write(&copies, place, from, false);
                 told_of(&copies, place);
@@ -207,7 +208,7 @@ mod tests {
                 give_back(&copies, place);
                 assert!(source == target, "{len} bytes, {caches:?}, {model:?}");
                 target.fill(0);
-                // SAFETY: `target` has `len` bytes and outlives the element.
+                // SAFETY: `target` has `len` bytes and outlives the `Sge`.
                 let into = unsafe { Sge::new(target.as_mut_ptr(), len) };
                 read_shared(&copies, into, place);
                 assert!(source == target && source == staging);
@@ -229,7 +230,7 @@ mod tests {
         copies.past_caches(PastCaches::AsFound);
         copies.assume(Caches::Far, true);
         let (mut source, mut staging) = (vec![5u8; 9000], vec![0u8; 9000]);
-        // SAFETY: the vectors outlive the elements.
+        // SAFETY: the vectors outlive the `Sge`s.
         let [from, to] =
             [&mut source, &mut staging].map(|b| unsafe { Sge::new(b.as_mut_ptr(), b.len()) });
         write(&copies, to, from, false);

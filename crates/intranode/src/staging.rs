@@ -1,14 +1,14 @@
 //! The staging pool: memory of a process into which a sender copies payloads, while receivers of the same node copy them out
 //! ([`crate::pipelined`]).
 //!
-//! A line that another processor has read a moment ago is slow to write, unless that processor took the line to itself. So
-//! there are two rings of places:
+//! A line that another processor has just read is slow to write, unless that processor took the line to itself. So there are two
+//! rings of places:
 //!
 //! ```text
-//!   short payloads     NARROW bytes, which stay in the caches      the receiver takes the lines
-//!   the others         the rest, more than the caches have         they are out of the receiver's by then
-//!                      between far caches a few payloads' worth    the receiver takes the lines
-//!                      so, too, where ranks share processors       they are in the caches that it comes to
+//!   narrow ring, short payloads      NARROW bytes, which stay in the caches     the receiver takes the lines
+//!   wide ring, other payloads        the rest, more than the caches hold        lines have left the receiver's caches by then
+//!     between far caches             room for a few payloads                    the receiver takes the lines
+//!     if ranks share processors      room for a few payloads                    lines are in the caches of the next rank
 //! ```
 //! Contract. A place belongs to its sender from when it is taken. An offer tells the receiver of the place, and the receiver
 //! gives it back by ATS. Places are taken around a ring in turn, and given back in any order. No two taken places overlap.
@@ -20,7 +20,7 @@ use crate::pipelined::{HEAD, SHORT};
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge};
 
-/// Default size of a pool, in bytes: several payloads of the maximum length for staging.
+/// Default size of a pool, in bytes: room for several payloads of the maximum length.
 pub const USUAL: usize = 5 << 20;
 
 /// Alignment of places, in bytes. Without it, payloads whose length is a multiple of a page would all begin at the same place
@@ -31,14 +31,14 @@ const STEP: usize = 256;
 /// a processor's private cache.
 const NARROW: usize = 256 << 10;
 
-/// Number of payloads for which the wide ring is used between far caches, and where ranks share processors. There is more than
-/// one payload for each rank, because ranks go ahead of each other.
+/// Number of payloads for which the wide ring has room between far caches, and if ranks share processors. Each rank needs room for
+/// several payloads, because ranks go ahead of each other.
 const FEW: usize = 12;
 
 /// Maximum number of payloads in a ring at the same time.
 const PLACES: usize = 1 << 10;
 
-/// Bits of an offer's request: it names a place instead of a request (`STAGED`), and the place is in the narrow ring
+/// Bits of an offer's request number: the number names a place instead of a request (`STAGED`); the place is in the narrow ring
 /// (`ON_NARROW`).
 const STAGED: u32 = 1 << 31;
 const ON_NARROW: u32 = 1 << 30;
@@ -49,16 +49,16 @@ pub fn is_staged(request: u32) -> bool {
     request & STAGED != 0
 }
 
-/// Returns the maximum payload, in bytes, for which a pool of `size` bytes has places: several of them at the same time.
+/// Returns the maximum payload, in bytes, that goes through a pool of `size` bytes. The pool has several places of this length.
 pub fn largest(size: usize) -> usize {
     size / 4
 }
 
 /// The taken bytes of a ring.
 struct Places {
-    /// Places that are taken and not yet reusable, the oldest first: the end of each, and true if it was given back.
+    /// Places that are not reusable yet, the oldest first: the end of each place, and true if the place was given back.
     taken: VecDeque<(usize, bool)>,
-    /// Number of the oldest place; it wraps.
+    /// Number of the oldest place. Numbers wrap.
     first: u32,
     /// Start of the oldest place, and earliest start of the next place.
     tail: usize,
@@ -118,9 +118,9 @@ impl Places {
 pub struct ProcessStaging {
     size: usize,
     made: Option<Rings>,
-    /// True if there is no memory for a pool.
+    /// True if the process has no pool: its size is 0, or there was no memory for it.
     none: bool,
-    /// Number of ranks that take turns on a processor; 1: each rank has its own.
+    /// Number of ranks that take turns on a processor; 1 if each rank has its own processor.
     ranks_each: u32,
 }
 
@@ -140,8 +140,8 @@ impl Rings {
         Rings { region, narrow: Places::new(), wide: Places::new(), sizes }
     }
 
-    /// Takes a place of `len` bytes. Returns its number with the ring's bit, and its start. If `few` is set, the wide ring is
-    /// only used for a few payloads, if there is room for them.
+    /// Takes a place of `len` bytes. Returns the place's number with the ring's bit, and its start. If `few` is set, only the part
+    /// of the wide ring for a few payloads is used, if they fit.
     fn take(&mut self, len: usize, few: bool) -> Option<(u32, usize)> {
         let (narrow, wide) = self.sizes;
         if len <= HEAD + SHORT
@@ -157,13 +157,13 @@ impl Rings {
 }
 
 impl ProcessStaging {
-    /// Creates a pool of `size` bytes, which gets its memory when it is needed. No pool if `size` is 0.
+    /// Creates a pool of `size` bytes, which gets its memory when it is first needed. If `size` is 0, the pool never gets memory.
     pub fn new(size: usize, ranks_each: u32) -> ProcessStaging {
         ProcessStaging { size, made: None, none: size == 0, ranks_each }
     }
 
-    /// Takes a place for `payload` in memory that peers of the node see. `apart`: their caches may be far. Returns the request
-    /// of the offer, the address of the place for peers, and the place itself. `None`: there is no free place.
+    /// Takes a place for `payload` in memory that peers of the node see. `apart`: the caches of the peers may be far. Returns the
+    /// request of the offer, the address of the place for peers, and the place itself. `None`: there is no free place.
     pub fn place<F: Fabric>(
         &mut self,
         fabric: &F,

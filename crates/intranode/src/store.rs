@@ -1,9 +1,9 @@
 //! The store of measured models: a file in the user's cache directory for each host.
 //!
 //! ```text
-//!   $XDG_CACHE_HOME/weft/copies-HOST.toml     format, when, what was not had
+//!   $XDG_CACHE_HOME/weft/copies-HOST.toml     format, time of the measurement, missing values
 //!   (or ~/.cache/weft/...)                    [copies]    the numbers, as in machine files of the simulator
-//!                                             [machine]   whose they are; last, so that a file that was cut lacks it
+//!                                             [machine]   identity of the machine; last, so that a truncated file lacks it
 //! ```
 //! A file of another machine or format, or a damaged file, is ignored. The file is replaced as a whole, so that jobs that begin
 //! at the same time find either the old or the new file.
@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use weft_fabric::CopyModel;
 
-/// Version of the format. It changes with what is measured, and how.
+/// Version of the format. It changes if other values are measured, or values are measured in another way.
 const FORMAT: u32 = 2;
 
-/// Maximum number of bytes that are read of a file. A file has a tenth of this.
+/// Maximum number of bytes that are read of a file. A usual file has a tenth of this number.
 const MOST_BYTES: u64 = 64 << 10;
 
 /// The identity of a machine. If any field differs, the costs belong to another machine.
@@ -97,7 +97,7 @@ fn of_processor(text: &str) -> (String, String) {
 pub struct CachedModel {
     /// The numbers, rounded to four digits if they come from a file.
     pub measured: MeasuredModel,
-    /// Time at which the measurement ended; to the second if it comes from a file.
+    /// Time at which the measurement ended, rounded to seconds if it comes from a file.
     pub when: SystemTime,
 }
 
@@ -129,7 +129,7 @@ pub fn path() -> Option<PathBuf> {
     Some(dirs::cache_dir()?.join("weft").join(format!("copies-{host}.toml")))
 }
 
-/// Reads the model at `path`; returns `None` if there is no model, or none of `machine`.
+/// Reads the model at `path`; returns `None` if there is no model, or the model is of another machine than `machine`.
 pub fn read(path: &Path, machine: &MachineKey) -> Option<CachedModel> {
     let file: StoreFile = toml::from_str(&text(path).ok()?).ok()?;
     let names = || file.absent.iter().chain(&file.late);
@@ -172,8 +172,8 @@ pub fn write(path: &Path, kept: &CachedModel, machine: &MachineKey) -> io::Resul
     Ok(())
 }
 
-/// Reads the model of a file that the user names. Any file with a table `[copies]` will do, of any machine. Also returns the
-/// time of the measurement, if the file gives it. An error is in words.
+/// Reads the model of a file that the user names. Any file with a table `[copies]` will do, of any machine. Also returns the time
+/// of the measurement, if the file gives it. The error is a text for the user.
 pub fn given(path: &Path) -> Result<(CopyModel, Option<SystemTime>), String> {
     #[derive(Deserialize)]
     struct Given {
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(read(&path, &machine), Some(kept()));
         let (model, when) = given(&path).unwrap();
         assert_eq!((model, when), (kept().measured.model, Some(kept().when)));
-        // Writes it again, over the old file; nothing else remains in the directory.
+        // Writes the model again, over the old file. The directory then has no other file.
         write(&path, &kept(), &machine).unwrap();
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }

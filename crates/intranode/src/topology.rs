@@ -31,8 +31,8 @@ pub struct MeasurementPlaces {
     pub last: Option<usize>,
 }
 
-/// Returns the processors that this job may use, as far as this process can tell: its own processors, and those of its parent
-/// process, because a launcher binds each rank to only some of the job's processors.
+/// Returns the processors that this job may use, as far as this process can find out: its own processors and the processors of its
+/// parent process, because a launcher binds each rank to only some of the job's processors.
 pub fn allowed() -> CpuSet {
     let mut all = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
     let parent = getppid();

@@ -57,7 +57,7 @@ pub fn measure(end: Instant, all: &mut Vec<(String, Outcome)>) {
 }
 
 fn past(to: &mut [u8], from: &[u8], end: Instant) -> Outcome {
-    // SAFETY: both slices outlive the elements, have the given lengths, and only `to` is written, which is borrowed mutably.
+    // SAFETY: both slices outlive the `Sge`s, have the given lengths, and only `to` is written, which is borrowed mutably.
     let (to, from) = unsafe {
         (Sge::new(to.as_mut_ptr(), to.len()), Sge::new(from.as_ptr().cast_mut(), from.len()))
     };
@@ -104,14 +104,15 @@ fn add(sums: &mut [f64], with: &[f64]) {
     add_all(sums, with);
 }
 
-/// Reads the beginning of `from` as another process would. Returns false if that is not permitted.
+/// Reads the beginning of `from` by the system call that reads another process's memory. Returns false if this is not permitted.
 pub fn cma_reads(to: &mut [u8], from: &[u8]) -> bool {
     let len = to.len().min(from.len());
     let there = [RemoteIoVec { base: from.as_ptr().addr(), len }];
     process_vm_readv(getpid(), &mut [IoSliceMut::new(&mut to[..len])], &there) == Ok(len)
 }
 
-/// Measures the call, and the cost of each page beyond the copy at `rate`, by a call for one page and a call for a whole block.
+/// Measures the cost of the system call, and of each page beyond the copy at `rate`, by a call for one page and a call for a whole
+/// block.
 fn cma(to: &mut [u8], from: &[u8], rate: f64, end: Instant) -> (Outcome, Outcome) {
     let mut read = |len: usize, micros| {
         sampled(16, within(end, micros), || {

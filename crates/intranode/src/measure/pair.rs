@@ -1,11 +1,11 @@
 //! The measurements of two threads: the asker asks, the partner acts and answers.
 //!
 //! ```text
-//!   asker      asked = (number, what) ─────────────▶ partner   sees it, does it
-//!              sees it ◀───────────────────────────            done = the same
+//!   asker      asked = (number, action) ───────────▶ partner   sees it, carries out the action
+//!              sees it ◀───────────────────────────            done = the same word
 //! ```
 //! Contract: only the asker writes `asked`, and only the partner writes `done`, each with release; the other side reads it with
-//! acquire. So each side sees all that the other side did before. The partner touches shared memory only between `asked` and
+//! acquire. So each side sees everything that the other side did before. The partner touches shared memory only between `asked` and
 //! `done`. Neither waits beyond its end. The asker says when the measurement is over.
 
 use super::one_thread::{block, cma_reads};
@@ -35,7 +35,7 @@ const LEAST: f64 = 0.01;
 /// Number of looks between two readings of the clock.
 const LOOKS: u32 = 128;
 
-/// The action of the partner before it answers.
+/// Action that the asker requests of the partner before it answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ask {
     Nothing = 0,
@@ -137,7 +137,7 @@ impl Meeting {
                 }
             }
             if returns {
-                // As `Lines::take_lines` does.
+                // Takes the lines by writing them, as [`CacheLines::take_lines`](crate::CacheLines::take_lines) does.
                 let taken = timed(|| self.write_lines());
                 self.taken.store(taken as u64, Ordering::Relaxed);
             }
@@ -164,7 +164,7 @@ impl Meeting {
         micros: u64,
         mut sample: impl FnMut() -> Result<f64, Late>,
     ) -> Outcome {
-        // An infinite sample, so that it does not count.
+        // An infinite sample never counts as the shortest.
         let mut sample = || Some(sample().unwrap_or(f64::INFINITY));
         match sampled(most, within(self.end, micros), &mut sample) {
             Outcome::Had(value) if !value.is_finite() => Outcome::Late,
@@ -208,11 +208,11 @@ impl Meeting {
     /// Requests all lines together.
     fn want_lines(&self) {
         let first = self.lines.as_ptr().cast_mut().cast();
-        // SAFETY: the lines outlive the element, and the requests are hints, which change nothing in them.
+        // SAFETY: the lines outlive the `Sge`, and the requests are hints, which change nothing in the lines.
         ask_for_lines(unsafe { Sge::new(first, size_of_val(&*self.lines)) });
     }
 
-    /// Measures the nanoseconds for each byte that the system reads of what the partner has written: the time of the first read
+    /// Measures the nanoseconds for each byte when the system reads data that the partner has written: the time of the first read
     /// beyond the time of a second read from the own caches, plus `cached`. The cost of the pages is in both times and cancels.
     fn cma_fetch(&self, to: &mut [u8], cached: f64) -> Outcome {
         if !cma_reads(to, &self.bytes.lock().unwrap_or_else(PoisonError::into_inner)) {
@@ -226,7 +226,7 @@ impl Meeting {
         })
     }
 
-    /// Measures the nanoseconds for each byte that `copy` reads of what the partner has written.
+    /// Measures the nanoseconds for each byte when `copy` reads data that the partner has written.
     fn fetch(&self, to: &mut [u8], copy: impl Fn(&mut [u8], &[u8])) -> Result<f64, Late> {
         self.ask(Ask::WriteBytes)?;
         let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -237,7 +237,7 @@ impl Meeting {
 /// Copies from many pages in turn.
 fn copy_pages(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.chunks_mut(interleaved::MOST).zip(from.chunks(interleaved::MOST)) {
-        // SAFETY: both slices outlive the elements, have the given lengths, and only `to` is written, which is borrowed
+        // SAFETY: both slices outlive the `Sge`s, have the given lengths, and only `to` is written, which is borrowed
         // mutably.
         let (to, from) = unsafe {
             (Sge::new(to.as_mut_ptr(), to.len()), Sge::new(from.as_ptr().cast_mut(), from.len()))
@@ -284,11 +284,12 @@ fn with_partner<T>(
     if meeting.refused.load(Ordering::Relaxed) { None } else { had }
 }
 
-/// Names of the values that are measured of two processors.
+/// Names of the values that are measured between two processors.
 pub const NAMES: [&str; 7] =
     ["line", "rewrite", "rewrite_asked", "rewrite_returned", "fetch", "fetch_pages", "cma_fetch"];
 
-/// Measures these values of processors `one` and `other`. `cached`: nanoseconds for each byte of a copy in the own caches.
+/// Measures the values of [`NAMES`] between processors `one` and `other`. `cached`: nanoseconds for each byte of a copy in the own
+/// caches.
 pub fn measure(one: usize, other: usize, cached: f64, end: Instant) -> [Outcome; NAMES.len()] {
     const ABSENT: [Outcome; NAMES.len()] = [Outcome::Absent; NAMES.len()];
     let end = within(end, 2900);
