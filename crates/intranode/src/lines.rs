@@ -86,7 +86,8 @@ impl CacheLines for Sge {
     }
 
     fn look_at_lines(self) {
-        // SAFETY: `each_line` stays inside the memory of the `Sge`, and the caller of `Sge::new` promised that a source is readable.
+        // SAFETY: `each_line` stays inside the memory of the `Sge`, and the caller of `Sge::new` promised that a source is
+        // readable.
         each_line(self, |at| unsafe { _ = at.read_volatile() });
     }
 }

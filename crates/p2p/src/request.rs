@@ -86,7 +86,7 @@ pub struct RequestSlot {
     pub status: Status,
     /// True if the program asked to cancel the operation.
     pub cancelling: bool,
-    /// True if a cancel word tells whether the operation is cancelled (`cancel.rs`).
+    /// True if a cancel word tells whether the operation is cancelled (`matching/cancel.rs`).
     pub word: bool,
     /// True if the operation receives.
     pub receives: bool,

@@ -214,9 +214,9 @@ impl<H: ProgressHost> MulticastMember<H> {
         self.group.state.borrow_mut().kept.forget_below(first);
     }
 
-    /// Begins to receive `number` from the member at place `root`: exactly `into.len()` bytes. Datagrams that have
-    /// arrived before are taken at once. [`MulticastReceive::end`] waits for the rest, and only during this wait does the member ask
-    /// for overdue datagrams.
+    /// Begins to receive `number` from the member at place `root`: exactly `into.len()` bytes. Datagrams that have arrived before
+    /// are taken at once. [`MulticastReceive::end`] waits for the rest, and only during this wait does the member ask for overdue
+    /// datagrams.
     pub fn begin_receive(&self, root: usize, number: u64, into: Sge) -> MulticastReceive<'_, H> {
         let fabric = self.host.fabric();
         let table = self.host.multicasts();

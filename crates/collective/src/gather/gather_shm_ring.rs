@@ -3,8 +3,8 @@
 //! ```text
 //!   1, 2, 3, ...:   block ──> own ring;  on              the root:   1 <── ring of 1,  2 <── ring of 2, ...
 //! ```
-//! Cost: two copies of each block, one by its rank and one by the root, and no message ([`crate::staging_ring`]). Chosen for
-//! blocks longer than eager messages, up to the length at which their ranks should write them to the root directly (`gather_flat.rs`).
+//! Cost: two copies of each block, one by its rank and one by the root, and no message ([`crate::staging_ring`]). Chosen for blocks
+//! longer than eager messages, up to the length at which their ranks should write them to the root directly (`gather_flat.rs`).
 
 use super::flat;
 use crate::costs::CallCosts;

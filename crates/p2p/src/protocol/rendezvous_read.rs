@@ -3,9 +3,9 @@
 //! ```text
 //!   sender ── RTS(address) ──> receiver, ══ read ══, ── ATS ──>
 //! ```
-//! Cost among ranks that share memory: a system call, some time per page and one copy, all by the receiver, and a
-//! message back for which the sender waits. Elsewhere: a round trip of the adapter before the bytes come, over all rails
-//! (`striped.rs`). Chosen for long payloads, and if the sender serves other receivers, too.
+//! Cost among ranks that share memory: a system call, some time per page and one copy, all by the receiver, and a message back for
+//! which the sender waits. Elsewhere: a round trip of the adapter before the bytes come, over all rails (`rendezvous_striped.rs`).
+//! Chosen for long payloads, and if the sender serves other receivers, too.
 
 use super::operations::Operations;
 use super::rendezvous::OfferedReceive;

@@ -87,8 +87,8 @@ struct Follower {
 
 /// Payloads in staging memory.
 ///
-/// Invariants: a place belongs to its receiver from the RTS to the ATS ([`Pool`]). A receive is in the list as long as it lacks a
-/// part of its payload.
+/// Invariants: a place belongs to its receiver from the RTS to the ATS ([`weft_intranode::staging`]). A receive is in the list as
+/// long as it lacks a part of its payload.
 #[repr(C)]
 pub struct Staged {
     followed: Vec<Follower>,

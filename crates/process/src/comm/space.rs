@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   context        number of the communicator x 2, messages        + 1, collective operations
-//!   tag            of a collective operation: 27 bits of its number, the kind of its context, and a bit for messages between groups
+//!   tag            of a collective operation: 27 bits of its number, kind of its context, and a bit for messages between groups
 //! ```
 
 use std::cell::Cell;

@@ -29,7 +29,8 @@
 //! ```
 //! Contract: only this file assigns the state. A method with the name of a call refuses a wrong call with [`WrongCall`], which is
 //! MPI_ERR_RMA_SYNC ([`super::WindowCore::allow`]). If a call waits before its transition, the method only checks, and a second
-//! method, in the past tense, makes the transition: `lock` and `locked`. [`crate::epochs`] and [`crate::locks`] do the work of the calls.
+//! method, in the past tense, makes the transition: `lock` and `locked`. [`crate::epochs`] and [`crate::locks`] do the work of the
+//! calls.
 
 #[cfg(test)]
 mod tests;
