@@ -63,7 +63,7 @@ const BUFFER_ANEW: usize = 256 << 10;
 const MOST: usize = 24 * BUFFER;
 const MOST_OF_ALL: usize = 24 << 20;
 
-/// Maximum size in bytes of an element between which reductions cut a payload.
+/// Maximum size in bytes of an element of a reduction. Reductions cut payloads only between elements.
 pub const UNIT_MOST: usize = 1024;
 
 /// Bytes of a region's name (its remote address) in a buffer.

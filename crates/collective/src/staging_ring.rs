@@ -116,7 +116,8 @@ impl Cursor {
         self.alike =
             if readers == ReaderCount::One && len == self.len { self.alike + 1 } else { 0 };
         self.len = len;
-        // In a short cursor, unread chunks lie on both sides of the head: only a chunk of the same length fits between.
+        // While chunks rotate at the beginning of the ring, unread chunks lie on both sides of the head, so only a chunk of the
+        // same length fits between them.
         let anew = self.is_short && self.alike == 0;
         // The last AHEAD chunks have this length and lie next to each other before the head, none of them at the beginning.
         let around = self.alike > AHEAD && self.head >= (AHEAD + 1) * len;

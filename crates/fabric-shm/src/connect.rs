@@ -264,7 +264,8 @@ fn memory() -> u64 {
 /// Writes the facts that other ranks need to know about this process.
 pub fn introduce(control: &RankControl, probe: &u64, base: *const u8) {
     // Yama permits attaching only to descendants, unless the target agrees. On a system without Yama, this call fails and is not
-    // needed. SAFETY: PR_SET_PTRACER takes no pointers.
+    // needed.
+    // SAFETY: PR_SET_PTRACER takes no pointers.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
     let facts = &control.facts.0;
     facts.pid.store(u64::from(std::process::id()), Ordering::Relaxed);

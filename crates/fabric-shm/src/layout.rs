@@ -32,8 +32,8 @@ const IMMEDIATE_BYTES: usize = 256;
 /// Minimum budget of the boxes of all pairs, in bytes for each rank.
 pub const BOXES_EACH: u64 = 4 << 20;
 
-/// Maximum number of receivers, and of senders, of a tile. A rank that talks to all others then touches boxes in few places,
-/// and page tables cost what they map. With one row for each receiver, 1,024 ranks that all talk to each other had 4 MiB of
+/// Maximum number of receivers, and of senders, of a tile. With tiles, the boxes of a rank that talks to all other ranks lie in few
+/// places, so that its page tables are small. With one row for each receiver, 1,024 ranks that all talk to each other had 4 MiB of
 /// page tables each.
 const TILE: usize = 32;
 

@@ -89,7 +89,8 @@ impl PollBell {
 /// The sockets of one process.
 #[derive(Debug, Default)]
 pub struct PollBells {
-    /// Made when first needed. `None` if the system gives no socket; then ranks that sleep in poll(2) sleep for a second at most.
+    /// Sockets of this process, made when first needed. `None` if the system gives no socket; then ranks that sleep in poll(2)
+    /// sleep for a second at most.
     own: OnceCell<Option<PollBell>>,
 }
 

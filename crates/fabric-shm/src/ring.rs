@@ -171,8 +171,8 @@ impl MessageRing {
         unsafe { &*self.taken }
     }
 
-    /// Returns the positions at which a payload of `len` contiguous bytes begins and ends, if the bytes before position `from`
-    /// are used.
+    /// Returns the positions at which a payload of `len` contiguous bytes begins and ends. `from`: the first position that is not
+    /// used by earlier payloads.
     #[inline(always)]
     fn place(&self, from: u64, len: usize) -> (u64, u64) {
         let need = (len as u64).next_multiple_of(64);

@@ -70,8 +70,8 @@ impl Mapping {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // Without this call, core dumps would contain the memory once for each rank. SAFETY: `base` and `len` are the mapping made
-        // above, and MADV_DONTDUMP does not change its content.
+        // Without this call, core dumps would contain the memory once for each rank.
+        // SAFETY: `base` and `len` are the mapping made above, and MADV_DONTDUMP does not change its content.
         unsafe { libc::madvise(base, len as usize, libc::MADV_DONTDUMP) };
         let base = NonNull::new(base.cast()).expect("mmap does not map address 0");
         Ok(Mapping { base, len: len as usize })

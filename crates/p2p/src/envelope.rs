@@ -64,7 +64,7 @@ pub enum MessageKind {
     Rtr = 13,
     /// End of a write (acknowledgement to peer): the payload has been written.
     Atp = 14,
-    /// Notice that a payload is completely staged, after its receiver had stopped to wait for some of it.
+    /// Notice that a payload is completely staged, after its receiver had stopped waiting for a part of it.
     StagedComplete = 15,
     /// Address of a chunk of the sender's cancel words (`matching/cancel.rs`).
     CancelWords = 16,

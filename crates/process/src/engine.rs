@@ -192,7 +192,7 @@ impl<F: Fabric> Engine<F> {
         (NUMBERS / 2) | (random() % (NUMBERS / 2))
     }
 
-    /// Returns the first of `count` immediates of this process, which it does not return again.
+    /// Returns the first of `count` immediates of this process. No later call returns these immediates.
     pub fn new_immediates(&self, count: u32) -> u32 {
         self.endpoint.new_immediates(count)
     }

@@ -53,7 +53,7 @@ impl Error {
         self.0.class
     }
 
-    /// Returns the description in a user's words, without the class.
+    /// Returns the text for the user, without the class.
     pub fn text(&self) -> &str {
         &self.0.text
     }

@@ -87,7 +87,7 @@ impl Title {
     }
 }
 
-/// Kinds of message. Kinds of messages with matching are below 0x40.
+/// Kinds of message. The kinds of messages that are matched are below 0x40.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum DatagramKind {

@@ -11,8 +11,8 @@ struct Machine<'m> {
 const NO_BUS: f64 = f64::INFINITY;
 
 impl Machine<'_> {
-    /// Carries the parts that wait at each rail, in order there, by turns if several could begin. Returns the time at
-    /// which the last part of each fragment has passed.
+    /// Carries the parts that wait at each rail, in their order. If parts of several rails could begin, the rails take turns.
+    /// Returns the time at which the last part of each fragment has passed.
     fn carry(
         &self,
         fragments: &[Fragment],
@@ -129,7 +129,7 @@ fn equal_rails_share_evenly() {
     let spread = rails.spread(RailDirection::Write, 1 << 20, 2, |_| true);
     assert_eq!(lens(&spread), [(0, 1 << 19), (1, 1 << 19)]);
     assert_eq!(lens(&rails.spread(RailDirection::Write, 5, 2, |_| true)), [(1, 5)]);
-    // Below two grains, too, if the threshold is low.
+    // Operations shorter than two grains are fragmented, too, if the threshold is low.
     for (len, first) in [(2048, 1024), (8191, 4032), (8192, 4096), (200, 64), (127, 0)] {
         let spread = lens(&rails.spread(RailDirection::Write, len, 2, |_| true));
         let last = (1, len - first);

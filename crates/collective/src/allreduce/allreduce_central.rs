@@ -26,7 +26,7 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     costs.barrier() + more + costs.others() * costs.reduce(len)
 }
 
-/// Combines, in the order of ranks, the data of one of two ranks and the data of the other into `result`. `result` may be `own`.
+/// Combines the data of two ranks, in the order of ranks, into `result`. `result` may be `own`.
 pub(crate) fn combine_pair<F: Fabric>(
     link: &CommView<F>,
     own: Sge,

@@ -29,7 +29,7 @@ pub fn combined(case: &SelectionKey, model: &CopyModel) -> f64 {
     let segments = (len / segment(BUFFER, case.element) as f64).ceil().max(1.0);
     // A rank copies in its part of every other slice for one reader, and its sum for all readers.
     let own = costs.copy_out(slice) + costs.reduce(slice) + costs.copy_in(slice);
-    // For each slice, one more line is awaited.
+    // A rank waits for one more line per slice and other rank.
     (segments + 1.0) * (costs.barrier() + costs.others() * costs.line())
         + costs.work(costs.others() * own + costs.copy_in_for_all(slice))
 }

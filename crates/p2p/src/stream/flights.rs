@@ -44,7 +44,7 @@ impl StreamFlights {
         self.idle.push(counter);
     }
 
-    /// Begins a flight. Returns it if it is over already.
+    /// Begins a flight. Returns the flight if it is over already.
     pub fn begin(&mut self, counters: &Counters, flight: StreamFlight) -> Option<StreamFlight> {
         if counters.value(flight.counter) >= flight.target {
             self.idle.push(flight.counter);

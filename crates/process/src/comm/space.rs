@@ -16,7 +16,7 @@ pub const PARTITIONED: u64 = 1 << 63;
 const NUMBERS: i32 = (1 << 27) - 1;
 /// Bit of the numbers of nonblocking operations.
 const NONBLOCKING: i32 = 1 << 27;
-/// Bit of the numbers of persistent operations, counted by their initializations.
+/// Bit of the numbers of persistent operations, which are numbered in the order of their initializations.
 const PERSISTENT: i32 = 1 << 28;
 /// Bit of messages between the groups of an intercommunicator.
 const BRIDGE: i32 = 1 << 29;

@@ -317,7 +317,7 @@ mod tests {
     fn a_part_lies_in_the_messages_that_share_bytes_with_it() {
         for parts in 1..=12 {
             for messages in 1..=12 {
-                // Units of which both a part and a message have a whole number.
+                // Lengths in a unit in which the length of a part and the length of a message are whole numbers.
                 let (part_len, message_len) = (messages, parts);
                 for part in 0..parts {
                     let mine = part * part_len..(part + 1) * part_len;

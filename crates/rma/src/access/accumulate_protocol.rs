@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    /// Among the eligible protocols of a case, the chosen one is the cheapest.
+    /// The chosen protocol is the cheapest of the eligible protocols of a case.
     #[test]
     fn the_choice_is_the_cheapest() {
         let model = CopyModel::GENERIC;

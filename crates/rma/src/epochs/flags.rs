@@ -83,7 +83,7 @@ impl<F: Fabric> PairFlags<F> {
         self.ranks[rank].completed.get() + 1
     }
 
-    /// Notes that this epoch is completed, and was told.
+    /// Notes that this rank has completed its epoch at a rank, and that the rank has been told.
     pub fn count_completed(&self, rank: usize) {
         advance(&self.ranks[rank].completed);
     }

@@ -20,7 +20,7 @@ use crate::options::FenceDesign;
 use weft_fabric::{Fabric, Sge};
 use weft_process::Error;
 
-/// Data of a deferred operation, packed until the end.
+/// Packed data of a deferred operation, kept until the fence ends.
 type Pieces = [Option<weft_process::BufferPiece>; 2];
 
 /// A request under way: its operation, and the range of its packed bytes.
