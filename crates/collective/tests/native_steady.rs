@@ -73,7 +73,7 @@ fn nothing_is_allocated_once_it_runs() {
     world(1, SETUPS[0], &Steady);
 }
 
-/// Memory that a process with twenty communicators has registered: the bound is that of one communicator.
+/// Memory that a process with twenty communicators has registered. The bound is the same as for one communicator.
 struct Communicators;
 
 impl RankBody for Communicators {

@@ -324,7 +324,7 @@ mod tests {
         std::thread::scope(|scope| {
             let pair = scope.spawn(move || pair::measure(gone, gone, 0.03, end));
             assert_eq!(pair.join().unwrap(), [Outcome::Absent; pair::NAMES.len()]);
-            // The first processor exists, the second does not.
+            // The first processor exists; the second processor does not.
             let first = places().first.unwrap();
             let pair = scope.spawn(move || pair::measure(first, gone, 0.03, end));
             assert_eq!(pair.join().unwrap(), [Outcome::Absent; pair::NAMES.len()]);
@@ -347,7 +347,7 @@ mod tests {
     fn what_is_missing_is_named_and_completed_from_before() {
         let some = [("line.shared", Outcome::Had(300.0)), ("line.apart", Outcome::Absent)];
         let first = gathered(&some, Duration::ZERO);
-        // At least as far as processors that share a cache.
+        // Processors without a common cache are at least as far from each other as processors that share a cache.
         assert_eq!(first.model.line.apart, 300.0);
         assert!(first.absent.contains("line.apart") && first.late.is_empty());
         let other = [("line.shared", Outcome::Late), ("line.apart", Outcome::Had(500.0))];

@@ -243,7 +243,7 @@ mod tests {
         assert!(matches!(&second.origin, ModelOrigin::Kept(at, _) if *at == place), "{second:?}");
         assert_eq!(second.model, crate::CostTable::of(&first.model).model());
         assert_eq!(find(true, true).origin, ModelOrigin::Measured(Some(place.clone())));
-        // A stored model that lacks some values is used, filled in or not.
+        // A stored model that lacks some values is used, whether the values could be filled in or not.
         let text = fs::read_to_string(&place).unwrap();
         let less = text.lines().map(|line| match line.split_once(" = ") {
             Some(("late", _)) => "late = [\"switch\"]",

@@ -215,7 +215,7 @@ mod tests {
                 continue;
             }
             let before = places.head;
-            // Now and then the place must be within the first half of the ring.
+            // At random, the place must be within the first half of the ring.
             let size = if word >> 20 & 3 == 0 { SIZE / 2 } else { SIZE };
             let Some((number, at)) = places.take(len, size) else {
                 refused += 1;

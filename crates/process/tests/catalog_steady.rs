@@ -32,7 +32,7 @@ struct Counted;
 // SAFETY: all calls go to the system's allocator, with the same arguments. Counting does not allocate.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that ends may allocate when its count is gone already.
+        // A thread that ends may allocate when its counter is gone already.
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
         // SAFETY: `layout` has a size that is not 0: the caller of `alloc` promises it.
         unsafe { System.alloc(layout) }
@@ -71,8 +71,8 @@ impl Program for Again {
     }
 }
 
-/// Returns the number of lists of blocks that lie apart, as the oracle has them: its own copy, and the lists made of that copy.
-/// Blocks that lie in one piece of memory need no list.
+/// Returns the number of lists that the oracle makes of blocks that lie apart: its own copy of the list, and the lists made of this
+/// copy. Blocks that lie in one piece of memory need no list.
 fn lists(operation: CollectiveKind) -> u64 {
     match operation {
         CollectiveKind::Allgather => 3,
@@ -108,7 +108,7 @@ async fn again<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes: Arc<N
                 .unwrap_or_else(|why| panic!("{why}: {}", who()));
             if start >= STARTS / 2 {
                 let [made, exposed, allocated] = std::array::from_fn(|i| after[i] - before[i]);
-                // The number of segments under way at the same time varies: a pool may grow late.
+                // The number of segments under way at the same time varies, so a pool may grow late.
                 regions += u32::from(allocated > 0);
                 assert!(regions <= 1, "{allocated} regions of the fabric, {}", who());
                 // Algorithms of shared memory hand some lengths on to messages.

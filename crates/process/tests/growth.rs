@@ -1,8 +1,8 @@
-//! Memory that a communicator keeps for its collective operations: among four times as many ranks, a rank keeps no more, except for
-//! a few further partners. With `--nocapture` the test prints the bytes that each design keeps.
+//! Memory that a communicator keeps for its collective operations. Among four times as many ranks, a rank keeps no more memory,
+//! except for a few further partners. With `--nocapture` the test prints the bytes that each design keeps.
 //!
-//! Bytes are those of all simulated ranks, divided by the number of ranks. So data that one rank has for all of them may have a
-//! line for each rank, but data of every rank may not.
+//! Numbers of bytes are totals of all simulated ranks, divided by the number of ranks. So data that a single rank keeps for all
+//! ranks may have an entry for each rank, but data that every rank keeps may not.
 #![cfg(not(miri))]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -22,7 +22,8 @@ use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine, Error, Group, Root};
 
 thread_local! {
-    /// Number of bytes that this thread has allocated and not freed, and its maximum since that was last set.
+    /// Number of bytes that this thread has allocated and not freed, and the maximum of this number since the maximum was last
+    /// reset.
     static LIVE: Cell<isize> = const { Cell::new(0) };
     static MOST: Cell<isize> = const { Cell::new(0) };
 }
@@ -30,7 +31,7 @@ thread_local! {
 struct Counted;
 
 fn count(bytes: isize) {
-    // A thread that ends may free memory when its count is gone already.
+    // A thread that ends may free memory when its counter is gone already.
     let _ = LIVE.try_with(|live| {
         live.set(live.get() + bytes);
         MOST.with(|most| most.set(most.get().max(live.get())));
@@ -166,8 +167,9 @@ fn levels_take_no_more_of_a_rank_among_more_ranks() {
     assert_eq!(seen, 6);
 }
 
-/// The same holds for the other designs that keep memory, except for partners, of which a rank has a few more. Designs are left out
-/// that take as many messages as the square of the number of ranks: rings, and repairs of lost multicasts in these numbers.
+/// The same holds for the other designs that keep memory, except for memory for partners: a rank has a few more partners. Designs
+/// are left out that take as many messages as the square of the number of ranks: rings, and repairs of lost multicasts in these
+/// numbers.
 #[test]
 fn no_design_keeps_a_list_of_all_ranks() {
     let mut seen = 0;

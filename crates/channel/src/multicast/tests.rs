@@ -19,7 +19,7 @@ pub enum Planted {
     WrongBuffer,
     /// A member leaves as soon as it lacks nothing itself.
     NoEnd,
-    /// The root treats a broadcast as an operation in which it has heard from all.
+    /// The root treats a broadcast as an operation in which it has heard from all members.
     DeafRoot,
     /// A root that waits for acknowledgements does not repeat.
     NoRepeat,

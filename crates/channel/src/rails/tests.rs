@@ -216,7 +216,7 @@ fn unequal_rails_on_one_bus_share_by_their_rates() {
     for rails in [[971.0, 300.0], [300.0, 971.0]] {
         let (mut process, machine) = (Process::new(), Machine { rails: &rails, bus: 1000.0 });
         process.settled(&machine, len);
-        // Two transfers, each led by another rail.
+        // There are two transfers, each led by another rail.
         let took = [0; 2].map(|_| process.move_bytes(&machine, len).1);
         let (took, best) = (took[0].max(took[1]), len as f64 / 1000.0);
         assert!(took < 1.2 * best, "{rails:?}: {took}, not {best} us");

@@ -7,8 +7,8 @@ use weft_collective::{AlgorithmChoice, CollectiveKind, allgather, barrier, bcast
 use weft_fabric::{Fabric, FaultCause, Sge, Staging};
 use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, pattern, world};
 
-/// One communicator per round, which ends with its only operation. The next communicator reuses the memory of the last as
-/// soon as all ranks have finished with it.
+/// One communicator per round, which ends with its only operation. The next communicator reuses the memory of the last communicator
+/// as soon as all ranks have finished with the memory.
 struct Rounds;
 
 const ROUNDS: u64 = 60;

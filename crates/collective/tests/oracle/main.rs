@@ -1,4 +1,5 @@
-//! Tests of the algorithms among threads and in virtual time. One program, since all compile the same code of the crates below.
+//! Tests of the algorithms among threads and in virtual time. They are one program, because all tests compile the same code of the
+//! crates below.
 #![cfg(not(miri))]
 
 #[path = "../group/mod.rs"]

@@ -26,14 +26,14 @@ fn everywhere(body: &impl RankBody) {
     }
 }
 
-/// Returns the first root, the last, and one between; for many ranks, only the one between.
+/// Returns the first root, the last root, and a root between them; for many ranks, only the root between.
 fn roots(n: usize) -> Vec<usize> {
     let mut roots = if n > 17 { vec![n / 2] } else { vec![0, n / 2, n - 1] };
     roots.dedup();
     roots
 }
 
-/// Returns lengths of data in bytes: none, one, two indivisible ones, and large ones for a few numbers of ranks.
+/// Returns lengths of data in bytes: zero, one, an odd length and, for a few numbers of ranks, a large odd length.
 fn lengths(n: usize) -> &'static [usize] {
     match n {
         2 | 3 | 5 | 8 | 16 => &[0, 1, 1003, 70_001],

@@ -218,8 +218,8 @@ fn a_message_is_passed_on_while_it_comes() {
     }
 }
 
-/// Messages of all kinds go down a chain. Their receives are posted long before they arrive: more messages than there is
-/// credit or room for, and none overtakes another.
+/// Messages of all kinds go down a chain. Their receives are posted long before they arrive. There are more messages than credit
+/// and room allow, and no message overtakes another.
 struct Ahead {
     sizes: StreamSizes,
 }

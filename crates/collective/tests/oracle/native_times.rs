@@ -15,7 +15,7 @@ use weft_process::Engine;
 enum Pass {
     /// Pass that also makes and registers the memory of the streams.
     First,
-    /// Pass behind a pass that does so: the document's memory for segments is registered beforehand (CollGM, section 3.3).
+    /// Pass after such a pass: in the document, the memory for segments is registered beforehand (CollGM, section 3.3).
     Second,
 }
 
@@ -158,7 +158,7 @@ fn registration_in_blocks_hides_behind_the_transfer() {
     let (piped, counts) = blocks(128 << 10);
     let (at_once, _) = blocks(32 << 20);
     assert_eq!((counts[0].pieces, counts[0].copied_in, counts[1].copied_out), (256, 0, 0));
-    // At least 8192 pages of 3 us at one end.
+    // One end registers at least 8192 pages at 3 us each.
     assert!(piped + 24_000.0 < at_once, "{piped} us in blocks, {at_once} us at once");
 }
 

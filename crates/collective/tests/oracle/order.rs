@@ -93,7 +93,7 @@ fn nobody_leaves_a_barrier_before_everybody_has_come() {
 }
 
 /// Several operations of one communicator under way at once, completed in any order. Further operations run in a second
-/// communicator of the same ranks in another order, without one of them.
+/// communicator, of all of these ranks except one, in another order.
 struct Overlapping;
 
 /// An operation under way and its expected result.

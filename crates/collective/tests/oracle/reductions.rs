@@ -31,7 +31,8 @@ fn everywhere(body: &impl RankBody) {
 /// Size in bytes of the largest element here, a matrix: data are cut only between elements.
 const ELEMENT: usize = 32;
 
-/// Returns lengths of the data in words: none, one matrix, an indivisible one, and a large one for a few numbers of ranks.
+/// Returns lengths of the data in words: zero, one matrix, a prime number of matrices and, for a few numbers of ranks, a large
+/// length.
 fn lengths(n: usize) -> &'static [usize] {
     match n {
         2 | 3 | 5 | 8 | 16 => &[0, 4, 212, 8004],

@@ -12,8 +12,8 @@ use weft_collective::{
 use weft_fabric::{Fabric, Sge};
 use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, pattern, world};
 
-/// Runs `body` on every number of ranks, on shared memory and simulated with and without chaos; on some numbers with faults
-/// and with payload in pieces.
+/// Runs `body` on every number of ranks, on shared memory, and simulated with and without chaos. On some numbers of ranks, also
+/// runs it with faults, and with payload in pieces.
 fn everywhere(body: &impl RankBody) {
     for n in 1..=9 {
         world(n, SETUPS[0], body);

@@ -25,7 +25,7 @@ mod three_ranks_without_cma {
     super::tests!(|| super::makers(3, super::ShmOptions { cma: false, ..Default::default() }));
 }
 
-/// The smallest boxes that there are: overflow is the rule.
+/// The smallest possible boxes, which often overflow.
 mod four_ranks_in_small_boxes {
     super::tests!(|| super::makers(4, super::ShmOptions { box_budget: 0, ..Default::default() }));
 }

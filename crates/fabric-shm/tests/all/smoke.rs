@@ -148,7 +148,7 @@ fn many_ranks_cost_what_they_touch() {
         assert_eq!(message.head.0[0] as usize, (shm.rank() + 47) % 48);
         shm.release(message);
         world.fence().unwrap();
-        // All 48 ranks are in this process, so this counts the memory that any of them touched.
+        // All 48 ranks are in this process, so the result is the memory that all ranks have touched.
         assert!(resident() < 64 << 20, "{} bytes resident", resident());
     });
 }
@@ -171,7 +171,7 @@ fn arenas_are_opened_as_they_grow_and_no_further() {
         let first = exchange(world, "small", small.remote);
         let view = shm.mapped(peer, first, 4096).unwrap();
         view.part(0, 1).fill(&[1]);
-        // Memory that the owner has not opened belongs to nobody: it was never promised.
+        // No rank may access memory that the owner has not opened.
         let beyond = first.offset(64 << 20);
         let error = shm.write(peer, sge(&mut [1; 8]), beyond, None).unwrap_err();
         assert!(matches!(error.cause(), FaultCause::Corrupt { .. }), "{error}");
@@ -225,7 +225,7 @@ fn more_than_the_machine_has_is_not_promised_by_all_ranks_together() {
         let total = meminfo.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() >> 20;
         assert!(regions.len() + other as usize <= total + 1 || other == u8::MAX);
         world.fence().unwrap();
-        // Memory that was given back can be promised again.
+        // Memory that was given back can be committed again.
         let some = !regions.is_empty();
         regions.into_iter().for_each(|region| shm.withdraw(region));
         world.fence().unwrap();
@@ -264,7 +264,7 @@ fn all_ranks_have_the_copy_costs_of_the_lowest() {
         assert_eq!((model.switch, model.cached), (7000.0, 1e3 / 12345.0));
         assert_eq!(model.line, CopyModel::GENERIC.line);
     }
-    // Without a request nothing is measured.
+    // Without a request, no rank measures.
     for rank in connected(vec![ShmOptions::default(); 2]) {
         assert_eq!(rank.unwrap().copies().model(), &CopyModel::GENERIC);
     }

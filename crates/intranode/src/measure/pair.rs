@@ -6,7 +6,7 @@
 //! ```
 //! Contract: only the asker writes `asked`, and only the partner writes `done`, each with release; the other side reads it with
 //! acquire. So each side sees everything that the other side did before. The partner touches shared memory only between `asked` and
-//! `done`. Neither waits beyond its end. The asker says when the measurement is over.
+//! `done`. Neither thread waits beyond the end of the measurement. The asker says when the measurement is over.
 
 use super::one_thread::{block, cma_reads};
 use super::{Outcome, bind, sampled, timed, within};
@@ -246,7 +246,7 @@ fn copy_pages(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// A guard that ends a meeting, however its scope is left.
+/// Guard that ends a meeting when its scope is left in any way.
 struct Over<'a>(&'a Meeting);
 
 impl Drop for Over<'_> {

@@ -97,7 +97,7 @@ fn agrees_with_a_plain_list() {
     let mut posted: Vec<(u64, Option<u32>, Option<Tag>, u32)> = Vec::new();
     let mut kept: Vec<(u64, u32, Tag, u32)> = Vec::new();
     for id in 0..20_000u32 {
-        // The two queues grow by turns.
+        // The two queues grow in turns.
         let receives = if id / 500 % 2 == 0 { 1 } else { 2 };
         let (context, rank, tag) = (random(3), random(6) as u32, random(4) as Tag);
         if random(3) < receives {

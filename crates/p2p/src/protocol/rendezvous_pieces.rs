@@ -3,8 +3,8 @@
 //! ```text
 //!   sender ── RTS ──> receiver,  <── CTS ── at the match,  ── Data, Data, ... ──>
 //! ```
-//! Cost among ranks that share memory: eager messages and two more cache lines; both ends copy at the same time. Chosen if the
-//! sender's memory cannot be read and there is no place to stage the payload.
+//! Cost among ranks that share memory: eager messages and two more cache lines; both ends copy at the same time.
+//! Chosen if the sender's memory cannot be read and there is no place to stage the payload.
 
 use super::operations::Operations;
 use super::rendezvous::OfferedReceive;

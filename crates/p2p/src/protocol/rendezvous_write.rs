@@ -8,8 +8,8 @@
 //! ```
 //! Cost: that of a read, but the sender bears it; one more message; and the sender must act once more. Chosen by
 //! [`crate::Rendezvous::Write`] at the sender, because adapters write faster than they read and allow few outstanding reads. Among
-//! ranks that share memory, chosen if several senders write into the memory of one receiver at the same time. Source: Kumar et al.
-//! 2008, section 2.2.
+//! ranks that share memory, chosen if several senders write into the memory of one receiver at the same time.
+//! Source: Kumar et al. 2008, section 2.2.
 
 use super::operations::Operations;
 use super::rendezvous::OfferedReceive;

@@ -1,4 +1,4 @@
-//! The choice on invented machines, as tables: each row is a protocol, with the maximum size for which it is chosen, in bytes.
+//! The choice on invented machines, as tables. Each row is a protocol and the maximum size in bytes for which it is chosen.
 
 mod parts;
 
@@ -29,7 +29,7 @@ const NEAR: CopyModel = CopyModel {
     private: 1 << 20,
     last: 32 << 20,
 };
-/// A page of another process's memory costs more than copying it twice.
+/// A page of another process's memory costs more than two copies of the page.
 const DEAR_PAGES: CopyModel = CopyModel { cma_page: 800.0, ..NEAR };
 /// Memory beyond the caches is slow to copy, and the caches are small.
 const SLOW_MEMORY: CopyModel =
@@ -84,7 +84,7 @@ fn far_caches() {
     table(&NEAR, FAR, ManyToOne, &[(7488, Eager), (ALL, Written)]);
 }
 
-/// Two copies are cheaper than the pages of one.
+/// Two copies are cheaper than a single copy with its cost for each page.
 #[test]
 fn dear_pages() {
     let most = USUAL.staging;
@@ -152,8 +152,8 @@ fn what_is_asked_for_is_taken_where_it_can_be() {
     assert_eq!(choose_to_fetch(&NEAR, &case), Read);
 }
 
-/// Whatever the machine, the peer and the limits: some protocol is eligible for every message, also the empty one, and the tables
-/// agree with the costs.
+/// For every machine, peer and limits, some protocol is eligible for every message, also for an empty message, and the tables agree
+/// with the costs.
 #[test]
 fn every_message_goes_the_cheapest_way() {
     let mut rng = fastrand::Rng::with_seed(9);

@@ -50,7 +50,7 @@ impl RankBody for Flood {
             }
             return;
         }
-        // The last message of each sender is here, so all envelopes are.
+        // The last message of each sender has arrived, so all envelopes have arrived.
         for from in 1..n {
             let nothing = rank.empty(0);
             rank.wait(rank.irecv(&want(CONTROL, Some(from), None), &nothing));

@@ -25,7 +25,7 @@ struct Message {
     key: u64,
 }
 
-/// Returns the messages that `from` sends, in order. Every rank can compute those of every other rank.
+/// Returns the messages that `from` sends, in order. Every rank can compute the messages of every other rank.
 fn plan(seed: u64, from: usize, setup: &FabricSetup, n: usize) -> Vec<Message> {
     let mut rng = Rng::with_seed(seed * 1000 + from as u64);
     let eager = setup.limits.eager;
@@ -328,7 +328,7 @@ fn with_ends_that_wake() {
     everywhere(ProtocolLimits { notifies_at_end: true, ..LARGE });
 }
 
-/// Handlers do not change the order of messages. That they start transfers is tested in handler.rs.
+/// Handlers do not change the order of messages. The test in handler.rs shows that handlers start transfers.
 #[test]
 fn while_handlers_run() {
     for rendezvous in [Rendezvous::Read, Rendezvous::Write] {

@@ -92,8 +92,8 @@ fn a_receive_wakes_the_sibling_that_probes_for_what_it_finds() {
     assert!(outside.sibling.borrow().is_none());
 }
 
-/// The last look before the sleep releases the lock while it runs an operator: a sibling may then progress what this thread has
-/// looked at already.
+/// The last look before the sleep releases the lock while it runs an operator: a sibling may then progress an operation at which
+/// this thread has already looked.
 #[test]
 fn who_looks_for_the_last_time_counts_as_waiting() {
     let engine = engine();

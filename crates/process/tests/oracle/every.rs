@@ -88,7 +88,7 @@ fn all_algorithms_on_shared_memory() {
     for n in 1..=9 {
         share(n, "", Blocking, calls::all(n, &SMALL), &notes);
     }
-    // Some algorithms take somewhat longer data.
+    // Some algorithms support only somewhat longer data.
     let longer = Form {
         count: 300,
         op: Op::Sum,

@@ -77,7 +77,8 @@ fn longer_data_that_are_combined_where_they_are() {
     reads.for_each(|a| assert!(served.contains(&name(a.usual())), "{}", name(a.usual())));
 }
 
-/// Two ranks that are sometimes far from each other, sometimes near: both choose alike, whatever each of them finds.
+/// Two ranks that are sometimes far from each other, sometimes near: both ranks choose the same algorithm, whatever distance each
+/// rank finds.
 #[test]
 fn two_ranks_whose_distance_changes() {
     let notes = Arc::new(Notes::default());

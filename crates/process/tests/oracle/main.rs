@@ -1,5 +1,5 @@
 //! Collective operations by all algorithms of the catalogue against an oracle, and communicators, rails and shortage of memory. All
-//! are one program, since they share most of the compiled code of the crates below.
+//! tests are one program, because they share most of the compiled code of the crates below.
 #![cfg(not(miri))]
 
 #[path = "../simulated/mod.rs"]

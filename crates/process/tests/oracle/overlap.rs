@@ -72,7 +72,7 @@ impl<F: Fabric> Rank<F> {
     async fn run(mut self, seed: u64) {
         let other = self.comm.dup().await.expect("a communicator");
         let comms = [self.comm.clone(), other];
-        // Random numbers that are the same on all ranks, and those of each rank.
+        // Random numbers that are the same on all ranks, and random numbers of this rank.
         let (mut alike, mut own) = (Rng::with_seed(seed), Rng::with_seed(seed));
         (0..self.comm.rank()).for_each(|_| own = own.fork());
         let mut order: Vec<usize> = (0..self.calls.len()).collect();

@@ -28,12 +28,12 @@ fn bytes() -> weft_datatype::Type {
 enum How {
     Group,
     FromGroup,
-    /// Makes it from two groups: the group is cut in two.
+    /// The communicator is made from two groups, into which the group is cut.
     FromGroups,
     Intercomm,
 }
 
-/// Sends from every member its rank and step, and checks those of all members.
+/// Sends rank and step of every member to all members, and checks the ranks and steps of all members.
 async fn all_speak<F: Fabric>(comm: &Comm<F>, step: usize) -> Result<(), String> {
     let (size, me) = (comm.size(), comm.rank());
     let all: Staging = comm.engine().endpoint().staging().take(4 * size);
@@ -121,7 +121,7 @@ async fn overlap<F: Fabric>(world: Rc<Comm<F>>, steps: usize, seed: u64) -> Resu
             all_speak(&one, step).await?;
             live.push((step, one));
         }
-        // Some of the live communicators, whichever ranks have come so far.
+        // Some of the live communicators are used, regardless of the ranks that have come so far.
         for (old, comm) in live.iter().filter(|(old, _)| again && old % 3 == step % 3) {
             if comm.remote().is_none() {
                 all_speak(comm, *old).await?;

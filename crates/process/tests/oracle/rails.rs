@@ -17,7 +17,7 @@ fn byte() -> weft_datatype::Type {
     Predefined::new().of(Basic::BYTE).clone()
 }
 
-/// Returns a machine with a rail of each rate, in MB/s. Its host and links are those of `ndr`.
+/// Returns a machine with a rail of each rate, in MB/s. Host and links are the same as in `ndr`.
 fn with(rates: &[f64]) -> Rc<Machine> {
     let mut machine = Machine::load_with("ndr", &[("nodes", "2")]).expect("a machine");
     let first = machine.rail[0].clone();

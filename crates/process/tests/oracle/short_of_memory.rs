@@ -1,5 +1,5 @@
-//! If a rank has no memory for what ranks share in collective operations, all ranks report it in the same call, and the
-//! communicator works again once there is memory.
+//! If a rank lacks memory that ranks share in collective operations, all ranks report this in the same call, and the communicator
+//! works again once there is memory.
 
 use std::collections::HashMap;
 use std::rc::Rc;

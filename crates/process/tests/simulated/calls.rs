@@ -7,7 +7,7 @@ use weft_collective::AlgorithmChoice;
 use weft_collective::algorithm::{Algorithm, Only};
 use weft_collective::catalog::ALGORITHMS;
 
-/// Returns parameters to try: the default, the minimum, an odd one between, the maximum.
+/// Returns parameters to try: the default, the minimum, an odd number between, and the maximum.
 pub fn parameters(algorithm: &'static Algorithm) -> Vec<AlgorithmChoice> {
     let Some(range) = algorithm.parameter else { return vec![algorithm.usual()] };
     let odd = match range.only {

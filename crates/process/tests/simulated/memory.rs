@@ -10,7 +10,7 @@ use weft_process::Buffer;
 pub enum Layout {
     /// Side by side.
     Dense,
-    /// One byte, a gap of one, the rest, a gap of two.
+    /// One byte, a gap of one byte, the rest, a gap of two bytes.
     Gaps,
 }
 
@@ -65,7 +65,7 @@ impl Layout {
     }
 }
 
-/// Byte in gaps, and in places that nothing was written to.
+/// Byte in gaps, and in places to which nothing was written.
 const UNTOUCHED: u8 = 0xa5;
 
 /// Expected data after a call.
@@ -154,7 +154,7 @@ impl Memory {
             Expected::Anything => data,
         };
         let (now, right) = (self.now(), self.image(&expected));
-        // Compared as a whole first, since comparing byte by byte takes most of a test's time.
+        // The memory is first compared as a whole, because a comparison byte by byte takes most of a test's time.
         let differs = || now.iter().zip(&right).position(|(a, b)| a != b);
         match if now == right { None } else { differs() } {
             None => Ok(()),

@@ -88,7 +88,7 @@ impl Notes {
         add(&self.refused, &run.refused);
     }
 
-    /// Describes the last action of each rank in the run.
+    /// Returns a description of the last action of each rank in the run.
     pub fn story(&self) -> String {
         let doing = self.doing.lock().expect("no panic");
         let mut lines: Vec<_> = doing.iter().collect();
@@ -153,7 +153,7 @@ pub async fn blocking<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes
     comm.close().await.expect("an end");
 }
 
-/// Checks that streams carry the algorithms that are named after them, and no others.
+/// Checks that streams carry the algorithms that are named after them, and no other algorithms.
 fn carried(notes: &Notes, calls: &[Call], ranks: usize) {
     let streamed = notes.streamed.lock().expect("no panic");
     for (number, call) in calls.iter().enumerate().filter(|(_, call)| call.moves(ranks)) {
@@ -210,7 +210,7 @@ pub fn simulate(
     simulate_with(machine, options, None, program, calls, notes)
 }
 
-/// Does what [`simulate`] does, with other sizes of streams.
+/// Runs `calls` as [`simulate`] does, with other sizes of streams.
 pub fn simulate_with<P: Program>(
     machine: &Rc<Machine>,
     options: SimOptions,
@@ -254,7 +254,7 @@ pub fn share(
     share_on(ranks, |shm| FaultyFabric::new(shm, plan.clone()), program, calls, notes);
 }
 
-/// Does what [`share`] does, with a wrapper around the fabric.
+/// Runs `calls` as [`share`] does, with a wrapper around the fabric.
 pub fn share_on<F: Fabric, P: Program>(
     ranks: usize,
     wrap: impl Fn(Shm) -> F + Sync,
@@ -265,7 +265,7 @@ pub fn share_on<F: Fabric, P: Program>(
     share_to_the_end(ranks, (wrap, |_: &F| ()), program, calls, notes);
 }
 
-/// Does what [`share_on`] does, and passes each rank's fabric to `end` when all is over.
+/// Runs `calls` as [`share_on`] does, and passes each rank's fabric to `end` when all calls are over.
 pub fn share_to_the_end<F: Fabric, P: Program>(
     ranks: usize,
     (wrap, end): (impl Fn(Shm) -> F + Sync, impl Fn(&F) + Sync),
@@ -315,7 +315,7 @@ fn thread<F: Fabric>(
     // There are more threads than processors, so a wait yields at once.
     let mut policy = WaitPolicy::new(false);
     policy.nap = Duration::from_millis(2);
-    // Some algorithms depend on this number.
+    // Some algorithms depend on the number of ranks per processor.
     let limits = ProtocolLimits { ranks_each: 1 + ranks as u32 % 2, ..LIMITS };
     let engine = Engine::new(fabric, policy, limits);
     let comm = Comm::world(&engine);

@@ -10,8 +10,8 @@
 //! ```
 //! Time until the target has the flag: one latency for `used` and `every`, three latencies for `acknowledged`. Cost: one flag per
 //! rail. The origin waits for reads first, because a flag may arrive before a read is done at the target. If a fabric guarantees no
-//! order ([`FabricExt::write_flag_after`]), or operations are over when they are posted, the ending is `acknowledged`. Source:
-//! Vishnu et al. 2005, section 3.2 ("multiple synchronization messages") and figure 4.
+//! order ([`FabricExt::write_flag_after`]), or operations are over when they are posted, the ending is `acknowledged`.
+//! Source: Vishnu et al. 2005, section 3.2 ("multiple synchronization messages") and figure 4.
 //!
 //! The word `completed` is epochs x 256 + the set of rails whose own words must be awaited. If a rail dies, words are written
 //! again, always with the same value and before a later value: so they do not count arrivals.

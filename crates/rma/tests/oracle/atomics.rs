@@ -303,7 +303,7 @@ const OPS: [PredefinedOp; 9] = [
     PredefinedOp::LogicalXor,
 ];
 
-/// Datatypes of words: contiguous; with a gap; at even and odd addresses, of 32 bytes each.
+/// Returns datatypes of words: contiguous; with a gap; with an aligned and a misaligned word in 32 bytes.
 fn types() -> [Type; 3] {
     let word = ty(AINT);
     let gap = Datatype::resized(Width::Int, &word, 0, 24).unwrap();

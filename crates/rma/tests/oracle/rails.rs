@@ -417,7 +417,7 @@ fn unequal_rails_add_up() {
     }
 }
 
-/// Checks that the library spreads a put over the rails from the length on that the machine's description names.
+/// Checks that the library spreads a put over the rails if the put has at least the length that the machine's description names.
 #[test]
 fn puts_are_spread_from_the_length_that_the_network_names() {
     const PUTS: u64 = 64;

@@ -330,7 +330,7 @@ impl Program for Long {
         let brings = WindowOffer::Allocate { len: 16 * LEN, align: 8 };
         let window = Window::create(&comm, brings, 8, options).await.unwrap();
         let (data, got) = (Numbers::new(&comm, &mine), Numbers::new(&comm, &vec![0; LEN]));
-        // One type with long and short runs; the other operations are one long run.
+        // One operation has a type with long and short runs. Each other operation is one long run.
         let runs = [(1000, 0), (1, 1005), (3000, 1010), (8344, 4020)];
         let ragged = {
             let (lens, at): (Vec<i64>, Vec<i64>) = runs.iter().copied().unzip();
@@ -345,7 +345,7 @@ impl Program for Long {
             let all = numbers(window.memory());
             assert!((0..LEN).all(|i| all[i] == value(left, i)), "{me} of {size}");
         }
-        // No rank writes while another still reads.
+        // No rank writes while another rank still reads.
         comm.barrier().await.unwrap();
         window.lock_all(NOTHING).await.unwrap();
         window.put(&data.buffer(), &location(right, 0, 1, &ragged)).await.unwrap();

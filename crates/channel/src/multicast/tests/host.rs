@@ -77,7 +77,7 @@ impl<F: Fabric> ProgressHost for Bare<F> {
     }
 }
 
-/// One member of the group of all ranks, and the number of messages of kind 1 that it has heard of.
+/// A member of the group of all ranks, and the number of messages of kind 1 for which it has waited.
 pub struct Member<F: Fabric> {
     pub host: Rc<Bare<F>>,
     pub multicast: MulticastMember<Bare<F>>,
@@ -139,7 +139,7 @@ impl<F: Fabric> Member<F> {
         self.check("broadcast", into.sge(), &data)
     }
 
-    /// Broadcasts `len` bytes. The root goes on when all members have acknowledged it.
+    /// Broadcasts `len` bytes. The root goes on when all members have acknowledged the broadcast.
     pub async fn acknowledged(&self, round: u64, root: usize, len: usize) -> Result<(), String> {
         let data = payload(round, root, len);
         let number = self.multicast.numbers(1);

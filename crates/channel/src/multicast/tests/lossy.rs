@@ -65,7 +65,7 @@ fn simulated_losses_are_repaired() {
     }
 }
 
-/// One answer serves all members that lack a datagram, and may be lost as well. No message repairs anything.
+/// One answer serves all members that lack a datagram, and the answer may be lost, too. No datagram is repaired by a message.
 #[test]
 fn simulated_losses_are_repaired_by_multicast() {
     for n in [2, 3, 8, 17] {
@@ -116,7 +116,7 @@ fn nothing_lost_costs_nothing() {
     };
     let outcome = run(&machine::machine(1), options, program).expect("no deadlock");
     let messages = outcome.counts.messages;
-    // Messages: those of the gathers, and three rounds of the end.
+    // The messages are the messages of the gathers, and three rounds of the end.
     assert_eq!(messages, 4 * ROUNDS + 5 * 3);
     for (rank, counts) in outcome.results.into_iter().enumerate() {
         let sent = ROUNDS * if rank == 0 { 2 } else { 1 };
@@ -260,7 +260,7 @@ fn losses_on_shared_memory_are_repaired() {
     }
 }
 
-/// The root's program computes: only a thread that sleeps in the helper's place hears the question.
+/// The root's program computes. Only a thread that sleeps at the helper's doorbell gets the question.
 #[test]
 #[cfg_attr(miri, ignore = "shared memory")]
 fn a_question_wakes_the_helper_of_a_root_that_computes() {
@@ -290,7 +290,7 @@ fn a_question_wakes_the_helper_of_a_root_that_computes() {
     assert!(repairs[0] >= 2 && repairs[1..] == [0, 0], "{repairs:?}");
 }
 
-/// Datagrams of a former life of the group, of foreign senders, and impossible ones are dropped.
+/// Datagrams of an earlier group, datagrams of foreign senders, and impossible datagrams are dropped.
 #[test]
 fn foreign_datagrams_are_dropped() {
     let options = SimOptions::new(2).chaos(Chaos { loss: Some(Chance(0.0)), ..Chaos::default() });

@@ -134,7 +134,7 @@ fn an_offer_is_read_or_written_and_both_ends_hear_of_the_end() {
 #[test]
 fn a_staged_payload_frees_its_sender_and_its_place() {
     let mut parts = Parts::new(LIMITS);
-    // There are more payloads than the pool has places at once.
+    // There are more payloads than the pool has places at the same time.
     for round in 0..200 {
         let (from, into) = (parts.payload(20_000), parts.transport.staging.take(20_000));
         let Parts { transport, operations, in_flight, .. } = &mut parts;

@@ -1,4 +1,5 @@
-//! The cost of a round depends on what has happened, not on how many tasks are outstanding: by counts, for numbers that double.
+//! The cost of a round depends on the number of events, not on the number of outstanding tasks. The tests compare counts for
+//! numbers of tasks that double.
 
 use super::super::tests::engine;
 use super::SOME;
@@ -119,7 +120,7 @@ fn those_that_are_ready_together_go_on_in_their_order() {
     assert_eq!(engine.tasks(), 0);
 }
 
-/// Words that peers write can only be polled: a bounded number in a round, and all before a sleep.
+/// Words that peers write can only be polled: a bounded number of words in a round, and all words before a sleep.
 #[test]
 fn words_of_peers_are_looked_at_in_turn() {
     let n = 4 * SOME;
@@ -148,7 +149,7 @@ fn words_of_peers_are_looked_at_in_turn() {
     let rounds = n as u64 / 2 * (n / SOME) as u64;
     assert!(now.looked - before.looked <= rounds * some, "a round has a bound");
     assert_eq!(now.polled - before.polled, n as u64 / 2);
-    // A thread that waits looks at all of them.
+    // A thread that waits looks at all words.
     scattered(n).skip(n / 2).for_each(write);
     engine.drive(&Single, || tasks.iter().all(NonblockingTask::is_over).then_some(()));
     assert_eq!(engine.tasks(), 0);
