@@ -9,14 +9,13 @@
 //!
 //! # Contract
 //!
-//! **Numbers.** One sequence for all roots of a group. Every member calls [`MulticastMember::numbers`] once
-//! per operation, in the same order, so all members give an operation the same numbers without a message.
-//! There is one sequence, not one per root, so that the memory by which a member tells a new datagram from an old one does
-//! not grow with the number of roots. A number is open (given out, not over), to come, or over. A datagram whose number is
-//! over is dropped.
+//! **Numbers.** One sequence for all roots of a group. Every member calls [`MulticastMember::numbers`] once per operation, in the
+//! same order, so all members give an operation the same numbers without a message. There is one sequence, not one per root, so
+//! that the memory by which a member distinguishes new datagrams from old datagrams does not grow with the number of roots. A
+//! number is open (given out, not complete), to come, or complete. A datagram whose number is complete is dropped.
 //!
 //! **Access to memory.**
-//! - The caller's memory: [`MulticastMember::send`] reads it until its future is over, and has copied it by then.
+//! - The caller's memory: [`MulticastMember::send`] reads it until its future is complete, and has copied it by then.
 //!   [`MulticastMember::receive`] writes into it from the call until the future ends or is dropped.
 //! - The root's kept datagrams (as they were sent) are written only by `send`, before they leave. They never change while
 //!   a member may ask for them or a repair is being sent out of them.
@@ -27,15 +26,15 @@
 //! until it knows that every member has received it. It learns this in one of three ways:
 //! - [`ReleaseMode::Heard`]: the caller says "every other member has begun operation k" ([`MulticastMember::heard`]). The caller
 //!   knows this because it has heard from every member in operation k: by the gather of a barrier or an allreduce, or by the blocks
-//!   of an allgather in which all members multicast. A member begins an operation only after its previous operation is over, so all
-//!   multicasts before k may be released. In an allgather, operation k is heard only after the root's own multicast has left, so
-//!   the multicasts of k - 1 and of k are kept at once: two buffers, used in turn. With one buffer, k would overwrite the multicast
-//!   of k - 1 that a slow member still lacks. Operations of such a group must not overlap. It is not enough that k is the *last*
-//!   operation: after a broadcast, in which only the root sends, the root knows no more about the other members than before.
+//!   of an allgather in which all members multicast. A member begins an operation only after its previous operation is complete, so
+//!   all multicasts before k may be released. In an allgather, operation k is heard only after the root's own multicast has left,
+//!   so the multicasts of k - 1 and of k are kept at once: two buffers, used in turn. With one buffer, k would overwrite the
+//!   multicast of k - 1 that a slow member still lacks. Operations of such a group must not overlap. It is not enough that k is the
+//!   *last* operation: after a broadcast, in which only the root sends, the root knows no more about the other members than before.
 //! - [`ReleaseMode::Acknowledged`] (a broadcast): the root may be at most [`MulticastLimits::window`] multicasts, or
 //!   [`MulticastLimits::kept`] bytes, ahead of the slowest member. Every half window it marks a datagram. When the marked multicast
-//!   is over at a member, the member acknowledges it by a small reliable message. There is no acknowledgement per operation, and
-//!   the root waits for acknowledgements only when the window is full.
+//!   is complete at a member, the member acknowledges it by a small reliable message. There is no acknowledgement per operation,
+//!   and the root waits for acknowledgements only when the window is full.
 //! - [`ReleaseMode::EachAcknowledged`] (the thesis's first alternative in 3.3.4, which it calls expensive): every member
 //!   acknowledges every multicast, and the root waits for all acknowledgements. Members do not ask. The root repeats a multicast
 //!   that is not acknowledged in time. It learns the time to wait in the same way as members do.

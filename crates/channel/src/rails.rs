@@ -69,12 +69,12 @@ impl Default for Thresholds {
 pub struct FragmentEnd {
     /// Counter that the fragment advances.
     pub counter: Counter,
-    /// Value of the counter at which the fragment is over.
+    /// Value of the counter at which the fragment is complete.
     pub value: u64,
 }
 
 impl FragmentEnd {
-    /// Returns true if the fragment is over.
+    /// Returns true if the fragment is complete.
     #[inline]
     pub fn has_come(&self, counters: &Counters) -> bool {
         counters.value(self.counter) >= self.value
@@ -286,8 +286,8 @@ impl RailSet {
         self.busy.set(true);
     }
 
-    /// Notes the fragments that are over by `now`. Call it before the counters of fragments are freed, and as often as the process
-    /// has time.
+    /// Notes the fragments that are complete by `now`. Call it before the counters of fragments are freed, and as often as the
+    /// process has time.
     pub fn observe(&self, counters: &Counters, now: Instant) {
         let waited = self.waiting.get().is_some_and(|since| now > since);
         let timeliness = if waited { Timeliness::Prompt } else { Timeliness::Late };

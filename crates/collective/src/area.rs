@@ -71,8 +71,8 @@ impl<F: Fabric> Area<F> {
         self.in_turn.get()
     }
 
-    /// Returns what all ranks know in common right before `rank` begins the next operation, without asking the other ranks.
-    /// Before the first operation, and if operations may overlap, nothing is known.
+    /// Returns the facts that all ranks know in common right before `rank` begins the next operation, without asking the other
+    /// ranks. Before the first operation, and if operations may overlap, nothing is known.
     pub fn near(&self, rank: usize) -> Near {
         match self.made.get() {
             Some(made) if self.is_in_turn() => {
@@ -186,8 +186,8 @@ impl<F: Fabric> Area<F> {
         }
     }
 
-    /// Does the same as [`Area::enter`] if the area exists and there is nothing to wait for: in a blocking operation after the
-    /// first. Otherwise it does nothing and returns `None`.
+    /// Enters, as [`Area::enter`], if the area exists and there is nothing to wait for: in a blocking operation after the first.
+    /// Otherwise does nothing and returns `None`.
     #[inline]
     pub fn try_enter(&self, link: &CommView<F>) -> Option<(AreaSession<'_, F>, u64)> {
         let made = self.made.get()?;

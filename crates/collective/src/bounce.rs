@@ -9,13 +9,13 @@
 //! others, so that each rank waits once and is woken once. An operation has one or more barriers.
 //!
 //! Nothing is overwritten unread, for this reason. Data copied in for barrier k (into a buffer, into a slot) are read between
-//! barriers k and k + 1. Slots alternate, and so do the halves: barrier k has one half, barrier k + 1 the other. Both are
-//! written again, at the earliest, by a rank that has left k + 1. By then all ranks have come to k + 1, and so have read what
-//! they needed of k. The program's own memory, of which there is one copy, is read between two barriers of the same operation.
+//! barriers k and k + 1. Slots alternate, and so do the halves: barrier k has one half, barrier k + 1 the other. Both are written
+//! again, at the earliest, by a rank that has left k + 1. By then all ranks have come to k + 1, and so have read all data that they
+//! needed of k. The program's own memory, of which there is one copy, is read between two barriers of the same operation.
 //!
 //! Halves are larger than buffers, because a line that another processor has just read is slow to write
-//! ([`weft_fabric::CopyModel::rewrite`]), while a line that has left all caches except the last level is not. So data are
-//! copied in through more memory than those caches hold: a half's buffer moves through the half.
+//! ([`weft_fabric::CopyModel::rewrite`]), while a line that has left all caches except the last level is not. So data are copied in
+//! through more memory than these caches hold: a half's buffer moves through the half.
 //!
 //! If each piece has a single reader, this reader takes the lines after it has read them: it requests each cache line for its
 //! processor only, so that the writer gets the line back in one transfer. Then the buffer has one place, and its data stay in the
@@ -401,8 +401,9 @@ impl<F: Fabric> BounceSession<'_, F> {
         Ok(spare)
     }
 
-    /// Declares that this rank, as the only reader, has read `len` bytes from byte `offset` on of what each other rank copied in
-    /// for the last barrier. Takes the lines after [`BounceSession::taken`], or if there are two ranks far from each other.
+    /// Declares that this rank, as the only reader, has read `len` bytes, from byte `offset` on, of the data that each other rank
+    /// copied in for the last barrier. Takes the lines after [`BounceSession::taken`], or if there are two ranks far from each
+    /// other.
     pub fn done_with(&self, offset: usize, len: usize) {
         if len == 0 || !(self.soon || self.session.is_pair() && self.copies().is_far()) {
             return;

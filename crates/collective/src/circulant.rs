@@ -4,9 +4,9 @@
 //! ```text
 //!   9 ranks, skips 1 2 3 5:   in round k rank r receives from r - skip[k], and sends to r + skip[k]
 //! ```
-//! With q = ceil(log2 size), the same q rounds are repeated; in each repetition a rank receives q
-//! different blocks. Only one of them belongs to this repetition: its *base block*. The base block's number is that
-//! of the smallest skip on the way from the root to the rank.
+//! With q = ceil(log2 size), the same q rounds are repeated; in each repetition a rank receives q different blocks. Only one of
+//! them belongs to this repetition: its *base block*. The base block has the number of the smallest skip on the way from the root
+//! to the rank.
 //!
 //! Over the same graphs, by [`rounds`]: Träff, "Optimal, non-pipelined reduce-scatter and allreduce
 //! algorithms" (2024, arXiv 2410.14234).
@@ -99,8 +99,8 @@ impl Circulant {
         self.rounds()
     }
 
-    /// Returns the block that `rank` receives in each of q rounds, in O(log size) steps. Negative numbers are
-    /// those of the previous repetition: -q is its block 0.
+    /// Returns the block that `rank` receives in each of q rounds, in O(log size) steps. Negative numbers are blocks of the
+    /// previous repetition: -q is its block 0.
     pub fn receives(&self, rank: usize) -> Vec<i64> {
         let (q, base) = (self.rounds(), self.base_block(rank));
         let mut search = Search {

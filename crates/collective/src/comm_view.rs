@@ -267,8 +267,8 @@ impl<F: Fabric> CommView<F> {
     }
 
     /// Starts to receive `data` and to forward them to each rank of `to`. After it has waited for the receive, the caller calls
-    /// [`CommView::relay_come`], and waits for all requests added to `sends` before it reuses `data`.
-    /// Streams forward what has arrived, from the receive buffer, while the rest arrives.
+    /// [`CommView::relay_come`], and waits for all requests added to `sends` before it reuses `data`. Streams forward the part that
+    /// has arrived, from the receive buffer, while the rest arrives.
     pub fn irelay(
         &self,
         from: usize,

@@ -20,7 +20,7 @@ use weft_p2p::MatchingContext;
 const NODE: u64 = 1 << 62;
 const LEADERS: u64 = 1 << 61;
 const WHOLE: u64 = 1 << 60;
-/// All bits that contexts of levels have in addition to those of their communicator's context.
+/// All bits that contexts of levels have in addition to the bits of their communicator's context.
 pub const LEVELS: u64 = NODE | LEADERS | WHOLE;
 
 /// One level, as one of its ranks sees it.

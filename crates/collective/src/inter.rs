@@ -19,7 +19,7 @@ use weft_fabric::Fabric;
 pub struct Sides<F: Fabric> {
     /// View of this process's group.
     pub local: CommView<F>,
-    /// View of the other group: `members` are those of the other group, `rank` is this process's rank in its own group.
+    /// View of the other group: `members` are the members of the other group, `rank` is this process's rank in its own group.
     pub bridge: CommView<F>,
 }
 

@@ -10,12 +10,12 @@
 //!      ▼
 //!   algorithms     a folder per operation, a file per algorithm; two_level; neighbor, inter
 //!      ▼
-//!   state          what a communicator keeps: its hierarchy, selection (map), slots, tallies, release-gather area, multicast
-//!      │           a level of the hierarchy has a state of its own; what it runs is handed in (hierarchy::Steps)
+//!   state          state of a communicator: its hierarchy, selection (map), slots, counters, release-gather area, multicast
+//!      │           a level of the hierarchy has a state of its own, and gets its operations as an argument (hierarchy::Steps)
 //!      ▼
-//!   catalog        all algorithms by name, with the costs of those of shared memory and of the simplest
+//!   catalog        all algorithms by name, with costs of algorithms of shared memory and of the simplest algorithms
 //!      ▼
-//!   algorithms that need no state: of messages, and those of shared memory over
+//!   algorithms that need no state: by messages, and by shared memory over
 //!      │           release_gather (area, bounce buffers, staging rings), exposed_reads, address_exchange
 //!      ▼
 //!   comm_view      ranks and messages of one operation; over it blocks, segments, local_ops, reduction, shm_queue

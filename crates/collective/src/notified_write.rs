@@ -18,9 +18,9 @@
 //! bytes of a number become visible from the low byte up, so a partly visible mark is less than the whole. The place of the mark
 //! does not depend on the method, so the receiver waits for `arrived() >= number` whatever the method.
 //!
-//! A write with immediate needs no mark (section 3.3.2; the paper does not use it because it consumes a descriptor at
-//! the receiver). The adapter reports the immediate behind its data, and the receiver counts the arrivals of the notify
-//! buffer's immediate. A notify buffer is made for marks or for immediates, and its owner tells the sender.
+//! A write with immediate needs no mark (section 3.3.2; the paper does not use it because it consumes a descriptor at the
+//! receiver). The adapter reports the immediate behind its data, and the receiver counts the arrivals of the notify buffer's
+//! immediate. A notify buffer is made for marks or for immediates, and its owner reports this to the sender.
 //!
 //! The caller decides when a notify buffer may be written again (section 5.3.3: double buffers).
 

@@ -85,8 +85,8 @@ impl<F: Fabric> ReleaseGather<F> {
         numbers: usize,
         len: usize,
     ) -> Result<Option<RingSession<'b, F>>, Fault> {
-        // The next selection depends on what the ranks exchange when they make the area, so the area is made first. If some rank
-        // has no memory for the area, all ranks do without the rings as well.
+        // The next selection depends on facts that the ranks exchange when they make the area, so the area is made first. If some
+        // rank has no memory for the area, all ranks do without the rings as well.
         if self.area.made(link).await.is_err() {
             return Ok(None);
         }

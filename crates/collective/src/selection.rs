@@ -128,8 +128,8 @@ pub fn apart(operation: CollectiveKind, case: &SelectionKey) -> AlgorithmChoice 
 /// long as one message. The ranks of a node may have several processors, but the leader has only one.
 const GATHERED: usize = 64 << 10;
 
-/// Returns TWO-LEVEL if the kernel carries each message at the cost of a processor, and nodes have several ranks: then the
-/// leader sends in one message what all ranks of its node would send.
+/// Returns TWO-LEVEL if the kernel carries each message at the cost of a processor, and nodes have several ranks: then the leader
+/// sends the data of all ranks of its node in one message.
 fn led(operation: CollectiveKind, case: &SelectionKey) -> Option<AlgorithmChoice> {
     use CollectiveKind::{Alltoall, Gather, Scatter};
     let SelectionKey { site, bytes, .. } = *case;

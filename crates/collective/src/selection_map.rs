@@ -7,10 +7,10 @@
 //!   allreduce       4     128   RPE         1.7     MPI-PE 2.2
 //!   allreduce       8       0   ...
 //! ```
-//! A call with n ranks and b bytes takes the line with the largest number of ranks that is at most n, and of those lines
-//! the one with the largest number of bytes that is at most b. `us` is the time of the algorithm on the machine of the
-//! map, in microseconds (`-`: not measured). `others` are the next best algorithms with their times: they serve if the first
-//! is not eligible, and `weft explain` shows them.
+//! A call with n ranks and b bytes takes the line with the largest number of ranks that is at most n, and of these lines the line
+//! with the largest number of bytes that is at most b. `us` is the time of the algorithm on the machine of the map, in microseconds
+//! (`-`: not measured). `others` are the next best algorithms with their times: they serve if the first is not eligible, and `weft
+//! explain` shows them.
 
 use crate::algorithm::AlgorithmChoice;
 use crate::operation::CollectiveKind;

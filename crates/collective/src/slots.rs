@@ -15,8 +15,8 @@
 //! arrived before the rank writes to this buffer again in k + 2, so no rank waits for completions. Completions matter only when the
 //! communicator is freed: a source buffer is lent to another communicator only when its last write is complete.
 //!
-//! With immediates ([`Reception::Immediates`]), each notify buffer has an immediate of its own. Arrivals are counted
-//! from the count at which the slots were taken: a notify buffer's n-th payload is that of operation 2n - 1 or 2n.
+//! With immediates ([`Reception::Immediates`]), each notify buffer has an immediate of its own. Arrivals are counted from the count
+//! at which the slots were taken: a notify buffer's n-th payload belongs to operation 2n - 1 or 2n.
 
 use crate::allreduce::allreduce_pairwise_exchange::pairwise_exchange;
 use crate::arena::{NotifyArena, NotifyPair, ROOMS};

@@ -5,8 +5,8 @@
 //!                node 1: 3 <- 4                               node 1: 3 -> 4
 //! ```
 //! Each step is a collective operation of one level ([`crate::hierarchy`]), which chooses its algorithm by itself. Cost: the sum of
-//! the steps. Each node's port carries what a single rank would send, instead of what all of its ranks would send. Chosen if nodes
-//! have several ranks.
+//! the steps. Each node's port carries the data of a single rank, instead of the data of all its ranks. Chosen if nodes have
+//! several ranks.
 //!
 //! Operators are applied in the order of ranks if nodes have consecutive ranks. Otherwise an operator
 //! that does not commute, and prefix reductions, use an algorithm of one level.

@@ -12,8 +12,8 @@ pub enum CopyDirection {
     Write,
 }
 
-/// Moves `local.len()` bytes between `local` and address `remote` of process `pid`, which is rank `peer`. Errors: `PeerLost` if
-/// the process is gone, `Unsupported` if the system does not permit the transfer, `System` otherwise (EFAULT: no such memory).
+/// Moves `local.len()` bytes between `local` and address `remote` of process `pid`, which is rank `peer`. Errors: `PeerLost` if the
+/// process has ended, `Unsupported` if the system does not permit the transfer, `System` otherwise (EFAULT: no such memory).
 pub fn transfer(
     way: CopyDirection,
     pid: i32,

@@ -1,7 +1,7 @@
-//! Commitment of the arenas' memory. Memory is committed, not filled: a page comes into existence at its first touch. To make
-//! sure that the first touch succeeds, all ranks of the node count in the segment the bytes that they have committed. They
-//! commit at most what the machine, its control groups and the file system have left, minus the bytes that were committed and
-//! not touched yet.
+//! Commitment of the arenas' memory. Memory is committed, not filled: a page comes into existence at its first touch. To make sure
+//! that the first touch succeeds, all ranks of the node count in the segment the bytes that they have committed. They commit at
+//! most the memory that the machine, its control groups and the file system have left, minus the bytes that were committed and not
+//! touched yet.
 //!
 //! No rank sees the bytes that other jobs have committed, and a program's own memory is not committed at all. If the system turns
 //! out to have less memory, its OOM killer acts, or a touch ends with SIGBUS. If the system counts committed memory itself

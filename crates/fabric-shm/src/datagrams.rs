@@ -1,4 +1,5 @@
-//! Multicast of a rank: the groups that it has joined, the datagrams that it sends, and those of the other ranks of its job.
+//! Multicast of a rank: the groups that it has joined, the datagrams that it sends, and the datagrams of the other ranks of its
+//! job.
 
 use crate::multicast::{MULTICAST_MAX, MulticastSpeaker};
 use crate::peer::ShmPeer;
@@ -12,7 +13,7 @@ use weft_fabric::{Datagram, GroupId, Sge};
 pub(crate) struct ShmDatagrams {
     speaker: MulticastSpeaker,
     groups: RefCell<Vec<GroupId>>,
-    /// Number of datagrams of all ranks that this rank has looked at.
+    /// Number of datagrams, of all ranks, that this rank has examined.
     seen: Cell<u64>,
 }
 

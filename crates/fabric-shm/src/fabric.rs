@@ -48,7 +48,7 @@ impl Fabric for Shm {
             send_max: self.peers[peer].send_max(),
             inline_max: INLINE,
             mtu: 0,
-            // The multicast slots are those of the job, so processes of other jobs do not see them.
+            // The multicast slots belong to the job, so processes of other jobs do not see them.
             multicast_max: if self.peers[peer].is_foreign { 0 } else { MULTICAST_MAX },
             direct: self.reaches(peer),
             in_order_placement: false,

@@ -5,8 +5,8 @@
 //!   the segment:  header │ control[rank] │ slots[rank] │ boxes, in tiles of receivers and senders
 //!   the arenas:   arena[rank]
 //! ```
-//! Pages are touched lazily (the files are sparse), so that a rank only costs what it uses. A process maps the whole segment, and
-//! the parts of the arenas that it needs ([`crate::reach`]).
+//! Pages are touched lazily (the files are sparse), so that a rank costs only the memory that it uses. A process maps the whole
+//! segment, and the parts of the arenas that it needs ([`crate::reach`]).
 
 use crate::control::{RankControl, SegmentHeader};
 use crate::multicast::{MulticastSlot, SLOTS};

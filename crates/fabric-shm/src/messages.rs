@@ -37,7 +37,7 @@ impl Shm {
         }
     }
 
-    /// Tells `peer` that there is room in its box again.
+    /// Reports to `peer` that there is room in its box again.
     fn tell_of_room(&self, peer: usize) {
         self.wake(peer);
         // The call of `wake` passed the fence. The peer stores `keeps` before it looks for room. That look comes after the

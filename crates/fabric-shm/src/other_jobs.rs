@@ -11,8 +11,9 @@
 //!   a peer as any other: boxes in the new segment, control block and arena in the segments of its own job
 //!   ──────────────── all members are ready ────────────────────────────
 //! ```
-//! So doorbells, memory and the names of memory are those that each job has already; only the boxes are new. Each process chooses
-//! the numbers of its peers itself: it tells each peer the bit that the peer sets in its control block.
+//! So the processes use the doorbells and the memory that each job has already, under the same names; only the boxes are new. Each
+//! process chooses the numbers of its peers itself: it sends each peer the number of the bit that the peer sets in its control
+//! block.
 //!
 //! Contract of the end. A member that no longer needs the other members stores `left` in its block of the new segment
 //! (release), and rings them. Until then its death is a loss, which [`WatchThread`] notices: launchers only watch their own

@@ -65,7 +65,7 @@ impl OwnArena {
         })
     }
 
-    /// Checks that `len` bytes are at most 1/[`SPARE`] of what is left.
+    /// Checks that `len` bytes are at most 1/[`SPARE`] of the remaining memory.
     pub fn is_spare(&self, len: usize) -> Result<(), Fault> {
         let (asked, left) = (len as u64, self.commits.spare(&self.segment) / SPARE);
         if left < asked {
@@ -102,7 +102,7 @@ impl OwnArena {
         Ok(())
     }
 
-    /// Opens the arena up to `end` at least, and tells the peers ([`crate::reach`]).
+    /// Opens the arena up to `end` at least, and reports this to the peers ([`crate::reach`]).
     fn open(&self, view: &MappedArena, end: u64) -> Result<(), Fault> {
         if view.get(0, end).is_some() {
             return Ok(());

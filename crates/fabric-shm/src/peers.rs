@@ -13,7 +13,7 @@ use std::rc::Rc;
 /// nor a caller of it.
 pub(crate) struct ShmPeers {
     own: Box<[ShmPeer]>,
-    /// Peers of other jobs; their numbers follow those of the own job. They are boxed, so they stay in place when peers are
+    /// Peers of other jobs; their numbers follow the numbers of the own job. They are boxed, so they stay in place when peers are
     /// added.
     foreign: UnsafeCell<Vec<Option<Box<ShmPeer>>>>,
     /// The largest number in use, plus one.

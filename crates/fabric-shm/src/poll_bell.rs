@@ -77,8 +77,8 @@ impl PollBell {
         Some(if who == SleepingPart::Helper { helper.as_fd() } else { self.socket.as_fd() })
     }
 
-    /// Rings for a sleeping part of `rank`. A socket with a full queue is readable already, and a rank that is gone hears
-    /// nothing.
+    /// Rings for a sleeping part of `rank`. A socket with a full queue is readable already. If the rank has ended, the ring has no
+    /// effect.
     fn ring(&self, segment: &Segment, rank: usize, who: SleepingPart) {
         if let Ok(address) = address(segment, rank, who) {
             let _ = self.socket.send_to_addr(&[1], &address);

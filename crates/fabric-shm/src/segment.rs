@@ -205,7 +205,7 @@ impl Segment {
         self.header().magic.store(MAGIC, Ordering::Release);
     }
 
-    /// Returns true if the header is what [`Segment::found`] writes.
+    /// Returns true if the header has the content that [`Segment::found`] writes.
     pub fn is_founded(&self) -> bool {
         self.header().magic.load(Ordering::Acquire) == MAGIC
             && self.header().total.load(Ordering::Relaxed) == self.size()

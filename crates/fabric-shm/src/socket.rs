@@ -44,7 +44,7 @@ pub fn serve(
     Ok(())
 }
 
-/// Connects to `name`, which must belong to this user, and receives what [`serve`] sends.
+/// Connects to `name`, which must belong to this user, and receives the files and words that [`serve`] sends.
 pub fn fetch(name: &str, patience: Duration) -> io::Result<(Files, DescriptorWords)> {
     let stream = calls::connect(&SocketAddr::from_abstract_name(name)?)?;
     // SAFETY: geteuid takes no pointers.

@@ -1,4 +1,4 @@
-//! Atomics and cells: those of `std`, or those of the model checker under `--cfg loom`.
+//! Atomics and cells of `std` or, under `--cfg loom`, of the model checker.
 
 #[cfg(loom)]
 pub use loom::{

@@ -191,7 +191,7 @@ mod tests {
         Arc::new(found_with(3, &ShmOptions::default(), ARENA_MIN).unwrap())
     }
 
-    /// Starts a process that lives until it is told to end, as rank `rank`.
+    /// Starts a process as rank `rank`. It lives until the test ends it.
     fn alive(segment: &Segment, rank: usize) -> Child {
         let child = Command::new("sleep").arg("100").spawn().unwrap();
         segment.control(rank).facts.0.pid.store(u64::from(child.id()), Ordering::Relaxed);

@@ -50,7 +50,7 @@ unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
         at += streams * PAGE;
         pages -= streams;
     }
-    // SAFETY: `at <= len`, so these are the remaining bytes of those that the caller promised.
+    // SAFETY: `at <= len`, so these are the remaining bytes of the range that the caller promised.
     unsafe { std::ptr::copy_nonoverlapping(from.add(at), to.add(at), len - at) }
 }
 

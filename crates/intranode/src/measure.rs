@@ -32,7 +32,7 @@ const LEAST_SAMPLES: usize = 3;
 /// The result of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredModel {
-    /// The measured values; all other values are those of [`CopyModel::GENERIC`].
+    /// The measured values; all other values are taken from [`CopyModel::GENERIC`].
     pub model: CopyModel,
     /// Names of the fields that cannot be measured on this machine: there is no such pair of processors, or a call is not
     /// permitted.
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!(third.model.cached, 0.02);
         third.fill(&gathered(&[("line.shared", Outcome::Late)], Duration::ZERO));
         assert!(third.late.contains("line.shared") && third.absent.is_empty());
-        // A value out of range counts as one for which there was no time.
+        // A value out of range counts as a value for which there was no time.
         let wild = gathered(&[("cached", Outcome::Had(1e-9))], Duration::ZERO);
         assert_eq!(wild.model, CopyModel::GENERIC);
         assert!(wild.late.contains("cached"));

@@ -1,4 +1,4 @@
-//! A model as files contain it: the keys of `[copies]`, in a machine file of the simulator and in the store.
+//! A model in the form of files: the keys of `[copies]`, in a machine file of the simulator and in the store.
 //!
 //! ```toml
 //! [copies]
@@ -6,7 +6,7 @@
 //! cached = 30000                          # rates in MB/s
 //! private = 1048576                       # sizes in bytes
 //! ```
-//! Missing values are those of [`CopyModel::GENERIC`].
+//! Missing values are taken from [`CopyModel::GENERIC`].
 
 use serde::de::{Deserializer, Error, Unexpected};
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ struct Pair<T> {
     apart: T,
 }
 
-/// The table. Its names are those of [`CopyModel::FIELDS`].
+/// The table. Its names are the names in [`CopyModel::FIELDS`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CostTable {

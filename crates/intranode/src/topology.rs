@@ -79,7 +79,7 @@ pub fn places(system: &Path, allowed: &[usize]) -> MeasurementPlaces {
     let mut siblings = None;
     for &one in allowed.iter().take(LOOKED_AT) {
         let near = self::caches(system, one).into_iter().max_by_key(|cache| cache.level);
-        // If the caches are unknown, all processors are assumed to share one.
+        // If the caches are unknown, all processors are assumed to share a cache.
         let near = near.map(|cache| cache.shared);
         let shares = |other: usize| near.as_ref().is_none_or(|near| near.contains(&other));
         let others = || allowed.iter().copied().filter(move |&other| other != one);

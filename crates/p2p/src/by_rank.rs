@@ -1,4 +1,5 @@
-//! Table of entries by rank, made at first use: a process talks to few of many ranks, and some of other jobs leave.
+//! Table of entries by rank. Entries are made at first use, because a process talks to few of many ranks, and ranks of other jobs
+//! may leave.
 //!
 //! An open-addressing table by a hash of the rank. Its length is a power of two, and it is at most three quarters full.
 

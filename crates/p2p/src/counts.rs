@@ -2,7 +2,7 @@
 
 use crate::request::Status;
 
-/// Counts of messages so far, including those of collective operations.
+/// Counts of messages so far, including messages of collective operations.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MessageCounts {
     /// Counts that small messages advance.

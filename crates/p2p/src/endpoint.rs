@@ -211,9 +211,8 @@ impl<F: Fabric> Endpoint<F> {
         (moved, more)
     }
 
-    /// Handles arrived messages, up to a bound, in one sweep. Returns whether there was any, and whether more may be there.
-    /// An eager message goes straight to its posted receive, on a fast path; its sender is told of the released credit
-    /// once per run.
+    /// Handles arrived messages, up to a bound, in one sweep. Returns whether there was any, and whether more may be there. An
+    /// eager message goes straight to its posted receive, on a fast path; released credit is reported to its sender once per run.
     #[inline(always)]
     fn take_arrived(&self) -> (bool, bool) {
         let (transport, fabric) = (&self.transport, &self.transport.fabric);
@@ -348,7 +347,7 @@ impl<F: Fabric> Endpoint<F> {
         self.transport.fabric.poll_any(&[(counter, target)], None, cx).map_ok(|_| ())
     }
 
-    /// Takes the wait of the last polled future: the progress engine need not poll that future before the wait is over.
+    /// Takes the wait of the last polled future: the progress engine need not poll that future before the wait has ended.
     pub fn last_wait(&self) -> Option<(Counter, u64)> {
         self.waiting.take()
     }

@@ -99,7 +99,7 @@ impl MessageKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope {
     pub kind: MessageKind,
-    /// True if a cancel word at the sender tells whether the message is void (`matching/cancel.rs`).
+    /// True if a cancel word at the sender shows whether the message is void (`matching/cancel.rs`).
     pub word: bool,
     pub tag: Tag,
     /// Context, or the number that a reply carries.

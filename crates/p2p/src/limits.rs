@@ -28,7 +28,7 @@ pub struct ProtocolLimits {
     pub prepares: bool,
     /// True if the end of a rendezvous wakes the helper of its sender, too.
     pub notifies_at_end: bool,
-    /// True if the helper of a receiver ends the rendezvous when its transfer is over.
+    /// True if the helper of a receiver ends the rendezvous when its transfer is complete.
     pub ends_by_helper: bool,
 }
 

@@ -57,7 +57,7 @@ pub struct ProbedMessage {
     pub tag: Tag,
     /// Length of the message in bytes.
     pub len: u64,
-    /// Peer and request, if a cancel word tells whether the message is void.
+    /// Peer and request, if a cancel word shows whether the message is void.
     pub word: Option<(usize, u32)>,
 }
 
@@ -92,7 +92,7 @@ pub struct EnvelopeArrival {
     pub body: EnvelopeBody,
 }
 
-/// Both queues, and the cancel words that tell which messages are void. The fields that an awaited message needs come first.
+/// Both queues, and the cancel words that show the messages that are void. The fields that an awaited message needs come first.
 ///
 /// Invariant: no kept message matches a posted receive. So a message is looked up only among the posted receives, and a receive
 /// only among the kept messages; if nothing is found, it is added to its own queue.
@@ -238,7 +238,7 @@ impl MatchingQueues {
         }
     }
 
-    /// Returns true if an arrived message is void: a receive waits for it, but its `word` tells that the sender has cancelled it.
+    /// Returns true if an arrived message is void: a receive waits for it, but its `word` shows that the sender has cancelled it.
     pub fn is_void<F: Fabric>(
         &self,
         transport: &Transport<F>,

@@ -115,7 +115,7 @@ impl MessageTarget {
 pub enum CancelWay {
     /// The sender asks the receiver to take the message back.
     ByMessage,
-    /// A cancel word tells whether the message is void, if the receiver sees this process's memory (`matching/cancel.rs`).
+    /// A cancel word shows whether the message is void, if the receiver sees this process's memory (`matching/cancel.rs`).
     ByWord,
 }
 

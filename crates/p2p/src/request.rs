@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - A slot that is not [`RequestStage::Free`] has a counter, which stays with the slot for good and never falls. The operation is
-//!   over once the counter has reached the slot's target; only the end of the operation advances it.
+//!   complete once the counter has reached the slot's target; only the end of the operation advances it.
 //! - One slot is the spare: it is taken, has no operation, and has a counter, so that a send can hand the counter to the
 //!   fabric before it is known whether there will be anything to wait for.
 //! - [`ProcessRequests::acting`] is the number of slots with [`RequestSlot::acts`].
@@ -69,7 +69,7 @@ pub struct CoCopiedPayload {
 pub struct RequestSlot {
     pub state: RequestState,
     pub counter: Option<Counter>,
-    /// Value of the counter at the end: the operation is over once it is reached and the stage is not `Reading` or `Writing`.
+    /// Value of the counter at the end: the operation is complete once it is reached and the stage is not `Reading` or `Writing`.
     pub target: u64,
     pub context: MatchingContext,
     /// Peer's rank in the fabric; `None`: any source.
@@ -86,7 +86,7 @@ pub struct RequestSlot {
     pub status: Status,
     /// True if the program asked to cancel the operation.
     pub cancelling: bool,
-    /// True if a cancel word tells whether the operation is cancelled (`matching/cancel.rs`).
+    /// True if a cancel word shows whether the operation is cancelled (`matching/cancel.rs`).
     pub word: bool,
     /// True if the operation receives.
     pub receives: bool,
@@ -166,7 +166,7 @@ impl RequestSlot {
         counters.value(self.counter()) >= self.target
     }
 
-    /// Returns true if nothing is left to do, not even to tell the other end.
+    /// Returns true if nothing is left to do, not even a report to the peer.
     pub fn is_over(&self, counters: &Counters) -> bool {
         !self.state.is_rdma() && self.has_counted(counters)
     }
@@ -223,7 +223,7 @@ impl ProcessRequests {
         ProcessRequests { spare, spare_counter, acting: 0, forgotten: VecDeque::new(), slots }
     }
 
-    /// Opens a request with a counter, and sets the target at which it is over. The caller sets context, tag and
+    /// Opens a request with a counter, and sets the target at which it is complete. The caller sets context, tag and
     /// buffer, and begins the state.
     #[inline(always)]
     pub fn open(&mut self, counters: &Counters) -> (u32, &mut RequestSlot) {
@@ -313,7 +313,8 @@ impl ProcessRequests {
         !self.forgotten.is_empty()
     }
 
-    /// Returns the first request that is over among the next few forgotten ones. `looks` counts the examined requests of this pass.
+    /// Examines the next few forgotten requests, and returns the first request that is complete. `looks` counts the requests that
+    /// were examined in this pass.
     pub fn forgotten_over(&mut self, counters: &Counters, looks: &mut usize) -> Option<RequestId> {
         let most = self.forgotten.len().min(LOOKS.saturating_sub(*looks));
         for _ in 0..most {

@@ -1,5 +1,5 @@
-//! Streams of segments: a protocol for collective operations, in which every rank knows who sends what, after CollGM
-//! (sections 3.2 and 3.3), on writes into memory registered beforehand.
+//! Streams of segments: a protocol for collective operations, in which every rank knows the sender and the length of each message,
+//! after CollGM (sections 3.2 and 3.3), on writes into memory registered beforehand.
 //!
 //! ```text
 //!   small     ── Small(payload) ──>                                      within the peer's credit
@@ -16,10 +16,10 @@
 //!
 //! # Ownership of memory
 //!
-//! - The program's buffer of a send or receive belongs to this module from [`crate::Streams::isend`] or
-//!   [`crate::Streams::irecv`] until its request is over. The sends of a relay may read its buffer until they are over, too.
+//! - The program's buffer of a send or receive belongs to this module from [`crate::Streams::isend`] or [`crate::Streams::irecv`]
+//!   until its request is complete. The sends of a relay may read its buffer until they are complete, too.
 //! - A place belongs to the peer from the grant until its flag shows the grant's stamp; then to this process until it
-//!   is copied and all writes from it are over. Only then it is granted again, with a new stamp.
+//!   is copied and all writes from it are complete. Only then it is granted again, with a new stamp.
 //! - A send token is a segment that belongs to this process from the copy until the write's completion.
 //! - An exposed block belongs to the peer from the Address until its flag is set (or the block is refused).
 //!
@@ -158,7 +158,7 @@ pub struct StreamCounts {
     pub grants: u64,
     /// Small messages kept because they arrived before their receive.
     pub saved: u64,
-    /// Bytes of those small messages.
+    /// Bytes of the small messages that `saved` counts.
     pub saved_bytes: u64,
     /// Larger messages whose sender had to wait because they arrived before their receive.
     pub waited: u64,
@@ -187,7 +187,7 @@ impl Mode {
 /// The streams of one process. Costs nothing before its first message.
 ///
 /// Invariants: a request that a stream carries (`request/state.rs`) belongs to one record of the core, which ends it.
-/// A record lasts until its operation is over and no receive relays by it.
+/// A record lasts until its operation is complete and no receive relays by it.
 #[derive(Default)]
 pub(crate) struct ProcessStreams {
     core: Option<Box<StreamCore>>,
@@ -228,7 +228,7 @@ impl ProcessStreams {
         self.core.as_deref().map_or(0, bytes)
     }
 
-    /// Calls `act`, and completes the requests of operations that are over afterwards.
+    /// Calls `act`, and completes the requests of operations that are complete afterwards.
     fn with<F: Fabric, T>(
         &mut self,
         fabric: &F,
@@ -276,7 +276,7 @@ impl ProcessStreams {
         self.with(fabric, operations, |core, _| core.handle(fabric, message))
     }
 
-    /// Starts a send. Returns `None` if it is over already.
+    /// Starts a send. Returns `None` if it is already complete.
     pub fn isend<F: Fabric>(
         &mut self,
         fabric: &F,

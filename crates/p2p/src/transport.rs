@@ -75,7 +75,7 @@ impl<F: Fabric> Transport<F> {
         self.atomic(|result| self.fabric.compare_swap(peer, at, from, to, result, None))
     }
 
-    /// Posts an atomic that is over when the call returns. Returns the former value of the word.
+    /// Posts an atomic that is complete when the call returns. Returns the former value of the word.
     fn atomic(&self, post: impl FnOnce(Sge) -> Result<(), Fault>) -> Result<u64, Fault> {
         let mut before = [0u8; 8];
         // SAFETY: `before` has 8 bytes and outlives the call: words of the node's memory are reached synchronously,

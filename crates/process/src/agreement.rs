@@ -6,9 +6,9 @@
 //!   name       kind of object | values that distinguish its calls | all members, in their order
 //!   mailbox    messages that have arrived, by sender and name, in the order in which they were sent
 //! ```
-//! Names are compared in full: a hash, or a rank among the members, may be the same for another agreement. Agreements of one name
-//! follow each other in the same order at all members, and so do the messages between two members: the next message of the name
-//! from a process is the awaited message.
+//! Complete names are compared, because a hash, or a rank among the members, may be the same for another agreement. Agreements of
+//! one name follow each other in the same order at all members, and so do the messages between two members: the next message of the
+//! name from a process is the awaited message.
 
 use crate::mailbox::{Making, Name};
 use crate::{Engine, Error, Group};

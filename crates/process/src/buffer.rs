@@ -15,7 +15,7 @@ pub struct Buffer {
 impl Buffer {
     /// # Safety
     /// The memory that `count` elements of `ty` at `base` touch must keep [`Sge::new`]'s promise
-    /// until every operation on the buffer is over. `base` may be null for absolute types.
+    /// until every operation on the buffer is complete. `base` may be null for absolute types.
     pub unsafe fn new(base: *mut u8, count: usize, ty: Type) -> Buffer {
         Buffer { base, count, ty }
     }

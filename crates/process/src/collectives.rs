@@ -78,7 +78,7 @@ fn reduction_key(buffer: Option<&Buffer>, op: &dyn ElementReduction) -> CallKey 
 }
 
 impl<F: Fabric> Comm<F> {
-    /// Begins an operation of this group alone.
+    /// Begins an operation of only this group.
     fn begin_in_group(&self, operation: CollectiveKind, asked: CallKey) -> GroupCall<F> {
         let link = self.link();
         let choice = self.choose(operation, asked);

@@ -26,7 +26,7 @@ pub fn balanced_dims(nodes: usize, dims: &[usize]) -> Option<Vec<usize>> {
 }
 
 /// Returns the factorisation of `n` into `parts` falling factors that are as close as possible, perhaps without ones at the end,
-/// and the number of partial factorisations that were looked at.
+/// and the number of partial factorisations that were examined.
 fn balanced(n: usize, parts: usize) -> (Vec<usize>, usize) {
     let primes = prime_factors(n);
     // With more parts than primes, all further factors are 1.

@@ -31,7 +31,7 @@ pub trait WaitHooks {
     /// Called when the wait is about to sleep, and nothing has moved for a while, to publish the pending operations.
     fn before_sleep(&self) {}
 
-    /// Called when the wait is over.
+    /// Called when the wait has ended.
     fn after_wait(&self) {}
 }
 

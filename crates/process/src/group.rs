@@ -122,7 +122,7 @@ impl Group {
         self.with(places.iter().map(|&p| self.ranks[p]).collect())
     }
 
-    /// Returns all members except those at `places`.
+    /// Returns all members except the members at `places`.
     pub fn exclude(&self, places: &[usize]) -> Group {
         let out: HashSet<_> = places.iter().collect();
         let keep = (0..self.size()).filter(|p| !out.contains(p));

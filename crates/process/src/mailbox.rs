@@ -83,7 +83,7 @@ impl Mailbox {
         self.letters.borrow_mut().retain(|(from, _), _| *from != peer);
     }
 
-    /// Appends a message to those that have come before it.
+    /// Appends a message to the messages that have come before it.
     pub fn put(&self, key: Sender, data: Vec<u8>) {
         self.letters.borrow_mut().entry(key).or_default().push_back(data);
     }

@@ -30,14 +30,14 @@ impl OperationOutcome {
 
 /// An operation of the layer above, which knows how it progresses.
 pub trait External {
-    /// Ends the operation if it is over. Returns its outcome, once.
+    /// Ends the operation if it is complete. Returns its outcome, once.
     fn poll(&self) -> Option<OperationOutcome>;
 
-    /// Returns true if the operation is over, without ending it.
+    /// Returns true if the operation is complete, without ending it.
     fn is_over(&self) -> bool;
 
-    /// Returns the status if the operation is over, without ending it. An error in the outcome is an error of this call, not of the
-    /// operation.
+    /// Returns the status if the operation is complete, without ending it. An error in the outcome is an error of this call, not of
+    /// the operation.
     fn peek(&self) -> Option<OperationOutcome>;
 
     /// Requests cancellation.
@@ -49,17 +49,17 @@ pub trait External {
 
 /// An operation under way, or over.
 pub enum Active {
-    /// An operation that was over when it was started.
+    /// An operation that was complete when it was started.
     Done(Status),
-    /// A send: its buffer is read until the send is over.
+    /// A send: its buffer is read until the send is complete.
     Send {
         /// The endpoint's number for the send, which is invalid once the send is ended.
         id: RequestId,
-        /// Packed data, kept until the send is over. Boxed like `unpack`, because requests are small and few requests have packed
-        /// data.
+        /// Packed data, kept until the send is complete. Boxed like `unpack`, because requests are small and few requests have
+        /// packed data.
         _piece: Option<Box<BufferPiece>>,
     },
-    /// A receive: its buffer belongs to the library until the receive is over.
+    /// A receive: its buffer belongs to the library until the receive is complete.
     Receive {
         /// The endpoint's number for the receive, until the receive is ended.
         id: RequestId,
@@ -73,7 +73,7 @@ pub enum Active {
 }
 
 impl Active {
-    /// Looks once at the operation. Returns the outcome if the operation is over. A fault of the fabric ends every operation.
+    /// Looks once at the operation. Returns the outcome if the operation is complete. A fault of the fabric ends every operation.
     pub fn poll<F: Fabric>(&mut self, endpoint: &Endpoint<F>) -> Option<OperationOutcome> {
         let outcome = match self {
             Active::External(operation) => return operation.poll(),
@@ -103,7 +103,7 @@ impl Active {
         Some(outcome)
     }
 
-    /// Returns true if the operation is over, without ending it. `faulted`: true if a fault has ended all messages.
+    /// Returns true if the operation is complete, without ending it. `faulted`: true if a fault has ended all messages.
     #[inline]
     pub fn looks_over<F: Fabric>(&self, endpoint: &Endpoint<F>, faulted: bool) -> bool {
         match self {
@@ -138,8 +138,8 @@ impl Active {
         }
     }
 
-    /// Returns the status if the operation is over, without ending it (MPI_Request_get_status). An error of the operation is kept
-    /// for the call that ends it.
+    /// Returns the status if the operation is complete, without ending it (MPI_Request_get_status). An error of the operation is
+    /// kept for the call that ends it.
     pub fn peek<F: Fabric>(&self, endpoint: &Endpoint<F>) -> Option<OperationOutcome> {
         let status = match self {
             Active::Done(status) => Some(*status),

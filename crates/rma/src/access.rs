@@ -13,7 +13,7 @@
 //!   in_flight.rs              issued operations, and their completion
 //!   immediates.rs             puts that the target's adapter counts
 //! ```
-//! Contract: an operation enters its epoch, finds its place and is issued. It is over when its call returns, or once
+//! Contract: an operation enters its epoch, finds its place and is issued. It is complete when its call returns, or once
 //! [`WindowAccess::drain`] has returned. Nothing here opens or ends an epoch.
 
 mod accumulate;
@@ -74,7 +74,7 @@ impl<F: Fabric> WindowAccess<F> {
         &self.immediates
     }
 
-    /// Waits until all operations issued to a rank are over there, and here.
+    /// Waits until all operations issued to a rank are complete there, and here.
     pub async fn drain(&self, rank: usize) -> Result<(), Error> {
         self.drain_to(rank, u64::MAX).await
     }
@@ -87,7 +87,8 @@ impl<F: Fabric> WindowAccess<F> {
     /// Waits for all issued operations.
     pub async fn drain_all(&self) -> Result<(), Error> {
         loop {
-            // The rank stays in the list until its operations are over, because another thread may wait for these operations, too.
+            // The rank stays in the list until its operations are complete, because another thread may wait for these operations,
+            // too.
             let Some(rank) = self.in_flight.any_touched() else { return Ok(()) };
             self.drain(rank).await?;
             self.in_flight.untouch(rank);
@@ -99,7 +100,7 @@ impl<F: Fabric> WindowAccess<F> {
         self.drain_to(issued.rank, issued.number).await
     }
 
-    /// Returns true if the operation is over by now.
+    /// Returns true if the operation is complete by now.
     pub fn is_over(&self, issued: Issued) -> bool {
         self.in_flight.has_settled(issued.rank, issued.number) || self.is_idle(issued.rank)
     }
@@ -107,7 +108,7 @@ impl<F: Fabric> WindowAccess<F> {
     /// Returns true if nothing is under way to a rank.
     #[inline(always)]
     pub fn is_idle(&self, rank: usize) -> bool {
-        // If memory is mapped, operations are over at once, and no rank is ever touched.
+        // If memory is mapped, operations are complete at once, and no rank is ever touched.
         self.in_flight.is_untouched()
             || (self.in_flight.is_idle(rank) && self.deferred.is_empty(rank))
     }

@@ -185,7 +185,7 @@ mod tests {
     use crate::testing::{AINT, ALL, Numbers, Program, end, numbers, parts, run_at, ty};
     use weft_process::{Comm, class};
 
-    /// Words are added to, replaced and read, and flags are heard, at every rank by every other rank.
+    /// Every rank adds to, replaces and reads words of every other rank, and receives its flags.
     #[derive(Clone, Copy)]
     struct Words;
 

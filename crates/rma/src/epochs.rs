@@ -4,11 +4,11 @@
 //! ```text
 //!   fence.rs                      MPI_Win_fence: five designs, one per file in fence/
 //!   post_start_complete_wait.rs   MPI_Win_post, start, complete, wait, test
-//!   flags.rs                      "posted" and "completed" between two ranks: counted, told, heard
+//!   flags.rs                      "posted" and "completed" between two ranks: counted, sent, received
 //!   ordered_flag.rs               "completed" behind the data under way, on each rail
 //! ```
 //! Contract: [`crate::core::epoch_state`] has the state and refuses wrong calls. This part moves data and flags. When the call that
-//! ends an epoch returns, the operations issued in the epoch are over at both sides.
+//! ends an epoch returns, the operations issued in the epoch are complete at both sides.
 
 pub mod fence;
 mod flags;

@@ -33,7 +33,7 @@ use weft_process::Error;
 struct ByRank {
     /// Ticket of the rank's lock, while it is held.
     ticket: Cell<u64>,
-    /// Turn that must be passed on: an attempt has taken the lock or given it back, and another rank must be told.
+    /// Turn that must be passed on: an attempt has taken the lock or given it back, and the owner of the turn must be notified.
     tell: Cell<Option<TicketTurn>>,
     /// True if this process announces updates of single elements of the rank.
     announces: Cell<bool>,

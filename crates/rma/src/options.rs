@@ -5,11 +5,11 @@ use std::str::FromStr;
 /// Options of a window; the same at all its ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WindowOptions {
-    /// Design of [`crate::Window::fence`]: the way in which a fence learns that operations are over.
+    /// Design of [`crate::Window::fence`]: the way in which a fence learns that operations are complete.
     pub fence: FenceDesign,
     /// Order in which puts and gets are issued to the fabric.
     pub order: IssueOrder,
-    /// Way in which a target learns that an access epoch (MPI_Win_start to MPI_Win_complete) is over. Programs cannot choose it:
+    /// Way in which a target learns that an access epoch (MPI_Win_start to MPI_Win_complete) has ended. Programs cannot choose it:
     /// all ways except the default are for comparisons.
     pub ending: EpochEnding,
     /// Choice between adapters and the target's guard for the mutual exclusion of accumulates.

@@ -39,7 +39,8 @@ impl<F: Fabric> Window<F> {
         self.core.comm()
     }
 
-    /// Returns the kind of call that made the window. It decides what [`Window::memory`] may be and whether memory can be attached.
+    /// Returns the kind of call that made the window. It determines the memory that [`Window::memory`] returns, and whether memory
+    /// can be attached.
     pub fn flavor(&self) -> WindowFlavor {
         self.core.flavor
     }
@@ -102,8 +103,8 @@ impl<F: Fabric> Window<F> {
 
 /// Access to the memory of ranks.
 impl<F: Fabric> Window<F> {
-    /// Moves `origin`'s data to the target. On return, the operation is issued; if memory is shared, it is over. `origin` must not
-    /// change until a synchronization has ended the operation.
+    /// Moves `origin`'s data to the target. On return, the operation is issued; if memory is shared, it is complete. `origin` must
+    /// not change until a synchronization has ended the operation.
     pub async fn put(
         &self,
         origin: &Buffer,
@@ -137,7 +138,7 @@ impl<F: Fabric> Window<F> {
         self.access.until_over(issued).await
     }
 
-    /// Returns true if the operation is over by now.
+    /// Returns true if the operation is complete by now.
     pub fn is_over(&self, issued: Issued) -> bool {
         self.access.is_over(issued)
     }
@@ -250,7 +251,7 @@ impl<F: Fabric> Window<F> {
         self.epochs.start(targets, asserted).await
     }
 
-    /// Ends the access epoch: the issued operations are over at the targets.
+    /// Ends the access epoch: the issued operations are complete at the targets.
     pub async fn complete(&self) -> Result<(), Error> {
         self.epochs.complete().await
     }
@@ -304,20 +305,20 @@ impl<F: Fabric> Window<F> {
         self.locks.unlock_all().await
     }
 
-    /// Waits until the operations issued to a rank are over at both sides (MPI_Win_flush). MPI_Win_flush_local would need only
+    /// Waits until the operations issued to a rank are complete at both sides (MPI_Win_flush). MPI_Win_flush_local would need only
     /// local completion, but no fabric reports local completion separately.
     pub async fn flush(&self, rank: usize) -> Result<(), Error> {
         self.core.allow(self.core.epochs.flush(rank))?;
         self.access.drain(rank).await
     }
 
-    /// Waits until the operations issued to any rank are over at both sides (MPI_Win_flush_all).
+    /// Waits until the operations issued to any rank are complete at both sides (MPI_Win_flush_all).
     pub async fn flush_all(&self) -> Result<(), Error> {
         self.core.allow(self.core.epochs.flush_all())?;
         self.access.drain_all().await
     }
 
-    /// Returns true if nothing is under way to a rank that is locked: then a flush is over without waiting.
+    /// Returns true if nothing is under way to a rank that is locked: then a flush is complete without waiting.
     #[inline(always)]
     pub fn is_flushed(&self, rank: usize) -> bool {
         rank < self.size() && self.core.epochs.is_passive(rank) && self.access.is_idle(rank)

@@ -34,7 +34,7 @@ pub struct Title {
     /// Payload of one datagram, in bytes.
     pub unit: u32,
     pub segment: u32,
-    /// True if a member acknowledges this number to the root when the number is over at the member.
+    /// True if a member acknowledges this number to the root when the number is complete at the member.
     pub marked: bool,
     /// True if the datagram was multicast before.
     pub again: bool,
@@ -96,7 +96,7 @@ pub enum DatagramKind {
     Nak = 0x40,
     /// Repair: a datagram, as it was sent before.
     Repair = 0x41,
-    /// Acknowledgement: all numbers below the number in the head are over at the sender.
+    /// Acknowledgement: all numbers below the number in the head are complete at the sender.
     Ack = 0x42,
     /// Word of the end: the sender and all members from which it has heard lack nothing. The number is the round.
     Close = 0x43,

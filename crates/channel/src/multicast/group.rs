@@ -40,7 +40,7 @@ impl MulticastGroup {
         HeadWord { kind, segment, place: self.me as u32, context: self.context, number }
     }
 
-    /// Tells the member at `place` that this member lacks nothing, and neither do the members from which this member has heard.
+    /// Reports to the member at `place` that this member lacks nothing, and that the members from which it has heard lack nothing.
     pub fn say_close<F: Fabric>(&self, fabric: &F, place: usize, round: u32) {
         let head = self.word(DatagramKind::Close, 0, u64::from(round)).encode();
         fabric.send(self.members[place] as usize, head, Sge::EMPTY, None);
@@ -144,7 +144,7 @@ impl MulticastGroup {
     }
 
     /// Repeats a multicast that not all members have acknowledged. `through[place]`: at that member, all numbers below this value
-    /// are over.
+    /// are complete.
     fn repeat<F: Fabric>(
         &self,
         fabric: &F,
@@ -228,7 +228,7 @@ impl MulticastGroup {
         false
     }
 
-    /// Notes that a number is over at this member, and tells the roots that wait for this.
+    /// Notes that a number is complete at this member, and reports this to the roots that wait for it.
     pub fn over<F: Fabric>(&self, fabric: &F, number: u64, shared: &mut MulticastShared) {
         let receives = &mut self.state.borrow_mut().receives;
         receives.over(number);

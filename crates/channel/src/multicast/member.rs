@@ -121,8 +121,8 @@ impl<H: ProgressHost> MulticastMember<H> {
         self.group.state.borrow_mut().receives.numbers(count)
     }
 
-    /// Multicasts `data` as `number`. The data have been copied when the future is over. The first poll ends the future, unless the
-    /// window is full or `ends` is [`ReleaseMode::EachAcknowledged`].
+    /// Multicasts `data` as `number`. The data have been copied when the future is complete. The first poll ends the future, unless
+    /// the window is full or `ends` is [`ReleaseMode::EachAcknowledged`].
     ///
     /// Beyond [`MulticastMember::unit`] bytes the multicast takes several datagrams, sent without a pause. Datagrams for which
     /// receivers have no room are lost and repaired, so long payloads are better sent as several numbers.
@@ -207,9 +207,9 @@ impl<H: ProgressHost> MulticastMember<H> {
         Ok(())
     }
 
-    /// Notes that every other member has begun the operation whose first number is `first`, so that all operations before are over
-    /// there. The caller knows this if it has heard in that operation from every member, or from a member that has heard from every
-    /// member. Operations of a group on which this is called must not overlap.
+    /// Notes that every other member has begun the operation whose first number is `first`, so that all operations before are
+    /// complete there. The caller knows this if it has heard in that operation from every member, or from a member that has heard
+    /// from every member. Operations of a group on which this is called must not overlap.
     pub fn heard(&self, first: u64) {
         self.group.state.borrow_mut().kept.forget_below(first);
     }
@@ -275,9 +275,9 @@ impl<H: ProgressHost> MulticastMember<H> {
         Ok(())
     }
 
-    /// Ends the group. Every member calls it when its own operations are over; the call returns when the operations of all members
-    /// are over, so that no member asks any more. It uses no multicast. If a member drops this value without `close`, members that
-    /// still lack a datagram of that member get no repair.
+    /// Ends the group. Every member calls it when its own operations are complete; the call returns when the operations of all
+    /// members are complete, so that no member asks any more. It uses no multicast. If a member drops this value without `close`,
+    /// members that still lack a datagram of that member get no repair.
     pub async fn close(self) -> Result<(), Fault> {
         let MulticastMember { host, group } = &self;
         let (fabric, n) = (host.fabric(), group.members.len());
@@ -338,7 +338,7 @@ impl<H: ProgressHost> Drop for RootWait<'_, H> {
     }
 }
 
-/// A receive under way. If it is dropped before its end, the receive is given up, and its number is over at this member.
+/// A receive under way. If it is dropped before its end, the receive is given up, and its number is complete at this member.
 pub struct MulticastReceive<'m, H: ProgressHost> {
     multicast: &'m MulticastMember<H>,
     number: u64,

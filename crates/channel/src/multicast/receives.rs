@@ -90,7 +90,7 @@ struct Stored {
 pub enum DatagramOutcome {
     Taken,
     Stored,
-    /// The segment was here already, or its number is over.
+    /// The segment was here already, or its number is complete.
     Duplicate,
     /// The store has no room for the datagram.
     Dropped,
@@ -100,11 +100,12 @@ pub enum DatagramOutcome {
 pub struct DatagramReceives {
     /// The next number to give out.
     next: u64,
-    /// Numbers given out and not over, in ascending order.
+    /// Numbers given out and not complete, in ascending order.
     open: Vec<u64>,
     pub asked: Vec<PendingReceive>,
     stored: Vec<Stored>,
-    /// Acknowledgements owed: the root's place, and a number. The root is told when all numbers up to this number are over.
+    /// Acknowledgements owed: the root's place, and a number. The acknowledgement is sent when all numbers up to this number are
+    /// complete.
     owed: Vec<(u32, u64)>,
     /// The waits of receives that may ask.
     pub waits: LongestWait,
@@ -123,19 +124,19 @@ impl DatagramReceives {
         self.open.binary_search(&number).is_ok()
     }
 
-    /// Returns the lowest number that is not over here.
+    /// Returns the lowest number that is not complete here.
     pub fn through(&self) -> u64 {
         self.open.first().copied().unwrap_or(self.next)
     }
 
-    /// Notes that the number is over.
+    /// Notes that the number is complete.
     pub fn over(&mut self, number: u64) {
         if let Ok(at) = self.open.binary_search(&number) {
             self.open.remove(at);
         }
     }
 
-    /// Notes that `root` must be told when this number and all numbers before it are over.
+    /// Notes that an acknowledgement must be sent to `root` when this number and all numbers before it are complete.
     pub fn owe_acknowledgement(&mut self, root: u32, number: u64) {
         self.owed.push((root, number));
     }

@@ -83,7 +83,7 @@ impl RetransmitEntry {
 #[derive(Default)]
 pub struct RetransmitBuffer {
     entries: VecDeque<RetransmitEntry>,
-    /// By place of a member: all numbers below this value are over at the member. Allocated at the first acknowledgement.
+    /// By place of a member: all numbers below this value are complete at the member. Allocated at the first acknowledgement.
     through: Box<[u64]>,
     /// Payload in bytes, and number, of the entries that must be acknowledged.
     open_bytes: usize,
@@ -152,12 +152,12 @@ impl RetransmitBuffer {
         self.entries.iter().find(|entry| entry.title.number == number)
     }
 
-    /// Drops the entries below `number`, which are over at every member.
+    /// Drops the entries below `number`, which are complete at every member.
     pub fn forget_below(&mut self, number: u64) {
         self.retain(|entry| entry.title.number >= number);
     }
 
-    /// Notes that all numbers below `number` are over at the member at `place` of `members`.
+    /// Notes that all numbers below `number` are complete at the member at `place` of `members`.
     pub fn acknowledged(&mut self, place: usize, members: usize, number: u64) {
         if self.through.is_empty() {
             self.through = vec![0; members].into();
@@ -191,7 +191,7 @@ impl RetransmitBuffer {
     }
 
     /// Calls `repeat` with each multicast whose acknowledgements are overdue at `now`, and with the progress of the members: by
-    /// place, the value below which all numbers are over at the member. Returns the earliest remaining deadline.
+    /// place, the value below which all numbers are complete at the member. Returns the earliest remaining deadline.
     pub fn look_after(
         &mut self,
         now: Instant,

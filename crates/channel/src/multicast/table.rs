@@ -55,7 +55,7 @@ pub struct MulticastCounts {
     pub sent: u64,
     /// Datagrams of the multicasts sent, each once, without repairs.
     pub datagrams_sent: u64,
-    /// Datagrams that arrived, including dropped ones, without repairs by message.
+    /// Datagrams that arrived, including datagrams that were dropped, without repairs by message.
     pub datagrams: u64,
     /// Questions for datagrams that have not arrived in time (they may be lost, or not sent yet).
     pub naks_sent: u64,

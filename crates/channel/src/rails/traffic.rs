@@ -78,7 +78,7 @@ impl Default for Rail {
 }
 
 impl Rail {
-    /// Notes the fragments that are over by `now`. Returns two flags: a fragment has ended; the rail has become idle.
+    /// Notes the fragments that are complete by `now`. Returns two flags: a fragment has ended; the rail has become idle.
     fn look(&mut self, counters: &Counters, now: Instant) -> (bool, bool) {
         let Some((since, mut ended)) = self.busy else { return (false, false) };
         let before = self.load;
@@ -154,7 +154,7 @@ impl RailTraffic {
         rail.busy.get_or_insert((now, 0));
     }
 
-    /// Notes the fragments that are over by `now`. Returns true if a fragment is still under way.
+    /// Notes the fragments that are complete by `now`. Returns true if a fragment is still under way.
     pub fn look(&mut self, counters: &Counters, now: Instant, timeliness: Timeliness) -> bool {
         let (mut ended, mut idle) = (false, false);
         for rail in &mut self.rails {

@@ -1,5 +1,5 @@
-//! RDS: the data of a rank travel by RDMA writes, and grow with each round. The rounds are those of Bruck et al. 1997,
-//! on the slots of Kini 2003, whose section 6.1 leaves allgather to future work.
+//! RDS: the data of a rank travel by RDMA writes, and grow with each round. The rounds are as in Bruck et al. 1997, on the slots of
+//! Kini 2003, whose section 6.1 leaves allgather to future work.
 //!
 //! ```text
 //!   5 ranks, radix 2    r => r+1: r       r => r+2: r, r-1       r => r+4: r (the rest)
@@ -28,7 +28,7 @@ pub async fn rds<F: Fabric>(
     let (me, size) = (link.rank, link.size());
     let len = blocks[me].len();
     let radix = rank::radix_for(radix, size);
-    // Number of blocks that a rank sends to the rank at this distance above: its own, and those of the ranks below it.
+    // Number of blocks that a rank sends to the rank at this distance above: its own block, and the blocks of the ranks below it.
     let sent = |place: usize, digit: usize| place.min(size - digit * place);
     let most = rank::places(size, radix).map(|place| sent(place, 1)).max().unwrap_or(0);
     let slots = state.slots(link, WritePattern::Dissemination(radix), most * len);

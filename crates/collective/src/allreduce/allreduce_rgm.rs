@@ -5,9 +5,9 @@
 //!   0                      <= 1, 2, 3           <= 4         ─┬─> 1 ... 7, one datagram
 //!   4                      <= 5, 6, 7           => 0
 //! ```
-//! A parent combines its own data with those of its children in the order of ranks. The sum stays in
-//! the child's slot, and the next write starts from there. One process computes the result, so nodes may differ
-//! in arithmetic, and operators need not commute.
+//! A parent combines its own data with the data of its children, in the order of ranks. The sum stays in the child's slot, and the
+//! next write starts from there. One process computes the result, so nodes may differ in arithmetic, and operators need not
+//! commute.
 //! Cost: ceil(log_(fan-in + 1) N) writes and up to fan-in reductions for each, one datagram (several
 //! if the data exceed the network's largest datagram). Chosen for many nodes on networks with multicast.
 //! RGM-ACK: as in the barrier's `barrier_rgm.rs`.

@@ -5,8 +5,8 @@
 //!   8 ranks    0<->1 2<->3 4<->5 6<->7     0<->7 1<->2 3<->4 5<->6     0<->3 1<->6 2<->5 4<->7
 //! ```
 //! In step s a rank's distance is 1, 1, 3, 5, 11, ... (the sum of (-2)^i); odd and even ranks go in opposite directions. The
-//! distance is about a third of that in the later steps of recursive halving, which matters if distant ranks share
-//! links. Blocks are numbered by the halves to which they go, so that the blocks of a message are contiguous.
+//! distance is about a third of the distance in the later steps of recursive halving, which matters if distant ranks share links.
+//! Blocks are numbered by the halves to which they go, so that the blocks of a message are contiguous.
 //! Cost: 2 log2 N rounds, 2 (N - 1) / N of the data through every port. For powers of two and operators
 //! that commute. Chosen for large data on networks with short distances between neighbours.
 

@@ -1,5 +1,5 @@
-//! RDS: blocks travel together by RDMA writes, one digit of their distance per round. The rounds are those of Bruck et
-//! al. 1997, on the slots of Kini 2003, whose section 6.1 leaves alltoall to future work.
+//! RDS: blocks travel together by RDMA writes, one digit of their distance per round. The rounds are as in Bruck et al. 1997, on
+//! the slots of Kini 2003, whose section 6.1 leaves alltoall to future work.
 //!
 //! ```text
 //!   8 ranks, radix 2    block for r+5 = 101b of rank r:    r => r+1 (bit 0)    r+1 => r+5 (bit 2)

@@ -1,7 +1,7 @@
 //! LINEAR: all messages at once, or in batches. CollGM, section 3.4 (linear).
 //!
 //! ```text
-//!   rank r, batch 2:  to r+1, r+2, from r-1, r-2;  when these are over  to r+3, r+4, from r-3, r-4 ...
+//!   rank r, batch 2:  to r+1, r+2, from r-1, r-2;  when these are complete  to r+3, r+4, from r-3, r-4 ...
 //! ```
 //! Cost: N - 1 messages each way; latencies overlap within a batch. Chosen for blocks of medium size:
 //! all at once for few ranks, in batches if ports get congested.

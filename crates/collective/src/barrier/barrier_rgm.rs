@@ -10,7 +10,7 @@
 //! tree lower and the parent a hot spot: 7 is best in Kini's figure 4.7.
 //! Chosen for many nodes on networks with multicast.
 //!
-//! RGM-ACK: each rank acknowledges the multicast to rank 0, which leaves when it has heard from all (section 3.3.4, the first
+//! RGM-ACK: each rank acknowledges the multicast to rank 0, which leaves when it has heard from all ranks (section 3.3.4, the first
 //! alternative). This takes N - 1 additional messages, which Kini calls expensive. Chosen only by name.
 
 use crate::rdma_pattern::{WritePattern, fan_in_for};

@@ -4,8 +4,8 @@
 //!   root ─┬─> 0, 1, 2, ...      the first part      a part: `part` bytes, in datagrams
 //!         ├─> 0, 1, 2, ...      the second
 //! ```
-//! Only the root sends data, so two buffers would not be enough. The root may be a window ahead of the
-//! slowest member; the members report their progress now and then.
+//! Only the root sends data, so two buffers would not be enough. The root may be a window ahead of the slowest member; the members
+//! report their progress twice per window.
 //! Cost: the length of the data once, whatever N is. Chosen for many nodes on networks with multicast.
 
 use crate::{CollectiveState, CommView};

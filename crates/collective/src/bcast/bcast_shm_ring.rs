@@ -1,7 +1,7 @@
 //! SHM-RING: the root copies its data into a staging ring once, and all other ranks read them there.
 //!
 //! ```text
-//!   the root, part t:   data ──> ring;   tells 1, 2, 3, ...            each other, when it comes:   ring ──> data
+//!   the root, part t:   data ──> ring;   notifies 1, 2, 3, ...         each other rank, when it comes:   ring ──> data
 //! ```
 //! Cost: one copy by the root and one by each other rank, a line to each rank and back per part, and no message
 //! ([`crate::staging_ring`]). Chosen for payloads that the root would otherwise have to copy for each other rank.

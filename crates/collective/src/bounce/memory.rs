@@ -86,7 +86,7 @@ impl<F: Fabric> CommBounceBuffers<F> {
         if let Some(mine) = &mine {
             mine.local.part(READ + 8, 8).fill(&stamp.to_ne_bytes());
         }
-        // A length of 0 tells the other ranks that this rank has no memory.
+        // A length of 0 reports to the other ranks that this rank has no memory.
         let half = if mine.is_some() { half } else { 0 };
         let here = mine.map_or(RemoteAddr::default(), |mine| mine.remote);
         let facts = [half as u64, super::short(fabric.copies()) as u64];

@@ -83,7 +83,7 @@ const fn shm(time: CostFunction, entry: Algorithm) -> Algorithm {
     Algorithm { time: Some(time), ..entry }
 }
 
-/// Requirements of algorithms that meet on a release-gather area, and of those that cut payloads between elements.
+/// Requirements of algorithms that meet on a release-gather area, and of algorithms that cut payloads between elements.
 const TOGETHER: Requirement = Requirement::Together(CENTRAL_MOST);
 const ELEMENT: Requirement = ElementAtMost(UNIT_MOST);
 

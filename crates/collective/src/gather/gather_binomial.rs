@@ -4,9 +4,9 @@
 //!   8 ranks:     1 -> 0   3 -> 2   5 -> 4   7 -> 6     then  2 -> 0: blocks 2 3   6 -> 4: 6 7
 //!                                                      then  4 -> 0: 4 5 6 7
 //! ```
-//! Numbers are relative to the root. Cost: ceil(log2 N) rounds; every block is moved up to log2 N
-//! times, at most N / 2 blocks per round. With unequal blocks, each message except those to the root is
-//! preceded by a message with 8 bytes per block. Chosen for small blocks (below 1 KiB).
+//! Numbers are relative to the root. Cost: ceil(log2 N) rounds; every block is moved up to log2 N times, at most N / 2 blocks per
+//! round. With unequal blocks, each message, except messages to the root, is preceded by a message with 8 bytes per block. Chosen
+//! for small blocks (below 1 KiB).
 
 use crate::{BlockList, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};

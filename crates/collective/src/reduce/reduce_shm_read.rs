@@ -1,6 +1,6 @@
 //! SHM-READ: each rank combines a slice that it reads from the others' own memory, and writes the sum into the root's result.
 //!
-//! The picture is that of the allreduce of this name (`allreduce_shm_read.rs`).
+//! For the picture see the allreduce of this name (`allreduce_shm_read.rs`).
 //! Cost: 3 barriers ([`crate::bounce`]), and for each rank one payload read and combined, and one slice written. Chosen for long
 //! payloads, if all ranks can read each other's memory.
 

@@ -1,7 +1,7 @@
 //! SHM-SLICES: each rank combines a slice of the data that all ranks copied in, and only the root reads the sums. Rabenseifner
 //! 2004 (reduce-scatter, then gather), with reads instead of messages.
 //!
-//! The picture is that of the allreduce of this name (`allreduce_shm_slices.rs`).
+//! For the picture see the allreduce of this name (`allreduce_shm_slices.rs`).
 //! Cost: segments + 1 barriers ([`crate::bounce`]), for each rank one payload copied in and combined, and one payload read by the
 //! root. Chosen for more than two ranks and payloads longer than a message.
 

@@ -1,7 +1,7 @@
 //! PAIRWISE: each rank gets all operands of its own block. Thakur, Rabenseifner and Gropp 2005.
 //!
 //! ```text
-//!   round k: rank r sends its operand of block r+k to r+k, and takes in that of r-k
+//!   round k: rank r sends its operand of block r+k to r+k, and takes in the operand of r-k
 //! ```
 //! Cost: N - 1 rounds of one block, each byte moved once. For operators that commute: operands are combined in
 //! the order r, r-1, r-2, ..., the same from run to run. Chosen for large data.

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   expose the data;  show the results
-//!   rank r, for each block of slice r:   for k = 0, 1, 2 ...    read it from rank k;  combine it with what is below;
-//!                                                               write that into rank k's result
+//!   rank r, for each block of slice r:   for k = 0, 1, 2 ...    read it from rank k;  combine it with the prefix below;
+//!                                                               write the new prefix into rank k's result
 //!   barrier
 //! ```
 //! Cost: 3 barriers ([`crate::bounce`]), and for each rank one payload read, combined, and written. Chosen for

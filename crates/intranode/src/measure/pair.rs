@@ -6,7 +6,7 @@
 //! ```
 //! Contract: only the asker writes `asked`, and only the partner writes `done`, each with release; the other side reads it with
 //! acquire. So each side sees everything that the other side did before. The partner touches shared memory only between `asked` and
-//! `done`. Neither thread waits beyond the end of the measurement. The asker says when the measurement is over.
+//! `done`. Neither thread waits beyond the end of the measurement. The asker says when the measurement has ended.
 
 use super::one_thread::{block, cma_reads};
 use super::{Outcome, bind, sampled, timed, within};
@@ -103,7 +103,7 @@ impl Meeting {
         })
     }
 
-    /// Runs `seen` until it returns a value; `None` if the measurement is over, or too late.
+    /// Runs `seen` until it returns a value; `None` if the measurement has ended, or too late.
     fn look<T>(&self, mut seen: impl FnMut() -> Option<T>) -> Option<T> {
         let mut looks = 0u32;
         loop {

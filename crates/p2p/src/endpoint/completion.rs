@@ -16,7 +16,7 @@ impl<F: Fabric> Endpoint<F> {
         Wait { endpoint: self, id }
     }
 
-    /// Returns true if the operation is over. Its status is kept for [`Endpoint::finish`].
+    /// Returns true if the operation is complete. Its status is kept for [`Endpoint::finish`].
     pub fn is_over(&self, id: RequestId) -> bool {
         self.looks_over(&mut self.state.borrow_mut(), id)
     }
@@ -35,13 +35,13 @@ impl<F: Fabric> Endpoint<F> {
         }
     }
 
-    /// Ends the request of an operation that is over. Returns its status, or `None` while it is not over.
+    /// Ends the request of an operation that is complete. Returns its status, or `None` while it is not complete.
     pub fn finish(&self, id: RequestId) -> Option<Status> {
         let state = &mut *self.state.borrow_mut();
         self.looks_over(state, id).then(|| state.close(&self.transport, id))
     }
 
-    /// Returns the status of an operation that is over, without ending its request.
+    /// Returns the status of an operation that is complete, without ending its request.
     pub fn peek_status(&self, id: RequestId) -> Option<Status> {
         self.is_over(id).then(|| self.state.borrow().operations.requests[id.0].status)
     }
@@ -53,7 +53,7 @@ impl<F: Fabric> Endpoint<F> {
         }
     }
 
-    /// Frees the forgotten requests that are over, among the next few.
+    /// Frees the forgotten requests that are complete, among the next few.
     pub(super) fn free_forgotten(&self, state: &mut EndpointState) {
         let (counters, mut looks) = (self.transport.counters(), 0);
         while let Some(id) = state.operations.requests.forgotten_over(counters, &mut looks) {
@@ -61,7 +61,7 @@ impl<F: Fabric> Endpoint<F> {
         }
     }
 
-    /// Returns the wait that ends when the operation may be over.
+    /// Returns the wait that ends when the operation may be complete.
     pub fn wait_of(&self, id: RequestId) -> (Counter, u64) {
         let state = self.state.borrow();
         let slot = &state.operations.requests[id.0];

@@ -6,7 +6,7 @@
 //!   the program computes ──────────────────────────────────────────────┐     │
 //!                                       handler: match, post the read  <─────┘
 //!   the program computes ──────────────────────────────────────────────>
-//!   MPI_Wait: the read is over, ATS
+//!   MPI_Wait: the read is complete, ATS
 //! ```
 //! The handler polls no future, allocates nothing, registers nothing. It looks at arrived messages ([`FabricExt::peek`]) and takes
 //! only those that need no more than a match, a copy and one post. All other messages stay, in their order, for the next call of
@@ -144,7 +144,7 @@ impl<F: Fabric> Handler<'_, F> {
         true
     }
 
-    /// Ends a read that was over as soon as it was posted, because the memory is on the same node.
+    /// Ends a read that was complete as soon as it was posted, because the memory is on the same node.
     fn try_end(&mut self, index: u32) -> bool {
         let transport = self.transport;
         let slot = &mut self.state.operations.requests[index];
@@ -157,7 +157,7 @@ impl<F: Fabric> Handler<'_, F> {
         if told {
             slot.state.end_rdma();
         } else if over {
-            // The read is over, so no event will wake the helper: it is marked.
+            // The read is complete, so no event will wake the helper: it is marked.
             self.behind.set(true);
         }
         told
@@ -181,7 +181,7 @@ impl<F: Fabric> Handler<'_, F> {
         slot.remote = e.context.0 as u32;
         slot.state.recv_rtr();
         if slot.has_counted(self.transport.counters()) {
-            // The write is over, so no event will wake the helper: it is marked.
+            // The write is complete, so no event will wake the helper: it is marked.
             self.behind.set(true);
         }
         requests.end_acting(e.request);
@@ -190,7 +190,7 @@ impl<F: Fabric> Handler<'_, F> {
         true
     }
 
-    /// Copies an eager payload into its receive, unless its sender would have to be told of credit now.
+    /// Copies an eager payload into its receive, unless credit would have to be reported to its sender now.
     fn take_eager(&mut self, index: u32, message: &ArrivedMessage, e: Envelope) -> bool {
         let EndpointState { operations, matching, .. } = &mut *self.state;
         let (transport, peer) = (self.transport, message.peer);

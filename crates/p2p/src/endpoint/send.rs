@@ -8,7 +8,7 @@ use crate::request::RequestId;
 use weft_fabric::{Fabric, Fault, Sge};
 
 impl<F: Fabric> Endpoint<F> {
-    /// Starts a send. Returns `None` if it is already over and `buffer` may be used again.
+    /// Starts a send. Returns `None` if it is already complete and `buffer` may be used again.
     ///
     /// Costs no allocation, lock or system call for an eager payload with credit and room in the fabric.
     #[inline]

@@ -30,7 +30,7 @@ impl EndpointState {
         }
     }
 
-    /// Ends a request whose operation is over.
+    /// Ends a request whose operation is complete.
     #[inline(always)]
     pub fn close<F: Fabric>(&mut self, transport: &Transport<F>, id: RequestId) -> Status {
         let EndpointState { operations, matching, .. } = self;

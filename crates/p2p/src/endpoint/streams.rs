@@ -41,7 +41,7 @@ impl<F: Fabric> Streams<'_, F> {
         self.0.state.borrow().streams.registered()
     }
 
-    /// Starts a send. Returns `None` if it is over already.
+    /// Starts a send. Returns `None` if it is already complete.
     pub fn isend(&self, to: MessageTarget, data: Sge) -> Option<RequestId> {
         let EndpointState { operations, streams, .. } = &mut *self.0.state.borrow_mut();
         streams.isend(&self.0.transport.fabric, operations, to, data)

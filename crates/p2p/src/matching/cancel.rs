@@ -9,7 +9,7 @@
 //! Both change the word by compare-and-swap, so that only one of them gets it. On one node MPI_Cancel and MPI_Wait are local:
 //! the receiver need not be inside MPI, nor have a helper. Between nodes the receiver answers when it makes progress, by its
 //! helper if there is work for which a helper waits. A receiver that stays outside of MPI never answers, and the send
-//! waits for its match, as if it had not been cancelled. An eager standard send is over at once, and is not taken back.
+//! waits for its match, as if it had not been cancelled. An eager standard send is complete at once, and is not taken back.
 //!
 //! Cost: one compare-and-swap per nonblocking send of the program that is synchronous or offered; none for other sends. The
 //! number of a cancelled request is not given out again until its envelope is dropped, because it names the word.

@@ -121,7 +121,7 @@ fn send_synchronous<F: Fabric>(
     RequestId(index)
 }
 
-/// Tells the sender that a synchronous send was matched.
+/// Reports to the sender that a synchronous send was matched.
 fn acknowledge<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,

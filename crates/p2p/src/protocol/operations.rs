@@ -30,8 +30,8 @@ impl Operations {
         }
     }
 
-    /// Ends a request whose operation is over. If a request was cancelled by its word, `void` gets its number; other numbers are
-    /// free again.
+    /// Ends a request whose operation is complete. If a request was cancelled by its word, `void` gets its number; other numbers
+    /// are free again.
     #[inline(always)]
     pub fn close<F: Fabric>(
         &mut self,

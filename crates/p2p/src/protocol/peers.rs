@@ -98,7 +98,7 @@ impl MessagePeers {
         *self.of(transport, peer) = known;
     }
 
-    /// Notes that payload of `peer` was released here. Tells the peer from time to time.
+    /// Notes that payload of `peer` was released here. Reports the total to the peer from time to time.
     #[inline]
     pub fn return_credit<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize, len: u64) {
         if len == 0 {
@@ -110,7 +110,7 @@ impl MessagePeers {
         }
     }
 
-    /// Returns true if `len` bytes of `peer` may be released without telling it at once.
+    /// Returns true if `len` bytes of `peer` may be released without a report to the peer at once.
     pub fn may_owe(&self, peer: usize, len: u64) -> bool {
         self.get(peer).is_some_and(|known| known.credit.may_owe(len, known.room / 4))
     }

@@ -42,8 +42,8 @@ pub struct OfferedReceive {
 
 /// Payloads in flight.
 ///
-/// Invariant: a receive that has matched an offer belongs to exactly one of the protocols, by its stage, until the sender is
-/// told of the end.
+/// Invariant: a receive that has matched an offer belongs to exactly one of the protocols, by its stage, until the end is reported
+/// to the sender.
 #[repr(C)]
 pub struct RendezvousFlights {
     pub transfers: Transfers,
@@ -61,7 +61,7 @@ impl RendezvousFlights {
         }
     }
 
-    /// Advances all payloads that can advance. Returns true if a transfer is over.
+    /// Advances all payloads that can advance. Returns true if a transfer is complete.
     #[inline(always)]
     pub fn progress<F: Fabric>(
         &mut self,
@@ -91,7 +91,7 @@ impl RendezvousFlights {
 
     // ---- the sender -------------------------------------------------------------------------
 
-    /// Sends a payload that is too long to be eager whatever the pattern.
+    /// Sends a payload that is too long to be eager for all patterns.
     #[cold]
     pub fn send_longer<F: Fabric>(
         &mut self,
@@ -163,7 +163,7 @@ impl RendezvousFlights {
         RequestId(index)
     }
 
-    /// Ends requests after the receiver has read their payload: the named request, and perhaps further ones.
+    /// Ends requests after the receiver has read their payload: the named request, and perhaps further requests.
     pub fn on_ats<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -334,7 +334,7 @@ pub struct RtsMessage {
     pub len: usize,
     pub at: RemoteAddr,
     pub request: u32,
-    /// True if the request's cancel word tells whether the message is void.
+    /// True if the request's cancel word shows whether the message is void.
     pub word: bool,
     /// True if the message wakes the receiver's helper.
     pub solicited: bool,

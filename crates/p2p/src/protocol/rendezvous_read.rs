@@ -43,7 +43,7 @@ fn eligible(case: &MessageCase) -> Result<(), &'static str> {
 fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let line = case.line(model);
     ProtocolWork {
-        // The sender is told of the end.
+        // The sender's work: it handles the report of the end.
         sender: line,
         receiver: case.direct(model, case.bytes) + case.stolen(model) + line,
         latency: line,

@@ -1,15 +1,15 @@
 //! Staged: a payload goes through memory that both ends see, and both copy at the same time.
 //!
 //! ```text
-//!   sender:    Rts(place) ──>   payload ──copy in──> place      the send is over: the buffer is free
+//!   sender:    Rts(place) ──>   payload ──copy in──> place      the send is complete: the buffer is free
 //!   receiver:                   place ──copy out──> buffer      while it is copied in ([`weft_intranode::pipelined`]),
 //!                                                               <── ATS: the place is free
 //!                                  │ a part has not come for a while
 //!                                  └──> in the list, which progress walks through; the sender sends StagedComplete at the end
 //! ```
-//! Cost: the slower of the two copies, a part of the other, a cache line per part, and two messages. No system call, and the
-//! sender does not wait for the receiver. Chosen for sizes above the eager ones, up to those for which one copy is
-//! cheaper than two.
+//! Cost: the slower of the two copies, a part of the other, a cache line per part, and two messages. No system call, and the sender
+//! does not wait for the receiver. Chosen for payloads that are too long to be eager, up to sizes for which one copy is cheaper
+//! than two copies.
 
 use super::operations::Operations;
 use super::rendezvous::{OfferedReceive, PayloadOffer, RtsMessage, send_rts};
@@ -158,7 +158,7 @@ impl Staged {
         !self.followed.is_empty()
     }
 
-    /// Advances all followed receives. Returns true if one of them is over.
+    /// Advances all followed receives. Returns true if a receive is complete.
     #[cold]
     pub fn follow_all<F: Fabric>(
         &mut self,
@@ -171,7 +171,7 @@ impl Staged {
     }
 }
 
-/// Copies out the parts that have arrived. Returns true if the receive is over, or there is a fault.
+/// Copies out the parts that have arrived. Returns true if the receive is complete, or there is a fault.
 fn goes_on<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,

@@ -143,7 +143,7 @@ pub fn on_rtr<F: Fabric>(
     Ok(())
 }
 
-/// Ends requests after the sender has written their payload: the named request, and perhaps further ones.
+/// Ends requests after the sender has written their payload: the named request, and perhaps further requests.
 pub fn on_atp<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,

@@ -95,7 +95,7 @@ impl ProtocolTable {
         ProtocolTable { eager: sent_at_once(model, path) as u32, ranges: OnceCell::new() }
     }
 
-    /// Returns the ranges. `model` and `path` must be those of `new`.
+    /// Returns the ranges. `model` and `path` must be the arguments of `new`.
     pub fn ranges(&self, model: &CopyModel, path: PeerPath) -> &AllRanges {
         self.ranges.get_or_init(|| Box::new(AllRanges::new(model, path)))
     }

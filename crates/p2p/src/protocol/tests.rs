@@ -223,7 +223,7 @@ fn an_endpoint_asks_the_same() {
     }
 }
 
-/// A helper is not woken for copies that would be over before it has begun.
+/// A helper is not woken for copies that would be complete before it has begun.
 #[test]
 fn helpers_are_woken_for_long_copies() {
     let [near, far] = [USUAL, FAR].map(|path| AllRanges::new(&NEAR, path).quiet);

@@ -17,11 +17,11 @@ struct Striped {
 ///
 /// Invariants: a request that is read or written (`RequestState::is_rdma`) and not staged is in the list. A request that is not any
 /// more may stay until the next walk through the list, so that ending a single request needs no walk. The counters of a striped
-/// transfer belong to the fabric until all fragments are over, and are freed then.
+/// transfer belong to the fabric until all fragments are complete, and are freed then.
 #[derive(Default)]
 #[repr(C)]
 pub struct Transfers {
-    /// Requests whose reads or writes are under way, and some whose are over.
+    /// Requests whose reads or writes are under way, and some whose are complete.
     moving: Vec<u32>,
     /// Requests among them that go over several rails.
     striped: Vec<Striped>,
@@ -62,7 +62,7 @@ impl Transfers {
         self.moving.push(request);
     }
 
-    /// Advances the counters of requests whose fragments are all over.
+    /// Advances the counters of requests whose fragments are all complete.
     pub fn settle_striped<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -106,7 +106,7 @@ impl Transfers {
     }
 }
 
-/// Ends the request `index` if its read or write is over, and tells the other end. Returns true if it was.
+/// Ends the request `index` if its read or write is complete, and reports this to the peer. Returns true if it was complete.
 pub fn settle<F: Fabric>(
     transport: &Transport<F>,
     requests: &mut ProcessRequests,

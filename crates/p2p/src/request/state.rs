@@ -119,7 +119,7 @@ transitions! {
     withdraw: Posted => Complete;
 
     // ---- both ----
-    /// Ends an operation whose reads or writes are over.
+    /// Ends an operation whose reads or writes are complete.
     end_rdma: Reading | Writing => Complete;
     /// Ends an operation by a message of its peer (Ats, Atp, CoCopyReply, Cancelled), or a send that is cancelled here.
     end_by_peer: Unacknowledged | Offered | Landing | Sharing => Complete;
@@ -129,7 +129,7 @@ transitions! {
     open_stream_receive: Free => StreamIn;
     /// Ends an operation that a stream has carried.
     end_stream: StreamOut | StreamIn => Complete;
-    /// Frees the state of an operation that is over.
+    /// Frees the state of an operation that is complete.
     free: Queued | Pushing | Complete => Free;
 }
 

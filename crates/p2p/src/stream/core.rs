@@ -23,7 +23,7 @@ pub struct StreamPeer {
     pub inline: usize,
     /// True if all of the peer's memory can be written.
     pub direct: bool,
-    /// True if writes are over when they are posted.
+    /// True if writes are complete when they are posted.
     pub synchronous: bool,
     /// Credit of small messages with payload.
     pub credit: Credit,
@@ -55,7 +55,7 @@ impl StreamPeer {
     }
 }
 
-/// An operation that is over: its request, bytes received, and bytes that did not fit.
+/// An operation that is complete: its request, bytes received, and bytes that did not fit.
 #[derive(Debug, Clone, Copy)]
 pub struct EndedOperation {
     pub request: u32,
@@ -86,7 +86,7 @@ pub struct StreamCore {
     pub fault: Option<Fault>,
     /// Memory for small messages that arrived early.
     pub saved_pool: StagingPool,
-    /// Operations that are over, whose requests are not completed yet.
+    /// Operations that are complete, whose requests are not completed yet.
     pub ended: Vec<EndedOperation>,
     /// Scratch: the sends of a relay.
     pub relayed: Vec<u32>,
@@ -148,7 +148,7 @@ impl StreamCore {
 
     // ---- writes under way ---------------------------------------------------------------------
 
-    /// Notes that a flight has begun. It may be over at once.
+    /// Notes that a flight has begun. It may be complete at once.
     pub fn depart<F: Fabric>(&mut self, fabric: &F, flight: StreamFlight) {
         self.sends[flight.send].flying += 1;
         if let From::SegmentSlot(place) = flight.from {
@@ -191,7 +191,7 @@ impl StreamCore {
         while i < self.active.len() {
             let receive = self.active[i];
             moved |= self.drain(fabric, receive);
-            // If a receive is over, it has left the list.
+            // If a receive is complete, it has left the list.
             i += usize::from(self.active.get(i) == Some(&receive));
         }
         self.feed(fabric);

@@ -21,7 +21,7 @@ pub struct StreamFlight {
     pub send: u32,
 }
 
-/// Invariant: a counter that was taken belongs to one flight until the flight is over, or did not begin; then it is used again.
+/// Invariant: a counter that was taken belongs to one flight until the flight is complete, or did not begin; then it is used again.
 #[derive(Default)]
 pub struct StreamFlights {
     under_way: Vec<StreamFlight>,
@@ -33,18 +33,18 @@ impl StreamFlights {
         self.under_way.is_empty()
     }
 
-    /// Returns a counter for a flight, and the value at which the flight is over.
+    /// Returns a counter for a flight, and the value at which the flight is complete.
     pub fn counter(&mut self, counters: &Counters) -> (Counter, u64) {
         let counter = self.idle.pop().unwrap_or_else(|| counters.allocate());
         (counter, counters.value(counter) + 1)
     }
 
-    /// Returns a counter to the pool: its flight did not begin, or is over.
+    /// Returns a counter to the pool: its flight did not begin, or is complete.
     pub fn give_back(&mut self, counter: Counter) {
         self.idle.push(counter);
     }
 
-    /// Begins a flight. Returns the flight if it is over already.
+    /// Begins a flight. Returns the flight if it is already complete.
     pub fn begin(&mut self, counters: &Counters, flight: StreamFlight) -> Option<StreamFlight> {
         if counters.value(flight.counter) >= flight.target {
             self.idle.push(flight.counter);
@@ -54,7 +54,7 @@ impl StreamFlights {
         None
     }
 
-    /// Returns the next flight that is over, from `at` on. The next call continues there.
+    /// Returns the next flight that is complete, from `at` on. The next call continues there.
     pub fn next_over(&mut self, counters: &Counters, at: &mut usize) -> Option<StreamFlight> {
         while let Some(flight) = self.under_way.get(*at) {
             if counters.value(flight.counter) >= flight.target {

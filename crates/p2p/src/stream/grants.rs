@@ -96,7 +96,7 @@ impl StreamCore {
         (numbers, count)
     }
 
-    /// Tells a peer the address of a chunk, once.
+    /// Sends a peer the address of a chunk, once.
     fn introduce<F: Fabric>(&mut self, fabric: &F, peer: usize, chunk: usize) {
         let address = self.places.chunk(chunk);
         let segment = self.sizes.segment as u64;
@@ -131,7 +131,7 @@ impl StreamCore {
         let named = |r: &StreamReceive| {
             r.live && r.mode != Mode::Small && (r.peer as usize, r.remote) == (peer, note.low)
         };
-        // Segments may overtake messages: if the receive is over already, nothing is needed.
+        // Segments may overtake messages: if the receive is already complete, nothing is needed.
         let Some(index) = self.receives.iter().position(named) else { return Ok(()) };
         let index = index as u32;
         self.receives[index].idle = false;

@@ -129,7 +129,7 @@ impl SegmentPlaces {
         self.slots[usize::from(place)].readers += 1;
     }
 
-    /// Notes that a write from the place is over. Returns true if that was the last that kept the place from being free.
+    /// Notes that a write from the place is complete. Returns true if no other write keeps the place from being free.
     pub fn unhold(&mut self, place: u16) -> bool {
         let slot = &mut self.slots[usize::from(place)];
         slot.readers -= 1;

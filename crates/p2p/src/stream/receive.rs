@@ -55,7 +55,7 @@ pub struct StreamReceive {
     /// True if the sender relays a payload that it does not have yet. Then the receive gets no place of the half that
     /// is reserved for senders that fill places at once.
     pub idle: bool,
-    /// True if the receive is not over.
+    /// True if the receive is not complete.
     pub live: bool,
     /// True if segments follow instead of blocks, once the blocks under way have arrived.
     pub converts: bool,

@@ -46,7 +46,8 @@ pub struct Send {
     pub waits: bool,
     /// True if a block could not be written. Addresses that the receiver sent before it learned of this are ignored.
     unable: bool,
-    /// True if the relayed payload was not here when the send was announced, and the receiver has not been told otherwise.
+    /// True if the relayed payload was not here when the send was announced, and the receiver has not learned yet that it has
+    /// arrived.
     relayed: bool,
     /// True if the send is under way.
     live: bool,
@@ -81,7 +82,7 @@ impl StreamCore {
         index
     }
 
-    /// Starts a send. Returns its request, or `None` if it is over already.
+    /// Starts a send. Returns its request, or `None` if it is already complete.
     pub fn isend<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -394,7 +395,7 @@ impl StreamCore {
             if send.mode != Mode::Segments || send.next + send.places.len() + count > send.pieces {
                 return Err(WHAT);
             }
-            // Stalled: all written pieces are over, and there was no place for the next.
+            // Stalled: all written pieces are complete, and there was no place for the next.
             let stalled = send.places.is_empty() && send.flying == 0 && send.next > 0;
             self.counts.stalls += u64::from(stalled);
         }

@@ -8,7 +8,7 @@
 use crate::message::MessageTarget;
 use weft_fabric::{Fabric, FabricExt, Head, PostOutcome, RemoteAddr, Sge};
 
-/// Kinds of message. Their numbers lie above those of point-to-point messages.
+/// Kinds of message. Their numbers lie above the numbers of point-to-point messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum StreamKind {

@@ -67,7 +67,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Starts some sends, and ends sends that are over.
+    /// Starts some sends, and ends sends that are complete.
     fn step<F: Fabric>(&mut self, rank: &TestRank<F>, rng: &mut Rng) {
         for _ in 0..rng.usize(0..3) {
             let Some(m) = self.queue.pop_front() else { break };

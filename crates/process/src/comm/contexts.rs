@@ -48,7 +48,7 @@ impl<F: Fabric> CommContexts<F> {
         let context = make(before);
         if before < CASTING_LANES {
             let mut states = self.persistent.borrow_mut();
-            // If the request of a context is gone and the context has not multicast, there is nothing to end.
+            // If the request of a context was freed and the context has not multicast, there is nothing to end.
             states.retain(|state| Rc::strong_count(state) > 1 || state.has_multicast());
             states.push(context.state.clone());
         } else {

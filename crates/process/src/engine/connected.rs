@@ -199,7 +199,7 @@ impl<F: Fabric> Engine<F> {
         self.mailbox().forget(peer);
     }
 
-    /// Returns true if a number of this process for communicators must differ from those of all other jobs.
+    /// Returns true if a number of this process for communicators must differ from the numbers of all other jobs.
     pub(crate) fn numbers_are_shared(&self) -> bool {
         self.connected().ever.get()
     }

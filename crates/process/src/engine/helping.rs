@@ -31,8 +31,8 @@ impl<F: Fabric> Engine<F> {
         self.start_wanted();
     }
 
-    /// Sets the function that starts a helper thread. It is called when somebody wants a helper, or now if somebody wanted one
-    /// before.
+    /// Sets the function that starts a helper thread. The function is called when a helper is first requested, or now if a helper
+    /// was requested before.
     pub fn helped_by(&self, start: impl FnOnce() + 'static) {
         *self.helping.start.borrow_mut() = Some(Box::new(start));
         self.start_wanted();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   init     outer future:  loop { future of the operation;  report its result;  stand still }      allocated once
-//!   start    the outer future continues after the standstill; engine and task hold it until the operation is over
+//!   start    the outer future continues after the standstill; engine and task hold it until the operation is complete
 //! ```
 //! The future of the operation lies inside the outer future, so a start allocates nothing.
 
@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use weft_fabric::Fabric;
 
-/// A persistent operation. Each start must be over before the next.
+/// A persistent operation. Each start must be complete before the next.
 pub struct PersistentTask {
     task: NonblockingTask,
     by: Executor,
@@ -51,7 +51,7 @@ impl<F: Fabric> Engine<F> {
     /// Starts the operation: polls it once now, then runs it as a task of [`Engine::spawn_by`].
     ///
     /// # Panics
-    /// Panics if the previous start is not over.
+    /// Panics if the previous start is not complete.
     pub fn start(&self, operation: &PersistentTask) -> NonblockingTask {
         let PersistentTask { task, by } = operation;
         let future = task.0.parked.borrow_mut().take();

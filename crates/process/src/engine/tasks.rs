@@ -49,7 +49,7 @@ pub(super) struct TaskEntry {
     /// Place in the order of starts, in which tasks are polled.
     pub(super) order: u64,
     pub(super) wait: Option<(Counter, u64)>,
-    /// `None` if the task is over, and its future is parked.
+    /// `None` if the task is complete, and its future is parked.
     future: Option<TaskFuture>,
     task: NonblockingTask,
 }
@@ -82,7 +82,7 @@ impl<F: Fabric> Engine<F> {
         !self.tasks.borrow().is_empty() || !self.waiting_tasks.is_empty()
     }
 
-    /// Polls the tasks whose wait is over. For the helper, only tasks that anybody may run. Returns true if anything moved.
+    /// Polls the tasks whose wait has ended. For the helper, only tasks that anybody may run. Returns true if anything moved.
     pub(super) fn run_tasks(&self, by: Executor, reach: PollReach) -> bool {
         let counters = self.endpoint.fabric().counters();
         let mut moved = false;
@@ -175,7 +175,7 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Starts a nonblocking operation: polls it once now, then whenever its wait is over, only on the program's threads.
+    /// Starts a nonblocking operation: polls it once now, then whenever its wait has ended, only on the program's threads.
     pub fn spawn(
         &self,
         future: impl Future<Output = Result<(), Error>> + 'static,

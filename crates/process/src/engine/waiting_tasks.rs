@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   counters of this process   report when they have reached the least target     (Counters::watch)
-//!   words that peers write     one line each in a dense list, looked at in turn    a bounded number per round
+//!   words that peers write     one line each in a dense list, polled in turn       a bounded number per round
 //!   by counter or word         the tasks that wait for it, least target first
 //! ```
 
@@ -89,8 +89,8 @@ impl WaitingTasks {
         }
     }
 
-    /// Moves the tasks whose wait is over to `list`, in any order. `reach` says at which words of peers the call looks; `None`: at
-    /// no words.
+    /// Moves the tasks whose wait has ended to `list`, in any order. `reach` says at which words of peers the call looks; `None`:
+    /// at no words.
     pub(super) fn take_ready(
         &self,
         counters: &Counters,
@@ -141,7 +141,7 @@ impl Waits {
         }
     }
 
-    /// Takes the tasks of a counter whose wait is over. Returns the least target of the remaining tasks.
+    /// Takes the tasks of a counter whose wait has ended. Returns the least target of the remaining tasks.
     fn release(
         &mut self,
         counters: &Counters,
@@ -181,7 +181,7 @@ impl Waits {
                     self.dense[self.next].1 = target;
                     self.next += 1;
                 }
-                // The last line moves to this place, and is looked at next.
+                // The last line moves to this place, and is examined next.
                 None => drop(self.dense.swap_remove(self.next)),
             }
         }

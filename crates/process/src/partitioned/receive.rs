@@ -103,7 +103,7 @@ impl<F: Fabric> External for PartitionedReceive<F> {
 /// The sender, with the facts that the receiver knows of it.
 struct PartitionSender<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
-    /// The receive of the handshake, and the counter value at which it may be over.
+    /// The receive of the handshake, and the counter value at which it may be complete.
     request: RequestId,
     wait: (Counter, u64),
     memory: Staging,
@@ -198,7 +198,7 @@ struct Parts<F: Fabric> {
     buffer: Buffer,
     /// The buffer itself, or staging memory if the buffer has gaps.
     piece: BufferPiece,
-    /// The receives by number, once the handshake has come. `None`: the receive is over, and its bytes are in their place.
+    /// The receives by number, once the handshake has come. `None`: the receive is complete, and its bytes are in their place.
     messages: RefCell<Vec<Option<RequestId>>>,
     failed: RefCell<Option<Error>>,
 }

@@ -1,5 +1,5 @@
 //! Every algorithm of the catalogue, for every number of ranks from 1 to 33, in place and not in place, with operators that do not
-//! commute, derived types and no elements at all: the result equals that of an oracle.
+//! commute, derived types and no elements at all: the result equals the result of an oracle.
 //!
 //! A new entry of the catalogue is tested without further code.
 

@@ -360,7 +360,7 @@ impl Call {
     }
 }
 
-/// Returns `data` with other bytes in all elements except those `seen`.
+/// Returns `data` with other bytes in all elements except the elements `seen`.
 fn hide(data: &[u8], unit: usize, seen: std::ops::Range<usize>) -> Vec<u8> {
     let seen = seen.start * unit..seen.end * unit;
     data.iter().enumerate().map(|(i, &b)| if seen.contains(&i) { b } else { !b }).collect()

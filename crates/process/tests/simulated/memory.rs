@@ -123,7 +123,7 @@ impl Memory {
         assert!(first + count <= self.len, "{}: {first} + {count} of {}", self.what, self.len);
         let start = self.staging.sge().ptr().wrapping_add(first * self.layout.extent(self.unit));
         // SAFETY: the memory holds these elements, as just asserted, and lives as long as the test
-        // keeps `self`: until the call is over.
+        // keeps `self`: until the call is complete.
         unsafe { Buffer::new(start, count, self.ty.clone()) }
     }
 

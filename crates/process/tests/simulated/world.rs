@@ -265,7 +265,7 @@ pub fn share_on<F: Fabric, P: Program>(
     share_to_the_end(ranks, (wrap, |_: &F| ()), program, calls, notes);
 }
 
-/// Runs `calls` as [`share_on`] does, and passes each rank's fabric to `end` when all calls are over.
+/// Runs `calls` as [`share_on`] does, and passes each rank's fabric to `end` when all calls are complete.
 pub fn share_to_the_end<F: Fabric, P: Program>(
     ranks: usize,
     (wrap, end): (impl Fn(Shm) -> F + Sync, impl Fn(&F) + Sync),

@@ -10,7 +10,7 @@
 //! ```
 //! Between nodes the guard costs six round trips per operation, whatever the number of elements. The protocol is
 //! chosen by [`super::accumulate_protocol`]. Protocols that meet at an element exclude each other, because all
-//! origins find the same domain ([`TargetAddress::domain`], the element's type and place). An accumulate is over when
+//! origins find the same domain ([`TargetAddress::domain`], the element's type and place). An accumulate is complete when
 //! the call returns, so accumulates of one origin are ordered, as MPI requires unless a program waives it. Costs of
 //! the protocols: [`AccumulateProtocol::cost`], `weft explain accumulate`.
 

@@ -110,7 +110,7 @@ fn word(at: Sge) -> u64 {
 struct Flow<'w, F: Fabric> {
     endpoint: &'w Rc<Endpoint<F>>,
     done: Counter,
-    /// Value of the counter when all operations are over.
+    /// Value of the counter when all operations are complete.
     due: u64,
 }
 
@@ -193,7 +193,7 @@ impl WordChange {
         runs: &[AdjacentElements],
         origin: Option<Sge>,
     ) -> Result<(), Error> {
-        // If the former values are not wanted, all of them land in one scratch word.
+        // If no caller needs the former values, all of them land in one scratch word.
         let unasked = flow.endpoint.staging().take(WORD);
         for (at, skip) in self.words(runs) {
             let operand = origin.map_or(0, |origin| word(origin.part(skip, WORD)));

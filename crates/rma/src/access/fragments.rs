@@ -32,7 +32,7 @@ pub struct PostedFragments<'w, F: Fabric> {
     in_flight: &'w WindowFlights<F>,
     rank: usize,
     peer: usize,
-    /// True if operations are over when they are posted.
+    /// True if operations are complete when they are posted.
     pub over: bool,
     rails: usize,
     /// Own counters of the operation. If there are none, the operation uses the counter of the rank.
@@ -137,7 +137,7 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
         }
     }
 
-    /// Keeps the posted operation until it is over. Then the data of `piece` are unpacked into `unpack`.
+    /// Keeps the posted operation until it is complete. Then the data of `piece` are unpacked into `unpack`.
     pub fn keep(self, piece: Option<BufferPiece>, unpack: Option<Buffer>) -> Issued {
         if self.over {
             return Issued::OVER;
@@ -147,7 +147,7 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
         self.in_flight.keep(self.rank, IssuedOperation { ends: self.ends, piece, unpack })
     }
 
-    /// Waits until the posted operation is over. The operation must have counters of its own.
+    /// Waits until the posted operation is complete. The operation must have counters of its own.
     pub async fn wait(self) -> Result<(), Error> {
         let counters = self.fabric().counters();
         for end in &self.ends {

@@ -20,14 +20,14 @@ use weft_process::{Buffer, BufferPiece, Error};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Issued {
     pub(super) rank: usize,
-    /// Number of entries at the rank up to and including this operation's entry. 0: the operation is over.
+    /// Number of entries at the rank up to and including this operation's entry. 0: the operation is complete.
     pub(super) number: u64,
 }
 
 impl Issued {
     pub(super) const OVER: Issued = Issued { rank: 0, number: 0 };
 
-    /// Returns the handle of an operation that is over when all operations at the rank are over.
+    /// Returns the handle of an operation that is complete when all operations at the rank are complete.
     pub(super) fn with_all(rank: usize) -> Issued {
         Issued { rank, number: u64::MAX }
     }
@@ -35,8 +35,8 @@ impl Issued {
 
 /// An issued operation that may still be under way.
 pub struct IssuedOperation {
-    /// Counters that tell the end: the operation is over when each has its value. If there are none, the operation is over when all
-    /// operations are over that were posted to the rank without own counters.
+    /// Counters of the end: the operation is complete when each counter has its value. If there are no counters, the operation is
+    /// complete when all operations that were posted to the rank without own counters are complete.
     pub ends: FragmentEnds,
     /// Memory that the operation still reads or writes, and the buffer into which its data are unpacked.
     pub piece: Option<BufferPiece>,
@@ -46,7 +46,7 @@ pub struct IssuedOperation {
 #[derive(Default)]
 struct ByRank {
     entries: RefCell<VecDeque<IssuedOperation>>,
-    /// Counter of the completions of operations without own counters, and its value once all these operations are over.
+    /// Counter of the completions of operations without own counters, and its value once all these operations are complete.
     done: OnceCell<Counter>,
     due: Cell<u64>,
     /// Number of entries made (`issued`), and of entries ended (`settled`).
@@ -88,7 +88,7 @@ impl<F: Fabric> WindowFlights<F> {
         self.ranks[rank].settled.get() >= number
     }
 
-    /// Counts one more post to a rank without own counter. Returns the counter that the post advances when it is over.
+    /// Counts one more post to a rank without own counter. Returns the counter that the post advances when it is complete.
     pub fn one_more(&self, rank: usize) -> Counter {
         let of = &self.ranks[rank];
         let counter = *of.done.get_or_init(|| {
@@ -101,7 +101,7 @@ impl<F: Fabric> WindowFlights<F> {
         counter
     }
 
-    /// Keeps a posted operation until it is over.
+    /// Keeps a posted operation until it is complete.
     pub fn keep(&self, rank: usize, entry: IssuedOperation) -> Issued {
         let of = &self.ranks[rank];
         self.touch(rank);
@@ -133,7 +133,7 @@ impl<F: Fabric> WindowFlights<F> {
         self.touched.borrow().last().copied()
     }
 
-    /// Notes that all operations to a rank are over.
+    /// Notes that all operations to a rank are complete.
     pub fn untouch(&self, rank: usize) {
         if self.ranks[rank].touched.replace(false) {
             self.touched.borrow_mut().retain(|&other| other != rank);
@@ -192,7 +192,7 @@ impl<F: Fabric> WindowFlights<F> {
         Ok(())
     }
 
-    /// Returns the wait of the first entry at a rank, `Some(None)` if it is over. `None`: there is no entry.
+    /// Returns the wait of the first entry at a rank, `Some(None)` if it is complete. `None`: there is no entry.
     fn first_wait(&self, rank: usize) -> Option<Option<FragmentEnd>> {
         let of = &self.ranks[rank];
         let counters = self.core.fabric().counters();
@@ -204,7 +204,7 @@ impl<F: Fabric> WindowFlights<F> {
         Some(first.ends.iter().chain(&plain).find(|end| !end.has_come(counters)).copied())
     }
 
-    /// Ends the operations at a rank that are over.
+    /// Ends the operations at a rank that are complete.
     fn settle(&self, rank: usize) {
         let of = &self.ranks[rank];
         let fabric = self.core.fabric();

@@ -13,8 +13,8 @@ use weft_fabric::{Fabric, FabricExt, Sge};
 use weft_process::{Buffer, Error};
 
 impl<F: Fabric> WindowAccess<F> {
-    /// Moves `origin`'s data to the target. On return, the operation is issued; if memory is shared, it is over. `origin` must not
-    /// change until a synchronization has ended the operation.
+    /// Moves `origin`'s data to the target. On return, the operation is issued; if memory is shared, it is complete. `origin` must
+    /// not change until a synchronization has ended the operation.
     pub async fn put(
         &self,
         origin: &Buffer,

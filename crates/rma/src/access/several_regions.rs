@@ -1,8 +1,8 @@
 //! Operations whose data lie in several regions that their target has attached ([`crate::memory::regions`]).
 //!
-//! Such an operation is over when its call returns. Elements that cross regions are updated under the guard, by every origin, since
-//! all find the same regions. Cost: one transfer per part; accumulates cost as much as under the guard, except for elements within
-//! one region, which cost as much as in an operation in that region.
+//! Such an operation is complete when its call returns. Elements that cross regions are updated under the guard, by every origin,
+//! since all find the same regions. Cost: one transfer per part; accumulates cost as much as under the guard, except for elements
+//! within one region, which cost as much as in an operation in that region.
 
 use super::WindowAccess;
 use super::accumulate_protocol::is_solid;

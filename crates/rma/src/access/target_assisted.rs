@@ -73,7 +73,7 @@ impl<F: Fabric> WindowAccess<F> {
         Ok(true)
     }
 
-    /// Changes elements of this rank that adapters update for all origins. The offsets of `runs` are those of
+    /// Changes elements of this rank that adapters update for all origins. The offsets of `runs` count as in
     /// [`WindowAccess::own_memory`].
     async fn fulfil_by_adapters(
         &self,

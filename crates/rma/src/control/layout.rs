@@ -11,7 +11,7 @@
 //! ```
 //! The lock is the lock of MPI_Win_lock; the guard is the lock of accumulates. Slots belong to the locks of the target; grants are
 //! flags on which this rank waits for locks of other ranks. Words never decrease: they count. Posted and completed have two words
-//! each, by parity, because flags may overtake each other: a rank tells count k + 1 only once the other rank has heard k - 1
+//! each, by parity, because flags may overtake each other: a rank sends count k + 1 only once the other rank has received k - 1
 //! ([`crate::epochs::post_start_complete_wait`]). Each rail except the first has two words per origin, too
 //! ([`crate::epochs::ordered_flag`]).
 
@@ -82,7 +82,7 @@ pub fn row(size: usize) -> usize {
     size.next_power_of_two().max(LINE)
 }
 
-/// Returns the number of words without those of further rails.
+/// Returns the number of words without the words of further rails.
 pub fn words(size: usize) -> usize {
     words_of(size, 1)
 }

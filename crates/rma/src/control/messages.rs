@@ -237,7 +237,7 @@ impl<F: Fabric> WindowControl<F> {
             .map(|_| ())
     }
 
-    /// Tells the fence of a rank that this rank will send no more requests.
+    /// Reports to the fence of a rank that this rank will send no more requests.
     pub fn end_epoch(&self, rank: usize) -> SentRequest {
         self.send_head(rank, Taker::Fence, ControlRequest { last: true, ..ControlRequest::STOP })
     }

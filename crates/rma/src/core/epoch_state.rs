@@ -258,7 +258,7 @@ impl EpochState {
         self.started.take().map_or_else(|| wrong("MPI_Win_complete without MPI_Win_start"), Ok)
     }
 
-    /// Notes that the access epoch to a target is over.
+    /// Notes that the access epoch to a target has ended.
     pub fn completed(&self, rank: usize) {
         self.targets[rank].access.set(AccessEpoch::None);
     }
@@ -312,7 +312,7 @@ impl EpochState {
         wrong(format_args!("MPI_Win_unlock: rank {rank} is not locked"))
     }
 
-    /// Notes that the epoch of MPI_Win_lock is over.
+    /// Notes that the epoch of MPI_Win_lock has ended.
     #[inline]
     pub fn unlocked(&self, target: &TargetEpochs) {
         target.access.set(AccessEpoch::None);
@@ -356,7 +356,7 @@ impl EpochState {
         self.targets[rank].joined.set(false);
     }
 
-    /// Notes that the epoch of MPI_Win_lock_all is over.
+    /// Notes that the epoch of MPI_Win_lock_all has ended.
     pub fn unlocked_all(&self) {
         self.all.set(None);
     }

@@ -2,10 +2,10 @@
 //!
 //! Flags count epochs, by parity in one of two words for each pair of ranks and direction.
 //!
-//! Two words suffice although a flag may be overtaken by the next flag, because a rank that tells count k + 1 knows that the other
-//! rank has heard k - 1. A rank posts again only after it has waited for its previous epoch, whose origin had heard the post. An
-//! origin completes again only after the target, which had waited for the previous epoch, has posted again. Of two fences in a row
-//! ([`super::fence`]), the first is over for a rank that has reached the second.
+//! Two words suffice although a flag may be overtaken by the next flag, because a rank that sends count k + 1 knows that the other
+//! rank has received k - 1. A rank posts again only after it has waited for its previous epoch, whose origin had received the flag
+//! of the post. An origin completes again only after the target, which had waited for the previous epoch, has posted again. Of two
+//! fences in a row ([`super::fence`]), the first is complete for a rank that has reached the second.
 
 use super::ordered_flag::encode;
 use crate::control::WindowControl;
@@ -16,13 +16,13 @@ use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_process::Error;
 
-/// Flags told to one rank, and heard from it.
+/// Flags sent to one rank, and flags received from it.
 #[derive(Default)]
 struct ByRank {
-    /// Told: number of exposure epochs granted to the rank (`posted`), and of completed access epochs to the rank (`completed`).
+    /// Sent: number of exposure epochs granted to the rank (`posted`), and of completed access epochs to the rank (`completed`).
     posted: Cell<u64>,
     completed: Cell<u64>,
-    /// Heard: number of exposure epochs that the rank has granted (`started`), and of access epochs that it has completed
+    /// Received: number of exposure epochs that the rank has granted (`started`), and of access epochs that it has completed
     /// (`awaited`).
     started: Cell<u64>,
     awaited: Cell<u64>,
@@ -42,13 +42,13 @@ pub struct PairFlags<F: Fabric> {
 }
 
 impl<F: Fabric> PairFlags<F> {
-    /// Creates the flags. Nothing has been told.
+    /// Creates the flags. No flag has been sent.
     pub fn new(core: Rc<WindowCore<F>>, control: Rc<WindowControl<F>>) -> PairFlags<F> {
         let ranks = (0..core.size()).map(|_| ByRank::default()).collect();
         PairFlags { core, control, ranks }
     }
 
-    /// Tells a rank that this rank has posted to it once more.
+    /// Reports to a rank that this rank has posted to it once more.
     pub fn tell_posted(&self, rank: usize) -> Result<(), Error> {
         let count = advance(&self.ranks[rank].posted);
         Ok(self.control.tell(rank, ControlTable::Posted(count), self.core.rank(), count)?)
@@ -71,7 +71,7 @@ impl<F: Fabric> PairFlags<F> {
         advance(&self.ranks[rank].started);
     }
 
-    /// Tells a rank that this rank has completed once more.
+    /// Reports to a rank that this rank has completed once more.
     pub fn tell_completed(&self, rank: usize) -> Result<(), Error> {
         let count = advance(&self.ranks[rank].completed);
         let value = encode(count, 0);
@@ -83,7 +83,7 @@ impl<F: Fabric> PairFlags<F> {
         self.ranks[rank].completed.get() + 1
     }
 
-    /// Notes that this rank has completed its epoch at a rank, and that the rank has been told.
+    /// Notes that this rank has completed its epoch at a rank, and has sent the flag.
     pub fn count_completed(&self, rank: usize) {
         advance(&self.ranks[rank].completed);
     }
@@ -94,7 +94,7 @@ impl<F: Fabric> PairFlags<F> {
         self.hear_epoch(rank, count).await
     }
 
-    /// Returns true if each of `ranks` has completed once more by now. Counts the flags as heard then.
+    /// Returns true if each of `ranks` has completed once more by now. If so, counts the flags as received.
     pub fn are_completed(&self, ranks: &[usize]) -> bool {
         let over = ranks.iter().all(|&rank| {
             let next = self.ranks[rank].awaited.get() + 1;

@@ -10,7 +10,7 @@
 //! ```
 //! Time until the target has the flag: one latency for `used` and `every`, three latencies for `acknowledged`. Cost: one flag per
 //! rail. The origin waits for reads first, because a flag may arrive before a read is done at the target. If a fabric guarantees no
-//! order ([`FabricExt::write_flag_after`]), or operations are over when they are posted, the ending is `acknowledged`.
+//! order ([`FabricExt::write_flag_after`]), or operations are complete when they are posted, the ending is `acknowledged`.
 //! Source: Vishnu et al. 2005, section 3.2 ("multiple synchronization messages") and figure 4.
 //!
 //! The word `completed` is epochs x 256 + the set of rails whose own words must be awaited. If a rail dies, words are written
@@ -36,8 +36,8 @@ fn each(rails: u8) -> impl Iterator<Item = usize> {
 }
 
 impl<F: Fabric> PairFlags<F> {
-    /// Tells a rank that this rank has completed once more, behind the data under way. Returns false, and tells nothing,
-    /// if the flag must follow the end of the issued operations.
+    /// Reports to a rank that this rank has completed once more, by flags behind the data under way. Returns false, and sends no
+    /// flag, if the flag must follow the end of the issued operations.
     pub fn tell_behind(
         &self,
         memory: &WindowMemory<F>,
@@ -86,7 +86,7 @@ impl<F: Fabric> PairFlags<F> {
         (value >= encode(count, 0)).then_some(value as u8)
     }
 
-    /// Waits until epoch `count` of a rank is over.
+    /// Waits until epoch `count` of a rank has ended.
     pub async fn hear_epoch(&self, rank: usize, count: u64) -> Result<(), Error> {
         let flag = self.control.flag(ControlTable::Completed(count), rank);
         self.control.until(flag, encode(count, 0)).await?;
@@ -100,7 +100,7 @@ impl<F: Fabric> PairFlags<F> {
         Ok(())
     }
 
-    /// Returns true if epoch `count` of a rank is over by now.
+    /// Returns true if epoch `count` of a rank has ended by now.
     pub fn is_heard(&self, rank: usize, count: u64) -> bool {
         let counters = self.core.fabric().counters();
         let there = |rail: usize| {

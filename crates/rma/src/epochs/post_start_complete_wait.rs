@@ -42,10 +42,10 @@ impl<F: Fabric> Epochs<F> {
         Ok(())
     }
 
-    /// Ends the access epoch: the issued operations are over at the targets.
+    /// Ends the access epoch: the issued operations are complete at the targets.
     pub async fn complete(&self) -> Result<(), Error> {
         let targets = self.core.allow(self.core.epochs.complete())?;
-        // Targets that were not told behind the data are told once the data are acknowledged.
+        // If a target got no flag behind the data, it gets the flag once the data are acknowledged.
         let behind = |&rank: &usize| self.flags.tell_behind(&self.memory, &self.access, rank);
         let told: SmallVec<[bool; 8]> = targets.iter().map(behind).collect::<Result<_, _>>()?;
         for (&rank, told) in targets.iter().zip(told) {

@@ -41,7 +41,7 @@ impl<F: Fabric> Locks<F> {
     #[inline]
     pub fn try_lock(&self, kind: LockKind, rank: usize, asserted: i32) -> bool {
         let (of, epochs) = (&self.ranks[rank], &self.core.epochs);
-        // If a turn is left to tell, there was an earlier attempt, which [`Locks::lock`] finishes.
+        // If a turn must still be passed on, there was an earlier attempt, which [`Locks::lock`] finishes.
         if asserted & assert::NOCHECK != 0 || of.tell.get().is_some() {
             return false;
         }
@@ -103,7 +103,7 @@ impl<F: Fabric> Locks<F> {
         Ok(())
     }
 
-    /// Gives the lock of a rank back. All operations issued to the rank must be over.
+    /// Gives the lock of a rank back. All operations issued to the rank must be complete.
     pub async fn unlock(&self, rank: usize) -> Result<(), Error> {
         let target = self.core.allow(self.core.epochs.unlock(rank))?;
         let (lock, of) = (self.lock_of(TicketLockKind::Window, rank), &self.ranks[rank]);
@@ -148,7 +148,7 @@ impl<F: Fabric> Locks<F> {
         self.joins.take(join).await
     }
 
-    /// Gives the locks of all ranks back. All issued operations must be over.
+    /// Gives the locks of all ranks back. All issued operations must be complete.
     pub async fn unlock_all(&self) -> Result<(), Error> {
         for rank in self.core.epochs.take_joined() {
             self.lock_of(TicketLockKind::Window, rank)

@@ -147,7 +147,7 @@ impl MappedTicketLock<'_> {
         self.told(ticket, turn)
     }
 
-    /// Finishes an attempt that has advanced a turn: the owner of that turn may have to be told.
+    /// Finishes an attempt that has advanced a turn: the owner of that turn may have to be notified.
     #[inline]
     fn told(&self, ticket: u64, turn: TicketTurn) -> LockAttempt {
         match self.words[slot(self.which, self.size, turn.ticket)].load(SeqCst) {
@@ -214,7 +214,7 @@ impl<F: Fabric> TicketLock<'_, F> {
         self.pass(TicketTurn { ticket: write + 1, shared: !shared, exclusive: true }).await
     }
 
-    /// Tells the owner of the turn that has come, if it sleeps.
+    /// Notifies the owner of the turn that has come, if it sleeps.
     pub async fn pass(&self, turn: TicketTurn) -> Result<(), Fault> {
         let slot = self.slot(turn.ticket);
         let entry = self.read(slot).await?;

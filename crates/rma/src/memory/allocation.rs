@@ -66,8 +66,8 @@ pub struct OwnMemory {
 }
 
 impl OwnMemory {
-    /// Makes this rank's memory. All ranks of `comm` call it. Errors: NO_MEM, and those of the fabric for memory that it
-    /// cannot expose.
+    /// Makes this rank's memory. All ranks of `comm` call it. Errors: NO_MEM, and errors of the fabric for memory that it cannot
+    /// expose.
     pub async fn new<F: Fabric>(comm: &Comm<F>, brings: &WindowOffer) -> Result<OwnMemory, Error> {
         let engine = comm.engine();
         let fabric = engine.endpoint().fabric();
@@ -142,7 +142,7 @@ impl OwnMemory {
         // Only rank 0's answer counts: the other ranks learn it in an exchange in which everybody takes part.
         let [at, ..] = gather(comm, start).await?[..] else { return Err(out_of_memory(total)) };
         if at == [0; 4] {
-            // Allocation failed at rank 0. The other ranks have the same limits, so each can tell which limit it is.
+            // Allocation failed at rank 0. The other ranks have the same limits, so each rank can find the limit that was reached.
             let why = |total| match fabric.allocate_on_node(total) {
                 Err(fault) => fault.into(),
                 Ok(region) => {

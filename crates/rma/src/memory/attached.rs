@@ -5,10 +5,9 @@
 //!   control words   | version | entries | where the table is |        version odd: being changed
 //!   the table       | start, length, how to reach it | ...             memory of the fabric, made anew to grow
 //! ```
-//! An origin reads the version before each operation, and the table if it has changed since. Cost: one
-//! atomic read per operation; three reads more after a change. Memory: 64 bytes per region at its rank, and at each
-//! origin that accesses it. Limit: [`REGIONS`] per rank, apart from what the fabric can register.
-//! Data in several regions: [`super::regions`].
+//! An origin reads the version before each operation, and the table if it has changed since. Cost: one atomic read per operation;
+//! three reads more after a change. Memory: 64 bytes per region at its rank, and at each origin that accesses it. Limit:
+//! [`REGIONS`] per rank, and the memory that the fabric can register. Data in several regions: [`super::regions`].
 
 use super::{WindowMemory, regions};
 use crate::control::layout::TABLE;

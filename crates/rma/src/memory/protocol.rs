@@ -41,7 +41,7 @@ pub struct TargetPath {
 /// Properties of an operation on which its protocol depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccessTransfer {
-    /// Direction, which tells the memory that is read and the memory that is written.
+    /// Direction, which determines the memory that is read and the memory that is written.
     pub direction: RmaDirection,
     /// Length of the data.
     pub bytes: usize,

@@ -58,7 +58,7 @@ pub fn cut(
 }
 
 impl<F: Fabric> WindowMemory<F> {
-    /// Returns the parts of a location's data. Error: RMA_RANGE if some of them are not attached.
+    /// Returns the parts of a location's data. Error: RMA_RANGE if some of the data are not attached.
     pub async fn parts(&self, location: &TargetLocation<'_>) -> Result<Vec<RegionPart>, Error> {
         let mut runs = Vec::new();
         location.ty.runs(location.count, 0, location.len(), |offset, len| {

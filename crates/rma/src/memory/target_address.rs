@@ -9,8 +9,8 @@ use weft_process::Buffer;
 pub enum TargetReach {
     /// This process sees the memory.
     Mapped(Sge),
-    /// The fabric reads and writes the memory. If `synchronous` ([`weft_fabric::Capabilities::synchronous`]), the operation is over
-    /// when the call returns.
+    /// The fabric reads and writes the memory. If `synchronous` ([`weft_fabric::Capabilities::synchronous`]), the operation is
+    /// complete when the call returns.
     Direct { synchronous: bool, rails: usize },
     /// Only the rank's own process reaches the memory.
     TargetAssisted,

@@ -13,7 +13,7 @@ type World = Rc<Engine<Shm>>;
 
 const NUMBERS: [usize; 3] = [1000, 2000, 4000];
 
-/// Starts a task that is over when `counter` has reached `target`, and then calls `end`.
+/// Starts a task that is complete when `counter` has reached `target`, and then calls `end`.
 fn waits(
     engine: &World,
     counter: Counter,

@@ -6,7 +6,7 @@
 //!   fence: writes to each rank ── summed up ── until that number has arrived ── barrier
 //! ```
 //! There are two immediates, by parity: a rank that is one epoch ahead is counted separately. The fabric holds back writes for
-//! which the target has no receive posted (credits). Gets are over when their data are here. Cost: an
+//! which the target has no receive posted (credits). Gets are complete when their data are here. Cost: an
 //! allreduce of 4 n bytes (beyond 512 ranks a reduce-scatter), a barrier; no flags, and no waiting for acknowledgements.
 //! Source: Santhanaraman et al. 2009, "Novel Fence-RI Design". Chosen only by name.
 

@@ -1,5 +1,5 @@
-//! Fence-1S: operations are issued at once. The ranks of every pair tell each other that their operations are over, and that the
-//! next epoch may begin.
+//! Fence-1S: operations are issued at once. The ranks of every pair report to each other that their operations are complete, and
+//! that the next epoch may begin.
 //!
 //! ```text
 //!   own operations over ── "over" to each other rank ── until heard from each
@@ -27,7 +27,7 @@ impl<F: Fabric> WindowFences<F> {
         Ok(())
     }
 
-    /// Waits until the operations of all ranks are over: each rank tells each other rank.
+    /// Waits until the operations of all ranks are complete. Each rank reports this to each other rank.
     pub(super) async fn all_over(&self) -> Result<(), Error> {
         self.access.drain_all().await?;
         for rank in self.others() {
