@@ -13,7 +13,7 @@
 //! Operation k uses the places of parity k mod 2. These places are written again in operation k + 2, which a rank enters only after
 //! it has left k + 1. To leave k + 1 it had to learn that all ranks had come to k + 1, and each rank had read all it needed of k
 //! before it came. So nothing is overwritten unread, and no reuse messages are needed (the argument of Kini 2003, section 5.3.3).
-//! Because a rank leaves one operation before it enters the next, the count of arrivals also shows which arrival is the last. This
+//! Because a rank leaves an operation before it enters the next operation, the count of arrivals also shows the last arrival. This
 //! is the reason why nonblocking operations queue.
 
 use crate::CommView;

@@ -52,8 +52,8 @@ pub struct CallCosts<'m> {
 }
 
 impl<'m> CallCosts<'m> {
-    /// Makes the costs for the ranks of `case` on the machine of `model`. Until the ranks have exchanged their facts, each counts
-    /// as the only rank on its processor, and as unable to read the others' own memory.
+    /// Makes the costs for the ranks of `case` on the machine of `model`. Until the ranks have exchanged their facts, each rank
+    /// counts as the only rank on its processor, and as unable to read other ranks' own memory.
     pub fn of(case: &SelectionKey, model: &'m CopyModel) -> CallCosts<'m> {
         let near = case.site.near;
         CallCosts {

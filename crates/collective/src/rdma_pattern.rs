@@ -113,7 +113,7 @@ mod tests {
         WritePattern::Release(7),
     ];
 
-    /// The n-th write from a rank to another goes to the n-th slot that the other has for it.
+    /// The n-th write from a rank to another rank goes to the n-th slot that the other rank has for this rank.
     #[test]
     fn every_write_has_its_slot() {
         for pattern in PATTERNS {

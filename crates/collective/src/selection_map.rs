@@ -80,7 +80,7 @@ impl SelectionMap {
         &self.lines
     }
 
-    /// Returns the line that a call takes.
+    /// Returns the line of the map that serves a call.
     pub fn find(
         &self,
         operation: CollectiveKind,

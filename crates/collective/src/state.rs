@@ -28,7 +28,7 @@ pub struct CollectiveState<F: Fabric> {
     multicasts: Tickets<F>,
     /// True if the communicator's levels may not use multicast.
     no_multicast: Cell<bool>,
-    /// True if the communicator does without memory that its ranks share.
+    /// True if the communicator uses no memory that its ranks share.
     lean: Cell<bool>,
     /// True if the communicator's ranks are of jobs that compute with different arithmetic.
     unlike: Cell<bool>,

@@ -233,7 +233,7 @@ mod tests {
             let shape = SegmentShape::fit(ranks, BUDGET, 1 << 30, u64::MAX);
             for ring in [shape.messages(), shape.immediates()] {
                 for len in [128, 256] {
-                    // Message by message around the ring.
+                    // Visits message by message around the ring.
                     let place = |base: usize, step: usize| (base + step) % PAGE;
                     let alike = |i: usize| {
                         let line = place(ring.lines_at(), i % ring.lines * size_of::<RingLine>());

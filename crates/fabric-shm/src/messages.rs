@@ -88,7 +88,7 @@ impl Shm {
             let active = &to.control().active.0;
             active[to.bit / 64].fetch_or(1 << (to.bit % 64), Ordering::Release);
         }
-        // A caller that only sends may never call `progress`. The backlog must not grow because of that.
+        // A caller that only sends may never call `progress`, and the backlog must not grow meanwhile.
         self.drain_to(peer);
         let mut backlog = to.backlog.borrow_mut();
         if backlog.is_empty() {

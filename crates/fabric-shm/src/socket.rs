@@ -70,7 +70,7 @@ fn readable(fd: RawFd, patience: &Patience) -> io::Result<bool> {
     }
 }
 
-/// Returns the user at the other end.
+/// Returns the number of the user at the other end.
 fn user(stream: &UnixStream) -> io::Result<libc::uid_t> {
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;

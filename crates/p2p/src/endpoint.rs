@@ -160,8 +160,8 @@ impl<F: Fabric> Endpoint<F> {
         self.state.borrow().operations.peers.len()
     }
 
-    /// Forgets a process of another job, with which nothing is under way: its number may soon belong to another process.
-    /// Everything that is kept by peer must be dropped here.
+    /// Forgets a process of another job, with which nothing is under way: its number may soon belong to another process. All state
+    /// that is kept by peer must be dropped here.
     pub fn forget_peer(&self, peer: usize) {
         let mut state = self.state.borrow_mut();
         state.operations.peers.forget(peer);
@@ -186,9 +186,9 @@ impl<F: Fabric> Endpoint<F> {
         self.unreported_progress.set(self.progress());
     }
 
-    /// Does the work of [`Endpoint::progress`]. Returns whether anything moved, and whether more messages may be there.
-    /// One call handles a bounded number of messages. It also stops after it has matched the last posted receive: later messages
-    /// wait in the fabric, from which the next receive takes them without an intermediate copy.
+    /// Does the work of [`Endpoint::progress`]. Returns whether anything moved, and whether more messages may be there. One call
+    /// handles a bounded number of messages. The call also stops after it has matched the last posted receive: later messages wait
+    /// in the fabric, from which the next receive takes them without an intermediate copy.
     #[inline]
     pub fn progress_with_more(&self) -> (bool, bool) {
         let (transport, fabric) = (&self.transport, &self.transport.fabric);

@@ -1,4 +1,4 @@
-//! Description of a message by its caller, and the protocols for it.
+//! Description of a message by its caller, and the protocols for the message.
 
 use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource, Tag};
 use weft_fabric::Sge;

@@ -27,7 +27,7 @@ pub(crate) struct Agreement<F: Fabric> {
     name: Name,
 }
 
-/// Sends that are under way.
+/// Send of an agreement that may be under way, with its memory.
 #[must_use]
 pub(crate) struct AgreementSends(Option<(RequestId, Staging)>);
 

@@ -100,7 +100,7 @@ impl<F: Fabric> Comm<F> {
         })
     }
 
-    /// Makes a new communicator, as all members have agreed on it.
+    /// Makes a new communicator on which all members have agreed.
     pub(crate) fn agreed(
         engine: &Rc<Engine<F>>,
         agreed: CommResources,
@@ -235,7 +235,7 @@ impl<F: Fabric> Comm<F> {
         view
     }
 
-    /// Returns the selection of its algorithms.
+    /// Returns the selection of the communicator's algorithms.
     pub fn selection(&self) -> Rc<Selection> {
         self.state.selection()
     }

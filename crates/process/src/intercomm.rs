@@ -82,7 +82,7 @@ impl<F: Fabric> Comm<F> {
     ) -> impl Future<Output = Result<Parties<F>, Error>> + use<F> {
         let local = name_of(engine, Making::OneOfGroups, &[], name, &[group]);
         let meeting = remote.map(|(remote, at)| {
-            // Both leaders put the two groups in one order.
+            // Both leaders put the two groups in the same order.
             let mut both = [group, remote];
             both.sort_by_key(|group| engine.identities(group));
             Meeting {

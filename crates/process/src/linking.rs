@@ -8,7 +8,7 @@ use weft_collective::bcast;
 use weft_fabric::Fabric;
 
 impl<F: Fabric> Comm<F> {
-    /// Returns `bytes` of rank `root` at all ranks. The bytes of other ranks do not count. Collective, over one group.
+    /// Returns `bytes` of rank `root` at all ranks. The bytes that other ranks pass are ignored. Collective over one group.
     pub fn tell_all(
         &self,
         root: usize,

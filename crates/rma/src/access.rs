@@ -74,7 +74,7 @@ impl<F: Fabric> WindowAccess<F> {
         &self.immediates
     }
 
-    /// Waits until all operations issued to a rank are complete there, and here.
+    /// Waits until all operations issued to a rank are complete at the rank and at this process.
     pub async fn drain(&self, rank: usize) -> Result<(), Error> {
         self.drain_to(rank, u64::MAX).await
     }

@@ -1,4 +1,4 @@
-//! Methods of algorithms, by which they are run.
+//! Methods of algorithms. [`crate::run`] runs an algorithm by its method and carrier.
 
 /// Method of an algorithm. Several carriers may carry the same method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

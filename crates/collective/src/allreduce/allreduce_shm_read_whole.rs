@@ -47,7 +47,7 @@ pub(crate) async fn read_and_combine<F: Fabric>(
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<bool, Fault> {
     let len = result.len();
-    // If the result overlaps the data, other ranks may still read there.
+    // If the result overlaps the data, other ranks may still read the data.
     let aside = overlap(data, result).then(|| link.endpoint.staging().take_for(result));
     let sum = aside.as_ref().map_or(result, |aside| aside.sge());
     let most = block(link, element);

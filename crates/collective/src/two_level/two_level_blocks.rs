@@ -8,9 +8,9 @@ use weft_fabric::{Fabric, Fault, Sge, Staging};
 /// A buffer with a block for each rank, node by node.
 struct ByNode {
     memory: Staging,
-    /// For each node, its blocks together.
+    /// By node: the blocks of the node's ranks, contiguous.
     nodes: Vec<Sge>,
-    /// For each rank, its block.
+    /// By rank: the block of the rank.
     ranks: Vec<Sge>,
 }
 

@@ -70,7 +70,7 @@ struct Meeting {
 #[repr(align(64))]
 struct Line(AtomicU64);
 
-/// The error of a partner that does not come, or not in time.
+/// Error: the partner does not come, or does not answer in time.
 struct Late;
 
 /// Processors of the two threads.
@@ -198,7 +198,7 @@ impl Meeting {
         });
         let own = timed(|| self.write_lines());
         let taken = match ask {
-            // The partner's time includes writing its own lines, too.
+            // The partner's time includes the time of writing its own lines, which is subtracted.
             Ask::ReturnLines => self.taken.load(Ordering::Relaxed) as f64 - own,
             _ => 0.0,
         };

@@ -68,7 +68,7 @@ impl<F: Fabric> Endpoint<F> {
         (slot.counter(), slot.target)
     }
 
-    /// Begins to end requests, one after the other.
+    /// Begins a batch that ends requests, one after the other.
     #[inline(always)]
     pub fn ends(&self) -> CompletionBatch<'_, F> {
         CompletionBatch { endpoint: self, state: self.state.borrow_mut() }

@@ -74,7 +74,7 @@ impl<F: Fabric> Endpoint<F> {
         self.post(want, buffer, TransferPattern::Plain)
     }
 
-    /// Posts a receive with a pattern, which its sender knows as well.
+    /// Posts a receive with a communication pattern, which the sender knows, too.
     pub fn irecv_as(&self, want: &Want, buffer: Sge, pattern: TransferPattern) -> RequestId {
         self.post(want, buffer, pattern)
     }
@@ -122,7 +122,7 @@ impl<F: Fabric> Endpoint<F> {
         slot.region = self.transport.prepared(slot.buffer, RailDirection::Read);
     }
 
-    /// Receives into `buffer` and waits for it.
+    /// Receives into `buffer`. Returns when the message has arrived.
     pub async fn recv(&self, want: Want, buffer: Sge) -> Result<Status, Fault> {
         self.wait(self.irecv(&want, buffer)).await
     }

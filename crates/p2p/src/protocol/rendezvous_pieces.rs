@@ -44,7 +44,7 @@ fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     }
 }
 
-/// Asks the sender of an offered payload for as much of it as fits.
+/// Asks the sender of an offered payload for the bytes that fit the receive.
 pub fn ask<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,

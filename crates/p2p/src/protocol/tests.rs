@@ -64,8 +64,8 @@ fn table(
     assert_eq!(limits(model, path, pattern), rows, "{path:?}, {pattern:?}");
 }
 
-/// Short messages go eagerly. If the two ends wait for each other anyway, both copy. An end that serves several peers leaves the
-/// copying to the other end.
+/// Short messages go eagerly. If the two ends wait for each other anyway, both ends copy. An end that serves several peers leaves
+/// the copying to the other end.
 #[test]
 fn near_caches() {
     table(&NEAR, USUAL, Plain, &[(5600, Eager), (44096, Staged), (ALL, CoCopy)]);

@@ -88,7 +88,7 @@ pub struct StreamCore {
     pub saved_pool: StagingPool,
     /// Operations that are complete, whose requests are not completed yet.
     pub ended: Vec<EndedOperation>,
-    /// Scratch: the sends of a relay.
+    /// Temporary list of the sends of a relay.
     pub relayed: Vec<u32>,
 }
 

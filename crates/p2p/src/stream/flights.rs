@@ -2,7 +2,7 @@
 
 use weft_fabric::{Counter, Counters, Region};
 
-/// Memory that a write under way reads from.
+/// Memory from which a write under way reads.
 #[derive(Debug, Clone, Copy)]
 pub enum From {
     /// The program's own memory, for as long as the request lasts.

@@ -18,9 +18,9 @@ const LINE: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceOwner {
     Free,
-    /// This peer may write its next segment there.
+    /// The peer with this rank may write its next segment to the place.
     Standing(u32),
-    /// A certain piece is awaited there.
+    /// A certain piece will be written to the place.
     Landing,
     /// The segment was received and copied, but is still being relayed.
     Held,
@@ -56,7 +56,7 @@ impl SegmentPlaces {
         if self.free.is_empty() && self.slots.len() + CHUNK <= self.most(sizes) {
             let region = match fabric.allocate(CHUNK * (LINE + sizes.segment)) {
                 Ok(region) => region,
-                // If memory runs out, the existing places have to suffice.
+                // If memory runs out, only the existing places are used.
                 Err(_) if !self.slots.is_empty() => {
                     self.exhausted = true;
                     return Ok(None);
@@ -148,7 +148,7 @@ impl SegmentPlaces {
     }
 }
 
-/// A place from the sender's view.
+/// A place, as the sender sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct SegmentSlot {
     pub at: RemoteAddr,
@@ -182,7 +182,7 @@ impl Tokens {
         if self.free.is_empty() && self.regions.len() < sizes.tokens {
             match fabric.allocate(sizes.segment) {
                 Ok(region) => self.regions.push(region),
-                // If memory runs out, tokens in use will come back.
+                // If memory runs out, sends wait for tokens that are in use.
                 Err(_) if !self.regions.is_empty() => return Ok(None),
                 Err(fault) => return Err(fault),
             }

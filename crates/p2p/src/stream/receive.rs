@@ -15,7 +15,7 @@ use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge, Staging, Work};
 /// Memory in which the next piece will land.
 #[derive(Clone, Copy)]
 pub enum Landing {
-    /// A place that was granted in advance (`stood`), or for this message.
+    /// A place that was granted in advance (`stood` is true), or for this message.
     SegmentSlot {
         place: u16,
         stood: bool,
@@ -42,7 +42,7 @@ pub struct StreamReceive {
     pub base: usize,
     pub unit: usize,
     pub pieces: usize,
-    /// Numbers of pieces that were given a place, and that were taken.
+    /// Number of pieces that got a place, and number of pieces that were taken.
     pub granted: usize,
     pub drained: usize,
     pub landings: VecDeque<Landing>,
@@ -208,7 +208,7 @@ impl StreamCore {
         self.finish_receive(fabric, index);
     }
 
-    /// Finishes a receive whose payload is all here, and relays the rest of it.
+    /// Finishes a receive whose whole payload has arrived, and relays the rest of the payload.
     fn finish_receive<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let children = std::mem::take(&mut self.receives[index].children);
         for &child in &children {

@@ -22,11 +22,11 @@ pub struct Send {
     pub to: MessageTarget,
     pub data: Option<Sge>,
     pub mode: Mode,
-    /// Offset from which pieces are counted: the bytes before went in blocks.
+    /// Offset at which the pieces begin. The bytes before were sent in blocks.
     pub base: usize,
     /// Bytes of a piece.
     pub unit: usize,
-    /// Number of pieces, and index of the next to be written.
+    /// Number of pieces, and index of the next piece to write.
     pub pieces: usize,
     pub next: usize,
     /// Bytes from the start that may be sent: less than all while a message is relayed.
@@ -115,9 +115,8 @@ impl StreamCore {
         self.peer(fabric, peer).takes_credit(most, len)
     }
 
-    /// Starts to relay the payload that will arrive in `data`, as the receive that feeds the send gets it.
-    /// A short message is sent when it has arrived, by the credit of that time. Messages behind it are held
-    /// back as well, so that nothing overtakes it.
+    /// Starts to relay the payload that will arrive in `data`, as the receive that feeds the send gets it. A short message is sent
+    /// when it has arrived, by the credit of that time. Messages behind it are held back, too, so that no message overtakes it.
     pub fn announce_relay<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -142,7 +141,7 @@ impl StreamCore {
         let send = &mut self.sends[index];
         let peer = send.to.peer;
         (send.ready, send.come) = (send.data().len(), true);
-        // Other messages may have waited behind it.
+        // Other messages may have been held back behind this message.
         while let Some(&first) = self.peer(fabric, peer).held.front()
             && self.sends[first].come
         {
@@ -395,7 +394,7 @@ impl StreamCore {
             if send.mode != Mode::Segments || send.next + send.places.len() + count > send.pieces {
                 return Err(WHAT);
             }
-            // Stalled: all written pieces are complete, and there was no place for the next.
+            // Stalled: all written pieces are complete, and there was no place for the next piece.
             let stalled = send.places.is_empty() && send.flying == 0 && send.next > 0;
             self.counts.stalls += u64::from(stalled);
         }

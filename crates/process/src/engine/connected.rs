@@ -135,7 +135,7 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Returns this process's number for a process. Errors: [`class::GROUP`] if the two are not connected.
+    /// Returns this process's number for a process. Errors: [`class::GROUP`] if the two processes are not connected.
     pub fn peer_of(&self, identity: Identity) -> Result<u32, Error> {
         let connected = self.connected();
         if identity.job == connected.job.get() {

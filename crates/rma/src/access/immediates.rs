@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 pub struct EpochImmediates {
     /// Parity of the epoch, 0 or 1, which selects its immediate.
     parity: Cell<u32>,
-    /// Number of writes by rank; empty before the first.
+    /// Number of writes by rank; empty before the first write.
     sent: RefCell<Vec<u32>>,
     ranks: usize,
 }

@@ -142,7 +142,7 @@ impl<F: Fabric> WindowAccess<F> {
         posts.wait().await
     }
 
-    /// Reads packed data from their places, and waits until they are here.
+    /// Reads packed data from their places, and waits until they have arrived.
     pub(super) async fn read_all(
         &self,
         place: &TargetAddress,

@@ -127,7 +127,7 @@ impl<F: Fabric> WindowAccess<F> {
         self.move_parts(RailDirection::Write, rank, parts, ranges, data).await
     }
 
-    /// Reads ranges of the packed bytes from their places, and waits until they are here.
+    /// Reads ranges of the packed bytes from their places, and waits until they have arrived.
     async fn read_parts(
         &self,
         rank: usize,

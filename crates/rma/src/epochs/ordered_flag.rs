@@ -54,7 +54,7 @@ impl<F: Fabric> PairFlags<F> {
             EpochEnding::Used => used,
             EpochEnding::Every => used | ((1 << rails) - 1),
         };
-        // If a rail has no word at the target, the data must be waited for.
+        // If a rail has no word at the target, the origin must wait until the data are acknowledged.
         let within = set >> self.control.rails(rank) == 0;
         if used == 0 || reads || !within {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! The parts through which payloads go, each tested without the others: a process sends to itself.
+//! The parts through which payloads go. Each part is tested without the other parts: a process sends to itself.
 
 use crate::alone::{next, transport};
 use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage, ReceiveSource};

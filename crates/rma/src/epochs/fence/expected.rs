@@ -1,5 +1,5 @@
-//! Numbers that a rank has to expect in an epoch, summed over all ranks. Cost: an allreduce of 4 n bytes, for
-//! more than 512 ranks a reduce-scatter.
+//! Number of writes or messages that a rank must expect in an epoch: the sum of the counts of all ranks. Cost: an allreduce of 4 n
+//! bytes, for more than 512 ranks a reduce-scatter.
 
 use super::WindowFences;
 use crate::core::exchange::named;
