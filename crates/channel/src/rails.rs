@@ -130,7 +130,7 @@ pub struct RailSet {
 }
 
 impl RailSet {
-    /// Returns the lengths in force.
+    /// Returns the lengths from which operations are fragmented now.
     pub fn thresholds(&self) -> Thresholds {
         self.thresholds.get()
     }

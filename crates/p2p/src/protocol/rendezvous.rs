@@ -72,7 +72,7 @@ impl RendezvousFlights {
         if self.transfers.any_striped() {
             self.transfers.settle_striped(transport, &operations.requests);
         } else if transport.rails.is_busy() {
-            // The busy rails belong to one-sided operations.
+            // No message is striped, so the fragments under way belong to one-sided operations.
             transport.rails.observe(transport.counters(), transport.fabric.now());
         }
         if !self.transfers.is_empty() {

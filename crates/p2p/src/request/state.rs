@@ -55,7 +55,7 @@ pub enum RequestStage {
     StreamOut,
     /// Receive: a stream carries it.
     StreamIn,
-    /// Over; the status has not been taken yet.
+    /// The operation is complete, but its status has not been taken yet.
     Complete,
 }
 

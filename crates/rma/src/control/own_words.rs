@@ -7,7 +7,7 @@ use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, FabricExt, Fault, Region, RemoteAddr};
 use weft_p2p::Endpoint;
 
-/// Control words of this rank: memory of the fabric on which peers do flags and atomics.
+/// Control words of this rank: memory of the fabric, in which peers set flags and perform atomics.
 pub struct OwnWords<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     region: Region,
