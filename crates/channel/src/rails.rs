@@ -58,7 +58,8 @@ pub struct Thresholds {
 }
 
 impl Default for Thresholds {
-    /// One-sided operations have no rendezvous, so fragmenting pays off earlier: the document's 8 KiB.
+    /// Returns the default lengths. One-sided operations have no rendezvous, so fragmenting pays off earlier: from the document's 8
+    /// KiB on.
     fn default() -> Thresholds {
         Thresholds { write: 8 << 10, read: 8 << 10, rendezvous: 16 << 10 }
     }

@@ -23,7 +23,7 @@ const WHOLE: u64 = 1 << 60;
 /// All bits that contexts of levels have in addition to the bits of their communicator's context.
 pub const LEVELS: u64 = NODE | LEADERS | WHOLE;
 
-/// One level, as one of its ranks sees it.
+/// A level, as one of its ranks sees it.
 pub struct Level<F: Fabric> {
     members: Rc<Members>,
     me: usize,

@@ -26,7 +26,7 @@ pub struct SelectionMap {
     lines: Vec<SelectionCell>,
 }
 
-/// One line of a map.
+/// Line of a map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelectionCell {
     /// The operation whose calls the line serves.

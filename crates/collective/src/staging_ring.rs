@@ -128,7 +128,7 @@ impl Cursor {
     }
 }
 
-/// One of the ranks, as this rank sees it.
+/// A rank of the communicator, as this rank sees it.
 struct Peer {
     /// Address of the peer's region.
     at: RemoteAddr,

@@ -6,7 +6,7 @@
 /// Rank of an empty place.
 const NOBODY: u32 = u32::MAX;
 
-/// One `T` for each rank that was asked for. An entry stays until it is removed; a rank has at most one entry.
+/// Table with a `T` for each rank that was asked for. An entry stays until it is removed; a rank has at most one entry.
 #[derive(Default)]
 pub struct RankTable<T> {
     /// Rank and entry; [`NOBODY`] marks an empty place.

@@ -59,7 +59,7 @@ impl PartialOrd for Waiting {
 }
 
 impl Ord for Waiting {
-    /// The least target is the greatest element, which a heap has at its top.
+    /// Compares so that the least target is the greatest element, which a heap has at its top.
     fn cmp(&self, other: &Waiting) -> Ordering {
         other.rank().cmp(&self.rank())
     }
