@@ -20,7 +20,7 @@ pub static TEXTS: &[(c_int, &str, &str)] = &[
     (MPI_ERR_DIMS, "MPI_ERR_DIMS", "invalid dimensions"),
     (MPI_ERR_ARG, "MPI_ERR_ARG", "invalid argument"),
     (MPI_ERR_UNKNOWN, "MPI_ERR_UNKNOWN", "unknown error"),
-    (MPI_ERR_TRUNCATE, "MPI_ERR_TRUNCATE", "message longer than the receive buffer"),
+    (MPI_ERR_TRUNCATE, "MPI_ERR_TRUNCATE", "message truncated by its receive"),
     (MPI_ERR_OTHER, "MPI_ERR_OTHER", "known error not in this list"),
     (MPI_ERR_INTERN, "MPI_ERR_INTERN", "internal error of the library"),
     (MPI_ERR_PENDING, "MPI_ERR_PENDING", "request not yet complete"),
