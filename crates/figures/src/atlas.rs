@@ -14,13 +14,13 @@ const BYTES: Axis = Axis { label: "Message", unit: "bytes", doubling: true };
 pub struct Cell {
     pub processes: usize,
     pub bytes: usize,
-    /// The fastest contender, by its place among the map's names.
+    /// Index of the fastest algorithm in the map's list of names.
     pub best: usize,
-    /// Times in microseconds, by contender.
+    /// Times in microseconds, one for each algorithm of the map.
     pub times: Vec<f64>,
 }
 
-/// Measures a map.
+/// Measures all points of a map.
 pub fn survey(lab: &Lab, map: &Map) -> Result<Vec<Cell>, String> {
     let mut cells = Vec::new();
     for &processes in &map.processes {
@@ -93,7 +93,7 @@ fn draw(text: &mut String, map: &Map, cells: &[Cell]) -> Result<(), Box<dyn Erro
     Ok(())
 }
 
-/// Returns true if an algorithm is the best at any point.
+/// Returns true if the algorithm with the index `name` is the fastest at any point.
 pub fn used(cells: &[Cell], name: usize) -> bool {
     cells.iter().any(|cell| cell.best == name)
 }

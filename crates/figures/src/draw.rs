@@ -4,7 +4,7 @@ use super::figure::{Axis, Figure, digits};
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (640, 420);
-/// Colours that the colour-blind can distinguish, too (Okabe and Ito).
+/// Colours that colour-blind readers can distinguish, too (Okabe and Ito).
 pub const COLOURS: [RGBColor; 9] = [
     RGBColor(213, 94, 0),
     RGBColor(0, 114, 178),
@@ -16,10 +16,10 @@ pub const COLOURS: [RGBColor; 9] = [
     RGBColor(40, 40, 40),
     RGBColor(200, 190, 40),
 ];
-/// Factor of room above the highest point.
+/// Maximum of the axis, relative to the highest point.
 const HEADROOM: f64 = 1.15;
 
-/// Minimum value that is drawn on an axis of powers of two. Smaller values are drawn here.
+/// Minimum value on an axis of powers of two. Smaller values are drawn at this value.
 const LEAST: f64 = 1.0 / 1024.0;
 
 /// Points in the order of x.

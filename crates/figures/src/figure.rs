@@ -9,25 +9,25 @@ use weft_fabric_sim::Machine;
 
 /// A document: its machines, the figures that are drawn, and the statements that are compared.
 pub struct Document {
-    /// Name for `--only`, and the beginning of its files' names.
+    /// Name for the option `--only`. The document's files begin with this name.
     pub id: &'static str,
-    /// Its name in `published.csv`.
+    /// Name of the document in `published.csv`.
     pub paper: &'static str,
     pub title: &'static str,
-    /// Machine files that stand for its clusters.
+    /// Machine files that model the document's clusters.
     pub machines: &'static [&'static str],
     /// Text of the page before the figures: the state of the implementation and the method of measurement.
     pub about: &'static str,
     pub figures: Vec<Figure>,
     pub maps: Vec<Map>,
     pub checks: Vec<Check>,
-    /// Results for which the assumed parameters are varied.
+    /// Results whose sensitivity to the assumed parameters is measured.
     pub headlines: Vec<Headline>,
 }
 
 /// A figure or table of a document, or an additional figure of our own.
 pub struct Figure {
-    /// Name of its files, without extension.
+    /// Name of the files that show it, without extension.
     pub id: &'static str,
     pub title: &'static str,
     /// Place in the document.
@@ -44,7 +44,7 @@ pub struct Figure {
 
 /// A map of the fastest algorithm over message size and processes.
 pub struct Map {
-    /// Name of its files, without extension.
+    /// Name of the files that show it, without extension.
     pub id: &'static str,
     pub title: &'static str,
     /// Place in the document.
@@ -56,12 +56,12 @@ pub struct Map {
     pub processes: Vec<usize>,
     /// Message sizes, as the operation's measure counts them.
     pub bytes: Vec<usize>,
-    /// Published rows to list below it.
+    /// Published rows to list below the map.
     pub rows: Vec<&'static str>,
     pub note: &'static str,
 }
 
-/// A name on a map, and its workload for an operation on a number of processes.
+/// A name on a map, and the function that returns its workload for an operation and a number of processes.
 pub type Contender = (&'static str, fn(CollectiveKind, usize) -> Workload);
 
 /// An axis. Times are microseconds, sizes bytes.
@@ -79,7 +79,7 @@ pub struct Series {
     pub name: &'static str,
     pub machine: &'static str,
     pub workload: Workload,
-    /// Baseline of a factor of improvement, if one is drawn: this workload's value is divided by the curve's own value.
+    /// Baseline of a curve that shows a factor of improvement: the baseline's value is divided by the curve's own value.
     pub over: Option<Workload>,
     pub x: Vec<usize>,
 }
@@ -99,14 +99,14 @@ pub struct Check {
     pub simulate: Simulate,
 }
 
-/// A row, and the runs that show it.
+/// A row, and the function that runs workloads to check it.
 pub type Shown = (&'static str, fn(&Lab) -> Result<Value, String>);
 
 /// Source of a simulated value.
 pub enum Simulate {
     /// One measurement: the machine, the workload, and x.
     Run(&'static str, Workload, usize),
-    /// Several runs, and their result, in the words of the row.
+    /// Several runs. The function returns their result in the words of the row.
     Runs(fn(&Lab) -> Result<Value, String>),
     /// No run: the value of the machine file at this path.
     Parameter(&'static str, &'static str, fn(&Machine) -> Option<f64>),

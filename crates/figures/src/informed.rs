@@ -1,8 +1,9 @@
-//! Changes that moved rows of published numbers that were in sight: `informed.csv`, one change of one row a line.
+//! Changes of the model that were made with a published number known, and that moved the simulated value of this number:
+//! `informed.csv`. Each line is a change of one row.
 
 use super::listing::{Listing, RowName};
 
-/// The list that comes with the project.
+/// The list in the repository.
 const LIST: Listing<6> = Listing {
     file: "figures/informed.csv",
     text: include_str!("../../../figures/informed.csv"),
@@ -15,7 +16,7 @@ pub struct Move {
     /// Line in the file, from 1.
     pub line: usize,
     pub name: RowName,
-    /// Simulated values before and after the change; as the row's value, or in words.
+    /// Simulated values before and after the change, in the form of the row's value or in words.
     pub before: String,
     pub after: String,
     /// Commit in the project's history.
@@ -32,7 +33,7 @@ impl Move {
     }
 }
 
-/// Loads all moves, in order.
+/// Loads all changes, in order.
 pub fn load() -> Result<Vec<Move>, String> {
     LIST.read(|line, [paper, row, before, after, commit, change]| Move {
         line,

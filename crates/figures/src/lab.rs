@@ -1,4 +1,4 @@
-//! Laboratory of all measurements. It reads each machine once, and repeats no measurement.
+//! Laboratory that runs all measurements. It reads each machine file once, and repeats no measurement.
 
 use super::figure::{Quotient, Series};
 use super::published::Published;
@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use weft_fabric_sim::Machine;
 
-/// Parameters of a measurement, besides the effort of the lab.
+/// Parameters that identify a measurement. The effort is the same for all measurements of a lab.
 type Key = (&'static str, Workload, usize);
 
 pub struct Lab {
     effort: Effort,
-    /// Effort for the variation of parameters.
+    /// Effort of measurements that vary parameters.
     study: Effort,
     machines: RefCell<BTreeMap<&'static str, Rc<Machine>>>,
     known: RefCell<HashMap<Key, f64>>,
@@ -32,7 +32,7 @@ impl Lab {
         Lab { effort, study, machines, known, published, progress }
     }
 
-    /// Replaces machines by other machines of the same names.
+    /// Replaces machines by variants of the same names.
     pub fn with_machines(mut self, machines: BTreeMap<&'static str, Rc<Machine>>) -> Lab {
         self.machines = RefCell::new(machines);
         self
@@ -82,7 +82,7 @@ impl Lab {
         let value = match known {
             Some(value) => value,
             None => match workload.contenders(x) {
-                // Each contender may be a curve of its own.
+                // Each competing workload may also be a curve, whose measurement is then reused.
                 Some(all) => {
                     let times = all.into_iter().map(|workload| self.measure(machine, workload, x));
                     times.collect::<Result<Vec<_>, _>>()?.into_iter().fold(f64::INFINITY, f64::min)

@@ -116,7 +116,7 @@ pub fn run(request: &Request) -> Result<String, String> {
         }
         drawn.push((pictures, maps));
     }
-    // The answers come after the figures, because they share points with them.
+    // Rows are compared after the figures are drawn, because both use the same points.
     summary::answer(&lab, &documents, &mut findings)?;
     let mut chapters = Vec::new();
     for (document, (pictures, maps)) in documents.iter().zip(drawn) {
@@ -170,7 +170,7 @@ fn total(lab: &Lab, documents: &[Document]) -> Result<u64, String> {
     Ok(total)
 }
 
-/// Checks, before an hour of work, that its results can be written.
+/// Checks that results can be written, before the measurements take an hour.
 fn writable(out: &Path, first: &str) -> Result<(), String> {
     let advice = "choose a directory that you may write with --out";
     fs::create_dir_all(out).map_err(|e| format!("cannot make {}: {e}; {advice}", out.display()))?;
@@ -238,7 +238,7 @@ fn write_map(lab: &Lab, map: &Map, out: &Path) -> Result<String, String> {
     Ok(svg)
 }
 
-/// Formats a number to a millionth: to a picosecond, if it is in microseconds.
+/// Formats a number to a millionth. Microseconds are exact to a picosecond.
 fn exact(number: f64) -> String {
     let text = format!("{number:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

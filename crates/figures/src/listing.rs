@@ -1,19 +1,19 @@
-//! Lists that come with the project: CSV files without empty fields.
+//! Lists in the repository: CSV files without empty fields.
 
 use super::published::Row;
 
-/// A list that is compiled in.
+/// A list that is compiled into the program.
 pub struct Listing<const N: usize> {
     /// Name of the file, for errors.
     pub file: &'static str,
     /// Content of the file.
     pub text: &'static str,
-    /// The file has exactly these columns.
+    /// Names of the columns. The file has exactly these.
     pub columns: [&'static str; N],
 }
 
 impl<const N: usize> Listing<N> {
-    /// Reads all entries, in order. `entry` makes an entry of a line's number, from 1, and its fields.
+    /// Reads all entries, in order. `entry` creates an entry from the number of the line, which starts at 1, and the fields.
     pub fn read<T>(&self, entry: impl Fn(usize, [String; N]) -> T) -> Result<Vec<T>, String> {
         let Listing { file, text, columns } = self;
         let mut reader = csv::Reader::from_reader(text.as_bytes());
@@ -49,7 +49,7 @@ pub struct RowName {
 }
 
 impl RowName {
-    /// Checks that it names `row`.
+    /// Returns true if this name means `row`.
     pub fn is_of(&self, row: &Row) -> bool {
         self.paper == row.paper() && row.is(&self.row)
     }

@@ -1,16 +1,17 @@
-//! Results of runs in the words of the list.
+//! Conversion of measured times to the words of the list of published numbers, such as "faster" or "similar".
 
 use super::published::Value;
 
-/// Maximum factor between times that count as alike.
+/// Maximum ratio of two times that count as equal.
 pub const ALIKE: f64 = 1.005;
 
-/// Describes how `name` compares in `pairs` (itself, the other), in the words of the list if the order is the same in all pairs.
+/// Describes whether `name` is faster or slower than a competitor. Each pair has the time of `name`, then the time of the
+/// competitor.
 pub fn order(name: &str, pairs: &[(f64, f64)]) -> Value {
     order_beyond(ALIKE, name, pairs)
 }
 
-/// Compares as `order`, but takes times for equal that differ by less than the factor `alike`.
+/// Compares as [`order`] does, but times count as equal if their ratio is at most `alike`.
 pub fn order_beyond(alike: f64, name: &str, pairs: &[(f64, f64)]) -> Value {
     let count = |holds: &dyn Fn(f64, f64) -> bool| pairs.iter().filter(|p| holds(p.0, p.1)).count();
     let (slower, faster) = (count(&|a, b| a > b * alike), count(&|a, b| b > a * alike));
@@ -23,13 +24,13 @@ pub fn order_beyond(alike: f64, name: &str, pairs: &[(f64, f64)]) -> Value {
     })
 }
 
-/// Returns the name of the fastest.
+/// Returns the name with the shortest time.
 pub fn fastest(times: &[(&'static str, f64)]) -> &'static str {
     let least = times.iter().min_by(|a, b| a.1.total_cmp(&b.1));
     least.map_or("nobody", |(name, _)| name)
 }
 
-/// Groups sizes by their names: `A at 8 and 16, B at 32`. If there is one group, returns the name only.
+/// Lists the names, each with its sizes: `A at 8 and 16, B at 32`. If there is only one name, returns only the name.
 pub fn grouped(all: &[(usize, &str)]) -> String {
     let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
     for &(at, name) in all {

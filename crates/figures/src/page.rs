@@ -1,4 +1,4 @@
-//! `index.html`: everything on one page that needs no other file.
+//! `index.html`: a page with all results, which needs no other file.
 
 use super::figure::{Document, Figure, digits};
 use super::published::Value;
@@ -20,7 +20,7 @@ td.n, th.n { text-align: right; } svg { max-width: 100%; height: auto; }
 li.informed { border-left: 4px solid #e69f00; padding-left: 0.4rem; }
 figure { margin: 0.5rem 0; } li { margin: 0.1rem 0; }";
 
-/// Meaning of the roles.
+/// Names of the roles, each with its meaning.
 const MEANING: [(&str, &str); 6] = [
     ("fitted", "parameters were chosen to meet it: meeting it proves nothing"),
     (
@@ -58,7 +58,7 @@ pub struct Chapter<'p> {
 /// A figure, measured and drawn.
 pub struct Picture {
     pub svg: String,
-    /// Row of each mark, and a sentence that compares it with its curve.
+    /// Row of each mark, and a sentence that compares the published number with the curve.
     pub beside: Vec<(&'static str, String)>,
 }
 
@@ -97,7 +97,7 @@ pub fn html(chapters: &[Chapter], unsimulated: &[UnsimulatedClaim]) -> String {
     page.into_string()
 }
 
-/// Renders the number of rows of each role, and how many of them agree.
+/// Renders the number of rows of each role, and the number of rows that agree.
 fn counts(chapters: &[Chapter]) -> Markup {
     let head = |role: Role| match role {
         Role::Missing => "not built yet".to_owned(),
@@ -160,7 +160,7 @@ fn disagreements(chapters: &[Chapter]) -> Markup {
     }
 }
 
-/// Renders the claims of these documents that have no row.
+/// Renders the claims of `chapters` that have no row.
 fn unsimulated(chapters: &[Chapter], claims: &[UnsimulatedClaim]) -> Markup {
     let shown =
         |claim: &&UnsimulatedClaim| chapters.iter().any(|c| c.document.paper == claim.paper);
@@ -176,7 +176,7 @@ fn unsimulated(chapters: &[Chapter], claims: &[UnsimulatedClaim]) -> Markup {
     }
 }
 
-/// Renders the rows that were moved in sight, with the amounts and the changes.
+/// Renders the rows whose simulated values were moved by a change of the model that was made with the published number known.
 fn informed(findings: &[&Finding]) -> Markup {
     let moved: Vec<_> = findings.iter().filter(|finding| !finding.moves.is_empty()).collect();
     html! {
@@ -216,7 +216,7 @@ fn informed(findings: &[&Finding]) -> Markup {
     }
 }
 
-/// Returns the class of a cell: numbers are on the right.
+/// Returns the style class of a cell. Numbers are aligned to the right.
 fn number(value: &Value) -> Option<&'static str> {
     value.number().map(|_| "n")
 }
@@ -285,7 +285,7 @@ fn figure(chapter: &Chapter, figure: &Figure, picture: &Picture) -> Markup {
     let findings: Vec<_> = rows.filter_map(|row| chapter.finding(row)).collect();
     let (built, missing): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|f| f.role != Role::Missing);
-    // If the row has no simulation of its own, the curve stands in.
+    // If a mark's row has no simulation of its own, the mark is compared with the curve.
     let missing_row = |row| chapter.finding(row).is_some_and(|f| f.role == Role::Missing);
     let beside: Vec<_> =
         picture.beside.iter().filter(|(row, _)| missing_row(row)).map(|(_, text)| text).collect();

@@ -1,22 +1,22 @@
-//! The numbers that the documents publish: `published.csv`, one a row.
+//! Numbers that the documents publish: `published.csv`, one number in each row.
 
 use std::fmt;
 use std::path::Path;
 
-/// The list that comes with the project.
+/// The list in the repository.
 const LIST: &str = include_str!("../../../figures/published.csv");
 const LIST_NAME: &str = "figures/published.csv";
 
 /// The columns that describe a published value, in order.
 pub const COLUMNS: [&str; 6] = ["paper", "where", "quantity", "configuration", "value", "unit"];
-/// The further columns: the number that a word of the text stands for, and the reason for that number.
+/// The columns about thresholds: the number that a word of the text stands for, and the reason for the number.
 const READING: [&str; 2] = ["threshold", "why"];
 
 /// A published value, or a simulated one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Number(f64),
-    /// A name or an order.
+    /// A word instead of a number, such as a name or an order.
     Word(String),
 }
 
@@ -98,7 +98,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// Loads the list of the project, or another list with the same columns.
+    /// Loads the list in the repository, or the list in `file`, which has the same columns.
     pub fn load(file: Option<&Path>) -> Result<Published, String> {
         let Some(file) = file else { return Published::parse(LIST_NAME, LIST) };
         let name = file.display().to_string();

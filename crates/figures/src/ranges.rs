@@ -1,4 +1,4 @@
-//! The survey in `ranges.csv`: rows of all documents while all assumed parameters of all machines vary together.
+//! Survey in `ranges.csv`: agreement of all rows of all documents while all assumed parameters of all machines vary together.
 //!
 //! ```text
 //!   sample s ── each assumed parameter times its own factor ── all rows ── a row agrees: +, a row disagrees: -
@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::time::Instant;
 use weft_fabric_sim::Machine;
 
-/// The list that comes with the project.
+/// The list in the repository.
 const LIST: Listing<3> = Listing {
     file: "figures/ranges.csv",
     text: include_str!("../../../figures/ranges.csv"),
@@ -80,8 +80,7 @@ fn laboratory(published: &Published, documents: &[Document], sample: usize) -> R
     Ok(plain.with_machines(machines))
 }
 
-/// Runs all rows of the chosen documents in `samples` samples and writes `ranges.csv`. Calls `said` after each sample to report
-/// progress.
+/// Runs all rows of the chosen documents in `samples` samples and writes `ranges.csv`. Calls `said` after each sample.
 pub fn survey(
     published: &Published,
     wanted: impl Fn(&Document) -> bool,
@@ -143,7 +142,7 @@ mod tests {
         let other = one.rail[0].read.latency.us() / plain.rail[0].read.latency.us();
         assert_ne!(other, part(&one), "not all by one factor");
         assert_eq!(part(&sampled(&plain, 0).unwrap()), part(&one), "the same again");
-        // Given parameters do not vary.
+        // Parameters that a document gives do not vary.
         let given = Machine::load("kini1").unwrap();
         let varied = sampled(&given, 0).unwrap();
         assert_eq!(varied.rail[0].write.latency.us(), given.rail[0].write.latency.us());

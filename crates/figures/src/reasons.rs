@@ -2,7 +2,7 @@
 
 use super::listing::{Listing, RowName};
 
-/// The list that comes with the project.
+/// The list in the repository.
 const LIST: Listing<3> = Listing {
     file: "figures/reasons.csv",
     text: include_str!("../../../figures/reasons.csv"),

@@ -9,11 +9,11 @@ use std::rc::Rc;
 use weft_fabric_sim::Machine;
 use weft_p2p::ProtocolLimits;
 
-/// Number of rounds of a collective operation over streams: the rounds repeat exactly.
+/// Number of rounds of a collective operation over streams. Few are enough, because all rounds take the same time.
 const FEW: usize = 3;
 
 impl Workload {
-    /// Returns the workloads of which the least time is taken at `x`.
+    /// Returns the workloads that compete at `x`, if the value is the shortest time of several workloads.
     pub fn contenders(self, x: usize) -> Option<Vec<Workload>> {
         match self {
             Workload::Fastest(who, operation, ranks) => {

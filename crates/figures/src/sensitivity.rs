@@ -1,5 +1,5 @@
-//! Sensitivity of the conclusions to values that no document gives: each assumed parameter of a machine file is varied by 30 %
-//! down and up.
+//! Sensitivity of the results to parameters that no document gives: each assumed parameter of a machine file is reduced and
+//! increased by 30 %.
 
 use super::figure::{Document, Headline, Quotient, digits};
 use super::lab::Lab;
@@ -13,7 +13,7 @@ pub const FACTORS: [f64; 2] = [0.7, 1.3];
 /// The variation of one machine's parameters.
 pub struct Study {
     pub machine: &'static str,
-    /// Results with the unchanged machine file.
+    /// Results with the unchanged machine file: name, value and unit.
     pub results: Vec<(&'static str, f64, &'static str)>,
     /// Parameters that change a result, those with the largest change first.
     pub rows: Vec<Moved>,
@@ -21,7 +21,7 @@ pub struct Study {
     pub still: Vec<String>,
 }
 
-/// Effect of one parameter.
+/// Effect of one parameter on the results.
 pub struct Moved {
     pub parameter: String,
     /// Change of each result at each of [`FACTORS`], in percent, or in percentage points for a result that is a percentage.
@@ -86,7 +86,7 @@ fn study(lab: &Lab, name: &'static str, headlines: &[&Headline]) -> Result<Study
             }
         }
         let moved = Moved { parameter: parameter.clone(), changes };
-        // Changes below the precision of the tables count as none.
+        // A change below the precision of the tables counts as no change.
         if moved.most() < 0.05 { still.push(moved.parameter) } else { rows.push(moved) }
     }
     rows.sort_by(|a, b| b.most().total_cmp(&a.most()).then(a.parameter.cmp(&b.parameter)));

@@ -13,11 +13,11 @@ use weft_fabric_sim::machine;
 /// Role of a published row in the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The role that its machine file gives it.
+    /// Role that a machine file gives to the row.
     Of(machine::EvidenceRole),
-    /// The row repeats a parameter that the machine file assumes.
+    /// Row that repeats a parameter which the machine file assumes.
     Assumed,
-    /// The subject of the row is not built yet.
+    /// Row whose subject is not implemented yet.
     Missing,
 }
 
@@ -49,11 +49,11 @@ pub struct Finding<'p> {
     pub row: &'p Row,
     pub simulated: Option<Value>,
     pub role: Role,
-    /// Changes that moved the row while it was in sight.
+    /// Changes of the model that moved the simulated value and were made with the published number known.
     pub moves: Vec<&'p Move>,
-    /// The row's results while all assumed parameters vary together.
+    /// Results of the row while all assumed parameters vary together.
     pub range: Option<&'p Range>,
-    /// The reason why the row disagrees.
+    /// Reason why the row disagrees.
     pub reason: Option<&'p Reason>,
 }
 
@@ -71,7 +71,7 @@ impl Remarks {
         Ok(Remarks { moves, ranges, reasons })
     }
 
-    /// Returns a finding of `row`, not simulated yet, with all remarks on it.
+    /// Returns a finding for `row` with all remarks on the row, before it is simulated.
     fn on<'p>(&'p self, row: &'p Row, role: Role) -> Finding<'p> {
         let moves = self.moves.iter().filter(|moved| moved.name.is_of(row)).collect();
         let range = self.ranges.iter().find(|range| range.name.is_of(row));
@@ -80,22 +80,22 @@ impl Remarks {
     }
 }
 
-/// Maximum difference that agrees, in percent or percentage points.
+/// Maximum difference at which a row agrees, in percent or percentage points.
 pub const APART: f64 = 10.0;
 
 /// Units of counts, which agree only if they are equal.
 const COUNTED: [&str; 5] = ["children", "steps", "levels", "KiB", "count"];
 
 impl Finding<'_> {
-    /// Returns the difference between the simulation and the text: percent of the text's value, or percentage points if the
-    /// text's value is a percentage; yes or no for names and orders. Empty if there is no simulation.
+    /// Returns the difference between the simulation and the text: in percent of the text's value, or in percentage points if the
+    /// text's value is a percentage. For names and orders, returns yes or no. Returns an empty text if there is no simulation.
     pub fn difference(&self) -> String {
         match (&self.simulated, &self.row.value) {
             (None, _) => String::new(),
             (Some(Value::Number(ours)), Value::Number(theirs)) => {
                 let points = self.row.unit().starts_with('%');
                 let difference = ours - theirs;
-                // None of these numbers is known better than to a tenth of a percent.
+                // No published number is more precise than a tenth of a percent.
                 let percent = if points { difference } else { 100.0 * difference / theirs };
                 let rounded = (percent * 10.0).round() / 10.0;
                 format!("{:.1}", if rounded == 0.0 { 0.0 } else { rounded })
@@ -145,7 +145,8 @@ impl Finding<'_> {
     }
 }
 
-/// Returns a sentence that compares a mark with the curve that it belongs to, for any subject of the row.
+/// Returns a sentence that compares the published number of a mark with the curve on which the mark lies, even if the row itself is
+/// not simulated.
 pub fn beside(figure: &Figure, mark: &Mark, simulated: f64, row: &Row) -> String {
     let (what, unit) = (figure.x.label.to_lowercase(), figure.x.unit);
     let x =
@@ -197,7 +198,7 @@ fn evidence(
     ))
 }
 
-/// Checks that an informed row names the change that moved it, and that a row that was moved is not held out.
+/// Checks the roles: a row that is "informed" has a change that moved it, and a row that was moved is not "held out".
 fn told(row: &Row, role: Role, moves: &[&Move]) -> Result<(), String> {
     let name = format!("{}; {}", row.quantity(), row.configuration());
     match (role, moves.first()) {
@@ -228,8 +229,8 @@ fn simulate(lab: &Lab, check: &Check) -> Result<(Value, Option<Role>), String> {
     })
 }
 
-/// Returns all rows of the documents' papers, in the order of the list, not simulated yet. Errors in descriptions and machine
-/// files show before anything is measured.
+/// Returns a finding for each published row of the documents, in the order of the list, before any simulation. So errors in
+/// descriptions and machine files are reported before anything is measured.
 pub fn rows<'p>(
     lab: &Lab,
     documents: &[Document],
@@ -253,7 +254,7 @@ pub fn rows<'p>(
     Ok(findings)
 }
 
-/// Simulates the rows that have a check; the other rows are missing.
+/// Simulates the rows that have a check. Rows without a check get the role [`Role::Missing`].
 pub fn answer(lab: &Lab, documents: &[Document], findings: &mut [Finding]) -> Result<(), String> {
     for finding in findings {
         let row = finding.row;

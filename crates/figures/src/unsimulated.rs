@@ -1,8 +1,9 @@
-//! Claims of the texts that have no row because no honest run can show them: `unsimulated.csv`, one claim a line.
+//! Claims of the texts that have no row, because no simulation can show whether they are true: `unsimulated.csv`, one claim in each
+//! line.
 
 use super::listing::Listing;
 
-/// The list that comes with the project.
+/// The list in the repository.
 const LIST: Listing<4> = Listing {
     file: "figures/unsimulated.csv",
     text: include_str!("../../../figures/unsimulated.csv"),

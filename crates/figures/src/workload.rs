@@ -7,40 +7,40 @@ use weft_rma::{EpochEnding, FenceDesign, IssueOrder};
 /// A workload to run. Its value is in microseconds unless another unit is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Workload {
-    /// MPI_Barrier by the algorithm's name; x: ranks.
+    /// MPI_Barrier by the named algorithm; x: ranks.
     Barrier(&'static str),
     /// MPI_Allreduce (MPI_INT, MPI_SUM) of this number of integers; x: ranks.
     Allreduce(&'static str, usize),
-    /// A system of equations, solved by conjugate gradients with allreduces of this name; x: nodes.
+    /// A system of equations, solved by conjugate gradients with allreduces by the named algorithm; x: nodes.
     Equations(&'static str),
-    /// A collective operation by the algorithm's name on this number of ranks, from a common start to the last rank's end; x:
-    /// bytes as the operation's measure counts them.
+    /// A collective operation by the named algorithm on this number of ranks, from a common start until the last rank has finished;
+    /// x: number of bytes as [`CollectiveKind::measure`] defines it.
     Collective(CollectiveKind, &'static str, usize),
     /// As `Collective`, with messages of up to 64 KiB sent eagerly, through memory that stays registered.
     CollectiveAtOnce(CollectiveKind, &'static str, usize),
-    /// The least time of several workloads; x: as theirs.
+    /// The shortest time of a group of algorithms; x: as for `Collective`.
     Fastest(Contenders, CollectiveKind, usize),
     /// 32 MiB from rank to rank over a stream; x: bytes of a segment.
     Segments,
-    /// 32 MiB by a stream's rendezvous; x: bytes of a block that is registered in one call.
+    /// 32 MiB by the rendezvous of a stream; x: bytes of a block that is registered in one call.
     Blocks,
-    /// Half a ping-pong of RDMA writes on the bare fabric; x: bytes.
+    /// Half the time of a ping-pong of RDMA writes on the bare fabric; x: bytes.
     WriteLatency,
-    /// Half a ping-pong of sends and receives on the bare fabric; x: bytes.
+    /// Half the time of a ping-pong of sends and receives on the bare fabric; x: bytes.
     SendLatency,
-    /// A datagram of this number of bytes to a group, to the last receiver; x: receivers.
+    /// A datagram of this number of bytes to a group, until the last receiver has it; x: number of receivers.
     MulticastLatency(usize),
-    /// Epochs of one-sided operations; x: bytes; us for latencies, else MB/s.
+    /// Epochs of one-sided operations; x: bytes; unit: us for latencies, else MB/s.
     OneSided(OneSided),
-    /// A fence of this design after the given work; x: ranks, for the overlap bytes; us, for the overlap %.
+    /// A fence of this design after the given work; x: ranks; unit: us. For [`Fence::Overlap`] x: bytes; unit: %.
     Fence(Fence, FenceDesign),
-    /// A window of MPI messages; x: bytes; MB/s.
+    /// A window of MPI messages; x: bytes; unit: MB/s.
     Bandwidth(Memory, Progress),
     /// As `Bandwidth`, with memory registered once, under this policy for all threads.
     BandwidthUnder(SchedulerPolicy, Progress),
-    /// Computation during an MPI message, in percent of the message's time; x: bytes.
+    /// Computing time that is available during an MPI message, in percent of the message's time; x: bytes.
     Availability(Overlap),
-    /// As `Availability`, with a message of this number of bytes; x: iterations of the test.
+    /// As `Availability`, with a message of this number of bytes; x: number of iterations of the test.
     AvailabilityOver(usize, Overlap),
     /// Interrupts of both ranks for an MPI message while both compute; x: bytes.
     Interrupts(Progress),
@@ -48,7 +48,7 @@ pub enum Workload {
     CannonOnNodes(usize, Cannon),
     /// A multiplication of matrices on this number of nodes; x: elements a side.
     CannonOfSize(usize, Cannon),
-    /// A time step like those of NAS SP, or its part in MPI_Wait; x: ranks.
+    /// A time step modelled on NAS SP, or its part in MPI_Wait; x: ranks.
     Sweeps(Progress, Part),
     /// A time step with large faces to four neighbours; x: ranks, each on a node.
     Halos(Progress),
@@ -70,7 +70,7 @@ pub enum Workload {
     /// The longest piece of an epoch of one kind of operation on all rails, divided by the shortest piece; x: bytes of an
     /// operation.
     PieceRatio(Test),
-    /// The epoch of [`Workload::OneSided`] on one rail, made of messages; x: bytes.
+    /// The epoch of [`Workload::OneSided`] on one rail, with messages instead of RDMA operations; x: bytes.
     OfMessages(Test),
 }
 
@@ -92,7 +92,7 @@ pub enum Bound {
     Unlimited,
 }
 
-/// The way in which a rank of a chain passes a segment on.
+/// Way in which a rank of a chain passes a segment to the next rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Passing {
     /// A send from the memory in which the segment was received.
@@ -120,7 +120,7 @@ pub enum Fence {
     Put,
     /// Puts of 64 bytes to eight neighbours.
     Puts,
-    /// Four faces, and computation.
+    /// Puts of four faces, and computation.
     Halo,
     /// A put between two ranks, and computation of the same length.
     Overlap,
@@ -130,7 +130,7 @@ pub enum Fence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OneSided {
     pub test: Test,
-    /// True for all of the machine's rails, false for the first rail only.
+    /// True for all rails of the machine, false for only the first rail.
     pub all_rails: bool,
     pub order: IssueOrder,
     /// Way in which targets learn that an epoch is over.
@@ -138,7 +138,7 @@ pub struct OneSided {
     pub pieces: Pieces,
 }
 
-/// Minimum length from which an operation is in fragments.
+/// Minimum length of an operation that is divided into fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pieces {
     /// The length in the machine file.
@@ -149,15 +149,17 @@ pub enum Pieces {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Test {
-    /// 16 puts an epoch, or gets.
+    /// 16 puts in an epoch.
     Put,
+    /// 16 gets in an epoch.
     Get,
-    /// 16 puts an epoch by each of both ranks.
+    /// 16 puts in an epoch by each of the two ranks.
     BothPut,
-    /// One put an epoch, or get, in each direction in turn: half of the round trip.
+    /// Epochs of one put, in each direction in turn. The value is half of the round trip.
     PutLatency,
+    /// Epochs of one get, in each direction in turn. The value is half of the round trip.
     GetLatency,
-    /// 16 puts, then 16 gets, an epoch.
+    /// 16 puts and 16 gets in an epoch.
     Interleaved,
 }
 
@@ -179,7 +181,7 @@ pub enum Side {
 /// Time at which the memory of a rendezvous is registered with the adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Memory {
-    /// Registration for each message, as p2p does.
+    /// Registration for each message, as `weft-p2p` does.
     Each,
     /// Registration before the measurement, as by a library with a registration cache.
     Once,
@@ -212,7 +214,8 @@ pub struct Overlap {
     pub progress: Progress,
     /// Scheduling policy of all threads.
     pub policy: SchedulerPolicy,
-    /// Iterations of the test, if they are not those of the effort, because schedulers have a memory.
+    /// Number of iterations of the test, if it must differ from the number of the effort, because schedulers remember how long
+    /// threads have run and slept.
     pub rounds: Option<usize>,
 }
 
@@ -254,9 +257,10 @@ pub struct Effort {
 impl Effort {
     /// Effort of the documents.
     pub const FULL: Effort = Effort { iterations: 1000, few: 20 };
-    /// Effort of a quick run: a virtual cluster without jitter soon repeats itself.
+    /// Effort of a quick run. Few iterations are enough, because iterations on a virtual cluster without jitter soon take the same
+    /// time.
     pub const QUICK: Effort = Effort { iterations: 20, few: 2 };
-    /// Effort to see the effect of a parameter.
+    /// Effort of a measurement that varies a parameter.
     pub const STUDY: Effort = Effort { iterations: 100, few: 4 };
 }
 

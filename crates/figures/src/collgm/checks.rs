@@ -35,8 +35,8 @@ type Answer = Result<Value, String>;
 
 const PAPER: &str = "CollGM";
 
-/// Returns the size at which `workload` is fastest, in KiB. Of sizes that no measurement could tell from the fastest, returns the
-/// largest: the model hides the cost of a segment behind its bytes.
+/// Returns the size at which `workload` is fastest, in KiB. If several sizes are too close to the fastest size for a measurement to
+/// distinguish them, returns the largest of these sizes, because the model hides the cost of a segment behind its bytes.
 fn best_size(lab: &Lab, workload: Workload, row: &str) -> Answer {
     let level = lab.threshold(PAPER, row)?;
     let time = |size| Ok((lab.measure(MACHINE, workload, size)?, size));
@@ -46,8 +46,8 @@ fn best_size(lab: &Lab, workload: Workload, row: &str) -> Answer {
     Ok(Value::Number(largest.unwrap_or(0) as f64 / 1024.0))
 }
 
-/// Returns the broadcast that is fastest for a class of sizes on both node counts: the one with the least product of times. The
-/// name is that of the list.
+/// Returns the broadcast that is fastest for a class of sizes on both node counts: the broadcast with the smallest product of
+/// times. Its name is spelled as in the list of published numbers.
 fn best_bcast(lab: &Lab, sizes: &[usize]) -> Answer {
     let mut best = (f64::INFINITY, "");
     for name in BCAST {
@@ -65,7 +65,7 @@ fn best_bcast(lab: &Lab, sizes: &[usize]) -> Answer {
     Ok(Value::Word(spelled(best.1).to_owned()))
 }
 
-/// Returns the name of an algorithm in the list.
+/// Returns an algorithm's name as spelled in the list of published numbers.
 fn spelled(name: &'static str) -> &'static str {
     match name {
         "BINOMIAL" => "binomial tree",
@@ -93,7 +93,7 @@ fn switch(lab: &Lab) -> Answer {
     Ok(from.map_or(Value::Word("never".to_owned()), |b| Value::Number(b as f64 / 1024.0)))
 }
 
-/// Compares barriers over streams with barriers over messages, the better of two each, at each node count.
+/// Compares the better of two barriers over streams with the better of two barriers over messages, at each node count.
 fn barriers(lab: &Lab) -> Answer {
     let alike = lab.threshold(PAPER, BARRIER)?;
     let mut most = (1.0, 0);
@@ -116,8 +116,8 @@ fn barriers(lab: &Lab) -> Answer {
     }))
 }
 
-/// Compares the component with the baseline at its best, at each size of the figure. Also compares the component with shorter
-/// segments, if the result differs.
+/// Compares the component with the best variant of the baseline, at each size of the figure. If the component with shorter segments
+/// gives another result, reports this result, too.
 fn against_tuned(lab: &Lab, operation: CollectiveKind, nodes: usize, most: usize) -> Answer {
     let sizes = powers(1, most, 4);
     let time = |who, bytes| lab.measure(MACHINE, Workload::Fastest(who, operation, nodes), bytes);
@@ -147,7 +147,7 @@ fn against_tuned(lab: &Lab, operation: CollectiveKind, nodes: usize, most: usize
     Ok(Value::Word(word))
 }
 
-/// Compares gather with scatter, each with its faster tree at each size.
+/// Compares gather with scatter at each size. Each operation uses the faster of its trees.
 fn gather(lab: &Lab) -> Answer {
     let alike = lab.threshold(PAPER, GATHER)?;
     let mut most = (1.0, 0);
@@ -168,7 +168,8 @@ fn gather(lab: &Lab) -> Answer {
     }))
 }
 
-/// Returns the names that are fastest as messages grow, on `processes` processes, each once, without the baseline.
+/// Lists the algorithms that are fastest at some message size on `processes` processes, in the order of growing sizes. Each
+/// algorithm appears once, and the baseline is left out.
 fn regions(lab: &Lab, map: &super::Map, processes: usize) -> Result<String, String> {
     let mut found: Vec<&str> = Vec::new();
     for &bytes in &map.bytes {
@@ -186,13 +187,13 @@ fn regions(lab: &Lab, map: &super::Map, processes: usize) -> Result<String, Stri
     Ok(found.join(", "))
 }
 
-/// Returns the result that most numbers of processes have in common, with their number if it is not all of them.
+/// Returns the result that occurs at most process counts. Adds the number of these process counts if there are further results.
 fn common(lab: &Lab, id: &str, row: &str) -> Answer {
     let map = super::maps().into_iter().find(|map| map.id == id).ok_or("no such map")?;
     let all =
         map.processes.iter().map(|&n| regions(lab, &map, n)).collect::<Result<Vec<_>, _>>()?;
     let count = |word: &String| all.iter().filter(|other| *other == word).count();
-    // Of several results, takes that of more processes.
+    // If two results occur equally often, the result of the larger process counts is taken.
     let word = all.iter().max_by_key(|word| count(word)).ok_or("an empty map")?;
     let most = lab.threshold(PAPER, row)?;
     Ok(Value::Word(match count(word) as f64 > most * all.len() as f64 {
@@ -201,7 +202,7 @@ fn common(lab: &Lab, id: &str, row: &str) -> Answer {
     }))
 }
 
-/// Checks that the component has more than half of the points of a map, against the baseline at its best.
+/// Checks that the component is faster than the best variant of the baseline at more than half of the points of a map.
 fn places(lab: &Lab, id: &str, row: &str) -> Answer {
     let map = super::maps().into_iter().find(|map| map.id == id).ok_or("no such map")?;
     let (mut own, mut all) = (0, 0);
@@ -243,13 +244,13 @@ fn own_interface(lab: &Lab) -> Answer {
     Ok(order("own interface", &pairs))
 }
 
-/// Measures two workloads on one machine, each at one x.
+/// Measures two workloads on one machine, each at its own x.
 fn pair(lab: &Lab, of: [(Workload, usize); 2]) -> Result<(f64, f64), String> {
     let [one, other] = of.map(|(workload, x)| lab.measure(MACHINE, workload, x));
     Ok((one?, other?))
 }
 
-/// Measures the cost of the usual bound on segments for a long transfer.
+/// Measures the extra time of a long transfer under the library's bound on segments in flight, compared with no bound.
 fn flow_control(lab: &Lab) -> Answer {
     let segment = 64 << 10;
     let of = [Bound::Usual, Bound::Unlimited].map(|bound| (Workload::Stream(bound), segment));

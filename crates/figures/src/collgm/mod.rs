@@ -7,14 +7,14 @@ use super::workload::{Contenders, Workload};
 use weft_collective::CollectiveKind;
 
 const MACHINE: &str = "collgm";
-/// The "small" and the "large" node count of section 4.
+/// Node counts that section 4 calls "small" and "large".
 const SMALL: usize = 16;
 const LARGE: usize = 64;
 
 const BYTES: Axis = Axis { label: "Message", unit: "bytes", doubling: true };
 const LATENCY: Axis = Axis { label: "Latency", unit: "us", doubling: false };
 
-/// Names of the baseline at its best, and of the component with shorter segments.
+/// Names of the best variant of the baseline, and of the component with shorter segments.
 const TUNED: &str = "tuned, best";
 const CUT: &str = "cut, best";
 
@@ -26,7 +26,7 @@ fn powers(from: usize, to: usize, factor: usize) -> Vec<usize> {
     std::iter::successors(Some(from), |n| Some(n * factor)).take_while(|&n| n <= to).collect()
 }
 
-/// Returns the segments of figure 3: 4 KiB, a packet, to 1 MiB.
+/// Returns the segment sizes of figure 3: from 4 KiB, which is one packet, to 1 MiB.
 fn segments() -> Vec<usize> {
     powers(4 << 10, 1 << 20, 2)
 }
@@ -61,7 +61,7 @@ fn over_bytes(
         title,
         place,
         x: BYTES,
-        // From 20 us to many milliseconds. The scale also shows which curve is ahead at small values.
+        // Values range from 20 us to many milliseconds. A logarithmic scale also shows which curve is lower at small values.
         y: Axis { doubling: true, ..LATENCY },
         series,
         marks: Vec::new(),
@@ -70,7 +70,7 @@ fn over_bytes(
     }
 }
 
-/// Returns a figure of a transfer of 32 MiB, over the size of its segments.
+/// Returns a figure of the bandwidth of a transfer of 32 MiB over the segment size.
 fn transfer(
     (id, title, place): (&'static str, &'static str, &'static str),
     workload: Workload,

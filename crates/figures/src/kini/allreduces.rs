@@ -4,7 +4,7 @@ use super::{Cluster, FIRST, PE_AGAINST_GB, SECOND, improvements, over_nodes};
 use crate::figure::{Figure, Mark, Series};
 use crate::workload::Workload;
 
-/// Numbers of integers, each with the name of its curve.
+/// Numbers of integers that are summed, each with the name of its curve.
 pub const SIZES: [(usize, &str); 6] = [
     (1, "1 integer"),
     (16, "16 integers"),

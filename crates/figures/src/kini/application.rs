@@ -1,4 +1,4 @@
-//! The comparison at the level of an application that section 6.1 leaves to future work.
+//! Comparison of the allreduces in an application, which section 6.1 leaves to future work.
 
 use super::allreduces::ALGORITHMS;
 use super::{FIRST, NODES, SECOND, improvements};

@@ -52,17 +52,17 @@ impl Cluster {
 
 use Workload::Barrier;
 
-/// Returns the two barriers for the improvement of `name` over `baseline`.
+/// Returns two barriers, by `baseline` and by `name`, to compute the improvement of `name`.
 pub(super) const fn over(baseline: &'static str, name: &'static str) -> [Workload; 2] {
     [Barrier(baseline), Barrier(name)]
 }
 
-/// Returns two allreduces of a cluster's integers.
+/// Returns two allreduces of the cluster's number of integers, by `baseline` and by `name`.
 fn sums(cluster: &Cluster, baseline: &'static str, name: &'static str) -> [Workload; 2] {
     [cluster.sum(baseline), cluster.sum(name)]
 }
 
-/// Returns the pairs of times on both clusters.
+/// Returns the times of both workloads at all sizes on both clusters.
 pub(super) fn both(
     lab: &Lab,
     of: &[[Workload; 2]],
@@ -223,7 +223,7 @@ fn best_everywhere(lab: &Lab) -> Answer {
         for (name, _) in FAN_INS.into_iter().filter(|(_, fan_in)| *fan_in < nodes) {
             times.push((name, SECOND.time(lab, Barrier(name), nodes)?));
         }
-        // If 7 is not possible, or another fan-in is level with 7, the group size does not count against 7.
+        // If a fan-in of 7 is not possible, or if it is as fast as the best fan-in, the group size does not count against 7.
         let seven = times.iter().find(|(name, _)| *name == "RGM:7").map(|(_, time)| *time);
         let least = fastest(&times);
         let ahead = times.iter().find(|(name, _)| *name == least).map(|(_, time)| *time);
@@ -276,7 +276,8 @@ fn penalized(lab: &Lab) -> Answer {
     }))
 }
 
-/// Compares 1,024 integers with the line through 256 and 512, at each group size: there is a second write in each step.
+/// Compares the time of 1,024 integers with the line through the times of 256 and 512, at each group size. With 1,024 integers each
+/// step needs a second write.
 fn jump(lab: &Lab) -> Answer {
     let mut least = f64::INFINITY;
     for nodes in FIRST.all_sizes() {
@@ -308,8 +309,8 @@ fn best_fan_in(lab: &Lab) -> Answer {
     Ok(Value::Number(best.1 as f64))
 }
 
-/// Returns the payload from which an exchange of two ranks costs a second write, in KiB: one integer more then costs at least the
-/// posting of a write.
+/// Returns the payload in KiB above which an exchange of two ranks needs a second write. There, a further integer adds at least the
+/// time to post a write.
 fn one_write(lab: &Lab) -> Answer {
     let second = lab.machine(FIRST.machine)?.rail[0].second.overhead.us();
     for integers in [64, 128, 256, 512, 1024, 2048] {
@@ -415,16 +416,16 @@ pub fn checks() -> Vec<Check> {
         runs(
             "size of the odd or even buffer of RPE allreduce, divided by the number of processes; up \
              to 2K, both clusters",
-            // Size of a slot. There are log2 N slots, and N in the document.
+            // The value is the size of a slot. The number of slots differs: log2 N here, and N in the document.
             |_| Ok(Value::Number(notified_write::size(SINGLE) as f64)),
         ),
         runs(super::DATA_BUFFER, |_| {
-            // As in a slot for a smaller payload, the mark follows the payload. The value is the size without the mark.
+            // The mark follows the payload, as in a slot for a smaller payload. The value is the size without the mark.
             Ok(Value::Number((notified_write::size(2 * SINGLE) - notified_write::MARK) as f64))
         }),
         runs(super::NOTIFY_BUFFER, |_| Ok(Value::Number(notified_write::MARK as f64))),
         runs("barriers after which the barrier number returns to 1; both clusters", |_| {
-            // The document uses one byte, and 0 means "empty".
+            // The document's mark is one byte, and 0 means "empty".
             Ok(Value::Word(format!("never: {} bytes", notified_write::MARK)))
         }),
         Check {

@@ -60,7 +60,7 @@ fn gain_grows(lab: &Lab) -> Answer {
     }))
 }
 
-/// Compares the RGM barrier of two ranks with the sum of its parts: the call, a write and a multicast.
+/// Compares the time of the RGM barrier of two ranks with the sum of its parts: the call, a write and a multicast.
 fn reliability(lab: &Lab) -> Answer {
     let entry = lab.machine(FIRST.machine)?.host.entry.us();
     let write = FIRST.time(lab, Workload::WriteLatency, SMALL)?;

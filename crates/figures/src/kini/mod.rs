@@ -10,7 +10,7 @@ mod verbs;
 use super::figure::{Axis, Document, Figure, Headline, Mark, Quotient, Series};
 use super::workload::Workload;
 
-/// Kini's clusters: the machine, its nodes, and the integers of the allreduce measured on it.
+/// A cluster of Kini: the machine file, the number of nodes, and the number of integers of the measured allreduce.
 struct Cluster {
     machine: &'static str,
     nodes: usize,
@@ -25,7 +25,7 @@ const BYTES: Axis = Axis { label: "Message", unit: "bytes", doubling: true };
 const LATENCY: Axis = Axis { label: "Latency", unit: "us", doubling: false };
 const IMPROVEMENT: Axis = Axis { label: "Factor of improvement", unit: "", doubling: false };
 
-/// Payload of "small" writes, in bytes: a flag.
+/// Payload of "small" writes in bytes, the size of a flag.
 const SMALL: usize = 8;
 const WRITE: &str = "base RDMA write latency; cluster 1, small";
 const TO_ONE: &str = "UD multicast latency to 1 node; cluster 1, 1 byte";
@@ -120,7 +120,7 @@ fn headlines() -> Vec<Headline> {
         let Cluster { machine, nodes, integers } = cluster;
         let (pe, ds) = (Workload::Barrier("MPI-PE"), Workload::Barrier("MPI-DS"));
         let reduce = |name| Workload::Allreduce(name, integers);
-        // One less than a power of two, where MPI-PE takes two steps more.
+        // With one node less than a power of two, MPI-PE takes two more steps.
         let odd = nodes - 1;
         let quotients = [
             Quotient::One(pe, nodes),

@@ -16,13 +16,13 @@ use std::rc::Rc;
 use weft_fabric_sim::units::{Count, MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Machine, SimOptions};
 
-/// Number of cores of a node that the document could use: 4 of 8, for a square of processes (section 5.4).
+/// Number of cores of a node that the document uses: only 4 of 8, because the number of processes must be a square (section 5.4).
 const CORES: usize = 4;
 /// Number of bytes of a double.
 const ELEMENT: usize = 8;
 
-/// Returns the microseconds of one multiplication of two `size` by `size` matrices on `nodes` nodes, or its part in MPI_Wait; the
-/// mean over ranks.
+/// Returns the microseconds of one multiplication of two `size` by `size` matrices on `nodes` nodes, or only the time in MPI_Wait.
+/// The value is the mean over ranks.
 pub fn multiply(machine: &Rc<Machine>, (nodes, size): (usize, usize), what: Cannon) -> Measured {
     let mut machine = Machine::clone(&usual(&registered(machine), what.progress));
     let (each_node, threads) = match what.team {
@@ -77,7 +77,7 @@ pub fn multiply(machine: &Rc<Machine>, (nodes, size): (usize, usize), what: Cann
     mean(&outcome)
 }
 
-/// Runs MPI_Sendrecv_replace, to one rank and from another.
+/// Runs MPI_Sendrecv_replace: sends to one rank and receives from another rank.
 async fn replace(
     program: &Program,
     bytes: usize,
@@ -89,7 +89,7 @@ async fn replace(
     program.finish(send).await
 }
 
-/// Returns the time of a product of two square blocks, shared by threads on a core each.
+/// Returns the time to multiply two square blocks with several threads, each on its own core.
 fn product(machine: &Machine, block: usize, threads: usize) -> Picoseconds {
     let alone = machine.host.flops.time(2 * block.pow(3)) / threads as Picoseconds;
     if threads > 1 { alone + machine.host.fork.0 } else { alone }

@@ -1,15 +1,15 @@
 //! Collective operations: the mean over all ranks of the mean over the iterations, as Kini measures
 //! (sections 4.4 and 5.5).
 //!
-//! Barriers follow one another. Allreduces begin at a common instant each, and each rank measures its own time. If allreduces
-//! followed one another, all ranks would have the same mean, the longest round trip, and "the average time taken across all the
-//! process" (5.5) would be meaningless. The time of MPI-GB shows that the average has a meaning: at 8 nodes it is 1.56 times that
-//! of MPI-PE (5.5.3, 5.5.5). 3 hops up and on average 1.5 hops down are 1.5 times the 3 hops of an exchange; 3 up and 3 down
-//! would be twice.
+//! Barriers follow one another without a pause. All ranks begin an allreduce at a common instant, and each rank measures its own
+//! time. If allreduces followed one another without a pause, all ranks would have the same mean, the longest round trip, and "the
+//! average time taken across all the process" (5.5) would be meaningless. The time of MPI-GB confirms this: at 8 nodes it is 1.56
+//! times the time of MPI-PE (5.5.3, 5.5.5). 3 hops up and on average 1.5 hops down are 1.5 times the 3 hops of an exchange. If all
+//! ranks counted the longest round trip, 3 hops up and 3 down, the factor would be 2.
 //!
-//! Algorithms of RDMA writes use the document's own boundary between one write and two. It is too large by one flag: 2 KiB and a
-//! flag are two packets of the document's MTU, and on the unchanged machine file the flag overtakes data and sums are wrong. So
-//! such a write is one packet here, as section 5.3.2 assumes; nothing else depends on the MTU.
+//! Algorithms on RDMA writes use the document's own maximum payload of a single write. This maximum is too large by one flag: 2 KiB
+//! and a flag are two packets of the document's MTU. With this MTU, the flag overtakes data in the simulation, and sums are wrong.
+//! So such a write is one packet here, as section 5.3.2 assumes. Nothing else depends on the MTU.
 
 use super::{Measured, Rank, WARM_UP, each, mean, text, world_bounded};
 use crate::workload::RegistrationTime;
@@ -49,7 +49,7 @@ where
     world_bounded(&Rc::new(machine), options, ProtocolLimits::default(), BOUNDS, program)
 }
 
-/// Returns a selection with the algorithm of this name, for a world that uses nothing else.
+/// Returns a selection that uses only the algorithm of this name.
 pub(super) fn named(operation: CollectiveKind, name: &str) -> Result<Rc<Selection>, String> {
     let mut selection = Selection::default();
     selection.ask_for(operation, name)?;
@@ -90,8 +90,8 @@ pub fn barrier(machine: &Rc<Machine>, ranks: usize, name: &str, iterations: usiz
     mean(&outcome)
 }
 
-/// Returns the number of steps of the rank with the most steps. A send and a receive without another send between them are one
-/// step. Any other send or receive is a step of its own.
+/// Returns the number of steps of the rank with the most steps. A send and a receive with no other send between them are one step.
+/// Any other send or receive is a step of its own.
 pub fn steps(
     machine: &Rc<Machine>,
     ranks: usize,
@@ -116,7 +116,7 @@ pub fn send_descriptors(machine: &Rc<Machine>, ranks: usize, name: &str) -> Meas
     Ok(sends.len() as f64)
 }
 
-/// Returns the messages of the second of two operations. The first operation creates the state that the algorithm needs.
+/// Runs an operation twice, and returns the messages of the second run. The first run creates the state that the algorithm needs.
 fn second(
     machine: &Rc<Machine>,
     ranks: usize,
@@ -211,7 +211,7 @@ fn bytes_of(values: impl Iterator<Item = i32>) -> Vec<u8> {
 const PERIOD: Picoseconds = 10_000 * MICROSECOND;
 const NANOSECOND: Picoseconds = MICROSECOND / 1000;
 
-/// Waits until the virtual time `at`, to the nanosecond, and returns it.
+/// Waits until the virtual time `at`, with a precision of a nanosecond, and returns the time.
 async fn begin(sim: &Sim, at: Picoseconds) -> Result<Picoseconds, String> {
     let left = at.checked_sub(sim.clock()).ok_or("an operation took longer than a period")?;
     let until = sim.now() + Duration::from_nanos(left.div_ceil(NANOSECOND));
@@ -245,8 +245,8 @@ async fn registering(
     Ok(())
 }
 
-/// Measures an allreduce of real integers. A wrong sum is an error. `registered`: the time at which its buffers are registered;
-/// `None`: in calls before the measured calls.
+/// Measures an allreduce of real integers. A wrong sum is an error. `registered`: the time at which buffers are registered. `None`:
+/// before the measured calls.
 pub fn allreduce(
     machine: &Rc<Machine>,
     ranks: usize,

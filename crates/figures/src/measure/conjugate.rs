@@ -21,16 +21,16 @@ use weft_fabric_sim::{Machine, SimOptions};
 use weft_p2p::SendMode;
 use weft_process::{Buffer, Destination, Origin};
 
-/// Number of unknowns a side.
+/// Number of unknowns on a side of the grid.
 const SIDE: usize = 64;
 /// Number of bytes of a double.
 const DOUBLE: usize = 8;
 /// Residual at the end, divided by the residual at the beginning.
 const SMALL: f64 = 1e-6;
-/// Maximum number of iterations; more mean that the solver does not converge.
+/// Maximum number of iterations. A solver that needs more does not converge.
 const MOST: usize = 10 * SIDE;
 
-/// Operations at a point: of the product with the matrix, and of the rest of an iteration.
+/// Number of operations for each point: in the product with the matrix, and in the rest of an iteration.
 const PRODUCT: usize = 6;
 const REST: usize = 10;
 
@@ -58,7 +58,7 @@ struct Solver {
     rows: Range<usize>,
     double: Type,
     sum: Rc<dyn ElementReduction>,
-    /// Rows to the ranks above and below, rows from them; then a word before and a word after a sum.
+    /// Rows sent to the ranks above and below, rows received from these ranks, the operand of a sum, and the result of a sum.
     memory: Region,
 }
 
@@ -98,14 +98,14 @@ impl Solver {
         let mut left = self.product(&x).await?;
         add(&mut left, -1.0, &right);
         let residual = self.sum(dot(&left, &left)).await?;
-        // The residual of the recurrence differs from the true residual by rounding.
+        // The solver computes its residual by a recurrence, which differs from the true residual by rounding.
         match residual <= 4.0 * enough {
             true => Ok(took as f64 / MICROSECOND as f64),
             false => Err(format!("a residual of {residual:e} where {enough:e} was asked for")),
         }
     }
 
-    /// Spends the time of `operations` operations at each point.
+    /// Spends the computing time of `operations` operations for each point.
     async fn compute(&self, operations: usize) {
         let all = self.rows.len() * SIDE * operations;
         self.rank.sim.compute(self.machine.host.flops.time(all)).await;
@@ -128,7 +128,7 @@ impl Solver {
         Ok(product)
     }
 
-    /// Returns the rows of the ranks above and below that lie next to this rank's rows; zero at the edges.
+    /// Returns the adjacent rows of the ranks above and below. At the edges of the grid they are zero.
     async fn neighbours(&self, p: &[f64]) -> Result<[Vec<f64>; 2], String> {
         const TAG: i32 = 1;
         let (comm, me) = (&self.rank.comm, self.rank.comm.rank());

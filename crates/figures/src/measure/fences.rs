@@ -10,7 +10,7 @@ use weft_p2p::ProtocolLimits;
 use weft_process::Buffer;
 use weft_rma::{FenceDesign, TargetLocation, Window, WindowOffer};
 
-/// Number of bytes that neighbours of a halo put to each other, and computing time of a step meanwhile.
+/// Number of bytes that neighbours in a halo exchange put to each other, and computing time of a step.
 const FACE: usize = 8 << 10;
 const STEP: Picoseconds = 60 * MICROSECOND;
 
@@ -32,7 +32,7 @@ impl Fencing {
         Ok(fencing)
     }
 
-    /// Puts data that has only a size, at the place of this rank's neighbour number `which`.
+    /// Puts data that has only a size to rank `to`, at the place that the window reserves for neighbour number `which`.
     async fn put(&self, to: usize, which: usize, bytes: usize) -> Result<(), String> {
         let data = Buffer::phantom(bytes, self.byte.clone());
         let disp = (which * bytes) as i64;
@@ -86,12 +86,12 @@ struct Round {
     compute: Picoseconds,
 }
 
-/// Puts of one rank before a fence.
+/// Puts by one rank before a fence.
 #[derive(Clone, Copy)]
 pub struct Puts {
-    /// Number of ranks, behind this rank, that get one put each.
+    /// Number of next higher ranks to which this rank puts once each.
     pub targets: usize,
-    /// Bytes of each put.
+    /// Number of bytes of each put.
     pub bytes: usize,
 }
 
@@ -112,8 +112,8 @@ pub fn after_puts(
     })
 }
 
-/// Returns the overlap of computation with a put of `bytes` and its fence between two ranks, in percent of their time: the part
-/// of an equally long computation that adds no time.
+/// Returns the overlap of computation with a put of `bytes` bytes and its fence, between two ranks. The computation is as long as
+/// the put with its fence. The overlap is the percentage of the computation that adds no time.
 pub fn overlap(
     machine: &Rc<Machine>,
     bytes: usize,

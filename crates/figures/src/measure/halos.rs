@@ -4,9 +4,9 @@
 //! ```text
 //!   torus of q * q ranks      step = start 4 receives, 4 sends ── compute ── wait for all     every 4th: a barrier
 //! ```
-//! Transfers that a rank does not progress while it computes wait until its computation is over, and so do its neighbours. The
-//! distance over which such delays spread grows with the number of ranks. The machine has as many nodes as there are ranks, and
-//! all designs run under the policy that the document found best, round robin.
+//! If a rank makes no progress on transfers while it computes, the transfers and its neighbours wait until the computation is
+//! complete. The distance over which such delays spread grows with the number of ranks. The machine has as many nodes as there are
+//! ranks, and all designs run under the policy that the document found best, round robin.
 
 use super::progress::{Program, limits, registered, under};
 use super::{Measured, mean, world};
@@ -19,11 +19,11 @@ use weft_fabric_sim::{Machine, SimOptions};
 const FACE: usize = 256 << 10;
 const STEPS: usize = 8;
 const BETWEEN_BARRIERS: usize = 4;
-/// Computing time of a step, and the part of it by which ranks differ from step to step.
+/// Mean computing time of a step, and the maximum difference between ranks in a step.
 const WORK: Picoseconds = 1500 * MICROSECOND;
 const APART: Picoseconds = WORK / 2;
 
-/// Returns a number below 1000 that looks random.
+/// Returns a pseudo-random number below 1000.
 fn scatter(rank: usize, step: usize) -> u64 {
     let word = (rank as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ step as u64;
     (word.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) % 1000

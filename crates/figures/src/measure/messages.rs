@@ -10,8 +10,9 @@ use weft_fabric_sim::{Machine, SimOptions};
 
 /// Maximum number of messages under way in the bandwidth test, as in the OSU benchmarks.
 const WINDOW: usize = 64;
-/// Time that the bandwidth test has been running before the first rendezvous: 110 windows of each size from 1 byte to 4 KiB, at
-/// half a microsecond a message and 1400 MB/s. It matters because a scheduler remembers it.
+/// Time for which the bandwidth test has been running before the first rendezvous: 110 windows of each size from 1 byte to 4 KiB,
+/// at half a microsecond a message and 1400 MB/s. The time matters because a scheduler remembers how long a thread has run and
+/// slept.
 const BEFORE: Picoseconds = 125_000 * MICROSECOND;
 
 fn prepared(machine: &Rc<Machine>, memory: Memory) -> Rc<Machine> {
@@ -21,7 +22,8 @@ fn prepared(machine: &Rc<Machine>, memory: Memory) -> Rc<Machine> {
     }
 }
 
-/// Returns the bytes per microsecond from rank 0 to rank 1: windows of messages, each answered by an empty message.
+/// Returns the bandwidth from rank 0 to rank 1 in bytes per microsecond. Rank 0 sends windows of messages, and rank 1 answers each
+/// window with an empty message.
 pub fn bandwidth(
     machine: &Rc<Machine>,
     bytes: usize,
@@ -92,11 +94,11 @@ fn iteration(
     first(&outcome)
 }
 
-/// Returns application availability as the Sandia MPI Micro-Benchmarks define it. The work is increased until it determines the
-/// time of an iteration. The result is the percentage of the message's own time that was free for work: `1 - (iteration - work) /
-/// time without work`.
+/// Returns application availability as the Sandia MPI Micro-Benchmarks define it. The work is increased until it takes most of an
+/// iteration. The result, in percent, is the part of the message's own time that was free for work: `1 - (iteration - work) / time
+/// without work`.
 pub fn availability(machine: &Rc<Machine>, bytes: usize, overlap: Overlap, few: usize) -> Measured {
-    /// Minimum factor over the time without work at which an iteration is long enough.
+    /// Minimum time of an iteration that counts, relative to an iteration without work.
     const LONG: f64 = 1.5;
     let Overlap { side, memory, progress, policy, rounds } = overlap;
     let rounds = rounds.unwrap_or(few);
@@ -107,15 +109,15 @@ pub fn availability(machine: &Rc<Machine>, bytes: usize, overlap: Overlap, few: 
     loop {
         let time = iteration(machine, bytes, what, (work * 1e6) as Picoseconds, rounds)?;
         if time >= LONG * base {
-            // If a helper costs more than it gains, nothing was free.
+            // If a helper costs more than it gains, the result would be negative, so 0 is returned.
             return Ok((100.0 * (1.0 - (time - work) / base)).max(0.0));
         }
         work *= 2.0;
     }
 }
 
-/// Returns the interrupts of both ranks for one message while both compute until it has come. A woken helper runs at once,
-/// because a helper that waits for its turn would handle several interrupts together.
+/// Returns the number of interrupts on both ranks for one message, while both compute until the message has arrived. A woken helper
+/// runs at once here, because a helper that waits for its turn would handle several interrupts together.
 pub fn interrupts(machine: &Rc<Machine>, bytes: usize, design: Progress) -> Measured {
     const MESSAGES: usize = 20;
     let machine = &under(&registered(machine), SchedulerPolicy::RoundRobin);
@@ -139,7 +141,7 @@ pub fn interrupts(machine: &Rc<Machine>, bytes: usize, design: Progress) -> Meas
     Ok(all as f64 / MESSAGES as f64)
 }
 
-/// Returns 1 if a message of `bytes` is read by its receiver, 0 if its payload is sent.
+/// Returns 1 if the receiver reads the payload of a message of `bytes` bytes, and 0 if the sender sends the payload.
 pub fn is_rendezvous(machine: &Rc<Machine>, bytes: usize) -> Measured {
     let outcome = world(machine, SimOptions::new(2), limits(), |rank| {
         let program = Program::new(rank, Progress::None, machine);

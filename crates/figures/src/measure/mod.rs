@@ -85,7 +85,7 @@ pub fn first(outcome: &RunOutcome<Measured>) -> Measured {
     outcome.results[0].clone().unwrap_or_else(|| Err("rank 0 did not end".to_owned()))
 }
 
-/// Returns the microseconds for each of `iterations` between two times.
+/// Returns the mean number of microseconds of an iteration, given the start and the end of `iterations` iterations.
 pub fn each(start: Picoseconds, end: Picoseconds, iterations: usize) -> f64 {
     (end - start) as f64 / MICROSECOND as f64 / iterations as f64
 }

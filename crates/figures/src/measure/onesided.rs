@@ -1,5 +1,5 @@
-//! One-sided communication of two ranks, as Multi-rail measured it: epochs of post and start, 16 operations
-//! each, on one rail or on all of the machine's.
+//! One-sided communication of two ranks, as Multi-rail measured it: epochs of post and start with 16 operations each, on one rail
+//! or on all rails of the machine.
 
 use super::{Measured, Rank, WARM_UP, each, first, text, world};
 use crate::workload::{OneSided, Pieces, Test};
@@ -11,7 +11,7 @@ use weft_p2p::ProtocolLimits;
 use weft_process::Buffer;
 use weft_rma::{TargetLocation, Window, WindowOffer};
 
-/// Number of operations of an epoch ("window size", section 4.2).
+/// Number of operations of an epoch, which section 4.2 calls "window size".
 pub(super) const OPERATIONS: usize = 16;
 
 /// One side of the pair.
@@ -43,7 +43,7 @@ impl Side {
         1 - self.rank.comm.rank()
     }
 
-    /// Returns a buffer that has only a size: no byte is moved.
+    /// Returns a buffer that has a size but no bytes, so that nothing is copied.
     fn data(&self) -> Buffer {
         Buffer::phantom(self.bytes, self.byte.clone())
     }
@@ -118,7 +118,7 @@ pub fn piece_ratio(machine: &Rc<Machine>, bytes: usize, test: Test) -> Measured 
     })?;
     first(&outcome)?;
     let arrows = outcome.trace.unwrap_or_default().arrows;
-    // Flags and the ranks' agreements are shorter than any piece.
+    // Messages below this length are flags and messages of the synchronization, not pieces of puts.
     let fragmented = machine.fragment.map_or(Thresholds::default().write, |count| count.0);
     let least = fragmented / machine.rail.len() / 2;
     let pieces: Vec<_> =
@@ -136,7 +136,7 @@ pub fn measure(machine: &Rc<Machine>, bytes: usize, what: OneSided, rounds: usiz
         used.rail.truncate(1);
     }
     let fragmented = match what.pieces {
-        // The library itself reads the length from the machine file.
+        // The library reads the length from the machine file.
         Pieces::Usual => None,
         Pieces::From(bytes) => Some(bytes),
     };

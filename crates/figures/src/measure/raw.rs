@@ -14,7 +14,7 @@ use weft_fabric_sim::{Machine, Sim, SimOptions, run};
 /// Number of bytes of a flag.
 const WORD: usize = 8;
 
-/// Memory of every rank, known to the other ranks: data, then a flag.
+/// Memory of every rank, which the other ranks know. It holds data, then a flag.
 type Regions = Rc<RefCell<Vec<Region>>>;
 
 /// Runs `program` on two ranks, each with a region of `len` bytes.
@@ -29,7 +29,7 @@ where
     let regions = Regions::default();
     let mut failed = None;
     let outcome = run(machine, SimOptions::new(2), |sim| {
-        // All ranks have their region before any of them begins.
+        // All ranks allocate their region before any rank begins.
         match sim.allocate(len) {
             Ok(region) => regions.borrow_mut().push(region),
             Err(fault) => failed = Some(text(fault)),
@@ -40,7 +40,7 @@ where
     failed.map_or_else(|| first(&outcome), Err)
 }
 
-/// A write whose arrival the receiver sees by polling memory.
+/// State of a ping-pong of writes. The receiver polls memory to see a write arrive.
 struct Ping {
     sim: Sim,
     source: Region,
@@ -48,7 +48,7 @@ struct Ping {
     to: RemoteAddr,
     there: RemoteFlag,
     here: Counter,
-    /// True if the last word of the payload is the flag, so that there is no second write.
+    /// True if the last word of the payload is the flag, so that no second write is needed.
     one: bool,
 }
 
@@ -81,8 +81,8 @@ impl Ping {
     }
 }
 
-/// Returns half the round trip time of a write of `bytes`, a multiple of 8. Up to the MTU, the receiver polls the end of the
-/// payload; beyond the MTU, a flag that is written after it: Kini, section 5.3.2.
+/// Returns half the round trip time of a write of `bytes` bytes, a multiple of 8. Up to the MTU, the receiver polls the end of the
+/// payload. Beyond the MTU, it polls a flag that is written after the payload (Kini, section 5.3.2).
 pub fn write_latency(machine: &Rc<Machine>, bytes: usize, iterations: usize) -> Measured {
     pair(machine, bytes + WORD, |sim, regions| async move {
         let ping = Ping::new(sim, &regions.borrow(), bytes)?;
@@ -135,8 +135,8 @@ pub fn send_latency(machine: &Rc<Machine>, bytes: usize, iterations: usize) -> M
     })
 }
 
-/// Returns the time from rank 0's call to the last of `receivers` that holds the datagram. The machine loses no datagrams here,
-/// because a lost datagram has no latency.
+/// Returns the time from rank 0's call until all `receivers` ranks have the datagram. The machine loses no datagrams here, because
+/// a lost datagram has no latency.
 pub fn multicast_latency(
     machine: &Rc<Machine>,
     receivers: usize,
@@ -149,7 +149,7 @@ pub fn multicast_latency(
         Some(multicast) => multicast.loss = Chance(0.0),
         None => return Err("the machine has no multicast".to_owned()),
     }
-    // Time at which each iteration was sent, and time at which the last receiver had the datagram.
+    // For each iteration, the time at which the datagram was sent, and the time at which the last receiver had it.
     let times = Rc::new(RefCell::new(vec![(0u64, 0u64); iterations]));
     let outcome = run(&Rc::new(reliable), SimOptions::new(receivers + 1), |sim| {
         sim.join(GROUP);

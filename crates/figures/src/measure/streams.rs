@@ -16,7 +16,7 @@ use weft_process::{Buffer, Lengths};
 
 /// Number of operations before the measured operations: the first operation of a pair of ranks creates its state.
 const WARM_UP: usize = 2;
-/// Number of bytes of segments under way: chosen with figure 3 in sight; the document has no such number.
+/// Number of bytes of segments under way. The document states no such number. This value was chosen by a comparison with figure 3.
 const OUTSTANDING: usize = 128 << 10;
 /// Time from the agreement on a start to the start.
 const AHEAD: Picoseconds = 100 * MICROSECOND;
@@ -33,8 +33,8 @@ fn linked(rank: &Rank) -> CommView<Sim> {
     CommView { endpoint, members, rank, context, tag, via, reception }
 }
 
-/// Measures the microseconds for [`TRANSFER`] bytes from rank 0 to rank 1, after a first transfer that creates and registers the
-/// buffers of the streams.
+/// Measures the microseconds to transfer [`TRANSFER`] bytes from rank 0 to rank 1, after a first transfer that creates and
+/// registers the buffers of the streams.
 fn transfer(machine: &Rc<Machine>, sizes: StreamSizes) -> Measured {
     let latest = Rc::new(Cell::new(0));
     let outcome = world(machine, SimOptions::new(2), ProtocolLimits::default(), |rank| {
@@ -93,8 +93,8 @@ pub fn blocks(machine: &Rc<Machine>, block: usize) -> Measured {
     transfer(machine, StreamSizes { rendezvous: 0, block, ..StreamSizes::default() })
 }
 
-/// Broadcasts in segments, each with the lengths of a segment that are tried, shortest first. MPI's messages of up to 16 KiB need
-/// no rendezvous.
+/// A broadcast in segments, and its names with the segment lengths to try, shortest first. Segments of up to 16 KiB need no
+/// rendezvous over MPI's messages.
 type Cut = (&'static str, [&'static str; 3]);
 const CUTS: [usize; 3] = [4 << 10, 8 << 10, 16 << 10];
 const STREAMED: [Cut; 3] = [
@@ -111,7 +111,7 @@ const OVER_MESSAGES: [Cut; 3] = [
     ("MPI-PIPELINE", ["MPI-PIPELINE:4096", "MPI-PIPELINE:8192", "MPI-PIPELINE:16384"]),
 ];
 
-/// Returns the workloads that compete for the least time of an operation of `bytes`.
+/// Returns the workloads of which the fastest is taken for an operation of `bytes` bytes.
 pub fn contenders(
     who: Contenders,
     operation: CollectiveKind,
@@ -132,7 +132,7 @@ pub fn contenders(
         for (name, cut) in if tuned { OVER_MESSAGES } else { STREAMED } {
             names.push(name);
             if who != Contenders::Component {
-                // Only if there is more than one segment: else the broadcast is the same as without segments.
+                // A length is tried only if the broadcast has more than one segment. Otherwise it is the same as without segments.
                 let shorter = cut.into_iter().zip(CUTS).filter(|(_, segment)| *segment < bytes);
                 names.extend(shorter.map(|(name, _)| name));
             }
@@ -140,7 +140,7 @@ pub fn contenders(
     }
     let mut all: Vec<_> =
         names.iter().map(|name| Workload::Collective(operation, name, ranks)).collect();
-    // A message may hold several blocks, so short blocks are tried, too.
+    // If a message of all blocks exceeds the eager limit, a higher eager limit is tried, too.
     if tuned && bytes * ranks > ProtocolLimits::default().eager {
         let whole = names.iter().filter(|name| !name.contains(':'));
         all.extend(whole.map(|name| Workload::CollectiveAtOnce(operation, name, ranks)));
@@ -148,7 +148,7 @@ pub fn contenders(
     all
 }
 
-/// Lets all ranks go on at the same moment.
+/// Waits until all ranks can continue at the same moment.
 async fn same_node(rank: &Rank, latest: &Cell<Picoseconds>) -> Result<(), String> {
     rank.comm.barrier().await.map_err(text)?;
     latest.set(latest.get().max(rank.sim.clock()));
@@ -159,7 +159,7 @@ async fn same_node(rank: &Rank, latest: &Cell<Picoseconds>) -> Result<(), String
     Ok(())
 }
 
-/// Runs one operation with `bytes` a buffer or block.
+/// Runs one operation with buffers or blocks of `bytes` bytes.
 async fn operate(rank: &Rank, operation: CollectiveKind, bytes: usize) -> Result<(), String> {
     let comm = &rank.comm;
     let byte = Predefined::new().of(Basic::BYTE).clone();
@@ -193,7 +193,7 @@ pub fn collective(
 ) -> Measured {
     let selection = named(operation, name)?;
     let latest = Rc::new(Cell::new(0));
-    // Start and end of each round.
+    // Start of each round, and its end on the last rank.
     let times = Rc::new(RefCell::new(vec![(0u64, 0u64); rounds]));
     let outcome = world(machine, SimOptions::new(ranks), limits, |rank| {
         let (selection, latest, times) = (selection.clone(), latest.clone(), times.clone());

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   p = q * q ranks, q cells each     step = faces; 3 times: q stages forward, q stages back
-//!   stage = receive from the one before ── solve a cell ── send to the next one
+//!   stage = receive from the rank before ── solve a cell ── send to the next rank
 //! ```
 //! Sizes of class B: 102 points a side. A cell has (102 / q) cubed points. A face of a solve carries 22 doubles a point forward
 //! and 10 back; a face of the exchange carries 10 (two layers of five).
@@ -17,12 +17,12 @@ use weft_fabric_sim::{Machine, SimOptions};
 
 const POINTS: usize = 102;
 const DOUBLE: usize = 8;
-/// Number of time steps, for any effort, because schedulers have a memory.
+/// Number of time steps. It is the same for every effort, because a scheduler remembers how long threads have run and slept.
 const STEPS: usize = 20;
 /// Number of operations at a point in a time step: 447 * 10^9 in 400 steps (NPB 2.3, class B).
 const OPERATIONS: usize = 1054;
 
-/// Returns the microseconds of a time step, or of its part in MPI_Wait; the mean over ranks.
+/// Returns the microseconds of a time step, or of its time in MPI_Wait. The value is the mean over ranks.
 pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress, part: Part) -> Measured {
     let machine = &usual(&registered(machine), design);
     let side = ranks.isqrt();

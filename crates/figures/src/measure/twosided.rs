@@ -36,7 +36,7 @@ async fn expose(program: &Program, peer: usize, puts: usize, bytes: usize) -> Re
     Ok(())
 }
 
-/// Measures an epoch on one rail, with memory in the registration cache. Returns the microseconds of one put for the latency,
+/// Measures an epoch on one rail, with memory in the registration cache. Returns the microseconds of one put for the latency test,
 /// else the bytes per microsecond of [`PUTS`] puts.
 pub fn measure(machine: &Rc<Machine>, bytes: usize, test: Test, rounds: usize) -> Measured {
     let mut used = Machine::clone(machine);

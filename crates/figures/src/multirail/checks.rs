@@ -14,7 +14,7 @@ fn reduction(lab: &Lab, machine: &'static str, test: Test) -> Result<Value, Stri
     Ok(Value::Number(100.0 * (1.0 - two? / one?)))
 }
 
-/// Compares one rail in turns with two rails in order.
+/// Compares puts and gets issued in turns on one rail with puts and gets issued in order on two rails.
 fn turns_against_rails(lab: &Lab) -> Result<Value, String> {
     let one = lab.measure(EM64T, in_turns(false), LARGEST)?;
     let two = lab.measure(EM64T, on(Test::Interleaved, true), LARGEST)?;
@@ -35,7 +35,7 @@ fn small_alike(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("similar".to_owned()))
 }
 
-/// Returns the factor by which two rails exceed one rail, at each size.
+/// Returns the performance of two rails divided by that of one rail, at each size.
 fn gains(lab: &Lab, machine: &'static str, test: Test) -> Result<Vec<(usize, f64)>, String> {
     let gain = |size| {
         let [one, two] = [false, true].map(|all| lab.measure(machine, on(test, all), size));
@@ -57,8 +57,8 @@ fn alike_up_to(lab: &Lab) -> Result<Value, String> {
     kib(gains.iter().take_while(|(_, gain)| *gain < alike).last().map(|(size, _)| *size))
 }
 
-/// Returns the size from which a single put arrives sooner in fragments over both rails than whole on one. It is a single put,
-/// because several puts under way use both rails in any case.
+/// Returns the size from which a single put arrives sooner in fragments on both rails than as a whole on one rail. Only one put is
+/// under way, because several puts use both rails in any case.
 fn gains_from(lab: &Lab) -> Result<Value, String> {
     let gain = |size| {
         let of = |from| {
@@ -73,7 +73,7 @@ fn gains_from(lab: &Lab) -> Result<Value, String> {
     kib(gains.iter().rev().take_while(|(_, gain)| *gain > 1.0).last().map(|(size, _)| *size))
 }
 
-/// Returns the size up to which a single put takes as long on two rails as on one: it is in one piece.
+/// Returns the size up to which a single put takes as long on two rails as on one rail, because it is sent in one piece.
 fn whole_up_to(lab: &Lab) -> Result<Value, String> {
     let gains = gains(lab, EM64T, Test::PutLatency)?;
     let alike = 1.0 / lab.threshold(PAPER, WHOLE_UP_TO)?;
@@ -97,18 +97,18 @@ pub const TURNS_PEAK: &str = "interleaved put+get throughput two rails reordered
 pub const EVERY_RAIL: &str =
     "overhead of synchronization messages on every rail; IA32 and EM64T, load balanced";
 
-/// Compares rates at sizes at which, by the text, fragments already pay.
+/// Compares the rates with and without fragments, at sizes at which the text says that fragments pay.
 fn medium(lab: &Lab) -> Result<Value, String> {
     let at = |size: usize| {
         let rate = |from| lab.measure(IA32, fragmented(from), size);
-        // The values are rates, so the order is reversed.
+        // Higher rates are better, but `order` expects times, so the two values are exchanged.
         Ok((rate(usize::MAX)?, rate(size)?))
     };
     let sizes = (11..=14).map(|power| at(1 << power));
     Ok(order("fragments", &sizes.collect::<Result<Vec<_>, String>>()?))
 }
 
-/// Checks that one value nearly reaches the other: "close" and "almost" in the text.
+/// Checks that the two values of each pair are almost equal. The text says "close" or "almost".
 fn close(lab: &Lab, row: &str, of: &[(&'static str, [Workload; 2])]) -> Result<Value, String> {
     let alike = lab.threshold(PAPER, row)?;
     for &(machine, pair) in of {
@@ -121,8 +121,8 @@ fn close(lab: &Lab, row: &str, of: &[(&'static str, [Workload; 2])]) -> Result<V
     Ok(Value::Word("close".to_owned()))
 }
 
-/// Returns the extra time of an epoch of one put, balanced over the rails, if it ends with flags on every rail instead of one
-/// flag after all acknowledgements.
+/// Compares two ways to end an epoch of one put that is balanced over the rails: flags on every rail, and one flag after all
+/// acknowledgements. Returns the extra time of the former.
 fn every_rail(lab: &Lab) -> Result<Value, String> {
     let mut most = 0.0f64;
     for machine in [IA32, EM64T] {
@@ -140,7 +140,7 @@ fn every_rail(lab: &Lab) -> Result<Value, String> {
 
 const EQUAL: &str = "fragments of one kind of operation on all rails; IA32 and EM64T";
 
-/// Checks that all pieces of an epoch of puts have one length, and all pieces of an epoch of gets.
+/// Checks that all pieces have the same length, in an epoch of puts and in an epoch of gets.
 fn equal_pieces(lab: &Lab) -> Result<Value, String> {
     let alike = lab.threshold(PAPER, EQUAL)?;
     for machine in [IA32, EM64T] {
@@ -166,7 +166,8 @@ fn designs(lab: &Lab, test: Test) -> Result<Vec<(f64, f64)>, String> {
     Ok(pairs)
 }
 
-/// Rows of the text's peaks: machine, row, test, true for all rails, order.
+/// Rows of the peaks that the text states. Each has the machine, the row, the test, true for all rails or false for one, and the
+/// issue order.
 pub const PEAKS: [(&str, &str, Test, bool, IssueOrder); 16] = [
     (IA32, "peak MPI_Put bandwidth two rails; IA32, two HCAs", Test::Put, true, IssueOrder::Called),
     (IA32, "peak MPI_Put bandwidth one rail; IA32", Test::Put, false, IssueOrder::Called),
@@ -249,7 +250,7 @@ pub fn checks() -> Vec<Check> {
         (EQUAL, equal_pieces),
         (DIRECT_LATENCY, |lab| Ok(order("direct", &designs(lab, Test::PutLatency)?))),
         (DIRECT_BANDWIDTH, |lab| {
-            // The values are rates, so the order is reversed.
+            // Higher rates are better, but `order` expects times, so the two values are exchanged.
             let swapped =
                 designs(lab, Test::Put)?.into_iter().map(|(direct, based)| (based, direct));
             Ok(order("direct", &swapped.collect::<Vec<_>>()))

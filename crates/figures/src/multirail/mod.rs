@@ -33,7 +33,7 @@ const fn one_sided(
     Workload::OneSided(OneSided { test, all_rails, order, ending, pieces })
 }
 
-/// Returns an epoch of one put on all rails with this ending.
+/// Returns an epoch of one put on all rails. Targets learn by `ending` that the epoch is complete.
 const fn ending(ending: EpochEnding) -> Workload {
     one_sided(Test::PutLatency, true, IssueOrder::Called, ending, Pieces::Usual)
 }
@@ -51,7 +51,7 @@ fn sizes() -> Vec<usize> {
     (2..=20).map(|power| 1 << power).collect()
 }
 
-/// Returns a figure with a curve for one rail and one for all.
+/// Returns a figure with one curve for one rail and one curve for all rails.
 fn pair(
     id: &'static str,
     title: &'static str,
@@ -89,7 +89,7 @@ fn pair(
 const ONE: &str = "one rail";
 const TWO: &str = "two rails";
 
-/// Returns a figure of puts and gets in one epoch, in order and in turns.
+/// Returns a figure of puts and gets in one epoch, issued in order (puts, then gets) and in turns.
 fn interleaved(
     id: &'static str,
     title: &'static str,
@@ -121,7 +121,7 @@ fn interleaved(
     }
 }
 
-/// Adds curves of messages that are never in fragments, and of messages in fragments from 2 KiB on.
+/// Adds two curves: messages that are never divided into fragments, and messages that are divided from 2 KiB on.
 fn medium_sizes(mut figure: Figure) -> Figure {
     for (name, from) in [
         ("two rails, never in fragments", usize::MAX),
@@ -138,7 +138,7 @@ fn medium_sizes(mut figure: Figure) -> Figure {
     figure
 }
 
-/// Returns a figure of the endings of epochs, over message size.
+/// Returns a figure that compares the ways to end an epoch, over message size.
 fn endings(id: &'static str, title: &'static str, machine: &'static str) -> Figure {
     let curve =
         |(name, how)| Series { name, machine, workload: ending(how), over: None, x: sizes() };
@@ -248,7 +248,7 @@ fn gets() -> Vec<Figure> {
     ]
 }
 
-/// Returns figures 18 and 19, and our figures of the ends of epochs.
+/// Returns figures 18 and 19, and our additional figures of the ways to end an epoch.
 fn others() -> Vec<Figure> {
     vec![
         interleaved(

@@ -8,7 +8,7 @@ use crate::published::Value;
 use crate::workload::{Cannon, Memory, Part, Progress, Side, Team, Workload};
 use weft_fabric_sim::machine::SchedulerPolicy;
 
-/// Returns the smallest power of two in KiB whose message is a rendezvous.
+/// Returns the smallest message size that uses rendezvous, a power of two in KiB.
 fn least_rendezvous(lab: &Lab) -> Result<Value, String> {
     for size in sizes(1 << 10) {
         if lab.measure(MACHINE, Workload::IsRendezvous, size)? > 0.0 {
@@ -18,8 +18,8 @@ fn least_rendezvous(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("none".to_owned()))
 }
 
-/// Compares a design's bandwidth with the bandwidth without a design, as the mean over all drawn sizes. `row` has the threshold
-/// of their difference. Returns the result in words.
+/// Compares the bandwidth of a design with the bandwidth without progress in the background, as the mean over all drawn sizes.
+/// `row` has the threshold of the difference. Returns the result in words.
 fn bandwidth(lab: &Lab, design: Progress, row: &str) -> Result<&'static str, String> {
     let apart = lab.threshold(PAPER, row)?;
     let of = |design, size| lab.measure(MACHINE, Workload::Bandwidth(Memory::Once, design), size);
@@ -35,15 +35,16 @@ fn bandwidth(lab: &Lab, design: Progress, row: &str) -> Result<&'static str, Str
     })
 }
 
-/// Uses the lock whose waiter spins. The text does not name the kind, but it describes the effect: the main thread "cannot make
-/// any progress, however, it hinders the auxiliary thread from being scheduled", by "exhaustion of CPU resources" (5.1). A thread
-/// that waits for a mutex hinders no other. The figure draws both.
+/// Checks the bandwidth of the existing design, with a spin lock. The text does not name the kind of lock, but it describes the
+/// effect: the main thread "cannot make any progress, however, it hinders the auxiliary thread from being scheduled", by
+/// "exhaustion of CPU resources" (5.1). A thread that waits for a mutex hinders no other thread. The figure draws both kinds of
+/// lock.
 fn existing_bandwidth(lab: &Lab) -> Result<Value, String> {
     let word = bandwidth(lab, Progress::Spinning, EXISTING_BANDWIDTH)?;
     Ok(Value::Word(format!("existing {word}")))
 }
 
-/// Returns the lower of two designs' overlaps at the sender, of a large message.
+/// Returns the lower of the overlaps of two designs, at the sender of a large message.
 fn at_sender(lab: &Lab) -> Result<Value, String> {
     let of = |design| {
         let what = overlap(Side::Sender, Memory::Once, design);
@@ -52,7 +53,7 @@ fn at_sender(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Number(of(Progress::None)?.min(of(Progress::Signal)?)))
 }
 
-/// Returns the overlap of each policy, summed over all sizes, the best policy first.
+/// Returns the overlap under each scheduling policy, summed over all sizes, the best policy first.
 fn ranking(lab: &Lab) -> Result<Vec<(f64, &'static str)>, String> {
     let mut all = Vec::new();
     for (name, policy) in policies() {
@@ -64,7 +65,7 @@ fn ranking(lab: &Lab) -> Result<Vec<(f64, &'static str)>, String> {
     Ok(all)
 }
 
-/// Names all policies that share the first place: their means differ by less than the threshold of `row`.
+/// Names all policies that share the first place, because their means differ by less than the threshold of `row`.
 fn tied(
     lab: &Lab,
     row: &str,
@@ -90,7 +91,7 @@ fn over_iterations(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word(word.to_owned()))
 }
 
-/// Returns the percentage by which the proposed design shortens a multiplication.
+/// Returns the percentage by which the proposed design shortens a matrix multiplication.
 fn reduction(lab: &Lab, team: Team, nodes: usize, size: usize) -> Result<f64, String> {
     let time = |design| {
         let what = Workload::CannonOnNodes(size, cannon(team, design, Part::Total));
@@ -103,7 +104,7 @@ fn percent(lab: &Lab, team: Team, nodes: usize, size: usize) -> Result<Value, St
     Ok(Value::Number(reduction(lab, team, nodes, size)?))
 }
 
-/// Checks that both configurations without threads gain less than the configuration with threads, at every system size.
+/// Checks that both configurations without OpenMP threads gain less than the configuration with threads, at every number of nodes.
 fn against_threads(lab: &Lab) -> Result<Value, String> {
     for nodes in NODES {
         let threads = reduction(lab, Team::Threads, nodes, MATRIX)?;
@@ -163,8 +164,8 @@ pub const WAIT_12A: &str = "time in MPI_Wait with the proposed design, figure 12
 pub const WAIT_12B: &str =
     "time in MPI_Wait with the proposed design, figure 12 (b); all system sizes, MPI x4";
 
-/// Measures the part of a time step like those of SP that ranks spend in MPI_Wait, at every number of ranks. A rank that waits
-/// for the lock spins.
+/// Measures the part of a time step that ranks spend in MPI_Wait, at every number of ranks. The time step is modelled on NAS SP. A
+/// rank that waits for the lock spins.
 fn sp_waits(lab: &Lab) -> Result<Value, String> {
     let part = |ranks| {
         let of = |part| lab.measure(MACHINE, Workload::Sweeps(Progress::Spinning, part), ranks);
@@ -179,7 +180,7 @@ fn sp_waits(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word(if most { "most".to_owned() } else { format!("{} ranks", all.join(", ")) }))
 }
 
-/// Compares with the base: the mean bandwidth, and a time step at each number of ranks.
+/// Compares the design whose helper has its own core with the base: the mean bandwidth, and a time step at each number of ranks.
 fn spare_core(lab: &Lab) -> Result<Value, String> {
     let mut slowest = 1.0f64;
     for ranks in super::RANKS {
@@ -193,7 +194,7 @@ fn spare_core(lab: &Lab) -> Result<Value, String> {
     }))
 }
 
-/// Checks that from the first rendezvous on no size overlaps less than a smaller size.
+/// Checks that the overlap of rendezvous never falls as the message size grows.
 fn grows(lab: &Lab) -> Result<Value, String> {
     let what = overlap(Side::Receiver, Memory::Once, Progress::Signal);
     let mut before = 0.0f64;
@@ -215,7 +216,7 @@ fn fifo(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word(if better { "FIFO better" } else { "not better" }.to_owned()))
 }
 
-/// Checks that ranks wait less with the proposed design everywhere, and returns the range of the reduction.
+/// Checks that ranks always wait less with the proposed design, and returns the range of the reduction.
 fn waits(
     lab: &Lab,
     places: &[usize],
@@ -240,12 +241,12 @@ fn by_nodes(what: Cannon) -> Workload {
     Workload::CannonOnNodes(MATRIX, what)
 }
 
-/// Returns the matrices of at least `least`, without those at which the text has no rendezvous.
+/// Returns the matrix sizes of at least `least`, without the sizes at which the text has no rendezvous.
 fn sizes_from(least: usize) -> Vec<usize> {
     super::matrices().into_iter().filter(|size| *size >= least).collect()
 }
 
-/// Checks that matrices with blocks below the rendezvous take the same time with the design and without.
+/// Checks that matrices whose blocks are too small for a rendezvous take the same time with the design and without it.
 fn no_cost(lab: &Lab) -> Result<Value, String> {
     for size in [16, 32] {
         let time = |design| {
@@ -280,8 +281,8 @@ fn sp_time(lab: &Lab) -> Result<Value, String> {
     Ok(order("existing", &pairs))
 }
 
-/// Checks that the policy of all threads changes the existing design's bandwidth at some size. Uses the lock for which threads
-/// sleep: a spinning thread that runs before the lock's owner would never get the lock.
+/// Checks that the scheduling policy changes the bandwidth of the existing design at some size. Uses a mutex: a thread that spins
+/// ahead of the lock's owner would never get the lock.
 fn scheduled_bandwidth(lab: &Lab) -> Result<Value, String> {
     let apart = 1.0 + lab.threshold(PAPER, SCHEDULED)?;
     for size in sizes(8 << 10) {
@@ -299,7 +300,8 @@ fn scheduled_bandwidth(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("the same".to_owned()))
 }
 
-/// Checks that the default policy overlaps as much as round robin at some sizes of a rendezvous, and less at other sizes.
+/// Checks that the overlap under the default policy equals the overlap under round robin at some rendezvous sizes, and is lower at
+/// other sizes.
 fn uneven(lab: &Lab) -> Result<Value, String> {
     let apart = lab.threshold(PAPER, UNEVEN)?;
     let (mut near, mut far) = (0, 0);
@@ -315,7 +317,7 @@ fn uneven(lab: &Lab) -> Result<Value, String> {
     }))
 }
 
-/// Compares the fewest iterations with the most, under both policies.
+/// Compares the overlap after the fewest iterations with the overlap after the most iterations, under both policies.
 fn at_once(lab: &Lab) -> Result<Value, String> {
     let (alike, all) = (lab.threshold(PAPER, AT_ONCE)?, super::iterations());
     for (name, policy) in
@@ -330,7 +332,8 @@ fn at_once(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("the same".to_owned()))
 }
 
-/// Checks that a multiplication by four ranks a node is shorter by a threshold at each of these numbers of nodes and sizes.
+/// Checks that the design shortens a multiplication by four ranks per node by at least the threshold of `row`, at each pair of a
+/// number of nodes and a matrix size in `places`.
 fn shortens(lab: &Lab, row: &str, places: &[(usize, usize)]) -> Result<Value, String> {
     let least = 100.0 * lab.threshold(PAPER, row)?;
     let mut below = Vec::new();

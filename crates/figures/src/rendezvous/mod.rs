@@ -9,20 +9,20 @@ use weft_fabric_sim::machine::SchedulerPolicy;
 const MACHINE: &str = "rendezvous";
 /// Maximum message size that is drawn, in bytes.
 const LARGEST: usize = 4 << 20;
-/// Message size, in bytes, above which the document has 100 % overlap.
+/// Message size in bytes above which the document reports an overlap of 100 %.
 const LARGE: usize = 1 << 20;
-/// Matrices of figure 9, in elements a side, and nodes of figure 10.
+/// Matrix size of figure 9, in elements per side, and number of nodes of figure 10.
 const MATRIX: usize = 2048;
 const FEW_NODES: usize = 4;
-/// Numbers of nodes that are squares, on which the largest matrix can be cut evenly.
+/// Numbers of nodes that are squares, so that the largest matrix can be divided evenly.
 const NODES: [usize; 3] = [4, 16, 64];
-/// Numbers of ranks of SP, squares too.
+/// Numbers of ranks of NAS SP, which are squares, too.
 const RANKS: [usize; 4] = [4, 9, 16, 36];
 
 /// Numbers of ranks on a torus, each on its own node.
 const MANY: [usize; 4] = [16, 64, 256, 1024];
 
-/// Names of the designs in the document, and of ours.
+/// Names of the designs: as in the document, and of our own design.
 const BASE: &str = "no-async";
 const EXISTING: &str = "existing-async";
 const SPINNING: &str = "existing-async, spinning lock";
@@ -58,7 +58,7 @@ fn iterations() -> Vec<usize> {
     doubling(32, 8192)
 }
 
-/// Returns the document's three policies, under its names.
+/// Returns the document's three scheduling policies, with the names that the document uses.
 fn policies() -> [(&'static str, SchedulerPolicy); 3] {
     [
         ("default", SchedulerPolicy::Dynamic),
@@ -67,18 +67,18 @@ fn policies() -> [(&'static str, SchedulerPolicy); 3] {
     ]
 }
 
-/// Returns an overlap test under round robin, which the document found best.
+/// Returns an overlap test under round robin, the policy that the document found best.
 fn overlap(side: Side, memory: Memory, progress: Progress) -> Overlap {
     Overlap { side, memory, progress, policy: SchedulerPolicy::RoundRobin, rounds: None }
 }
 
-/// Returns the points of figure 7: 1000 iterations, as the benchmark does.
+/// Returns the workload of figure 7. It has 1000 iterations, as the benchmark has.
 fn scheduled(policy: SchedulerPolicy) -> Workload {
     let overlap = overlap(Side::Receiver, Memory::Once, Progress::Signal);
     Workload::Availability(Overlap { policy, rounds: Some(1000), ..overlap })
 }
 
-/// Returns the points of figure 8.
+/// Returns the workload of figure 8.
 fn over_iterations(policy: SchedulerPolicy) -> Workload {
     let overlap = overlap(Side::Receiver, Memory::Once, Progress::Signal);
     Workload::AvailabilityOver(256 << 10, Overlap { policy, ..overlap })
@@ -92,8 +92,8 @@ fn curve(name: &'static str, workload: Workload, x: Vec<usize>) -> Series {
     Series { name, machine: MACHINE, workload, over: None, x }
 }
 
-/// Returns the overlap of the designs at one side, and of the base with the registration that our library still does for each
-/// message.
+/// Returns curves of the overlap on one side: for the designs, and for the base with the registration that our library does for
+/// each message.
 fn overlaps(side: Side) -> Vec<Series> {
     let at = |memory, design| Workload::Availability(overlap(side, memory, design));
     let all = || sizes(1 << 10);
@@ -124,7 +124,7 @@ fn bandwidths() -> Vec<Series> {
     ]
 }
 
-/// Returns total time and time in MPI_Wait of multiplications, by design.
+/// Returns curves of the total time and of the time in MPI_Wait of multiplications, for each design.
 fn multiplications(x: &[usize], at: impl Fn(Cannon) -> Workload, team: Team) -> Vec<Series> {
     let names = [
         ("no-async", Progress::None, Part::Total),
@@ -138,7 +138,7 @@ fn multiplications(x: &[usize], at: impl Fn(Cannon) -> Workload, team: Team) -> 
     names.into_iter().map(of).collect()
 }
 
-/// Returns the speed of designs relative to the base.
+/// Returns curves of the speed of designs relative to the base.
 fn speeds(
     designs: &[(&'static str, Progress)],
     x: &[usize],

@@ -1,14 +1,15 @@
-//! The existing design, in the document's section 3 (Sur et al. 2006): a helper that makes progress itself. It is woken by the
-//! offer and by the end of the read, and at the sender by the end of the rendezvous. It takes the library's lock, which the main
-//! thread holds in each call.
+//! The existing design, in the document's section 3 (Sur et al. 2006): a helper that makes progress itself. At the receiver, the
+//! offer (RTS) and the end of the read wake the helper; at the sender, the end of the rendezvous does. It takes the library's lock,
+//! which the main thread holds in each call.
 //!
 //! ```text
 //!   main     ▓▓▓lock▓▓┐             ┌▓unlock┐                   ┌▓▓▓lock▓▓▓
 //!   helper            └─ held: asleep       └▓lock▓▓ unlock▓ asleep          4 switches an interrupt
 //! ```
 //! A main thread that waits polls without a pause, so a helper that interrupts it finds the lock held. The main thread gives the
-//! lock up between two looks, and has it back at once unless the helper runs at that moment. The document does not say which kind
-//! of lock it is: a lock whose waiter sleeps (a mutex), or a lock whose waiter spins, on the core that the holder needs.
+//! lock up between two polls, and takes it back at once unless the helper runs at that moment. The document does not state the kind
+//! of lock. Both kinds are measured: a mutex, whose waiter sleeps, and a spin lock, whose waiter spins on the core that the holder
+//! needs.
 
 use super::Rank;
 use std::cell::Cell;
@@ -23,7 +24,7 @@ use weft_p2p::announced;
 /// The library's lock, as the helper finds it.
 pub struct Lock {
     sim: Sim,
-    /// True while the main thread is in the library: it holds the lock except between two looks.
+    /// True while the main thread is in the library, where it holds the lock except between two polls.
     inside: Cell<bool>,
     wanted: Cell<bool>,
     /// Time at which the main thread last gave the lock up for the helper.
@@ -52,7 +53,8 @@ impl Lock {
         self.round();
     }
 
-    /// Gives the main thread's lock up, and takes it again if the helper does not.
+    /// Gives the main thread's lock up between two polls if the helper wants it. The main thread takes the lock back unless the
+    /// helper has taken it.
     pub fn round(&self) {
         if self.wanted.take() {
             self.sim.charge(Work::Compute(self.call));
@@ -63,8 +65,8 @@ impl Lock {
         }
     }
 
-    /// Returns true if the lock is free for the helper: the main thread is elsewhere, or has just given the lock up and has not
-    /// run since.
+    /// Returns true if the lock is free for the helper: the main thread is outside of the library, or has just given the lock up
+    /// and has not run since.
     fn is_free(&self) -> bool {
         let just = |freed| self.sim.clock() <= freed + self.switch;
         !self.inside.get() || self.freed.get().is_some_and(just)
@@ -97,7 +99,7 @@ pub fn start(rank: &Rank, lock: &Rc<Lock>, priority: i32) {
         loop {
             helper.sleep_armed().await;
             lock.take().await;
-            // An arrival between a look and the next `arm` would not wake the helper.
+            // An arrival between a poll and the next `arm` would not wake the helper.
             loop {
                 helper.arm(InterruptEvent::SolicitedOrDone).await;
                 if !endpoint.progress() {

@@ -8,8 +8,8 @@
 //!   signal        offers                             signals the main thread          polls; signals are ignored
 //!   handover      what is sent solicited, reads      moves messages                   polls; the helper stands back
 //! ```
-//! They are here and not among the patterns, because they need threads, interrupts and signals of the simulator. On real machines
-//! the library has its own helper ([`weft_fabric::wait::HelperHandle`]).
+//! The designs are here and not in the crate of patterns, because they need threads, interrupts and signals of the simulator. On
+//! real machines the library has its own helper ([`weft_fabric::wait::HelperHandle`]).
 
 mod handover;
 mod locked;
@@ -35,9 +35,9 @@ use weft_process::{Active, Buffer, Destination, Origin};
 
 const TAG: i32 = 1;
 
-/// Returns limits with rendezvous from 8 KiB on, as MVAPICH was measured: Rendezvous, section 5.4.
+/// Returns limits with rendezvous from 8 KiB on, as in the document's measurements of MVAPICH (section 5.4).
 pub fn limits() -> ProtocolLimits {
-    // Handlers then have room for the reads that they post.
+    // With `prepares`, handlers have room for the reads that they post.
     ProtocolLimits { eager: (8 << 10) - 1, prepares: true, ..ProtocolLimits::default() }
 }
 
@@ -62,7 +62,7 @@ pub fn usual(machine: &Rc<Machine>, design: Progress) -> Rc<Machine> {
     }
 }
 
-/// Returns the machine on which all memory has been registered before.
+/// Returns the machine with registration at no cost, as if all memory had been registered before.
 pub fn registered(machine: &Rc<Machine>) -> Rc<Machine> {
     let mut paid = Machine::clone(machine);
     (paid.host.registration, paid.host.registration_page) = (Time(0), Time(0));
@@ -76,7 +76,7 @@ enum Helper {
     Handover,
 }
 
-/// A rank's program with one of the designs: it calls the library.
+/// A rank's program, which calls the library under one of the designs.
 pub struct Program {
     pub rank: Rank,
     helper: Helper,
@@ -84,8 +84,8 @@ pub struct Program {
     waited: Cell<Picoseconds>,
 }
 
-/// Returns the highest priority that a helper can ask for. Under Linux's default policy it is the priority of all threads; under
-/// the other policies it is above.
+/// Returns the highest priority that a helper can ask for. Under Linux's default policy this is the priority of all threads. Under
+/// the other policies it is higher than the main thread's priority.
 fn highest(policy: SchedulerPolicy) -> i32 {
     match policy {
         SchedulerPolicy::Dynamic => 0,
@@ -130,12 +130,12 @@ impl Program {
         &self.rank.sim
     }
 
-    /// Returns the time in [`Program::finish`] since the last call.
+    /// Returns the time spent in [`Program::finish`] since the last call of this function.
     pub fn waited(&self) -> Picoseconds {
         self.waited.take()
     }
 
-    /// Returns a buffer that has only a size: no byte is moved.
+    /// Returns a buffer that has a size but no bytes, so that nothing is copied.
     fn data(&self, bytes: usize) -> Buffer {
         Buffer::phantom(bytes, self.byte.clone())
     }
@@ -179,7 +179,7 @@ impl Program {
         poll_fn(|cx| {
             self.look();
             let polled = barrier.as_mut().poll(cx);
-            // Polls again at each look, for any kind of wait: a helper that waits for the lock must get it.
+            // Polls in every kind of wait, because a helper that waits for the lock must get it between two polls.
             endpoint.last_wait();
             polled
         })

@@ -11,7 +11,7 @@ use weft_fabric::{Fabric, FabricExt};
 use weft_fabric_sim::InterruptEvent;
 use weft_p2p::{RendezvousNotice, announced};
 
-/// State that decides if the main thread takes signals.
+/// State that decides whether the main thread accepts signals.
 #[derive(Default)]
 pub struct Gate {
     open: Cell<bool>,
@@ -37,10 +37,10 @@ impl Gate {
     }
 }
 
-/// Starts the helper. `twice`: the end of a read signals, too.
+/// Starts the helper. If `twice` is true, it also signals the main thread at the end of a read.
 pub fn start(rank: &Rank, gate: &Rc<Gate>, priority: i32, twice: bool) {
     let (sim, endpoint) = (&rank.sim, rank.comm.engine().endpoint().clone());
-    // Messages between ranks of one node do not pass the adapter.
+    // Messages between ranks of one node do not pass through the adapter.
     let node = sim.node(sim.rank());
     let near: Vec<u32> =
         (0..sim.size()).filter(|&r| sim.node(r) == node).map(|r| r as u32).collect();
@@ -53,7 +53,7 @@ pub fn start(rank: &Rank, gate: &Rc<Gate>, priority: i32, twice: bool) {
         if handler.open.get() {
             endpoint.interrupted();
             if twice {
-                // Also completes the operations that are done.
+                // The poll also completes the operations whose transfers have ended.
                 endpoint.progress();
             }
         }

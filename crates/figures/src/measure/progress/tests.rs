@@ -9,8 +9,8 @@ fn machine() -> Rc<Machine> {
     Rc::new(Machine::load("rendezvous").unwrap())
 }
 
-/// Receives `bytes` at rank 1 from rank 0, which sends after a while. Returns the counts of rank 1's threads, and the time of its
-/// end, in microseconds. `when`: rank 1 computes after it has posted the receive, or before.
+/// Receives `bytes` bytes at rank 1 from rank 0, which sends after a while. Returns the counts of rank 1's threads, and the time in
+/// microseconds at which rank 1 ends. `when`: rank 1 computes after or before it posts the receive.
 fn receiver(
     machine: &Rc<Machine>,
     design: Progress,
@@ -104,11 +104,11 @@ fn a_helper_waits_for_the_lock_of_a_thread_that_polls() {
     let (none, _) = waits(Progress::None, 1);
     assert_eq!(none, HostCounts::default());
     let (mutex, quick) = waits(Progress::Locked, 1);
-    // Two switches to begin with; two for the visit, and two more for the lock, when the payload is offered. The program ends
-    // before its helper learns of the end of the read.
+    // Two switches at the start. When the payload is offered, two switches to the helper and back, and two more for the lock. The
+    // program ends before its helper learns of the end of the read.
     assert_eq!((mutex.interrupts, mutex.switches), (2, 2 + 4));
     assert!(quick < 1000.0, "{quick}");
-    // On one core the helper would keep the holder from the core for ever, at its higher priority.
+    // On one core the spinning helper, at its higher priority, would keep the lock's holder from the core for ever.
     let (_, beside) = waits(Progress::Spinning, 2);
     assert!(beside < 1000.0, "{beside}");
 }
