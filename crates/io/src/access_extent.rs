@@ -5,11 +5,11 @@ use crate::byte_range::ByteRange;
 /// A rank's part of a collective access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccessExtent {
-    /// First byte of the file.
+    /// First byte of the part in the file.
     pub first: u64,
-    /// Byte after the last one.
+    /// Byte after the last byte.
     pub end: u64,
-    /// Bytes of data; 0: the rank has none.
+    /// Number of bytes of data; 0 if the rank has no data.
     pub bytes: u64,
     /// Number of pieces of the file.
     pub pieces: u64,

@@ -1,10 +1,10 @@
 //! Costs of accesses as measured, relative to the model of `file_costs`. File systems differ: a write with a journal takes several
-//! times as long as a write to memory, large pages are copied twice as fast as small ones, and no model knows who else uses
-//! the file.
+//! times as long as a write to memory, large pages are copied twice as fast as small ones, and no model knows which other processes
+//! use the file.
 //!
 //! ```text
-//!   choice     the cheaper method by the model's costs, each times the measured factor of its method
-//!   at first   the method that the model prefers, then the other one if it may be cheaper, and again from time to time
+//!   choice     the method whose cost by the model, multiplied by its measured factor, is lower
+//!   at first   the method that the model prefers, then the other method if it may be cheaper, and again from time to time
 //! ```
 //! Collective writes begin with two phases, unless these are far more expensive: a file system keeps large writes in larger pages
 //! and extents, and all later accesses gain by that, whatever their method.
@@ -18,21 +18,21 @@ use std::time::Duration;
 /// Method of moving pieces with gaps between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessMethod {
-    /// One system call for each piece. In a collective access: each rank by itself.
+    /// One system call for each piece. In a collective access: each rank moves its own data.
     Separate = 0,
     /// One system call for all pieces with their gaps. In a collective access: in two phases.
     Combined = 1,
 }
 
-/// Number of measurements before a method is judged, because caches and memory are cold at first.
+/// Number of first measurements of a method, of which only the minimum counts, because caches and memory are cold at first.
 const FIRST_TRIES: u32 = 4;
-/// Number of consecutive measurements later on, for the same reason.
+/// Number of consecutive measurements in a later try, because caches are then cold, too.
 const LATER_TRIES: u32 = 3;
-/// Maximum error of the model, as a factor. A method that the model holds for more expensive is not tried.
+/// Maximum error of the model, as a factor. A method whose cost by the model is more than this factor higher is not tried.
 const MODEL_ERROR: f64 = 4.0;
 /// Maximum ratio of measured costs at which the more expensive method is tried again, as conditions may have changed.
 const RETRY_RATIO: f64 = 2.0;
-/// Number of accesses between two such tries.
+/// Number of accesses between two tries of the more expensive method.
 const RETRY_INTERVAL: u32 = 64;
 /// First access after which the more expensive method is tried again at powers of two, whatever was measured before.
 const EARLY_RETRY: u32 = 16;
@@ -44,7 +44,7 @@ const MAX_FACTOR: f64 = 16.0;
 /// Measured time of a method, relative to the model.
 #[derive(Default)]
 struct CostFactor {
-    /// Bits of a floating-point number.
+    /// Factor as the bits of a floating-point number.
     bits: AtomicU64,
     count: AtomicU32,
 }
@@ -65,7 +65,7 @@ impl CostFactor {
         let was = f64::from_bits(self.bits.load(Ordering::Relaxed));
         let now = match (count, delays) {
             (0, _) => measured,
-            // The first measurements find cold caches, so the minimum counts.
+            // Caches are cold in the first measurements, so only the minimum counts.
             (..FIRST_TRIES, _) => measured.min(was),
             (_, DelayCause::Interruption) if measured < was => (was + 3.0 * measured) / 4.0,
             (_, DelayCause::Interruption) => was + (measured.min(2.0 * was) - was) / 8.0,
@@ -96,7 +96,7 @@ pub struct AdaptiveCost {
     combined_preference: Option<f64>,
 }
 
-/// Reports whether the more expensive of two methods by the model is ever tried, as the model may be wrong.
+/// Reports whether the method that the model holds for more expensive is tried at all, because the model may be wrong.
 pub fn is_worth_trying(separate: f64, combined: f64) -> bool {
     let cheaper = separate.min(combined);
     cheaper >= MIN_MEASURED && separate.max(combined) < MODEL_ERROR * cheaper
@@ -108,7 +108,7 @@ pub struct MethodChoice {
     factors: [f64; 2],
     /// Maximum ratio of costs up to which the more expensive method is tried.
     try_ratios: [f64; 2],
-    /// Factor for the gap up to which pieces are combined, as the model's limit may be wrong.
+    /// Factor for the maximum gap between combined pieces, because the model's maximum may be wrong.
     gap_factor: f64,
 }
 
@@ -127,7 +127,7 @@ impl AdaptiveCost {
     /// Returns the factors for the next access.
     pub fn choice(&self) -> MethodChoice {
         let access = self.accesses.fetch_add(1, Ordering::Relaxed) + 1;
-        // The early retries are for methods whose first tries found other things cold, too.
+        // If the first tries were slow for another reason than cold caches, the early retries correct the choice.
         let early = (EARLY_RETRY..RETRY_INTERVAL).contains(&access)
             && access - (1 << access.ilog2()) < LATER_TRIES;
         let late = access >= RETRY_INTERVAL && access % RETRY_INTERVAL < LATER_TRIES;
@@ -212,7 +212,7 @@ impl MethodChoice {
 mod tests {
     use super::*;
 
-    /// Simulates accesses with costs `model` by the model and `truth` in fact. Counts the choices of each method.
+    /// Simulates accesses whose costs are `model` by the model, but `truth` when measured. Counts the choices of each method.
     fn taken(
         found: &AdaptiveCost,
         model: [f64; 2],

@@ -15,7 +15,7 @@ pub struct Amode(i32);
 pub enum OpenRole {
     /// The first rank, which creates the file.
     First,
-    /// Any other rank, which opens the file after the first one.
+    /// Any other rank, which opens the file after the first rank.
     Other,
 }
 
@@ -108,7 +108,7 @@ impl Amode {
         self.has(DELETE_ON_CLOSE)
     }
 
-    /// Reports whether the program promises that there is no other opening.
+    /// Reports whether the program promises that the file has no other opening (MPI_MODE_UNIQUE_OPEN).
     pub fn is_unique(self) -> bool {
         self.has(UNIQUE_OPEN)
     }

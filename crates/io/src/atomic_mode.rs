@@ -22,7 +22,7 @@ use weft_rma::{Fifo, LockKind, Window, WindowOffer, WindowOptions};
 /// Place of the lock for atomic mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockPlace {
-    /// Shared memory, where all ranks have it: best if each rank has a processor of its own.
+    /// Shared memory, if all ranks share memory. This place is best if each rank has a processor of its own.
     Memory,
     /// The bytes of the file.
     File,
@@ -31,7 +31,8 @@ pub enum LockPlace {
 /// Atomic mode of a file.
 pub struct AtomicMode<F: Fabric> {
     enabled: Cell<bool>,
-    /// Set when atomic mode is first enabled. `None` inside: the bytes of the file are locked.
+    /// The lock, from the time at which atomic mode is first enabled. An inner `None` means that bytes of the file are locked
+    /// instead.
     lock: OnceCell<Option<AtomicModeLock<F>>>,
 }
 
@@ -56,7 +57,7 @@ impl<F: Fabric> AtomicMode<F> {
         self.enabled.get() && self.lock().is_none()
     }
 
-    /// Enables atomic mode on all ranks. The place of the lock counts the first time.
+    /// Enables atomic mode on all ranks. `place` has an effect only in the first call.
     pub async fn enable(&self, comm: &Rc<Comm<F>>, place: LockPlace) -> Result<(), Error> {
         if self.lock.get().is_none() {
             let _ = self.lock.set(match place {
@@ -73,7 +74,7 @@ impl<F: Fabric> AtomicMode<F> {
         self.enabled.set(false);
     }
 
-    /// Frees the lock, once all ranks call this.
+    /// Frees the lock, once all ranks have called this function.
     pub async fn free(&self) -> Result<(), Error> {
         match self.lock.get() {
             Some(Some(lock)) => lock.window.free().await,

@@ -5,7 +5,7 @@
 pub struct ByteRange {
     /// First byte.
     pub first: u64,
-    /// Byte after the last one.
+    /// Byte after the last byte.
     pub end: u64,
 }
 

@@ -1,4 +1,4 @@
-//! State that ranks keep alike for collective accesses: aggregators, adaptive costs and the number of calls.
+//! State for collective accesses: aggregators, adaptive costs and the number of calls. It is the same on all ranks.
 
 use crate::access_direction::AccessDirection;
 use crate::adaptive_cost::AdaptiveCost;
@@ -11,7 +11,7 @@ pub struct CollectiveAccessState {
     size: usize,
     /// First rank of each node, in order.
     leaders: Vec<usize>,
-    /// Measured costs of reads and writes: ranks by themselves, or in two phases.
+    /// Measured costs of collective reads and writes, for both methods: each rank moves its own data, or two phases.
     costs: [AdaptiveCost; 2],
     count: Cell<u32>,
 }
@@ -47,8 +47,8 @@ impl CollectiveAccessState {
         self.count.replace(self.count.get().wrapping_add(1))
     }
 
-    /// Lists the ranks that read and write for all others. `wanted` is the hint cb_nodes, where 0 asks for one aggregator per
-    /// node. Aggregators are spread evenly over nodes, and further ones evenly over the remaining ranks.
+    /// Lists the ranks that read and write for all others. `wanted` is the hint cb_nodes, where 0 asks for one aggregator per node.
+    /// Aggregators are spread evenly over nodes, and further aggregators evenly over the remaining ranks.
     pub fn aggregators(&self, wanted: usize) -> Vec<usize> {
         let nodes = self.leaders.len();
         let wanted = if wanted == 0 { nodes } else { wanted.min(self.size) };

@@ -90,9 +90,9 @@ fn for_each_group(
 }
 
 impl AccessPolicy {
-    /// Returns the factors by which an access chooses. The model decides without measurements where a hint asks for a method,
-    /// and where other ranks write at the same time: there each time depends on the choices of other ranks, and ranks that
-    /// learn from each other's delays end with a bad mixture of methods.
+    /// Returns the factors by which an access chooses its method. Measurements are not used if a hint asks for a method, or if
+    /// other ranks write at the same time. In the latter case each time depends on the choices of other ranks, and ranks that learn
+    /// from each other's delays end with a bad mixture of methods.
     fn choice(&self, measured: &AdaptiveCost, direction: AccessDirection) -> MethodChoice {
         let among_writers = direction == AccessDirection::Write && self.guard == WriteGuard::Ranks;
         match self.sieving {
@@ -129,14 +129,14 @@ impl AccessPolicy {
     }
 }
 
-/// Maximum mean length in bytes of pieces whose access is measured. Longer pieces take as long as their copy, which says nothing
-/// about the cost of calls.
+/// Maximum mean length in bytes of pieces whose access is measured. The time of longer pieces is that of their copy, which says
+/// nothing about the cost of calls.
 const MAX_MEASURED_PIECE: u64 = 64 << 10;
 
 /// An access whose time may be measured.
 struct MeasuredAccess {
     method: AccessMethod,
-    /// Its cost by the model.
+    /// Cost of the access by the model.
     cost: f64,
     pieces: u64,
     bytes: u64,
@@ -163,7 +163,7 @@ fn measure<T>(
 struct SeparatePieces {
     places: Vec<(u64, u64)>,
     bytes: u64,
-    /// Start of their data.
+    /// Start of the data of the pieces.
     from: usize,
 }
 
@@ -238,7 +238,7 @@ pub fn write_sieved(
     Ok(done.is_some())
 }
 
-/// Writes `data` to the pieces. The bytes before the place of a failure have been written.
+/// Writes `data` to the pieces. If this fails, all bytes before the reported place have been written.
 pub fn write(
     storage: &dyn Storage,
     runs: &StridedRuns,
@@ -249,7 +249,7 @@ pub fn write(
     let measured = storage.state().adaptive_cost(direction);
     let choice = policy.choice(measured, direction);
     let mut separate = SeparatePieces::default();
-    // False once another opening is seen, which may write in the gaps.
+    // Becomes false when another opening is seen, which may write in the gaps.
     let mut gaps_are_free = true;
     storage.state().with_buffer(|buffer| {
         for_each_group(runs, policy.limits(&choice, direction), |group, at| {
@@ -392,7 +392,7 @@ mod tests {
             let mut found = vec![0; model.len() + 1];
             assert_eq!(read_full(&storage, 0, &mut found).unwrap(), model.len(), "case {case}");
             assert_eq!(found[..model.len()], model, "case {case}");
-            // Read back, from a file that may end before.
+            // Reads the pieces back from a file that may end before them.
             storage.set_length(rng.u64(..end as u64 + 9)).unwrap();
             let whole = &model[..model.len().min(storage.length().unwrap() as usize)];
             let mut expected = vec![0; data.len()];

@@ -76,14 +76,14 @@ impl FileAction {
     }
 }
 
-/// A failed system call on a file. It is a few words long, so that ranks can exchange it.
+/// A failed system call on a file, encoded in few words so that ranks can exchange it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileFailure {
     /// Failed operation.
     pub act: FileAction,
     /// Error number of the system.
     pub errno: i32,
-    /// Byte of the file at which the operation failed. For a change of length, the length.
+    /// Byte of the file at which the operation failed; for a change of length, the new length.
     pub offset: u64,
     /// Number of bytes that were not moved.
     pub len: u64,

@@ -1,5 +1,5 @@
-//! An open file (MPI 5.0, chapter 14): its views and pointers. `open_close.rs` opens and closes it, `data_access.rs` reads and
-//! writes, `collective_calls.rs` has the collective calls that change the whole file.
+//! An open file (MPI 5.0, chapter 14): its views and pointers. `open_close.rs` has opening and closing, `data_access.rs` has reads
+//! and writes, and `collective_calls.rs` has the collective calls that change the whole file.
 
 mod collective_calls;
 mod data_access;
@@ -27,7 +27,7 @@ pub struct Representation {
     pub name: String,
     /// Sizes of types in the file. `None`: the same as in memory.
     pub sizes: Option<Rc<dyn RepresentationSizes>>,
-    /// Conversion between memory and file, unless it depends on the program's datatypes.
+    /// Conversion between memory and file. `None` if the conversion depends on the datatypes of each access.
     pub convert: Option<Rc<dyn Convert>>,
 }
 
@@ -156,7 +156,7 @@ impl<F: Fabric> File<F> {
         })
     }
 
-    /// Counts the elementary types of the view before the end of the file, including an incomplete last one.
+    /// Counts the elementary types of the view before the end of the file, including an incomplete last element.
     fn end_of_view(&self) -> Result<i64, Error> {
         let view = self.stream();
         Ok(view.stream_offset(self.length()?).div_ceil(view.etype_size()) as i64)
@@ -227,7 +227,7 @@ impl<F: Fabric> File<F> {
         self.pointer.get().await
     }
 
-    /// Checks that pointers other than the shared one may be used. Errors: UNSUPPORTED_OPERATION.
+    /// Checks that offsets and individual pointers may be used. Errors: UNSUPPORTED_OPERATION.
     fn not_sequential(&self) -> Result<(), Error> {
         if !self.open.amode.is_sequential() {
             return Ok(());

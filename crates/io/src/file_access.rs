@@ -87,7 +87,7 @@ impl FileAccess {
         Ok(ContiguousData { sge: piece.sge, piece: Some(piece), _staging: None })
     }
 
-    /// Unpacks or converts what was read. `moved` is the number of bytes of the file. Returns the number of bytes of the
+    /// Unpacks or converts the data that were read. `moved` is the number of bytes of the file. Returns the number of bytes of the
     /// program's data.
     pub fn finish(&self, data: &ContiguousData, moved: u64) -> Result<u64, Error> {
         let AccessData { buffer, convert } = &self.data;
@@ -127,7 +127,7 @@ impl FileAccess {
         self.finish(&data, outcome.map_err(|failure| open.error(&failure))?)
     }
 
-    /// Moves the data on a thread of the pool if the access is nonblocking. Returns the number of bytes of the program's data.
+    /// Moves the data, on a thread of the pool if the access is nonblocking. Returns the number of bytes of the program's data.
     pub async fn run<F: Fabric>(
         &self,
         open: &OpenFile<F>,
@@ -162,7 +162,7 @@ impl FileAccess {
         }
         let transfer = self.transfer(open, AccessMemory::from(data));
         let nonblocking = synchronism == Synchronism::Nonblocking;
-        // A write next to gaps may wait for another writer there, and must not block the program's thread.
+        // A write next to gaps may have to wait for another writer in the gaps, and must not block the program's thread.
         let waits =
             nonblocking && self.direction == AccessDirection::Write && !open.contiguous_views.get();
         let run_on = match waits {

@@ -1,10 +1,10 @@
 //! Costs of moving pieces separately, in one call with their gaps, and together with other ranks.
 //!
 //! ```text
-//!   separate      a call for each piece, and its bytes
-//!   sieved        a call, and the bytes of pieces and gaps; a write reads them first, under a lock
-//!   independent   each rank by the cheaper of these; writes to a file wait for each other, reads do not
-//!   two phases    messages and copies to aggregators, which move everything once
+//!   separate      a call for each piece, and the bytes of all pieces
+//!   sieved        a call, and the bytes of pieces and gaps; for a write, the same bytes are read first, under a lock
+//!   independent   each rank uses separate or sieved calls, whichever is cheaper; writes wait for each other, reads do not
+//!   two phases    messages and copies to aggregators, which move each byte once
 //! ```
 
 use crate::access_direction::AccessDirection;
@@ -17,26 +17,26 @@ use weft_fabric::copies::{LINE, PAGE};
 /// Costs of a file system and of messages between ranks, in nanoseconds and bytes per nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FileCosts {
-    /// System call that moves nothing.
+    /// Time of a system call that moves nothing.
     pub call: f64,
-    /// Delay of a write by each other rank that writes to the file. The file's lock admits one writer at a time, and a rank that
+    /// Delay of a write for each other rank that writes to the file. The file's lock admits one writer at a time, and a rank that
     /// sleeps for the lock wakes late.
     pub contended: f64,
-    /// Delay of a write by all other ranks: see [`FileCosts::with_other_writers`].
+    /// Delay of a write for all other ranks that write, which [`FileCosts::with_other_writers`] sets.
     pub wait: f64,
-    /// Lock and unlock.
+    /// Time to lock and unlock.
     pub lock: f64,
     /// Bytes per nanosecond of a read.
     pub read: f64,
     /// Bytes per nanosecond of a write.
     pub write: f64,
-    /// Message between ranks, including its processing by the receiver.
+    /// Time of a message between ranks, including its processing by the receiver.
     pub message: f64,
     /// Bytes per nanosecond of an exchange between ranks, including packing.
     pub exchange: f64,
-    /// Copy of a piece to or from its place.
+    /// Time to copy a piece to or from its place, in addition to its bytes.
     pub piece: f64,
-    /// Handover to a thread and back.
+    /// Time of a handover to a thread and back.
     pub handover: f64,
 }
 
@@ -56,7 +56,8 @@ const WAKE_SWITCHES: f64 = 16.0;
 /// Number of readers that a node's memory serves as fast as one reader.
 const PARALLEL_READERS: f64 = 4.0;
 
-/// Fraction of a wait that remains where pieces are whole pages. Ranks also wait for smaller pieces that lie in the same page.
+/// Factor for the delay by other writers if pieces are whole pages. Ranks with smaller pieces wait longer, because pieces of
+/// several ranks lie in the same page.
 const WHOLE_PAGE_WAIT: f64 = 0.2;
 
 /// Fraction of a call in which a write excludes other writers.
@@ -83,7 +84,7 @@ impl FileCosts {
             write: moved,
             message: 2.0 * model.switch,
             exchange: 1.0 / exchanged,
-            // One cache line is read, and another line is written.
+            // A copy reads one cache line and writes another.
             piece: 2.0 * LINE as f64 * model.memory,
             handover: WAKE_SWITCHES * model.switch,
         }
@@ -236,7 +237,7 @@ mod tests {
 
     const BY_ONE: Aggregation = Aggregation { aggregators: 1, step: 16 << 20 };
 
-    /// Lists extents of ranks whose pieces of `len` bytes take turns.
+    /// Lists the extents of ranks whose pieces of `len` bytes alternate in the file.
     fn turns(ranks: u64, pieces: u64, len: u64) -> Vec<AccessExtent> {
         let stride = ranks * len;
         let one = |rank| AccessExtent {
@@ -271,7 +272,7 @@ mod tests {
         let pages = turns(2, 64, 4096);
         let together = costs.two_phase_cost(AccessDirection::Write, &pages, BY_ONE);
         assert!(costs.independent_cost(AccessDirection::Write, &pages, Sieving::Auto) < together);
-        // For two ranks locks and gaps cost less than messages. Of many ranks, each would move the bytes of all.
+        // With two ranks, locks and gaps cost less than messages. With many ranks, each would move the bytes of all ranks.
         let read = AccessDirection::Read;
         for (ranks, phases) in [(2, false), (64, true)] {
             let hulls = turns(ranks, 4096, 64);

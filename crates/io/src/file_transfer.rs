@@ -23,7 +23,7 @@ pub struct FileTransfer {
     pub data: AccessMemory,
     /// Rules for the pieces.
     pub policy: AccessPolicy,
-    /// The bytes are locked for atomic mode.
+    /// True if the bytes are locked for atomic mode.
     pub locks_bytes: bool,
 }
 
@@ -53,7 +53,7 @@ impl FileTransfer {
         }
     }
 
-    /// Moves the data. Returns the number of bytes moved; a read ends with the file.
+    /// Moves the data. Returns the number of bytes moved. A read stops at the end of the file.
     pub fn run(&self) -> Result<u64, FileFailure> {
         let FileTransfer { direction, runs, data, policy, locks_bytes, .. } = self;
         let storage = &*self.storage;

@@ -66,8 +66,8 @@ impl Default for Hints {
     }
 }
 
-/// Known hints without an effect, which are returned as they were given. They are for layouts of file systems that the system's own
-/// tools set, or describe the program.
+/// Known hints without an effect, which are returned as they were given. They describe the program, or they ask for file system
+/// layouts, which the system's own tools set.
 const UNUSED: [&str; 12] = [
     "access_style",
     "collective_buffering",
@@ -104,7 +104,7 @@ impl Hints {
         }
     }
 
-    /// Applies the valid hints of `info` and ignores invalid ones. Adds hints without an effect to `unused`.
+    /// Applies the valid hints of `info` and ignores invalid hints. Adds hints without an effect to `unused`.
     pub fn apply(&mut self, info: &Info, unused: &mut Info) {
         let number = |key: &str| info.get(key)?.trim().parse::<u64>().ok();
         let positive = |key| number(key).filter(|&n| n > 0).and_then(|n| usize::try_from(n).ok());

@@ -26,7 +26,7 @@ pub struct OpenFile<F: Fabric> {
     pub storage: Arc<dyn Storage>,
     /// Path of the file.
     pub path: PathBuf,
-    /// The file that the first rank deletes when it is closed.
+    /// The file, if the first rank deletes it when it is closed.
     pub delete_on_close: Option<DeleteOnClose>,
     /// Access mode of the open.
     pub amode: Amode,
@@ -36,17 +36,17 @@ pub struct OpenFile<F: Fabric> {
     pub costs: FileCosts,
     /// Hints in force.
     pub hints: Cell<Hints>,
-    /// Hints without an effect here. They are only returned to the program.
+    /// Hints without an effect, which are only returned to the program.
     pub unused_hints: RefCell<Info>,
-    /// Kind of the file system, after its first use.
+    /// Kind of the file system, from its first use on.
     pub kind_cache: OnceCell<FileSystemKind>,
     /// Preferred size of a read or write, in bytes, on the first rank's host.
     pub preferred_size: u64,
-    /// Old contents can be read before a write, as data sieving does.
+    /// True if old contents can be read before a write, which data sieving needs.
     pub can_sieve_writes: bool,
     /// Atomic mode and its lock.
     pub atomic: AtomicMode<F>,
-    /// The views of all ranks are contiguous. Then no rank reads and writes back bytes of another rank.
+    /// True if the views of all ranks are contiguous. Then no rank reads and writes back bytes of another rank.
     pub contiguous_views: Cell<bool>,
     /// State of collective accesses.
     pub collective: CollectiveAccessState,

@@ -23,21 +23,23 @@ impl<F: Fabric> OpenFile<F> {
             }
         };
         let guard = self.write_guard();
-        // In the gaps of this rank's view lie pieces of other ranks, which may write at the same time.
+        // With the guard `Ranks`, pieces of other ranks lie in the gaps of this rank's view, and these ranks may write at the same
+        // time.
         let others = u64::from(direction == AccessDirection::Write && guard == WriteGuard::Ranks);
         AccessPolicy { sieving, buffer, costs: self.costs.with_other_writers(others), guard }
     }
 
-    /// Decides whether gaps are written back, given the hint `asked`. Gaps need their old contents, and no other opening may
-    /// write there meanwhile, which only locks exclude. The locks of a network mount may only hold on its own host: there the
-    /// program must ask for sieving, or state that there is no other opening.
+    /// Decides whether gaps are written back, given the hint `asked`. Gaps need their old contents, and no other opening may write
+    /// there meanwhile, which only locks prevent. Locks on a network mount may be valid only within the host, so there the program
+    /// must ask for sieving, or state that the file has no other opening.
     fn write_sieving(&self, asked: Sieving) -> Sieving {
         match self.kind() {
             _ if !self.can_sieve_writes || !self.storage.state().other_openings.is_known() => {
                 Sieving::Off
             }
             FileSystemKind::Local => asked,
-            // On NFS, a lock discards the host's cached pages of the file, so that sieving does not pay unless it is asked for.
+            // On NFS, a lock discards the host's cached pages of the file. Therefore sieving does not pay, and is used only if a
+            // hint asks for it.
             FileSystemKind::Nfs if asked == Sieving::Auto => Sieving::Off,
             _ if asked == Sieving::Auto && !self.amode.is_unique() => Sieving::Off,
             _ => asked,
@@ -52,9 +54,9 @@ impl<F: Fabric> OpenFile<F> {
         }
     }
 
-    /// Chooses the thread for work that takes `cost` nanoseconds in a page cache. Work that may wait for another host or for a
-    /// lock gets a thread of its own. In a nonblocking access the caller does only what is shorter than a handover. In a
-    /// blocking access the caller does all that does not delay its answers to messages.
+    /// Chooses the thread for work that takes `cost` nanoseconds in a page cache. Work that may wait for another host or for a lock
+    /// is given to a thread of the pool. In a nonblocking access the caller's thread does only work that is shorter than two
+    /// handovers. In a blocking access it does all work that does not delay its answers to messages for too long.
     pub fn run_on(&self, cost: f64, synchronism: Synchronism) -> RunOn {
         let most = match synchronism {
             Synchronism::Nonblocking => 2.0 * self.costs.handover,

@@ -4,7 +4,8 @@ use weft_datatype::{Datatype, Type, Width};
 use weft_fabric::Sge;
 use weft_process::{Buffer, Error};
 
-/// Conversion between a program's data and a file's data. Each access has its own, as it may depend on the program's datatype.
+/// Conversion between a program's data and a file's data. Each access has its own conversion, because the conversion may depend on
+/// the program's datatype.
 pub trait Convert {
     /// Returns the number of bytes of a buffer's data in the file.
     fn len(&self, buffer: &Buffer) -> Result<u64, Error>;
@@ -19,7 +20,7 @@ pub trait Convert {
 /// The representation "external32": big-endian with fixed sizes.
 pub struct External32;
 
-/// Returns the library's own memory in the form of a buffer.
+/// Returns memory of the library as an `Sge`.
 fn memory_of(bytes: &mut [u8]) -> Sge {
     // SAFETY: `Sge::new` requires memory that stays valid and unchanged: the caller is done with the result before it uses the bytes
     // again.
@@ -45,8 +46,8 @@ impl Convert for External32 {
         if each == 0 {
             return Ok(0);
         }
-        // A file may end within an element. The missing bytes are read as zero, and the program gets only the numbers before
-        // them.
+        // A file may end within an element. The missing bytes are read as zero, and the program gets only the numbers before the
+        // missing bytes.
         let (whole, rest) = (from.len() / each, from.len() % each);
         let count = (whole + usize::from(rest > 0)).min(buffer.count());
         let mut external = vec![0; count * each];
@@ -89,7 +90,7 @@ pub fn in_file(ty: &Type, sizes: &dyn RepresentationSizes, byte: &Type) -> Resul
     let inner: Vec<Type> =
         contents.types.iter().map(|ty| in_file(ty, sizes, byte)).collect::<Result<_, _>>()?;
     let old = inner.first().unwrap_or(byte);
-    // Both forms of a constructor have the order of the standard.
+    // Both forms of a constructor have their arguments in the order of the standard.
     let large = !contents.counts.is_empty();
     let numbers: Vec<i64> = match large {
         false => contents.integers.iter().chain(&contents.addresses).copied().collect(),

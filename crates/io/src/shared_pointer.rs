@@ -39,7 +39,7 @@ impl<F: Fabric> SharedPointer<F> {
         window.lock_all(0).await?;
         let own = window.comm().clone();
         let pointer = SharedPointer::Window { window, word: weft_rma::named(AINT) };
-        // New memory of the fabric is zero, so that no rank waits for the first rank.
+        // New memory of the fabric is zero, so no rank has to wait until the first rank has set it.
         Ok((pointer, own))
     }
 
@@ -82,7 +82,7 @@ impl<F: Fabric> SharedPointer<F> {
         Ok(i64::from_ne_bytes(bytes))
     }
 
-    /// Frees the pointer and its communicator, once all ranks call this.
+    /// Frees the pointer and its communicator, once all ranks have called this function.
     pub async fn free(&self, comm: &Comm<F>) -> Result<(), Error> {
         match self {
             SharedPointer::Local(_) => comm.close().await,

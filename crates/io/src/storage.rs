@@ -37,7 +37,7 @@ pub trait Storage: Send + Sync {
     /// Truncates the file, or adds zeros.
     fn set_length(&self, length: u64) -> io::Result<()>;
 
-    /// Allocates space for the first `length` bytes, and makes the file at least so long.
+    /// Allocates space for the first `length` bytes, and extends the file to this length if it is shorter.
     fn allocate(&self, length: u64) -> io::Result<()>;
 
     /// Brings written data to the device.
@@ -73,7 +73,7 @@ pub trait Storage: Send + Sync {
 /// A process's state of an opening.
 #[derive(Default)]
 pub struct OpenState {
-    /// Held by the thread that has a lock, because the system's locks do not exclude threads of the same opening.
+    /// Mutex of the thread that has a lock of the system, because these locks do not exclude threads that use the same opening.
     pub turn: Mutex<()>,
     /// Measured costs of reads and writes.
     costs: [AdaptiveCost; 2],
@@ -92,7 +92,7 @@ impl OpenState {
         &self.costs[direction as usize]
     }
 
-    /// Lends `f` the buffer with arbitrary content. Of two threads at the same time, one gets a new buffer.
+    /// Lends `f` the buffer with arbitrary content. If another thread uses the buffer, `f` gets a new buffer.
     pub fn with_buffer<T>(&self, f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let place = || self.buffer.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut buffer = std::mem::take(&mut *place());
@@ -112,12 +112,12 @@ pub fn first_bytes(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
     &mut buffer[..len]
 }
 
-/// Writes all of `from`. The bytes before the place of a failure have been written.
+/// Writes all of `from`. If this fails, all bytes before the reported place have been written.
 pub fn write_full(storage: &dyn Storage, offset: u64, from: &[u8]) -> Result<(), FileFailure> {
     let mut done = 0;
     while done < from.len() {
         match storage.write_at(offset + done as u64, &from[done..]) {
-            // Writes of 0 bytes would repeat for ever. No file system should return 0.
+            // A write that returns 0 would be repeated for ever, although no file system should return 0.
             Ok(0) => {
                 let error = io::Error::from_raw_os_error(libc::EIO);
                 return Err(access_failure(FileAction::Write, &error, offset, done, from.len()));
@@ -148,7 +148,7 @@ pub fn read_full(storage: &dyn Storage, offset: u64, to: &mut [u8]) -> Result<us
     Ok(done)
 }
 
-/// Moves one piece of a file that needs no lock. Returns the number of bytes moved; a read ends with the file.
+/// Moves one piece of a file that needs no lock. Returns the number of bytes moved. A read stops at the end of the file.
 #[inline]
 pub fn move_piece(
     storage: &dyn Storage,
@@ -178,10 +178,10 @@ pub(crate) fn access_failure(
     FileFailure::new(act, error, offset + done as u64, (len - done) as u64)
 }
 
-/// Writers of neighbouring bytes to guard against: they may read and write back gaps, in which this rank's bytes lie.
+/// Writers of neighbouring bytes to guard against. Such a writer may read and write back gaps in which this rank's bytes lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteGuard {
-    /// There are no such writers, or the caller excludes them.
+    /// No writers: there are none, or the caller excludes them.
     None,
     /// Other threads of this process.
     Threads,
@@ -210,8 +210,8 @@ pub fn with_guard(
     }
 }
 
-/// Does `work`, which writes gaps of a range back, while no other writer is there. Returns `None` and does nothing if there may
-/// be a writer that no lock keeps out.
+/// Does `work`, which reads and writes back gaps of a range, while no other writer uses the range. Returns `None` and does nothing
+/// if there may be a writer that no lock excludes.
 pub fn with_exclusive_gaps<T>(
     storage: &dyn Storage,
     guard: WriteGuard,
@@ -249,7 +249,7 @@ fn turn(storage: &dyn Storage) -> MutexGuard<'_, ()> {
     storage.state().turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Does as [`with_lock`], for the thread that has the turn.
+/// Does `work` while a range is locked, as [`with_lock`], for a thread that already has the turn.
 fn hold<T>(
     storage: &dyn Storage,
     range: ByteRange,

@@ -2,7 +2,7 @@
 
 use crate::strided_runs::StridedRun;
 
-/// Copies data to the places of their pieces in `window`, which begins at byte `first` of the file.
+/// Copies `data` to the places of the pieces in `window`, which begins at byte `first` of the file.
 pub fn spread(runs: &[StridedRun], first: u64, data: &[u8], window: &mut [u8]) {
     let mut rest = data;
     for run in runs {
@@ -43,7 +43,7 @@ pub fn gather(runs: &[StridedRun], first: u64, window: &[u8], data: &mut [u8]) -
 
 /// Loop over the pieces of a run.
 trait PieceLoop {
-    /// Copies pieces of `N` bytes, so that each copy is compiled to a load and a store.
+    /// Copies pieces of `N` bytes. As `N` is a constant, each copy is compiled to a load and a store.
     fn run<const N: usize>(&mut self);
 
     /// Copies pieces of `len` bytes.
@@ -140,7 +140,7 @@ mod tests {
             spread(&runs, first, &data, &mut whole);
             places.iter().zip(&data).for_each(|(&place, &byte)| expected[place] = byte);
             assert_eq!(whole, expected, "case {case}");
-            // The file may end before.
+            // The file may end within the window.
             whole.truncate(rng.usize(..whole.len() + 1));
             let mut back = vec![0; data.len()];
             let bytes_read = gather(&runs, first, &whole, &mut back) as usize;

@@ -5,7 +5,7 @@ use crate::byte_range::ByteRange;
 /// Run of `count` pieces of `len` bytes, the first at `offset`, with starts `stride` bytes apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StridedRun {
-    /// First byte of the file.
+    /// First byte in the file.
     pub offset: u64,
     /// Length of a piece in bytes; not 0.
     pub len: u64,
@@ -24,7 +24,7 @@ impl StridedRun {
         self.len * self.count
     }
 
-    /// Returns the byte after the last one.
+    /// Returns the byte after the last byte.
     pub fn end(&self) -> u64 {
         self.offset + (self.count - 1) * self.stride + self.len
     }

@@ -85,7 +85,7 @@ pub struct IoPool<F: Fabric> {
     engine: Rc<Engine<F>>,
     state: Arc<PoolState>,
     threads: RefCell<Vec<JoinHandle<()>>>,
-    /// `None` inside: not wanted, or the system forbids it.
+    /// The ring, from its first use on. An inner `None` means that no ring is wanted, or that the system forbids it.
     ring: OnceCell<Option<KernelRing>>,
     idle_counters: RefCell<Vec<JobCounter>>,
 }
@@ -121,7 +121,8 @@ impl<F: Fabric> IoPool<F> {
 
     fn take_counter(&self) -> JobCounter {
         self.idle_counters.borrow_mut().pop().unwrap_or_else(|| {
-            // Counters stay as long as the process's fabric. There are as many as there were jobs at the same time.
+            // Counters live as long as the process's fabric. Their number is the largest number of jobs that were active at the
+            // same time.
             let word: &'static AtomicU64 = Box::leak(Box::default());
             // SAFETY: the word is leaked, so it is valid for as long as the counter.
             let counter =
@@ -130,7 +131,7 @@ impl<F: Fabric> IoPool<F> {
         })
     }
 
-    /// Gives a job to a thread, or does it here if there is no thread.
+    /// Gives a job to a thread, or runs the job in this function if there is no thread.
     fn push(&self, job: Job) {
         let mut queue = self.state.lock();
         let mut threads = self.threads.borrow_mut();
@@ -147,7 +148,7 @@ impl<F: Fabric> IoPool<F> {
         self.state.wake.notify_one();
     }
 
-    /// Starts a job. [`IoPool::end`] waits for it; a job without such a call ends by itself.
+    /// Starts a job. [`IoPool::end`] waits for its end. A job also ends if that function is never called.
     pub fn start<T: Send + 'static>(
         &self,
         run_on: RunOn,
@@ -161,7 +162,7 @@ impl<F: Fabric> IoPool<F> {
         running
     }
 
-    /// Runs a transfer, once this is polled. The kernel's ring moves a single piece that needs no lock.
+    /// Runs a transfer, which starts when the future is first polled. The kernel's ring moves a single piece that needs no lock.
     pub async fn run_transfer(
         &self,
         run_on: RunOn,
@@ -215,14 +216,14 @@ impl<F: Fabric> IoPool<F> {
         (FileJob::Running { counter, target, result }, complete)
     }
 
-    /// Waits for a job as operations wait. Returns its result.
+    /// Waits for a job in the same way as operations wait, and returns its result.
     pub async fn end<T>(&self, job: FileJob<T>) -> Result<T, Error> {
         let (counter, target, result) = match job {
             FileJob::Done(value) => return Ok(value),
             FileJob::Running { counter, target, result } => (counter, target, result),
         };
         if let Err(error) = self.engine.endpoint().until(counter.counter, target).await {
-            // The engine can no longer wait, but the thread still uses the caller's memory.
+            // The engine's wait has failed, but the thread may still use the caller's memory.
             while counter.word.load(Ordering::Acquire) < target {
                 std::thread::sleep(Duration::from_micros(200));
             }
@@ -244,13 +245,13 @@ impl<F: Fabric> IoPool<F> {
 
 /// A job on a file.
 pub enum FileJob<T> {
-    /// It was complete when it was started.
+    /// A job that was complete when it was started.
     Done(T),
-    /// A thread or the kernel does it.
+    /// A job that a thread or the kernel does.
     Running {
         /// Counter that the end of the job advances.
         counter: JobCounter,
-        /// Value of the counter from which on the job is complete.
+        /// Value of the counter at which the job is complete.
         target: u64,
         /// Result, once the job is complete.
         result: Arc<Mutex<Option<T>>>,

@@ -56,7 +56,7 @@ struct TwoPhaseAccess<'a, F: Fabric> {
 struct Contribution {
     rank: usize,
     runs: StridedRuns,
-    /// The data, if they are this rank's own.
+    /// The data, if the pieces are this rank's own.
     own: Option<Sge>,
 }
 
@@ -74,7 +74,7 @@ impl<F: Fabric> TwoPhaseAccess<'_, F> {
         Some(WindowPart { runs: view.runs(start, end - start), data })
     }
 
-    /// Receives the pieces of all ranks in a window of this rank. Ranks without data there are left out.
+    /// Receives the pieces of all ranks in a window that this rank aggregates. Ranks without data in the window are left out.
     async fn contributions(&self, window: ByteRange) -> Result<Vec<Contribution>, Error> {
         let me = self.messages.rank();
         let may_contribute = |&rank: &usize| rank != me && self.extents[rank].touches(window);
@@ -92,7 +92,8 @@ impl<F: Fabric> TwoPhaseAccess<'_, F> {
         Ok(all)
     }
 
-    /// Returns the synchronism of reads and writes of windows: with further windows, the next one is exchanged meanwhile.
+    /// Returns the synchronism of reads and writes of windows. If there are several windows, they are nonblocking, so that the next
+    /// window is exchanged meanwhile.
     fn window_synchronism(&self) -> Synchronism {
         match self.domains.rounds() {
             0 | 1 => self.synchronism,
@@ -106,7 +107,7 @@ fn hull<'a>(all: impl Iterator<Item = &'a StridedRuns>) -> Option<ByteRange> {
     ByteRange::hull(all.filter_map(StridedRuns::bounds))
 }
 
-/// Number of bytes moved, which for a read ends with the file, or the failure of some of this rank's data.
+/// Number of bytes moved, where a read stops at the end of the file, or the failure of some of this rank's data.
 pub type AccessResult = Result<u64, FileFailure>;
 
 /// Chooses the method of a collective access, which is the same on all ranks. Returns it with its cost by the model.
@@ -139,11 +140,11 @@ pub struct CollectiveAccess<'a, F: Fabric> {
     pub comm: &'a Comm<F>,
     /// Number of the operation.
     pub number: u32,
-    /// Relation to the program.
+    /// Relation of the access to the program.
     pub synchronism: Synchronism,
 }
 
-/// A rank's facts for the choice of a method.
+/// Values of a rank from which all ranks choose a method.
 struct RankFacts {
     extent: AccessExtent,
     choice: [u64; MethodChoice::WORDS],
@@ -178,7 +179,7 @@ pub async fn run<F: Fabric>(
         return access.move_contiguous(open, data, synchronism).await;
     }
     let measured = open.collective.adaptive_cost(direction);
-    // Ranks that share processors wait for each other by chance, so that measurements say nothing.
+    // If ranks share processors, they wait for each other by chance, so measurements are useless.
     let learns = open.comm.engine().policy().fits();
     let choice = if learns { measured.choice() } else { MethodChoice::MODEL };
     // All ranks have to agree: hosts may see a file system as different kinds, and the ranks' permissions may differ.
@@ -197,7 +198,7 @@ pub async fn run<F: Fabric>(
         AccessMethod::Separate => access.move_contiguous(open, data, synchronism).await?,
         AccessMethod::Combined => in_two_phases(open, collective, access, data, extents).await?,
     };
-    // The time of a nonblocking access includes waits for the program.
+    // The time of a nonblocking access is not measured, because it includes the time in which the program computes.
     if learns && synchronism == Synchronism::Blocking && moved.is_ok() {
         measured.note(method, cost, begin.elapsed());
     }
@@ -237,7 +238,7 @@ async fn in_two_phases<F: Fabric>(
     Ok(published.and(moved))
 }
 
-/// Runs `job` on a thread, if hosts have caches of their own.
+/// Runs `job` on a thread if the hosts have page caches of their own. Otherwise does nothing.
 async fn on_host_cache<F: Fabric>(
     open: &OpenFile<F>,
     job: fn(&dyn Storage, FileSystemKind) -> Result<(), FileFailure>,

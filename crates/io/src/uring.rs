@@ -1,5 +1,5 @@
-//! Pieces of files that the kernel moves in the background by io_uring(7). No thread of the process sleeps in a system call for
-//! each piece.
+//! Pieces of files that the kernel moves in the background by io_uring(7). So no thread has to sleep in a system call for each
+//! piece.
 //!
 //! ```text
 //!   program's thread   puts an entry into the ring by one system call, and goes on
@@ -52,7 +52,7 @@ impl FilePiece {
     }
 }
 
-/// Function that gets the result of a piece: the number of bytes moved. A read ends with the file.
+/// Function that receives the result of a piece: the number of bytes moved. A read stops at the end of the file.
 pub type OnComplete = Box<dyn FnOnce(Result<u64, FileFailure>) + Send>;
 
 /// A piece that the kernel moves.
@@ -74,7 +74,8 @@ impl ActivePiece {
             AccessDirection::Read => opcode::Read::new(fd, rest.ptr(), len).offset(at).build(),
             AccessDirection::Write => opcode::Write::new(fd, rest.ptr(), len).offset(at).build(),
         };
-        // Without this flag the kernel copies to or from the page cache within the submitting call, while the program waits.
+        // Without this flag the kernel copies to or from the page cache within the submitting system call, in which the program
+        // waits.
         Some(entry.flags(squeue::Flags::ASYNC).user_data(number as u64))
     }
 
@@ -91,10 +92,10 @@ impl ActivePiece {
             Some(Err(access_failure(act, &error, *offset, done, all)))
         };
         match (result, direction) {
-            // The kernel cancels the entries of a thread that ends. The next thread submits them again.
+            // When a thread ends, the kernel cancels the entries that it submitted. The ring's thread submits them again.
             (result, _) if [libc::EINTR, libc::EAGAIN, libc::ECANCELED].contains(&-result) => None,
             (result, _) if result < 0 => fails(-result, self.done),
-            // Writes of 0 bytes would repeat for ever. No file system should return 0.
+            // A write that returns 0 would be repeated for ever, although no file system should return 0.
             (0, AccessDirection::Write) => fails(libc::EIO, self.done),
             (0, AccessDirection::Read) => Some(Ok(self.done as u64)),
             (some, _) => {
@@ -110,11 +111,11 @@ struct RingState {
     ring: IoUring,
     /// Pieces that the kernel moves. The lock is also held to put entries into the ring.
     active: Mutex<Slab<ActivePiece>>,
-    /// The kernel refused an entry. No further entry is submitted.
+    /// True if the kernel has refused an entry. Then no further entry is submitted.
     broken: AtomicBool,
     /// Maximum number of bytes of an entry.
     max_bytes: usize,
-    /// Called after results of pieces were reported.
+    /// Function that is called after results of pieces were reported.
     after: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -158,8 +159,8 @@ impl KernelRing {
         Ok(KernelRing { state, thread: Some(thread) })
     }
 
-    /// Gives a piece to the kernel; the ring's thread reports its result. Returns piece and function if the ring is full, or if
-    /// the storage is no file of the system.
+    /// Gives a piece to the kernel. The ring's thread later calls the function with the result. Returns the piece and the function
+    /// if the ring is full, or if the storage is no file of the system.
     pub fn start(
         &self,
         piece: FilePiece,
@@ -184,7 +185,7 @@ impl RingState {
         self.active.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Submits an entry for the rest of a piece. Returns true if the kernel has it.
+    /// Submits an entry for the rest of a piece. Returns true if the kernel has taken the entry.
     fn submit_rest(&self, active: &MutexGuard<'_, Slab<ActivePiece>>, number: usize) -> bool {
         let entry = active.get(number).and_then(|piece| piece.entry(number, self.max_bytes));
         entry.is_some_and(|entry| self.submit(active, &entry))
@@ -205,8 +206,8 @@ impl RingState {
             loop {
                 match self.ring.submit() {
                     Ok(_) => return Ok(()),
-                    // The kernel has no memory at the moment. The completion queue always has room, as there are fewer pieces
-                    // than places.
+                    // The kernel lacks memory at the moment. The reason is not a full completion queue, because there are fewer
+                    // pieces than places.
                     Err(error) if is_transient(&error) => std::thread::sleep(PAUSE),
                     Err(error) => return Err(error),
                 }

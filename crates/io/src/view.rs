@@ -1,7 +1,7 @@
 //! Views: the bytes of a file that a rank sees, and their order (MPI 5.0, section 14.3).
 //!
-//! The file type repeats from the displacement on. The bytes that it selects are a stream, in which all positions are counted. The
-//! type's compiled loops find a position in time that does not depend on the number of pieces before it.
+//! The file type repeats from the displacement on. The bytes that it selects form a stream, and all positions are byte offsets in
+//! this stream. The type's compiled loops find a position in time that does not depend on the number of pieces before it.
 
 use crate::byte_range::ByteRange;
 use crate::failure::class;
@@ -16,13 +16,14 @@ pub struct FileView {
     filetype: Type,
     /// Number of bytes of an elementary type in the file.
     etype_size: u64,
-    /// The stream is the file from the displacement on.
+    /// True if the stream is the file from the displacement on.
     contiguous: bool,
     /// Number of pieces of a tile, which is one repetition of the file type.
     pieces: u64,
     /// The pieces of a tile, if they are one run.
     regular: Option<StridedRun>,
-    /// A second tile may follow the first one. Programs also use file types of which only one tile is valid, with any extent.
+    /// True if a second tile may follow the first tile. Programs also use file types with an arbitrary extent, of which only one
+    /// tile is valid.
     repeats: bool,
 }
 
@@ -39,8 +40,8 @@ pub enum Overlaps {
 const MAX_END: u64 = i64::MAX as u64;
 
 impl FileView {
-    /// Creates a view. Errors: TYPE for a file type that the standard forbids: with negative or decreasing displacements, with
-    /// refused overlaps, or with an incomplete elementary type.
+    /// Creates a view. Errors: TYPE for a file type that the standard forbids, because it has negative or decreasing displacements,
+    /// overlaps that are refused, or an incomplete elementary type.
     pub fn new(
         displacement: u64,
         etype_size: u64,
@@ -148,7 +149,7 @@ impl FileView {
         if !self.contiguous || self.is_empty() {
             return None;
         }
-        // The common case avoids a division, which takes longer than the rest.
+        // The common sizes avoid a division, which takes longer than the rest of this function.
         let (from, elements) = match self.etype_size {
             1 => (offset, len),
             unit if len.is_multiple_of(unit) => (offset.checked_mul(unit)?, len / unit),
@@ -182,7 +183,7 @@ impl FileView {
         runs
     }
 
-    /// Adds the places of a range of the stream where each tile is one run, without a step for each piece.
+    /// Adds the places of a range of the stream, for views in which each tile is one run. Needs no step for each piece.
     fn add_tiles(&self, pieces: &StridedRun, range: ByteRange, runs: &mut StridedRuns) {
         let ByteRange { first: mut at, end } = range;
         let extent = self.filetype.extent() as u64;
@@ -257,7 +258,7 @@ fn as_one_run(filetype: &Type) -> Option<StridedRun> {
         }
     });
     let run = run.filter(|_| regular)?;
-    // The extent determines the gap behind a single piece.
+    // For a single piece, the extent determines the stride.
     match run.count {
         1 => Some(StridedRun { stride: filetype.extent() as u64, ..run })
             .filter(|run| run.stride > run.len),
@@ -266,7 +267,7 @@ fn as_one_run(filetype: &Type) -> Option<StridedRun> {
 }
 
 /// Checks that displacements are not negative and never decrease, as the standard requires of a file type. Returns the number of
-/// pieces, and whether this is also true of the type's repetitions.
+/// pieces, and true if the type's repetitions satisfy this rule, too.
 fn check(filetype: &Type, overlaps: Overlaps) -> Result<(u64, bool), Error> {
     let refuse = |why: &str| {
         let text =

@@ -16,8 +16,8 @@ use weft_fabric::Fabric;
 use weft_process::Error;
 
 impl<F: Fabric> File<F> {
-    /// Runs `work` on the first rank, once all ranks have called this. All ranks return its result. Errors: NOT_SAME if ranks
-    /// gave different lengths.
+    /// Runs `work` on the first rank, once all ranks have called this function. All ranks return the result of `work`. Errors:
+    /// NOT_SAME if ranks gave different lengths.
     async fn run_on_first_rank(
         &self,
         length: u64,
@@ -63,8 +63,8 @@ impl<F: Fabric> File<F> {
         .await
     }
 
-    /// Brings this rank's data to the device, including those that aggregators wrote for it. Afterwards this rank sees what
-    /// other hosts synchronised before.
+    /// Brings this rank's data to the device, including data that aggregators wrote for this rank. Afterwards this rank sees all
+    /// data that other hosts have synchronised.
     pub async fn sync(&self) -> Result<(), Error> {
         let (storage, kind) = (self.open.storage.clone(), self.open.kind());
         let synced = self.open.pool.run(move || {
@@ -75,11 +75,13 @@ impl<F: Fabric> File<F> {
         self.share_failure(synced.await?).await
     }
 
-    /// Reports a failure of any rank on all ranks. On a file system with several hosts, only the writing rank's host learns that
-    /// its data are lost, and it may have written for another rank. All ranks have called this when it returns.
+    /// Reports a failure of any rank on all ranks. On a file system with several hosts, only the host that wrote learns that data
+    /// are lost, and an aggregator there may have written them for a rank on another host. When this function returns, all ranks
+    /// have called it.
     pub(super) async fn share_failure(&self, own: Result<(), FileFailure>) -> Result<(), Error> {
         let open = &self.open;
-        // The host of a file server sees the file system as local, therefore all ranks exchange if there are several hosts.
+        // The host of a file server sees the file system as local. Therefore ranks always exchange failures if there are several
+        // hosts.
         let local = !open.collective.spans_hosts() && open.kind() == FileSystemKind::Local;
         if local || open.comm.size() == 1 {
             return own.map_err(|failure| open.error(&failure));

@@ -47,8 +47,8 @@ impl AccessSpec {
 }
 
 impl<F: Fabric> File<F> {
-    /// Checks an access, whose start is not known yet. Errors: ACCESS, READ_ONLY; IO if the data are not a whole number of
-    /// elementary types.
+    /// Checks an access before its start is known. Errors: ACCESS, READ_ONLY; IO if the data are not a whole number of elementary
+    /// types.
     fn check_access(
         &self,
         direction: AccessDirection,
@@ -163,7 +163,7 @@ impl<F: Fabric> File<F> {
         self.open.run_on(cost, Synchronism::Nonblocking) == RunOn::Caller
     }
 
-    /// Reports whether each rank carries out such a collective access independently.
+    /// Reports whether each rank carries out a collective access of this direction and positioning independently.
     pub fn is_collective_independent(&self, spec: AccessSpec) -> bool {
         spec.positioning != Positioning::Shared
             && self.open.is_collective_independent(spec.direction)
@@ -190,8 +190,8 @@ impl<F: Fabric> File<F> {
         access.run(&self.open, Synchronism::Nonblocking).await
     }
 
-    /// Begins a collective access; the returned future moves the data. The individual pointer has moved when this returns. All
-    /// ranks call this in the same order.
+    /// Begins a collective access, whose data are moved by the returned future. The individual pointer has moved when this returns.
+    /// All ranks call this in the same order.
     pub fn collective(
         self: &Rc<Self>,
         spec: AccessSpec,

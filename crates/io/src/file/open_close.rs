@@ -70,19 +70,20 @@ pub fn delete(name: &OsStr) -> Result<(), Error> {
 /// A file that this rank has opened.
 struct LocalOpen {
     storage: Arc<dyn Storage>,
-    /// The file can be read.
+    /// True if the file can be read.
     can_read: bool,
     /// Preferred size of a read or write on the first rank's host, in bytes; only the first rank knows it.
     preferred_size: u64,
-    /// The first rank's mark, by which other openings notice this one.
+    /// The first rank's mark, by which other openings notice this opening.
     mark: Option<OpeningMark>,
-    /// The file that the first rank deletes when it is closed.
+    /// The file, if the first rank deletes it when it is closed.
     delete_on_close: Option<DeleteOnClose>,
 }
 
 type OpenOutcome = Result<LocalOpen, FileFailure>;
 
-/// Opens the file on this rank. The mode is widened by reading where the system permits it, as data sieving needs that.
+/// Opens the file on this rank. A file to be written is also opened for reading where the system permits it, because data sieving
+/// reads before it writes.
 fn open_locally(path: &Path, amode: Amode, role: OpenRole, opener: Opener<'_>) -> OpenOutcome {
     let failed = |error: io::Error| FileFailure::new(FileAction::Open, &error, 0, 0);
     let (storage, can_read) = match opener(path, amode.options(role).read(true)) {
@@ -123,8 +124,8 @@ impl<F: Fabric> File<F> {
         let me = comm.rank();
         let role = if me == 0 { OpenRole::First } else { OpenRole::Other };
         let (mut opened, mut first) = (None, None);
-        // Ranks open after the first one only if the file may have to be created. Ranks with other modes learn in the first
-        // exchange that they disagree.
+        // Only if the file may have to be created, the other ranks wait until the first rank has opened it. Ranks with different
+        // modes notice the difference in the first exchange.
         let creates = amode.creates() && comm.size() > 1;
         if me == 0 || !creates {
             opened = Some(open_locally(path, amode, role, opener));
@@ -208,7 +209,7 @@ impl<F: Fabric> File<F> {
     /// reports late. The file is closed even then.
     pub async fn close(&self) -> Result<(), Error> {
         let open = &self.open;
-        // The next opening finds the data of all ranks.
+        // After this, the next opening sees the data of all ranks.
         let published = open.kind().publish(&*open.storage);
         let published = published.map_err(|error| FileFailure::new(FileAction::Sync, &error, 0, 0));
         let published = self.share_failure(published).await;
@@ -225,7 +226,7 @@ impl<F: Fabric> File<F> {
     }
 }
 
-/// The first rank's properties of an open, which all ranks learn.
+/// Properties of an opening on the first rank, which all other ranks receive.
 struct FirstRank {
     /// Costs on the first rank's machine, by which all ranks choose.
     costs: FileCosts,

@@ -1,9 +1,10 @@
-//! Consistency between hosts on NFS. Its client caches pages and the length of a file. It asks the server whether they are still
-//! valid only from time to time, when the file is opened, and when a part of it is locked. And while no part of the file is
-//! locked, the client writes back whole pages of which the program wrote a part, with old contents where other hosts wrote.
+//! Consistency between hosts on NFS. Its client caches pages and the length of a file. The client asks the server whether cached
+//! data are still valid only from time to time, when the file is opened, and when a part of the file is locked. And while no part
+//! of the file is locked, the client writes back whole pages of which the program wrote only a part. So old contents replace the
+//! bytes that other hosts have written.
 //!
-//! Therefore all writing ranks hold a lock beyond the end of any file while it is open. A second byte there is locked for a
-//! moment to revalidate the cache.
+//! Therefore all writing ranks hold a lock on a byte beyond the end of any file while the file is open. A second such byte is
+//! locked for a moment to revalidate the cache.
 
 use super::disk::FileSystemKind;
 use super::{LockMode, Storage};
@@ -21,8 +22,8 @@ impl FileSystemKind {
     }
 
     /// Prepares the host's cache for a file that is only read, or only written, once all ranks have opened it. Opening the file is
-    /// not enough to see all writes: the server's timestamps may be equal for two consecutive writes, and a host that has just
-    /// written mistakes another host's change for its own.
+    /// not enough to see all writes. The server's timestamps may be equal for two consecutive writes, and a host that has just
+    /// written may mistake another host's change for its own.
     pub fn begin_reading(self, storage: &dyn Storage) {
         self.revalidate(storage);
         self.drop_stale_pages(storage);
@@ -37,8 +38,8 @@ impl FileSystemKind {
         self.drop_stale_pages(storage);
     }
 
-    /// Drops cached pages that a lock does not revalidate, because the server has delegated the file to this host. Then the cache
-    /// is valid only from now on.
+    /// Drops cached pages. If the server has delegated the file to this host, a lock does not revalidate the pages that were cached
+    /// before.
     fn drop_stale_pages(self, storage: &dyn Storage) {
         if self.caches_pages() {
             storage.drop_cached_pages();

@@ -1,13 +1,14 @@
-//! Knowledge of a file's other openings. Without it, gaps between pieces must not be written back: the ranks of one opening lock
-//! the range that they write, but openings do not know each other, and their plain writes take no lock.
+//! Knowledge of a file's other openings. Without this knowledge, gaps between pieces must not be written back. Ranks of one opening
+//! lock the range that they write, but a rank does not know whether other openings write, and their plain writes take no lock.
 //!
 //! ```text
 //!   an open to write    mark: a lock on a random byte beyond the end of any file, while the file is open
 //!                       gate: waits for its lock if another opening is writing gaps back
 //!   writes gaps back    gate: a shared lock; allowed only if there is no mark of another opening
 //! ```
-//! An opening leaves its mark before it waits for the gate. So either another opening sees the mark, or this one waits for the
-//! gate. The first rank does both for all ranks of an opening, before any rank uses the file. Plain writes cost nothing more.
+//! An opening leaves its mark before it waits for the gate. So an opening that writes gaps back sees the mark, or the new opening
+//! waits for the gate. The first rank leaves the mark and waits for all ranks of an opening, before any rank uses the file. So
+//! plain writes have no extra cost.
 
 use super::nfs_caching::REVALIDATED;
 use super::{LockMode, Storage, hold, lock_uninterrupted};
@@ -29,8 +30,8 @@ const FIRST: u64 = GATE - PLACES;
 pub struct OpeningMark(u64);
 
 impl OpeningMark {
-    /// Leaves a new mark, and waits until no opening that has not seen it writes gaps back. Returns `None` if the file system has
-    /// no locks.
+    /// Leaves a new mark, and waits for openings that write gaps back and have not seen the mark. Returns `None` if the file system
+    /// has no locks.
     pub fn leave(storage: &dyn Storage) -> Option<OpeningMark> {
         let byte = FIRST + getrandom::u64().ok()? % PLACES;
         let lock =
@@ -43,7 +44,7 @@ impl OpeningMark {
         Some(OpeningMark(byte))
     }
 
-    /// Encodes a mark for other ranks; 0 stands for none.
+    /// Encodes a mark for other ranks; 0 stands for no mark.
     pub fn word(mark: Option<OpeningMark>) -> u64 {
         mark.map_or(0, |mark| mark.0)
     }
@@ -71,7 +72,7 @@ impl OpeningMark {
 pub enum OpeningKnowledge {
     /// There are no other openings, as the program has stated by MPI_MODE_UNIQUE_OPEN.
     Unique,
-    /// Other openings leave marks, and this opening has left its own.
+    /// Other openings leave marks, and this opening has left its own mark.
     Marked(OpeningMark),
     /// Nothing is known, so that gaps are not written back.
     Unknown,
@@ -81,7 +82,7 @@ pub enum OpeningKnowledge {
 #[derive(Default)]
 pub struct OtherOpenings {
     knowledge: OnceLock<OpeningKnowledge>,
-    /// The last check found another mark.
+    /// True if the last check found another mark.
     saw_mark: AtomicBool,
 }
 
@@ -112,7 +113,8 @@ impl OtherOpenings {
             OpeningKnowledge::Marked(mark) => mark,
         };
         let is_only_opening = || mark.is_only_mark(storage).unwrap_or(false);
-        // A new opening may be waiting for the gate. While there is another opening, the gate is not locked.
+        // A new opening may be waiting for the gate. Therefore the gate is not locked while another opening was seen and still
+        // exists.
         if self.saw_mark.load(Ordering::Relaxed) && !is_only_opening() {
             return Ok(None);
         }

@@ -32,7 +32,8 @@ impl PieceResult {
     }
 }
 
-/// Number of runs that fit into a head. A loop has up to three: an incomplete first piece, complete pieces, and a last piece.
+/// Number of runs that fit into a head. A regular view has up to three: an incomplete first piece, complete pieces, and an
+/// incomplete last piece.
 const INLINE_RUNS: usize = 3;
 /// Number of words of a head: bytes, number of runs, and the first runs.
 const HEAD_WORDS: usize = 2 + INLINE_RUNS * StridedRun::WORDS;
@@ -42,7 +43,7 @@ const RESULT_WORDS: usize = FileFailure::WORDS + 1;
 /// First tag. Lower tags belong to the one-sided operations of the shared pointer, which has the same communicator.
 const FIRST_TAG: i32 = 1 << 30;
 
-/// Messages of one collective access. Those to aggregators and those from aggregators have different tags.
+/// Messages of one collective access. Messages to aggregators and messages from aggregators have different tags.
 pub struct AggregatorMessages<'a, F: Fabric> {
     comm: &'a Comm<F>,
     byte: &'a Type,
@@ -63,7 +64,7 @@ pub struct PendingMessage {
 }
 
 impl<'a, F: Fabric> AggregatorMessages<'a, F> {
-    /// Creates the messages of the operation with this number, which no other active operation has.
+    /// Creates the messages of the operation with this number. No other active operation may have the same number.
     pub fn new(comm: &'a Comm<F>, byte: &'a Type, number: u32) -> AggregatorMessages<'a, F> {
         AggregatorMessages { comm, byte, number: (number & 0x0fff_ffff) as i32 }
     }
@@ -221,7 +222,7 @@ impl<'a, F: Fabric> AggregatorMessages<'a, F> {
         self.send(to, MessageTag::FromAggregator, data, None)
     }
 
-    /// Receives data from an aggregator, at most as many as fit.
+    /// Receives data from an aggregator, at most as many bytes as `data` can hold.
     pub fn receive_read(&self, from: usize, data: Sge) -> PendingMessage {
         self.receive(from, MessageTag::FromAggregator, data, None)
     }

@@ -70,7 +70,7 @@ struct ActiveRead {
     job: FileJob<Vec<PieceResult>>,
     /// Ranks of the pieces, in the order of the pieces.
     ranks: Vec<usize>,
-    /// Memory for the data of other ranks; `None` for this rank's own.
+    /// Memory for the data of other ranks; `None` for this rank's own data.
     places: Vec<Option<Staging>>,
     _buffer: Staging,
 }
@@ -90,11 +90,11 @@ struct PendingReplies {
     _places: Vec<Option<Staging>>,
 }
 
-/// Runs this rank's side of a read. A thread reads a window while the next one is requested and the one before is sent.
+/// Runs this rank's side of a read. A thread reads a window while the next window is requested and the previous window is sent.
 pub async fn run<F: Fabric>(side: &TwoPhaseAccess<'_, F>) -> Result<AccessResult, Error> {
     let mut active = None;
     let done = all_rounds(side, &mut active).await;
-    // After an error, too, the thread must not write to memory that belongs to the program again.
+    // The thread is awaited even after an error, because it must not write to memory that belongs to the program again.
     if let Some(left) = active {
         side.open.pool.end(left.job).await?;
     }
@@ -115,7 +115,7 @@ async fn all_rounds<F: Fabric>(
         };
         if let Some(before) = std::mem::replace(active, begun) {
             let last = send_replies(side, before, &mut outcome).await?;
-            // The receivers of the window before have posted their receives long ago.
+            // The receivers of the previous window have already posted their receives.
             side.messages.end_all(std::mem::replace(&mut replies, last).messages).await?;
         }
         let before = std::mem::replace(&mut requests, next);
@@ -152,7 +152,7 @@ fn send_requests<F: Fabric>(
     (mine, requests)
 }
 
-/// Receives what this rank requested.
+/// Receives the data that this rank requested.
 async fn receive_answers<F: Fabric>(
     side: &TwoPhaseAccess<'_, F>,
     requests: PendingRequests,
@@ -199,7 +199,8 @@ async fn begin<F: Fabric>(
     let run_on = open.run_on(sieved.min(separate), side.window_synchronism());
     let stale_cache = open.has_host_caches().then(|| open.kind());
     let job = open.pool.start(run_on, move || {
-        // Ranks of other hosts published their own writes before they sent their requests.
+        // Before ranks on other hosts sent their requests, they published their own writes. So it is enough to revalidate this
+        // host's cache.
         if let Some(kind) = stale_cache {
             kind.revalidate(&*read.storage);
         }

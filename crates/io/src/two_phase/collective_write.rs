@@ -58,7 +58,7 @@ impl WriteMethod {
         let sum = |f: fn(&StridedRuns) -> u64| runs().map(f).sum();
         let separate =
             costs.separate_cost(direction, sum(StridedRuns::pieces), sum(StridedRuns::bytes));
-        // Contiguous views have no guard, as no rank reads and writes back gaps.
+        // With contiguous views there is no guard, because no rank reads and writes back gaps.
         let allowed = *guard != WriteGuard::None && *sieving != Sieving::Off;
         match allowed && costs.sieved_cost(direction, range.len()) < separate {
             true => WriteMethod::Sieved,
@@ -83,7 +83,7 @@ impl WindowWrite {
         };
         let failure = match done {
             Ok(true) => None,
-            // The data are still in their own memory.
+            // The pieces were not received into the window's buffer, so they can be written separately from their own memory.
             Ok(false) => {
                 return self.pieces.iter().map(|pieces| self.write_separately(pieces)).collect();
             }
@@ -95,7 +95,7 @@ impl WindowWrite {
         self.pieces.iter().map(each).collect()
     }
 
-    /// Writes the window and publishes it to other hosts. A failure of that concerns all ranks.
+    /// Writes the window and publishes it to other hosts. A failure to publish is a failure of all ranks.
     fn run_and_publish(self, kind: FileSystemKind) -> Vec<Option<FileFailure>> {
         let storage = self.storage.clone();
         let each = self.run();
@@ -137,7 +137,7 @@ struct WriteExchange {
 pub async fn run<F: Fabric>(side: &TwoPhaseAccess<'_, F>) -> Result<AccessResult, Error> {
     let mut active = None;
     let done = all_rounds(side, &mut active).await;
-    // After an error, too, the thread must not read data that belong to the program again.
+    // The thread is awaited even after an error, because it must not read data that belong to the program again.
     if let Some(left) = active {
         side.open.pool.end(left.job).await?;
     }
@@ -204,11 +204,13 @@ async fn collect<F: Fabric>(
     for Contribution { rank, runs, own } in all {
         ranks.push(rank);
         if let Some(data) = own {
-            // This rank's own data do not change until the access is complete.
+            // This rank's own data are written from where they lie, because the program does not change them until the access is
+            // complete.
             pieces.push(WritePieces { runs, data: Some(data.into()) });
             continue;
         }
-        // Overlapping pieces may be written in any order, but two receives must not write to the same memory at the same time.
+        // Pieces that overlap an earlier piece are received elsewhere: two receives must not write to the same memory at the same
+        // time.
         let place = runs.bounds().filter(|place| {
             method == WriteMethod::Contiguous
                 && runs.pieces() == 1
@@ -252,7 +254,7 @@ impl<F: Fabric> TwoPhaseAccess<'_, F> {
     ) -> RunOn {
         let synchronism = self.window_synchronism();
         if method == WriteMethod::Sieved && synchronism == Synchronism::Nonblocking {
-            // The write may wait for another writer in the gaps.
+            // The write may have to wait for another writer in the gaps.
             return RunOn::Thread;
         }
         let calls = if method == WriteMethod::Separate { count } else { 1 };

@@ -36,7 +36,7 @@ fn set_bits(bits: &mut [u64], from: u64, len: u64) {
     }
 }
 
-/// Maximum number of steps from piece to piece. Beyond that, a bitmap is faster.
+/// Maximum number of steps from piece to piece. If more steps are needed, a bitmap is faster.
 const MAX_STEPS: usize = 64;
 
 /// A rank's remaining pieces, in order.
@@ -63,8 +63,8 @@ impl RemainingRuns<'_> {
     }
 }
 
-/// Follows a chain of pieces, each of which begins where another piece ends. Where ranks take turns, one step skips many turns.
-/// Returns the end of the chain, or `None` if it takes too many steps.
+/// Follows a chain of pieces, each of which begins where another piece ends. Where pieces of several ranks alternate regularly, one
+/// step skips many turns. Returns the end of the chain, or `None` if it takes too many steps.
 fn end_of_chain<'a>(pieces: impl Iterator<Item = &'a StridedRuns>, first: u64) -> Option<u64> {
     let mut all: Vec<RemainingRuns<'_>> = pieces.filter_map(RemainingRuns::of).collect();
     let mut at = first;
@@ -83,8 +83,8 @@ fn end_of_chain<'a>(pieces: impl Iterator<Item = &'a StridedRuns>, first: u64) -
     None
 }
 
-/// Counts the complete turns from `at` on: in a turn, the next pieces of all ranks follow each other, and the first rank's second
-/// piece follows the last.
+/// Counts the complete turns from `at` on. In a turn, the next pieces of all ranks follow each other without gaps, and the second
+/// piece of the first rank follows the last of these pieces.
 fn complete_turns(all: &mut [RemainingRuns<'_>], at: u64) -> Option<u64> {
     let stride = all.first()?.next.stride;
     let alike = |rest: &RemainingRuns<'_>| rest.next.stride == stride && rest.next.count > 1;
