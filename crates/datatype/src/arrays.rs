@@ -14,7 +14,7 @@ pub const ORDER_FORTRAN: i64 = 0xf;
 pub const DISTRIBUTE_NONE: i64 = 16;
 /// `MPI_DISTRIBUTE_BLOCK`: one block per process.
 pub const DISTRIBUTE_BLOCK: i64 = 17;
-/// `MPI_DISTRIBUTE_CYCLIC`: blocks are dealt out to the processes in turn.
+/// `MPI_DISTRIBUTE_CYCLIC`: processes get blocks in turn.
 pub const DISTRIBUTE_CYCLIC: i64 = 18;
 /// `MPI_DISTRIBUTE_DFLT_DARG`: the default block length (1 for cyclic, an equal share for block).
 pub const DISTRIBUTE_DEFAULT: i64 = 19;
@@ -47,7 +47,7 @@ fn refuse<T>(
     Err(DatatypeError::Argument { argument, index, value, rule })
 }
 
-/// Returns the dimensions from the contiguous one to the slowest.
+/// Returns the dimensions in the order of their strides, the contiguous dimension first.
 fn fastest_first(order: i64, dimensions: usize) -> Result<Vec<usize>, DatatypeError> {
     match order {
         ORDER_C => Ok((0..dimensions).rev().collect()),
@@ -184,7 +184,7 @@ impl Distributed<'_> {
         Ok(place.collect())
     }
 
-    /// Returns the block length of dimension `i`. All three distributions are special cases of the cyclic one.
+    /// Returns the block length of dimension `i`. All three distributions are special cases of the cyclic distribution.
     fn block(&self, i: usize) -> Result<i64, DatatypeError> {
         let (global, processes, block) = (self.global[i], self.grid[i], self.blocks[i]);
         if global < 1 {
@@ -215,7 +215,7 @@ impl Distributed<'_> {
     }
 }
 
-/// A dimension that is dealt out in blocks.
+/// Distribution of a dimension in blocks over processes.
 struct Deal {
     global: i64,
     block: i64,
@@ -224,8 +224,8 @@ struct Deal {
 }
 
 impl Deal {
-    /// Returns the type of this process's blocks of `child`s that lie `stride` bytes apart. The type's extent is `extent`
-    /// bytes.
+    /// Returns the type of this process's blocks. The elements of a block are `child`s that lie `stride` bytes apart. The type's
+    /// extent is `extent` bytes.
     fn share(
         &self,
         width: Width,
@@ -238,7 +238,8 @@ impl Deal {
         let rest = self.global % self.block;
         let rest = if whole % self.processes == self.place { rest } else { 0 };
         let byte = |element| product("displacement", element, stride);
-        // Strides and displacements without blocks are left out, since they may not fit in 64 bits.
+        // If this process has no block, or only one, the displacement or the stride is unused. It is 0 then, because the computed
+        // value may not fit in 64 bits.
         let step = if mine > 1 { byte(self.processes.saturating_mul(self.block))? } else { 0 };
         let first = if mine > 0 { byte(self.place * self.block)? } else { 0 };
         let last = byte(whole * self.block)?;

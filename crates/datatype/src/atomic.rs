@@ -18,7 +18,7 @@ impl Basic {
     }
 }
 
-/// An element as an atomic word.
+/// Atomic word that holds an element.
 trait Atomic {
     type Word: Copy + PartialEq;
     fn read(&self) -> Self::Word;
@@ -27,7 +27,7 @@ trait Atomic {
     fn and(&self, operand: Self::Word) -> Self::Word;
     fn or(&self, operand: Self::Word) -> Self::Word;
     fn xor(&self, operand: Self::Word) -> Self::Word;
-    /// Replaces `old` by `new`. `Err`: the word had another value, or the exchange failed spuriously.
+    /// Replaces `old` by `new`. Returns `Err` if the word had another value, or if the exchange failed spuriously.
     fn replace(&self, old: Self::Word, new: Self::Word) -> Result<Self::Word, Self::Word>;
 }
 
@@ -73,14 +73,14 @@ macro_rules! by_size {
     };
 }
 
-/// The checked places of a call, with `count` elements each.
+/// Checked addresses of a call, each with `count` elements.
 #[derive(Clone, Copy)]
 struct Places {
     count: usize,
     /// Null for [`PredefinedOp::NoOp`].
     input: *const u8,
     target: *mut u8,
-    /// Null if the former values are not asked for.
+    /// Null if the caller does not want the former values.
     former: *mut u8,
 }
 
@@ -113,9 +113,9 @@ impl PredefinedOp {
             target: target.ptr(),
             former: former.map_or(std::ptr::null_mut(), Sge::ptr),
         };
-        // SAFETY: `reduce` needs `count` valid words at each place: whoever made the `Sge`s promised that they are valid, and
-        // they are long enough. It needs an aligned target that is only updated atomically: alignment is checked above, and
-        // the module's contract says the rest.
+        // SAFETY: `reduce` needs `count` valid words at each place: whoever made the `Sge`s promised that they are valid, and they
+        // are long enough. It needs an aligned target that is only updated atomically: alignment is checked above, and the module's
+        // contract promises atomic updates.
         unsafe { by_size!(size, reduce(self, basic, places)) }
     }
 }
@@ -145,8 +145,8 @@ unsafe fn exchange<A: Atomic>(
     target: *mut u8,
     former: *mut u8,
 ) {
-    // SAFETY: the caller of `exchange` promises valid words; only the access to `target` needs alignment, which it promises,
-    // too.
+    // SAFETY: the caller of `exchange` promises valid words. Only the access to `target` needs alignment, which the caller
+    // promises, too.
     unsafe {
         let (compare, new) = (compare.cast::<A::Word>(), new.cast::<A::Word>());
         let (compare, new) = (compare.read_unaligned(), new.read_unaligned());

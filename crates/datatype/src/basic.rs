@@ -8,7 +8,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Basic(u8);
 
-/// The groups of types on which MPI defines reduction operators (MPI 5.0, 6.9.2).
+/// Groups of types on which MPI defines reduction operators (MPI 5.0, 6.9.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperandClass {
     /// C integers, and also `MPI_CHAR`, as in all libraries.
@@ -84,7 +84,7 @@ pub enum Repr {
     Bool128,
     /// Value and index, by their handles minus 0x200.
     Pair(u8, u8),
-    /// Bytes without arithmetic.
+    /// Bytes on which no arithmetic is defined.
     Bytes,
 }
 
@@ -241,8 +241,9 @@ impl Basic {
         0x200 + self.0 as u32
     }
 
-    /// Returns the name that `MPI_Type_get_name` gives, such as `"MPI_INT"`. If a handle has two names, returns the first of the
-    /// standard's table (3.2.2), which calls the other a synonym: `MPI_LONG_LONG_INT` and `MPI_C_COMPLEX`.
+    /// Returns the name that `MPI_Type_get_name` gives, such as `"MPI_INT"`. If a handle has two names, returns the first name in
+    /// the standard's table (3.2.2), which calls the second name a synonym. So the results are `MPI_LONG_LONG_INT` and
+    /// `MPI_C_COMPLEX`.
     pub const fn name(self) -> &'static str {
         self.entry().name
     }
@@ -288,7 +289,7 @@ impl Basic {
         }
     }
 
-    /// Returns the pair type of these members (`MPI_Type_get_value_index`), if one is predefined.
+    /// Returns the predefined pair type of these members, if there is one (`MPI_Type_get_value_index`).
     pub fn value_index(value: Basic, index: Basic) -> Option<Basic> {
         Basic::all().find(|basic| basic.pair() == Some((value, index)))
     }

@@ -1,8 +1,8 @@
 //! Reductions into separate memory: `result[i] = left[i] op right[i]`.
 //!
-//! They save a pass over memory against a copy and [`PredefinedOp::apply`], for the operators and types of long reductions in
-//! programs. The loops differ from the loops that work in place: compilers vectorise them after a test that the arrays do not
-//! overlap.
+//! Compared with a copy and [`PredefinedOp::apply`], such a reduction saves a pass over memory. It exists only for the operators
+//! and types of long reductions in programs. Its loops differ from the loops that work in place: compilers vectorise them after a
+//! test that the arrays do not overlap.
 
 #[cfg(target_arch = "x86_64")]
 use crate::level::{AVX2, AVX512, level};
@@ -62,7 +62,7 @@ struct Apart {
 }
 
 impl Apart {
-    /// Runs [`combine`](Apart::combine) by the loop for this processor.
+    /// Runs [`combine`](Apart::combine) in the version for this processor.
     ///
     /// # Safety
     /// The arrays must be valid for `count` elements of `basic`.
@@ -119,7 +119,7 @@ impl Apart {
                 Repr::U64 => self.number::<u64>(op),
                 Repr::F32 => self.number::<f32>(op),
                 Repr::F64 => self.number::<f64>(op),
-                // A sum of complex numbers is a sum of twice as many parts.
+                // A sum of complex numbers is a sum of their real and imaginary parts, which are twice as many numbers.
                 Repr::ComplexF32 if op == PredefinedOp::Sum => self.parts().number::<f32>(op),
                 Repr::ComplexF64 if op == PredefinedOp::Sum => self.parts().number::<f64>(op),
                 _ => false,

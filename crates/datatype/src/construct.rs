@@ -1,7 +1,7 @@
 //! The type constructors of MPI 5.0, 5.1, except those on arrays.
 //!
-//! All take 64-bit numbers. `Width` is the form of the call, which matters only for the recorded contents. The result is not
-//! committed.
+//! All constructors take 64-bit numbers. `Width` is the form of the call, which matters only for the recorded contents. The new
+//! type is not committed.
 
 use crate::shape::{BlockSum, TypeConstructor, TypeShape};
 use crate::{Combiner, Contents, Datatype, DatatypeError, Type, Width};
@@ -64,7 +64,7 @@ impl Datatype {
         stride: i64,
         old: &Type,
     ) -> Result<Type, DatatypeError> {
-        // With at most one block the stride has no meaning, so it may be out of range.
+        // With at most one block the stride is unused, so it may be out of range.
         let bytes = if count > 1 { product("stride", stride, old.extent())? } else { 0 };
         let contents = Contents::sized(width, [count, length, stride]);
         Datatype::grid(Combiner::Vector, contents, count, length, bytes, old)
@@ -218,7 +218,7 @@ impl Datatype {
         Datatype::make(Combiner::Resized, contents, TypeConstructor::Same(old.clone()), shape)
     }
 
-    /// Makes the type of `MPI_Type_dup`: a type with the same map, committed if `old` is.
+    /// Makes the type of `MPI_Type_dup`: a type with the same map, which is committed if `old` is committed.
     pub fn duplicate(old: &Type) -> Result<Type, DatatypeError> {
         let contents = Contents::default().of(from_ref(old));
         let made = Datatype::make(

@@ -10,7 +10,7 @@ pub enum Combiner {
     Named = 101,
     /// `MPI_Type_dup`: another handle for an equal type.
     Dup = 102,
-    /// `MPI_Type_contiguous`: elements one after the other.
+    /// `MPI_Type_contiguous`: elements one after another.
     Contiguous = 103,
     /// `MPI_Type_vector`: equal blocks, their stride in elements.
     Vector = 104,
@@ -26,7 +26,7 @@ pub enum Combiner {
     HindexedBlock = 109,
     /// `MPI_Type_create_struct`: blocks of different types, displacements in bytes.
     Struct = 110,
-    /// `MPI_Type_create_subarray`: a box cut out of an array.
+    /// `MPI_Type_create_subarray`: a rectangular part of an array.
     Subarray = 111,
     /// `MPI_Type_create_darray`: one process's part of a distributed array.
     Darray = 112,
@@ -42,7 +42,8 @@ pub enum Combiner {
     ValueIndex = 117,
 }
 
-/// Form of a constructor's call: the `int` form or `..._c`. The two return their arguments in different arrays.
+/// Form of a constructor's call: the `int` form or the `..._c` form. `MPI_Type_get_contents` returns the arguments of the two forms
+/// in different arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
     /// The `int` form: counts are `int`s, and addresses are in a separate array.

@@ -1,8 +1,7 @@
-//! The copy loops that all programs of a type are made of: blocks of equal length, in rows at equal distances or at listed
+//! Copy loops of which the copy programs of all types consist: blocks of equal length, in rows at equal distances or at listed
 //! places.
 //!
-//! A block of any length is moved by a few moves of a fixed width, which is chosen before the loop. Two of the moves may
-//! overlap:
+//! A block of any length is moved by a few moves of a fixed width, which is chosen before the loop. Two of these moves may overlap:
 //!
 //! ```text
 //!   length  1  2   3   4  5-7  8  9-15  16  17-31  32  33-63  64   65-2047         longer
@@ -93,7 +92,7 @@ trait Loop: Copy {
     /// Every source block must be readable and every destination block writable.
     #[inline(always)]
     unsafe fn run(self, block: usize) {
-        // SAFETY: the caller promises valid blocks, and `level` tells which instructions the processor has.
+        // SAFETY: the caller promises valid blocks, and `level` returns a level of instructions that the processor has.
         unsafe {
             #[cfg(target_arch = "x86_64")]
             match level() {
@@ -106,7 +105,7 @@ trait Loop: Copy {
     }
 }
 
-/// A grid in memory, and its blocks one after another in packed form.
+/// A loop over a grid in memory, whose blocks lie one after another in packed form.
 #[derive(Clone, Copy)]
 struct Dense<const PACK: bool> {
     grid: BlockGrid,
@@ -118,8 +117,8 @@ impl<const PACK: bool> Loop for Dense<PACK> {
     unsafe fn each<const LEVEL: u8>(self, block: impl BlockMove) {
         let BlockGrid { memory: mut first, step, columns, row, rows } = self.grid;
         let (mut packed, len) = (self.packed, block.len());
-        // The compiler must not know that these are multiples. Otherwise it would form each address from the previous
-        // address, and every block would wait for its neighbour.
+        // The compiler must not know that `three` and `four` are multiples of `step`. Otherwise it would compute each address from
+        // the previous address, and the accesses would wait for each other.
         let (three, four) = (black_box(3 * step), black_box(4 * step));
         for _ in 0..rows {
             // Addresses beyond the last block are computed, but not accessed, and may be invalid.
@@ -145,7 +144,7 @@ impl<const PACK: bool> Loop for Dense<PACK> {
     }
 }
 
-/// `count` blocks, at equal distances in both source and destination.
+/// A loop over `count` blocks, at equal distances in both source and destination.
 #[derive(Clone, Copy)]
 struct Spread {
     from: *const u8,
@@ -176,7 +175,8 @@ impl Loop for Spread {
     }
 }
 
-/// Two members of a struct: the move of each, and the distances of the second from the first in source and destination.
+/// Move of two members of a struct: a move for each member, and the distances of the second member from the first in source and
+/// destination.
 #[derive(Clone, Copy)]
 struct Two<A, B> {
     first: A,
@@ -201,7 +201,7 @@ impl<A: BlockMove, B: BlockMove> BlockMove for Two<A, B> {
     }
 }
 
-/// Blocks at `offsets` from `memory`, which lie one after another at `packed`.
+/// A loop over blocks at `offsets` from `memory`, which lie one after another at `packed`.
 #[derive(Clone, Copy)]
 struct Listed<'a, const PACK: bool> {
     memory: *mut u8,
@@ -224,7 +224,7 @@ impl<const PACK: bool> Loop for Listed<'_, PACK> {
     }
 }
 
-/// Number of blocks per tile. Data that is accessed more than once stays in the nearest cache in between.
+/// Number of blocks per tile. A tile is small enough that data which is accessed more than once stays in the nearest cache.
 pub(crate) const TILE: usize = 64;
 
 /// Packs all blocks of `grid`, of `block` bytes each, to `packed`, or unpacks them.
@@ -233,7 +233,7 @@ pub(crate) const TILE: usize = 64;
 /// Every source block must be readable and every destination block writable. No block of one side may overlap a block of the
 /// other side.
 pub(crate) unsafe fn grid<const PACK: bool>(grid: BlockGrid, packed: *mut u8, block: usize) {
-    // If the inner loop is short and the outer one long, the loops are exchanged.
+    // If the inner loop is short and the outer loop is long, the loops are exchanged.
     const SHORT: usize = 4;
     let BlockGrid { memory, step, columns, row, rows } = grid;
     if columns >= SHORT || rows <= columns {
@@ -282,15 +282,15 @@ pub(crate) unsafe fn spread<const PACK: bool>(
 /// Two members of a struct.
 #[derive(Clone, Copy)]
 pub(crate) struct MemberPair {
-    /// Lengths, in bytes.
+    /// Lengths of the members, in bytes.
     pub lengths: [usize; 2],
-    /// Distance of the second from the first in memory.
+    /// Distance of the second member from the first in memory, in bytes.
     pub gap: isize,
-    /// Distance of the second from the first in packed form.
+    /// Distance of the second member from the first in packed form, in bytes.
     pub apart: isize,
 }
 
-/// Does [`spread`] for two members at the same time. Returns false, and does nothing, if one of them is too long.
+/// Does [`spread`] for two members at the same time. Returns false, and does nothing, if a member is too long.
 ///
 /// # Safety
 /// Both members of each block must be valid as for [`spread`].
@@ -361,7 +361,7 @@ pub(crate) unsafe fn listed<const PACK: bool>(
     unsafe { Listed::<PACK> { memory, offsets, packed }.run(block) }
 }
 
-/// Copies `len` bytes; for small `len` without a call.
+/// Copies `len` bytes. If `len` is small, calls no function.
 ///
 /// # Safety
 /// `from` is readable and `to` is writable for `len` bytes, and the two do not overlap.

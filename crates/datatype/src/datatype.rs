@@ -1,4 +1,4 @@
-//! The datatype itself: an immutable description with shared ownership.
+//! Datatypes: immutable descriptions with shared ownership.
 
 use crate::layout::{ProgramNode, ProgramNodeKind, Sequence};
 use crate::shape::{TypeConstructor, TypeShape};
@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::rc::Rc;
 
-/// A datatype by reference. Operations hold such a reference, so that `MPI_Type_free` never frees a type in use.
+/// Shared reference to a datatype. Operations hold such a reference, so that `MPI_Type_free` never frees a type in use.
 pub type Type = Rc<Datatype>;
 
 /// Maximum nesting depth of types. A program that nests deeper gets an error, not a stack overflow.
@@ -16,7 +16,7 @@ pub const DEPTH_MAX: usize = 1024;
 
 /// An MPI datatype. Only its name, its committed flag and its compiled form ever change.
 ///
-/// All places and sizes are in bytes. The constructors make sure that all fit in 63 bits.
+/// All places and sizes are in bytes. The constructors ensure that all these numbers fit in 63 bits.
 pub struct Datatype {
     shape: TypeShape,
     lb: i64,
@@ -107,7 +107,7 @@ impl Datatype {
         self.ub
     }
 
-    /// Returns the number of bytes from one element to the next. It is negative if a resize set it so.
+    /// Returns the number of bytes from one element to the next, which a resize may have made negative.
     pub fn extent(&self) -> i64 {
         self.ub - self.lb
     }
@@ -127,7 +127,7 @@ impl Datatype {
         self.true_ub() - self.true_lb()
     }
 
-    /// Returns the strictest alignment of the basic types in it, in bytes.
+    /// Returns the strictest alignment of the type's basic types, in bytes.
     pub fn align(&self) -> usize {
         self.shape.align
     }
@@ -151,8 +151,8 @@ impl Datatype {
         self.shape.uniform
     }
 
-    /// Returns the predefined type whose elements are equal to those of this type, byte for byte: also for a duplicate, and
-    /// for a contiguous type of one element. Reductions on such a type are the reductions of the predefined type.
+    /// Returns the predefined type whose elements are equal to the elements of this type, byte for byte. A duplicate has such a
+    /// type, and so has a contiguous type of one element. Reductions on this type are the reductions of the predefined type.
     pub fn equivalent(&self) -> Option<Basic> {
         let basic = self.shape.uniform?;
         let same = self.size() == basic.size()
@@ -191,7 +191,7 @@ impl Datatype {
         self.committed.get()
     }
 
-    /// Returns the name, which is empty until it is set, except for predefined types.
+    /// Returns the name. The name of a derived type is empty until it is set.
     pub fn name(&self) -> OsString {
         self.name.borrow().clone()
     }
@@ -226,7 +226,7 @@ impl Datatype {
                     all.push(child.block(at, length));
                 }
                 let merged = all.finish();
-                // Runs of equal length are copied without branches, which saves more than merging a few of them.
+                // Runs of equal length are copied without branches, which saves more time than to merge a few neighbours.
                 match &merged.kind {
                     ProgramNodeKind::Blocks(few) if 2 * few.len() > blocks.len() => {
                         child.scattered(blocks).unwrap_or(merged)
@@ -245,7 +245,7 @@ impl Datatype {
         }
     }
 
-    /// Returns the blocks as runs of equal length at their places, if each block is a run.
+    /// Returns the blocks as runs of equal length at listed places, if each block is a run.
     fn scattered(&self, blocks: &[(i64, usize)]) -> Option<ProgramNode> {
         let &(origin, length) = blocks.first()?;
         let first = self.block(origin, length);
@@ -264,7 +264,7 @@ impl Datatype {
         self.program().clone().repeated(length, self.extent()).shifted(at)
     }
 
-    /// Calls `f` with the components of an element in order: types and the number of each. Stops when `f` returns false.
+    /// Calls `f` with the components of an element in order: a type, and the number of its elements. Stops when `f` returns false.
     pub(crate) fn composition(&self, f: &mut dyn FnMut(&Datatype, usize) -> bool) {
         match &self.recipe {
             TypeConstructor::Named(_) => {}
@@ -314,7 +314,7 @@ impl Datatype {
                 return true;
             }
             let taken = left.min(child.size().saturating_mul(times));
-            // A child that is only partly there is the last that matters.
+            // If the data end inside a child, the remaining children have no data.
             found = found.zip(child.elements_of(taken)).map(|(a, b)| a + b);
             left -= taken;
             left > 0

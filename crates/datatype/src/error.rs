@@ -3,8 +3,8 @@
 use crate::{Basic, PredefinedOp};
 use std::fmt;
 
-/// A refusal, with the argument and its value. The layer above adds the call and maps the variant to the MPI error class in
-/// its description.
+/// Error of a constructor or of a reduction, with the argument and its value. The layer above adds the name of the call, and maps
+/// each variant to the MPI error class that the variant's description names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatatypeError {
     /// `argument` (its entry `index`, if it is an array) has the value `value`, but must satisfy `rule`. `MPI_ERR_ARG`, or
@@ -30,10 +30,10 @@ pub enum DatatypeError {
     },
     /// `what` exceeds the range of a signed 64-bit number. `MPI_ERR_ARG`.
     Overflow {
-        /// The property of the type, in words.
+        /// Property of the type, in words.
         what: &'static str,
     },
-    /// A number of type `basic` does not fit into its `bytes` in `external32`. `MPI_ERR_CONVERSION`.
+    /// A number of type `basic` does not fit into the `bytes` bytes that it has in `external32`. `MPI_ERR_CONVERSION`.
     Conversion {
         /// Type of the number in memory.
         basic: Basic,
@@ -42,7 +42,7 @@ pub enum DatatypeError {
         /// Size of the number in `external32`, in bytes.
         bytes: usize,
     },
-    /// The type would be made of types nested deeper than `limit`. `MPI_ERR_INTERN`.
+    /// Types would be nested deeper than `limit`. `MPI_ERR_INTERN`.
     Depth {
         /// Maximum number of levels.
         limit: usize,
@@ -51,14 +51,14 @@ pub enum DatatypeError {
     Undefined {
         /// Requested operator.
         op: PredefinedOp,
-        /// The type of its operands.
+        /// Type of the operands.
         basic: Basic,
     },
     /// MPI defines `op` on `basic`, but this build cannot compute it. `MPI_ERR_OP`.
     Unsupported {
         /// Requested operator.
         op: PredefinedOp,
-        /// The type of its operands, for which this processor has no arithmetic.
+        /// Type of the operands, for which this processor has no arithmetic.
         basic: Basic,
     },
 }

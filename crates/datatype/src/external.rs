@@ -5,7 +5,7 @@
 //!   packed here    MPI_LONG (8, little-endian)   MPI_LONG_DOUBLE (x87: 10 bytes of 16)
 //!   external32     4 bytes, big-endian           16 bytes, IEEE binary128, big-endian
 //! ```
-//! All other numbers only have their bytes reversed.
+//! For all other numbers only the order of the bytes is reversed.
 
 use crate::{Basic, Datatype, DatatypeError, Repr};
 
@@ -43,7 +43,7 @@ impl Atom {
     }
 }
 
-/// Returns the atoms of a predefined type in order: at most two kinds, with the number of each.
+/// Returns the atoms of a predefined type in order: at most two kinds of atoms, each with its number.
 fn atoms(basic: Basic) -> [Option<(Atom, usize)>; 2] {
     if let Some((value, index)) = basic.pair() {
         return [atoms(value)[0], atoms(index)[0]];
@@ -81,12 +81,12 @@ fn narrow(from: &[u8], to: &mut [u8]) {
     let (kept, lost) = ((fraction >> 49) as u64, fraction & ((1 << 49) - 1));
     let (exponent, half) = (head & 0x7fff, 1 << 48);
     let special = exponent == 0x7fff;
-    // A NaN stays a NaN, even if its payload bits are lost.
+    // A NaN must stay a NaN even if rounding removes all its payload bits, so the quiet bit is set.
     let quiet = u64::from(special && kept == 0 && lost != 0) << 62;
     let up = !special && (lost > half || lost == half && kept & 1 == 1);
     let mantissa = (u64::from(exponent != 0) << 63 | kept | quiet).wrapping_add(u64::from(up));
     let (mantissa, head) = match mantissa {
-        // The mantissa was rounded up to the next power of two, or from denormal to normal.
+        // If rounding carried out of the mantissa, it became the next power of two, or a denormal number became normal.
         0 if up => (1 << 63, head + 1),
         m if up && exponent == 0 && m >> 63 == 1 => (m, head + 1),
         m => (m, head),
@@ -176,7 +176,8 @@ impl Datatype {
             size = more.ok_or(overflow.clone())?;
             Ok(())
         })?;
-        // This multiplies instead of looping over the elements: of a type without data there may be any number.
+        // A multiplication is used instead of a loop over the elements, because `count` may be arbitrarily large for a type without
+        // data.
         let all = size.checked_mul(count).filter(|&all| i64::try_from(all).is_ok());
         all.ok_or(overflow)
     }
@@ -212,8 +213,8 @@ impl Datatype {
         Ok(here)
     }
 
-    /// Converts packed data of `count` elements to "external32". Both slices must have the length of the elements in their
-    /// representation. Error: a number does not fit.
+    /// Converts packed data of `count` elements to "external32". Each slice must have the length of the elements in its
+    /// representation. Errors: a number does not fit.
     pub fn export(
         &self,
         count: usize,
@@ -293,7 +294,7 @@ mod tests {
             assert_eq!(ty.packed_of_external(bytes), Ok(expected), "{bytes} bytes");
         }
         assert_eq!(ty.packed_of_external(all), Ok(packed));
-        // The value of a pair, and one part of a complex number.
+        // The bytes contain the value of a pair, and the real part of a complex number.
         assert_eq!(of("MPI_DOUBLE_INT").packed_of_external(8), Ok(8));
         assert_eq!(of("MPI_C_DOUBLE_COMPLEX").packed_of_external(15), Ok(8));
     }
@@ -304,7 +305,7 @@ mod tests {
         for basic in Basic::all() {
             let ty = predefined.get(basic.handle()).unwrap();
             let count = 5;
-            // Small positive numbers fit everywhere; in x87's format they are denormal.
+            // Small positive numbers fit into every type. In the x87 format they are denormal.
             let mut packed = vec![0; ty.packed_size(count).unwrap()];
             packed.iter_mut().step_by(basic.size()).enumerate().for_each(|(i, b)| *b = i as u8 + 1);
             let mut external = vec![0; ty.external_size(count).unwrap()];

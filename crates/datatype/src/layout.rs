@@ -33,7 +33,7 @@ pub(crate) enum ProgramNodeKind {
     Scattered { block: usize, offsets: Rc<[i64]> },
     /// Runs of various lengths.
     Blocks(Rc<[ProgramBlock]>),
-    /// Any other nodes, one after another, each with the packed position of its start.
+    /// Nodes of any kind, one after another, each with the packed position of its start.
     Sequence(Rc<[(usize, ProgramNode)]>),
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct ProgramBlock {
     pub len: usize,
 }
 
-/// Maximum length of an irregular list that is dissolved when it becomes part of another list, so that neighbours can merge.
+/// Maximum number of entries of an irregular list whose entries are added one by one to another list, so that neighbours can merge.
 const FLATTEN_MAX: usize = 8;
 
 impl ProgramNode {
@@ -54,7 +54,7 @@ impl ProgramNode {
     }
 
     pub fn shifted(mut self, by: i64) -> ProgramNode {
-        // A node without data may have any displacement; its offset is never used.
+        // A node without data may have any displacement, so its offset is set to 0, and it is never used.
         self.offset = if self.size == 0 { 0 } else { self.offset + by };
         self
     }
@@ -94,8 +94,8 @@ impl ProgramNode {
         }
     }
 
-    /// Returns true if both nodes have the same bytes in the same order, as far as a short look shows. False negatives are
-    /// harmless.
+    /// Returns true if both nodes have the same bytes in the same order. The check is short, so it may return false for such nodes,
+    /// which is harmless.
     fn same_shape(&self, other: &ProgramNode) -> bool {
         self.size == other.size
             && match (&self.kind, &other.kind) {

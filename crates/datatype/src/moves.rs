@@ -1,4 +1,4 @@
-//! Moves of a block of bytes, as few moves of a fixed width.
+//! Methods to move a block of bytes by few moves of a fixed width.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use crate::level::AVX2;
@@ -49,7 +49,7 @@ impl<const W: usize> BlockMove for Exactly<W> {
 
     #[inline(always)]
     unsafe fn four<const PACK: bool, const LEVEL: u8>(self, memory: [*mut u8; 4], packed: *mut u8) {
-        // The stores are the bottleneck, so each store takes several blocks.
+        // Stores are the bottleneck, so each store writes several blocks.
         #[cfg(target_arch = "x86_64")]
         if PACK && W == 8 {
             // SAFETY: the caller of `four` promises blocks of 8 bytes, as `gather_8` needs; all x86-64 processors have SSE2.
@@ -98,7 +98,7 @@ unsafe fn gather_16(memory: [*mut u8; 4], packed: *mut u8) {
     unsafe {
         let [a, b, c, d] = memory.map(|m| _mm_loadu_si128(m.cast_const().cast()));
         let (mut low, mut high) = (_mm256_set_m128i(b, a), _mm256_set_m128i(d, c));
-        // An empty instruction. Without it the compiler would store each half separately.
+        // An empty instruction. Without this instruction the compiler would store each half separately.
         asm!("/* {0} {1} */", inout(ymm_reg) low, inout(ymm_reg) high,
             options(pure, nomem, nostack, preserves_flags));
         _mm256_storeu_si256(packed.cast(), low);
@@ -147,7 +147,8 @@ impl<const A: usize, const B: usize> BlockMove for TwoParts<A, B> {
     }
 }
 
-/// A block of more than `W` bytes: as many moves of `W` bytes as fit, and a move of the last `W` bytes.
+/// A block of more than `W` bytes: as many moves of `W` bytes as fit, and a move of the last `W` bytes, which may overlap the
+/// others.
 #[derive(Clone, Copy)]
 pub(crate) struct Long<const W: usize>(pub usize);
 

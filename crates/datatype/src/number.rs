@@ -4,19 +4,19 @@
 //! side makes the result NaN, and -0 is less than +0, so the result does not depend on the order in which ranks are combined.
 //! Products of complex numbers use the plain formula, without C's recovery of infinities.
 
-/// A number as it lies in memory: with any alignment, and any bytes are valid.
+/// A number as it lies in memory, at any alignment. All bytes are valid.
 pub(crate) trait Numeric: Copy {
     fn add(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
     fn min(self, other: Self) -> Self;
     fn max(self, other: Self) -> Self;
 
-    /// Returns true if `self` is less than `other`: false if either is NaN. The two zeros are equal.
+    /// Returns true if `self` is less than `other`. Returns false if either number is NaN. The two zeros are equal.
     fn less(self, other: Self) -> bool;
     fn is_nan(self) -> bool;
 }
 
-/// A word of bits, or with a truth value.
+/// A word for bitwise and logical operators.
 pub(crate) trait BitWord: Copy + From<bool> {
     fn and(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
@@ -63,9 +63,9 @@ macro_rules! floats {
             fn add(self, other: Self) -> Self { self + other }
             #[inline(always)]
             fn mul(self, other: Self) -> Self { self * other }
-            // These have no branches. They are based on the machine's min and max, which return their second operand for NaNs
-            // and for zeros of unlike sign; for these operands the results of the two orders differ. The union of their bits
-            // is a NaN or -0. For max, subtracting the difference (-0) turns -0 into +0.
+            // `min` and `max` have no branches. They are based on the machine's min and max, which return their second operand for
+            // NaNs and for zeros of unlike sign. For these operands the results of the two operand orders differ, and the bitwise
+            // OR of the two results is a NaN or -0. `max` then subtracts the difference of the two results, which turns -0 into +0.
             #[inline(always)]
             fn min(self, other: Self) -> Self {
                 let one = if self < other { self } else { other };
@@ -97,7 +97,8 @@ pub(crate) struct Complex<T> {
 }
 
 impl<T: Numeric> Complex<T> {
-    /// Returns the product. `negate` is the negation of `T`, for which [`Numeric`] has no other use.
+    /// Returns the product. `negate` negates a `T`. It is a parameter because no other operator needs negation, so [`Numeric`] does
+    /// not have it.
     #[inline(always)]
     pub fn mul(self, other: Self, negate: impl Fn(T) -> T) -> Self {
         Complex {

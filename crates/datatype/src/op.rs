@@ -86,8 +86,8 @@ impl PredefinedOp {
         }
     }
 
-    /// Returns true if the operator commutes (`MPI_Op_commutative`). The two operators that keep only one operand (one-sided
-    /// communication only) do not commute.
+    /// Returns true if the operator commutes (`MPI_Op_commutative`). [`PredefinedOp::Replace`] and [`PredefinedOp::NoOp`], which
+    /// keep only one operand, do not commute.
     pub const fn commutative(self) -> bool {
         !matches!(self, PredefinedOp::Replace | PredefinedOp::NoOp)
     }

@@ -31,8 +31,8 @@ impl Datatype {
         }
     }
 
-    /// Returns offset and length of all data of `count` elements, if memory holds them in packed order without gaps, so that
-    /// they can be sent from there.
+    /// Returns offset and length of all data of `count` elements, if memory holds the data in packed order without gaps. Then the
+    /// data can be sent without a copy.
     pub fn as_run(&self, count: usize) -> Option<(i64, usize)> {
         if self.size() == 0 || count == 0 {
             return Some((0, 0));
@@ -78,8 +78,8 @@ impl Datatype {
         all(self.program(), self.extent(), count, &mut sink);
     }
 
-    /// Unpacks `count` elements from `input` to `base`. Gaps of the type are not touched. If entries of the type overlap
-    /// (which MPI forbids in a receive), any of them may win.
+    /// Unpacks `count` elements from `input` to `base`. Gaps of the type are not touched. If entries of the type overlap, which MPI
+    /// forbids in a receive, memory gets the bytes of any of these entries.
     ///
     /// # Safety
     /// The memory of `count` elements at `base` must be writable, `input` must be readable for the packed size, and the two
@@ -89,8 +89,8 @@ impl Datatype {
         all(self.program(), self.extent(), count, &mut sink);
     }
 
-    /// Packs the bytes of the packed stream from `skip` on that fit in `out`. Returns their number: 0 at the end of the
-    /// stream.
+    /// Packs as many bytes of the packed stream, from position `skip` on, as fit in `out`. Returns the number of bytes, which is 0
+    /// at the end of the stream.
     ///
     /// # Safety
     /// As for [`pack`](Datatype::pack), except that `out` must be writable for its own length.
@@ -148,7 +148,7 @@ fn at(base: *mut u8, offset: i64) -> *mut u8 {
     base.wrapping_offset(offset as isize)
 }
 
-/// The sink that packs, or unpacks. `base` is the address of the elements, `packed` the current position in the stream.
+/// Sink that packs or unpacks. `base` is the address of the elements, and `packed` is the current position in the stream.
 struct Copy<const PACK: bool> {
     base: *mut u8,
     packed: *mut u8,
@@ -194,7 +194,8 @@ impl<const PACK: bool> RunSink for Copy<PACK> {
         unsafe { copies::listed::<PACK>(at(self.base, base), offsets, packed, block) }
     }
 
-    // Each member, or two members together, in their own loop, over tiles that stay in the nearest cache in between.
+    // Each member, or each pair of members, has its own loop over a tile of elements. The tile stays in the nearest cache from loop
+    // to loop.
     fn structs(&mut self, structs: Structs<'_>) {
         let Structs { base, stride, count, size, blocks } = structs;
         // With at most two members each element is accessed once, so tiles are not needed.

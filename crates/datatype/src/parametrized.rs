@@ -4,8 +4,8 @@ use crate::shape::TypeConstructor;
 use crate::{Combiner, Contents, Datatype, DatatypeError, Type};
 
 impl Datatype {
-    /// Makes the type of `MPI_Type_create_f90_real` or a similar function: data of the predefined type
-    /// `basic`, and the arguments (decimal digits, decimal exponent) to report in its contents. The type is committed.
+    /// Makes the type of `MPI_Type_create_f90_real` or a similar function. Its data are those of the predefined type `basic`, and
+    /// its contents report the arguments (decimal digits, decimal exponent). The type is committed.
     pub fn parametrized(
         combiner: Combiner,
         arguments: &[i64],

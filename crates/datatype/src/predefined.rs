@@ -1,4 +1,4 @@
-//! The table of predefined types of one process.
+//! Table of the predefined types of one process.
 
 use crate::{Basic, Datatype, Type};
 

@@ -10,9 +10,9 @@ use weft_fabric::Sge;
 /// Distance between elements. The variants differ only for pair types with gaps, such as `MPI_DOUBLE_INT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElementSpacing {
-    /// As in arrays of the program: an extent apart.
+    /// Extent of the type, as in arrays of the program.
     Memory,
-    /// As in the packed form of [`crate::Datatype::pack`].
+    /// Size of the type, as in the packed form of [`crate::Datatype::pack`].
     Packed,
 }
 
@@ -73,11 +73,11 @@ impl PredefinedOp {
     }
 }
 
-/// Minimum length in bytes of arrays for which wider vectors pay off the question to the processor.
+/// Minimum length in bytes of arrays for which wider vectors save more time than the query of the processor's features takes.
 #[cfg(target_arch = "x86_64")]
 const WIDE_MIN: usize = 256;
 
-/// Two arrays of `count` elements, `stride` bytes apart. The index of a pair lies `index` bytes from the element's start.
+/// Two arrays of `count` elements, which lie `stride` bytes apart. The index of a pair lies `index` bytes from the element's start.
 #[derive(Clone, Copy)]
 struct Arrays {
     count: usize,
@@ -175,7 +175,8 @@ impl Arrays {
         }
     }
 
-    /// Computes `inout = f(input, inout)` for `count` values of `T`, `stride` bytes apart, `offset` bytes from each start.
+    /// Computes `inout = f(input, inout)` for `count` values of `T`, which lie `stride` bytes apart, the first `offset` bytes from
+    /// the start of its array.
     ///
     /// # Safety
     /// The arrays must hold these values.
@@ -254,8 +255,8 @@ impl Arrays {
     /// The arrays must hold pairs of `T`.
     #[inline(always)]
     unsafe fn complex<T: Numeric>(self, op: PredefinedOp, negate: impl Fn(T) -> T) {
-        // SAFETY: `dense` needs arrays of `T` or `Complex<T>`, which the caller promises. A sum of complex numbers is a sum
-        // of twice as many parts.
+        // SAFETY: `dense` needs arrays of `T` or `Complex<T>`, which the caller promises. A sum of complex numbers is a sum of
+        // their real and imaginary parts, which are twice as many numbers.
         unsafe {
             match op {
                 PredefinedOp::Sum => Arrays { count: 2 * self.count, ..self }.dense(T::add),
@@ -285,8 +286,8 @@ impl Arrays {
     unsafe fn locate<V: Numeric, I: Numeric>(self, wins: impl Fn(V, V) -> bool) {
         let word = size_of::<V>().max(size_of::<I>());
         let two = self.index == word && self.stride == 2 * word && cfg!(target_endian = "little");
-        // SAFETY: both functions need arrays of such pairs, which the caller promises, in elements of two words: tested by
-        // `two`.
+        // SAFETY: both functions need arrays of such pairs, which the caller promises, in elements of two words, which `two` has
+        // tested.
         unsafe {
             match word {
                 4 if two => return self.locate_halves::<V, I>(wins),
@@ -313,8 +314,9 @@ impl Arrays {
         }
     }
 
-    /// Runs [`locate`](Arrays::locate) for elements of two 64-bit words whose low bytes are value and index. The loop has no
-    /// branches, which the processor would mispredict, and is vectorised.
+    /// Runs [`locate`](Arrays::locate) for elements of two 64-bit words: the low bytes of the first word are the value, and the low
+    /// bytes of the second word are the index. The loop is vectorised. It has no branches, because the processor would mispredict
+    /// them.
     ///
     /// # Safety
     /// The arrays must hold such pairs, in elements of two 64-bit words.
@@ -331,7 +333,7 @@ impl Arrays {
                 let pair = |x: [u64; 2]| -> IndexedValue<V, I> {
                     IndexedValue { value: start(x[0]), index: start(x[1]) }
                 };
-                // All bits are set, or none.
+                // Mask: all bits if `a` replaces `b`, else none.
                 let taken = u64::from(takes(pair(a), pair(b), &wins)).wrapping_neg();
                 let merge = |a: u64, b: u64, part: u64| b ^ ((a ^ b) & taken & part);
                 place.write_unaligned([merge(a[0], b[0], values), merge(a[1], b[1], indices)]);
@@ -356,7 +358,7 @@ impl Arrays {
                 let pair = |x: u64| -> IndexedValue<V, I> {
                     IndexedValue { value: start(x as u32), index: start((x >> 32) as u32) }
                 };
-                // All bits are set, or none.
+                // Mask: all bits if `a` replaces `b`, else none.
                 let taken = u64::from(takes(pair(a), pair(b), &wins)).wrapping_neg();
                 place.write_unaligned(b ^ ((a ^ b) & taken & part));
             }
@@ -374,7 +376,7 @@ impl Arrays {
     }
 }
 
-/// Returns the mask of a `T` at the start of a little-endian word.
+/// Returns the mask of the bits that a `T` has at the start of a little-endian word.
 const fn low<T>() -> u64 {
     u64::MAX >> (64 - 8 * size_of::<T>())
 }

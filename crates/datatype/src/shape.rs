@@ -2,7 +2,7 @@
 
 use crate::{Basic, Datatype, DatatypeError, Type};
 
-/// Lowest byte and highest byte (exclusive), relative to the base address.
+/// Offset of the lowest byte and of the byte after the highest byte, from the base address.
 pub(crate) type Bounds = (i64, i64);
 
 /// Properties of a type map that are known without listing it.
@@ -13,23 +13,24 @@ pub(crate) struct TypeShape {
     pub elements: i64,
     /// Bounds of the data; `None` for a type without data.
     pub data: Option<Bounds>,
-    /// Bounds that follow from the members' bounds and a struct's padding. A type without data has none.
+    /// Bounds that follow from the bounds of the members and from the padding of a struct. `None` for a type without data.
     pub span: Option<Bounds>,
-    /// Markers that `MPI_Type_create_resized` set, in this type or inside it. They overrule the data.
+    /// Bounds that `MPI_Type_create_resized` set, in this type or in a member. They replace the bounds of the data.
     pub marks: Option<Bounds>,
-    /// Strictest alignment of the basic types, in bytes. A struct is padded to it.
+    /// Strictest alignment of the basic types, in bytes. A struct is padded to a multiple of this alignment.
     pub align: usize,
     /// The predefined type of all data, if all data have the same type.
     pub uniform: Option<Basic>,
 }
 
 impl TypeShape {
-    /// Returns lower and upper bound: the markers if there are any (MPI 5.0, 5.1.7), otherwise the bounds of all members.
+    /// Returns the lower and the upper bound: the bounds that a resize set, if any (MPI 5.0, 5.1.7), otherwise the bounds of all
+    /// members.
     ///
-    /// Only structs are padded, as a C compiler pads them ([`padded`](TypeShape::padded)). The standard adds an epsilon "if a
-    /// type requires alignment", and does not say which types do (5.1.7). Data at any address can be read here, so blocks
-    /// that a program places by strides or displacements need no padding. Their extent is then the one that the program asked
-    /// for, nested types never overlap by rounding, and MPICH and its relatives give the same numbers.
+    /// Only structs are padded, as a C compiler pads them ([`padded`](TypeShape::padded)). The standard adds an epsilon "if a type
+    /// requires alignment", and does not say which types do (5.1.7). This library can read data at any address, so blocks that a
+    /// program places by strides or displacements need no padding. Without padding, the extent is the extent that the program asked
+    /// for, rounding never makes nested types overlap, and the numbers equal those of MPICH and libraries derived from it.
     pub fn bounds(&self) -> Result<Bounds, DatatypeError> {
         let (lb, ub) = self.marks.or(self.span).unwrap_or((0, 0));
         ub.checked_sub(lb).ok_or(DatatypeError::Overflow { what: "extent" })?;
@@ -47,7 +48,7 @@ impl TypeShape {
     }
 }
 
-/// Sum of blocks of types. It is computed in 128 bits, and checked at the end.
+/// Sum of blocks of types. It is computed in 128 bits, and checked for overflow at the end.
 pub(crate) struct BlockSum {
     size: i128,
     elements: i128,
@@ -88,7 +89,7 @@ impl BlockSum {
         self.size = self.size.saturating_add(copies.saturating_mul(shape.size.into()));
         self.elements = self.elements.saturating_add(copies.saturating_mul(shape.elements.into()));
         self.align = self.align.max(shape.align);
-        // Offsets are linear in both indices, so the extremes lie at the corners.
+        // Offsets are linear in both indices, so the smallest and the largest offset belong to first or last elements.
         let last = i128::from(length - 1) * i128::from(child.extent());
         let far = i128::from(times - 1) * i128::from(stride);
         for corner in [0, last, far, far.saturating_add(last)] {
@@ -134,7 +135,7 @@ fn widen(into: &mut Option<(i128, i128)>, bounds: Option<Bounds>, place: i128) {
     *into = Some(into.map_or((low, high), |(l, h)| (l.min(low), h.max(high))));
 }
 
-/// The kinds of type maps that constructors make; the program is compiled from them.
+/// Kinds of type maps that constructors make. The copy program is compiled from such a map.
 pub(crate) enum TypeConstructor {
     Named(Basic),
     /// `count` blocks of `length` elements of `child`, `stride` bytes apart.
@@ -151,6 +152,6 @@ pub(crate) enum TypeConstructor {
     },
     /// Blocks of different children.
     Fields(Box<[(Type, i64, usize)]>),
-    /// The map of another type (dup, resized, and types that are built from auxiliary types).
+    /// Map of another type, for duplicates, resized types, and types that are built from auxiliary types.
     Same(Type),
 }

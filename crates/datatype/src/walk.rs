@@ -1,4 +1,4 @@
-//! The walk through a program, complete or from a position of the packed stream on.
+//! Walk through a copy program, completely or from a position of the packed stream on.
 
 use crate::layout::{ProgramBlock, ProgramNode, ProgramNodeKind, goes_on};
 
@@ -31,8 +31,8 @@ pub(crate) trait RunSink {
     }
 }
 
-/// `rows` times `columns` runs of `block` bytes, the first at `offset`. Runs in a row are `stride` bytes apart, rows are
-/// `row` bytes apart.
+/// Rows of runs: `rows` times `columns` runs of `block` bytes, the first at `offset`. Runs in a row are `stride` bytes apart, and
+/// rows are `row` bytes apart.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows {
     pub offset: i64,
@@ -49,7 +49,7 @@ impl Rows {
     }
 }
 
-/// `count` elements of `blocks` (`size` packed bytes each), `stride` bytes apart, the first at `base`.
+/// Array of structs: `count` elements of `blocks` (`size` packed bytes each), `stride` bytes apart, the first at `base`.
 #[derive(Clone, Copy)]
 pub(crate) struct Structs<'a> {
     pub base: i64,
@@ -59,7 +59,7 @@ pub(crate) struct Structs<'a> {
     pub blocks: &'a [ProgramBlock],
 }
 
-/// Emits all of `node`, for an element whose address is `at` bytes from the base.
+/// Emits the complete `node`, for an element whose address is `at` bytes from the base.
 pub(crate) fn whole(node: &ProgramNode, at: i64, sink: &mut impl RunSink) {
     let base = at.wrapping_add(node.offset);
     match &node.kind {
@@ -98,7 +98,7 @@ pub(crate) fn all(node: &ProgramNode, extent: i64, count: usize, sink: &mut impl
     }
 }
 
-/// Emits `node` `count` times, the first `at` bytes from the base, `stride` bytes apart.
+/// Emits `count` copies of `node`, which lie `stride` bytes apart, the first `at` bytes from the base.
 fn repeated(node: &ProgramNode, at: i64, stride: i64, count: usize, sink: &mut impl RunSink) {
     let offset = at.wrapping_add(node.offset);
     match &node.kind {
@@ -169,8 +169,8 @@ pub(crate) fn part(node: &ProgramNode, at: i64, skip: usize, take: usize, sink: 
     }
 }
 
-/// Emits `take` packed bytes from `skip` on of elements of `node`, `extent` bytes apart. The number of elements does not
-/// matter, since the caller stays inside.
+/// Emits `take` packed bytes from `skip` on of elements of `node`, `extent` bytes apart. The number of elements is not needed,
+/// because the caller ensures that the bytes lie inside the elements.
 pub(crate) fn elements(
     node: &ProgramNode,
     extent: i64,
@@ -221,8 +221,8 @@ fn strided(
 type Head = Option<(usize, usize, usize)>;
 type Tail = Option<(usize, usize)>;
 
-/// Splits `take` bytes from `skip` on along blocks of one size: a first block that begins in its middle (number, skip,
-/// length) and may end early, complete blocks, and a partial last block (number, length).
+/// Splits `take` bytes from `skip` on at the boundaries of blocks of one size. Returns a partial first block (number, skip,
+/// length), complete blocks, and a partial last block (number, length).
 fn split(block: usize, skip: usize, take: usize) -> (Head, std::ops::Range<usize>, Tail) {
     let (mut first, into) = (skip / block, skip % block);
     let mut left = take;

@@ -5,12 +5,12 @@ use std::arch::asm;
 use std::cmp::Ordering;
 use std::mem::MaybeUninit;
 
-/// The ten bytes of a number: 64 bits of mantissa, 15 of exponent, the sign.
+/// The ten bytes of a number: a mantissa of 64 bits, an exponent of 15 bits, and the sign.
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct F80(pub [u8; 10]);
 
-/// A number in the compiler's layout: ten bytes of sixteen.
+/// A number in the compiler's layout: ten bytes, then six bytes of padding.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Spaced {
@@ -18,11 +18,11 @@ pub(crate) struct Spaced {
     _gap: MaybeUninit<[u8; 6]>,
 }
 
-/// Computes with both operands on the x87 stack, which is empty before and after: all its registers are declared clobbered.
+/// Computes with both operands on the x87 stack. The stack is empty before and after, and all its registers are declared clobbered.
 macro_rules! compute {
     ($instruction:literal, $a:expr, $b:expr) => {{
         let mut result = F80([0; 10]);
-        // SAFETY: the assembly reads ten bytes of each operand and writes ten of `result`, which are valid, and balances the
+        // SAFETY: the assembly reads ten bytes of each operand and writes ten bytes of `result`, which are valid, and balances the
         // x87 stack.
         unsafe {
             asm!(
