@@ -41,7 +41,7 @@ fn flush(uplink: &Uplink) {
     }
 }
 
-/// Waits until `mpiexec` has sent bytes. Returns `false` if a sign of life is due first.
+/// Waits until `mpiexec` has sent bytes. Returns `false` if a sign of life has to be sent first.
 fn wait(times: AliveTimes) -> bool {
     let mut ready = [PollFd::new(input(), PollFlags::POLLIN)];
     let none = times.timeout.is_zero();
@@ -63,7 +63,7 @@ fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
                 continue;
             }
             Ok(Some(Down::Alive)) => continue,
-            // The job has ended before its start.
+            // The job has ended before its ranks were started.
             Ok(Some(_)) => return 1,
             Ok(None) => {}
             Err(error) => {
@@ -106,9 +106,9 @@ fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
     supervisor::supervise(options, Ok(part), Some(upstream), control, inheritance)
 }
 
-/// Takes over the variables and the working directory of `mpiexec`.
+/// Sets the environment variables and the working directory to those of `mpiexec`.
 fn enter(share: &Share) -> Result<(), String> {
-    // setenv(3) takes no other names.
+    // setenv(3) accepts no empty name and no name with `=`.
     let plain = |name: &OsString| !name.is_empty() && !name.as_bytes().contains(&b'=');
     for (name, value) in share.environment.iter().filter(|(name, _)| plain(name)) {
         // SAFETY: `set_var` requires that no other thread uses the environment. This process has one thread.

@@ -1,5 +1,5 @@
-//! A clock that does not count the time in which this process was stopped (SIGSTOP, a frozen container, a suspended machine). So
-//! no deadline passes because the process could not see an event that came in time.
+//! A clock that does not count the time in which this process was stopped (SIGSTOP, a frozen container, a suspended machine). So no
+//! deadline passes while the process is stopped and cannot handle events.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use nix::poll::PollTimeout;
 
 /// Maximum length of a sleep while there is a deadline.
 const STEP: Duration = Duration::from_millis(250);
-/// Time by which a sleep may be longer than planned on a busy machine. Any longer excess was a stop.
+/// Time by which a sleep may be longer than planned on a busy machine. If a sleep takes even longer, the process was stopped.
 const SLACK: Duration = Duration::from_millis(250);
 
-/// Clock of one event loop, which calls [`Clock::look`] after each sleep.
+/// Clock of an event loop, which calls [`Clock::look`] after each sleep.
 pub struct Clock {
     now: Instant,
     looked: Instant,
@@ -24,20 +24,20 @@ impl Clock {
         Clock { now, looked: now, planned: STEP }
     }
 
-    /// Returns the time of the last look. Compare it only with other times of this clock.
+    /// Returns the time of the last [`Clock::look`]. It can be compared only with other times of the same clock.
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// Returns the maximum time to sleep until `deadline` or `patient`. A sleep until `deadline` has short steps. A sleep until
-    /// `patient` has none: if the process is stopped meanwhile, the stop may count as one whole sleep.
+    /// Returns the maximum time to sleep until `deadline` or `patient`. A sleep until `deadline` is divided into short steps. A
+    /// sleep until `patient` is not: if the process is stopped meanwhile, the clock may count up to the complete sleep as passed.
     pub fn until(&mut self, deadline: Option<Instant>, patient: Option<Instant>) -> PollTimeout {
         let rest = |until: Instant| until.saturating_duration_since(self.now);
         let short = deadline.map(|deadline| rest(deadline).min(STEP));
         let sleep = short.into_iter().chain(patient.map(rest)).min();
         self.planned = sleep.unwrap_or(STEP).max(STEP);
         sleep.map_or(PollTimeout::NONE, |sleep| {
-            // Rounded up, because the loop would spin after a sleep that ends too early.
+            // The time is rounded up, because the loop would spin if a sleep ended too early.
             let milliseconds = sleep.as_micros().div_ceil(1000);
             i32::try_from(milliseconds)
                 .ok()
@@ -46,7 +46,7 @@ impl Clock {
         })
     }
 
-    /// Looks at the clock, after a sleep.
+    /// Advances the clock after a sleep, without the time in which the process was stopped.
     pub fn look(&mut self) {
         self.look_at(Instant::now());
     }

@@ -13,8 +13,9 @@ type Core = Vec<usize>;
 
 /// Returns the processors of each rank, or `None` if the ranks are not bound.
 ///
-/// If there is a core for every rank, rank `i` gets the `i`-th of `size` equal, disjoint shares of the cores. A threaded program with
-/// fewer ranks than cores so has several cores for each rank. If there are more ranks than cores, the scheduler places them.
+/// If there is a core for every rank, rank `i` gets the `i`-th of `size` equal, disjoint shares of the cores. So each rank of a
+/// threaded program has several cores if there are fewer ranks than cores. If there are more ranks than cores, the scheduler places
+/// them.
 pub fn plan(cores: &[Core], size: usize, bind: Bind) -> Option<Vec<Vec<usize>>> {
     let count = cores.len();
     match bind {
@@ -42,7 +43,7 @@ pub fn allowed() -> Vec<Core> {
     cores.into_values().collect()
 }
 
-/// Returns the set for the system call; `None` if a processor's number is too large for the set.
+/// Returns the processors as a set for the system call, or `None` if a processor's number is too large for the set.
 pub fn set(processors: &[usize]) -> Option<CpuSet> {
     let mut set = CpuSet::new();
     processors.iter().try_for_each(|&processor| set.set(processor)).ok()?;

@@ -15,18 +15,19 @@ pub enum Cause {
     /// The rank exited with code 0 after MPI_Init, without completing MPI_Finalize. `called`: it has called MPI_Finalize, which
     /// failed or did not return.
     NoFinalize { called: bool },
-    /// A process under it, such as the child of a script, left MPI in the same way.
+    /// A descendant of the rank's process, such as the child of a script, left MPI without completing MPI_Finalize.
     Left { pid: i32, called: bool },
-    /// The rank exited with code 0, and rank `other` is in MPI and needs it.
+    /// The rank exited with code 0, but rank `other` is still in MPI and needs the rank.
     Missing { other: usize },
-    /// The rank could not be started. `program` is the name that the user gave. `limited`: there were too many processes.
+    /// The rank could not be started. `program` is the name that the user gave. `limited`: the number of processes had reached its
+    /// limit.
     Start { program: String, error: String, code: i32, limited: bool },
     /// The rank sent a message that `mpiexec` does not understand.
     Protocol(String),
 }
 
 impl Cause {
-    /// Returns a line for standard error. `host` is given if the job has several.
+    /// Returns a line for standard error. `host` is given if the job has several hosts.
     pub fn line(&self, rank: usize, program: &str, host: Option<&str>) -> String {
         let place = host.map(|host| format!(" on {host}")).unwrap_or_default();
         let who = format!("rank {rank} ({program}){place}");
@@ -60,18 +61,19 @@ impl Cause {
         match self {
             Cause::Code(code) | Cause::Start { code, .. } => *code,
             Cause::Signal(signal) => 128 + *signal as i32,
-            // Only eight bits reach the shell, and an aborted job never looks successful.
+            // Only eight bits of the code reach the shell. The result is never 0, because an aborted job must not look successful.
             Cause::Abort { code, .. } if code & 0xff != 0 => code & 0xff,
             _ => 1,
         }
     }
 }
 
-/// Removes the name of the rank from what the rank says: the library says it for other launchers, and here the line has it already.
+/// Removes the name of the rank from a message of the rank. The library adds the name for other launchers, but the lines of this
+/// launcher already have it.
 fn without_speaker(message: &str, rank: usize) -> String {
     let name = format!("rank {rank}");
     let Some((before, after)) = message.split_once(&name) else { return message.to_owned() };
-    // `MPI_Init: rank 3 on host: ` or `rank 3: `, and not a word within a sentence.
+    // Removes only a prefix such as `MPI_Init: rank 3 on host: ` or `rank 3: `, and no words within a sentence.
     let end = match after.strip_prefix(" on ") {
         Some(host) => {
             host.find(": ").filter(|&end| !host[..end].contains(' ')).map(|end| " on ".len() + end)

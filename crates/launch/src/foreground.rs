@@ -1,5 +1,5 @@
-//! The process that the user started. It relays signals to the supervisor, stops and continues with the job, and ends as the job
-//! ended.
+//! The process that the user started. It relays signals to the supervisor, stops and continues together with the job, and ends with
+//! the exit code or the signal of the job.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -68,7 +68,7 @@ pub fn guard(supervise: impl FnOnce(UnixStream, Inheritance) -> i32) -> ExitCode
         Ok(pair) => pair,
         Err(error) => return fail("cannot make a socket pair", explain(&error)),
     };
-    // If the supervisor is killed, the processes that it started become children of this one.
+    // If the supervisor is killed, the processes that it started become children of this process.
     let _ = prctl::set_child_subreaper(true);
     // SAFETY: this process has one thread, so the child of fork may call any function.
     match unsafe { fork() } {
@@ -114,7 +114,7 @@ fn relay(supervisor: Pid, taken: &SigSet, mut control: UnixStream) -> ExitCode {
             if signal == Signal::SIGCHLD {
                 continue;
             }
-            // A terminal signals the complete process group, so the ranks have the signal already.
+            // A terminal sends the signal to the complete process group, so the ranks have already received it.
             let from_terminal = info.ssi_code == libc::SI_KERNEL;
             let _ = control.write_all(&[signal as u8, from_terminal as u8]);
             match signal {
@@ -128,8 +128,8 @@ fn relay(supervisor: Pid, taken: &SigSet, mut control: UnixStream) -> ExitCode {
     }
 }
 
-/// Stops this process until SIGCONT, if there is a shell that could continue it. The kernel ignores the signal in a process
-/// group without a shell, such as that of a container's only program.
+/// Stops this process until SIGCONT, if there is a shell that could continue the process. The kernel ignores the signal in a
+/// process group without a shell, such as that of a container's only program.
 fn stop() {
     let mut set = SigSet::empty();
     set.add(Signal::SIGTSTP);

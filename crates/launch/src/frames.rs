@@ -1,5 +1,5 @@
 //! Messages between `mpiexec` and its agents on the hosts of a job, over the agent's standard input and output. A line marks the
-//! beginning. Frames follow: a 32-bit length, and a message in postcard's form.
+//! beginning. Frames follow. A frame is a 32-bit length and a message in postcard's format.
 //!
 //! ```text
 //!   mpiexec                                        agent
@@ -25,10 +25,10 @@ use crate::options::{App, Bind};
 use crate::service::View;
 use crate::signs::AliveTimes;
 
-/// Beginning of the first line of an agent of any version. Any text before it is a greeting of the login shell.
+/// Beginning of the first line of an agent of any version. Text before this line comes from the login shell and is skipped.
 pub const GREETING: &str = "weft agent ";
-/// First line of an agent of this version: the version of the messages, and the version of the installation, since the library
-/// must be the same on all hosts, too.
+/// First line of an agent of this version: the version of the message format, and the version of the installation, because the
+/// library must be the same on all hosts.
 pub const MAGIC: &str = concat!("weft agent 2 ", env!("CARGO_PKG_VERSION"), "\n");
 /// Maximum length of a message, in bytes.
 const MAX: usize = 1 << 30;
@@ -38,7 +38,7 @@ const MAX: usize = 1 << 30;
 pub struct Share {
     /// Programs of the job.
     pub apps: Vec<App>,
-    /// Ranks of this host, each with its program.
+    /// Ranks of this host, each with the index of its program.
     pub ranks: Vec<(u32, u32)>,
     /// Number of ranks of the job.
     pub size: u32,
@@ -60,7 +60,7 @@ pub struct Share {
     pub grace: u64,
 }
 
-/// Message of `mpiexec`.
+/// Message from `mpiexec` to an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Down {
     /// Times of the signs of life, for both ends.
@@ -68,23 +68,23 @@ pub enum Down {
     /// Sign of life of `mpiexec`.
     Alive,
     Start(Share),
-    /// The fence of a generation opens, with the values of all ranks.
+    /// Opening of the fence of a generation, with the values of all ranks.
     Fenced {
         generation: u32,
         entries: Vec<Entry>,
     },
     /// Signal for the ranks.
     Signal(i32),
-    /// The job ends, by this signal first. A second message ends it at once.
+    /// End of the job: ranks get this signal, and SIGKILL after the grace time. A second such message kills the ranks at once.
     End(i32),
-    /// Question for the states of the ranks.
+    /// Request for the states of the ranks.
     Report,
-    /// Number of bytes of output (of standard error, if `error`) that were read.
+    /// Number of bytes of output that were read: of standard error if `error` is true, else of standard output.
     Room {
         error: bool,
         bytes: usize,
     },
-    /// This output has no reader any more.
+    /// Notice that standard error (if `error` is true) or standard output has no reader any more.
     Unread {
         error: bool,
     },
@@ -92,39 +92,39 @@ pub enum Down {
     Input(Vec<u8>),
 }
 
-/// Message of an agent.
+/// Message from an agent to `mpiexec`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Up {
     /// Identity of the machine.
     Host(String),
     /// Sign of life of the agent.
     Alive,
-    /// The agent has heard nothing for too long, and ends its ranks.
+    /// Notice that the agent has received nothing for too long, and ends its ranks.
     Deaf,
     /// Output of a rank.
     Output { rank: u32, error: bool, text: Vec<u8> },
     /// A message for the user.
     Say(String),
-    /// A seat has changed.
+    /// State of a seat that has changed.
     Seat { rank: u32, view: View },
-    /// All ranks of this host have come to the fence of this generation.
+    /// Notice that all ranks of this host have come to the fence of this generation, with their values.
     Fence { generation: u32, entries: Vec<Entry> },
-    /// Failure of the first rank of this host that failed. The other ranks are being ended.
+    /// Failure of the first rank of this host that failed. The agent is ending the other ranks.
     Failed { rank: u32, cause: Cause },
-    /// A rank has ended.
+    /// Notice that a rank has ended in good order.
     Ended { rank: u32 },
-    /// States of the ranks, and the time on the clock of their entries.
+    /// States of the ranks, and the present time `now` on the clock by which the states have their times.
     States { now: u64, ranks: Vec<(u32, hang::Rank)> },
     /// Number of bytes of the input that rank 0 has taken.
     Taken(usize),
-    /// No process is left, and all output was sent.
+    /// Notice that no process is left, and all output was sent.
     Done,
 }
 
 /// Encodes a message.
 pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
     let mut bytes = vec![0; 4];
-    // Serialisation into memory fails only for types that have no length or order of their own.
+    // Serialization into memory fails only for sequences of unknown length, which these messages do not have.
     let body = postcard::to_stdvec(message).unwrap_or_default();
     bytes[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
     bytes.extend(body);
@@ -181,7 +181,7 @@ mod tests {
         assert!(take::<Up>(&mut vec![255; 8]).unwrap_err().contains("limit"));
         assert!(take::<Up>(&mut vec![1, 0, 0, 0, 200]).is_err());
         assert!(take::<Up>(&mut encode(&(Up::Done, 0u8, 0u8))).is_err());
-        // No signal has this number.
+        // The test replaces the number of a signal by a number that no signal has.
         let mut wrong = encode(&Up::Failed { rank: 0, cause: Cause::Signal(Signal::SIGHUP) });
         *wrong.last_mut().unwrap() = 250;
         assert!(take::<Up>(&mut wrong).is_err());

@@ -1,4 +1,4 @@
-//! The hang report: the calls that each rank waits in, and circles of ranks that wait for each other.
+//! The hang report: the calls in which ranks wait, and cycles of ranks that wait for each other.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ pub struct Rank {
     pub program: String,
     /// Number of the process.
     pub pid: i32,
-    /// Status that the rank reports; `None` if it cannot be read.
+    /// Status that the rank publishes; `None` if the status cannot be read.
     pub status: Option<RankStatus>,
     /// State letter of the process, `None` if it has ended.
     pub state: Option<char>,
@@ -79,14 +79,14 @@ fn headline(rank: &Rank) -> String {
     }
 }
 
-/// Returns the rank that `rank` waits for, if it waits for exactly one.
+/// Returns the rank for which `rank` waits, if there is exactly one such rank.
 fn target(rank: &Rank) -> Option<usize> {
     let status = rank.status.as_ref().filter(|status| is_waiting(rank) && status.more == 0)?;
     let first = status.pending.first()?.peer?;
     status.pending.iter().all(|pending| pending.peer == Some(first)).then_some(first)
 }
 
-/// Finds circles of ranks in which each rank waits only for the next one. Each circle begins with its lowest rank.
+/// Finds cycles of ranks in which each rank waits only for the next rank. Each cycle begins with its lowest rank.
 pub fn cycles(targets: &[Option<usize>]) -> Vec<Vec<usize>> {
     let mut found = Vec::new();
     // For each rank, the start of the walk that has visited it.
@@ -99,7 +99,7 @@ pub fn cycles(targets: &[Option<usize>]) -> Vec<Vec<usize>> {
             path.push(at);
             next = targets[at];
         }
-        // The walk has come to a rank of its own path, at which the circle begins.
+        // If the walk has returned to a rank of its own path, the cycle begins at this rank.
         let entry = next.and_then(|at| path.iter().position(|&on_path| on_path == at));
         if let Some(entry) = entry {
             let mut cycle = path.split_off(entry);
@@ -111,7 +111,7 @@ pub fn cycles(targets: &[Option<usize>]) -> Vec<Vec<usize>> {
     found
 }
 
-/// Writes the report. `now` is on the clock of the entries, in milliseconds.
+/// Writes the report. `now` is the present time in milliseconds, on the clock of the ranks' status.
 pub fn render(ranks: &[Rank], now: u64) -> String {
     let mut text = format!("mpiexec: what {} ranks are doing\n", ranks.len());
     for (number, rank) in ranks.iter().enumerate() {

@@ -42,13 +42,13 @@ use report::Report;
 const TIMED_OUT: i32 = 124;
 /// Exit code if a host cannot be reached.
 const UNREACHED: i32 = 1;
-/// Time until `mpiexec` gives up an agent that should have killed all its ranks.
+/// Time for which `mpiexec` waits for the end of an agent that should have killed its ranks.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
-/// Time for which the command that reached a host may run after the agent's last message.
+/// Maximum time for which the command that reached a host (ssh) may run after the agent's last message.
 const LEAVE: Duration = Duration::from_secs(3);
 /// Maximum number of bytes of input in flight.
 const INPUT: usize = 64 * 1024;
-/// Variables of this machine or this session, which other hosts do not get.
+/// Environment variables of this machine or this session, which are not sent to other hosts.
 const OWN: &[&str] = &[
     "HOSTNAME",
     "HOST",
@@ -88,7 +88,7 @@ struct Head {
     signals: SignalFd,
     control: Option<UnixStream>,
     sinks: [Sink; 2],
-    /// True if the agents know that the output has no reader.
+    /// True if the agents have been told that standard output or standard error has no reader.
     unread: [bool; 2],
     /// Clock of all deadlines.
     clock: Clock,
@@ -97,7 +97,7 @@ struct Head {
     input_under_way: usize,
     seats: Vec<View>,
     ended: Vec<bool>,
-    /// By generation: number of hosts that have come to the fence, and their values.
+    /// Fences that are not open, by generation: number of hosts at the fence, and the values of their ranks.
     fences: HashMap<u32, (usize, Vec<Entry>)>,
     report: Option<Report>,
     /// Time by which all hosts must have answered.
@@ -189,7 +189,7 @@ impl Head {
         }
     }
 
-    /// Gives each host its share, once all have answered.
+    /// Sends each host its share of the job, once all hosts have answered.
     fn start(&mut self) {
         let identities: Vec<&String> =
             self.links.iter().filter_map(|link| link.identity.as_ref()).collect();
@@ -218,7 +218,7 @@ impl Head {
             first_of_each(env::vars_os()).filter(|(name, _)| !is_own(name)).collect();
         environment.extend(link::for_spawns(&self.options, &self.links));
         for (index, link) in self.links.iter_mut().enumerate() {
-            // Agents on the same machine do not know each other's processors.
+            // Agents on the same machine do not know which processors the other agents use.
             let is_shared = machines.iter().filter(|&&m| m == machines[index]).count() > 1;
             let bind = match self.options.bind {
                 Bind::Share if is_shared => Bind::None,
@@ -337,7 +337,7 @@ impl Head {
 
     /// Handles a message of an agent.
     fn take(&mut self, index: usize, message: Up) {
-        // A message must be about ranks of the agent's own.
+        // A message of an agent must concern only the agent's own ranks.
         let is_here = |rank: u32| self.links[index].ranks.contains(&(rank as usize));
         match message {
             Up::Host(identity) => {
@@ -368,12 +368,12 @@ impl Head {
             Up::Alive => {}
             Up::Deaf => self.deaf(index),
             Up::Done => self.links[index].done = true,
-            // A message about a rank of another agent is ignored.
+            // A message that concerns a rank of another agent is ignored.
             _ => {}
         }
     }
 
-    /// Notes that all ranks of a host have come to a fence. Opens the fence when the ranks of all hosts have.
+    /// Notes that all ranks of a host have come to a fence. Opens the fence once the ranks of all hosts have come to it.
     fn fence(&mut self, generation: u32, entries: Vec<Entry>) {
         let fence = self.fences.entry(generation).or_default();
         fence.0 += 1;
@@ -396,7 +396,7 @@ impl Head {
         self.look_for_losses();
         self.check_silence(now);
         if self.sinks.iter().any(Sink::is_full) {
-            // Agents with more output have to wait for the reader of this process, so their silence does not count.
+            // While a queue is full, agents have to wait with their output, so they do not count as silent.
             self.heard();
         }
         for index in 0..2 {
@@ -439,7 +439,7 @@ impl Head {
         for index in 0..self.links.len() {
             let link = &mut self.links[index];
             if link.done && link.reading().is_some() {
-                // The command may end now, and must end within a limited time.
+                // The agent is done, so the command is asked to end, within a limited time.
                 link.hang_up();
                 link.leave.get_or_insert(now + LEAVE);
             }

@@ -18,17 +18,17 @@ pub struct Host {
     pub name: String,
     /// Number of ranks before the next host has its turn.
     pub slots: usize,
-    /// Maximum number of ranks.
+    /// Maximum number of ranks on the host; `None` if there is no maximum.
     pub most: Option<usize>,
 }
 
 /// Order in which the slots are filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Map {
-    /// All slots of a host, then those of the next host.
+    /// All slots of a host are filled, then all slots of the next host.
     #[default]
     Slot,
-    /// One slot of each host in turn.
+    /// One slot of each host is filled in turn.
     Node,
 }
 
@@ -47,7 +47,7 @@ fn host(text: &str) -> Result<Host, String> {
         _ => (text, None),
     };
     let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    // A name that begins with a dash would be an option of ssh.
+    // ssh would take a name that begins with a dash for an option.
     if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
         return Err(wrong());
     }
@@ -124,11 +124,12 @@ pub fn file(path: &str, text: &str, hosts: &mut Vec<Host>) -> Result<(), String>
     Ok(())
 }
 
-/// Returns the index in `hosts` of each of `size` ranks. If the slots are full, all hosts take another turn, up to their maximum.
+/// Returns the index in `hosts` of each of `size` ranks. If all slots are full, they are filled again, up to the maximum of each
+/// host.
 pub fn place(hosts: &[Host], size: usize, map: Map) -> Result<Vec<usize>, String> {
     let mut used = vec![0; hosts.len()];
     let mut places = Vec::with_capacity(size);
-    // Number of times that the slots were filled.
+    // Number of the turn in which the slots are filled.
     for turn in 1.. {
         let before = places.len();
         let room = |host: &Host, used: usize| {
@@ -170,7 +171,7 @@ pub fn place(hosts: &[Host], size: usize, map: Map) -> Result<Vec<usize>, String
     Ok(places)
 }
 
-/// Returns whether `name` is a name of this machine.
+/// Returns true if `name` is a name of this machine.
 pub fn is_local(name: &str) -> bool {
     let own = gethostname().unwrap_or_default();
     let own = own.to_string_lossy();
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(read(&file).unwrap_err(), "line 2 is not UTF-8 text");
         File::create(&file).unwrap().set_len(LONGEST + 1).unwrap();
         assert!(read(&file).unwrap_err().contains("16777216 bytes"));
-        // The writer of this pipe never ends.
+        // A process writes to this pipe without end.
         let pipe = folder.join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let copy = pipe.clone();
@@ -270,7 +271,7 @@ mod tests {
         let two = hosts("a:2,b:1");
         assert_eq!(place(&two, 3, Map::Slot).unwrap(), [0, 0, 1]);
         assert_eq!(place(&two, 3, Map::Node).unwrap(), [0, 1, 0]);
-        // More ranks than slots: another turn.
+        // There are more ranks than slots, so the slots are filled twice.
         assert_eq!(place(&two, 7, Map::Slot).unwrap(), [0, 0, 1, 0, 0, 1, 0]);
         assert_eq!(place(&two, 5, Map::Node).unwrap(), [0, 1, 0, 0, 1]);
         assert_eq!(place(&two, 1, Map::Slot).unwrap(), [0]);

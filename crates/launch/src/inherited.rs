@@ -1,5 +1,5 @@
-//! Signals that are ignored or blocked, the process group, and limits, as this process has inherited them. The ranks get them
-//! unchanged, although this process changes its own.
+//! Signals that are ignored or blocked, the process group, and limits, as this process has inherited them. The ranks get these
+//! settings unchanged, although this process changes some of them for itself.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,12 +8,12 @@ use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
 use nix::unistd::{Pid, getpgrp};
 
-/// Signals that were ignored when the process began, one bit each.
+/// Signals that were ignored when the process began, a bit for each signal.
 static IGNORED: AtomicU64 = AtomicU64::new(0);
 
-/// Runs before `main`, and before Rust's runtime changes what it does about SIGPIPE.
+/// Function that the loader calls before `main`, and before Rust's runtime changes the action of SIGPIPE.
 #[used]
-// SAFETY: the functions in this section are called once each, with arguments that this one ignores.
+// SAFETY: the loader calls each function in this section once, with arguments that `record` ignores.
 #[unsafe(link_section = ".init_array")]
 static RECORD: extern "C" fn() = record;
 
@@ -47,21 +47,21 @@ pub struct Inheritance {
 }
 
 impl Inheritance {
-    /// Notes what was inherited, and changes the settings that this process and its children cannot work with.
+    /// Records the inherited settings, and changes those settings with which this process cannot work.
     pub fn take() -> io::Result<Self> {
         let mask = SigSet::thread_get_mask()?;
         let files = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
-        // SAFETY: `signal` is unsafe only for handlers. SIG_DFL and SIG_IGN are none.
+        // SAFETY: `signal` is unsafe only for handlers. SIG_DFL and SIG_IGN are not handlers.
         unsafe {
             // If SIGCHLD is ignored, the exit status of children is lost.
             signal(Signal::SIGCHLD, SigHandler::SigDfl)?;
-            // An output file at its limit is an error to report. The signal would kill this process.
+            // If an output file reaches its size limit, this process must report the error. The signal would kill it.
             signal(Signal::SIGXFSZ, SigHandler::SigIgn)?;
         }
         Ok(Inheritance { group: getpgrp(), mask, files })
     }
 
-    /// Restores signals and limits. Makes system calls only, so it may be called between fork and exec.
+    /// Restores signals and limits. May be called between fork and exec, because it makes only system calls.
     pub fn restore(&self) -> io::Result<()> {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, self.files.0, self.files.1);
         for number in Signal::iterator() {
@@ -69,7 +69,7 @@ impl Inheritance {
                 continue;
             }
             let usual = if is_ignored(number) { SigHandler::SigIgn } else { SigHandler::SigDfl };
-            // SAFETY: `signal` is unsafe only for handlers. SIG_DFL and SIG_IGN are none.
+            // SAFETY: `signal` is unsafe only for handlers. SIG_DFL and SIG_IGN are not handlers.
             unsafe { signal(number, usual) }?;
         }
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None)?;

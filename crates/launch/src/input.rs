@@ -15,7 +15,7 @@ use nix::unistd::{ForkResult, Pid, fork, pipe2, read, setpgid, write};
 /// Interval at which a process in the background tries to read from the terminal again.
 const BACKGROUND: Duration = Duration::from_millis(300);
 
-/// The process that reads. Dropping the value ends it.
+/// The process that reads the input. It ends when this value is dropped.
 pub struct Relay {
     process: Pid,
     /// Pipe with the input, in nonblocking mode.
@@ -45,7 +45,7 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        // The process was not reaped yet, so no other process has its number.
+        // The process has not been reaped yet, so no other process has its number.
         let _ = kill(self.process, Signal::SIGKILL);
         let _ = waitpid(self.process, None);
     }
@@ -53,9 +53,10 @@ impl Drop for Relay {
 
 fn relay(to: &OwnedFd) {
     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
-    // The foreground process handles the terminal's keys. In the background, reading fails instead of stopping this process.
+    // The foreground process handles signals of the terminal, so they are blocked here. SIGTTIN is ignored, so that in the
+    // background reading fails instead of stopping this process.
     let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None);
-    // SAFETY: `signal` is unsafe only for handlers, and SIG_IGN is none.
+    // SAFETY: `signal` is unsafe only for handlers, and SIG_IGN is not a handler.
     let _ = unsafe { signal(Signal::SIGTTIN, SigHandler::SigIgn) };
     let from = io::stdin();
     let mut piece = [0; 16 * 1024];

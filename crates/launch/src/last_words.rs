@@ -1,11 +1,13 @@
-//! The report to the parents of a spawned job: why the job failed, and the last words of the rank that failed first.
+//! The report to the parents of a spawned job: the reason why the job failed, and the last output on standard error of the rank
+//! that failed first.
 //!
 //! ```text
 //!   parents  start mpiexec with a socket as its standard input, and WEFT_LAST_WORDS
 //!   mpiexec  keeps the socket, and has /dev/null as its standard input
 //!            ── at the first failure: the reason, the last bytes of that rank's standard error ──► parents
 //! ```
-//! The parents raise both as the error of MPI_Comm_spawn. The report is optional: whoever started `mpiexec` may be gone.
+//! The parents raise the reason and the output as the error of MPI_Comm_spawn. A failure to send the report is ignored, because the
+//! parents may be gone.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,21 +20,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::unistd::dup2_stdin;
 use weft_bootstrap::failure_report::{FailureReport, VARIABLE};
 
-/// Maximum number of bytes kept of each rank's standard error.
+/// Maximum number of bytes of each rank's standard error that are kept.
 const KEPT: usize = 1024;
 
 /// The socket to the parents.
 static PARENTS: OnceLock<UnixStream> = OnceLock::new();
 
-/// This process has sent its report.
+/// True if this process has sent its report.
 static SENT: AtomicBool = AtomicBool::new(false);
 
-/// Takes the socket of the parents away from standard input, if there is one. Must be called while the process has one thread.
+/// Takes the socket to the parents, if there is one, from standard input, which becomes /dev/null. Must be called while the process
+/// has one thread.
 pub fn take_socket() {
     if std::env::var_os(VARIABLE).is_none() {
         return;
     }
-    // SAFETY: this process has one thread, as the contract of this function demands.
+    // SAFETY: this process has one thread, as this function requires of its caller.
     unsafe { std::env::remove_var(VARIABLE) };
     let input = std::io::stdin();
     let (Ok(socket), Ok(null)) = (input.as_fd().try_clone_to_owned(), File::open("/dev/null"))
@@ -66,7 +69,7 @@ pub fn send(reason: &str, words: &[u8]) {
 pub struct LastWords(BTreeMap<usize, Vec<u8>>);
 
 impl LastWords {
-    /// Adds what a rank has written.
+    /// Adds text that a rank has written to standard error.
     pub fn add(&mut self, rank: usize, text: &[u8]) {
         let kept = self.0.entry(rank).or_default();
         kept.extend_from_slice(&text[text.len().saturating_sub(KEPT)..]);
@@ -78,7 +81,7 @@ impl LastWords {
         self.0.get(&rank).map_or(&[], |text| text)
     }
 
-    /// Returns the last bytes of the lowest rank that has written anything.
+    /// Returns the last bytes of the lowest rank that has written to standard error.
     pub fn of_lowest(&self) -> &[u8] {
         self.0.values().next().map_or(&[], |text| text)
     }

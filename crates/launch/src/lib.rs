@@ -1,16 +1,16 @@
 //! `mpiexec` and `mpirun`: start the processes of a job, supervise them, and leave no process behind.
 //!
-//! Two processes share the work. The user starts the *foreground* process, which relays signals and the exit code. The
-//! *supervisor* is its child in a process group of its own. It is the parent of the ranks and the reaper of all processes that
-//! they start. It serves the key-value space (`service`), gathers the output (`output`), and ends the job. If one of the two is
-//! killed, the other one cleans up. The kernel kills a rank whose supervisor dies.
+//! Two processes share the work. The user starts the *foreground* process, which relays signals and the exit code. The *supervisor*
+//! is its child in a process group of its own. It is the parent of the ranks and the reaper of all processes that they start. It
+//! serves the key-value space (`service`), gathers the output (`output`), and ends the job. If the foreground process or the
+//! supervisor is killed, the remaining process cleans up. The kernel kills a rank whose supervisor dies.
 //!
-//! Ranks stay in the foreground's process group, so that the terminal's job control needs no help.
+//! Ranks stay in the process group of the foreground process, so that the job control of a terminal works without further code.
 //!
-//! For a job on several hosts, a *head* (`head`) takes the place of the supervisor here. On each host it starts an *agent*
-//! (`agent`) through ssh: a foreground process and a supervisor of the ranks there. Head and agent talk over the agent's standard
-//! input and output (`frames`), so no port is open and no secret is on a command line. If the connection ends or stays silent
-//! (`signs`), the agent ends its ranks.
+//! For a job on several hosts, a *head* (`head`) replaces the supervisor on this host. On each host it starts an *agent* (`agent`)
+//! through ssh: a foreground process and a supervisor of the ranks there. Head and agent exchange messages over the agent's
+//! standard input and output (`frames`), so no port is open and no secret is on a command line. If the connection ends or stays
+//! silent (`signs`), the agent ends its ranks.
 
 #![warn(missing_docs)]
 

@@ -1,5 +1,5 @@
 //! The folder in which ranks find the MPI library. Programs that `mpicc` links contain the folder (an rpath). Programs that are
-//! linked only with `-L` and `-l` do not, and would not start.
+//! linked only with `-L` and `-l` do not contain the folder, and would not start.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ pub const VARIABLE: &str = "LD_LIBRARY_PATH";
 /// The loader's cache of libraries in the system's folders.
 const CACHE: &str = "/etc/ld.so.cache";
 
-/// Returns the value of [`VARIABLE`] for the ranks of `app`, or `None` if they find a library without it.
+/// Returns the value of [`VARIABLE`] for the ranks of `app`, or `None` if the ranks find a library without the variable.
 pub fn search_path(app: &App) -> Option<OsString> {
     let own = std::env::current_exe().ok()?;
     let folder = own.parent()?.parent()?.join("lib");
@@ -38,7 +38,7 @@ pub fn search_path(app: &App) -> Option<OsString> {
 
 /// Appends a folder to a list.
 fn extended(mut given: OsString, folder: &Path) -> OsString {
-    // An empty list needs no colon: the loader takes an empty part for the working directory.
+    // No colon is added to an empty list, because the loader would take an empty entry for the working directory.
     if !given.is_empty() {
         given.push(":");
     }
@@ -69,7 +69,7 @@ fn program(app: &App, path: Option<OsString>) -> Option<PathBuf> {
     folders(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Reports whether a program names a folder that has the library. A script does not.
+/// Reports whether a program names a folder that has the library. A script never names such a folder.
 fn says_where(program: &Path) -> bool {
     let Ok(program) = fs::canonicalize(program) else { return false };
     let origin = program.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes();

@@ -12,12 +12,13 @@ const CAUSES: usize = 256;
 /// The library's lines on standard error.
 #[derive(Default)]
 pub struct MessageDedup {
-    /// By the line without ranks: the rank whose line was printed, and the other ranks with this line.
+    /// Ranks for each line, from which numbers of ranks are removed: the rank whose line was printed, and the other ranks with the
+    /// same line.
     seen: BTreeMap<Vec<u8>, (usize, Vec<usize>)>,
 }
 
-/// Returns the line without the numbers of ranks and processes and the hosts behind them, which differ between ranks with the
-/// same cause.
+/// Returns the line without the parts that differ between ranks with the same cause: numbers of ranks and processes, and the hosts
+/// after these numbers.
 fn cause(line: &[u8]) -> Vec<u8> {
     let mut rest = line;
     let mut cause = Vec::with_capacity(line.len());
@@ -42,7 +43,8 @@ fn cause(line: &[u8]) -> Vec<u8> {
 }
 
 impl MessageDedup {
-    /// Reports whether to print `line` of `rank`. A line that another rank has printed before is not printed.
+    /// Reports whether to print the line `line` of rank `rank`. A line is not printed if another rank has printed the same line
+    /// before.
     pub fn is_new(&mut self, rank: usize, line: &[u8]) -> bool {
         if !line.starts_with(MARK) {
             return true;

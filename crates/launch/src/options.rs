@@ -28,12 +28,12 @@ const LAUNCH_TIMEOUT: Duration = Duration::from_secs(30);
 /// Binding of ranks to cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Bind {
-    /// An equal share of the cores for each rank, if there is a core for each rank. Otherwise not bound.
+    /// An equal share of the cores for each rank, if there is a core for each rank. Otherwise ranks are not bound.
     #[default]
     Share,
     /// One core for each rank, in turn.
     Core,
-    /// Not bound.
+    /// Ranks are not bound.
     None,
 }
 
@@ -65,11 +65,11 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// Hosts of the ranks. None means this host.
+    /// Hosts of the ranks. If empty, all ranks run on this host.
     pub hosts: Vec<Host>,
     /// Order in which ranks take the slots of the hosts.
     pub map: Map,
-    /// Command with arguments in place of ssh. The host and a command line are appended.
+    /// Command with arguments that is used instead of ssh. The host and a command line are appended.
     pub launch_agent: Option<Vec<String>>,
     /// Time in which a host must answer.
     pub launch_timeout: Duration,
@@ -85,7 +85,7 @@ impl Options {
         self.apps.iter().map(|app| app.count).sum()
     }
 
-    /// Returns the program of each rank.
+    /// Returns the index of each rank's program.
     pub fn programs(&self) -> impl Iterator<Item = usize> {
         let apps = self.apps.iter().enumerate();
         apps.flat_map(|(number, app)| std::iter::repeat_n(number, app.count))
@@ -131,7 +131,7 @@ fn export(
     if name.is_empty() || name.contains(&0) {
         return Err(format!("-x: {:?} names no variable", OsStr::from_bytes(name)));
     }
-    // A variable that is not set here is not passed on.
+    // A variable that is not set in this process is not passed on.
     Ok(value.map(|value| (OsStr::from_bytes(name).to_os_string(), value)))
 }
 
@@ -155,7 +155,7 @@ struct Parser<'g> {
     options: Options,
     /// Variables for all programs.
     global: Vec<(OsString, OsString)>,
-    /// Number of processes on each host.
+    /// Number of processes on each host, if the user has given it.
     each: Option<usize>,
     /// Looks up a variable of the environment.
     get: &'g dyn Fn(&str) -> Option<OsString>,
@@ -163,7 +163,7 @@ struct Parser<'g> {
 
 impl Parser<'_> {
     /// Handles an option for `app` or for all programs. `given` is the option as the user wrote it, and `value` returns the next
-    /// argument. Returns a command if the option asks for another one than a job.
+    /// argument. Returns a command if the option asks for a command that is not a job.
     fn take(
         &mut self,
         given: &str,
@@ -208,7 +208,7 @@ impl Parser<'_> {
             }
             Meaning::PerHost => self.each = Some(count(given, &value()?, usize::MAX, "a host")?),
             Meaning::MapBy => {
-                // Other policies place ranks within a machine. Here --bind-to does so.
+                // Other policies place ranks within a machine, which here is the task of --bind-to.
                 options.map = match text(&value()?).split(':').next() {
                     Some("node") => Map::Node,
                     _ => Map::Slot,
@@ -236,7 +236,7 @@ impl Parser<'_> {
         Ok(None)
     }
 
-    /// Checks the options, and applies those for all programs and hosts to each of them.
+    /// Checks the options, and applies options for all programs or hosts to each program or host.
     fn finish(self) -> Result<Options, String> {
         let Parser { mut options, mut global, each, get } = self;
         for host in &mut options.hosts {
@@ -261,13 +261,13 @@ impl Parser<'_> {
         if options.launch_agent.is_none() && options.hosts.iter().all(|host| is_local(&host.name)) {
             options.hosts.clear();
         }
-        // A time-out of 0 means none, so that the option can override WEFT_TIMEOUT.
+        // A time-out of 0 means no time-out, so that the option can override WEFT_TIMEOUT.
         options.timeout = options.timeout.filter(|timeout| !timeout.is_zero());
         Ok(options)
     }
 }
 
-/// Removes one backslash from `\:`, `\\:` and so on. `\:` is a colon that does not end a program.
+/// Removes a backslash from an argument such as `\:` or `\\:`. `\:` stands for a colon that does not end a program.
 fn unquoted(argument: OsString) -> OsString {
     match argument.as_bytes() {
         [b'\\', rest @ .., b':'] if rest.iter().all(|&byte| byte == b'\\') => {
@@ -421,7 +421,7 @@ mod tests {
         assert_eq!(names("--hosts localhost:2,127.0.0.1 a"), []);
         assert_eq!(names("--hosts localhost,b:3 a"), [pair("localhost", 1), pair("b", 3)]);
         assert_eq!(names("--hosts b,c -ppn 2 a"), [pair("b", 2), pair("c", 2)]);
-        // Who names the way wants it taken.
+        // If the user names a command that reaches hosts, the command is used even for this host.
         assert_eq!(names("--launch-agent rsh -H localhost a"), [pair("localhost", 1)]);
         assert_eq!(words("-", OsStr::new(" rsh  -l me")).unwrap().unwrap(), ["rsh", "-l", "me"]);
         let options = run("--map-by node:PE=2 a");

@@ -1,10 +1,10 @@
-//! The ranks' output: complete lines, in the order in which they come, and tagged if the user wishes.
+//! Output of the ranks: complete lines, in the order in which they come, and with the rank's number if the user wants it.
 //!
 //! A rank's pipe is read without waiting. Finished lines go to the queue of their [`Sink`] (standard output or error). An
-//! unfinished line, such as a prompt or a progress bar, goes there after a short pause of the rank. The pause counts only while
-//! the pipe is read and is empty, and not while the sink waits for its reader. A line that is too long for memory is written in
-//! pieces, and no other rank's pipe is read meanwhile. On a remote host, the sink is `mpiexec` on the user's host, which reports
-//! how much its reader has taken.
+//! unfinished line, such as a prompt or a progress bar, goes to the queue after the rank has written nothing for a short time. This
+//! pause counts only while the pipe is read and is empty, and not while the sink waits for its reader. A line that is longer than
+//! the limit is written in pieces, and no other rank's pipe is read meanwhile. On a remote host, the sink is `mpiexec` on the
+//! user's host, which reports how much its reader has taken.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -25,11 +25,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 const BUSY: u32 = 9;
 /// Maximum length of an unfinished line that is kept, in bytes.
 const LONGEST: usize = 64 * 1024;
-/// Number of bytes in a sink's queue above which ranks' pipes are not read, so that the ranks wait.
+/// Number of bytes in a sink's queue above which the pipes of ranks are not read, so that the ranks have to wait.
 const FULL: usize = 1 << 20;
 /// Maximum number of bytes that are read from a rank that has ended, before the reason for its end is printed.
 const LAST: usize = 1 << 20;
-/// Number of bytes that a pipe takes without waiting if it polls as writable (PIPE_BUF).
+/// Number of bytes that can be written to a pipe without waiting if the pipe polls as writable (PIPE_BUF).
 const ATOMIC: usize = 4096;
 
 /// Rank that has written a text; `None` for `mpiexec` itself.
@@ -38,12 +38,13 @@ type Speaker = Option<usize>;
 /// Destination of text.
 enum Target {
     Descriptor(BorrowedFd<'static>),
-    /// `mpiexec` on another host: its standard error if `error`. `numbers` are the numbers of the ranks here.
+    /// `mpiexec` on another host: its standard error if `error` is true, else its standard output. `numbers` are the numbers in the
+    /// job of the ranks on this host.
     Remote {
         uplink: Uplink,
         error: bool,
         numbers: Rc<[u32]>,
-        /// Number of bytes that were sent and not read.
+        /// Number of bytes that were sent to `mpiexec`, and that its reader has not read.
         under_way: usize,
     },
 }
@@ -53,9 +54,9 @@ pub struct Sink {
     target: Target,
     queue: Vec<u8>,
     written: usize,
-    /// Speaker whose unfinished line was written, and who is expected to finish the line.
+    /// Speaker whose unfinished line was written. The line continues with the speaker's next text.
     unfinished: Option<Speaker>,
-    /// Rank whose line is being written in pieces. The other ranks wait for the end of the line.
+    /// Rank whose line is being written in pieces. The other ranks wait until the line is complete.
     owner: Option<usize>,
     /// True if the reader is gone.
     broken: bool,
@@ -63,9 +64,9 @@ pub struct Sink {
     failed: Option<std::io::Error>,
     lost: bool,
     tag: bool,
-    /// Messages that the library prints on many ranks; for standard error.
+    /// Filter for messages that the library prints on many ranks; only for standard error.
     dedup: Option<MessageDedup>,
-    /// The end of what each rank has written, for the parents of a spawned job; for standard error.
+    /// Last bytes that each rank has written, for the parents of a spawned job; only for standard error.
     last_words: Option<LastWords>,
 }
 
@@ -96,19 +97,20 @@ impl Sink {
         }
     }
 
-    /// Prints a message of the library once for each cause, with a count of the other ranks at the end.
+    /// Returns the sink with a filter: it prints a message of the library once for each cause, and the number of the other ranks at
+    /// the end.
     pub fn once_a_cause(mut self) -> Self {
         self.dedup = Some(MessageDedup::default());
         self
     }
 
-    /// The same, where the last words of each rank are kept.
+    /// Returns the sink with a memory for the last bytes that each rank has written.
     pub fn with_last_words(mut self) -> Self {
         self.last_words = Some(LastWords::default());
         self
     }
 
-    /// Returns the kept end of what a rank has written, or what the lowest rank has written that wrote anything.
+    /// Returns the last bytes that `rank` has written; for `None`, those of the lowest rank that has written any text.
     pub fn last_words(&self, rank: Option<usize>) -> &[u8] {
         let Some(words) = &self.last_words else { return &[] };
         rank.map_or_else(|| words.of_lowest(), |rank| words.of(rank))
@@ -175,34 +177,34 @@ impl Sink {
         self.push(None, format!("{message}\n").as_bytes());
     }
 
-    /// Notes that text which was sent to another host was read.
+    /// Notes that the reader has read `bytes` bytes of the text that was sent to another host.
     pub fn arrived(&mut self, bytes: usize) {
         if let Target::Remote { under_way, .. } = &mut self.target {
             *under_way = under_way.saturating_sub(bytes);
         }
     }
 
-    /// Notes that the text has no reader on the host that it was sent to.
+    /// Notes that text which was sent to another host has no reader there.
     pub fn close(&mut self) {
         self.broken = true;
     }
 
-    /// Returns whether text waits to be written.
+    /// Returns true if text waits to be written.
     pub fn is_waiting(&self) -> bool {
         self.written < self.queue.len()
     }
 
-    /// Returns whether the reader is gone.
+    /// Returns true if the reader is gone.
     pub fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Takes the error by which written text was lost. Returns the error once.
+    /// Returns the error by which text was lost, and forgets the error.
     pub fn take_failure(&mut self) -> Option<std::io::Error> {
         self.failed.take()
     }
 
-    /// Returns whether the queue is full.
+    /// Returns true if the queue is full.
     pub fn is_full(&self) -> bool {
         let under_way = match self.target {
             Target::Descriptor(_) => 0,
@@ -219,12 +221,12 @@ impl Sink {
         }
     }
 
-    /// Writes a piece. The target must poll as writable.
+    /// Writes a piece of the queue. The target must poll as writable.
     pub fn write(&mut self) {
         let Target::Descriptor(target) = self.target else { return };
         let rest = &self.queue[self.written..];
         let mut length = rest.len().min(ATOMIC);
-        // Complete lines in each call, so that other writers to the same target do not split lines.
+        // Each call writes complete lines, so that other writers to the same target do not split lines.
         if let Some(end) = rest[..length].iter().rposition(|&byte| byte == b'\n') {
             length = end + 1;
         }
@@ -232,7 +234,7 @@ impl Sink {
             Ok(count) => self.written += count,
             Err(nix::Error::EINTR | nix::Error::EAGAIN) => {}
             Err(error) => {
-                // A reader that has gone away wants no more. Any other error loses text that the user expects.
+                // If the reader is gone, no error is reported. Any other error loses text that the user expects.
                 match error {
                     nix::Error::EPIPE => self.broken = true,
                     error => {
@@ -268,10 +270,10 @@ pub struct Stream {
     pipe: File,
     /// Index of the rank.
     pub rank: usize,
-    /// Index of the sink.
+    /// Index of the sink to which the output goes.
     pub sink: usize,
     line: Vec<u8>,
-    /// Time at which the pause in an unfinished line began.
+    /// Time at which the rank's pause within an unfinished line began.
     since: Option<Instant>,
     /// Number of consecutive pauses after which the rank's process was found running.
     busy: u32,
@@ -290,7 +292,7 @@ impl Stream {
         self.pipe.as_fd()
     }
 
-    /// Returns whether to read now.
+    /// Returns true if the pipe should be read now.
     pub fn is_wanted(&self, sink: &Sink) -> bool {
         let is_free = sink.broken || sink.owner.is_none_or(|owner| owner == self.rank);
         !self.ended && !sink.is_full() && is_free
@@ -302,7 +304,7 @@ impl Stream {
     }
 
     /// Writes the unfinished line if the rank has paused. `state` returns the state letter of the rank's process. A stopped process
-    /// will continue its line, and a running process may have had no processor, so both get more time.
+    /// may continue its line later, and a running process may have had no processor, so both get more time.
     pub fn check_pause(
         &mut self,
         sink: &mut Sink,
@@ -315,7 +317,7 @@ impl Stream {
         } else if self.since.is_none() {
             self.since = Some(now);
         } else if self.is_due(now) {
-            // More may have come since the last read.
+            // More text may have come since the last read.
             self.read(sink, now);
             if self.is_due(now) {
                 match state(self.rank) {
@@ -344,7 +346,7 @@ impl Stream {
         self.read_some(sink, now, LAST);
     }
 
-    /// Reads up to the sink's limit, or `regardless` bytes if that is not `usize::MAX`.
+    /// Reads up to the sink's limit, or up to `regardless` bytes if `regardless` is not `usize::MAX`.
     fn read_some(&mut self, sink: &mut Sink, now: Instant, regardless: usize) {
         let mut piece = [0; 16 * 1024];
         let mut left = regardless;
@@ -392,7 +394,7 @@ impl Stream {
         sink.owner.take_if(|owner| *owner == self.rank);
     }
 
-    /// Writes the rest at the end of the output.
+    /// Writes the remaining text at the end of the output.
     pub fn end(&mut self, sink: &mut Sink) {
         self.flush(sink);
         self.ended = true;

@@ -1,5 +1,5 @@
-//! The descendants of this process, from /proc. The supervisor is a "subreaper": processes whose parent has died, also daemons,
-//! become its children.
+//! The descendants of this process, from /proc. The supervisor is a "subreaper": descendants whose parent has died, including
+//! daemons, become its children.
 
 use std::collections::HashMap;
 use std::fs;
@@ -38,7 +38,7 @@ pub fn descendants(root: i32) -> Vec<i32> {
     found
 }
 
-/// Returns whether ranks of this job have started another job: a descendant runs the program of this process.
+/// Returns true if ranks of this job have started another job, because a descendant runs the same program as this process.
 pub fn is_job_below() -> bool {
     let program = |pid: i32| fs::read_link(format!("/proc/{pid}/exe")).ok();
     let me = std::process::id() as i32;
@@ -46,7 +46,7 @@ pub fn is_job_below() -> bool {
     own.is_some() && descendants(me).into_iter().any(|pid| program(pid) == own)
 }
 
-/// Returns whether `ancestor` is an ancestor of `pid`, or the same process.
+/// Returns true if `ancestor` is an ancestor of `pid`, or the same process.
 pub fn is_ancestor(ancestor: i32, mut pid: i32) -> bool {
     while pid > 1 {
         if pid == ancestor {
@@ -58,12 +58,12 @@ pub fn is_ancestor(ancestor: i32, mut pid: i32) -> bool {
     false
 }
 
-/// Returns whether a process exists and has not ended.
+/// Returns true if a process exists and has not ended.
 pub fn is_alive(pid: i32) -> bool {
     look(pid).is_some_and(|(_, state)| state != 'Z' && state != 'X')
 }
 
-/// Sends a signal. Ignores that the process may have ended.
+/// Sends a signal. Does nothing if the process has ended.
 pub fn send(pid: i32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid), signal);
 }

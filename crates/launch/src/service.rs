@@ -1,7 +1,8 @@
 //! The bootstrap service: the processes that have joined, and the key-value space that opens at fences.
 //!
-//! Each rank has a seat. A process takes the seat by connecting with the job's token, and leaves it when its connection ends. The
-//! next program of the same script may take the seat again. Each time is a generation with a key-value space of its own.
+//! Each rank has a seat. A process takes its rank's seat when it connects with the job's token, and leaves the seat when its
+//! connection ends. If the rank is a script, its next program may take the seat again. Each taking of the seat is a generation,
+//! which has its own key-value space.
 //!
 //! A service has the seats of the ranks of one host. When all of these ranks have come to a fence, it reports
 //! [`Event::Fence`], and [`Service::fenced`] opens the fence with the values of the complete job.
@@ -21,7 +22,8 @@ use weft_bootstrap::wire::{Entry, Frame, MAX_REQUEST};
 
 use crate::processes;
 
-/// Maximum number of connections without a rank, in addition to one for each seat. Above it, the oldest is closed.
+/// Maximum number of connections that have not named a rank, in addition to one for each seat. If there are more, the oldest is
+/// closed.
 const SPARE_STRANGERS: usize = 32;
 
 /// Event that the supervisor has to handle.
@@ -29,7 +31,7 @@ const SPARE_STRANGERS: usize = 32;
 pub enum Event {
     /// The rank has called MPI_Abort.
     Abort { rank: usize, code: i32, message: String },
-    /// The process that was the rank has closed its connection without MPI_Finalize.
+    /// The process that had the rank's seat has closed its connection without MPI_Finalize.
     Left { rank: usize, pid: i32 },
     /// The rank has sent an invalid message.
     Broken { rank: usize, error: String },
@@ -37,18 +39,19 @@ pub enum Event {
     Fence { generation: u32, entries: Vec<Entry> },
 }
 
-/// State of a seat from which `mpiexec` finds ranks that wait in vain.
+/// State of a seat. From these states `mpiexec` finds ranks that wait in vain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct View {
     /// Number of times that the seat was taken.
     pub taken: u32,
-    /// True if the seat has a holder, which is in MPI.
+    /// True if a process has the seat, and has not finalized MPI.
     pub inside: bool,
-    /// True if the holder waits at a fence.
+    /// True if the process that has the seat waits at a fence.
     pub fencing: bool,
 }
 
-/// Finds a rank that is in MPI and needs a rank that has ended in good order. Returns both: (ended, waiting).
+/// Finds a rank that waits in vain: it is in MPI, and needs a rank that has ended in good order. Returns (ended rank, waiting
+/// rank).
 pub fn stranded(seats: &[View], ended: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
     let ended: Vec<usize> = (0..seats.len()).filter(|&rank| ended(rank)).collect();
     for (rank, seat) in seats.iter().enumerate().filter(|(_, seat)| seat.inside) {
@@ -106,7 +109,7 @@ impl Connection {
                 Ok(count) => self.sent += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // Reading reports the end of the connection.
+                // The end of the connection is reported when it is read.
                 Err(_) => return self.outbox.clear(),
             }
             if self.sent == front.len() {
@@ -123,13 +126,13 @@ struct Seat {
     /// Number of times that the seat was taken.
     taken: u32,
     finalized: bool,
-    /// True if a holder has left the seat without MPI_Finalize.
+    /// True if a process has left the seat without MPI_Finalize.
     abandoned: bool,
-    /// True if the holder waits at a fence.
+    /// True if the process that has the seat waits at a fence.
     fencing: bool,
 }
 
-/// Open fence of one generation.
+/// State of the fence of a generation, until it opens.
 #[derive(Default)]
 struct FenceState {
     arrived: usize,
@@ -166,7 +169,7 @@ pub struct Service {
     board: Board,
     seats: Vec<Seat>,
     strangers: Vec<Connection>,
-    /// Maximum number of strangers, in addition to one for each seat.
+    /// Maximum number of connections that have not named a rank, in addition to one for each seat.
     spare: usize,
     fences: HashMap<u32, FenceState>,
     events: Vec<Event>,
@@ -200,7 +203,7 @@ impl Service {
         self.seats[rank].connection.as_ref().map(|connection| connection.pid)
     }
 
-    /// Returns whether `rank` has joined without finalizing, now or in an earlier program.
+    /// Returns true if a process of `rank`, the present or an earlier one, has joined without finalizing.
     pub fn is_unfinished(&self, rank: usize) -> bool {
         let seat = &self.seats[rank];
         seat.abandoned || (seat.taken > 0 && !seat.finalized)
@@ -222,7 +225,7 @@ impl Service {
         self.seats.iter().map(view).collect()
     }
 
-    /// Returns all descriptors to poll for reading. A flag says whether to poll for writing, too.
+    /// Returns all descriptors to poll for reading. The flag is true if a descriptor is also polled for writing.
     pub fn doors(&self) -> impl Iterator<Item = (Door, BorrowedFd<'_>, bool)> {
         let connections =
             self.strangers.iter().enumerate().map(|(i, c)| (Door::Stranger(i), c)).chain(
@@ -236,7 +239,7 @@ impl Service {
             .chain(connections.map(|(door, c)| (door, c.stream.as_fd(), !c.outbox.is_empty())))
     }
 
-    /// Serves the requests at these doors. Returns the events.
+    /// Serves the requests on these descriptors, and returns the resulting events.
     pub fn serve(&mut self, doors: &[Door]) -> Vec<Event> {
         for door in doors {
             match *door {
@@ -262,8 +265,8 @@ impl Service {
         for connection in std::mem::take(&mut self.strangers) {
             self.greet(connection);
         }
-        // Each connection is greeted before the next is accepted, so that connections of ranks are not closed, however many come
-        // at the same time.
+        // Each connection is seated before the next connection is accepted. So connections of ranks are never closed as too many,
+        // even if all ranks connect at the same time.
         while let Ok((stream, _)) = self.listener.accept() {
             if let Ok(mut connection) = Connection::new(stream) {
                 connection.fill();
@@ -306,7 +309,7 @@ impl Service {
                 );
                 Frame::Refused { reason }
             } else {
-                // The holder is dead, and a child of it keeps the connection open.
+                // The process that had the seat is dead, but its child keeps the connection open.
                 self.leave(rank);
                 return self.welcome(rank, connection);
             };
@@ -323,7 +326,7 @@ impl Service {
             MsgFlags::MSG_NOSIGNAL,
             None,
         );
-        // Bytes that did not fit follow without the descriptor. If nothing was sent, the process is gone.
+        // Bytes that did not fit are sent later, without the descriptor. If nothing was sent, the process is gone.
         if let Ok(sent @ 1..) = sent {
             seat.taken += 1;
             seat.finalized = false;
@@ -360,7 +363,8 @@ impl Service {
                 }
                 Ok(Some(Frame::Finalized)) => self.seats[rank].finalized = true,
                 Ok(Some(Frame::Abort { code, message })) => {
-                    // The reason is known, so the end of the process needs no other.
+                    // The call of MPI_Abort is the reason of the failure, so the end of the process must not report another
+                    // failure.
                     self.seats[rank].finalized = true;
                     self.events.push(Event::Abort { rank, code, message });
                 }
@@ -382,7 +386,7 @@ impl Service {
         self.seats[rank].fencing = true;
         let fence = self.fences.entry(generation).or_default();
         fence.arrived += 1;
-        // A process publishes only for its own rank, even if it names another.
+        // A process publishes values only for its own rank, even if the message names another rank.
         let number = self.seating.numbers[rank];
         fence.entries.extend(entries.into_iter().map(|(_, key, value)| (number, key, value)));
         if fence.arrived == self.seats.len() {
@@ -407,7 +411,7 @@ impl Service {
 mod tests {
     use super::*;
 
-    /// All ranks of a large job connect while the launcher is still starting them.
+    /// Connects all ranks of a large job at once, as when the launcher is still starting them.
     #[test]
     fn ranks_that_come_all_at_once_are_all_seated() {
         let ranks = 300;
@@ -421,7 +425,7 @@ mod tests {
             frame.iter().for_each(|frame| stream.write_all(&frame.encode()).unwrap());
             stream
         };
-        // Connections that send nothing or a wrong token take no seat away.
+        // Connections that send nothing or a wrong token take no seat.
         let silent: Vec<UnixStream> = (0..2 * SPARE_STRANGERS).map(|_| come(None)).collect();
         let wrong = come(Some(Frame::Hello { token: 8, rank: 3 }));
         let all: Vec<UnixStream> =

@@ -1,5 +1,5 @@
-//! Signs of life between `mpiexec` and its agents, in both directions. A host that loses its power or its cables closes no
-//! connection, so only its silence shows that it is gone.
+//! Signs of life between `mpiexec` and its agents, in both directions. A host that loses its power or its cables does not close
+//! connections, so only its silence shows that it is gone.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ impl Default for AliveTimes {
 }
 
 impl AliveTimes {
-    /// Checks that several signs fit into the longest silence.
+    /// Checks that several signs fit into the maximum time of silence.
     pub fn check(self) -> Result<(), String> {
         let AliveTimes { interval, timeout } = self;
         if timeout.is_zero() || (!interval.is_zero() && interval <= timeout / 2) {
@@ -41,7 +41,7 @@ impl AliveTimes {
     }
 }
 
-/// Signs of life on one connection. Times are of the owner's clock.
+/// Signs of life on one connection. All times are times of the owner's clock.
 #[derive(Debug)]
 pub struct Pulse {
     signs: AliveTimes,
@@ -60,7 +60,7 @@ impl Pulse {
         self.heard = now;
     }
 
-    /// Reports whether a sign is due. If so, the next sign is due an interval later.
+    /// Reports whether a sign has to be sent now. If so, the next sign is due after another interval.
     pub fn is_due(&mut self, now: Instant) -> bool {
         let is_due = !self.signs.timeout.is_zero() && self.next <= now;
         if is_due {
@@ -76,7 +76,7 @@ impl Pulse {
         !timeout.is_zero() && silence >= timeout
     }
 
-    /// Returns the next time at which a sign is due or the other end counts as lost.
+    /// Returns the next time at which a sign has to be sent, or at which the other end counts as lost.
     pub fn deadline(&self) -> Option<Instant> {
         let AliveTimes { timeout, .. } = self.signs;
         (!timeout.is_zero()).then(|| self.next.min(self.heard + timeout))

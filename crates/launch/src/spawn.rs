@@ -25,7 +25,7 @@ use crate::options::App;
 pub struct RankProcess {
     /// Number of the process.
     pub pid: i32,
-    /// Reading ends of its standard output and standard error; `None` where the rank has that of this process.
+    /// Reading ends of the pipes for its standard output and standard error; `None` if the rank uses the stream of this process.
     pub pipes: [Option<File>; 2],
 }
 
@@ -46,7 +46,7 @@ pub fn given(app: &App) -> String {
     app.command[0].to_string_lossy().into_owned()
 }
 
-/// Returns variables as getenv(3) sees them: the first one of each name.
+/// Returns variables as getenv(3) sees them: only the first variable of each name.
 pub fn first_of_each(
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
@@ -54,7 +54,7 @@ pub fn first_of_each(
     variables.filter(move |(name, _)| seen.insert(name.clone()))
 }
 
-/// Makes standard output and error pipes, where `piped` says so. Returns their reading ends.
+/// Makes standard output and standard error pipes if the element of `piped` is true. Returns the reading ends.
 fn give_pipes(command: &mut Command, piped: [bool; 2]) -> io::Result<[Option<File>; 2]> {
     let mut pipes = [None, None];
     for (stream, pipe) in pipes.iter_mut().enumerate().filter(|(stream, _)| piped[*stream]) {
@@ -70,7 +70,8 @@ fn give_pipes(command: &mut Command, piped: [bool; 2]) -> io::Result<[Option<Fil
     Ok(pipes)
 }
 
-/// Starts `app` with this standard input (`None`: that of this process). `piped` says whether its standard output and error are pipes.
+/// Starts `app` with this standard input; `None` stands for this process's input. `piped`: use pipes for standard output and
+/// standard error.
 pub fn start(
     app: &App,
     input: Option<Stdio>,
@@ -89,7 +90,7 @@ pub fn start(
         ),
     };
     if let Some(directory) = &app.directory {
-        // A missing directory has an error of its own, which differs from that of a missing program.
+        // Reports a missing directory by another error than a missing program.
         std::fs::read_dir(directory).map_err(|error| {
             failed(error, &format!("directory {}: ", directory.to_string_lossy()))
         })?;
@@ -118,14 +119,14 @@ pub fn start(
         give_pipes(&mut command, piped).map_err(|error| failed(error, "pipes for its output: "))?;
     let supervisor = Pid::this();
     let prepare = move || {
-        // Fails only if the foreground's group is gone, and then the job ends anyway.
+        // This fails only if the process group of the foreground process is gone. Then the job ends anyway.
         let _ = setpgid(Pid::from_raw(0), inheritance.group);
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         if getppid() != supervisor {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         if let Some(set) = &processors {
-            // The rank runs even if the kernel does not allow the set any more.
+            // An error is ignored: the rank runs even if the kernel no longer allows this set of processors.
             let _ = sched_setaffinity(Pid::from_raw(0), set);
         }
         inheritance.restore()?;

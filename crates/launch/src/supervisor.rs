@@ -36,25 +36,25 @@ pub use upstream::{Part, Upstream, new_job};
 const TIMED_OUT: i32 = 124;
 /// Interval at which SIGKILL is repeated, because a process may have forked at the same moment.
 const REPEAT: Duration = Duration::from_millis(10);
-/// Time after SIGKILL until the supervisor gives up processes that do not end, such as those of another user.
+/// Time after SIGKILL for which the supervisor waits for processes that do not end, such as processes of another user.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(3);
 
 struct Rank {
-    /// Number in the job. The index in `Supervisor::ranks` counts only the ranks of this host.
+    /// Number of the rank in the job. Its index in `Supervisor::ranks` counts only the ranks of this host.
     number: usize,
     app: usize,
     pid: i32,
     ended: bool,
-    /// Failure that is reported at the given time, unless a better reason is known by then.
+    /// Failure of the rank. It is reported at the given time, unless a better reason is known by then.
     suspect: Option<(Instant, Cause)>,
 }
 
 /// Steps to the end of the job.
 #[derive(Clone, Copy)]
 enum Ending {
-    /// Until this time, processes may end by themselves. Jobs that ranks have started may take as long as they need.
+    /// Until this time, remaining processes may end by themselves. Jobs that ranks have spawned may take as long as they need.
     Waiting(Instant),
-    /// SIGTERM was sent. SIGKILL follows at this time.
+    /// SIGTERM was sent. SIGKILL is sent at this time.
     Asked(Instant),
     /// SIGKILL was sent, and is sent again at `next`. The supervisor gives up at `give_up_at`.
     Killed { next: Instant, give_up_at: Instant },
@@ -129,12 +129,12 @@ pub fn supervise(
 
 /// Makes this process the ancestor of all processes of the job.
 pub fn become_supervisor() -> std::io::Result<()> {
-    // In a group of its own, this process survives kill(-group) of the foreground's group, and cleans up.
+    // In its own process group, this process survives a kill of the foreground's process group, and cleans up.
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     prctl::set_child_subreaper(true)?;
-    // The name distinguishes it from the foreground process in ps(1) and killall(1).
+    // The name distinguishes this process from the foreground process in ps(1) and killall(1).
     let _ = prctl::set_name(c"weft-supervisor");
-    // A background group that writes to a terminal with `stty tostop` would be stopped.
+    // The signal would stop this process, whose group is in the background, when it writes to a terminal with `stty tostop`.
     // SAFETY: `signal` is unsafe only for handlers, and SIG_IGN is none.
     unsafe { signal(Signal::SIGTTOU, SigHandler::SigIgn) }?;
     Ok(())
@@ -143,8 +143,8 @@ pub fn become_supervisor() -> std::io::Result<()> {
 /// Number of files that a supervisor or the foreground process needs in any job.
 const OWN_FILES: u64 = 32;
 
-/// Raises this process's limit on open files to the hard limit. `needed` files are for `count` of `what`. Returns the number of
-/// files beyond `needed`, or an error if the limit is too low.
+/// Raises this process's limit on open files to the hard limit. `needed` files are needed for `count` objects of the kind `what`.
+/// Returns the number of files beyond `needed`, or an error if the limit is too low.
 pub fn raise_files(
     inheritance: Inheritance,
     needed: usize,
@@ -167,7 +167,7 @@ pub fn standard(output: bool) -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(if output { 1 } else { 2 }) }
 }
 
-/// Returns the sink that is standard error of `mpiexec`.
+/// Returns the sink for standard error of `mpiexec`.
 pub fn standard_error(tag: bool) -> Sink {
     let sink = Sink::new(standard(false), tag).once_a_cause();
     if last_words::is_wanted() { sink.with_last_words() } else { sink }
@@ -232,7 +232,7 @@ impl Supervisor {
     /// Starts all ranks. If one cannot be started, ends the job.
     fn start(&mut self, inheritance: Inheritance) {
         let plan = cores::plan(&cores::allowed(), self.part.ranks.len(), self.options.bind);
-        // Parents hear the last words of a single rank, too. Its standard output stays as it is.
+        // If parents want a report, even a single rank has a pipe for standard error. Its standard output is not changed.
         let piped = [self.is_piped(), self.is_piped() || last_words::is_wanted()];
         let paths: Vec<_> = self.options.apps.iter().map(library::search_path).collect();
         for (place, (number, app)) in self.part.ranks.clone().into_iter().enumerate() {
@@ -362,7 +362,7 @@ impl Supervisor {
             Source::Upstream => self.hear(),
             Source::Uplink => self.upstream.iter().for_each(|upstream| upstream.uplink.write()),
             Source::Input => self.upstream.iter_mut().for_each(Upstream::feed),
-            // Served together, because serving one may move the others in their list.
+            // Doors are served together, because serving a single door may change the indices of the other doors.
             Source::Service(door) => doors.push(door),
             Source::Stream(index) => {
                 let stream = &mut self.streams[index];
@@ -422,7 +422,7 @@ impl Supervisor {
                 let pid = self.service.member(place).unwrap_or(rank.pid);
                 let states =
                     [rank.pid, pid].map(|pid| processes::look(pid).map(|(_, state)| state));
-                // The program and the script that started it may be different processes. Either may be stopped.
+                // The MPI program and the script that started it may be different processes. Either process may be stopped.
                 let stopped = states.contains(&Some('T'));
                 if stopped { 'T' } else { states[1].filter(|_| !rank.ended).unwrap_or('X') }
             };
@@ -457,18 +457,18 @@ impl Supervisor {
             }
         }
         if self.childless && self.is_wanted() {
-            // Only output is left, and its reader may still come.
+            // Only output is left, which its reader may still read.
             self.ending = None;
         }
         self.go_on_ending(now);
     }
 
-    /// Returns whether the user still waits for the job's output, and has not asked for the job's end.
+    /// Returns true if the user still waits for the job's output, and has not asked for the job's end.
     fn is_wanted(&self) -> bool {
         self.control.is_some() && !self.interrupted
     }
 
-    /// Ends this process although a process does not end (another user's), or the output of an interrupted job is not read.
+    /// Ends this process although a process of another user does not end, or nobody reads the output of an interrupted job.
     fn give_up(&mut self) {
         let left = processes::descendants(std::process::id() as i32);
         if !left.is_empty() {

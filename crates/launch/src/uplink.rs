@@ -8,7 +8,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::frames::{MAGIC, Up, encode};
 
-/// Number of bytes that a pipe takes without waiting if it polls as writable (PIPE_BUF).
+/// Number of bytes that can be written to a pipe without waiting if the pipe polls as writable (PIPE_BUF).
 const ATOMIC: usize = 4096;
 
 struct Queue {
@@ -18,7 +18,7 @@ struct Queue {
     broken: bool,
 }
 
-/// The queue. Clones share it.
+/// Queue of messages. All clones share the same queue.
 #[derive(Clone)]
 pub struct Uplink(Rc<RefCell<Queue>>);
 
@@ -37,7 +37,7 @@ impl Uplink {
         }
     }
 
-    /// Returns whether messages wait to be written.
+    /// Returns true if messages wait to be written.
     pub fn is_waiting(&self) -> bool {
         let queue = self.0.borrow();
         queue.written < queue.bytes.len()
@@ -48,7 +48,7 @@ impl Uplink {
         self.0.borrow().target
     }
 
-    /// Writes a piece, if the target is writable.
+    /// Writes a piece of the queue, if the target is writable.
     pub fn write_if_ready(&self) {
         let target = self.descriptor();
         let mut ready = [PollFd::new(target, PollFlags::POLLOUT)];
@@ -57,14 +57,14 @@ impl Uplink {
         }
     }
 
-    /// Writes a piece. The target must poll as writable.
+    /// Writes a piece of the queue. The target must poll as writable.
     pub fn write(&self) {
         let mut queue = self.0.borrow_mut();
         let rest = &queue.bytes[queue.written..];
         match nix::unistd::write(queue.target, &rest[..rest.len().min(ATOMIC)]) {
             Ok(count) => queue.written += count,
             Err(nix::Error::EINTR | nix::Error::EAGAIN) => {}
-            // mpiexec is gone. The end of the input reports the same.
+            // `mpiexec` is gone. The end of the input reports this, so the error is ignored.
             Err(_) => {
                 queue.broken = true;
                 queue.written = queue.bytes.len();

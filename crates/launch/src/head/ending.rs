@@ -12,7 +12,8 @@ use crate::output::Sink;
 use crate::{last_words, spawn};
 
 impl Head {
-    /// Extends the time for the end, because an agent has sent a message. The user's interrupt is not extended.
+    /// Extends the time limit for the end of the job, because an agent has sent a message. The limit is not extended if the user
+    /// interrupted the job.
     pub(super) fn heard(&mut self) {
         if !self.interrupted {
             let later = self.clock.now() + GIVE_UP_AFTER;
@@ -25,7 +26,7 @@ impl Head {
         self.ended[rank] = true;
         let unread = self.sinks.iter().any(Sink::is_broken);
         if unread && self.code.is_none() && cause == Cause::Signal(Signal::SIGPIPE) {
-            // The rank wrote to a pipe without a reader (`mpiexec ... | head`). Silent, as a shell is.
+            // The rank wrote to a pipe without a reader (`mpiexec ... | head`). Nothing is printed, as in a shell.
             self.code = Some(cause.code());
             return self.end(Signal::SIGTERM);
         }
@@ -37,7 +38,7 @@ impl Head {
         self.fail(&line, cause.code());
     }
 
-    /// Ends the job after its first failure, which decides the exit code. Later failures change nothing.
+    /// Ends the job after its first failure, which determines the exit code. Later failures have no effect.
     pub(super) fn fail(&mut self, line: &str, code: i32) {
         if self.code.is_none() {
             self.code = Some(code);
@@ -47,7 +48,7 @@ impl Head {
         }
     }
 
-    /// Asks all hosts to end their ranks. A second call ends them at once.
+    /// Asks all hosts to end their ranks. A second call asks them to kill the ranks at once.
     pub(super) fn end(&mut self, signal: Signal) {
         self.answer = None;
         self.input = None;

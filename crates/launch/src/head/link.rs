@@ -20,9 +20,9 @@ use crate::inherited::Inheritance;
 use crate::options::{LAUNCH_AGENT, Options};
 use crate::signs::{self, Pulse};
 
-/// Command that reaches a host by default. BatchMode makes ssh fail instead of asking for a password, which no user could type.
+/// Command that reaches a host by default. With BatchMode, ssh fails instead of asking for a password, which no user could type.
 const SSH: [&str; 4] = ["ssh", "-x", "-o", "BatchMode=yes"];
-/// Maximum length of a login shell's greeting that is skipped, in bytes.
+/// Maximum number of bytes of a login shell's output that are skipped before the agent's first line.
 const MAX_GREETING: usize = 64 * 1024;
 
 /// Connection with an agent.
@@ -54,7 +54,7 @@ pub struct Link {
     status: Option<ExitStatus>,
 }
 
-/// Returns the variables by which ranks spawn processes: the hosts, and the command that reaches them.
+/// Returns the environment variables that ranks need to spawn processes: the hosts, and the command that reaches hosts.
 pub fn for_spawns(options: &Options, links: &[Link]) -> Vec<(OsString, OsString)> {
     let host = |host: &Host| {
         let on_it = |link: &&Link| link.host == host.name;
@@ -86,7 +86,7 @@ fn command(options: &Options, host: &str) -> io::Result<Vec<OsString>> {
     Ok(line)
 }
 
-/// Quotes a word for the shell on the other host, which gets the arguments as a command line.
+/// Quotes a word for the shell on the other host, because ssh passes the arguments to the shell as one command line.
 fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
     if word.chars().all(plain) {
@@ -97,7 +97,7 @@ fn quote(word: &str) -> String {
 }
 
 impl Link {
-    /// Starts the command. Returns before the host is reached.
+    /// Starts the command that reaches the host. Returns before the host is reached.
     pub fn start(
         options: &Options,
         host: &str,
@@ -108,7 +108,7 @@ impl Link {
         let mut command = Command::new(&line[0]);
         command.args(&line[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let prepare = move || {
-            // The agent ends when its connection ends.
+            // If `mpiexec` dies, the kernel kills the command. The agent then ends, because its connection ends.
             prctl::set_pdeathsig(Signal::SIGKILL)?;
             inheritance.restore()
         };
@@ -178,7 +178,7 @@ impl Link {
                 Ok(count) => written += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // Reading reports the end of the connection.
+                // The end of the connection is reported when it is read.
                 Err(_) => {
                     self.to = None;
                     written = self.outbox.len();
@@ -200,7 +200,7 @@ impl Link {
                 Err(_) => self.from = None,
             }
             if self.inbox.len() > 1 << 20 {
-                // The other hosts have their turn.
+                // The remaining bytes are read later, so that other hosts have their turn.
                 break;
             }
         }
@@ -214,7 +214,7 @@ impl Link {
         Ok(messages)
     }
 
-    /// Sends a sign of life, if one is due. Bytes that wait to be written count as a sign.
+    /// Sends a sign of life if it is due. Bytes that wait to be written count as a sign.
     pub fn give_sign(&mut self, now: Instant) {
         let is_due = self.pulse.as_mut().is_some_and(|pulse| pulse.is_due(now));
         if is_due && self.outbox.is_empty() {
@@ -222,7 +222,7 @@ impl Link {
         }
     }
 
-    /// Skips text before the agent's greeting. Returns whether the greeting has come.
+    /// Skips text before the agent's greeting. Returns true if the greeting has come.
     fn greet(&mut self) -> Result<bool, String> {
         let at = self.inbox.windows(MAGIC.len()).position(|window| window == MAGIC.as_bytes());
         if let Some(at) = at {
@@ -241,7 +241,7 @@ impl Link {
         Ok(self.greeted)
     }
 
-    /// Returns the text that the command printed instead of an answer.
+    /// Returns the text that the command printed instead of an agent's answer.
     pub fn printed(&self) -> String {
         let text = String::from_utf8_lossy(&self.inbox[..self.inbox.len().min(200)]);
         if self.greeted { String::new() } else { text.trim().to_owned() }
@@ -263,7 +263,7 @@ impl Link {
         self.status
     }
 
-    /// Returns whether the connection has ended.
+    /// Returns true if the connection has ended.
     pub fn is_over(&mut self) -> bool {
         self.from.is_none() && self.status().is_some()
     }
@@ -285,7 +285,7 @@ impl Link {
 
 /// Returns the greeting of an agent of another version. The greeting is a line of its own.
 fn other_version(text: &[u8]) -> Option<String> {
-    // An incomplete line may still become the greeting of this version.
+    // Only complete lines are examined. An incomplete line may still become the greeting of this version.
     let whole = text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
     let mut lines = whole.map(|line| String::from_utf8_lossy(line).trim_end().to_owned());
     lines.find(|line| {

@@ -1,4 +1,4 @@
-//! The hang report of several hosts. All agents are asked, and the report is printed when all have answered.
+//! The hang report of several hosts. All agents are asked, and the report is printed when all agents have answered.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ impl Report {
         for (number, mut rank) in ranks {
             rank.program = format!("{} on {host}", rank.program);
             for pending in rank.status.iter_mut().flat_map(|status| &mut status.pending) {
-                // Converts from that host's clock to the clock of this host.
+                // Converts the time from the clock of the agent's host to the clock of this host.
                 let age = now.saturating_sub(pending.since_millis);
                 pending.since_millis = here.saturating_sub(age);
             }
@@ -62,7 +62,7 @@ impl Head {
         let due = |report: &mut Report| report.missing.is_empty() || report.deadline <= now;
         let Some(report) = self.report.take_if(due) else { return };
         let name = |rank: usize| spawn::name(&self.options.apps[self.programs[rank]]);
-        // The host is silent, or has not started its ranks.
+        // State of a rank whose host is silent, or has not started its ranks.
         let unknown = |rank| hang::Rank {
             program: name(rank),
             pid: 0,

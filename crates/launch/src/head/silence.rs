@@ -1,4 +1,4 @@
-//! Silent hosts: hosts that have not answered yet, and hosts that have stopped sending.
+//! Silent hosts: hosts that have not answered yet, and hosts from which no more messages come.
 
 use std::time::Instant;
 
@@ -37,11 +37,12 @@ impl Head {
             let pulse = link.pulse.as_ref().filter(|_| !link.done && link.reading().is_some());
             pulse.is_some_and(|pulse| pulse.is_silent(now, spare))
         };
-        // A job that is ending has another deadline.
+        // A job that is ending has another deadline, so silence has no effect.
         if self.ending.is_some() || !self.links.iter().any(|link| is_silent(link, 0)) {
             return;
         }
-        // Hosts lost at the same moment have sent their last signs within one interval, so all of them are named.
+        // If several hosts are lost at the same moment, their last signs came within an interval of each other. So hosts that will
+        // be silent too long within an interval are named, too.
         let (mut hosts, mut ranks, mut command) = (Vec::new(), Vec::new(), String::new());
         for link in self.links.iter_mut().filter(|link| is_silent(link, 1)) {
             link.kill();
@@ -60,7 +61,7 @@ impl Head {
         self.lose(&line);
     }
 
-    /// Handles an agent that has heard nothing for too long, although `mpiexec` hears the agent.
+    /// Handles an agent that has received nothing for too long, although `mpiexec` receives its messages.
     pub(super) fn deaf(&mut self, index: usize) {
         let Link { host, command, .. } = &self.links[index];
         let line = format!(
@@ -71,7 +72,7 @@ impl Head {
         self.lose(&line);
     }
 
-    /// Ends the job for a lost host, even if the job has had an error before and went on.
+    /// Ends the job because a host is lost, even if the job continued after an earlier error.
     fn lose(&mut self, line: &str) {
         if self.code.is_some() && self.ending.is_none() {
             self.say(&format!("mpiexec: {line}"));

@@ -23,14 +23,14 @@ pub enum Meaning {
     Universe,
     AliveTimeout,
     Agent,
-    /// Accepted and ignored, with the given number of values.
+    /// Option that is accepted and ignored, with this number of values.
     Ignored(usize),
     Help,
     Version,
 }
 
-/// Names without dashes. An ignored option asks for something that is done anyway, or chooses among machines, launchers and
-/// components that do not exist here.
+/// Names without dashes. An ignored option asks for a behaviour that is the only behaviour here, or selects a resource manager,
+/// launcher or component that does not exist here.
 pub const NAMES: &[(&str, Meaning)] = &[
     ("n", Meaning::Count),
     ("np", Meaning::Count),

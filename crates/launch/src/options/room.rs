@@ -1,4 +1,4 @@
-//! The number of processes for which there is room, as a variable for each process.
+//! The maximum number of processes of a job and of the jobs that it spawns, as environment variables of each process.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,7 @@ use weft_bootstrap::slot_table::{self, Limit, Room};
 use super::Options;
 use crate::hosts::is_local;
 
-/// Returns the variables that pass the room for processes to each process, if it is not the default.
+/// Returns the variables that pass the maximum number of processes to each process, if it is not the default.
 pub fn room(
     options: &Options,
     get: &dyn Fn(&str) -> Option<OsString>,
@@ -15,12 +15,13 @@ pub fn room(
     let is_here = options.hosts.iter().all(|host| is_local(&host.name));
     let slots: usize = options.hosts.iter().map(|host| host.slots).sum();
     let limit = match options.universe {
-        // A list of names without slots limits nothing.
+        // A list of host names without slots sets no limit.
         None if is_here && slots > options.hosts.len() => Some(Limit::Processes(slots)),
         limit => limit,
     };
     let is_spawned = get(slot_table::PARENT).is_some();
-    // A variable that another mpiexec has set for this one's script does not belong to this job.
+    // If this `mpiexec` runs in a script of another `mpiexec`'s job, the inherited variables belong to the other job, and are
+    // replaced.
     let is_inherited = |name: &str| !is_spawned && get(name).is_some();
     let limit = limit.or(is_inherited(slot_table::ROOM).then_some(Limit::System));
     let all = limit.map(|limit| (slot_table::ROOM, Room { limit, others: 0 }.to_string()));
@@ -50,7 +51,7 @@ mod tests {
         assert_eq!(variables("-hosts localhost:16 -usize 20 a", &[]), [room("20:0")]);
         assert_eq!(variables("-hosts b:16 -usize INFINITE a", &[]), [room("INFINITE:0")]);
         assert_eq!(variables("--universe-size SYSTEM a", &[]), [room("SYSTEM:0")]);
-        // The first job runs within another job's script; the next job is spawned.
+        // The first job runs in a script of another job. The second job is spawned.
         let inherited = [slot_table::ROOM, slot_table::VARIABLE];
         assert_eq!(variables("a", &inherited), [room("SYSTEM:0"), pair(slot_table::VARIABLE, "")]);
         assert_eq!(

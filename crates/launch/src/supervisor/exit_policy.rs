@@ -12,10 +12,11 @@ use crate::output::{Sink, Stream};
 use crate::service::Event;
 use crate::{last_words, processes};
 
-/// Time after the end of the last rank in which processes that ranks have started may end by themselves, as Python's helpers do.
+/// Time after the end of the last rank for which processes that ranks have started may end by themselves, as Python's helper
+/// processes do.
 const LEFTOVER: Duration = Duration::from_millis(500);
-/// Time in which a better reason for a failure may come: a script ends with the exit code of its MPI program, or the foreground
-/// process relays that the signal which killed a rank was for the complete job.
+/// Time in which a better reason for a failure may become known. For example, a script ends with the exit code of its MPI program,
+/// or the foreground process reports that a signal which killed a rank was sent to the complete job.
 const SUSPENSE: Duration = Duration::from_millis(200);
 
 impl Supervisor {
@@ -29,7 +30,7 @@ impl Supervisor {
                 Event::Broken { rank, error } => self.fail(rank, Cause::Protocol(error)),
                 Event::Fence { generation, entries } => self.fence(generation, entries),
                 Event::Left { rank, pid } => {
-                    // If the process is the rank's own, its exit status follows.
+                    // If the process is the rank's own process, its exit status is reported next.
                     let called = self.service.has_called_finalize(rank);
                     let rank = &mut self.ranks[rank];
                     rank.suspect = (pid != rank.pid)
@@ -54,7 +55,7 @@ impl Supervisor {
                 _ => break,
             }
         }
-        // Processes that a signal killed come first: the others often died of their death.
+        // Processes that a signal killed are handled first, because the other processes often failed as a consequence.
         ended.sort_by_key(|(_, how)| how.is_err());
         for (pid, how) in ended {
             let found = self.ranks.iter().position(|rank| rank.pid == pid.as_raw() && !rank.ended);
@@ -63,7 +64,8 @@ impl Supervisor {
             }
         }
         if self.childless {
-            // The writers are gone, so the pipes hold the rest of the output. A stream that ends may release a sink to another.
+            // The writers are gone, so the pipes hold the rest of the output. The end of a stream may allow another stream to write
+            // to the sink.
             let now = self.clock.now();
             let left = |streams: &[Stream]| streams.iter().filter(|stream| !stream.ended).count();
             loop {
@@ -83,7 +85,7 @@ impl Supervisor {
         }
     }
 
-    /// Decides whether a rank has ended in good order.
+    /// Decides whether a rank that has ended has failed, and handles the failure.
     pub(super) fn rank_ended(&mut self, number: usize, how: Result<Signal, i32>) {
         // Handles first what the rank has sent before its end.
         let events = self.service.drain(number);
@@ -92,7 +94,7 @@ impl Supervisor {
         rank.ended = true;
         rank.suspect = None;
         match how {
-            // The rank wrote to a pipe without a reader (`mpiexec ... | head`). Silent, as a shell is.
+            // The rank wrote to a pipe without a reader (`mpiexec ... | head`). Nothing is printed, as in a shell.
             Ok(Signal::SIGPIPE)
                 if self.upstream.is_none() && self.code.is_none() && self.is_unread() =>
             {
@@ -117,7 +119,7 @@ impl Supervisor {
         }
     }
 
-    /// Returns the rank whose failure began first, and forgets all others.
+    /// Returns the rank whose failure began first, and forgets all other failures.
     pub(super) fn first_suspect(&mut self) -> Option<(usize, Cause)> {
         let all = self.ranks.iter_mut().enumerate();
         let (_, rank, cause) = all
@@ -126,19 +128,20 @@ impl Supervisor {
         Some((rank, cause))
     }
 
-    /// Returns whether a rank may have found that its output has no reader.
+    /// Returns true if a rank may have failed because its output has no reader.
     fn is_unread(&self) -> bool {
         !self.is_piped() || self.sinks.iter().any(Sink::is_broken)
     }
 
-    /// Returns whether output goes through this process. A single rank shares lines with no other, and keeps the terminal.
+    /// Returns true if output goes through this process. A single rank writes to the terminal itself, because its lines cannot mix
+    /// with lines of other ranks.
     pub(super) fn is_piped(&self) -> bool {
         self.options.size() > 1 || self.options.tag_output || self.upstream.is_some()
     }
 
-    /// Ends the job after its first failure, which decides the exit code. Later failures change nothing.
+    /// Ends the job after its first failure, which determines the exit code. Later failures have no effect.
     pub(super) fn fail(&mut self, rank: usize, cause: Cause) {
-        // The better reason of this rank is known. The failure of another rank may have begun earlier.
+        // The reason for the failure of this rank is now known. But the failure of another rank may have begun earlier.
         self.ranks[rank].suspect = None;
         let (rank, cause) = self.first_suspect().unwrap_or((rank, cause));
         if self.code.is_some() {
@@ -159,17 +162,17 @@ impl Supervisor {
         self.end(Signal::SIGTERM, false);
     }
 
-    /// Asks all processes to end, unless the signal was `delivered` before. SIGKILL follows.
+    /// Sends the signal to all processes, unless it was `delivered` before. SIGKILL follows after the grace time.
     pub(super) fn end(&mut self, signal: Signal, delivered: bool) {
         if !delivered {
             processes::send_all(signal);
         }
-        // Stopped processes would not see the signal.
+        // Stopped processes must continue to handle the signal.
         processes::send_all(Signal::SIGCONT);
         self.ending = Some(Ending::Asked(self.clock.now() + self.options.grace));
     }
 
-    /// Takes the next step to the end, if the step is due.
+    /// Takes the next step to the end of the job, if its time has come.
     pub(super) fn go_on_ending(&mut self, now: Instant) {
         self.ending = match self.ending {
             // Spawned processes are a job of their own, which may last longer than the job of their parents.

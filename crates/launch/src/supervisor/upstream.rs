@@ -1,4 +1,4 @@
-//! The supervisor of one host of several: it reports events to `mpiexec`, and obeys `mpiexec`.
+//! The supervisor of one host in a job on several hosts: it reports events to `mpiexec`, and obeys its messages.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -26,9 +26,9 @@ use crate::uplink::Uplink;
 
 /// The ranks of this host.
 pub struct Part {
-    /// Number in the job and program of each rank.
+    /// For each rank, its number in the job and the index of its program.
     pub ranks: Vec<(usize, usize)>,
-    /// Ticket of the ranks, without the number of the rank.
+    /// Ticket by which ranks join, without the number of the rank.
     pub ticket: Ticket,
     /// Nodes in the order of the ranks, each with the number of consecutive ranks on it.
     pub nodes: Vec<(u32, u32)>,
@@ -45,7 +45,7 @@ impl Part {
         Ok(Part { ranks, ticket, nodes: vec![(0, size as u32)] })
     }
 
-    /// Returns the ranks of one host of several.
+    /// Returns the ranks of one host in a job on several hosts.
     pub fn share(share: &Share) -> Part {
         let Share { size, job, socket, token, .. } = share.clone();
         let ticket = Ticket { rank: 0, size: size as usize, app: 0, job, socket, token };
@@ -72,7 +72,7 @@ pub struct Upstream {
     /// Seats as last reported.
     seats: Vec<View>,
     pulse: Pulse,
-    /// True once `mpiexec` has asked for the end.
+    /// True once `mpiexec` has asked for the end of the job.
     asked: bool,
     /// True once the end of all ranks was reported.
     done: bool,
@@ -99,7 +99,7 @@ impl Upstream {
         Upstream { uplink, source: Some(source), inbox, input: None, seats, pulse, asked, done }
     }
 
-    /// Opens the standard input of rank 0.
+    /// Creates the pipe that is the standard input of rank 0.
     pub fn open_input(&mut self) -> Stdio {
         let make = || -> io::Result<_> {
             let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
@@ -134,20 +134,20 @@ impl Upstream {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The rank reads no more.
+            // The rank no longer reads its input.
             Err(_) => self.input = None,
         }
-        // Closes the pipe behind the last byte.
+        // Closes the pipe after the last byte.
         self.input.take_if(|input| input.ended && input.queue.is_empty());
     }
 
-    /// Reports the end of all ranks. Returns whether the report was written, or `mpiexec` is gone.
+    /// Reports the end of all ranks. Returns true if the report was written, or if `mpiexec` is gone.
     pub(super) fn is_done(&mut self) -> bool {
         if !self.done && self.source.is_some() {
             self.done = true;
             self.uplink.send(&Up::Done);
         }
-        // If the input has ended, `mpiexec` may never read the output. Then the agent does not wait for the output.
+        // If `mpiexec` is gone, nobody reads the output, so the agent does not wait until it is written.
         self.source.is_none() || !self.uplink.is_waiting()
     }
 
@@ -156,7 +156,7 @@ impl Upstream {
         self.source.and(self.pulse.deadline())
     }
 
-    /// Sends a sign of life, if one is due. Bytes that wait to be written count as a sign.
+    /// Sends a sign of life if it is due. Bytes that wait to be written count as a sign.
     pub(super) fn give_sign(&mut self, now: Instant) {
         if self.pulse.is_due(now) && !self.uplink.is_waiting() {
             self.uplink.send(&Up::Alive);
@@ -188,7 +188,7 @@ impl Supervisor {
         loop {
             let Some(upstream) = &mut self.upstream else { return };
             match take(&mut upstream.inbox) {
-                // Equal signals in quick succession count as one, as they do for a process.
+                // Equal signals in quick succession count as a single signal, as for any process.
                 Ok(Some(Down::Signal(number))) if former == Some(number) => {}
                 Ok(Some(message)) => {
                     former = if let Down::Signal(number) = message { Some(number) } else { None };
@@ -217,7 +217,7 @@ impl Supervisor {
         }
     }
 
-    /// Ends the ranks after `mpiexec` is gone. Their output has no reader.
+    /// Ends the ranks because `mpiexec` is gone. Their output has no reader.
     fn end_orphans(&mut self) {
         if let Some(upstream) = &mut self.upstream {
             upstream.source = None;
@@ -250,8 +250,8 @@ impl Supervisor {
                 self.send_up(&Up::States { now: clock_millis(), ranks });
             }
             Down::Signal(number) => match Signal::try_from(number) {
-                // Ranks of a remote host have no shell that could continue them, and the kernel does not stop such
-                // processes by SIGTSTP.
+                // On a remote host, ranks have no shell that could continue them, and the kernel does not stop such processes by
+                // SIGTSTP.
                 Ok(Signal::SIGTSTP) => processes::send_all(Signal::SIGSTOP),
                 Ok(Signal::SIGCONT) => processes::send_all(Signal::SIGCONT),
                 Ok(signal) => self.pass_on(signal),
@@ -295,9 +295,9 @@ impl Supervisor {
         }
     }
 
-    /// Reports that all ranks of this host have come to a fence, or opens the fence.
+    /// Reports to `mpiexec` that all ranks of this host have come to a fence. In a job on one host, opens the fence.
     pub(super) fn fence(&mut self, generation: u32, entries: Vec<Entry>) {
-        // Reports first that ranks wait, so that the head clears their marks when it opens the fence.
+        // The report of waiting ranks must come first: when the head opens the fence, it clears the marks `fencing` of these ranks.
         self.report_seats();
         match &self.upstream {
             Some(upstream) => upstream.uplink.send(&Up::Fence { generation, entries }),
@@ -311,11 +311,11 @@ impl Supervisor {
         self.send_up(&Up::Ended { rank: self.ranks[place].number as u32 });
     }
 
-    /// Reports the first failure here. Returns whether there is an `mpiexec` to report to.
+    /// Reports the first failure on this host. Returns true if there is an `mpiexec` to which failures are reported.
     pub(super) fn report_failure(&self, place: usize, cause: &Cause) -> bool {
         let rank = self.ranks[place].number as u32;
         let cause = match cause.clone() {
-            // The report has numbers in the job, not indices of this host.
+            // The report contains the ranks' numbers in the job, not their indices on this host.
             Cause::Missing { other } => Cause::Missing { other: self.ranks[other].number },
             cause => cause,
         };
