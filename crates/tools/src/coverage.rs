@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// The functions of the library, in alphabetical order.
+/// Functions of the standard, in alphabetical order, and whether the library implements them.
 pub struct Coverage {
     /// Name of each function; true if it is implemented.
     pub functions: Vec<(String, bool)>,
@@ -33,7 +33,7 @@ impl Coverage {
         format!("{some} of {all} functions ({} %)", some * 100 / all.max(1))
     }
 
-    /// Returns the list of all functions: `+` before those that work, `-` before the rest.
+    /// Returns the list of all functions, with `+` before implemented functions and `-` before the other functions.
     pub fn list(&self) -> String {
         let mut out = String::new();
         for (name, yes) in &self.functions {

@@ -169,7 +169,8 @@ fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, S
     Ok(text)
 }
 
-/// Returns the machine file's model of copies; without a machine file, the model that the library uses here, by the same setting.
+/// Returns the model of copies of the machine file. Without a machine file, returns the model that the library uses on this
+/// machine, by the library's setting.
 fn model(machine: Option<&Machine>) -> Result<CopyModel, String> {
     if let Some(machine) = machine {
         return Ok(machine.copies.model());
@@ -180,7 +181,8 @@ fn model(machine: Option<&Machine>) -> Result<CopyModel, String> {
     Ok(ModelLoader::start(&wanted, 2)?.wait().model)
 }
 
-/// Predicts by the map's times; without a time, by the model of copies, if the model covers the algorithm.
+/// Predicts the time from the map's times. If the map has no time, predicts it by the model of copies, if the model covers the
+/// algorithm.
 fn predicted(
     map: &SelectionMap,
     case: &SelectionKey,
@@ -196,7 +198,7 @@ fn predicted(
     }
 }
 
-/// Returns the name with its parameter, even if it is the usual one.
+/// Returns the name of the algorithm with its parameter, even if the parameter has the default value.
 fn named(choice: AlgorithmChoice) -> String {
     match choice.algorithm.parameter {
         Some(p) => format!("{} ({} {})", choice.algorithm.name, p.what, choice.parameter),
@@ -225,7 +227,7 @@ fn between(ranks: usize, hosts: usize) -> Result<RankPlacement, String> {
     Ok(RankPlacement { nodes: hosts, ranks_per_node, ..kernel })
 }
 
-/// Finds the named map; else the machine's own map; else the map that the library uses.
+/// Returns the named map. If none is named, returns the machine's own map, or else the map that the library uses.
 fn find_map(args: &ExplainArgs, machine: Option<&Machine>) -> Result<SelectionMap, String> {
     match (&args.map, machine) {
         (Some(name), _) => map(name),
@@ -291,7 +293,8 @@ fn because(
     }
 }
 
-/// Lists all other algorithms: first those with a time, in ascending order, then those without, then those that are not eligible.
+/// Lists all other algorithms: first algorithms with a time, in ascending order of time, then algorithms without a time, then
+/// algorithms that are not eligible.
 fn others(
     map: &SelectionMap,
     case: &SelectionKey,

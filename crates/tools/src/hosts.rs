@@ -1,5 +1,5 @@
-//! `weft info --hosts a,b`: tests if a job could run on these hosts. It reaches all of them at once, in the way of `mpiexec`, and
-//! starts the same program at the same path on each.
+//! `weft info --hosts a,b`: tests if a job could run on these hosts. It reaches all hosts at the same time, by the same command as
+//! `mpiexec`, and starts this program at the same path on each host.
 //!
 //! ```text
 //!   weft info --hosts            weft host-facts, on each host
@@ -21,11 +21,11 @@ use weft_bootstrap::nodes::identity;
 use crate::library;
 use crate::tree::Tree;
 
-/// The word before a host's facts. Any text before it is a greeting of the login shell.
+/// Words before the facts of a host. Text before these words comes from the login shell and is skipped.
 const GREETING: &str = "weft host facts";
 /// Maximum time for a host's answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Number of times that a clock is read.
+/// Number of times that the clock of a host is read.
 const LOOKS: usize = 5;
 /// Command by which mpiexec reaches hosts, unless `WEFT_RSH` gives another.
 const SSH: &str = "ssh -x -o BatchMode=yes";
@@ -39,7 +39,7 @@ struct HostFacts {
     addresses: String,
 }
 
-/// Difference between a clock and this host's clock, and its maximum error, in microseconds.
+/// Difference between the clock of a host and the clock of this host, and the maximum error of the difference, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ClockOffset {
     ahead: i64,
@@ -109,7 +109,7 @@ fn is_here(host: &str) -> bool {
     ["localhost", "127.0.0.1", "::1", &own, short].contains(&host)
 }
 
-/// Returns the command that asks `host`, through `agent` if given.
+/// Returns the command that asks `host` for its facts, through the command `agent` if it is given.
 fn command(host: &str, agent: Option<&str>) -> Result<Command, String> {
     let program = env::current_exe().map_err(|error| format!("this program's path: {error}"))?;
     let mut command = if agent.is_none() && is_here(host) {
@@ -189,7 +189,7 @@ impl fmt::Display for ClockOffset {
     }
 }
 
-/// Returns the table of answers, and true if a job could run.
+/// Returns the table of answers, and true if a job could run on the hosts.
 fn table(answers: &[(String, Answer)], own: &str) -> (String, bool) {
     let mut rows =
         vec![["host", "answers in", "clock", "version", "path", "addresses"].map(str::to_owned)];
@@ -236,7 +236,8 @@ fn table(answers: &[(String, Answer)], own: &str) -> (String, bool) {
     (text + &notes, well)
 }
 
-/// Asks all hosts of `list` at once and returns the table, as an error if a job could not run there.
+/// Asks all hosts of `list` at the same time and returns the table. The table is returned as an error if a job could not run on
+/// these hosts.
 pub fn info(list: &str) -> Result<String, String> {
     let agent = env::var("WEFT_RSH").ok().filter(|agent| !agent.trim().is_empty());
     let way = agent.clone().unwrap_or_else(|| SSH.to_owned());

@@ -1,4 +1,4 @@
-//! Asks `libmpi_abi.so.1` about itself.
+//! Facts about `libmpi_abi.so.1`, which the library itself reports.
 
 use libloading::{Library, Symbol};
 use std::ffi::{CStr, c_char, c_int};
@@ -25,8 +25,8 @@ const MAX_LIBRARY_VERSION_STRING: usize = 8192;
 /// Loads the library and asks for its facts.
 pub fn ask(path: &Path) -> Result<LibraryFacts, String> {
     let failed = |what: &str, why: libloading::Error| format!("{}: {what}: {why}", path.display());
-    // SAFETY: the file is the libmpi_abi.so.1 of the tree that this program belongs to, whose initialization routines may run
-    // here: loading it starts nothing.
+    // SAFETY: the file is the libmpi_abi.so.1 of the tree that this program belongs to. Its initialization routines may run here,
+    // because loading the library starts nothing.
     let library = unsafe { Library::new(path) }.map_err(|e| failed("cannot load it", e))?;
     // SAFETY: each type is that of the function with this name, by the standard and by the definitions of `weft_coverage`,
     // `weft_settings` and `weft_variables`. The buffers of the calls are local and as long as the standard ABI requires.
@@ -63,8 +63,8 @@ pub fn ask(path: &Path) -> Result<LibraryFacts, String> {
     }
 }
 
-/// Returns the library's description of the rails of this machine: the text of `weft_rails`, lines of a word and its text,
-/// separated by a tab. Opens the adapters.
+/// Returns the library's description of the rails of this machine, which is the text of `weft_rails`. Each line has a word and a
+/// description, separated by a tab. Opens the adapters.
 pub fn rails(path: &Path) -> Result<String, String> {
     text(path, b"weft_rails")
 }

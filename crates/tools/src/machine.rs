@@ -1,4 +1,4 @@
-//! Resources of this machine for a job: cores, the caller's share of them, memory.
+//! Resources of this machine for a job: cores, the cores that the caller may use, and memory.
 
 use std::fs;
 use std::path::Path;
@@ -6,19 +6,19 @@ use std::path::Path;
 /// The machine as this process sees it. Absent values could not be read.
 #[derive(Debug)]
 pub struct MachineInfo {
-    /// The model of the processors, as they name it.
+    /// Model of the processors, as they report it.
     pub processor: Option<String>,
     /// The release of the kernel.
     pub kernel: Option<String>,
-    /// Cores (hardware threads) that are online.
+    /// Number of cores (hardware threads) that are online.
     pub online: usize,
     /// The cores that this process may use, as a list like `0-3,8`.
     pub affinity: Option<String>,
     /// Number of cores that this process may use.
     pub allowed: usize,
-    /// The tightest `cpu.max` of the control groups around this process, in cores.
+    /// Smallest limit of processor time (`cpu.max`) of the control groups that contain this process, in cores.
     pub cgroup_limit: Option<f64>,
-    /// Bytes of memory.
+    /// Number of bytes of memory.
     pub memory: Option<u64>,
 }
 
@@ -60,7 +60,7 @@ fn field(text: &str, name: &str) -> Option<String> {
     lines.into_iter().find(|(n, _)| n.trim() == name).map(|(_, value)| value.trim().to_owned())
 }
 
-/// Returns the number of numbers in a list like `0-3,8`.
+/// Returns how many numbers a list like `0-3,8` contains.
 fn count(list: &str) -> usize {
     list.split(',')
         .filter_map(|part| {
@@ -71,8 +71,8 @@ fn count(list: &str) -> usize {
         .sum()
 }
 
-/// Returns the tightest limit of the group (a line of /proc/self/cgroup) and of the groups around it. Version 2 keeps it in
-/// `cpu.max`, version 1 in two files of the `cpu` controller.
+/// Returns the smallest limit of a group (a line of /proc/self/cgroup) and of all groups that contain it. In version 2 the limit is
+/// in `cpu.max`, in version 1 it is in two files of the `cpu` controller.
 fn cgroup_limit(groups: &str, root: &Path) -> Option<f64> {
     let mut limits = Vec::new();
     for line in groups.lines() {
@@ -97,7 +97,7 @@ fn limit_of(dir: &Path) -> Option<f64> {
         _ => read(dir.join("cpu.cfs_quota_us")) + " " + &read(dir.join("cpu.cfs_period_us")),
     };
     let mut numbers = text.split_whitespace().map(|n| n.parse::<f64>());
-    // No limit is `max` in version 2 and -1 in version 1.
+    // If there is no limit, the value is `max` in version 2 and -1 in version 1.
     let (quota, period) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }

@@ -10,11 +10,11 @@ pub struct SettingState {
     pub name: String,
     /// Value if the setting is not given.
     pub default: String,
-    /// Its description, one sentence.
+    /// Description of the setting, one sentence.
     pub doc: String,
-    /// Value that is given; `None` if the default holds.
+    /// Value in the environment; `None` if the default is used.
     pub given: Option<String>,
-    /// Error in the given value.
+    /// Error in the value, if the value is wrong.
     pub wrong: Option<String>,
 }
 
@@ -44,7 +44,7 @@ const OF_COMMANDS: &[[&str; 3]] = &[
 /// Variables whose numbers are seconds.
 const SECONDS: &[&str] = &["WEFT_TIMEOUT", "WEFT_ALIVE_INTERVAL", "WEFT_ALIVE_TIMEOUT"];
 
-/// Variables with the prefix of settings by which `mpiexec` passes facts of the job to its ranks.
+/// Variables that are not settings, although they have the same prefix. `mpiexec` passes facts about the job to its ranks in them.
 const INTERNAL: &[&str] = &["WEFT_LAUNCH", "WEFT_HOSTS", "WEFT_MPIEXEC", "WEFT_UNIVERSE"];
 
 /// Returns all settings: those of the library (the text of `weft_settings`), then those of the commands.
@@ -67,7 +67,7 @@ fn wrong_seconds(name: &str, value: &str) -> Option<String> {
     (!right).then(|| format!("{name}={value}: not a number of seconds"))
 }
 
-/// Reads lines of name, default, doc, `=value` or nothing, and an error or nothing.
+/// Reads lines with these fields: name, default, description, `=value` (empty if not given), error (empty if none).
 fn parse(text: &str) -> Result<Vec<SettingState>, String> {
     let setting = |line: &str| {
         let fields: Vec<_> = line.split('\t').map(str::to_owned).collect();
@@ -80,7 +80,7 @@ fn parse(text: &str) -> Result<Vec<SettingState>, String> {
     text.lines().map(setting).collect()
 }
 
-/// Returns names in the environment with the prefix of settings that no setting has. Most of them are misspelt.
+/// Returns environment variables that have the prefix of settings but are not settings. Most of these names are misspelt.
 pub fn strangers(settings: &[SettingState], names: impl Iterator<Item = String>) -> Vec<String> {
     let known = |name: &str| INTERNAL.contains(&name) || settings.iter().any(|s| s.name == name);
     let mut strangers: Vec<_> = names.filter(|n| n.starts_with("WEFT_") && !known(n)).collect();
@@ -88,7 +88,7 @@ pub fn strangers(settings: &[SettingState], names: impl Iterator<Item = String>)
     strangers
 }
 
-/// Returns the table of `weft info`: name, value, source and doc. An error is below the line of its setting.
+/// Returns the table of `weft info`: name, value, source and doc. An error is shown below the line of its setting.
 pub fn table(settings: &[SettingState], strangers: &[String]) -> String {
     let value = |s: &SettingState| match s.given.as_ref().unwrap_or(&s.default).as_str() {
         "" => "none".to_owned(),

@@ -6,7 +6,7 @@
 //!   Study      which runs make the table                           study
 //!   measure    one run in virtual time                             measure
 //!   table      rows and columns, and the CSV file                  table
-//!   timeline   one run as an SVG: contexts, spans, arrows             timeline
+//!   timeline   one run as an SVG: lanes, activities, messages         timeline
 //! ```
 
 pub mod measure;
@@ -101,7 +101,7 @@ pub enum SimFailure {
 }
 
 impl SimFailure {
-    /// Returns the exit code of the process: 2 for a wrong request, as clap does.
+    /// Returns the exit code of the process: 2 for a wrong request, as in clap.
     pub fn code(&self) -> u8 {
         match self {
             SimFailure::Request(_) => 2,
@@ -127,7 +127,7 @@ pub fn run(args: &SimArgs) -> Result<String, SimFailure> {
     let machine = Rc::new(machine.map_err(|e| SimFailure::Request(e.to_string()))?);
     let study = StudyTable::new(args, &machine)?;
     let drawn = args.timeline.as_ref().map(|_| timeline::check(&study)).transpose()?;
-    // Files are created before the work, so that a path that cannot be written is known at once.
+    // Files are created before the simulation, so that an error in a path is reported at once.
     let csv = args.csv.as_deref().map(create).transpose()?;
     let picture = args.timeline.as_deref().map(create).transpose()?;
     let jitter = units::Time::from_us(args.jitter);

@@ -1,11 +1,11 @@
-//! Places of the library and of the header, in the installation or the build tree that the running program is part of.
+//! Paths of the library and of the header, in the installation or the build tree to which the running program belongs.
 
 use std::path::{Path, PathBuf};
 
 /// Name by which programs look for the library at run time (its SONAME).
 pub const SONAME: &str = "libmpi_abi.so.1";
 
-/// The directories of one installation.
+/// Directories of an installation or a build tree.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Tree {
     /// Directory that contains `mpi.h`.

@@ -1,11 +1,11 @@
 //! `weft tune`: the best algorithm for each number of ranks and bytes, found by running all algorithms.
 //!
 //! ```text
-//!   grid        which operations, numbers of ranks, sizes, algorithms, parameters    tune/grid
+//!   grid        the operations, numbers of ranks, sizes, algorithms, parameters    tune/grid
 //!   sweep       measures all, makes the map                                          tune/sweep
 //!   simulated   a machine file in virtual time                                       tune/simulated
 //!   real        this machine, by mpiexec                                             tune/real
-//!   table, draw what a map says, as text and as pictures                             tune/table, draw
+//!   table, draw a map as text and as pictures                                       tune/table, draw
 //! ```
 
 mod draw;
@@ -64,7 +64,7 @@ pub fn run(args: &TuneArgs) -> Result<String, SimFailure> {
     } else {
         args.operations.clone()
     };
-    // Tests the file before the work, so that a path that cannot be written is known at once.
+    // The file is tested before the measurements, so that an error in its path is reported at once.
     if let Some(path) = &args.out {
         std::fs::OpenOptions::new()
             .append(true)
@@ -98,7 +98,7 @@ pub fn run(args: &TuneArgs) -> Result<String, SimFailure> {
     shown(args, &swept.map, &swept.failures)
 }
 
-/// Returns the map's text, with the method by which it was made.
+/// Returns the text of the map, with a comment that describes how it was measured.
 fn written(args: &TuneArgs, map: &SelectionMap) -> String {
     let machine = args.machine.as_ref().map_or(String::new(), |name| format!(" --machine {name}"));
     let how = if args.machine.is_some() { "simulated" } else { "measured" };

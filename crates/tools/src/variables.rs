@@ -14,13 +14,13 @@ pub struct Variable {
     /// Allowed values, or the kind of the number.
     pub values: String,
     /// Scope of the variable. For a control variable, a note if all processes need the same value. For a performance variable, the
-    /// process or a communicator.
+    /// object to which it belongs: the process or a communicator.
     pub of: String,
     /// Description of the variable.
     pub doc: String,
 }
 
-/// Reads the text of `weft_variables`: lines of the six fields above, separated by tabs.
+/// Reads the text of `weft_variables`: lines of the six fields of [`Variable`], separated by tabs.
 pub fn parse(text: &str) -> Result<Vec<Variable>, String> {
     let variable = |line: &str| {
         let unknown = || format!("variables of the library: unknown line `{line}`");
@@ -37,7 +37,7 @@ pub fn parse(text: &str) -> Result<Vec<Variable>, String> {
     text.lines().map(variable).collect()
 }
 
-/// Formats two tables, by category in the order of their first variables.
+/// Formats two tables, of control variables and of performance variables. Categories are in the order of their first variables.
 pub fn table(variables: &[Variable]) -> String {
     let kinds = [
         (true, "control variables: MPI_T_cvar_write before MPI_Init, or the environment"),

@@ -1,7 +1,8 @@
 //! `mpicc`, `mpicxx` and `mpifort`: the system's compiler with the paths of this installation.
 //!
-//! The output is for a shell, for programs that split it like a shell, and for CMake's FindMPI, which splits it by patterns. For
-//! FindMPI, a path with a blank must stand in double quotes after the bare letters of its option.
+//! The printed command lines are read by shells, by programs that split them like a shell, and by CMake's FindMPI, which splits
+//! them by patterns. For FindMPI, a path with a blank must be in double quotes, and the letters of its option must be before the
+//! quotes.
 
 mod bindings;
 mod integers;
@@ -61,7 +62,7 @@ impl Language {
     }
 }
 
-/// Action of a wrapper, decided from the arguments only.
+/// Action of a wrapper, which depends only on the arguments.
 #[derive(PartialEq, Eq, Debug)]
 enum Plan {
     /// Run this command.
@@ -143,10 +144,10 @@ fn plan(
         link.push("-lweft_fortran".into());
         libraries = "weft_fortran mpi_abi";
     }
-    // The user's own options come later, and override these.
+    // The user's own options come later on the command line, and override these options.
     let compiler = compiler.into_iter().chain(first.clone());
     link.extend(path_to(lib));
-    // RUNPATH: LD_LIBRARY_PATH can still choose another library of the same ABI.
+    // The path is stored as RUNPATH, so that LD_LIBRARY_PATH can still select another library of the same ABI.
     link.extend(["-Wl,--enable-new-dtags", "-lmpi_abi"].map(OsString::from));
     Ok(match show {
         Some(Show::CompileFlags) => Plan::Print(shell(first.into_iter().chain(compile))),
@@ -180,14 +181,14 @@ fn plan(
 fn need(show: Option<Show>, args: &[OsString]) -> bindings::Need {
     match show {
         Some(Show::Version | Show::Help | Show::Libraries) => bindings::Need::Path,
-        // Build systems parse all output of a question.
+        // Build systems parse all output of `-show` and similar options, so no other text may be printed.
         Some(_) => bindings::Need::Silently,
         None if args.iter().any(|a| !a.as_bytes().starts_with(b"-")) => bindings::Need::Built,
         None => bindings::Need::Path,
     }
 }
 
-/// Returns the options that find a library here, when a program is linked and when it runs.
+/// Returns the options by which a library in folder `lib` is found, both when a program is linked and when it runs.
 fn path_to(lib: &Path) -> Vec<OsString> {
     let mut link = vec![joined("-L", lib)];
     // The compiler splits the text after -Wl at commas.
@@ -200,7 +201,7 @@ fn path_to(lib: &Path) -> Vec<OsString> {
     link
 }
 
-/// Returns the directories after an option's letters.
+/// Returns the directories that the words name after the letters `option`.
 fn directories(option: &str, words: &[OsString]) -> OsString {
     let behind = |word: &OsString| {
         let path = word.as_bytes().strip_prefix(option.as_bytes())?;
@@ -227,7 +228,7 @@ fn help(language: Language) -> String {
     words.iter().fold(text, |text, (word, value)| text.replace(&format!("{{{word}}}"), value))
 }
 
-/// Questions that build systems ask, in the words of MPICH's and of Open MPI's wrappers.
+/// Queries of build systems, with the options of MPICH's and of Open MPI's wrappers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Show {
     /// The whole command for the arguments given.
@@ -248,7 +249,7 @@ fn question(arg: &str) -> Option<Show> {
     if arg == "-help" {
         return Some(Show::Help);
     }
-    // One dash or two; `_` or `-` between words.
+    // The option may begin with one dash or two, and may have `_` or `-` between words.
     let word = arg.strip_prefix("--").or_else(|| arg.strip_prefix('-'))?.replace('_', "-");
     Some(match word.as_str() {
         "show" | "showme" => Show::Command,
@@ -265,8 +266,8 @@ fn question(arg: &str) -> Option<Show> {
     })
 }
 
-/// Returns true if the compiler will link: there is an input, and no option stops before linking. In other runs, library flags
-/// would cause warnings, and `-v` without an input would try to link.
+/// Returns true if the compiler will link, because there is an input and no option stops the compiler before it links. In other
+/// runs, library flags would cause warnings, and `-v` without an input would try to link.
 fn links(args: &[OsString]) -> bool {
     let stops = ["-c", "-E", "-S", "-M", "-MM", "-fsyntax-only"];
     let stops = |a: &OsString| stops.iter().any(|stop| a == stop);
@@ -283,7 +284,8 @@ fn joined(option: &str, path: &Path) -> OsString {
     word
 }
 
-/// Returns the words that name a compiler: one if it is a file, with blanks in its path or not; "ccache gcc" is two.
+/// Returns the words that name a compiler: a single word if the text is the path of a file, even with blanks; otherwise the words
+/// between blanks, such as "ccache" and "gcc".
 fn command_of(compiler: OsString) -> Vec<OsString> {
     if Path::new(&compiler).is_file() {
         return vec![compiler];
@@ -298,7 +300,7 @@ fn shell(words: impl IntoIterator<Item = OsString>) -> OsString {
     OsString::from_vec(words.join(&b' '))
 }
 
-/// Options whose letters stay outside of quotes.
+/// Options whose letters must be outside of quotes.
 const BARE: [&[u8]; 6] = [b"-I", b"-L", b"-Wl,", b"-Wp,", b"-l", b"-D"];
 
 fn quoted(word: &[u8]) -> Vec<u8> {
@@ -353,7 +355,7 @@ mod tests {
                 "{args}"
             );
         }
-        // Dependencies written during a normal compilation.
+        // With -MD, dependencies are written during a normal compilation.
         assert!(mpicc("-MD a.c").ends_with("-lmpi_abi"));
     }
 

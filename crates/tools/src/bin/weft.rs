@@ -96,7 +96,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes pages in the form of man(1), one a command.
+/// Writes pages in the form of man(1), a page for each command.
 fn manual(to: &std::path::Path) -> Result<String, String> {
     let pages = clap_mangen::generate_to(Args::command(), to);
     pages.map(|()| String::new()).map_err(|e| format!("{}: {e}", to.display()))

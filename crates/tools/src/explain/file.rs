@@ -1,4 +1,4 @@
-//! Explanation of a collective access of a file, by the computations with which the library chooses.
+//! Explanation of a collective access to a file. It uses the same computations by which the library chooses a method.
 
 use crate::sim::SimFailure;
 use weft_fabric_sim::Machine;
@@ -51,7 +51,7 @@ fn ms(nanoseconds: f64) -> String {
     format!("{:.3} ms", nanoseconds / 1e6)
 }
 
-/// Returns the part of each rank: pieces that take turns, or are `stride` apart.
+/// Returns the extent of each rank's part. Pieces of all ranks alternate, or the pieces of a rank are `stride` bytes apart.
 fn hulls(ranks: u64, (pieces, piece, stride): (u64, u64, u64)) -> Vec<AccessExtent> {
     let one = |rank| {
         let first = match pieces {
@@ -68,7 +68,8 @@ fn hulls(ranks: u64, (pieces, piece, stride): (u64, u64, u64)) -> Vec<AccessExte
     (0..ranks).map(one).collect()
 }
 
-/// Describes what an open file learns about the method if each rank has a processor, unless the model has the last word.
+/// Describes how measurements of an open file may change the method, if each rank has a processor. Returns `None` if the model
+/// alone decides.
 fn learns(direction: AccessDirection, independent: f64, two_phase: f64) -> Option<&'static str> {
     let first = match direction {
         AccessDirection::Read => AdaptiveCost::for_collective_reads(),

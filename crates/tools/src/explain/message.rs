@@ -1,5 +1,5 @@
-//! Explanation of a message, a put, a get or an accumulate, by the functions with which the library chooses and the model of the
-//! machine.
+//! Explanation of a message, a put, a get or an accumulate. It uses the functions by which the library chooses, and the model of
+//! the machine.
 
 use crate::machine;
 use crate::sim::SimFailure;
@@ -80,7 +80,7 @@ struct Site {
     same_rank: bool,
     ranks_each: u32,
     distance: CacheDistance,
-    /// True if processes, or adapters, read each other's memory.
+    /// True if processes or adapters can read each other's memory.
     direct: bool,
     /// Round trip between nodes, in nanoseconds.
     round_trip: u32,
@@ -141,7 +141,7 @@ pub fn run(kind: MessageCall, args: &super::ExplainArgs) -> Result<String, SimFa
     Ok(text)
 }
 
-/// Returns the costs of copies there, and their source.
+/// Returns the model of copies on the machine, and a description of its source.
 pub(super) fn model(machine: Option<&Machine>) -> Result<(CopyModel, String), SimFailure> {
     if let Some(machine) = machine {
         return Ok((machine.copies.model(), "of the machine file".to_owned()));
@@ -185,7 +185,7 @@ fn is_set(name: &str, value: &str) -> bool {
     std::env::var(name).is_ok_and(|text| text.trim() == value)
 }
 
-/// Returns a number of the environment, or the usual one.
+/// Returns the number in an environment variable, or the default.
 fn number(name: &str, usual: usize) -> Result<usize, SimFailure> {
     match std::env::var(name) {
         Ok(text) if !text.trim().is_empty() => text
@@ -196,7 +196,7 @@ fn number(name: &str, usual: usize) -> Result<usize, SimFailure> {
     }
 }
 
-/// Formats a prediction.
+/// Formats a predicted time in microseconds.
 fn us(cost: Option<f64>) -> String {
     match cost {
         Some(ns) => format!("{:.2} us", ns / 1000.0),
@@ -275,7 +275,7 @@ fn one_sided(
 ) {
     let near = site.same_node;
     let path = window::TargetPath {
-        // The window is mapped, as MPI_Win_allocate creates it.
+        // The window is mapped into the memory of ranks on the same node, as a window from MPI_Win_allocate.
         mapped: near,
         within: true,
         direct: site.direct,
@@ -315,7 +315,7 @@ fn accumulate(text: &mut String, model: &CopyModel, site: &Site, bytes: usize) {
     list(text, others.map(|way| (way.name(), way.eligible(&case).map(|()| cost(way)))));
 }
 
-/// Lists the other protocols: first those with a time, in ascending order, then those that are not eligible.
+/// Lists the other protocols: first protocols with a time, in ascending order of time, then protocols that are not eligible.
 fn list<'a>(
     text: &mut String,
     others: impl Iterator<Item = (&'a str, Result<Option<f64>, &'static str>)>,

@@ -1,7 +1,7 @@
-//! Predicted time of a call, by the times in a map.
+//! Prediction of the time of a call from the times in a map.
 //!
-//! Between lines times are interpolated, by the logarithms of ranks, bytes and time: straight lines of logarithms are powers, and
-//! costs are nearly powers. Beyond the last line the nearest line is used.
+//! Between lines of the map, the logarithm of the time is interpolated linearly over the logarithms of ranks and bytes, because
+//! costs are nearly powers of ranks and bytes. Beyond the last line the nearest line is used.
 //!
 //! ```text
 //!   bytes |   t ──────── t        four places around the call, those at which
@@ -13,23 +13,23 @@ use weft_collective::algorithm::Algorithm;
 use weft_collective::selection_map::SelectionCell;
 use weft_collective::{AlgorithmChoice, CollectiveKind, SelectionMap};
 
-/// A prediction, and its method.
+/// A predicted time, by the method of its prediction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Prediction {
-    /// The map has exactly this place: microseconds.
+    /// Time in microseconds from the map, which has a line for these ranks and bytes.
     Measured(f64),
-    /// Time interpolated between places of the map.
+    /// Time in microseconds, interpolated between lines of the map.
     Between(f64),
-    /// Time and place of the nearest line, outside of the map.
+    /// Time in microseconds, and ranks and bytes, of the nearest line, for a call outside of the map.
     Nearest(f64, (usize, usize)),
-    /// Time by the model of copies between ranks of one machine.
+    /// Time in microseconds by the model of copies between ranks of a machine.
     Modelled(f64),
-    /// No time near this place.
+    /// No prediction: the map has no time near these ranks and bytes.
     Unknown,
 }
 
 impl Prediction {
-    /// Returns a key to sort by, with unknown predictions last.
+    /// Returns a key to sort predictions by time, unknown predictions last.
     pub fn order(self) -> f64 {
         match self {
             Prediction::Measured(us)
@@ -55,7 +55,7 @@ impl Prediction {
     }
 }
 
-/// Returns the algorithm with the parameter that it has in the map's line, or the usual one.
+/// Returns the algorithm with the parameter that it has in the line of the map, or with the default parameter.
 pub fn parameter(
     map: &SelectionMap,
     operation: CollectiveKind,
@@ -69,19 +69,19 @@ pub fn parameter(
     known.unwrap_or(algorithm.usual())
 }
 
-/// Returns the line's time for `choice`: with its parameter, else with another one.
+/// Returns the time for `choice` in the line: with the same parameter, or else with another parameter.
 fn time(line: &SelectionCell, choice: AlgorithmChoice) -> Option<f64> {
     let exact = line.choices.iter().find(|t| t.choice == choice);
     let like = || line.choices.iter().find(|t| std::ptr::eq(t.choice.algorithm, choice.algorithm));
     exact.or_else(like).and_then(|t| t.us)
 }
 
-/// Returns the logarithm, with a value for 0.
+/// Returns the logarithm of `n`, which is also defined for 0.
 fn log(n: usize) -> f64 {
     (n as f64).max(0.5).log2()
 }
 
-/// Returns the position of `at` between `low` and `high`, 0 to 1.
+/// Returns the position of `at` between `low` and `high`, from 0 to 1, on a logarithmic scale.
 fn share(low: usize, at: usize, high: usize) -> f64 {
     if high == low { 0.0 } else { (log(at) - log(low)) / (log(high) - log(low)) }
 }
@@ -130,7 +130,7 @@ pub fn predict(
     let below = all.iter().rev().find(|l| l.ranks <= ranks).or(all.first()).map(|l| l.ranks);
     let above = all.iter().find(|l| l.ranks >= ranks).or(all.last()).map(|l| l.ranks);
     let (Some(below), Some(above)) = (below, above) else { return Prediction::Unknown };
-    // If the operation has no size, its rows have one line, which every call uses.
+    // If the operation has no size, its rows have only one line, which every call uses.
     let bytes = if operation.measure().starts_with("nothing") { 0 } else { bytes };
     let low = in_row(&row(below), bytes, choice);
     let high = in_row(&row(above), bytes, choice);
@@ -177,7 +177,7 @@ mod tests {
     fn places_of_the_map_are_its_own_and_others_lie_between() {
         assert_eq!(at(4, 64, "RPE"), Prediction::Measured(10.0));
         assert_eq!(at(16, 1024, "RPE"), Prediction::Measured(80.0));
-        // Halfway by the logarithms: the geometric mean.
+        // Halfway between the logarithms lies the geometric mean.
         assert_eq!(at(4, 256, "RPE"), Prediction::Between(20.0));
         assert_eq!(at(8, 64, "RPE"), Prediction::Between((200f64.sqrt() * 1e6).round() / 1e6));
         assert_eq!(at(8, 256, "RPE"), Prediction::Between((800f64.sqrt() * 1e6).round() / 1e6));

@@ -30,7 +30,7 @@ impl Conditions {
         if list.is_empty() { String::new() } else { format!(" with {}", list.join(", ")) }
     }
 
-    /// Returns the noise for a title: nothing, or its size and seed.
+    /// Returns the jitter for a title: nothing, or the maximum delay and the seed.
     pub fn noise(&self) -> String {
         match self.jitter {
             Time(0) => String::new(),
@@ -50,7 +50,7 @@ pub struct RunFigure {
     pub most: f64,
 }
 
-/// A run: the laps of each rank, and the trace.
+/// Outcome of a run: the laps of each rank, and the trace.
 pub struct Ran {
     /// Laps, by rank.
     pub laps: Vec<Laps>,
@@ -61,13 +61,13 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Converts an instant of a lap to virtual time, to the nanosecond.
+    /// Converts an instant of a lap to virtual time, with a precision of a nanosecond.
     pub fn time(&self, at: Instant) -> Picoseconds {
         at.saturating_duration_since(self.origin).as_nanos() as u64 * 1000
     }
 }
 
-/// Runs a plan. Calls `on_lap` as each repetition begins. Errors: parameters that the machine does not allow, a deadlock.
+/// Runs a plan. Calls `on_lap` at the start of each repetition. Errors: parameters that the machine does not allow, a deadlock.
 pub fn ran(
     machine: &Rc<Machine>,
     plan: &PatternPlan,
@@ -95,7 +95,7 @@ pub fn ran(
             }
         }
     });
-    // If a rank failed, other ranks wait for it for ever: the rank's error is the reason.
+    // If a rank has failed, the other ranks wait for it for ever. So the error of the rank is the reason of a deadlock.
     if let Some(error) = error.take() {
         return Err(failure(error));
     }
@@ -114,7 +114,7 @@ fn failure(error: PatternError) -> SimFailure {
     }
 }
 
-/// Returns the figure of a plan, run as by [`ran`].
+/// Runs a plan as [`ran`] does, and returns its figure.
 pub fn measure(
     machine: &Rc<Machine>,
     plan: &PatternPlan,

@@ -2,11 +2,11 @@
 
 use std::str::FromStr;
 
-/// A list: `2,4,8`, `2..16` (both ends), `2..1024x2` (each twice the one before), or several of these.
+/// A list: `2,4,8`, `2..16` (with both ends), `2..1024x2` (each number is twice the previous number), or several of these forms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberList(pub Vec<usize>);
 
-/// Maximum number of numbers; more would not fit on a page.
+/// Maximum length of a list. More numbers would not fit on a page.
 const MOST: usize = 1000;
 
 const FORMS: &str = "numbers and ranges, as in 2,4,8 or 2..16 or 2..1024x2";

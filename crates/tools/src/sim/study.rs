@@ -1,4 +1,4 @@
-//! Runs that make a table: every number of ranks with every algorithm, payload and fan-in.
+//! Runs of which a table consists: every number of ranks with every algorithm, payload and fan-in.
 
 use super::measure::{Conditions, RunFigure, measure};
 use super::{SimArgs, SimFailure};
@@ -8,12 +8,12 @@ use std::time::Duration;
 use weft_fabric_sim::Machine;
 use weft_patterns::{PatternAlgorithm, PatternError, PatternPlan, PatternText, PayloadPresence};
 
-/// Properties in which the columns of a table differ.
+/// Properties of a column, in which the columns of a table differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableColumn {
     pub algorithm: PatternAlgorithm,
     pub bytes: usize,
-    /// `None`: all other ranks.
+    /// Number of ranks that send to one rank; `None` for all other ranks.
     pub fan_in: Option<usize>,
 }
 
@@ -22,25 +22,25 @@ pub struct StudyTable {
     pub about: &'static PatternText,
     pub ranks: Vec<usize>,
     pub algorithms: Vec<PatternAlgorithm>,
-    /// Payloads; a single 0 for a pattern without payload.
+    /// Payloads in bytes; a single 0 for a pattern without payload.
     pub bytes: Vec<usize>,
-    /// Fan-ins; a single `None` for a pattern without a fan-in.
+    /// Numbers of ranks that send to one rank; a single `None` for a pattern without a fan-in.
     pub fan_ins: Vec<Option<usize>>,
     pub repeat: usize,
     pub warm_up: usize,
     pub isolated: bool,
 }
 
-/// Maximum number of bytes in all messages of a repetition up to which payload is real.
+/// Maximum total number of bytes in the messages of a repetition with real payload. If there are more, payload has only a size.
 pub const REAL_MOST: usize = 16 << 20;
 
 /// Payload in bytes if none is given.
 const USUAL_BYTES: usize = 8;
 
-/// Maximum number of ranks that are studied, by powers of two, if none are given.
+/// Maximum number of ranks if the user gives no numbers. Then powers of two up to this number are used.
 const USUAL_RANKS: usize = 64;
 
-/// Minimum number of messages from which a run may be long enough for a progress bar.
+/// Minimum number of messages of a run that shows a progress bar.
 const LONG: u64 = 1_000_000;
 
 fn refuse<T>(why: impl Into<String>) -> Result<T, SimFailure> {
@@ -68,7 +68,7 @@ impl StudyTable {
         Ok(study)
     }
 
-    /// Returns the columns of a table with ranks down.
+    /// Returns the columns of a table whose rows are numbers of ranks.
     pub fn series(&self) -> Vec<TableColumn> {
         let mut series = Vec::new();
         for &algorithm in &self.algorithms {
@@ -99,7 +99,7 @@ impl StudyTable {
         plan
     }
 
-    /// Returns all runs: for each number of ranks each series.
+    /// Returns the plans of all runs: all columns for each number of ranks.
     pub fn plans(&self) -> Vec<PatternPlan> {
         let series = self.series();
         let row = |&ranks| series.iter().map(move |series| self.plan(ranks, series));

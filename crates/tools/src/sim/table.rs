@@ -7,8 +7,8 @@ use std::io::Write as _;
 use weft_fabric_sim::Machine;
 use weft_patterns::{LapReduction, PayloadPresence};
 
-/// Formats the table with a title and its unit in the head: ranks down and series across; bytes down if there is one number of
-/// ranks and several payloads.
+/// Formats the table, with a title and the unit at the top. Rows are numbers of ranks; if there is only one number of ranks but
+/// several payloads, rows are payloads.
 pub fn print(
     study: &StudyTable,
     figures: &[RunFigure],
@@ -20,7 +20,7 @@ pub fn print(
     let (first, rows): (&str, Vec<usize>) =
         if by_bytes { ("bytes", study.bytes.clone()) } else { ("ranks", study.ranks.clone()) };
     let one_payload = study.bytes.len() == 1;
-    // Each column is a series that stands for the series of all rows.
+    // With payloads as rows, a column combines the series that differ only in payload.
     let columns: Vec<&TableColumn> =
         series.iter().filter(|s| !by_bytes || s.bytes == study.bytes[0]).collect();
     let cell = |row: usize, column: &TableColumn| {
@@ -91,7 +91,7 @@ fn title(study: &StudyTable, machine: &Machine, conditions: &Conditions) -> Stri
     text
 }
 
-/// Formats times with three digits after the point, rates with one.
+/// Formats times with three digits after the decimal point, and rates with one digit.
 fn number(figure: f64, measured: LapReduction) -> String {
     match measured {
         LapReduction::Rate { .. } => format!("{figure:.1}"),
@@ -99,7 +99,7 @@ fn number(figure: f64, measured: LapReduction) -> String {
     }
 }
 
-/// Aligns columns to the right, two blanks apart.
+/// Aligns columns to the right, with two blanks between columns.
 fn aligned(grid: &[Vec<String>]) -> String {
     let width = |column: usize| grid.iter().map(|line| line[column].len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..grid[0].len()).map(width).collect();

@@ -23,7 +23,7 @@ use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Activity, Arrow, BusySpan, Machine, Trace, Travel};
 use weft_patterns::{PatternPlan, PayloadPresence};
 
-/// Maximum number of lanes, and of arrows, of a legible picture.
+/// Maximum number of lanes and maximum number of arrows of a legible picture.
 const MOST_RANKS: usize = 256;
 const MOST_ARROWS: usize = 20_000;
 
@@ -36,11 +36,12 @@ const LEFT: f64 = 66.0;
 const RIGHT: f64 = 22.0;
 const TOP: f64 = 84.0;
 const BOTTOM: f64 = 54.0;
-/// Height of all lanes together, and minimum and maximum height of one, in pixels.
+/// Height of all lanes together, and minimum and maximum height of a lane, in pixels.
 const PERSISTENT: f64 = 900.0;
 const LANE: (f64, f64) = (6.0, 36.0);
 
-/// Returns the name and the colour of an activity: colours of Okabe and Ito, which the colour-blind can distinguish, too.
+/// Returns the name and the colour of an activity. The colours are those of Okabe and Ito, which colour-blind readers can
+/// distinguish, too.
 fn busy(activity: Activity) -> (&'static str, &'static str) {
     match activity {
         Activity::Post => ("post", "#e69f00"),
@@ -62,8 +63,8 @@ fn travels(what: Travel) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns the run to draw: the last of the study, with one repetition that all ranks begin at once. Errors: the picture has no
-/// room for it.
+/// Returns the run to draw: the last run of the study, with one repetition that all ranks begin at the same time. Errors: the run
+/// has too many ranks or messages for a picture.
 pub fn check(study: &StudyTable) -> Result<PatternPlan, SimFailure> {
     let plan = study.plans().pop().expect("a study has a run");
     let plan = PatternPlan { repeat: 1, isolated: true, ..plan };
@@ -84,7 +85,7 @@ pub fn check(study: &StudyTable) -> Result<PatternPlan, SimFailure> {
     Ok(plan)
 }
 
-/// Runs the plan, recorded, and writes the picture of its measured repetition.
+/// Runs the plan with a trace, and writes the picture of its measured repetition.
 pub fn draw(
     machine: &Rc<Machine>,
     plan: &PatternPlan,
@@ -123,7 +124,7 @@ impl Scene<'_> {
         self.persistent_context() * self.plan.ranks as f64
     }
 
-    /// Returns the coordinate of a time, in pixels. A time before the beginning is left of the lanes.
+    /// Returns the coordinate of a time, in pixels. A time before the beginning has a coordinate to the left of the lanes.
     fn x(&self, at: Picoseconds) -> f64 {
         let width = WIDTH - LEFT - RIGHT;
         let since = at as f64 - self.from as f64;
@@ -153,7 +154,7 @@ impl Scene<'_> {
         for span in self.spans() {
             drawn.append(self.span(span));
         }
-        // If there are many arrows, they are thin, so that the lanes behind them are visible.
+        // If there are many arrows, they are drawn thin, so that the lanes behind them stay visible.
         let thin = (ARROWS_FULL / self.arrows().count().max(1) as f64).sqrt().min(1.0);
         let mut arrows = Group::new()
             .set("stroke-width", pixels(thin.max(0.4)))
@@ -257,7 +258,7 @@ impl Scene<'_> {
         axis.add(edge).add(name.set("text-anchor", "middle"))
     }
 
-    /// Draws the names of the lanes, as many as are legible.
+    /// Draws as many names of lanes as are legible.
     fn names(&self) -> Group {
         let every = (13.0 / self.persistent_context()).ceil() as usize;
         let mut names = Group::new().set("text-anchor", "end");
@@ -277,7 +278,7 @@ impl Scene<'_> {
 
     fn span(&self, span: &BusySpan) -> Element {
         let (name, colour) = busy(span.activity);
-        // Waits are background. A short activity has a minimum width.
+        // Waits are drawn as background. A short activity is drawn with a minimum width.
         let share = if span.activity == Activity::Wait { 0.35 } else { 0.7 };
         let height = self.persistent_context() * share;
         let (x, end) = (self.x(span.start), self.x(span.end));
@@ -301,7 +302,7 @@ impl Scene<'_> {
             arrived - sent
         );
         let seen = line(from, to).set("stroke", colour).set("marker-end", format!("url(#{name})"));
-        // An invisible line, wide enough to be pointed at.
+        // An invisible line that is wide enough to point at with a mouse.
         let aim = line(from, to).set("stroke", "white").set("stroke-opacity", 0);
         let aim = aim.set("stroke-width", 7);
         Group::new().add(Title::new(text)).add(aim).add(seen).into()

@@ -1,5 +1,5 @@
-//! The map of one operation as SVG, like figures 7, 9 and 11 of Hoefler et al. 2007: processes across, bytes up, one colour for
-//! each algorithm. The algorithm's parameter stands in the cell.
+//! The map of an operation as SVG, like figures 7, 9 and 11 of Hoefler et al. 2007. The axes are processes and bytes. Each
+//! algorithm has a colour, and its parameter is written in the cell.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -11,7 +11,7 @@ const CELL: (u32, u32) = (54, 30);
 const LEGEND: u32 = 230;
 const AROUND: (u32, u32) = (110, 110);
 
-/// Colours that the colour-blind can distinguish, too: those of Okabe and Ito, then lighter versions.
+/// Colours that colour-blind readers can distinguish, too: the colours of Okabe and Ito, then lighter versions.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
@@ -31,7 +31,7 @@ fn colour(at: usize) -> RGBAColor {
     COLOURS[at % COLOURS.len()].mix(fade)
 }
 
-/// Draws the picture; `None`: the map has no line for this operation.
+/// Draws the picture. Returns `None` if the map has no line for this operation.
 pub fn svg(map: &SelectionMap, operation: CollectiveKind) -> Result<Option<String>, String> {
     let lines: Vec<&SelectionCell> =
         map.lines().iter().filter(|l| l.operation == operation).collect();
@@ -51,7 +51,7 @@ fn size(bytes: usize) -> String {
     }
 }
 
-/// Returns the algorithms with the number of places at which each is the best, most places first.
+/// Returns the algorithms, each with the number of cells in which it is the best, in descending order of this number.
 fn shares<'m>(lines: &[&'m SelectionCell]) -> Vec<(&'m str, usize)> {
     let mut names: Vec<(&str, usize)> = Vec::new();
     for line in lines {

@@ -4,21 +4,22 @@ use weft_collective::algorithm::{Algorithm, AlgorithmChoice, Only};
 use weft_collective::selection_key::{RankPlacement, SelectionKey};
 use weft_collective::{CollectiveKind, catalog};
 
-/// Bytes of one rank's block for operations in which no rank knows all lengths, so that the map has one line.
+/// Number of bytes of a rank's block that is measured for operations in which no rank knows all lengths. The map of such an
+/// operation has a single line for all sizes.
 pub const UNKNOWN: usize = 4096;
 
-/// Usual sizes: powers of four, in bytes.
+/// Default sizes in bytes.
 pub const BYTES: &[usize] =
     &[8, 32, 128, 512, 2 << 10, 8 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20];
 
-/// Usual numbers of ranks: all that differ in rounds, and some between.
+/// Default numbers of ranks: numbers at which the number of rounds changes, and some numbers between them.
 pub const RANKS: &[usize] = &[2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64];
 
-/// Maximum bytes of all blocks of one operation together. Beyond it, the best algorithm for large blocks no longer changes, and
+/// Maximum number of bytes of all blocks of an operation together. For larger blocks the best algorithm no longer changes, and
 /// simulation takes long.
 const MOST: usize = 32 << 20;
 
-/// Returns the sizes of an operation's lines on `ranks` ranks: the members of `bytes` that make sense for it.
+/// Returns the sizes that are measured for an operation on `ranks` ranks: the members of `bytes` that make sense for the operation.
 pub fn sizes(operation: CollectiveKind, ranks: usize, bytes: &[usize]) -> Vec<usize> {
     use CollectiveKind::*;
     match operation {
@@ -31,15 +32,15 @@ pub fn sizes(operation: CollectiveKind, ranks: usize, bytes: &[usize]) -> Vec<us
     }
 }
 
-/// Sorts the operations, so that each comes after the operations from which it is made.
+/// Sorts the operations, so that each operation comes after the operations of which it consists.
 pub fn in_order(operations: &[CollectiveKind]) -> Vec<CollectiveKind> {
     let mut order = operations.to_vec();
-    // A gather may be an allgather.
+    // A gather may be carried out by an allgather.
     order.sort_by_key(|&operation| operation == CollectiveKind::Gather);
     order
 }
 
-/// Returns one call as the map means it: the operator commutes, blocks are equal.
+/// Returns the call that a line of the map describes: the operator commutes, and blocks have equal size.
 pub fn case(
     operation: CollectiveKind,
     ranks: usize,
@@ -58,16 +59,16 @@ pub fn case(
 fn values(algorithm: &Algorithm, case: &SelectionKey) -> Vec<usize> {
     let Some(parameter) = algorithm.parameter else { return vec![0] };
     let tried: Vec<usize> = match (parameter.what, parameter.only) {
-        // More children than other ranks act as many as there are ranks.
+        // A number of children above the number of other ranks has no further effect.
         (_, Only::OneLessThanPowers) => {
             [1, 3, 7, 15, 31].into_iter().filter(|&n| n == 1 || n < 2 * case.ranks - 1).collect()
         }
-        // The first radix that is not less than the number of ranks makes one step.
+        // The first radix that is not less than the number of ranks needs only one step, so larger radices are not tried.
         ("radix", _) => [2, 4, 8, 16].into_iter().filter(|&k| k < 2 * case.ranks).collect(),
         ("number of messages at once", _) => {
             [4, 16, 64].into_iter().filter(|&n| n == 4 || n < case.ranks).collect()
         }
-        // A piece that is larger than the message acts as the whole message.
+        // A piece larger than the message has the same effect as a piece of the message's size.
         (what, _) if what.contains("bytes") => {
             let all = [8 << 10, 32 << 10, 64 << 10, 256 << 10];
             let fits = |&n: &usize| n < case.bytes || n == 8 << 10;

@@ -1,12 +1,13 @@
 //! Measurements on this machine: an MPI program, started by this installation's `mpiexec`, for each place of the grid.
 //!
 //! ```text
-//!   Here                     the command: mpiexec -n RANKS weft tune-rank ... and its figures
-//!   Program                  one rank: the library loaded, its functions called by name
+//!   Here                     the command: starts mpiexec -n RANKS weft tune-rank ..., and reads its figures
+//!   Program                  one rank: loads the library, and calls its functions by name
 //! ```
-//! Each algorithm has a communicator, with the info hint that asks for it. The algorithms run in turn, several times. A turn is a
-//! batch of operations back to back, in which the root moves by one rank for each operation; its time is that of the last rank.
-//! The figure is the median over the batches, of which other work on the machine disturbs only a few.
+//! Each algorithm has its own communicator, with the info hint that asks for the algorithm. The algorithms run in turn, several
+//! times. In a turn, an algorithm runs a batch of operations without pauses. The root moves by one rank for each operation, and the
+//! time of the batch is that of the slowest rank. The figure is the median over the batches, because other work on the machine
+//! disturbs only a few batches.
 
 use super::sweep::{MapCell, Measure};
 use super::workload::ELEMENT;
@@ -23,8 +24,8 @@ use weft_fabric::CacheDistance;
 /// Number of batches of each algorithm.
 const BATCHES: usize = 5;
 
-/// Returns the placement of ranks on one machine. Of multicast, only its presence matters. The ranks are assumed to reach each
-/// other's memory, to be near, and to have all processors that this process may use.
+/// Returns the placement of ranks on one machine. Only the presence of multicast matters, not its costs. The ranks are assumed to
+/// reach each other's memory, to be near each other, and to have all processors that this process may use.
 pub fn site(ranks: usize) -> RankPlacement {
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
     let each = ranks.div_ceil(processors).max(1) as u32;
@@ -40,7 +41,7 @@ pub fn site(ranks: usize) -> RankPlacement {
     }
 }
 
-/// Measurement by starting jobs.
+/// Measurement on this machine, which starts jobs.
 pub struct Here {
     mpiexec: PathBuf,
     weft: PathBuf,
@@ -85,7 +86,8 @@ impl Measure for Here {
     ) -> Result<Vec<Result<f64, String>>, String> {
         let names: Vec<String> = choices.iter().map(written).collect();
         let mut command = Command::new(&self.mpiexec);
-        // Only the hints choose. With settings or a map, a different algorithm might run if one is not eligible.
+        // Settings and maps are removed, so that only the hints choose. Otherwise a different algorithm might run in place of an
+        // algorithm that is not eligible.
         for operation in CollectiveKind::ALL {
             command.env_remove(format!("WEFT_{}", operation.name().to_ascii_uppercase()));
         }
@@ -101,7 +103,7 @@ impl Measure for Here {
         if output.status.success() && times.len() == choices.len() {
             return Ok(times.into_iter().map(Ok).collect());
         }
-        // If one of several choices fails, all fail: run each one separately to find it.
+        // If a choice fails, all choices of the job fail. Then each choice runs in its own job.
         if choices.len() > 1 {
             let alone =
                 |&choice: &AlgorithmChoice| match self.measure(place, &[choice], &|| {})?.pop() {
@@ -117,7 +119,7 @@ impl Measure for Here {
     }
 }
 
-/// Returns the choice as a hint, always with the parameter.
+/// Returns the choice as the value of a hint, always with the parameter.
 fn written(choice: &AlgorithmChoice) -> String {
     match choice.algorithm.parameter {
         Some(_) => format!("{}:{}", choice.algorithm.name, choice.parameter),
@@ -165,7 +167,7 @@ impl Program {
         if code == 0 { Ok(()) } else { Err(format!("{name} returned {code}")) }
     }
 
-    /// Calls a function whose last parameter is a handle, or an `int`, that it writes. Returns that value.
+    /// Calls a function that writes a handle or an `int` to its last parameter. Returns the value.
     fn made(&self, name: &str, a: &[usize]) -> Result<usize, String> {
         let mut made = 0usize;
         let mut all = a.to_vec();
@@ -295,7 +297,7 @@ impl<'p> Work<'p> {
         if code == 0 { Ok(()) } else { Err(format!("MPI_{} returned {code}", self.operation)) }
     }
 
-    /// Returns the microseconds of one of `count` operations, by the slowest rank.
+    /// Runs a batch of `count` operations. Returns the mean microseconds of an operation on the slowest rank.
     fn batch(&mut self, comm: usize, count: usize) -> Result<f64, String> {
         self.program.barrier()?;
         let start = Instant::now();
@@ -307,7 +309,7 @@ impl<'p> Work<'p> {
     }
 }
 
-/// Runs a rank. Rank 0 prints the microseconds of each choice, a line each.
+/// Runs a rank. Rank 0 prints a line with the microseconds of each choice.
 pub fn rank(args: &TuneRank) -> Result<(), String> {
     let name = args.library.to_str().unwrap_or(SONAME);
     let mut program = Program { library: ClientLibrary::load(name)?, me: 0, size: 0 };
@@ -320,7 +322,7 @@ pub fn rank(args: &TuneRank) -> Result<(), String> {
     let comms: Vec<usize> = comms.collect::<Result<_, _>>()?;
     let mut counts = Vec::new();
     for &comm in &comms {
-        // The first batch, with its setup, does not count. The second batch shows how many operations fit the time.
+        // The first batch includes setup, so it does not count. The second batch shows how many operations fit into the given time.
         work.batch(comm, 2)?;
         let us = work.batch(comm, 4)?.max(0.05);
         let time = Duration::from_millis(args.time).as_secs_f64() * 1e6 / BATCHES as f64;

@@ -8,7 +8,7 @@ use weft_fabric_sim::Machine;
 
 pub struct SimulatedTuning {
     pub machine: Rc<Machine>,
-    /// Map found so far, by which algorithms that are made of other operations choose their algorithms.
+    /// Map found so far. Algorithms that consist of other operations choose the algorithms of these operations by the map.
     pub found: Rc<SelectionMap>,
 }
 

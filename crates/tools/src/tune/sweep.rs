@@ -1,12 +1,12 @@
 //! Measurement of the whole grid, which makes the map.
 //!
-//! If an algorithm took more than [`HOPELESS`] times the best at this size on both of the two preceding numbers of ranks, it is
-//! not run on the next one: ratios change slowly with the number of ranks.
+//! An algorithm is skipped if it took more than [`HOPELESS`] times the time of the best algorithm at the same size, on both of the
+//! two preceding numbers of ranks. Such ratios change slowly with the number of ranks.
 //!
 //! ```text
-//!   bytes   8    32   [64]   128   512        where neighbours have different winners, the size
+//!   bytes   8    32   [64]   128   512        if neighbours have different winners, the size
 //!           FLAT FLAT  ?     MULTICAST ...    between them is measured too, if times are exact
-//!   ranks   8 ... 9 (as 8) 10 ...             what serves one more rank equally well has no lines
+//!   ranks   8 ... 9 (as 8) 10 ...             if the lines of fewer ranks serve a number, it has no lines
 //! ```
 
 use super::grid;
@@ -16,10 +16,10 @@ use std::time::Duration;
 use weft_collective::selection_map::{SelectionCell, Timed};
 use weft_collective::{AlgorithmChoice, CollectiveKind, RankPlacement, SelectionMap};
 
-/// Factor over the best beyond which an algorithm is skipped: see the module's text.
+/// Maximum ratio to the best time at which an algorithm is not skipped: see the head of this file.
 const HOPELESS: f64 = 2.5;
 
-/// Maximum number of algorithms in a line besides the best.
+/// Maximum number of algorithms in a line in addition to the best.
 const OTHERS: usize = 5;
 
 /// Operations, ranks and sizes to measure.
@@ -29,19 +29,19 @@ pub struct MeasurementGrid {
     pub bytes: Vec<usize>,
 }
 
-/// Method of measuring a place.
+/// Method of measuring the algorithms for a number of ranks and bytes.
 pub trait Measure {
     /// Returns the placement of `ranks` ranks.
     fn site(&mut self, ranks: usize) -> Result<RankPlacement, String>;
 
-    /// Returns the relative difference below which times count as equal. Then the algorithm of the neighbouring cell stays, so
-    /// that noise does not tear maps.
+    /// Returns the relative difference below which times count as equal. If times are equal, a cell gets the algorithm of the
+    /// neighbouring cell, so that noise does not divide regions of the map.
     fn noise(&self) -> f64;
 
     /// Returns true if times repeat exactly, so that small differences are meaningful.
     fn is_exact(&self) -> bool;
 
-    /// Receives the map found so far, for algorithms that are made of other operations.
+    /// Receives the map found so far, for algorithms that consist of other operations.
     fn learn(&mut self, _map: SelectionMap) {}
 
     /// Returns the microseconds of each of `choices`, in their order, or an error for a choice that failed.
@@ -53,7 +53,7 @@ pub trait Measure {
     ) -> Result<Vec<Result<f64, String>>, String>;
 }
 
-/// A cell of the map.
+/// A cell of the map to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MapCell {
     pub operation: CollectiveKind,
@@ -83,7 +83,7 @@ pub fn sweep(
     let bar = progress(total(grid, &sites));
     let (mut lines, mut failures) = (Vec::new(), Vec::new());
     for operation in grid::in_order(&grid.operations) {
-        // Ratio to the best, by size and choice, on the two preceding numbers of ranks.
+        // Ratio to the best time, by size and choice, on the two preceding numbers of ranks.
         let mut worse: HashMap<(usize, String), [f64; 2]> = HashMap::new();
         let mut kept: Option<Row> = None;
         for (&ranks, &site) in &sites {
@@ -101,7 +101,7 @@ pub fn sweep(
                 };
                 let run: Vec<AlgorithmChoice> =
                     all.iter().copied().filter(|c| !hopeless(c)).collect();
-                // Intermediate sizes are not part of the total.
+                // Intermediate sizes are not part of the planned total.
                 let counted = done < planned;
                 bar.inc(if counted { (all.len() - run.len()) as u64 } else { 0 });
                 let times = measure.measure(place, &run, &|| bar.inc(u64::from(counted)))?;
@@ -152,18 +152,18 @@ fn us(timed: &Timed) -> f64 {
     timed.us.unwrap_or(f64::INFINITY)
 }
 
-/// Returns sizes half way (in powers) between neighbours at least four times apart with different winners.
+/// Returns a size between each two neighbouring sizes that have different winners and differ by a factor of at least four.
 fn between(row: &Row) -> Vec<usize> {
     let pairs = row.iter().zip(row.iter().skip(1));
     let torn = pairs.filter(|((a, x), (b, y))| **b >= 4 * **a && x[0].choice != y[0].choice);
     torn.map(|((&a, _), _)| 2 * a).collect()
 }
 
-/// Minimum relative difference for which a number of ranks gets its own lines.
+/// Minimum relative difference of times at which a number of ranks gets its own lines.
 const EQUAL: f64 = 0.01;
 
-/// Returns true if the lines of `kept`, of fewer ranks, serve `row` as well: the winner, and the replacement if the winner is not
-/// eligible.
+/// Returns true if the lines of `kept`, which has fewer ranks, are as good for `row` as its own lines: the winner, and the
+/// algorithm that replaces a winner that is not eligible.
 fn serves(kept: &Row, row: &Row) -> bool {
     row.iter().all(|(bytes, timed)| {
         let Some((_, line)) = kept.range(..=bytes).next_back().or(kept.iter().next()) else {
@@ -192,7 +192,7 @@ fn keep_neighbour(timed: &mut [Timed], before: Option<AlgorithmChoice>, noise: f
     }
 }
 
-/// Returns the best choices, each algorithm with its best parameter, and the best of the algorithms that serve any call.
+/// Returns the best choices, each algorithm with its best parameter, and the best algorithm that can serve any call.
 fn shortened(timed: &[Timed]) -> Vec<Timed> {
     let mut kept: Vec<Timed> = Vec::new();
     for &t in timed {

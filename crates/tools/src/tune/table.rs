@@ -1,4 +1,5 @@
-//! A map as tables: for each operation bytes down, ranks across, the best algorithm in each cell.
+//! A map as tables, one for each operation. Rows are numbers of bytes, columns are numbers of ranks, and a cell has the best
+//! algorithm.
 
 use weft_collective::selection_map::SelectionCell;
 use weft_collective::{CollectiveKind, SelectionMap};

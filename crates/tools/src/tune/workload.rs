@@ -1,9 +1,9 @@
-//! One collective operation in virtual time, all ranks beginning at one instant.
+//! A collective operation in virtual time. All ranks begin at the same instant.
 //!
 //! ```text
 //!   warm up, warm up, measured:   |begin ── the operation ── last end|  barrier, slack  |begin ...
 //! ```
-//! The figure is the time from the common beginning to the last rank's end. Payload is phantom.
+//! The figure is the time from the common beginning to the last rank's end. Payload has only a size.
 
 use super::grid::UNKNOWN;
 use std::cell::Cell;
@@ -18,7 +18,8 @@ use weft_fabric_sim::{Machine, Sim, SimOptions, run};
 use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine, Error, Group, Lengths};
 
-/// Number of repetitions before the measured one: they create slots, groups and registrations, one repetition for each parity.
+/// Number of repetitions before the measured repetition. They create slots, groups and registrations, which differ for even and odd
+/// repetitions.
 const WARM_UP: usize = 2;
 
 /// Time from the last end of one repetition to the next beginning: longer than any barrier.
@@ -27,7 +28,7 @@ const SLACK: Picoseconds = 5000 * MICROSECOND;
 /// Number of bytes of an element of a reduction (MPI_INT).
 pub const ELEMENT: usize = 4;
 
-/// A commutative operator that computes nothing, because payload is phantom.
+/// A commutative operator that computes nothing, because payload has only a size.
 struct Sum;
 
 impl ElementReduction for Sum {
@@ -38,7 +39,7 @@ impl ElementReduction for Sum {
     }
 }
 
-/// Returns one call of `operation` with rank 0 as the root; `bytes` as [`CollectiveKind::measure`] defines them.
+/// Returns a call of `operation` with rank 0 as the root. [`CollectiveKind::measure`] defines the meaning of `bytes`.
 fn call(
     comm: &Comm<Sim>,
     operation: CollectiveKind,
@@ -183,7 +184,7 @@ pub fn measure(
     Ok((latest.get() - begins[0]) as f64 / MICROSECOND as f64)
 }
 
-/// Returns the placement of the first `ranks` ranks of a machine, on which algorithms rely.
+/// Returns the placement of the first `ranks` ranks of a machine, by which algorithms are chosen.
 pub fn site(machine: &Rc<Machine>, ranks: usize) -> Result<RankPlacement, String> {
     let sites = world(machine, ranks, |_, comm| async move { Ok(comm.site()) })?;
     Ok(sites[0])

@@ -1,8 +1,8 @@
 //! Fortran's library and modules for the compiler in use: built from the installed sources the first time, and reused later.
 //!
-//! Modules can be read only by the compiler that wrote them, in the same version, so each compiler has a folder: in the
-//! installation if it can be written, else in the user's cache. A folder appears complete, by a rename, and a lock makes a second
-//! `mpifort` wait for the first.
+//! Modules can be read only by the compiler that wrote them, in the same version. So each compiler has a folder, in the
+//! installation if this can be written, else in the user's cache. A folder is built under another name and then renamed, so that it
+//! is always complete. A lock makes a second `mpifort` wait until the first has built the folder.
 
 use crate::tree::Tree;
 use std::ffi::{OsStr, OsString};
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Instant;
 
-/// Advice for messages, if there is no compiler.
+/// Advice in messages if there is no compiler.
 pub(super) const INSTALL: &str = "install one (Debian and Ubuntu: apt-get install gfortran; Fedora: dnf install gcc-gfortran) or ";
 
-/// Names of compilers, of which the first that exists is used.
+/// Names of compilers. The first that exists is used.
 const COMPILERS: [&str; 6] = ["gfortran", "flang-new", "flang-new-19", "flang", "ifx", "nagfor"];
 
 /// Fortran sources in the order in which they must be compiled.
@@ -35,14 +35,14 @@ const C_SOURCES: [&str; 11] = [
     "pmpi_f08_large",
 ];
 
-/// Use of the folder by the caller.
+/// Use of the folder with the bindings by the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Need {
     /// Nothing is compiled: the folder need not exist.
     Path,
     /// A program is compiled.
     Built,
-    /// A program is compiled, and a build system reads all output: print nothing.
+    /// A program is compiled, and a build system reads all output, so no other text may be printed.
     Silently,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn default_compiler() -> &'static str {
 pub(super) struct Bindings {
     /// Folder with library, modules and `mpif.h`.
     pub folder: PathBuf,
-    /// Options that come before all others on the compiler's command line.
+    /// Options that come before all other options on the compiler's command line.
     pub options: Vec<OsString>,
 }
 
@@ -74,9 +74,9 @@ pub(super) fn find(tree: &Tree, compiler: &[OsString], need: Need) -> Result<Bin
     Ok(Bindings { folder, options })
 }
 
-/// Returns the option by which gfortran accepts calls with buffers of different types. From version 10 on, gfortran takes such
-/// calls for an error if there is no interface, as with `mpif.h`. Other compilers accept them. Every source gets the option,
-/// since a source may include `mpif.h` through another file.
+/// Returns the option by which gfortran accepts calls with buffers of different types. Without the option, gfortran from version 10
+/// on reports an error for such calls if there is no interface, as with `mpif.h`. Other compilers accept such calls. Every source
+/// is compiled with the option, because a source may include `mpif.h` through another file.
 fn leniency(version: &str) -> Vec<OsString> {
     let release = version.strip_prefix("GNU Fortran").and_then(|rest| rest.split_once(')'));
     let release = release.and_then(|(_, rest)| rest.trim_start().split('.').next()?.parse().ok());
@@ -231,7 +231,8 @@ fn compile(
     let c_compiler = c_compiler(work, compiler, tree, sources)?;
     let in_c = |name: &&str| {
         let mut command = words(&c_compiler, work);
-        // Only tools call profiling names, and optimizing these takes time at each installation.
+        // Profiling names are compiled with less optimization: only tools call them, and optimization takes time at each
+        // installation.
         let optimized = if name.starts_with('p') { "-O1" } else { "-O2" };
         command.args([optimized, "-fPIC", "-fno-plt", "-w", "-c", "-I"]).arg(&tree.include);
         command.arg(sources.join(name).with_extension("c")).arg("-o").arg(format!("c_{name}.o"));
@@ -252,7 +253,8 @@ fn compile(
     command.args(["-shared", "-o", &library, &format!("-Wl,-soname,{library}")]);
     command.args(C_SOURCES.map(|name| format!("c_{name}.o")));
     command.args(MODULES.map(|name| format!("{name}.o")));
-    // An installation that is moved finds its library by a relative path. A folder in a cache has an absolute path.
+    // In an installation, the path to the library is relative, so that the installation can be moved. A folder in a cache has an
+    // absolute path.
     let own = work.starts_with(&tree.lib);
     let path = if own { OsStr::new("$ORIGIN/../..") } else { tree.lib.as_os_str() };
     let mut rpath = OsString::from("-Wl,-rpath,");
@@ -272,8 +274,9 @@ fn compile(
     Ok(())
 }
 
-/// Returns the C compiler with this Fortran compiler's own descriptors: the layouts of two compilers differ. gfortran compiles C
-/// itself. For other compilers it is the system's compiler with the header that comes with them.
+/// Returns the C compiler that uses the array descriptors of this Fortran compiler, because their layout differs between compilers.
+/// gfortran compiles C itself. For other Fortran compilers, returns the system's C compiler with the header that comes with the
+/// Fortran compiler.
 fn c_compiler(
     work: &Path,
     compiler: &[OsString],
@@ -312,7 +315,7 @@ fn start(mut command: Command) -> Result<Child, String> {
     command.spawn().map_err(|e| format!("{}: {e}", command.get_program().display()))
 }
 
-/// Waits for a compiler. If it failed, the error is the first lines of its output.
+/// Waits for a compiler. If the compiler failed, the error has the first lines of its output.
 fn end(child: Child) -> Result<(), String> {
     let output = child.wait_with_output().map_err(|e| e.to_string())?;
     if output.status.success() {
@@ -323,7 +326,7 @@ fn end(child: Child) -> Result<(), String> {
     Err(text.lines().take(20).collect::<Vec<_>>().join("\n"))
 }
 
-/// Returns the file for pkg-config, which finds it if `PKG_CONFIG_PATH` has the folder.
+/// Returns the text of the file for pkg-config, which finds the file if `PKG_CONFIG_PATH` has the folder.
 fn pkg_config(tree: &Tree) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let [include, lib] = [&tree.include, &tree.lib].map(|path| path.display().to_string());

@@ -1,6 +1,8 @@
-//! Refusal of options that make Fortran's integers longer than the library's, if `mpif.h` would accept them unnoticed.
+//! Check for options that make Fortran's integers longer than the library's. They are refused if the source includes `mpif.h`,
+//! because then no compiler reports the error.
 //!
-//! With the modules, the compiler reports each argument that is too long, and programs can declare `integer(4)`.
+//! With the modules, the compiler reports each argument that is too long, and programs can still use the options if they declare
+//! `integer(4)`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -33,8 +35,8 @@ fn long_integers(args: &[OsString]) -> Option<String> {
 /// Maximum depth of files that include each other.
 const DEPTH: usize = 8;
 
-/// Returns true if a source includes `mpif.h`, directly or through another file. Leaves missing and unreadable files to the
-/// compiler.
+/// Returns true if a source includes `mpif.h`, directly or through another file. Missing and unreadable files are ignored, because
+/// the compiler reports them.
 fn includes_header(source: &Path, folders: &[PathBuf], depth: usize) -> bool {
     let text = std::fs::read(source).unwrap_or_default();
     text.split(|&byte| byte == b'\n').filter_map(included).any(|name| {
