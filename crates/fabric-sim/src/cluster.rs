@@ -1,5 +1,5 @@
-//! A cluster that its caller drives step by step. [`crate::run()`] is built on it, and so are tests that drive ranks that are not
-//! futures (threads that poll).
+//! A simulated cluster that its caller drives step by step. [`crate::run()`] uses it. Tests use it to drive ranks that are threads
+//! that poll instead of futures.
 
 use crate::host;
 use crate::machine::Machine;
@@ -14,20 +14,20 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// Ranks of a machine in virtual time. Everything happens in calls of these methods:
+/// Ranks of a machine in virtual time. The simulation proceeds only in calls of these methods:
 ///
 /// ```text
 ///   loop: due()? ──rank──> let that rank go on, until it can only wait; rest()
 ///           └─none──> advance()? ──false──> nothing is under way: the end, or a deadlock
 /// ```
-/// A rank that polls, instead of waiting to be due, calls [`Cluster::follow`] before each look.
+/// A rank that polls instead of waiting calls [`Cluster::follow`] before each poll.
 pub struct Cluster {
     pub(crate) state: Rc<RefCell<WorldState>>,
     limit: Picoseconds,
 }
 
 impl Cluster {
-    /// Builds a cluster in which every rank is due. Errors: [`Stopped::Ranks`], [`Stopped::Death`].
+    /// Creates a cluster in which every rank is due. Errors: [`Stopped::Ranks`], [`Stopped::Death`].
     pub fn new(machine: &Rc<Machine>, options: SimOptions) -> Result<Cluster, Stopped> {
         let most = machine.nodes.0.saturating_mul(machine.ranks_per_node.0);
         if options.ranks == 0 || options.ranks > most {
@@ -58,14 +58,14 @@ impl Cluster {
         Sim::new(&self.state, rank)
     }
 
-    /// Returns the next rank that has something to see at the present time (at the start: every rank), with its clock set. All
-    /// events that are due now are handled first.
+    /// Returns the next rank that is due: an event concerns it at the present time, or it has not run yet. Sets the clock of the
+    /// rank. Before that, handles all events that are due now.
     #[inline]
     pub fn due(&self) -> Option<usize> {
         self.due_hosted().map(|(rank, _)| rank)
     }
 
-    /// Returns the same as [`due`](Self::due), with true if the rank has threads.
+    /// Returns the next rank that is due, as [`due`](Self::due), and true if the rank has threads.
     #[inline]
     pub(crate) fn due_hosted(&self) -> Option<(usize, bool)> {
         let state = &mut *self.state.borrow_mut();
@@ -76,7 +76,8 @@ impl Cluster {
         state.next_ready()
     }
 
-    /// Handles the next event, which may let global time pass. Returns false if no event is left before [`SimOptions::limit`].
+    /// Handles the next event, and moves global time to the time of the event. Returns false if no event is left before
+    /// [`SimOptions::limit`].
     #[inline]
     pub fn advance(&self) -> bool {
         self.state.borrow_mut().step(self.limit)
@@ -88,7 +89,7 @@ impl Cluster {
         self.state.borrow_mut().rest(rank);
     }
 
-    /// Gives a turn to the program of a rank that is due. The `bool` is true if the rank has threads.
+    /// Polls the program of a rank that is due. The `bool` is true if the rank has threads.
     pub(crate) fn poll<P: Future>(
         &self,
         (rank, hosted): (usize, bool),
@@ -103,8 +104,8 @@ impl Cluster {
         polled
     }
 
-    /// Returns the reason why no rank can go on, and the first rank that waits, after [`Cluster::advance`] returned false.
-    /// `left`: the ranks that have not ended, in ascending order. `None`: all of these ranks are dead.
+    /// Returns the first rank that waits, and the reason why no rank can continue, after [`Cluster::advance`] has returned false.
+    /// `left`: ranks that have not ended, in ascending order. Returns `None` if all these ranks are dead.
     pub(crate) fn stopped(&self, left: impl Iterator<Item = usize>) -> Option<(usize, Stopped)> {
         let state = &*self.state.borrow();
         let waiting: Vec<usize> = left.filter(|&rank| !state.ranks[rank].dead).collect();

@@ -1,9 +1,9 @@
-//! Deaths of ranks and of ports, and how the other ranks learn of them.
+//! Deaths of ranks and of ports, and the notice that other ranks get of a death.
 //!
-//! A rank that dies does nothing more, and after [`crate::SimOptions::detection`] the waits of all other ranks end. A port that
-//! dies loses the operations under way through it. Once the loss has been noticed, each of these operations is sent again through
-//! another rail. Messages of a pair stay in order meanwhile, because the receiver takes them by their numbers. If two nodes have
-//! no rail in common any more, their ranks are lost to each other.
+//! A rank that dies does nothing more, and after [`crate::SimOptions::detection`] the waits of all other ranks end with an error. A
+//! port that dies loses the operations under way through it. Once the loss is detected, each of these operations is sent again
+//! through another rail. Messages of a pair of ranks stay in order, because the receiver takes them in the order of their numbers.
+//! If two nodes no longer have a common rail, their ranks can no longer reach each other.
 
 use crate::in_flight::FlightAction;
 use crate::in_flight::SimFlight;
@@ -13,7 +13,7 @@ use crate::world::WorldState;
 use weft_fabric::Fault;
 
 impl WorldState {
-    // ---- messages in their turn ---------------------------------------------------------------
+    // ---- messages in order ---------------------------------------------------------------------
 
     /// Numbers a message that is sent for the first time.
     #[inline]
@@ -25,7 +25,7 @@ impl WorldState {
         pair.sent += 1;
     }
 
-    /// Puts a message that has arrived into the inbox, after those that were sent before it.
+    /// Puts a message that has arrived into the inbox, once all messages that were sent before it have arrived.
     #[inline]
     pub fn deliver_in_turn(&mut self, flight: u32) {
         if self.turns.is_none() {
@@ -45,7 +45,7 @@ impl WorldState {
         due.into_iter().for_each(|flight| self.deliver(flight));
     }
 
-    /// Sends a flight again through another rail, after the time of detection: its rail has died.
+    /// Sends a flight whose rail has died again through another rail, after the time of detection.
     pub fn repeat(&mut self, flight: u32) {
         let SimFlight { from, to, bytes, .. } = self.flights[flight];
         let number = self.turns.as_mut().and_then(|turns| turns.numbers.remove(&flight));
@@ -80,14 +80,14 @@ impl WorldState {
         }
     }
 
-    /// Fails the waits of every rank, because `rank` is gone.
+    /// Ends the waits of all ranks with an error, because `rank` is dead.
     pub fn announce(&mut self, rank: usize) {
         for other in 0..self.ranks.len() {
             self.fail(other, Fault::lost(rank));
         }
     }
 
-    /// Tells `from` and `to` that no rail connects them any more.
+    /// Reports to `from` and `to` that no rail connects them any more.
     #[cold]
     pub fn part(&mut self, from: usize, to: usize, at: Picoseconds) {
         let at = at + self.options.detection.0;
@@ -95,7 +95,7 @@ impl WorldState {
         self.post(at, from, to, FlightAction::Parted { peer: from });
     }
 
-    /// Handles the loss of a node's last rail: its ranks lose the ranks of other nodes, and the reverse.
+    /// Handles the loss of a node's last rail: its ranks and the ranks of other nodes can no longer reach each other.
     fn cut_off(&mut self, node: usize) {
         let ranks = 0..self.ranks.len();
         let inside = ranks.clone().find(|&r| self.node(r) == node);
@@ -120,7 +120,7 @@ impl WorldState {
         self.node(from) == self.node(to) || works(from) && works(to)
     }
 
-    /// Returns true if `rank` died before `time`, which it reached only by running ahead of global time.
+    /// Returns true if `rank` died before `time`. A rank can reach such a time, because it runs ahead of global time.
     #[inline]
     pub fn outlived(&self, rank: usize, time: Picoseconds) -> bool {
         let died = |&(at, death): &(Picoseconds, Death)| death == Death::Rank(rank) && at < time;

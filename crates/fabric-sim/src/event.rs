@@ -54,7 +54,7 @@ impl WorldState {
                 self.launch_over(rail, self.now, to, from, len, latency, back);
             }
             FlightAction::ReadReply { dst, src, done } => {
-                // Here `from` owns the memory.
+                // For a read, `from` owns the memory.
                 match self.memory.find(from, src, dst.len()) {
                     Ok(memory) => dst.copy_from(memory),
                     Err(fault) => self.fail(to, fault),
@@ -122,7 +122,7 @@ impl WorldState {
         self.wake(to as usize, RankArrival::Message(number));
     }
 
-    /// Takes the first message from `from`, or from any rank, out of the inbox of `rank`.
+    /// Removes the first message from rank `from` from the inbox of `rank`. If `from` is `None`, messages of all ranks count.
     #[inline]
     pub fn take_message(&mut self, rank: usize, from: Option<usize>) -> Option<u32> {
         let mut before = NONE;

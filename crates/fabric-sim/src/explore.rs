@@ -1,4 +1,4 @@
-//! Schedule exploration: one program under many schedules, until one of them shows an error.
+//! Schedule exploration: runs of a program under many schedules, until a schedule shows an error.
 //!
 //! ```text
 //!   let found = explore(&machine, Options::new(4), 0..1000, |sim| async move {
@@ -9,7 +9,7 @@
 //!   // instead of 100 us); replay: WEFT_SIM_SEED=417
 //! ```
 //! Each seed has its own delays, losses and order of ranks ([`Chaos`]). A schedule is wrong if a rank returns an error or panics,
-//! if ranks return different values, if no rank can go on, or if virtual time reaches its limit.
+//! if ranks return different values, if no rank can continue, or if virtual time reaches its limit.
 
 use crate::cluster::Cluster;
 use crate::host;
@@ -26,13 +26,13 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Maximum virtual time of one run if [`SimOptions::limit`] sets none: 100 ms.
+/// Maximum virtual time of a run if [`SimOptions::limit`] sets no limit: 100 ms.
 const LIMIT: Picoseconds = 100_000 * MICROSECOND;
 
-/// Minimum delay to which a search shrinks delays: 1 ns.
+/// Minimum of the maximum delay to which a search halves delays: 1 ns.
 const LEAST_DELAY: Time = Time(1000);
 
-/// Name of the environment variable with the only seed to run.
+/// Environment variable with the only seed to run.
 const SEED: &str = "WEFT_SIM_SEED";
 
 /// Result of an exploration in which no schedule was wrong.
@@ -67,7 +67,7 @@ pub enum WrongReason {
 /// A wrong schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongSchedule {
-    /// The rank that failed or differs. If no rank can go on: the first rank that waits.
+    /// The rank that failed, or whose value differs. If no rank can continue, the first rank that waits.
     pub rank: usize,
     /// The reason why the schedule is wrong.
     pub reason: WrongReason,
@@ -78,11 +78,11 @@ pub struct WrongSchedule {
 /// The first seed whose schedule is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongSeed {
-    /// Value of `WEFT_SIM_SEED` that shows the failure again.
+    /// Seed of the failure. `WEFT_SIM_SEED` with this value repeats the failure.
     pub seed: u64,
     /// The error that the seed's schedule has shown.
     pub failure: WrongSchedule,
-    /// Longest delay of the run ([`Chaos::most`]).
+    /// Maximum delay of the run ([`Chaos::most`]).
     pub most: Time,
     /// Smallest maximum delay, found by halving down to about 1 ns, under which the seed still fails.
     pub least: Time,
@@ -120,12 +120,12 @@ impl std::error::Error for WrongSeed {}
 
 /// Runs `program` as every rank for each of `seeds`, and stops at the first wrong schedule.
 ///
-/// `options` give ranks, deaths and the rest. If they have no chaos, it is [`Chaos::rough`]. The environment variable
-/// `WEFT_SIM_SEED` replaces `seeds` by one seed, to replay a failure.
+/// `options` has the number of ranks, deaths and further options. If it has no chaos, [`Chaos::rough`] is used. The environment
+/// variable `WEFT_SIM_SEED` replaces `seeds` by a single seed, to repeat a failure.
 ///
-/// A program that polls memory must let time pass in each turn: [`weft_fabric::FabricExt::charge`], then [`Sim::catch_up`].
-/// Memory of its operations must outlive them in every schedule, also in wrong ones. Memory of [`weft_fabric::Fabric::allocate`]
-/// does.
+/// A program that polls memory must let time pass after each poll: [`weft_fabric::FabricExt::charge`], then [`Sim::catch_up`].
+/// Memory of operations must outlive the operations in every schedule, even in a wrong schedule, as memory of
+/// [`weft_fabric::Fabric::allocate`] does.
 ///
 /// # Panics
 /// If `WEFT_SIM_SEED` is not a number, if the machine cannot hold the ranks, or if a rank, node or rail that is to die does not
@@ -186,7 +186,7 @@ where
 {
     let size = options.ranks;
     let cluster = Cluster::new(machine, options).unwrap_or_else(|stopped| panic!("{stopped}"));
-    // Drops programs before the cluster: they use its memory.
+    // Programs are dropped before the cluster, because they use its memory.
     let mut programs: Vec<Option<Pin<Box<P>>>> =
         (0..size).map(|rank| Some(Box::pin(program(cluster.rank(rank))))).collect();
     let threads = host::Threads(&cluster.state);

@@ -10,26 +10,26 @@
 //!                        ^ interrupt: sim.sleep_for_event() of the helper ends
 //! ```
 //!
-//! A rank begins with one thread, its program, and pays nothing here until it calls one of the methods below. Then:
+//! A rank begins with one thread, its program. The costs of this file begin with the first call of a method below. Then:
 //!
 //! - A thread that waits for the fabric spins: it keeps its core, and sees an arrival after `host.poll`. A thread that has chosen
 //!   [`Waiting::Sleep`] gives up its core and is woken by an interrupt. A thread that sleeps for an [`InterruptEvent`] is woken
-//!   after `host.interrupt`. An interrupt itself takes no processor time; the switches that it leads to do (`scheduler.switch`).
-//!   A change that no event announces (a plain write, a flag that is not waking) does not wake a sleeper.
-//! - [`Sim::compute`] takes the given time of a core, whenever the thread gets one. A computing thread does not look at the
-//!   fabric. `charge` and the overheads of posts are not interrupted: a thread keeps its core until the work of one poll is over.
-//! - The cores of a rank (`scheduler.cores`) have one queue of ready threads. A thread takes an idle core, preferably its last
-//!   one, or else the core of the thread with the lowest level below its own. The policies are those of Linux 2.6: see
-//!   `threads/policy.rs`.
+//!   after `host.interrupt`. An interrupt itself takes no processor time, but the resulting thread switches do (`scheduler.switch`).
+//!   A change without an event (a plain write, a flag that is not waking) does not wake a sleeping thread.
+//! - [`Sim::compute`] takes the given time of a core, whenever the thread gets a core. A computing thread does not poll the
+//!   fabric. `charge` and the overheads of posts are not interrupted: a thread keeps its core until the work of one poll is complete.
+//! - The cores of a rank (`scheduler.cores`) have one queue of ready threads. A thread takes an idle core, preferably the
+//!   core on which it ran last. If no core is idle, it takes the core of the thread with the lowest level, if this level is below
+//!   its own. The policies are those of Linux 2.6: see `threads/policy.rs`.
 //! - A signal runs the thread's handler `host.signal` after it was sent, or when the thread next gets a core. It wakes a sleeping
 //!   thread. A signal that is sent while another is pending is merged with the pending signal, as POSIX prescribes for standard
-//!   signals. The handler is a closure: it runs to its end, posts and charges, and delays the code that it interrupted by that
+//!   signals. The handler is a closure, which may post and charge. It runs to its end, and delays the interrupted code by its
 //!   time.
-//! - When a thread has run, spinning threads look at its results after `host.poll`. Sleeping threads learn of them only through a
-//!   [`Notify`].
+//! - When a thread has run, spinning threads see its results after `host.poll`. Sleeping threads see the results only if a
+//!   [`Notify`] wakes them.
 //!
-//! A thread runs ahead of global time while it is polled. Messages, signals and [`Notify`] reach other threads at the right time.
-//! A `Cell` that threads share shows its new value too early, by the time that the writer has charged.
+//! A thread runs ahead of global time while it is polled. Messages, signals and [`Notify`] reach other threads at the right time. A
+//! `Cell` that threads share shows its new value too early: by the time that the writer has charged.
 
 mod helper;
 mod notify;
@@ -51,15 +51,15 @@ use weft_fabric::{Fabric, Head};
 pub struct Thread(usize);
 
 impl Sim {
-    /// Computes for `time` on a core of this rank. Other threads may interrupt it and delay its end.
-    /// [`weft_fabric::Work::Compute`] is the form that cannot be interrupted.
+    /// Computes for `time` on a core of this rank. Other threads may interrupt the computation and delay its end.
+    /// [`weft_fabric::Work::Compute`] cannot be interrupted.
     pub fn compute(&self, time: Picoseconds) -> Compute {
         Compute { sim: self.clone(), time, thread: None }
     }
 
-    /// Starts a thread of this rank at local time. It ends with the rank's program at the latest. A thread of higher `priority`
-    /// goes first; the main thread has 0. Under [`SchedulerPolicy::Dynamic`] the priority is minus the nice value, from -19 to
-    /// 20.
+    /// Starts a thread of this rank at local time. The thread ends with the rank's program at the latest. Threads of higher
+    /// `priority` run first. The main thread has priority 0. Under [`SchedulerPolicy::Dynamic`] the priority is minus the nice
+    /// value, from -19 to 20.
     ///
     /// [`SchedulerPolicy::Dynamic`]: crate::machine::SchedulerPolicy::Dynamic
     pub fn spawn(&self, priority: i32, future: impl Future<Output = ()> + 'static) -> Thread {
@@ -73,7 +73,7 @@ impl Sim {
         Thread(self.state().host(self.rank()).current)
     }
 
-    /// Sets the priority of the calling thread, whose time slice begins anew.
+    /// Sets the priority of the calling thread, and starts its time slice again.
     pub fn set_priority(&self, priority: i32) {
         let state = &mut *self.state();
         let host = state.host(self.rank());
@@ -91,8 +91,8 @@ impl Sim {
         poll_fn(|_| self.rest(Some(until))).await;
     }
 
-    /// Asks for one interrupt at the next `event` from now on. Earlier arrivals raise none: look for them between this call and
-    /// [`Sim::sleep_armed`].
+    /// Asks for one interrupt at the next `event` from now on. Earlier arrivals raise no interrupt, so the caller must look for
+    /// them between this call and [`Sim::sleep_armed`].
     pub async fn arm(&self, event: InterruptEvent) {
         self.state().host(self.rank());
         self.catch_up().await;
@@ -126,8 +126,8 @@ impl Sim {
         self.sleep_armed().await;
     }
 
-    /// Sets which of the messages to this rank are solicited, instead of all. `solicited` stands for the bit that senders set,
-    /// and sees only the head.
+    /// Sets the messages to this rank that are solicited. Without this call, all messages are. `solicited` stands for the bit that
+    /// senders set, and sees only the head of a message.
     pub fn solicit(&self, solicited: impl Fn(&Head) -> bool + 'static) {
         let former = self.state().host(self.rank()).solicits.replace(Box::new(solicited));
         drop(former);
@@ -139,7 +139,7 @@ impl Sim {
         drop(former);
     }
 
-    /// Signals `thread` of this rank.
+    /// Sends a signal to `thread` of this rank.
     pub fn signal(&self, thread: Thread) {
         let state = &mut *self.state();
         let clock = state.clock(self.rank());
@@ -153,7 +153,7 @@ impl Sim {
         self.state().host(self.rank()).me().blocked = true;
     }
 
-    /// Lets signals be delivered again. A signal that is due is handled before this returns.
+    /// Lets signals to the calling thread be delivered again. A signal that is due is handled before this function returns.
     pub fn unblock_signals(&self) {
         let due = {
             let state = &mut *self.state();
@@ -169,7 +169,7 @@ impl Sim {
         }
     }
 
-    /// Returns an object on which threads of this rank wait for each other.
+    /// Returns an object by which threads of this rank wait for each other.
     pub fn notify(&self) -> Notify {
         Notify::new(self.clone())
     }
@@ -193,8 +193,8 @@ impl Sim {
     }
 }
 
-/// A computation: see [`Sim::compute`]. Two computations of one thread at the same time end together, after the sum of their
-/// times.
+/// Computation of a thread: see [`Sim::compute`]. Two computations of a thread at the same time end together, after the sum of
+/// their times.
 pub struct Compute {
     sim: Sim,
     time: Picoseconds,
@@ -212,7 +212,7 @@ impl Future for Compute {
         let current = host.current;
         let me = host.me();
         if this.thread.is_some() {
-            // The host polls a thread again when all of its computing is done.
+            // The host polls a thread again when its computation is complete.
             if me.left.is_some() {
                 return Poll::Pending;
             }

@@ -1,4 +1,4 @@
-//! Operations and timers under way: one numbered entry each.
+//! Operations and timers under way, each a numbered entry.
 
 use crate::units::Picoseconds;
 use weft_fabric::{
@@ -24,14 +24,14 @@ pub enum FlightAction {
         payload: FlightPayload,
         done: Completion,
     },
-    /// The data of a write that is not placed yet, then its end.
+    /// The remaining data of a write are placed, and the write ends.
     Write {
         src: Sge,
         dst: RemoteAddr,
         then: Then,
         done: Completion,
     },
-    /// Some packets of a write that has more of them.
+    /// Some packets of a write are placed, and further packets follow.
     Packets {
         src: Sge,
         dst: RemoteAddr,
@@ -58,7 +58,7 @@ pub enum FlightAction {
         result: Sge,
         done: Completion,
     },
-    /// A datagram reaches one member, or all of them.
+    /// A datagram reaches one member of a group, or all members.
     Datagram {
         group: GroupId,
         payload: Staging,
@@ -80,16 +80,16 @@ pub enum FlightAction {
 
 /// The content of a message.
 pub enum FlightPayload {
-    /// Sizes only, or nothing.
+    /// Payload that has only a size, or no payload.
     None(Sge),
-    /// Copied at the post.
+    /// Payload that was copied at the post.
     Copied(Staging),
-    /// Read when the message arrives, and kept from then on.
+    /// Payload that is read when the message arrives. The memory is kept from then on.
     Kept(Sge),
 }
 
 impl FlightPayload {
-    /// Copies `source` now.
+    /// Copies the payload `source` now.
     pub fn copy(source: Sge, pool: &StagingPool) -> FlightPayload {
         if source.is_phantom() {
             return FlightPayload::None(source);
@@ -123,10 +123,10 @@ impl FlightAtomic {
     }
 }
 
-/// Number that stands for no flight.
+/// Value that stands for no flight.
 pub const NONE: u32 = u32::MAX;
 
-/// Rail of a flight that uses none.
+/// Value for a flight that uses no rail.
 pub const NO_RAIL: u8 = u8::MAX;
 
 pub struct SimFlight {
@@ -148,7 +148,7 @@ pub struct SimFlight {
 }
 
 impl SimFlight {
-    /// Returns a flight that uses no rail: within a node, a timer, a datagram.
+    /// Returns a flight that uses no rail, such as a transfer within a node, a timer, or a datagram.
     pub fn aside(action: FlightAction, from: usize, sent: Picoseconds) -> SimFlight {
         let from = from as u32;
         SimFlight {

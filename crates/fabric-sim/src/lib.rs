@@ -5,11 +5,10 @@
 //!   program of rank 0, 1, ...   futures, polled in the order of time            run, cluster
 //!   explore                     one program under many schedules                explore
 //!   Sim                         one rank's fabric: posts cost local time        sim
-//!   State                       clocks, inboxes, what happens when it is due    world, in_flight, travel, event, queue
-//!                               order of messages, and what becomes of it when  turns, order, deaths
-//!                               something dies
-//!   Host                        a rank's threads, cores, interrupts, signals    threads; what programs do with them: host
-//!   Network                     ports and buses, where messages wait            network
+//!   WorldState                  clocks, inboxes, events at their time           world, in_flight, travel, event, queue
+//!                               order of messages, also after deaths            turns, order, deaths
+//!   RankThreads                 a rank's threads, cores, interrupts, signals    threads; their interface: host
+//!   NetworkState                ports and buses, where messages wait            network
 //!   Machine                     a TOML file: latencies, gaps, rates             machine
 //! ```
 //! Dependencies point downwards: `run` and `explore` use `host` and `sim`; these use `post`, `travel`, `event` and `deaths`;

@@ -25,40 +25,41 @@ pub use load::{MachineError, NAMES};
 pub struct Machine {
     /// Short name, as given to `weft sim --machine`.
     pub name: String,
-    /// Description of the machine that the file stands for, and the source of its numbers.
+    /// Description of the machine that the file models, and the source of its numbers.
     pub about: String,
-    /// Nodes that the machine has; a simulation may use fewer, not more.
+    /// Number of nodes of the machine, which is the maximum for a simulation.
     pub nodes: Count,
-    /// Ranks on one node.
+    /// Number of ranks on a node.
     #[serde(default = "one")]
     pub ranks_per_node: Count,
     /// True if nodes differ in arithmetic: the same operands may give other bits on another node.
     #[serde(default)]
     pub mixed_arithmetic: bool,
-    /// Minimum length, in bytes, of a one-sided operation that the library spreads over all rails; the library's own if missing.
+    /// Minimum length in bytes of a one-sided operation that the library spreads over all rails. If missing, the library's own
+    /// minimum is used.
     pub fragment: Option<Count>,
-    /// True if messages wait for ports and buses; `false`: every message has the network to itself.
+    /// True if messages wait for ports and buses. If false, messages never delay each other.
     #[serde(default = "yes")]
     pub contention: bool,
-    /// Processor, memory and operating system of every node.
+    /// Processor, memory and operating system of each node.
     pub host: NodeHost,
-    /// Paths out of a node, each an adapter port. At least one.
+    /// Paths out of a node, each an adapter port. There is at least one.
     pub rail: Vec<NetworkPort>,
     /// Links that rails share, by name; empty if no bus is narrower than its rails.
     #[serde(default)]
     pub bus: Vec<Bus>,
     /// Path between ranks of one node (and from a rank to itself).
     pub local: Local,
-    /// Datagrams to groups. `None`: the machine has none, and they are refused as unsupported.
+    /// Datagrams to groups. `None` if the machine has no multicast, so that datagrams are refused as unsupported.
     pub multicast: Option<DatagramMulticast>,
-    /// Costs of copies between ranks of one node, for algorithms that choose by them. If missing: the costs of a processor that
-    /// has not been measured.
+    /// Costs of copies between ranks of one node, by which algorithms are chosen. If missing, default costs of a processor that was
+    /// not measured are used.
     #[serde(default)]
     pub copies: weft_intranode::CostTable,
     /// Scheduling of the threads of a rank on its cores.
     #[serde(default)]
     pub scheduler: Scheduler,
-    /// Published values that the numbers were fitted to, and numbers that are assumed.
+    /// Published values to which the numbers were fitted, and numbers that are assumed.
     #[serde(default)]
     pub evidence: Evidence,
 }
@@ -103,7 +104,7 @@ pub struct NodeHost {
     /// Rate of a program's own arithmetic on one core, in 10^6 operations a second.
     #[serde(default = "flops")]
     pub flops: Rate,
-    /// Time for a team of threads to begin and end a shared loop.
+    /// Time that a team of threads needs to begin and end a shared loop.
     #[serde(default)]
     pub fork: Time,
 }
@@ -112,29 +113,29 @@ fn flops() -> Rate {
     Rate::from_mb_per_s(1000.0)
 }
 
-/// Port of an adapter, with its switch.
+/// Port of an adapter, including the path through the switch.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkPort {
-    /// Name of the [`Bus`] that it hangs on, if that is narrower than the rail.
+    /// Name of the [`Bus`] to which the port is connected, if the bus is slower than the rail.
     pub bus: Option<String>,
-    /// Rate of one direction. Traffic out of the port does not slow traffic into it, unless a bus does.
+    /// Rate of each direction. Traffic out of the port does not slow traffic into the port, unless both use a bus.
     pub bandwidth: Rate,
     /// Maximum packet size in bytes. Packets of a longer message arrive in any order.
     pub mtu: Count,
     /// Maximum payload in bytes that travels inside its descriptor.
     #[serde(default, deserialize_with = "units::bytes")]
     pub inline: usize,
-    /// Time that the adapter adds to the latency of a payload that is not inline, to fetch it.
+    /// Time that the adapter needs to fetch a payload that is not inline. It is added to the latency.
     #[serde(default)]
     pub fetch: Time,
     /// Minimum time between two messages that leave a port.
     #[serde(default)]
     pub gap_out: Time,
-    /// Minimum time between two messages that arrive at a port: the hot spot.
+    /// Minimum time between two messages that arrive at a port, which makes a hot spot slow.
     #[serde(default)]
     pub gap_in: Time,
-    /// Number of messages that may arrive at `gap_in`, and the cost of further ones.
+    /// Number of messages that may arrive together at intervals of `gap_in`, and the interval of further messages.
     pub burst: Option<Burst>,
     /// True if bytes of a packet become visible in ascending order.
     #[serde(default)]
@@ -149,28 +150,29 @@ pub struct NetworkPort {
     pub send: Cost,
     /// Time of the receiver's processor for a message.
     pub receive: ReceiveCosts,
-    /// Cost that a second write adds if it is posted together with a first (data, then flag).
+    /// Cost that a second write adds if it is posted together with a first write (data, then flag).
     pub second: Cost,
-    /// Time that a write with an immediate adds to a write: it takes a descriptor of the receiver.
+    /// Time that an immediate adds to a write, because it takes a descriptor of the receiver.
     #[serde(default)]
     pub immediate: Time,
 }
 
-/// Limit of bursts: a port takes `messages` that arrive together at its `gap_in`, and further messages at one per `gap`.
+/// Limit of bursts: a port takes up to `messages` messages that arrive together at intervals of `gap_in`, and further messages at
+/// intervals of `gap`.
 ///
-/// This is a leaky bucket. Let `full` be the time at which the port would have worked off all messages so far. A message that
-/// reaches the port at `t` is taken at `max(t, full - (messages - 1) * gap)` and sets `full = max(t, full) + gap`. The rounds of
-/// one sender, microseconds apart, never fill it.
+/// This is a leaky bucket. Let `full` be the time at which the port would have taken all messages so far at intervals of `gap`. A
+/// message that reaches the port at `t` is taken at `max(t, full - (messages - 1) * gap)` and sets `full = max(t, full) + gap`.
+/// Messages of one sender that are microseconds apart never fill the bucket.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Burst {
-    /// Maximum number of messages that may come together before the slower pace begins.
+    /// Maximum number of messages that may arrive together before the slower interval applies.
     pub messages: Count,
-    /// Time between messages at that slower pace.
+    /// Interval between further messages.
     pub gap: Time,
 }
 
-/// Cost of one kind of operation without payload: `overhead` of the processor that posts, then `latency`.
+/// Cost of a kind of operation without payload: `overhead` of the processor that posts, then `latency`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
@@ -180,14 +182,14 @@ pub struct Cost {
     pub latency: Time,
 }
 
-/// Time of the processor for receiving a message.
+/// Processor time to receive a message.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiveCosts {
     /// Time to take the message from the adapter: completion and a new descriptor.
     #[serde(default)]
     pub descriptor: Time,
-    /// Time to complete its receive: matching and bookkeeping. LogGP's overhead of the receiver.
+    /// Time to match the message and to complete its receive. Both times together are LogGP's overhead of the receiver.
     pub matching: Time,
 }
 
@@ -202,7 +204,7 @@ pub struct Bus {
     /// Maximum rate into the node; called `in` in the file.
     #[serde(rename = "in")]
     pub into: Option<Rate>,
-    /// Maximum rate of both directions together, if they take turns.
+    /// Maximum rate of both directions together, if the directions share the bus.
     pub both: Option<Rate>,
 }
 
@@ -216,8 +218,8 @@ pub struct Local {
     pub latency: Time,
     /// Rate of the payload, whose time is added to the latency.
     pub bandwidth: Rate,
-    /// True if the processors of the other ranks see a rank's atomics at once, so that algorithms of shared memory can be used
-    /// within a node.
+    /// True if atomic operations of a rank are visible to other ranks' processors immediately, so that algorithms for shared memory
+    /// can be used within a node.
     #[serde(default)]
     pub shared: bool,
 }
@@ -241,7 +243,7 @@ pub struct DatagramMulticast {
     pub loss: Chance,
     /// Maximum payload in bytes.
     pub largest: Count,
-    /// Maximum number of datagrams that a receiver holds unread; further datagrams are lost.
+    /// Maximum number of unread datagrams that a receiver holds. Further datagrams are lost.
     #[serde(default = "queue")]
     pub queue: Count,
 }
@@ -256,11 +258,11 @@ fn queue() -> Count {
 pub struct Scheduler {
     /// Policy that chooses the next thread to run.
     pub policy: SchedulerPolicy,
-    /// Time after which a running thread gives way to a thread of its priority.
+    /// Time after which a running thread is replaced by a ready thread of the same priority.
     pub slice: Time,
     /// Time to switch from one thread to another.
     pub switch: Time,
-    /// Total sleep after which [`SchedulerPolicy::Dynamic`] prefers a thread most.
+    /// Total time of sleep after which [`SchedulerPolicy::Dynamic`] gives a thread its maximum bonus.
     pub history: Time,
     /// Number of cores that each rank has for its threads.
     pub cores: Count,
@@ -277,10 +279,10 @@ impl Default for Scheduler {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SchedulerPolicy {
-    /// SCHED_OTHER: a thread that sleeps much is preferred, after a while.
+    /// SCHED_OTHER: a thread that has slept for some time is preferred to a thread that has computed.
     Dynamic,
-    /// SCHED_FIFO: the highest priority runs until it sleeps.
+    /// SCHED_FIFO: the thread with the highest priority runs until it sleeps.
     Fifo,
-    /// SCHED_RR: as SCHED_FIFO, with time slices among threads of equal priority.
+    /// SCHED_RR: as SCHED_FIFO, but threads of equal priority run in turn for a time slice.
     RoundRobin,
 }

@@ -1,10 +1,10 @@
-//! Memory that other ranks can reach: a table of regions, each checked at every use.
+//! Memory that other ranks can reach: a table of regions, whose bounds are checked at every use.
 
 use std::collections::BTreeMap;
 use weft_fabric::block::OwnedBlock;
 use weft_fabric::{Fault, Key, Region, RemoteAddr, Sge};
 
-/// Maximum size of a region, in bytes: the machine has no memory beyond it.
+/// Maximum size of a region in bytes. No machine has more memory.
 const LARGEST: usize = 1 << 40;
 
 #[repr(align(64))]
@@ -23,8 +23,8 @@ struct Entry {
     live: bool,
 }
 
-/// All regions of a world. Allocated memory stays until the end, because counters point into it. After a region ends, its block
-/// is used for another.
+/// All regions of a world. Allocated memory is freed only at the end of the world, because counters point into it. When a region
+/// ends, its block is reused for another region.
 #[derive(Default)]
 pub struct WorldMemory {
     entries: Vec<Entry>,
@@ -77,7 +77,7 @@ impl WorldMemory {
         Region { local: memory, remote: RemoteAddr::new(key, 0) }
     }
 
-    /// Ends a region: its key is refused from now on.
+    /// Ends a region. Its key is refused from now on.
     pub fn withdraw(&mut self, region: Region) {
         let Key([key, ..]) = region.remote.key;
         let index = key as u32;

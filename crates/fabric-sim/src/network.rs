@@ -3,8 +3,8 @@
 //! ```text
 //!   post ──wait for port and bus──> start ── latency + n / bandwidth ──> tail ──wait for port and bus──> arrived
 //! ```
-//! A port carries one message at a time in each direction, for the time of its bytes and at least for its gap. If a message is
-//! alone on the machine, it waits nowhere.
+//! A port carries one message at a time in each direction, for the time of its bytes and at least for its gap. A message that is
+//! alone on the machine never waits.
 
 use crate::machine::Machine;
 use crate::units::{Picoseconds, Rate};
@@ -16,7 +16,7 @@ type Free = Picoseconds;
 struct Port {
     out: Free,
     into: Inwards,
-    /// Time at which the messages that have reached the port so far will have been worked off.
+    /// Time at which the port would have taken all messages so far at the interval of [`Burst`](crate::machine::Burst).
     full: Free,
     dead: bool,
 }
@@ -32,13 +32,14 @@ struct BusState {
 #[derive(Debug, Clone, Copy, Default)]
 struct Inwards {
     free: Free,
-    /// The last period without traffic: from, to.
+    /// The last period without traffic: its start and its end.
     idle: (Picoseconds, Picoseconds),
 }
 
 impl Inwards {
-    /// Carries for `time` a message that is complete at `now`, and returns the time at which it has been carried. Carrying may
-    /// overlap the message's own arrival. Messages that came in between add only their own time.
+    /// Occupies the port or bus for `time` with a message whose last byte comes at `now`. Returns the time at which the message has
+    /// passed. The port may have been busy with the message while its bytes were arriving. Messages that came in between delay the
+    /// message only by their own time.
     fn carry(&mut self, now: Picoseconds, time: Picoseconds) -> Picoseconds {
         let begin = now.saturating_sub(time);
         let (from, to) = self.idle;
@@ -56,11 +57,11 @@ impl Inwards {
 #[derive(Debug, Clone, Copy)]
 struct Path {
     bandwidth: Rate,
-    /// The slower rate of rail and bus: the rate of a message that is alone.
+    /// Rate of a message that is alone: the lower of the rates of rail and bus.
     slowest: Rate,
     gap_out: Picoseconds,
     gap_in: Picoseconds,
-    /// Maximum number of messages that may arrive together, and the gap of further ones.
+    /// Maximum number of messages that may arrive together, and the interval of further messages.
     burst: Option<(u64, Picoseconds)>,
     bus: Option<usize>,
 }
@@ -125,7 +126,7 @@ impl NetworkState {
         self.paths[rail].bus.map(|bus| (bus, node * self.buses.len() + bus))
     }
 
-    /// Returns true if a rail shares a bus with other traffic. Then a departure must not be settled before its time, because it
+    /// Returns true if a rail shares a bus with other traffic. Then a departure must not be computed before its time, because it
     /// would block the bus for arrivals until then.
     #[inline]
     pub fn shares(&self, rail: usize) -> bool {
@@ -141,8 +142,8 @@ impl NetworkState {
         })
     }
 
-    /// Sends a message of `bytes`, ready at `at`, out of `node`. Returns the time at which its last byte reaches the other port
-    /// if nothing delays it there.
+    /// Sends a message of `bytes` bytes, which is ready at `at`, out of `node`. Returns the time at which its last byte reaches the
+    /// receiver's port if nothing delays it there.
     pub fn depart(
         &mut self,
         node: usize,
@@ -169,15 +170,15 @@ impl NetworkState {
         start + latency + path.slowest.time(bytes)
     }
 
-    /// Returns true if the port has taken another message exactly at `now`, even if the event of that message is handled later.
-    /// A message that comes now is behind it.
+    /// Returns true if the port has taken another message exactly at `now`, even if the event of this message is handled later.
+    /// Then a message that comes now has to wait.
     #[inline]
     pub fn is_taken(&self, node: usize, rail: usize, now: Picoseconds) -> bool {
         self.contention && self.ports[node * self.rails + rail].into.free == now
     }
 
-    /// Returns the time of arrival of a message whose last byte would arrive at `now`: later than `now` if other messages are
-    /// before it.
+    /// Returns the time of arrival of a message whose last byte would arrive at `now`. The time is later than `now` if other
+    /// messages are before it.
     pub fn arrive(
         &mut self,
         node: usize,
@@ -232,8 +233,8 @@ impl NetworkState {
 mod tests {
     use super::*;
 
-    /// A long message whose last byte comes just behind a short message had already been arriving for long when the short one
-    /// came.
+    /// Checks a long message whose last byte comes just after a short message. Its other bytes had already arrived, so it is
+    /// delayed only by the time of the short message.
     #[test]
     fn a_short_message_does_not_hold_up_a_long_one_by_its_length() {
         let mut port = Inwards::default();
@@ -241,7 +242,7 @@ mod tests {
         port.free = 1000;
         assert_eq!(port.carry(1002, 300), 1007);
         port.free = 1007;
-        // Two messages that come at the same time take turns.
+        // If two messages come at the same time, the second is carried after the first.
         assert_eq!(port.carry(2000, 300), 2000);
         port.free = 2000;
         assert_eq!(port.carry(2000, 300), 2300);

@@ -5,13 +5,13 @@ use crate::units::{Chance, Picoseconds, Time};
 /// Disturbances that may differ from seed to seed, within the contract of a fabric.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Chaos {
-    /// Probability that an operation is delayed, by up to `most`.
+    /// Probability that an operation is delayed, by at most `most`.
     pub delay: Chance,
-    /// Maximum delay of one operation; delays are uniformly distributed up to it.
+    /// Maximum delay of an operation. Delays are uniformly distributed from 0 to this maximum.
     pub most: Time,
     /// Probability that the fabric keeps a payload that is not inline for a while ([`weft_fabric::PostOutcome::Later`]).
     pub later: Chance,
-    /// Probability that a receiver misses a datagram, instead of the machine's own rate.
+    /// Probability that a receiver misses a datagram; `None` for the probability of the machine file.
     pub loss: Option<Chance>,
     /// Probability that a datagram comes twice.
     pub duplicate: Chance,
@@ -33,9 +33,10 @@ impl Chaos {
 /// Death of a rank or of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Death {
-    /// This rank. The other ranks of its node live on, and all learn of the death after [`SimOptions::detection`].
+    /// Death of this rank. The other ranks of its node continue. All other ranks learn of the death after
+    /// [`SimOptions::detection`].
     Rank(usize),
-    /// A port of a node.
+    /// Death of a port of a node.
     Rail {
         /// Number of the node, from 0.
         node: usize,
@@ -53,21 +54,21 @@ pub struct SimOptions {
     pub seed: u64,
     /// Maximum extra time of every operation, uniformly distributed.
     pub jitter: Time,
-    /// Random disturbances; `None`: an undisturbed fabric.
+    /// Random disturbances; `None` for an undisturbed fabric.
     pub chaos: Option<Chaos>,
     /// Deaths, each with its time.
     pub deaths: Vec<(Picoseconds, Death)>,
-    /// Time from a death until the other ranks know of it, and from the loss of a packet to its repetition.
+    /// Time from a death until the other ranks know of it, and from the loss of an operation until it is sent again.
     pub detection: Time,
     /// True to record the activity of each rank.
     pub trace: bool,
-    /// Virtual time at which the run gives up.
+    /// Maximum virtual time, at which the run ends with [`Stopped::Limit`](crate::Stopped::Limit).
     pub limit: Picoseconds,
 }
 
 impl SimOptions {
-    /// Returns options of a run without trouble: seed 1, no jitter, chaos, deaths, trace or limit. Deaths that are added are
-    /// known after 1 ms.
+    /// Returns options of a run without disturbances: seed 1, and no jitter, chaos, deaths, trace or limit. If deaths are added,
+    /// they are detected after 1 ms.
     pub fn new(ranks: usize) -> SimOptions {
         SimOptions {
             ranks,
@@ -86,12 +87,12 @@ impl SimOptions {
         SimOptions { seed, ..self }
     }
 
-    /// Lets chance disturb the run, by `seed`.
+    /// Adds random disturbances to the run, which depend on `seed`.
     pub fn chaos(self, chaos: Chaos) -> SimOptions {
         SimOptions { chaos: Some(chaos), ..self }
     }
 
-    /// Asks for [`RunOutcome::trace`](crate::RunOutcome::trace), which grows with the run.
+    /// Asks for [`RunOutcome::trace`](crate::RunOutcome::trace), whose memory grows with the length of the run.
     pub fn trace(self) -> SimOptions {
         SimOptions { trace: true, ..self }
     }

@@ -1,12 +1,12 @@
-//! Order of messages: those of one pair of ranks arrive in the order in which they were sent, although a long message, or a
-//! message that the adapter fetches, takes longer than a short one behind it.
+//! Order of messages: messages of a pair of ranks arrive in the order in which they were sent, although a long message, or a
+//! message that the adapter fetches, takes longer than a short message that follows it.
 
 use crate::units::Picoseconds;
 use crate::world::WorldState;
 
 impl WorldState {
-    /// Returns the time at which a message posted at `at` reaches its node, given its own time `tail`: not before the messages
-    /// that were sent to the same rank earlier.
+    /// Returns the time at which a message posted at `at` reaches its node. `tail` is its time without other messages. The result
+    /// is not before the time of messages that were sent to the same rank earlier.
     #[inline]
     pub(crate) fn in_order(
         &mut self,

@@ -1,4 +1,4 @@
-//! Order of writes over one path: a flag waits at its target until the writes that were posted before it are over.
+//! Order of writes over one path: a flag waits at its target until all writes that were posted before it are complete.
 
 use crate::in_flight::{FlightAction, Then};
 use crate::units::Picoseconds;
@@ -13,7 +13,7 @@ struct Lane {
     /// Time at which the last of the posted writes reaches its node.
     latest: Picoseconds,
     under_way: BTreeSet<u64>,
-    /// Flights of flags that have come before their turn, by number.
+    /// Flights of flags that have arrived before their turn, by number.
     early: BTreeMap<u64, u32>,
 }
 
@@ -34,8 +34,8 @@ impl OrderedFlags {
         lane.posted += 1;
     }
 
-    /// Returns the time at which a write over `path` reaches its node, given its own time `tail`: a flag comes after all earlier
-    /// writes.
+    /// Returns the time at which a write over `path` reaches its node. `tail` is its time without other writes. A flag comes after
+    /// all earlier writes.
     pub fn tail(&mut self, path: Path, action: &FlightAction, tail: Picoseconds) -> Picoseconds {
         let FlightAction::Write { then, .. } = action else { return tail };
         let lane = self.lanes.entry(path).or_default();
@@ -47,19 +47,19 @@ impl OrderedFlags {
         tail
     }
 
-    /// Returns the path of `flight`, if it was written over a path.
+    /// Returns the path of `flight`, if the flight is a write over a path.
     pub fn path(&self, flight: u32) -> Option<Path> {
         self.numbers.get(&flight).map(|&(path, _)| path)
     }
 
-    /// Renames `flight` to `again`.
+    /// Replaces the flight number `flight` by `again`, because the flight is sent again.
     pub fn renamed(&mut self, flight: u32, again: Option<u32>) {
         if let (Some(entry), Some(again)) = (self.numbers.remove(&flight), again) {
             self.numbers.insert(again, entry);
         }
     }
 
-    /// Returns true if `flight`, a flag that has come, must wait. It is applied again when its turn has come.
+    /// Returns true if the flag `flight`, which has arrived, must wait. The flag is then applied when its turn has come.
     #[inline]
     pub fn keeps(&mut self, flight: u32) -> bool {
         if self.numbers.is_empty() {
@@ -74,7 +74,7 @@ impl OrderedFlags {
         early
     }
 
-    /// Ends `flight`, and returns the flag whose turn has come by that.
+    /// Ends `flight`. Returns the flag whose turn has come by this end, if any.
     #[inline]
     pub fn over(&mut self, flight: u32) -> Option<u32> {
         if self.numbers.is_empty() {

@@ -1,4 +1,4 @@
-//! Access of a simulated signal handler to the messages that have arrived: it looks at them, and may take some.
+//! Access of a simulated signal handler to messages that have arrived: the handler examines messages, and may take some of them.
 
 use crate::in_flight::{FlightAction, NONE};
 use crate::sim::Sim;
@@ -6,7 +6,7 @@ use crate::trace::Activity;
 use weft_fabric::{ArrivedMessage, Fabric, Peek};
 
 impl Sim {
-    /// Implements [`FabricExt::peek`]. A taken message costs as much as a received one.
+    /// Implements [`FabricExt::peek`]. A message that is taken costs as much as a message that is received.
     pub(crate) fn peek_at_messages(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) {
         let mut behind = Vec::new();
         let (mut before, mut number) = (NONE, self.state().ranks[self.rank()].first);
@@ -25,7 +25,7 @@ impl Sim {
         }
     }
 
-    /// Returns a message in the inbox, and the number of the next one.
+    /// Returns a message in the inbox, and the number of the next message.
     fn shown(&self, number: u32) -> (ArrivedMessage, u32) {
         let flight = &self.state().flights[number];
         let FlightAction::Message { head, payload, .. } = &flight.action else {
@@ -35,7 +35,7 @@ impl Sim {
         (ArrivedMessage { peer, head: *head, payload: payload.sge(), token }, flight.next)
     }
 
-    /// Ends message `number`, which comes after `before`.
+    /// Removes message `number`, which comes after message `before` in the inbox.
     fn take(&self, before: u32, number: u32) {
         let state = &mut *self.state();
         let (next, peer) = (state.flights[number].next, state.flights[number].from as usize);

@@ -43,7 +43,7 @@ impl Sim {
         }
         state.spend(me, price.overhead, Activity::Post);
         let at = state.ranks[me].clock;
-        // Data and flag are two writes that are posted together: they lie apart.
+        // Data and flag lie at different addresses, so they are two writes that are posted together.
         let pair = len > 0 && matches!(then, Then::Flag(..));
         if pair && !local {
             state.spend(me, prices.second.overhead, Activity::Post);

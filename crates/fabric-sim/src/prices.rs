@@ -1,9 +1,9 @@
-//! The numbers of a machine that every operation needs, in one place.
+//! The numbers of a machine that each operation needs, in one struct.
 
 use crate::machine::{Cost, Machine};
 use crate::units::{Picoseconds, Rate};
 
-/// Cost of one kind of operation without payload.
+/// Cost of a kind of operation without payload.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Price {
     /// Time of the processor that posts.
@@ -17,7 +17,7 @@ impl From<Cost> for Price {
     }
 }
 
-/// Costs of the host and of the first rail. The other rails differ only in the numbers that [`crate::network`] has.
+/// Costs of the host and of the first rail. Other rails differ only in numbers that [`crate::network`] uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Prices {
     pub write: Price,

@@ -1,15 +1,15 @@
-//! Queue of events, in order of time, and of posting if times are equal.
+//! Queue of events, in order of time. Events of equal time are in the order in which they were posted.
 //!
-//! Most events of a simulation are posted nearly in the order in which they fall due: there are few different delays, and they
-//! are constant. So the queue has some lanes in ascending order, of which it examines only the fronts. An event that fits behind
-//! no lane goes into a heap.
+//! Most events of a simulation are posted nearly in the order in which they fall due: there are few different delays, and they are
+//! constant. So the queue has several lanes, each in ascending order, and examines only the first event of each lane. An event that
+//! cannot be appended to any lane goes into a heap.
 
 use crate::units::Picoseconds;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 const LANES: usize = 4;
-/// Number of bits of an event's number, which is its place in a table.
+/// Number of bits of an event's number, which is its index in a table.
 pub const NUMBER_BITS: u32 = 28;
 const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 
@@ -18,13 +18,13 @@ type Key = u128;
 
 pub struct EventQueue {
     lanes: [VecDeque<Key>; LANES],
-    /// First and last key of each lane, examined instead of the lanes. Those of an empty lane are [`Key::MAX`] and 0.
+    /// First and last key of each lane, so that the lanes need not be examined. An empty lane has [`Key::MAX`] and 0.
     first: [Key; LANES],
     last: [Key; LANES],
     heap: BinaryHeap<Reverse<Key>>,
     /// First key of the heap, or [`Key::MAX`].
     heaped: Key,
-    /// First key of lanes and heap.
+    /// Lowest of the first keys of all lanes and the heap.
     next: Key,
     posted: u64,
 }

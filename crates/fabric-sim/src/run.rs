@@ -1,4 +1,4 @@
-//! Execution of programs on a simulated cluster: one future a rank, polled in the order of time.
+//! Execution of programs on a simulated cluster. Each rank is a future, and the futures are polled in the order of time.
 
 use crate::cluster::Cluster;
 use crate::host;
@@ -17,11 +17,11 @@ use std::task::{Context, Waker};
 
 /// Distance in the ready queue from the rank that is polled to the rank whose memory is prefetched into the cache.
 const AHEAD: usize = 1;
-/// Number of bytes of that memory to prefetch.
+/// Number of bytes of a rank's memory to prefetch.
 const HOME: usize = 2048;
 
-/// Asks the processor to load `len` bytes at an address into its cache: a rank is touched once in thousands of events. The bytes
-/// are not read.
+/// Asks the processor to load `len` bytes at an address into its cache, because a rank runs only once in thousands of events. The
+/// bytes are not read.
 fn fetch(address: usize, len: usize) {
     #[cfg(target_arch = "x86_64")]
     for offset in (0..len).step_by(64) {
@@ -43,7 +43,7 @@ pub struct RunOutcome<T> {
     pub ends: Vec<Picoseconds>,
     /// Numbers of operations and events.
     pub counts: RunCounts,
-    /// Counts of threads by rank, if the rank has more than one thread that waits.
+    /// Counts of threads by rank. They are 0 for a rank without further threads.
     pub hosts: Vec<HostCounts>,
     /// Activities of each rank with their times, if [`SimOptions::trace`] was set.
     pub trace: Option<Trace>,
@@ -59,30 +59,30 @@ impl<T> RunOutcome<T> {
 /// Reason why a run did not come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stopped {
-    /// No rank can go on, and nothing is under way any more.
+    /// No rank can continue, and nothing is under way any more.
     Deadlock {
         /// Global time in picoseconds.
         at: Picoseconds,
-        /// Living ranks that are not through, in ascending order.
+        /// Living ranks that have not ended, in ascending order.
         waiting: Vec<usize>,
     },
     /// Virtual time has reached [`SimOptions::limit`].
     Limit {
         /// Global time in picoseconds.
         at: Picoseconds,
-        /// Living ranks that are not through, in ascending order.
+        /// Living ranks that have not ended, in ascending order.
         waiting: Vec<usize>,
     },
     /// The machine cannot hold this number of ranks, or the number is 0.
     Ranks {
         /// Value of [`SimOptions::ranks`].
         asked: usize,
-        /// Maximum number of ranks: nodes of the machine times ranks on a node.
+        /// Maximum number of ranks: the number of nodes times the number of ranks on a node.
         most: usize,
     },
     /// The rank, node or rail that is to die does not exist.
     Death {
-        /// The entry of [`SimOptions::deaths`] that names it.
+        /// The wrong entry of [`SimOptions::deaths`].
         death: Death,
         /// Number of ranks of the run.
         ranks: usize,
@@ -138,7 +138,7 @@ where
     let size = options.ranks;
     let cluster = Cluster::new(machine, options)?;
     let state = &cluster.state;
-    // Drops programs before the state: they use its memory.
+    // Programs are dropped before the state, because they use its memory.
     let mut programs: Vec<Option<Pin<Box<P>>>> =
         (0..size).map(|rank| Some(Box::pin(program(cluster.rank(rank))))).collect();
     let threads = host::Threads(state);
@@ -147,7 +147,7 @@ where
     let mut left = size;
     let mut cx = Context::from_waker(Waker::noop());
     loop {
-        // Handles all events that are due now before any rank looks.
+        // All events that are due now are handled before any rank is polled.
         let ready = {
             let state = &mut *state.borrow_mut();
             let now = state.now;

@@ -21,7 +21,7 @@ use weft_fabric::{
 pub struct Sim {
     state: Rc<RefCell<WorldState>>,
     counters: Rc<Counters>,
-    /// Copies, the same for all ranks: virtual time does not depend on the copies that were seen.
+    /// Costs of copies, the same for all ranks and for the whole run, so that virtual time does not depend on earlier copies.
     copies: Rc<Copies>,
     rank: usize,
     size: usize,
@@ -73,7 +73,7 @@ impl Sim {
         self.now() + Duration::from_nanos(span.div_ceil(1000))
     }
 
-    /// Waits until global time has reached local time, so that everything that has happened by now can be seen.
+    /// Waits until global time has reached local time. Then the rank can see everything that has happened until its local time.
     pub async fn catch_up(&self) {
         std::future::poll_fn(|cx| self.poll_clock(cx)).await;
     }

@@ -1,8 +1,8 @@
 //! Threads of one rank and the cores that they share.
 //!
-//! Changes of threads are [`ThreadStep`]s, each with its time; the earliest is done first. A slice that ends while all threads
-//! only spin is no event; it is made up for at the next event. So a cluster in which all threads spin is at rest, and a deadlock
-//! is seen.
+//! Changes of threads are [`ThreadStep`]s, each with its time. The earliest step is done first. The end of a time slice while all
+//! threads only spin is not an event. Such ends are processed later, at the next event. So a cluster in which all threads spin has
+//! no events, and a deadlock is detected.
 
 mod policy;
 mod thread;
@@ -37,7 +37,7 @@ pub type Solicits = Box<dyn Fn(&Head) -> bool>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadState {
     Core(usize),
-    /// Waits for a core.
+    /// The thread waits for a core.
     Ready,
     Asleep,
     Over,
@@ -50,7 +50,7 @@ pub enum ThreadStep {
     Wake(usize),
     /// A thread's handler runs.
     Handle(usize),
-    /// A thread goes on: its computation is over, or it has something to look at.
+    /// A thread is polled, because its computation is complete, or because it has to look at something.
     Poll(usize),
     /// The slice of the thread on this core is over.
     Expire(usize),
@@ -59,18 +59,18 @@ pub enum ThreadStep {
 }
 
 pub struct SimThread {
-    /// Program of the thread; `None` for the main thread, whose program is kept elsewhere.
+    /// Program of the thread; `None` for the main thread, whose program the cluster keeps.
     pub task: Option<Task>,
     pub place: ThreadState,
-    /// Time since which the thread is in this place.
+    /// Time since which the thread has its present state.
     since: Picoseconds,
     pub priority: i32,
     average: Picoseconds,
     level: i32,
-    /// Time that is left of the slice; `None`: it has no end.
+    /// Time that is left of the time slice; `None` if the slice has no end.
     slice_left: Option<Picoseconds>,
     expired: bool,
-    /// Order among ready threads of one level: the lowest goes first.
+    /// Order among ready threads of the same level. The thread with the lowest value runs first.
     order: i64,
     /// Time from which the thread computes or spins on its core.
     busy_from: Picoseconds,
@@ -82,11 +82,11 @@ pub struct SimThread {
     peek: bool,
     /// Time at which the thread becomes ready, if it sleeps.
     wake_at: Picoseconds,
-    /// Time until which the thread asked to sleep, in this poll.
+    /// Time until which the thread has asked to sleep during this poll.
     pub rest: Option<Picoseconds>,
     pub waiting: Waiting,
     pub armed: Option<InterruptEvent>,
-    /// Time at which the interrupt that the thread had armed reaches it.
+    /// Time at which the interrupt that the thread has asked for reaches the thread.
     pub fired: Option<Picoseconds>,
     pub handler: Option<Handler>,
     pub blocked: bool,
@@ -124,9 +124,9 @@ pub struct RankThreads {
     began: (Picoseconds, bool),
     order: i64,
     pub counts: HostCounts,
-    /// The helper that stands back, because it found the main thread inside the library.
+    /// The helper that waits without an armed event, because it found the main thread inside the library.
     pub stands_back: Option<usize>,
-    /// Predicate for solicited messages; `None`: all are.
+    /// Predicate for solicited messages; `None` if all messages are solicited.
     pub solicits: Option<Solicits>,
 }
 
@@ -207,7 +207,7 @@ impl RankThreads {
         self.threads[0].left.is_some()
     }
 
-    /// Records that the main thread leaves the library, and arms for a helper that stands back.
+    /// Records that the main thread leaves the library, and arms an event for a helper that waits for this.
     pub fn main_leaves(&mut self) {
         if let Some(helper) = self.stands_back.take() {
             self.threads[helper].armed = Some(InterruptEvent::Helper);
@@ -219,14 +219,14 @@ impl RankThreads {
         &mut self.threads[self.current]
     }
 
-    // ---- what comes next ----------------------------------------------------------------------
+    // ---- the next step -------------------------------------------------------------------------
 
     /// Returns the next step and its time.
     pub fn next(&self) -> Option<(Picoseconds, ThreadStep)> {
         self.first(true)
     }
 
-    /// Returns the time of the next step that any thread or rank could notice.
+    /// Returns the time of the next step that has an effect on any thread or rank.
     pub fn next_event(&self) -> Picoseconds {
         let contested = self.threads.iter().any(|t| t.place == ThreadState::Ready);
         let slices = contested && self.threads.iter().any(SimThread::is_busy);
@@ -331,7 +331,7 @@ impl RankThreads {
             (preempted.place, preempted.since, preempted.order) = (ThreadState::Ready, at, order);
         }
         if self.threads[thread].expired {
-            // Every thread has used up its slice: all begin again.
+            // All threads have used up their slices, so all get new slices.
             self.threads.iter_mut().for_each(|thread| thread.expired = false);
         }
         let other = self.cores[core].last.is_some_and(|last| last != thread);
@@ -382,7 +382,7 @@ impl RankThreads {
         thread.slice_left = thread.slice_left.map(|left| left.saturating_sub(ran));
     }
 
-    // ---- code that runs -----------------------------------------------------------------------
+    // ---- code of threads -----------------------------------------------------------------------
 
     /// Prepares a thread whose program is polled at `at`.
     pub fn begin_poll(&mut self, thread: usize, at: Picoseconds, trace: &mut Option<Trace>) {
@@ -393,7 +393,7 @@ impl RankThreads {
         self.began = (at, std::mem::take(&mut self.me().peek));
     }
 
-    /// Records that a thread was polled and waits: it has run until `clock`, and wants to look at `deadline`.
+    /// Records that a thread was polled and waits. The thread has run until `clock`, and wants to be polled at `deadline`.
     pub fn end_poll(&mut self, thread: usize, clock: Picoseconds, deadline: Picoseconds) {
         let ThreadState::Core(core) = self.threads[thread].place else { return };
         self.cores[core].free_at = clock;
@@ -419,7 +419,7 @@ impl RankThreads {
         self.cue(thread, clock, active);
     }
 
-    /// Ends a thread, whose program has ended at `clock`.
+    /// Ends a thread whose program has ended at `clock`.
     pub fn end(&mut self, thread: usize, clock: Picoseconds) {
         self.take_off(thread, clock);
         self.threads[thread].place = ThreadState::Over;
@@ -435,7 +435,7 @@ impl RankThreads {
         self.me().handler.take()
     }
 
-    /// Records that the handler has returned at `clock`. Returns the handler if it has set another in its place.
+    /// Records that the handler has returned at `clock`. Returns the handler if it has set another handler in its place.
     pub fn end_handler(
         &mut self,
         thread: usize,
@@ -461,10 +461,10 @@ impl RankThreads {
         over
     }
 
-    /// Lets the other threads that spin look at the results of `thread`.
+    /// Lets other threads that spin look at the results of `thread`.
     fn cue(&mut self, thread: usize, clock: Picoseconds, active: bool) {
         let (at, peek) = self.began;
-        // If two threads only looked at each other, they would never stop.
+        // Without this condition, two threads that only look at each other's results would never stop.
         if peek && !active && clock == at {
             return;
         }
@@ -476,10 +476,10 @@ impl RankThreads {
         }
     }
 
-    // ---- from outside -------------------------------------------------------------------------
+    // ---- arrivals ------------------------------------------------------------------------------
 
-    /// Tells the threads of an arrival at `now`: spinning threads see it. `raises` returns true for the kinds of
-    /// [`InterruptEvent`] that it interrupts, of threads that have armed one.
+    /// Notifies the threads of an arrival at `now`. Spinning threads see the arrival. A thread that has armed an [`InterruptEvent`]
+    /// is interrupted if `raises` returns true for this event.
     pub fn arrived(&mut self, now: Picoseconds, raises: impl Fn(InterruptEvent) -> bool) {
         let ThreadCosts { poll, interrupt, .. } = self.costs;
         for thread in self.threads.iter_mut().filter(|thread| thread.place != ThreadState::Over) {

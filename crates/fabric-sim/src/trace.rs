@@ -7,7 +7,7 @@ use crate::units::Picoseconds;
 pub enum Activity {
     /// Posting an operation.
     Post,
-    /// Taking and matching what arrived.
+    /// Taking and matching messages that have arrived.
     Receive,
     /// Copying bytes within its memory.
     Copy,
@@ -24,11 +24,11 @@ pub enum Activity {
 pub struct BusySpan {
     /// The rank that is busy.
     pub rank: u32,
-    /// The only activity within the span.
+    /// Activity of the complete span.
     pub activity: Activity,
     /// Start by the rank's local clock, in picoseconds.
     pub start: Picoseconds,
-    /// Time at which the rank turned to another activity, in picoseconds; after `start`.
+    /// Time at which the rank began another activity, in picoseconds; always after `start`.
     pub end: Picoseconds,
 }
 
@@ -39,11 +39,11 @@ pub enum Travel {
     Message,
     /// Bytes into the memory of another rank, with or without flag or immediate.
     Write,
-    /// The answer to a read: from the rank whose memory it is to the one that asked.
+    /// The answer to a read, from the rank that owns the memory to the rank that reads.
     Read,
-    /// The old value of a word, on its way back to the rank that asked.
+    /// The old value of a word, from the rank that owns the memory to the rank that posted the atomic operation.
     Atomic,
-    /// A datagram: one arrow for each member of the group that did not miss it.
+    /// A datagram, with an arrow for each member of the group that received it.
     Datagram,
 }
 
@@ -58,18 +58,18 @@ pub struct Arrow {
     pub what: Travel,
     /// Number of payload bytes, without heads.
     pub bytes: usize,
-    /// Time at which it left, in picoseconds.
+    /// Time at which the transfer left, in picoseconds.
     pub sent: Picoseconds,
-    /// Time at which it took effect, in picoseconds of global time.
+    /// Time at which the transfer took effect, in picoseconds of global time.
     pub arrived: Picoseconds,
 }
 
 /// Record of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// Activities of ranks; a span of no length is left out.
+    /// Activities of ranks. Spans of length 0 are left out.
     pub spans: Vec<BusySpan>,
-    /// Transfers in the order of arrival; lost transfers are left out.
+    /// Transfers in the order of arrival. Lost transfers are left out.
     pub arrows: Vec<Arrow>,
 }
 

@@ -1,4 +1,4 @@
-//! Begin and end of flights: posts, launches over ports and buses, and the next event.
+//! Start and end of flights: posts, launches over ports and buses, and the next event.
 
 use crate::in_flight::{FlightAction, SimFlight};
 use crate::units::Picoseconds;
@@ -9,14 +9,14 @@ use weft_fabric::{GroupId, Staging};
 const MOST_PARTS: usize = 16;
 
 impl WorldState {
-    /// Posts an effect at `at` without any network.
+    /// Schedules an effect at time `at`, without use of the network.
     pub fn post(&mut self, at: Picoseconds, from: usize, to: usize, action: FlightAction) {
         let flight = SimFlight { to: to as u32, ..SimFlight::aside(action, from, self.now) };
         let index = self.flights.add(flight);
         self.queue.push(at, index);
     }
 
-    /// Sends `bytes` on their way; `latency` is that of the operation. `None`: no path works.
+    /// Sends `bytes` bytes over the network, with the latency `latency` of the operation. Returns `None` if no path works.
     pub fn launch(
         &mut self,
         at: Picoseconds,
@@ -29,7 +29,7 @@ impl WorldState {
         self.launch_over(None, at, from, to, bytes, latency, action)
     }
 
-    /// Sends as [`launch`](Self::launch), over `rail` if that rail works.
+    /// Sends bytes as [`launch`](Self::launch), over `rail` if the rail works.
     #[allow(clippy::too_many_arguments)]
     pub fn launch_over(
         &mut self,
@@ -76,8 +76,8 @@ impl WorldState {
         Some(index)
     }
 
-    /// Sends a write of more than one packet on its way, in parts. A part chosen at random arrives last and ends the write with
-    /// `then`. The other parts arrive before it, in any order.
+    /// Sends a write of more than one packet, in parts. A part chosen at random arrives last and ends the write with `then`. The
+    /// other parts arrive before it, in any order.
     #[allow(clippy::too_many_arguments)]
     pub fn launch_packets(
         &mut self,
@@ -99,7 +99,7 @@ impl WorldState {
         let last = parts.pop().expect("a write of many packets has one");
         let part = |at: usize| src.part(at, per_part.min(src.len() - at));
         let length = self.prices.bandwidth.time(src.len());
-        // The last part to be placed ends the write; the others come earlier, at random.
+        // The part that is placed last ends the write. The other parts are placed earlier, at random times.
         let arrived = at + latency + length;
         let mut times: Vec<_> = parts
             .iter()
@@ -130,7 +130,7 @@ impl WorldState {
         let action = FlightAction::Datagram { group, payload, member: None };
         let mut flight = SimFlight { bytes, latency, ..SimFlight::aside(action, from, at) };
         if self.network.shares(rail) {
-            // Waits in line with all other flights, which it would otherwise keep from leaving.
+            // The datagram waits in the same queue as all other flights, so that it does not keep earlier flights from leaving.
             (flight.rail, flight.leaving) = (rail as u8, true);
             let index = self.flights.add(flight);
             self.queue.push(at, index);
@@ -141,13 +141,13 @@ impl WorldState {
         self.fan_out(index, tail);
     }
 
-    /// Delivers a datagram that has left to its members around `tail`.
+    /// Delivers a datagram that has left to the members of its group, at times around `tail`.
     fn fan_out(&mut self, number: u32, tail: Picoseconds) {
         if self.options.chaos.is_none() && self.options.jitter.0 == 0 {
             self.queue.push(tail, number);
             return;
         }
-        // Each member sees the datagram at a time of its own.
+        // Each member receives the datagram at its own time.
         let SimFlight { from, bytes, sent, .. } = self.flights[number];
         let FlightAction::Datagram { group, payload, .. } = self.flights.take(number) else {
             unreachable!("datagrams only")
@@ -163,7 +163,7 @@ impl WorldState {
         }
     }
 
-    /// Adds a random delay of its own to each flight.
+    /// Adds a random delay to the time of a flight.
     fn unsteady(&mut self, mut tail: Picoseconds) -> Picoseconds {
         tail += self.rng.u64(0..=self.options.jitter.0);
         if let Some(chaos) = self.options.chaos
@@ -174,7 +174,7 @@ impl WorldState {
         tail
     }
 
-    /// Handles the next event, if it is due at `until` or before. Returns false if none is.
+    /// Handles the next event, if it is due at `until` or before. Returns false if no event is due.
     pub fn step(&mut self, until: Picoseconds) -> bool {
         let Some((time, number)) = self.queue.pop_until(until) else { return false };
         debug_assert!(time >= self.now, "time runs forwards");
@@ -212,7 +212,7 @@ impl WorldState {
         true
     }
 
-    /// Lets a flight leave if it is the first at its port and port and bus are free; else it waits.
+    /// Lets a flight leave if it is the first at its port, and if port and bus are free. Otherwise the flight waits.
     fn leave(&mut self, number: u32) {
         let SimFlight { from, to, rail, bytes, latency, .. } = self.flights[number];
         let (node, rail) = (self.node(from as usize), rail as usize);
@@ -244,7 +244,7 @@ impl WorldState {
             tail = self.unsteady(tail);
         }
         if matches!(self.flights[number].action, FlightAction::Message { .. }) {
-            // Here none of the sender's overhead lies between two messages.
+            // `in_order` expects the time of the post, which is before the sender's overhead.
             let at = self.now.saturating_sub(self.prices.send.overhead);
             tail = self.in_order(from as usize, to as usize, at, tail);
         }

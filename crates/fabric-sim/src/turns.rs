@@ -1,4 +1,4 @@
-//! The order of the messages of each pair of ranks.
+//! State for the order of messages of each pair of ranks.
 
 use crate::options::{Death, SimOptions};
 use crate::units::Picoseconds;
@@ -12,12 +12,12 @@ pub(crate) struct MessageOrder {
     pub numbers: HashMap<u32, u64>,
 }
 
-/// Messages from one rank to another.
+/// State of messages from a rank to another rank.
 #[derive(Default)]
 pub(crate) struct RankPair {
     pub sent: u64,
     pub taken: u64,
-    /// Flights that came before their turn, by number.
+    /// Flights that arrived before their turn, by number.
     pub early: BTreeMap<u64, u32>,
 }
 

@@ -1,9 +1,9 @@
-//! Virtual time in integer picoseconds, and rates in picoseconds per mebibyte: their sums are the same on every machine.
+//! Virtual time in integer picoseconds, and rates in picoseconds per mebibyte. Sums of integers are the same on every machine.
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use std::fmt;
 
-/// Virtual time since the start, or a span of it, in picoseconds.
+/// Virtual time since the start, or a span of virtual time, in picoseconds.
 pub type Picoseconds = u64;
 
 /// Picoseconds in a microsecond.
@@ -32,7 +32,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// A rate at which any number of bytes takes no time.
+    /// Infinite rate, at which any number of bytes takes no time.
     pub const INFINITE: Rate = Rate { picoseconds_per_mib: 0 };
 
     /// Returns the rate of `rate` times 10^6 bytes a second, rounded in picoseconds per mebibyte.

@@ -1,8 +1,8 @@
 //! The simulated cluster: clock and inbox of every rank, and the operations under way.
 //!
-//! A rank is polled when its local clock and global time agree. It may run ahead while it is polled: it posts, copies and
-//! computes in local time. It sees arrivals by global time, so a wait is exact. A look that does not wait must first let global
-//! time catch up ([`weft_fabric::FabricExt::poll_clock`]).
+//! A rank is polled when global time has reached its local clock. While it is polled, the rank may run ahead of global time: it
+//! posts, copies and computes in local time. It sees arrivals up to global time, so the end of a wait is exact. A poll without a
+//! wait must first let global time catch up ([`weft_fabric::FabricExt::poll_clock`]).
 
 use crate::in_flight::{FlightAction, NONE, SimFlights};
 use crate::machine::Machine;
@@ -21,7 +21,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use weft_fabric::{Copies, Counters, Fault, GroupId, Staging, StagingPool};
 
-/// Smallest event number that stands for a rank to be polled.
+/// Minimum event number that stands for the poll of a rank. Lower event numbers stand for flights.
 pub(crate) const POLLS: u32 = 1 << (NUMBER_BITS - 1);
 
 /// Time of an event that is not scheduled.
@@ -42,9 +42,9 @@ pub struct RunCounts {
     pub atomics: u64,
     /// Datagrams that a receiver got, counted once for each receiver.
     pub datagrams: u64,
-    /// Datagrams that a receiver missed by chance, for want of room, or for want of a path.
+    /// Datagrams that a receiver missed by chance, for lack of room, or for lack of a path.
     pub lost_datagrams: u64,
-    /// Events handled: everything that was due at a time, including arrivals and turns of ranks.
+    /// Events that were handled, including arrivals and polls of ranks.
     pub events: u64,
     /// Number of polls of a rank's program.
     pub polls: u64,
@@ -53,11 +53,11 @@ pub struct RunCounts {
 /// State of one rank that every event examines.
 pub(crate) struct RankState {
     pub clock: Picoseconds,
-    /// Time of the next poll; [`NEVER`]: at the next event.
+    /// Time of the next poll; [`NEVER`] if only an event can cause a poll.
     pub poll_at: Picoseconds,
     /// Time from which the rank has had nothing to do.
     idle_from: Picoseconds,
-    /// Time at which the last of its messages that another could overtake reaches its node.
+    /// Time at which the last of the rank's messages that a later message could overtake reaches its node.
     pub latest: Picoseconds,
     pub node: u32,
     /// Messages that have arrived, linked by [`SimFlight::next`].
@@ -67,7 +67,8 @@ pub(crate) struct RankState {
     pub failed: bool,
     /// True if the rank has threads: [`RankRest::host`].
     pub hosted: bool,
-    /// Address of its fabric, near which the fabric's users lie: prefetched before the rank is polled.
+    /// Address of the rank's fabric. The fabric's users lie near this address, so this memory is prefetched before the rank is
+    /// polled.
     pub home: usize,
 }
 
@@ -79,11 +80,12 @@ pub(crate) struct RankRest {
     pub fault: Option<Fault>,
     /// Threads of the rank, once it has more than one thread that waits and charges.
     pub host: Option<Box<RankThreads>>,
-    /// Messages under way that could be overtaken: the time at which each reaches its node, ascending, and its receiver.
+    /// Messages under way that could be overtaken: the time at which each message reaches its node, in ascending order, and its
+    /// receiver.
     pub sent: VecDeque<(Picoseconds, u32)>,
 }
 
-/// The whole state of a world.
+/// The complete state of a simulated cluster.
 pub(crate) struct WorldState {
     pub now: Picoseconds,
     pub ranks: Vec<RankState>,
@@ -104,7 +106,7 @@ pub(crate) struct WorldState {
     pub behind: OrderedFlags,
     pub trace: Option<Trace>,
     pub counts: RunCounts,
-    /// Counts of ranks whose threads are over.
+    /// Counts of ranks whose threads have ended.
     pub host_counts: BTreeMap<usize, HostCounts>,
     pub machine: Rc<Machine>,
     pub copies: Rc<Copies>,
@@ -189,7 +191,7 @@ impl WorldState {
         }
     }
 
-    /// Schedules a poll of `rank` at `at`, or before.
+    /// Schedules a poll of `rank` at time `at`, unless an earlier poll is scheduled.
     #[inline]
     pub fn schedule(&mut self, rank: usize, at: Picoseconds) {
         let state = &mut self.ranks[rank];
@@ -204,7 +206,7 @@ impl WorldState {
         }
     }
 
-    /// Wakes `rank` for an event that it may be waiting for.
+    /// Wakes `rank` for an event for which it may be waiting.
     #[inline]
     pub fn wake(&mut self, rank: usize, arrival: RankArrival) {
         if self.ranks[rank].hosted {

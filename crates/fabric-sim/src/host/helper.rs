@@ -1,5 +1,5 @@
-//! The helper thread of a rank, as `weft_fabric::wait::HelperHandle` has it on real machines: it sleeps until a solicited message
-//! raises an interrupt, and works only while the main thread computes.
+//! The helper thread of a rank, which corresponds to `weft_fabric::wait::HelperHandle` on real machines: it sleeps until a
+//! solicited message raises an interrupt, and works only while the main thread computes.
 
 use super::Thread;
 use crate::sim::Sim;
@@ -9,10 +9,10 @@ use std::task::Poll;
 use weft_fabric::Fabric;
 
 impl Sim {
-    /// Starts the helper of this rank, with this priority (see [`Sim::spawn`]). `work` makes progress where it can and returns
-    /// true if it made any. The helper costs the machine's interrupts and switches, and the posts and charges of `work`.
+    /// Starts the helper of this rank, with this priority (see [`Sim::spawn`]). `work` makes progress where possible, and returns
+    /// true if it has made progress. The helper costs the machine's interrupts and switches, and the posts and charges of `work`.
     ///
-    /// A main thread that does not [compute](Sim::compute) is inside the library and looks itself.
+    /// A main thread that does not [compute](Sim::compute) is inside the library, and makes progress itself.
     pub fn help(&self, priority: i32, mut work: impl FnMut() -> bool + 'static) -> Thread {
         let sim = self.clone();
         self.spawn(priority, async move {
@@ -29,8 +29,8 @@ impl Sim {
         })
     }
 
-    /// Sleeps, unarmed, until the main thread computes again and arms this thread: the main thread looks at earlier arrivals
-    /// itself.
+    /// Sleeps without an armed event until the main thread computes again. The main thread then arms this thread. Until then, it
+    /// handles arrivals itself.
     async fn stand_back(&self) {
         {
             let state = &mut *self.state();

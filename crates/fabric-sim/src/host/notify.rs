@@ -1,4 +1,4 @@
-//! Waiting of threads of one rank for each other.
+//! Synchronization of threads of a rank.
 
 use crate::sim::Sim;
 use crate::units::Picoseconds;
@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use weft_fabric::Fabric;
 
-/// A bell that wakes one thread at a time. If no thread waits, one ring is kept. Cheap to clone.
+/// A bell that wakes one thread at a time. If no thread waits, a ring is kept for the next thread. Cheap to clone.
 #[derive(Clone)]
 pub struct Notify {
     sim: Sim,
@@ -17,10 +17,10 @@ pub struct Notify {
 
 #[derive(Default)]
 struct Inner {
-    /// Time from which a ring that no thread has taken can be taken.
+    /// Time from which the kept ring can be taken, if there is one.
     rung: Option<Picoseconds>,
     waiting: VecDeque<usize>,
-    /// Threads that waited for a ring and got it, each with the time from which it may go on.
+    /// Threads that waited and got a ring, each with the time from which it may continue.
     given: Vec<(usize, Picoseconds)>,
 }
 
@@ -29,8 +29,8 @@ impl Notify {
         Notify { sim, inner: Rc::default() }
     }
 
-    /// Lets one [`Notify::wait`] go on, at local time: that of the thread that has waited longest, or else the next call. Several
-    /// rings without a waiting thread count as one.
+    /// Lets one call of [`Notify::wait`] continue at local time: the call of the thread that has waited longest, or else the next
+    /// call. Several rings without a waiting thread count as one ring.
     pub fn ring(&self) {
         let state = &mut *self.sim.state();
         let clock = state.clock(self.sim.rank());
@@ -46,7 +46,7 @@ impl Notify {
         }
     }
 
-    /// Sleeps until a ring. If the future is dropped after it was polled, a ring may be lost with it.
+    /// Sleeps until a ring. If the future is dropped after it was polled, a ring may be lost.
     pub async fn wait(&self) {
         poll_fn(|_| {
             let me = self.sim.thread().0;

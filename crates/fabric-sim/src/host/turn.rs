@@ -1,4 +1,4 @@
-//! Execution of the threads of a rank: steps that are due, and the programs and handlers that they run.
+//! Execution of the threads of a rank: steps that are due, and the programs and handlers that these steps run.
 
 use crate::in_flight::FlightAction;
 use crate::threads::{
@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 /// Number of the main thread.
 const MAIN: usize = 0;
 
-/// Does all that is due now on a rank with threads. Returns `Ready` when the rank's main program is over.
+/// Does all steps that are due now on a rank with threads. Returns `Ready` when the rank's main program has ended.
 pub(crate) fn turn<P: Future>(
     state: &RefCell<WorldState>,
     rank: usize,
@@ -67,7 +67,8 @@ pub(crate) fn call_handler(state: &RefCell<WorldState>, rank: usize, thread: usi
     drop(over);
 }
 
-/// A guard that ends all threads of all ranks: their programs hold the state that holds them.
+/// A guard that ends all threads of all ranks. Without it, nothing would be freed, because the threads' programs hold the state,
+/// and the state holds the programs.
 pub(crate) struct Threads<'s>(pub &'s Rc<RefCell<WorldState>>);
 
 impl Drop for Threads<'_> {
@@ -79,7 +80,7 @@ impl Drop for Threads<'_> {
     }
 }
 
-/// Ends the threads of a rank, whose program is over.
+/// Ends the threads of a rank whose program has ended.
 pub(crate) fn end_threads(state: &RefCell<WorldState>, rank: usize) {
     let host = {
         let state = &mut *state.borrow_mut();
@@ -90,7 +91,7 @@ pub(crate) fn end_threads(state: &RefCell<WorldState>, rank: usize) {
         }
         host
     };
-    // Drops the threads outside the borrow: values that they own may use the fabric in their destructors.
+    // The threads are dropped after the borrow of the state, because values that they own may use the fabric in their destructors.
     drop(host);
 }
 
@@ -109,7 +110,7 @@ impl WorldState {
         })
     }
 
-    /// Ends the first poll of a rank, in which it has got threads.
+    /// Ends the poll of a rank in which its threads were created.
     #[cold]
     pub(crate) fn first_rest(&mut self, rank: usize) {
         self.end_poll(rank, MAIN);
@@ -130,7 +131,8 @@ impl WorldState {
         }
     }
 
-    /// Does the steps that are due and need no program, and returns the next step that needs one. `None`: no step is due.
+    /// Does the steps that are due and need no program. Returns the next step that needs a program, or `None` if no such step is
+    /// due.
     fn next_due(&mut self, rank: usize) -> Option<ThreadStep> {
         let now = self.now;
         let state = &mut self.ranks[rank];
@@ -158,7 +160,7 @@ impl WorldState {
         None
     }
 
-    /// Tells the threads of a rank of an arrival.
+    /// Notifies the threads of a rank of an arrival.
     #[cold]
     pub(crate) fn notify(&mut self, rank: usize, arrival: RankArrival) {
         let (now, flights) = (self.now, &self.flights);
@@ -199,7 +201,7 @@ impl WorldState {
         }
     }
 
-    /// Returns the local time of the thread of `rank` that runs.
+    /// Returns the local time of the running thread of `rank`.
     pub(crate) fn clock(&self, rank: usize) -> Picoseconds {
         self.ranks[rank].clock
     }

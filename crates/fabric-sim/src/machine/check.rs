@@ -1,9 +1,9 @@
-//! Checks across the tables of a machine file.
+//! Checks of conditions between the tables of a machine file.
 
 use super::document::{MachineDocument, ValueForm};
 use super::{Machine, MachineError};
 
-/// Checks that tables are written as tables: the types would also accept a list of values.
+/// Checks that tables are written as tables, because the types would also accept lists of values.
 pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
     for (path, form) in [
         ("rail", ValueForm::Tables),
@@ -42,7 +42,7 @@ pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
     Ok(())
 }
 
-/// Checks conditions that the types cannot express. Errors name the line.
+/// Checks conditions that the types cannot express. Errors name the line of the file.
 pub(super) fn check(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError> {
     if machine.rail.is_empty() {
         return Err(file.error_at("rail", "no rail; a machine needs a [[rail]] or more".into()));
@@ -96,7 +96,7 @@ fn rails(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError> 
             let problem = format!("gap {gap} us after a burst; at least gap_in, {least} us");
             return Err(file.error_at(&format!("rail.{at}.burst.gap"), problem));
         }
-        // A datagram is one packet.
+        // A datagram is one packet, so its payload is limited by the MTU.
         if let Some(largest) = machine.multicast.as_ref().map(|m| m.largest.0).filter(|l| *l > mtu)
         {
             let problem = format!("multicast of {largest} bytes; at most the rails' MTU, {mtu}");

@@ -1,5 +1,5 @@
-//! A machine file as TOML with the place of each value. Errors about changed values, and of checks after reading, can so name the
-//! line of the file.
+//! A machine file as TOML with the place of each value. So errors in changed values, and errors of checks after reading, can name
+//! the line of the file.
 
 use super::MachineError;
 use serde::de::DeserializeOwned;
@@ -22,10 +22,10 @@ const WHOLE: &[&str] = &[
     "copies.last",
 ];
 
-/// Required form of a value, for keys at which the types alone would give a poor error or accept too much.
+/// Required form of a value, for keys at which a check by types would give a poor error message or would accept wrong forms.
 #[derive(Clone, Copy)]
 pub(super) enum ValueForm {
-    /// A table; the text shows how to write it.
+    /// A table. The text is an example that error messages show.
     Table(&'static str),
     /// An array of tables.
     Tables,
@@ -59,7 +59,7 @@ impl<'t> MachineDocument<'t> {
             if problem.starts_with("missing field") {
                 problem += " in this table; machines/README.md has each key with its unit";
             } else if problem.starts_with("invalid") {
-                // The message of the parser has the value and the allowed form, but not the key.
+                // The parser's error message has the value and the allowed form, but not the key.
                 let at = e.span().and_then(|span| path_of(self.root.get_ref(), &span));
                 problem = at.map_or(problem.clone(), |path| format!("`{path}`: {problem}"));
             }
@@ -78,7 +78,7 @@ impl<'t> MachineDocument<'t> {
         Err(error(&self.file, self.text, Some(span), say))
     }
 
-    /// Returns an error at the value at `path` (`rail.0.bus`), or at the last part of the path that exists.
+    /// Returns an error that names the line of the value at `path` (`rail.0.bus`), or of the last part of the path that exists.
     pub fn error_at(&self, path: &str, problem: String) -> MachineError {
         let mut value = &self.root;
         for step in path.split('.') {
@@ -95,7 +95,7 @@ impl<'t> MachineDocument<'t> {
         error(&self.file, self.text, None, problem)
     }
 
-    /// Returns the paths of all numbers, each once: the same number of several rails has one path.
+    /// Returns the paths of all numbers, without repetition: the same number of several rails has only one path.
     pub fn numbers(&self) -> Vec<String> {
         let mut found = Vec::new();
         numbers(self.root.get_ref(), "", "", &mut found);
@@ -105,8 +105,8 @@ impl<'t> MachineDocument<'t> {
         paths
     }
 
-    /// Returns the changes that multiply the number at `path` by `factor` when given to [`set`](Self::set): in all rails, or in
-    /// one (`rail.0.gap_in`).
+    /// Returns the changes for [`set`](Self::set) that multiply the number at `path` by `factor`, in all rails (`rail.gap_in`) or
+    /// in one rail (`rail.0.gap_in`).
     pub fn scaled(&self, path: &str, factor: f64) -> Result<Vec<(String, String)>, MachineError> {
         if !(factor.is_finite() && factor > 0.0) {
             return Err(self.error(format!("cannot vary {path} by {factor}: not above 0")));
@@ -116,7 +116,7 @@ impl<'t> MachineDocument<'t> {
         let scaled = found.into_iter().filter(|at| at.path == path || at.exact == path).map(|at| {
             let value = at.value * factor;
             let value = if WHOLE.contains(&at.path.as_str()) { value.round() } else { value };
-            // Writes an exponent, so that TOML reads a float; it reads back to the same bits.
+            // The number is written with an exponent, so that TOML reads a float with the same bits.
             (at.exact, format!("{value:e}"))
         });
         let scaled: Vec<_> = scaled.collect();
@@ -127,8 +127,8 @@ impl<'t> MachineDocument<'t> {
         Ok(scaled)
     }
 
-    /// Sets the value at `path` (in all rails, or in one: `rail.0.gap_in`), present or not, to a TOML value or a word. The new
-    /// value keeps the line of the value that it replaces, or of its table.
+    /// Sets the value at `path` to a TOML value or a word, in all rails (`rail.gap_in`) or in one rail (`rail.0.gap_in`). The value
+    /// need not exist before. In errors, the new value has the line of the value that it replaces, or else of its table.
     pub fn set(&mut self, path: &str, value: &'t str) -> Result<(), MachineError> {
         let steps: Vec<&str> = path.split('.').collect();
         if steps[0] == "evidence" || steps.contains(&"") {
@@ -163,7 +163,7 @@ fn child<'v, 't>(value: &'v DeValue<'t>, step: &str) -> Option<&'v Spanned<DeVal
     }
 }
 
-/// Returns the place of the first value at `steps` that does not have this form.
+/// Returns the place of the first value at path `steps` that does not have this form.
 fn misfit(value: &Spanned<DeValue>, steps: &[&str], form: ValueForm) -> Option<Range<usize>> {
     match (value.get_ref(), steps) {
         (DeValue::Table(_), []) if matches!(form, ValueForm::Table(_)) => None,
@@ -200,9 +200,9 @@ fn path_of(value: &DeValue, span: &Range<usize>) -> Option<String> {
 }
 
 struct Found {
-    /// Path with the index in arrays of tables: `rail.0.gap_in`.
+    /// Path with indices in arrays of tables: `rail.0.gap_in`.
     exact: String,
-    /// Path without the index: `rail.gap_in`.
+    /// Path without indices: `rail.gap_in`.
     path: String,
     value: f64,
 }
@@ -237,7 +237,7 @@ fn numbers(value: &DeValue, exact: &str, path: &str, found: &mut Vec<Found>) {
     }
 }
 
-/// Puts `new` at `steps` under `into` and makes missing tables. Returns false if a value that is not a table is in the way.
+/// Inserts `new` at path `steps` below `into`, and creates missing tables. Returns false if a part of the path is not a table.
 fn put<'t>(into: &mut Spanned<DeValue<'t>>, steps: &[&str], new: &DeValue<'t>) -> bool {
     let Some((step, rest)) = steps.split_first() else {
         *into.get_mut() = new.clone();

@@ -2,48 +2,49 @@
 
 use serde::Deserialize;
 
-/// The role of each published value for the parameters of a machine file, for its models and for its measures; and the parameters
-/// that are assumed. A value is in one list.
+/// Role of each published value for a machine file: whether its parameters, models or measures were chosen by this value. Also has
+/// the parameters that are assumed. A value is in at most one list.
 ///
-/// A published value is written as its row of `published.csv` has it, `quantity; configuration`. If two rows of a document agree
-/// in both: `where; quantity; configuration`.
+/// A published value is named by fields of its row in `published.csv`: `quantity; configuration`. If these fields are equal in two
+/// rows of a document: `where; quantity; configuration`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Evidence {
     /// Name of the document in `published.csv`.
     pub paper: String,
-    /// Published values to which parameters were fitted, or that parameters take over.
+    /// Published values to which parameters were fitted, or which are themselves parameters.
     pub fitted: Vec<String>,
-    /// Published values that were known when something other than a parameter was chosen: an algorithm's rule, a model of the
-    /// simulator, a method of measurement. `figures/informed.csv` names the choice, and by how much it moved them.
+    /// Published values that were known and considered when something other than a parameter was chosen: a rule of an algorithm, a
+    /// model of the simulator, or a method of measurement. `figures/informed.csv` names the choice, and the change of the simulated
+    /// value.
     pub informed: Vec<String>,
     /// Published values that follow from fitted values by arithmetic, for any values of the assumed parameters.
     pub entailed: Vec<String>,
-    /// Formulas of an algorithm, and values that are passed in: every run gives the same.
+    /// Published values that are formulas of an algorithm or inputs of the simulation, so that every run gives the same value.
     pub by_construction: Vec<String>,
-    /// Published values that no choice has looked at.
+    /// Published values that were not considered in any choice.
     pub held_out: Vec<String>,
-    /// Parameters that no document gives, as paths (`rail.gap_in`); varied by 30 % in studies.
+    /// Parameters that no document gives, as paths (`rail.gap_in`). Studies vary them by 30 %.
     pub assumed: Vec<String>,
 }
 
 /// Role of a published value for a machine file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EvidenceRole {
-    /// A match is a prediction.
+    /// No choice has considered the value, so an agreement is a successful prediction.
     HeldOut,
-    /// A model or a measure was chosen with the value in sight, so a match proves little.
+    /// A model or a measure was chosen with the value known, so an agreement proves little.
     Informed,
-    /// The value follows from fitted values by arithmetic, so a match proves no more than a match of the fitted values.
+    /// The value follows from fitted values by arithmetic, so its agreement adds no evidence.
     Entailed,
-    /// The value follows from values that are passed in.
+    /// The value follows from formulas or inputs, so every run agrees.
     ByConstruction,
-    /// Parameters were chosen to match the value, so a match proves nothing.
+    /// Parameters were fitted to the value, so an agreement proves nothing.
     Fitted,
 }
 
 impl EvidenceRole {
-    /// All roles, from the one that proves most to the one that proves least.
+    /// All roles, in descending order of the evidence that an agreement gives.
     pub const ALL: [EvidenceRole; 5] = [
         EvidenceRole::HeldOut,
         EvidenceRole::Informed,
@@ -63,8 +64,8 @@ impl EvidenceRole {
         }
     }
 
-    /// Returns true if a value of this role may be given the role `other`: a value that has been looked at is never held out
-    /// again.
+    /// Returns true if a value of this role may get the role `other` later. A value that a choice has considered can never be held
+    /// out again.
     pub fn may_become(self, other: EvidenceRole) -> bool {
         match (self, other) {
             (EvidenceRole::HeldOut, _) => true,
@@ -109,7 +110,7 @@ impl Evidence {
             let has = |(_, list): &(EvidenceRole, &[String])| list.iter().any(|row| row == name);
             self.lists().into_iter().find(has).map(|(role, _)| role)
         };
-        // Looks for the long form first: if it is used, the short form names another row.
+        // The long form is looked up first, because if it is used, the short form names another row.
         named(&long).or_else(|| named(&short))
     }
 }

@@ -6,7 +6,7 @@ use super::document::MachineDocument;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The machine files that come with the library.
+/// Names and texts of the machine files that are compiled into the library.
 pub const NAMES: &[(&str, &str)] = &[
     ("kini1", include_str!("../../../../machines/kini1.toml")),
     ("kini2", include_str!("../../../../machines/kini2.toml")),
@@ -26,7 +26,7 @@ pub struct MachineError {
     pub file: String,
     /// Line in the file, from 1, if the error lies in one line.
     pub line: Option<usize>,
-    /// The problem and the allowed values, for the user.
+    /// Text for the user with the problem and the allowed values.
     pub problem: String,
 }
 
@@ -50,8 +50,8 @@ impl Machine {
         Machine::load_with::<&str>(name, &[])
     }
 
-    /// Loads as [`load`](Self::load), with changed values: `("rail.gap_in", "1.5")` for all rails, `("rail.0.gap_in", "1.5")` for
-    /// the first, `("scheduler.policy", "fifo")`.
+    /// Loads a machine as [`load`](Self::load), with changed values, such as `("rail.gap_in", "1.5")` for all rails,
+    /// `("rail.0.gap_in", "1.5")` for the first rail, or `("scheduler.policy", "fifo")`.
     pub fn load_with<S: AsRef<str>>(
         name: &str,
         changes: &[(S, S)],
@@ -60,13 +60,13 @@ impl Machine {
         Machine::parse_with(&file, &text, changes)
     }
 
-    /// Loads as [`load`](Self::load), with the number at `path` multiplied by `factor`.
+    /// Loads a machine as [`load`](Self::load), with the number at `path` multiplied by `factor`.
     pub fn load_varied(name: &str, path: &str, factor: f64) -> Result<Machine, MachineError> {
         let (file, text) = find(name)?;
         Machine::parse_varied(&file, &text, path, factor)
     }
 
-    /// Loads as [`load`](Self::load), with several numbers each multiplied by its own factor: see
+    /// Loads a machine as [`load`](Self::load), with several numbers, each multiplied by its own factor: see
     /// [`parse_varied`](Self::parse_varied).
     pub fn load_scaled<S: AsRef<str>>(
         name: &str,
@@ -86,7 +86,7 @@ impl Machine {
         Machine::parse_with::<&str>(file, text, &[])
     }
 
-    /// Reads as [`parse`](Self::parse), with changed values: see [`load_with`](Self::load_with).
+    /// Reads a machine as [`parse`](Self::parse), with changed values: see [`load_with`](Self::load_with).
     pub fn parse_with<S: AsRef<str>>(
         file: &str,
         text: &str,
@@ -111,8 +111,8 @@ impl Machine {
         })
     }
 
-    /// Reads as [`parse`](Self::parse), with the number at `path` multiplied by `factor`: in all rails for `rail.gap_in`, in one
-    /// for `rail.0.gap_in`. Sizes and counts are rounded.
+    /// Reads a machine as [`parse`](Self::parse), with the number at `path` multiplied by `factor`: in all rails for `rail.gap_in`,
+    /// in one rail for `rail.0.gap_in`. Sizes and counts are rounded.
     pub fn parse_varied(
         file: &str,
         text: &str,

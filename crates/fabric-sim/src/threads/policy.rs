@@ -1,9 +1,9 @@
 //! The three scheduling policies of Linux 2.6 that the Rendezvous document compares (section 5.3).
 //!
 //! [`SchedulerPolicy::Dynamic`] is the scheduler of `kernel/sched.c` from 2.6.0 to 2.6.22 (constants and formulas of 2.6.18), in
-//! exact time instead of ticks. A thread has a sleep average from 0 to `scheduler.history` (1 s in the kernel). Time asleep adds
-//! to the average. Time on a processor takes from it, and takes less from a higher average. A tenth of the maximum is a level;
-//! five is the middle:
+//! exact time instead of ticks. A thread has a sleep average from 0 to `scheduler.history` (1 s in the kernel). Time asleep adds to
+//! the average. Time on a processor reduces the average, by less if the average is high. Each tenth of the maximum is a level, and
+//! the middle is at five tenths:
 //!
 //! ```text
 //!   sleep average     0   1   2   3   4   5   6   7   8   9   10   tenths of scheduler.history
@@ -11,33 +11,34 @@
 //!                     who computes  <──  all begin  ──>  who sleeps
 //! ```
 //!
-//! The level is computed when a thread wakes and when its slice ends. A waking thread preempts a thread of a lower level, but not
-//! one of its own level. So a helper that was started just now waits for the end of a slice of the computing thread, and after
-//! some slices it no longer waits. At the end of its slice a thread goes behind all threads with slice left (the expired array),
-//! unless its level is at least two above its priority.
+//! The level is computed when a thread wakes and when its slice ends. A waking thread preempts a thread of a lower level, but not a
+//! thread of the same level. So a helper that has just been started waits for the end of a slice of the computing thread, and after
+//! some slices it no longer waits. At the end of its slice a thread has to wait for all threads that have some of their slice left
+//! (the expired array), unless its level is at least two above its priority.
 //!
-//! Not modelled: the share of waiting for a processor that counts as sleep, the round robin inside a slice, the limit on the
-//! starvation of expired threads, balancing between processors (the cores of a rank have one queue).
+//! The model leaves out: time of waiting for a processor that counts as sleep, round robin within a slice, the limit on the
+//! starvation of expired threads, and balancing between processors (the cores of a rank have one queue).
 
 use crate::machine::{Scheduler, SchedulerPolicy};
 use crate::units::Picoseconds;
 
 /// Number of levels between the lowest and the highest sleep average (MAX_BONUS).
 const BONUSES: u64 = 10;
-/// The bonus that neither raises nor lowers.
+/// Bonus that changes the priority neither up nor down.
 const MIDDLE: i32 = BONUSES as i32 / 2;
 /// Number of levels above its priority from which a thread of nice value 0 counts as interactive (INTERACTIVE_DELTA).
 const INTERACTIVE: i32 = 2;
-/// Share of its parent's bonus that a new thread takes over, in percent (CHILD_PENALTY).
+/// Part of its parent's sleep average that a new thread gets, in percent (CHILD_PENALTY).
 const CHILD: u64 = 95;
 
 /// A scheduler's rules.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     policy: SchedulerPolicy,
-    /// Slice of priority 0. Zero: no slices.
+    /// Time slice of priority 0; zero if the policy has no slices.
     slice: Picoseconds,
-    /// Sleep that makes one level: a tenth of the maximum sleep average (MAX_SLEEP_AVG). Zero: all threads stay in the middle.
+    /// Time of sleep for a level, a tenth of the maximum sleep average (MAX_SLEEP_AVG); zero if all threads stay at the middle
+    /// level.
     tenth: Picoseconds,
     /// Time to switch from one thread to another.
     pub switch: Picoseconds,
@@ -66,8 +67,8 @@ impl Rules {
         average.checked_div(self.tenth).unwrap_or(MIDDLE as u64)
     }
 
-    /// Returns the sleep average of a program that begins: the middle (an assumption; the kernel takes it over from the shell or
-    /// daemon that started the program).
+    /// Returns the sleep average of a program that begins. The middle is an assumption: in the kernel it depends on the shell or
+    /// daemon that started the program.
     pub fn first_average(&self) -> Picoseconds {
         self.most() / 2
     }
@@ -93,7 +94,7 @@ impl Rules {
         average.saturating_sub(time.min(self.most()) / self.bonus(average).max(1))
     }
 
-    /// Returns the level by which threads are chosen: the higher goes first.
+    /// Returns the level by which threads are chosen. The thread with the highest level runs first.
     pub fn level(&self, priority: i32, average: Picoseconds) -> i32 {
         match self.policy {
             SchedulerPolicy::Dynamic => priority + self.bonus(average) as i32 - MIDDLE,
@@ -101,13 +102,13 @@ impl Rules {
         }
     }
 
-    /// Returns true if a thread whose slice is over goes behind all threads that have some left.
+    /// Returns true if a thread whose slice has ended has to wait for all threads that have some of their slice left.
     pub fn expires(&self, priority: i32, average: Picoseconds) -> bool {
         let raised = self.bonus(average) as i32 - MIDDLE;
         self.policy == SchedulerPolicy::Dynamic && raised < delta(priority)
     }
 
-    /// Returns the time for which a thread runs before other threads of its level; `None`: until it sleeps.
+    /// Returns the time for which a thread runs before other threads of its level run; `None` if it runs until it sleeps.
     pub fn slice(&self, priority: i32) -> Option<Picoseconds> {
         match self.policy {
             _ if self.slice == 0 => None,
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(rules.slept(0, child, 250 * MS), 650 * MS);
         assert_eq!(rules.level(0, 650 * MS), 1);
         assert_eq!(rules.slept(0, 900 * MS, 250 * MS), 1000 * MS);
-        // A bonus of five: a fifth of the time counts.
+        // With a bonus of five, only a fifth of the time counts.
         assert_eq!(rules.ran(first, 100 * MS), 480 * MS);
         assert_eq!(rules.ran(50 * MS, 100 * MS), 0);
         assert_eq!(rules.level(0, 0), -5);

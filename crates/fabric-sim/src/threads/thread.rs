@@ -15,33 +15,32 @@ pub enum Waiting {
 /// Arrivals that raise an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InterruptEvent {
-    /// Messages, immediates, waking flags, datagrams, and completions that a thread asked for.
+    /// Messages, immediates, waking flags, datagrams, and completions for which a thread asked.
     Any,
-    /// The arrivals of `Any` that the sender has marked: all except completions, and except messages that [`crate::Sim::solicit`]
-    /// excludes.
+    /// Arrivals of `Any` that the sender has marked as solicited: all arrivals except completions and messages that
+    /// [`crate::Sim::solicit`] excludes.
     Solicited,
-    /// The arrivals of `Solicited`, and completions that a thread asked for.
+    /// Arrivals of `Solicited`, and completions for which a thread asked.
     SolicitedOrDone,
-    /// Arrivals that wake a helper on a real network: messages that were sent solicited, and the ends of operations that a thread
-    /// asked for.
+    /// Arrivals that wake a helper on a real network: messages that were sent solicited, and completions for which a thread asked.
     Helper,
 }
 
 /// An arrival at a rank.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RankArrival {
-    /// A change in memory only.
+    /// A change in memory, which wakes no sleeping thread.
     Silent,
-    /// Completion of one of the rank's own operations.
+    /// Completion of an operation that the rank itself posted.
     Completion,
-    /// A message, with its flight.
+    /// A message, with the number of its flight.
     Message(u32),
-    /// A waking flag, an immediate, a datagram, a fault.
+    /// A waking flag, an immediate, a datagram, or a fault.
     Rousing,
 }
 
 impl SimThread {
-    /// Returns true if the thread waits in the library, on a core or for one.
+    /// Returns true if the thread waits in the library by spinning, whether it has a core or waits for a core.
     pub(super) fn spins(&self) -> bool {
         matches!(self.place, ThreadState::Core(_) | ThreadState::Ready) && self.left.is_none()
     }
@@ -53,12 +52,12 @@ impl SimThread {
         runnable && (looks || self.deliverable().is_some())
     }
 
-    /// Returns the time from which a handler may run: a signal is pending and not blocked, and a handler is set.
+    /// Returns the time from which the thread's handler may run, if a signal is pending and not blocked, and a handler is set.
     pub(super) fn deliverable(&self) -> Option<Picoseconds> {
         self.signal.filter(|_| !self.blocked && self.handler.is_some())
     }
 
-    /// Records a signal that reaches the thread at `due`. A signal that is pending already absorbs it.
+    /// Records a signal that reaches the thread at `due`. If a signal is already pending, the new signal has no effect.
     pub fn signalled(&mut self, due: Picoseconds) {
         self.signal.get_or_insert(due);
         if self.deliverable().is_some() {
