@@ -10,7 +10,7 @@ pub struct PatternAlgorithm {
     pub name: &'static str,
     /// A few words about the algorithm, for lists and titles.
     pub about: &'static str,
-    /// Algorithm requested of a collective operation; `None`: the library chooses.
+    /// Algorithm that is requested for a collective operation; `None` if the library chooses.
     pub choice: Option<AlgorithmChoice>,
 }
 
@@ -20,7 +20,7 @@ impl PatternAlgorithm {
         PatternAlgorithm { name, about, choice: None }
     }
 
-    /// Returns the name, with the parameter if it is not the usual one.
+    /// Returns the name, with the parameter if the parameter is not the default.
     pub fn label(&self) -> String {
         self.choice.map_or(self.name.to_owned(), |choice| choice.to_string())
     }
@@ -38,17 +38,17 @@ pub struct PatternText {
     pub what: &'static str,
     /// Algorithms of a pattern that is not a collective operation: at least one.
     pub own: &'static [PatternAlgorithm],
-    /// The collective operation that the pattern runs; its algorithms are those of the catalogue.
+    /// Collective operation that the pattern runs. Its algorithms are listed in the catalogue.
     pub operation: Option<CollectiveKind>,
     /// Minimum number of ranks.
     pub least_ranks: usize,
-    /// Payload in bytes: its minimum, and a number of which it must be a multiple. `None`: the pattern has none.
+    /// Payload in bytes: its minimum, and a number of which it must be a multiple. `None` if the pattern has no payload.
     pub payload: Option<(usize, usize)>,
-    /// True if the pattern takes a fan-in.
+    /// True if the pattern has a fan-in (a number of ranks that send to one rank).
     pub fans_in: bool,
     /// True if the pattern runs on the bare fabric, without messages and communicators.
     pub bare: bool,
-    /// The figure, with its unit, that its repetitions make.
+    /// Figure that is computed from the repetitions, with its unit.
     pub measured: LapReduction,
     /// Returns the approximate number of messages, or writes, of a repetition on `ranks` ranks: a measure of the work to simulate
     /// it, and of the memory that its payload needs.
@@ -56,7 +56,8 @@ pub struct PatternText {
 }
 
 impl PatternText {
-    /// Returns a description with common values: one rank or more, any payload, no algorithm of its own, messages.
+    /// Returns a description with common values: at least one rank, any payload, no own algorithms, and messages instead of the
+    /// bare fabric.
     pub const fn new(name: &'static str, what: &'static str) -> PatternText {
         PatternText {
             name,
@@ -78,7 +79,7 @@ impl PatternText {
         PatternText { operation: Some(operation), ..PatternText::new(name, what) }
     }
 
-    /// Returns all algorithms, the usual one first.
+    /// Returns all algorithms, the default first.
     pub fn algorithms(&self) -> Vec<PatternAlgorithm> {
         let Some(operation) = self.operation else { return self.own.to_vec() };
         let listed = operation.algorithms().map(|a| PatternAlgorithm {
@@ -89,7 +90,7 @@ impl PatternText {
         [AUTO].into_iter().chain(listed).collect()
     }
 
-    /// Returns the algorithm of this name, with its parameter. Case does not matter. The error lists all algorithms.
+    /// Returns the algorithm with the name and parameter `text`. Case does not matter. The error lists all algorithms.
     pub fn algorithm(&self, text: &str) -> Result<PatternAlgorithm, String> {
         let all = self.algorithms();
         let same = |a: &PatternAlgorithm| a.name.eq_ignore_ascii_case(text);

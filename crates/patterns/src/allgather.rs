@@ -1,5 +1,4 @@
-//! Allgathers of one block from each rank, one after the other, by
-//! [`weft_collective::allgather`].
+//! Allgathers of one block from each rank, one after another, by [`weft_collective::allgather`].
 
 use crate::about::PatternText;
 use crate::data::{holds, key};

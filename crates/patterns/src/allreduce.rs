@@ -1,5 +1,5 @@
-//! Sums of MPI_INT one after the other, by the algorithms of [`weft_collective::allreduce`], which has their pictures and costs:
-//! the measurement of Kini 2003, section 5.5.
+//! Sums of MPI_INT one after another, as measured in Kini 2003, section 5.5. The algorithms are those of
+//! [`weft_collective::allreduce`], which has their pictures and costs.
 
 use crate::about::{PatternText, rounds};
 use crate::data::{IntSum, fill_numbers, holds_sums};

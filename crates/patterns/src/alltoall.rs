@@ -1,5 +1,4 @@
-//! A block from each rank to each rank, one operation after the other, by
-//! [`weft_collective::alltoall`].
+//! A block from each rank to each rank, one operation after another, by [`weft_collective::alltoall`].
 
 use crate::about::PatternText;
 use crate::data::{holds, key};

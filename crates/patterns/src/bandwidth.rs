@@ -1,4 +1,4 @@
-//! A window of nonblocking sends to the last rank, then an empty answer: OSU's `osu_bw`.
+//! A window of nonblocking sends to the last rank, then an empty answer, as in OSU's `osu_bw`.
 //!
 //! ```text
 //!   0  ==64==> n-1,  <-- answer
@@ -12,7 +12,7 @@ use crate::laps::{LapReduction, Laps};
 use crate::rank::PatternRank;
 use weft_fabric::{Fabric, Sge};
 
-/// Number of messages under way at once.
+/// Number of messages of a window.
 const WINDOW: usize = 64;
 
 pub static ABOUT: PatternText = PatternText {
@@ -30,7 +30,7 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
     if me != 0 && me != last {
         return watch.laps();
     }
-    // One buffer for all sends; each message is received in its own block.
+    // All sends use the same buffer, but each message is received in its own block.
     let data = rank.data(if me == 0 { bytes } else { WINDOW * bytes });
     while let Some(lap) = watch.lap() {
         if me == 0 {

@@ -29,7 +29,7 @@ pub async fn until_seen<F: Fabric, T>(
     .await
 }
 
-/// Waits for the next message of `from`.
+/// Waits for the next message from `from`.
 pub async fn message<F: Fabric>(fabric: &F, from: usize) -> Result<ArrivedMessage, Fault> {
     let message = until_seen(fabric, None, || fabric.receive(Some(from))).await?;
     Ok(message.expect("there is no deadline"))
@@ -40,7 +40,7 @@ pub fn send_head<F: Fabric>(fabric: &F, to: usize, words: [u64; 3]) {
     fabric.send(to, Head(words), Sge::EMPTY, None);
 }
 
-/// Waits for the next message of `from` and returns its head.
+/// Waits for the next message from `from`, and returns its head.
 pub async fn head<F: Fabric>(fabric: &F, from: usize) -> Result<[u64; 3], Fault> {
     let message = message(fabric, from).await?;
     let Head(words) = message.head;
@@ -48,7 +48,7 @@ pub async fn head<F: Fabric>(fabric: &F, from: usize) -> Result<[u64; 3], Fault>
     Ok(words)
 }
 
-/// Operations under way, whose memory must stay until they are over.
+/// Operations under way, whose memory must stay valid until the operations are complete.
 pub struct OperationsUnderWay<'f, F: Fabric> {
     fabric: &'f F,
     over: Counter,
@@ -61,7 +61,7 @@ impl<'f, F: Fabric> OperationsUnderWay<'f, F> {
         OperationsUnderWay { fabric, over, target: Cell::new(fabric.counters().value(over)) }
     }
 
-    /// Returns the completion for one more operation.
+    /// Returns the completion for a further operation.
     pub fn one(&self) -> Completion {
         self.target.set(self.target.get() + 1);
         Some(self.over)
@@ -78,7 +78,7 @@ impl<'f, F: Fabric> OperationsUnderWay<'f, F> {
         }
     }
 
-    /// Waits until all operations are over.
+    /// Waits until all operations are complete.
     pub async fn wait(&self) -> Result<(), Fault> {
         until(self.fabric, self.over, self.target.get()).await
     }

@@ -1,5 +1,5 @@
-//! Barriers one after the other, by the algorithms of [`weft_collective::barrier`], which has their pictures and costs: the
-//! measurement of Kini 2003, section 4.4.
+//! Barriers one after another, as measured in Kini 2003, section 4.4. The algorithms are those of [`weft_collective::barrier`],
+//! which has their pictures and costs.
 
 use crate::about::{PatternText, rounds};
 use crate::error::PatternError;

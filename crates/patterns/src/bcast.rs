@@ -1,7 +1,7 @@
 //! Broadcasts from rank 0, begun by all ranks at once, by [`weft_collective::bcast`].
 //!
-//! The lap begins when the root begins and ends when the last rank has the data. So a root that runs ahead does not make a
-//! broadcast look cheap.
+//! The lap begins when the root begins and ends when the last rank has the data. So a broadcast does not look cheap if its root
+//! runs ahead.
 
 use crate::about::{PatternText, rounds};
 use crate::data::{holds, key};
@@ -24,7 +24,7 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
     let mut watch = rank.watch();
     while let Some(lap) = watch.lap() {
         let key = |root: bool| key(usize::from(!root), 0, lap);
-        // Bytes that are not the root's must be overwritten.
+        // Other ranks fill the buffer with bytes that the broadcast must overwrite.
         rank.fill(lap, data.all(), key(root));
         rank.together().await?;
         if root {

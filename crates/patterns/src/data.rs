@@ -1,4 +1,4 @@
-//! Payload: real bytes that can be told apart, or sizes only.
+//! Payload: real bytes that differ between messages, or only sizes.
 
 use weft_collective::ElementReduction;
 use weft_datatype::{Basic, ElementSpacing, PredefinedOp};
@@ -6,7 +6,7 @@ use weft_fabric::{Sge, Staging};
 
 /// A rank's payload buffer.
 pub struct PayloadBuffer {
-    /// `None`: sizes only.
+    /// Memory of the payload; `None` if the payload has only a size.
     _memory: Option<Staging>,
     sge: Sge,
 }
@@ -30,7 +30,7 @@ impl PayloadBuffer {
     }
 }
 
-/// Returns bytes that other keys almost surely do not have.
+/// Returns the bytes of a key. Two keys almost never have the same bytes.
 fn expected(key: u64, len: usize) -> Vec<u8> {
     let mut state = key;
     let mut bytes = Vec::with_capacity(len.next_multiple_of(8));
@@ -58,7 +58,7 @@ pub fn fill(to: Sge, key: u64) {
     }
 }
 
-/// Returns true if `from` holds the bytes of `key`, or is a phantom.
+/// Returns true if `from` holds the bytes of `key`, or has only a size.
 pub fn holds(from: Sge, key: u64) -> bool {
     from.is_phantom() || bytes(from) == expected(key, from.len())
 }
@@ -78,7 +78,7 @@ pub fn fill_numbers(to: Sge, first: i32) {
     to.fill(&(0..to.len() / 4).flat_map(number).collect::<Vec<u8>>());
 }
 
-/// Returns true if the integers are sums over `ranks` ranks `r` of `fill_numbers(.., r + lap)`, or if `from` is a phantom.
+/// Returns true if the integers are sums over `ranks` ranks `r` of `fill_numbers(.., r + lap)`, or if `from` has only a size.
 pub fn holds_sums(from: Sge, ranks: usize, lap: usize) -> bool {
     let all = (ranks * (ranks - 1) / 2) as i32;
     let sum = |i: usize| all.wrapping_add((ranks as i32).wrapping_mul((lap + i) as i32));

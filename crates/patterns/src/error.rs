@@ -1,20 +1,20 @@
-//! Reasons why a pattern did not run, or ran wrong.
+//! Errors that prevent or end a pattern.
 
 use std::fmt;
 use weft_fabric::Fault;
 
-/// Error that ended a pattern, in words that a tool can print as they are.
+/// Error of a pattern, with a text that tools can print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatternError {
     /// The parameters do not fit the pattern, the number of ranks or the fabric: the text names the value and the allowed values.
     Refused(String),
     /// An operation failed.
     Failed(String),
-    /// Data arrived changed.
+    /// Data arrived with changed bytes.
     Wrong {
         /// The rank that did not find the expected data.
         rank: usize,
-        /// Repetition, from 0, including those to warm up.
+        /// Number of the repetition, from 0, including repetitions to warm up.
         lap: usize,
         /// Name of the data in the pattern.
         what: &'static str,

@@ -1,4 +1,4 @@
-//! RDMA writes of several ranks to rank 0 at the same time: the hot spot without any work of a processor (Kini 2003, section
+//! RDMA writes of several ranks to rank 0 at the same time: a hot spot that takes no time of rank 0's processor (Kini 2003, section
 //! 4.3).
 //!
 //! ```text
@@ -27,7 +27,7 @@ pub static ABOUT: PatternText = PatternText {
     ..PatternText::new("fabric-fan-in", "bare fabric: so many ranks write to rank 0 at once")
 };
 
-/// Number of bytes of a cache line: a writer's flag has its own line, and its data begin at the next.
+/// Number of bytes of a cache line. A writer's flag has its own line, and the data begin at the next line.
 const LINE: usize = 64;
 
 pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
@@ -48,7 +48,7 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
             let flag = RemoteFlag { at: there, waking: true };
             let (at, number) = (there.offset(LINE as u64), lap as u64 + 1);
             fabric.write_flag(0, out.all(), at, flag, number, posted.one())?;
-            // The memory is written again in the next lap.
+            // The writes must be complete, because their memory is changed in the next lap.
             posted.wait().await?;
         }
         return watch.laps();

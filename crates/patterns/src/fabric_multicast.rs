@@ -4,8 +4,8 @@
 //!   0 --datagram--> switch --> 1, 2, ... n-1       then each answers, outside of the lap
 //! ```
 //! Cost: one datagram, for any number of members. The lap begins when the root begins and ends when the last member has the data.
-//! Datagrams may be lost: if an answer is missing after [`PATIENCE`], the root repeats its datagram. Members ignore a datagram
-//! that they have already.
+//! Datagrams may be lost: if an answer is missing after [`PATIENCE`], the root repeats its datagram. Members ignore a datagram that
+//! they already have.
 
 use crate::about::{PatternAlgorithm, PatternText};
 use crate::bare::{head, require, send_head, until_seen};
@@ -43,7 +43,7 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
     let data = rank.real(bytes);
     let mut watch = rank.watch();
     fabric.join(GROUP);
-    // The root begins when all ranks are members.
+    // The root begins only when all ranks are members of the group.
     if me == 0 {
         for member in 1..size {
             head(fabric, member).await?;
@@ -61,7 +61,7 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
             continue;
         }
         rank.fill(lap, data.all().part(1, bytes - 1), key(0, 0, lap));
-        // The first byte tells the datagrams of different laps apart.
+        // The first byte distinguishes the datagrams of different laps.
         data.all().part(0, 1).fill(&[lap as u8]);
         watch.start();
         let mut answers = 0;

@@ -1,4 +1,4 @@
-//! A message of the bare fabric to the last rank and back: send and receive of the adapter, without matching.
+//! A message of the bare fabric to the last rank and back, by send and receive of the adapter, without matching.
 //!
 //! ```text
 //!   0      --send--> n-1

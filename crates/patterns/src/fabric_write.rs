@@ -1,4 +1,5 @@
-//! RDMA writes to the last rank and back, detected by polling: the latency of Kini 2003, section 2.3 and figure 2.3.
+//! RDMA writes to the last rank and back, which the receiver detects by polling. The latency is measured as in Kini 2003, section
+//! 2.3 and figure 2.3.
 //!
 //! ```text
 //!   0      ==write==> n-1 polls
@@ -42,14 +43,14 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
         return watch.laps();
     }
     let peer = last - me;
-    // `None`: by an immediate.
+    // Method of notification; `None` for an immediate.
     let way = match rank.plan().algorithm.name {
         "FLAG" => Some(NotifyMethod::Flag),
         "IMMEDIATE" => None,
         _ => Some(NotifyMethod::BottomFill),
     };
     let bottom = way == Some(NotifyMethod::BottomFill);
-    // The last word of a bottom fill is its mark; the rest is payload.
+    // The last word of a bottom fill is its mark, and the other bytes are payload.
     let bytes = if bottom { rank.plan().bytes.saturating_sub(MARK) } else { rank.plan().bytes };
     if bottom {
         notified_write::bottom_fill(&fabric.capabilities(peer), bytes)
@@ -71,7 +72,7 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
             None => fabric.write_imm(peer, payload, there.payload(bytes), IMMEDIATE, done),
         }
     };
-    // The memory of the last write is free once the other side has answered.
+    // Once the other rank has answered, the memory of the last write may be changed.
     let fill = |lap: usize| {
         if rank.plan().compares(lap) {
             fill(payload, key(me, 0, lap));

@@ -1,4 +1,4 @@
-//! Messages of several ranks to rank 0 at the same time: the hot spot of Kini 2003, section 4.3.
+//! Messages of several ranks to rank 0 at the same time, the hot spot of Kini 2003, section 4.3.
 //!
 //! ```text
 //!   1 --.
@@ -30,7 +30,7 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
     let mut watch = rank.watch();
     while let Some(lap) = watch.lap() {
         if me == 0 {
-            // Posted before any rank sends, so that each message finds its receive.
+            // The receives are posted before any rank sends, so that each message finds its receive.
             let receive = |i| rank.irecv(data.block(i, bytes), i + 1, 0);
             let receives: Vec<_> = (0..fan_in).map(receive).collect();
             rank.together().await?;

@@ -6,8 +6,8 @@
 //!                           6  7  8
 //!                           9 10 11
 //! ```
-//! Cost: two messages a dimension and rank, all at once. The grid is that of MPI_Dims_create. In a dimension of one rank, a rank
-//! is its own neighbour.
+//! Cost: two messages for each dimension and rank, all at the same time. The grid has the dimensions of MPI_Dims_create. In a
+//! dimension of one rank, a rank is its own neighbour.
 
 use crate::about::{PatternAlgorithm, PatternText};
 use crate::data::{holds, key};
@@ -37,7 +37,7 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
     let dims = balanced_dims(rank.size(), &vec![0; dimensions]);
     let dims = dims.expect("a grid of which no side is given fits any number of ranks");
     let grid = Cartesian { periods: vec![true; dimensions], dims };
-    // Direction 2d goes down dimension d, direction 2d + 1 up: the rank that it goes to, and the rank that it comes from.
+    // Returns the destination and the source of direction `way`. Direction 2d goes down dimension d, and direction 2d + 1 goes up.
     let neighbours = |way: usize| {
         let step = if way.is_multiple_of(2) { -1 } else { 1 };
         let [from, to] = grid.shift(me, way / 2, step);

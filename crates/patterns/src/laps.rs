@@ -1,9 +1,9 @@
-//! Repetitions with their times, and their reduction to one figure.
+//! Times of repetitions, and their reduction to one figure.
 
 use std::time::{Duration, Instant};
 
-/// The measured repetitions of one rank, without those to warm up. Either list may be empty: if an operation has a root, not
-/// every rank begins it, or not every rank's end counts.
+/// Times of the measured repetitions of a rank, without repetitions to warm up. A list may be empty: in an operation with a root,
+/// the start or the end of some ranks may not be measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Laps {
     /// Time at which this rank began each measured repetition, in their order.
@@ -15,17 +15,17 @@ pub struct Laps {
 /// Reduction of the laps of all ranks to one figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LapReduction {
-    /// Microseconds of a lap by its rank's own clock, mean over ranks, as in benchmarks of operations in which every rank takes
-    /// part.
+    /// Microseconds of a lap by the rank's own clock, as the mean over ranks, as in benchmarks of operations in which every rank
+    /// takes part.
     Mean,
-    /// Microseconds of half a lap, by the only rank that times it: half a round trip.
+    /// Microseconds of half a lap on the only rank that measures time: half of a round trip.
     Half,
-    /// Microseconds from the start to the last end. If the ranks' starts differ, the last counts. All ranks must use one clock:
-    /// they are threads of one process, or run in virtual time.
+    /// Microseconds from the start to the last end. If the starts of the ranks differ, the last start counts. All ranks must use
+    /// the same clock, so they must be threads of one process, or run in virtual time.
     Span,
-    /// MB/s (10^6 bytes a second), from `payloads` times the payload in a lap.
+    /// MB/s (10^6 bytes per second), if a lap moves `payloads` times the payload.
     Rate {
-        /// Number of payloads of the plan that cross the wire in a repetition.
+        /// Number of messages with payload that are sent in a repetition.
         payloads: usize,
     },
 }
@@ -49,7 +49,7 @@ impl LapReduction {
         }
     }
 
-    /// Returns one figure for each repetition, from the laps of all ranks; `bytes` of payload.
+    /// Returns a figure for each repetition, from the laps of all ranks. `bytes` is the number of bytes of a payload.
     pub fn figures(self, laps: &[Laps], bytes: usize) -> Vec<f64> {
         let count = laps.iter().map(|l| l.starts.len().max(l.ends.len())).max().unwrap_or(0);
         (0..count).filter_map(|i| self.figure(laps, i, bytes)).collect()

@@ -1,14 +1,14 @@
-//! Communication patterns: the communication of programs in small, with its time.
+//! Communication patterns: small programs with the communication of real programs, which measure its time.
 //!
 //! Each pattern is written once on the asynchronous interface of [`weft_process`], or on the bare fabric, so that the same text
 //! runs on shared memory, on a network and in virtual time.
 //!
 //! ```text
-//!   Plan      a pattern by name, its parameters, checked                        plan
-//!   World     what the ranks of one run share                                   rank
-//!   Rank      one rank: play(), to be polled, or block_on()                     rank
-//!   Laps      when each repetition began and ended, by this rank's clock        laps
-//!   Measured  how the laps of all ranks make one figure                         laps
+//!   PatternPlan    a pattern by name, with checked parameters                   plan
+//!   PatternWorld   state that the ranks of a run share                          rank
+//!   PatternRank    one rank: program(), to be polled, or block_on()             rank
+//!   Laps           start and end of each repetition, by this rank's clock       laps
+//!   LapReduction   reduction of the laps of all ranks to one figure             laps
 //! ```
 //!
 //! A pattern is one file: an `ABOUT` and an `async fn play`. Its name goes into the list in

@@ -1,11 +1,10 @@
-//! A message to the last rank and back: OSU's `osu_latency`, NetPIPE.
+//! A message to the last rank and back, as in OSU's `osu_latency` and in NetPIPE.
 //!
 //! ```text
 //!   0      --> n-1
 //!          <--            half of the lap is the latency
 //! ```
-//! Cost: 2 messages. The ranks between do nothing, so that the number of ranks chooses the path: within a node, or to another
-//! node.
+//! Cost: 2 messages. The other ranks do nothing. So the number of ranks determines the path: within a node, or to another node.
 
 use crate::about::{PatternAlgorithm, PatternText};
 use crate::data::{holds, key};

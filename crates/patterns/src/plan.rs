@@ -8,10 +8,10 @@ use crate::registry::find;
 /// Presence of payload bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PayloadPresence {
-    /// Payload is written before and compared after, where this does not disturb the measurement.
+    /// Payload is written before a repetition and compared after it, if this does not disturb the measurement.
     Real,
-    /// Sizes only, for large studies in virtual time. Patterns on the bare fabric have real payload even so, because their ranks
-    /// look at it.
+    /// Payload has only a size, for large studies in virtual time. Patterns on the bare fabric always have real payload, because
+    /// their ranks read it.
     Phantom,
 }
 
@@ -20,27 +20,27 @@ pub enum PayloadPresence {
 pub struct PatternPlan {
     /// The pattern, from the registry.
     pub about: &'static PatternText,
-    /// Number of ranks that take part: all of the fabric.
+    /// Number of ranks that take part, which is the number of ranks of the fabric.
     pub ranks: usize,
-    /// Algorithm, one of those of the pattern.
+    /// Algorithm of the pattern.
     pub algorithm: PatternAlgorithm,
     /// Payload of one message, or of one rank's block, in bytes.
     pub bytes: usize,
-    /// Number of ranks that send to one.
+    /// Number of ranks that send to one rank.
     pub fan_in: usize,
-    /// Repetitions that come first and are not measured.
+    /// Number of first repetitions, which are not measured.
     pub warm_up: usize,
     /// Number of measured repetitions: at least 1.
     pub repeat: usize,
-    /// True if all ranks begin each repetition at one instant; else repetitions follow one another.
+    /// True if all ranks begin each repetition at the same instant; else repetitions follow one another.
     pub isolated: bool,
-    /// Presence of payload: real bytes, or sizes only.
+    /// Presence of payload bytes.
     pub payload: PayloadPresence,
 }
 
 impl PatternPlan {
-    /// Returns a plan with the pattern's first algorithm, its minimum payload, the maximum fan-in, real payload, two repetitions
-    /// to warm up and ten to measure. Errors: [`PatternError::Refused`] for an unknown name.
+    /// Returns a plan with the pattern's first algorithm, its minimum payload, the maximum fan-in, real payload, two repetitions to
+    /// warm up and ten measured repetitions. Errors: [`PatternError::Refused`] for an unknown name.
     pub fn new(pattern: &str, ranks: usize) -> Result<PatternPlan, PatternError> {
         let about = find(pattern)?;
         Ok(PatternPlan {
@@ -92,8 +92,8 @@ impl PatternPlan {
         Ok(())
     }
 
-    /// Returns true if all ranks begin each repetition at one instant. Patterns that are measured from the first start always do;
-    /// patterns between two ranks never need to.
+    /// Returns true if all ranks begin each repetition at the same instant. This is always true for patterns that are measured from
+    /// a common start, and never for patterns between two ranks.
     pub fn is_isolated(&self) -> bool {
         match self.about.measured {
             LapReduction::Mean => self.isolated,
@@ -102,19 +102,19 @@ impl PatternPlan {
         }
     }
 
-    /// Returns the number of all repetitions. If they follow one another, one more comes after the measured repetitions, so that
-    /// the last of these runs into a next one as the others do.
+    /// Returns the number of all repetitions. If repetitions follow one another, a further repetition follows the measured
+    /// repetitions, so that the last measured repetition overlaps its successor as all others do.
     pub(crate) fn laps(&self) -> usize {
         self.warm_up + self.repeat + usize::from(!self.is_isolated())
     }
 
-    /// Returns true if repetition `lap`, counted from the first of all, is measured.
+    /// Returns true if repetition `lap` is measured. Repetitions to warm up are counted, too.
     pub(crate) fn measures(&self, lap: usize) -> bool {
         (self.warm_up..self.warm_up + self.repeat).contains(&lap)
     }
 
-    /// Returns true if data are written before repetition `lap` and compared after it. This takes time, so it is not done between
-    /// measured repetitions that follow one another.
+    /// Returns true if data are written before repetition `lap` and compared after it. Between measured repetitions that follow one
+    /// another this is not done, because it takes time.
     pub(crate) fn compares(&self, lap: usize) -> bool {
         self.is_isolated() || !self.measures(lap)
     }

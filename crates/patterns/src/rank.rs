@@ -18,7 +18,7 @@ use weft_fabric::{Fabric, FabricExt, Sge};
 use weft_p2p::{ProtocolLimits, SendMode};
 use weft_process::{Active, Buffer, Comm, Destination, Engine, Group, Origin, Single};
 
-/// State that all ranks of one run share in one thread. Cheap to clone.
+/// State that all ranks of a run in one thread share. Cheap to clone.
 #[derive(Clone)]
 pub struct PatternWorld(Rc<Shared>);
 
@@ -36,8 +36,8 @@ impl PatternWorld {
         PatternWorld::with(plan, None)
     }
 
-    /// Creates a world with a function that rank 0 calls as it begins each repetition, measured or not, to show the progress of a
-    /// long run.
+    /// Creates a world with a function that rank 0 calls at the start of each repetition, measured or not, to show the progress of
+    /// a long run.
     pub fn watched(
         plan: PatternPlan,
         on_lap: impl Fn() + 'static,
@@ -67,12 +67,12 @@ pub struct PatternRank<F: Fabric> {
     world: PatternWorld,
     pub(crate) engine: Rc<Engine<F>>,
     pub(crate) comm: Rc<Comm<F>>,
-    /// Communicator of everything except the measured operations, with its own sequence numbers and algorithms.
+    /// Communicator for all operations except the measured operations. It has its own sequence numbers and algorithms.
     pub(crate) aside: Rc<Comm<F>>,
     pub(crate) meeting: PatternMeeting,
 }
 
-/// Maximum sleep of a pattern on the bare fabric: not every event that it waits for rings.
+/// Maximum sleep of a pattern on the bare fabric. The limit is needed because not every event for which it waits wakes it.
 const NAP: Duration = Duration::from_millis(1);
 
 impl<F: Fabric> PatternRank<F> {
@@ -99,7 +99,7 @@ impl<F: Fabric> PatternRank<F> {
         }
     }
 
-    /// Returns the plan of its world, which all its ranks follow.
+    /// Returns the plan, which is the same for all ranks of the world.
     pub fn plan(&self) -> &PatternPlan {
         self.world.plan()
     }
@@ -116,8 +116,8 @@ impl<F: Fabric> PatternRank<F> {
         if bare { Box::pin(program) } else { Box::pin(engine.run(program)) }
     }
 
-    /// Runs the pattern on a real fabric to its end, and waits there until this process has nothing more to send. Ranks must not
-    /// leave the fabric before all ranks are through.
+    /// Runs the pattern on a real fabric to its end, and waits until this process has nothing more to send. Ranks must not leave
+    /// the fabric before all ranks have ended.
     pub fn block_on(&self) -> Result<Laps, PatternError> {
         let fabric = self.engine.endpoint().fabric();
         let laps = if self.plan().about.bare {
@@ -135,7 +135,7 @@ impl<F: Fabric> PatternRank<F> {
         laps
     }
 
-    /// Makes progress for operations that other ranks still need of this rank.
+    /// Makes progress on operations of other ranks that need this rank.
     pub fn progress(&self) {
         if self.plan().about.bare {
             self.engine.endpoint().fabric().progress();
@@ -144,7 +144,7 @@ impl<F: Fabric> PatternRank<F> {
         }
     }
 
-    // ---- what patterns are made of ------------------------------------------------------------
+    // ---- building blocks of patterns ----------------------------------------------------------
 
     pub(crate) fn me(&self) -> usize {
         self.comm.rank()
@@ -158,8 +158,8 @@ impl<F: Fabric> PatternRank<F> {
         self.engine.endpoint().fabric()
     }
 
-    /// Makes the communicator use the plan's algorithm. Errors: [`PatternError::Refused`] with the reason if
-    /// it cannot serve this operation.
+    /// Makes the communicator use the plan's algorithm. Errors: [`PatternError::Refused`] with the reason if the algorithm cannot
+    /// serve this operation.
     pub(crate) fn select(&self, operation: CollectiveKind) -> Result<(), PatternError> {
         let Some(choice) = self.plan().algorithm.choice else { return Ok(()) };
         let (ranks, bytes, site) = (self.size(), self.plan().bytes, self.comm.site());
@@ -174,7 +174,7 @@ impl<F: Fabric> PatternRank<F> {
         Ok(())
     }
 
-    /// Returns a buffer, real or phantom by the plan.
+    /// Returns a buffer with real payload, or with only a size, as the plan requires.
     pub(crate) fn data(&self, len: usize) -> PayloadBuffer {
         match self.plan().payload {
             PayloadPresence::Real => self.real(len),
@@ -182,12 +182,12 @@ impl<F: Fabric> PatternRank<F> {
         }
     }
 
-    /// Returns a buffer that is real for any plan.
+    /// Returns a buffer with real payload for any plan.
     pub(crate) fn real(&self, len: usize) -> PayloadBuffer {
         PayloadBuffer::real(self.engine.endpoint().staging().take(len))
     }
 
-    /// Returns bytes as a communicator takes them.
+    /// Returns memory as a buffer of bytes for a communicator.
     pub(crate) fn bytes(&self, data: Sge) -> Buffer {
         Buffer::over(data, self.world.0.byte.clone())
     }
@@ -198,7 +198,7 @@ impl<F: Fabric> PatternRank<F> {
         (0..count).map(|i| self.bytes(data.block(i, bytes))).collect()
     }
 
-    /// Returns integers as a communicator takes them.
+    /// Returns memory as a buffer of integers for a communicator.
     pub(crate) fn integers(&self, data: Sge) -> Buffer {
         Buffer::over(data, self.world.0.int.clone())
     }
@@ -234,14 +234,14 @@ impl<F: Fabric> PatternRank<F> {
         Ok(())
     }
 
-    /// Fills the data that this rank sends in repetition `lap`, if the repetition is compared.
+    /// Fills the data that this rank sends in repetition `lap`, if the plan compares this repetition.
     pub(crate) fn fill(&self, lap: usize, to: Sge, key: u64) {
         if self.plan().compares(lap) {
             data::fill(to, key);
         }
     }
 
-    /// Compares the data that came in repetition `lap`, if the repetition is compared.
+    /// Compares the data that arrived in repetition `lap`, if the plan compares this repetition.
     pub(crate) fn compare(
         &self,
         lap: usize,
@@ -260,7 +260,7 @@ impl<F: Fabric> PatternRank<F> {
     }
 }
 
-/// Counts repetitions and times the measured ones.
+/// Counter of repetitions, which measures the time of each measured repetition.
 pub(crate) struct LapTimer<'r, F: Fabric> {
     rank: &'r PatternRank<F>,
     next: usize,

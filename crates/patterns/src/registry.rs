@@ -9,13 +9,13 @@ use weft_fabric::Fabric;
 
 macro_rules! registry {
     ($($module:ident),* $(,)?) => {
-        /// All patterns: those of messages first, then those of the bare fabric.
+        /// All patterns: first patterns on messages, then patterns on the bare fabric.
         pub const ALL: &[&PatternText] = &[$(&$module::ABOUT),*];
 
         /// Runs the pattern of the rank's plan.
         pub(crate) async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError> {
             let name = rank.plan().about.name;
-            // Boxed, because else every rank would hold room for the largest future.
+            // The future is boxed, because otherwise every rank would have room for the largest future.
             $(if name == $module::ABOUT.name {
                 return Box::pin($module::play(rank)).await;
             })*

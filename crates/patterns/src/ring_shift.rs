@@ -3,7 +3,7 @@
 //! ```text
 //!   0 --> 1 --> 2 --> ... --> n-1 --> 0        all at once
 //! ```
-//! Cost: one message a rank; a rank waits only for its left neighbour.
+//! Cost: one message for each rank. A rank waits only for its left neighbour.
 
 use crate::about::{PatternAlgorithm, PatternText};
 use crate::data::{holds, key};

@@ -1,11 +1,11 @@
 //! A common start of all ranks at one instant, by one clock.
 //!
 //! ```text
-//!   now ──> largest of all ranks' ──> + twice the longest way to know it ──> wait until then
+//!   now ──> maximum over all ranks ──> + twice the maximum time to learn it ──> wait until then
 //! ```
-//! A barrier is not enough: its ranks leave at different times if they came at different times. The time to learn the maximum is
-//! known from the meeting before, so the first meeting counts for nothing and is held twice. On a machine whose clock differs
-//! from rank to rank the instants mean nothing; see [`crate::LapReduction::Span`].
+//! A barrier is not enough, because ranks that come at different times also leave at different times. The time to learn the maximum
+//! is known from the previous meeting, so a rank holds its first meeting twice. If the clocks of the ranks differ, the instants
+//! have no meaning: see [`crate::LapReduction::Span`].
 
 use crate::bare;
 use crate::error::PatternError;
@@ -26,11 +26,11 @@ static BASE: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// Knowledge of one rank from earlier meetings.
 #[derive(Default)]
 pub struct PatternMeeting {
-    /// Maximum time in nanoseconds from the last arrival until this rank knew of it; `None` before the first meeting.
+    /// Maximum time in nanoseconds from the last rank's arrival until a rank knew of it; `None` before the first meeting.
     way: Cell<Option<i64>>,
 }
 
-/// Numbers whose maxima a meeting finds: the time of arrival, and the time to learn of it, in nanoseconds.
+/// Numbers in nanoseconds whose maxima a meeting finds: the time of arrival, and the time to learn of the last arrival.
 type Pair = [i64; 2];
 
 fn since_base(at: Instant) -> i64 {
@@ -48,7 +48,8 @@ fn larger(a: Pair, b: Pair) -> Pair {
 }
 
 impl PatternMeeting {
-    /// Waits until all ranks are here, by `largest`, and until an instant that is the same for all.
+    /// Waits until all ranks have come, and then until an instant that is the same for all ranks. `largest` finds maxima over all
+    /// ranks.
     async fn hold<F: Fabric>(
         &self,
         fabric: &F,
@@ -66,13 +67,13 @@ impl PatternMeeting {
     }
 }
 
-/// Waits until an instant, without sleeping past it.
+/// Waits until an instant, and never sleeps past the instant.
 async fn until<F: Fabric>(fabric: &F, at: Instant) -> Result<(), Fault> {
     std::future::poll_fn(|cx| match fabric.poll_any(&[], Some(at), cx) {
         Poll::Ready(Err(fault)) if !fault.is(FaultCause::TimedOut) => Poll::Ready(Err(fault)),
         Poll::Ready(_) => Poll::Ready(Ok(())),
         Poll::Pending => {
-            // The caller that polls this is about to sleep, perhaps for longer.
+            // The ring prevents the caller, which polls this future, from a sleep that could be longer.
             fabric.sleeper().ring();
             Poll::Pending
         }
@@ -81,17 +82,17 @@ async fn until<F: Fabric>(fabric: &F, at: Instant) -> Result<(), Fault> {
 }
 
 impl<F: Fabric> PatternRank<F> {
-    /// Lets all ranks of the communicator begin at once.
+    /// Lets all ranks of the communicator begin at the same instant.
     pub(crate) async fn together(&self) -> Result<(), PatternError> {
         self.meeting.hold(self.fabric(), async |mine| self.largest(mine).await).await
     }
 
-    /// Lets all ranks begin at once, if the plan asks for it.
+    /// Lets all ranks begin at the same instant, if the plan requires it.
     pub(crate) async fn together_if_isolated(&self) -> Result<(), PatternError> {
         if self.plan().is_isolated() { self.together().await } else { Ok(()) }
     }
 
-    /// Lets the ranks below `size` begin at once, on the bare fabric.
+    /// Lets the ranks below `size` begin at the same instant, on the bare fabric.
     pub(crate) async fn together_bare(&self, size: usize) -> Result<(), PatternError> {
         let largest = async |mine| Ok(bare_largest(self.fabric(), size, mine).await?);
         self.meeting.hold(self.fabric(), largest).await
@@ -100,7 +101,7 @@ impl<F: Fabric> PatternRank<F> {
     async fn largest(&self, mine: Pair) -> Result<Pair, PatternError> {
         let memory = self.real(16);
         write_pair(memory.all(), mine);
-        // Numbers, not bytes, because algorithms may cut between elements.
+        // The elements are numbers, not bytes, because algorithms may divide the data between elements.
         let number = Predefined::new().of(INT64).clone();
         let buffer = Buffer::over(memory.all(), number);
         self.aside.allreduce(None, buffer, Rc::new(Larger)).await?;
@@ -114,8 +115,8 @@ const INT64: Basic = match Basic::of_handle(0x258) {
     None => panic!("a predefined type"),
 };
 
-/// Finds the maxima by dissemination: the numbers that a rank knows go round in doubling distances. Its rounds have different
-/// peers, so that a message of a rank's next meeting is not taken for one of this meeting.
+/// Finds the maxima by dissemination: in each round, a rank sends the maxima that it knows over twice the distance of the previous
+/// round. Rounds have different peers, so that a message of a rank's next meeting is not taken for a message of this meeting.
 async fn bare_largest<F: Fabric>(fabric: &F, size: usize, mine: Pair) -> Result<Pair, Fault> {
     let me = fabric.rank();
     let mut known = mine;
