@@ -20,7 +20,7 @@ pub fn comm(handle: Comm) -> Result<Rc<CommObject>, Error> {
     named_comm(handle, "comm")
 }
 
-/// Returns the communicator of a handle, for an argument of another name.
+/// Returns the communicator of a handle, for an argument with the name `argument`.
 #[inline]
 pub fn named_comm(handle: Comm, argument: &str) -> Result<Rc<CommObject>, Error> {
     let state = running()?;
@@ -33,7 +33,8 @@ pub fn named_comm(handle: Comm, argument: &str) -> Result<Rc<CommObject>, Error>
     })
 }
 
-/// A communicator for the time of a call. World and self, which stay, are borrowed without counting a reference.
+/// A communicator for the time of a call. `MPI_COMM_WORLD` and `MPI_COMM_SELF` are borrowed without a reference count, because they
+/// exist for the whole call.
 pub enum Lent {
     Fixed(&'static Rc<CommObject>),
     Held(Rc<CommObject>),
@@ -68,7 +69,7 @@ fn no_world() -> Error {
     Error::new(MPI_ERR_COMM, text)
 }
 
-/// Returns the error for a handle of no object.
+/// Returns the error for a handle that belongs to no object.
 #[cold]
 pub fn bad_handle(class: c_int, argument: &str, what: &str, handle: usize, null: usize) -> Error {
     if handle == null {
@@ -84,7 +85,7 @@ pub fn datatype(handle: Datatype) -> Result<Rc<TypeObject>, Error> {
     named_datatype(handle, "datatype")
 }
 
-/// Returns the datatype of a handle, for an argument of another name.
+/// Returns the datatype of a handle, for an argument with the name `argument`.
 #[inline]
 pub fn named_datatype(handle: Datatype, argument: &str) -> Result<Rc<TypeObject>, Error> {
     let state = state();
@@ -126,7 +127,7 @@ fn negative(class: c_int, value: i64, argument: &str) -> Error {
     Error::new(class, format_args!("argument {argument} = {value} is negative"))
 }
 
-/// Checks a buffer of the program. Without elements the datatype may be `MPI_DATATYPE_NULL`.
+/// Checks a buffer of the program. If the buffer has no elements, the datatype may be `MPI_DATATYPE_NULL`.
 ///
 /// # Safety
 /// The program must keep the memory of `count` elements valid until the operation is over.
@@ -159,9 +160,9 @@ pub unsafe fn buffer(
 }
 
 /// Returns the datatype of a buffer without elements whose datatype is `MPI_DATATYPE_NULL`. The standard does not say whether a
-/// count of 0 allows that handle, and programs use it: MPICH takes it, Open MPI takes it in partitioned communication. With
-/// elements the handle is an error, to and from `MPI_PROC_NULL`, too: no call is said to take the null handle (MPI 5.0, section
-/// 2.5.1).
+/// count of 0 allows this handle, and programs use it: MPICH accepts it, and Open MPI accepts it in partitioned communication. With
+/// elements the handle is an error, even to and from `MPI_PROC_NULL`, because the standard names no call that accepts the null
+/// handle (MPI 5.0, section 2.5.1).
 #[cold]
 fn no_elements() -> Rc<TypeObject> {
     let bytes = &state().predefined_types[MPI_BYTE.0 - MPI_DATATYPE_NULL.0];
@@ -194,8 +195,8 @@ fn null_buffer(name: &str, count_name: &str, count: usize) -> Error {
     Error::new(MPI_ERR_BUFFER, text)
 }
 
-/// Returns the memory of elements of a predefined type without gaps. `None` for any other type, and for arguments that [`buffer`]
-/// will find wrong.
+/// Returns the memory of elements of a predefined type without gaps. `None` for any other type, and for arguments for which
+/// [`buffer`] returns an error.
 ///
 /// # Safety
 /// As for [`buffer`].
@@ -205,7 +206,7 @@ pub unsafe fn plain(address: *const c_void, elements: i64, ty: Datatype) -> Opti
     unsafe { plain_of(known()?, address, elements, ty) }
 }
 
-/// Does what [`plain`] does, for a caller that has the state already.
+/// Returns the same as [`plain`], for a caller that already has the state.
 ///
 /// # Safety
 /// As for [`buffer`].
@@ -225,11 +226,11 @@ pub unsafe fn plain_of(
     Some(unsafe { Sge::new(address.cast_mut().cast(), elements * usize::from(size)) })
 }
 
-/// Returns `MPI_COMM_WORLD` or `MPI_COMM_SELF` of a running process, without counting a reference.
+/// Returns `MPI_COMM_WORLD` or `MPI_COMM_SELF` of a running process, without a reference count.
 #[inline(always)]
 pub fn fixed_comm(handle: Comm) -> Option<&'static Rc<CommObject>> {
     let state = state();
-    // Both end in MPI_Finalize, even if sessions go on.
+    // Both communicators end in MPI_Finalize, even if sessions continue.
     if state.world_phase.get() != crate::state::ProcessPhase::Running {
         return None;
     }
@@ -424,7 +425,7 @@ pub unsafe fn store_status(to: *mut MpiStatus, status: &weft_process::Status) {
     unsafe { (*to).set(status) }
 }
 
-/// Fills the status of a receive that is over. A failed receive fills the status, too, if it got a message.
+/// Fills the status of a receive that has ended. If the receive failed, fills the status only if a message was received.
 ///
 /// # Safety
 /// `to` is `MPI_STATUS_IGNORE` or may be written.

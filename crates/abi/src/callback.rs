@@ -28,8 +28,8 @@ impl<F: Copy> CallbackPointer<F> {
         self.0
     }
 
-    /// Returns the same function with another type, which must have the same C calling convention: handles of all kinds are passed
-    /// alike.
+    /// Returns the same function with another type, which must have the same C calling convention. Handles of all kinds are passed
+    /// in the same way.
     pub fn cast<G: Copy>(self) -> CallbackPointer<G> {
         CallbackPointer(self.0, PhantomData)
     }

@@ -13,9 +13,9 @@ pub static ADDED: ChapterState<RefCell<Added>> = ChapterState::new(RefCell::new(
 
 /// Error classes and codes that the program added.
 pub struct Added {
-    /// Number of classes and codes that were ever added: numbers are not used again.
+    /// Number of classes and codes that were ever added. Numbers are not reused.
     count: c_int,
-    /// Classes and codes by their number. A class is a code whose class is the code itself.
+    /// Classes and codes by their number. A class is stored as a code whose class is the code itself.
     pub codes: BTreeMap<c_int, Code>,
 }
 
@@ -46,7 +46,7 @@ pub fn last_used_code() -> c_int {
     errors.codes.last_key_value().map_or(MPI_ERR_LASTCODE, |(&code, _)| code)
 }
 
-/// Returns the class of a code. `None` if there is no such code.
+/// Returns the class of a code, or `None` if there is no such code.
 pub fn class_of(code: c_int) -> Option<c_int> {
     if of_class(code).is_some() {
         return Some(code);
@@ -55,8 +55,9 @@ pub fn class_of(code: c_int) -> Option<c_int> {
     added.or_else(|| error_details::class(code))
 }
 
-/// Returns the text of a code. A class has the standard's text. The text of a code of the library also says what failed. A code of
-/// the program has the program's own text, which is empty if the program gave none. `None` if there is no such code.
+/// Returns the text of a code. A class of the standard has the standard's text. The text of a code of the library also describes
+/// the failure. A code of the program has the text that the program gave, which is empty if the program gave no text. Returns
+/// `None` if there is no such code.
 pub fn description(code: c_int) -> Option<OsString> {
     if let Some((name, meaning)) = of_class(code) {
         return Some(format!("{name}: {meaning}").into());

@@ -9,7 +9,7 @@ use weft_fabric::{CopyModel, Unit};
 use weft_intranode::{LoadedModel, ModelLoader, ModelOrigin};
 
 /// Returns the lines of `weft info`: name, number with unit, and meaning, separated by tabs. The first line has `source`, an empty
-/// field, and the origin of the numbers. As in a job of several ranks, the costs are measured now if none are stored.
+/// field, and the origin of the numbers. If no costs are stored, they are measured now, as in a job of several ranks.
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_copies() -> *const c_char {
     static TEXT: OnceLock<CString> = OnceLock::new();
@@ -26,7 +26,7 @@ pub extern "C" fn weft_copies() -> *const c_char {
 
 fn lines(found: &LoadedModel, now: SystemTime) -> String {
     let mut text = format!("source\t\t{}\n", source(&found.origin, now).replace(['\t', '\n'], " "));
-    // If all costs are generic, the source says so, and no cost is marked.
+    // If all costs are generic, the line of the source says so, and no single cost is marked.
     let marks = !matches!(found.origin, ModelOrigin::Generic(_));
     for field in CopyModel::FIELDS {
         let value = number(field.shown(&found.model), field.unit);
@@ -56,7 +56,7 @@ fn source(origin: &ModelOrigin, now: SystemTime) -> String {
     }
 }
 
-/// Formats a number with some three significant digits.
+/// Formats a number with about three significant digits.
 fn number(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Time if value < 0.1 => format!("{value:.4}"),

@@ -1,5 +1,5 @@
-//! Parts that the argument lists of many functions have: a buffer with its count and type, blocks by rank, a target. The build
-//! groups them (`build/calls.rs`), so that a check finds the names of the arguments beside their values.
+//! Parts of the argument lists of many functions: a buffer with its count and type, blocks by rank, a target. The build groups the
+//! arguments into these parts (`build/calls.rs`), so that a check has the names of the arguments together with their values.
 
 use crate::arguments::{buffer, plain, plain_of};
 use crate::constants::MPI_BYTE;
@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_void};
 use weft_fabric::Sge;
 use weft_process::Buffer;
 
-/// The arguments of a function and its other forms.
+/// Arguments of a function and of its other forms.
 pub trait Arguments: Copy + 'static {
     /// MPI's name of the blocking form.
     const NAME: &'static str;
@@ -31,13 +31,14 @@ pub struct Elements {
     pub ty: Datatype,
     /// Names of the arguments in errors.
     pub names: &'static Names,
-    /// Private: only `Elements::new`, whose caller has made the promise, makes this structure.
+    /// Private field, so that only `Elements::new`, whose caller makes a promise, can create this structure.
     _promised: (),
 }
 
 impl Elements {
     /// # Safety
-    /// The program keeps the memory of the elements valid until the operation is over. Nobody uses the elements after that.
+    /// The program keeps the memory of the elements valid until the operation is over. The elements are not used after the
+    /// operation.
     #[inline(always)]
     pub unsafe fn new(
         address: *const c_void,
@@ -77,7 +78,7 @@ impl Elements {
         unsafe { plain(self.address, self.count, self.ty) }
     }
 
-    /// Does what [`Elements::plain`] does, for a caller that has the state already.
+    /// Returns the same as [`Elements::plain`], for a caller that already has the state.
     #[inline(always)]
     pub fn plain_of(self, state: &ProcessState) -> Option<Sge> {
         // SAFETY: the memory is valid until the operation is over: the caller of `Elements::new` promised it.
@@ -165,7 +166,7 @@ pub struct TargetArgs {
 }
 
 impl TargetArgs {
-    /// Makes the arguments. None of them is checked.
+    /// Creates the target without a check of its arguments.
     #[inline(always)]
     pub fn new(rank: c_int, disp: isize, count: i64, ty: Datatype) -> TargetArgs {
         TargetArgs { rank, disp, count, ty }

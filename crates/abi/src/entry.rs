@@ -6,25 +6,25 @@ use std::ffi::c_int;
 
 /// Defines `MPI_X` and `PMPI_X` over one body.
 ///
-/// Neither function calls the other, so a profiling library that defines `MPI_X` sees each call once, and the way in costs at most
-/// a jump.
+/// Neither function calls the other, so a profiling library that defines `MPI_X` sees each call once, and an entry costs at most a
+/// jump.
 ///
 /// A block before the body is the fast path: the part of the call that needs no waiting. The block is true if it has completed the
-/// call. If one thread calls (as far as is known) and there is no helper, the fast path runs in a function without a stack frame to
-/// set up. In other modes it runs after the entry. If it is false, the body runs in a function of its own, as if there were no fast
+/// call. If only one thread has called so far and there is no helper, the fast path runs in a function that needs no stack frame.
+/// In other modes it runs after the entry. If the block is false, the body runs in a separate function, as if there were no fast
 /// path.
 macro_rules! entry {
     ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty $at_once:block $body:block) => {
         const _: () = {
-            // Cold, so that the compiler lays out the fast path straight: 1 ns of 11.
+            // The function is cold, so that the compiler lays out the fast path without jumps. This saves 1 of 11 ns.
             #[cold]
             #[inline(never)]
             unsafe extern "C" fn whole($($arg: $ty),*) -> $ret {
                 let entered = crate::lock::enter();
                 // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which the block and the body require.
-                // The implementation checks whatever can be checked.
+                // The implementation checks all arguments that can be checked.
                 unsafe {
-                    // If the condition is false, `call` has tried the fast path already.
+                    // If the condition is false, `call` has already tried the fast path.
                     if entered.otherwise() && $at_once {
                         return crate::generated::constants::MPI_SUCCESS;
                     }
@@ -36,7 +36,7 @@ macro_rules! entry {
             unsafe fn call($($arg: $ty),*) -> $ret {
                 // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which the block and `whole` require.
                 unsafe {
-                    // The block stands twice, so that the mode with one thread need not look how the call entered.
+                    // The block is repeated, so that in the mode with one thread no code has to check how the call entered.
                     if crate::lock::is_alone() {
                         if $at_once {
                             return crate::generated::constants::MPI_SUCCESS;
@@ -68,7 +68,7 @@ macro_rules! entry {
         pub unsafe extern "C" fn $mpi($($arg: $ty),*) -> $ret {
             let _entered = crate::lock::enter();
             // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which the body requires. The
-            // implementation checks whatever can be checked.
+            // implementation checks all arguments that can be checked.
             unsafe { $body }
         }
 

@@ -14,7 +14,7 @@ use std::fmt;
 use std::rc::Rc;
 use weft_fabric::Fabric;
 
-/// Reason why a function failed. One pointer wide, so that a result costs the successful path one register.
+/// Reason why a function failed. It has the size of a pointer, so that a result needs only one register on the successful path.
 pub struct Error(Box<Parts>);
 
 struct Parts {
@@ -22,14 +22,14 @@ struct Parts {
     text: String,
     owner: Option<Owner>,
     returns: Option<c_int>,
-    /// True if the text names function and object already.
+    /// True if the text already names the function and the object.
     told: bool,
 }
 
-/// Number by which an error is reported.
+/// Number that determines the error code.
 #[derive(Clone, Copy)]
 enum Number {
-    /// A class of the standard. The failure is reported by a code of the library, whose string has the text.
+    /// A class of the standard. The failure gets a code of the library, whose error string contains the text.
     Class(c_int),
     /// The program's own code, or a code that the standard requires.
     Code(c_int),
@@ -80,7 +80,7 @@ impl Error {
         self
     }
 
-    /// Adds the function to the text, for a code that goes into a status: then [`raise`] does not add it.
+    /// Adds the function to the text, for a code that is stored in a status. [`raise`] then does not add the function.
     pub fn within(mut self, call: &str) -> Error {
         let Some(owner) = self.0.owner.clone() else { return self };
         self.0.text = crate::raise::told(call, owner, &self.0.text);
@@ -102,7 +102,7 @@ impl Error {
         }
     }
 
-    /// Returns the text: what failed.
+    /// Returns the text, which describes the failure.
     pub fn text(&self) -> &str {
         &self.0.text
     }
@@ -122,12 +122,12 @@ impl Error {
         }
     }
 
-    /// Takes the object that [`Error::on`] has set.
+    /// Removes and returns the object that [`Error::on`] has set.
     pub fn take_owner(&mut self) -> Option<Owner> {
         self.0.owner.take()
     }
 
-    /// Returns true if the text names function and object already.
+    /// Returns true if the text already names the function and the object.
     pub fn is_told(&self) -> bool {
         self.0.told
     }
@@ -144,11 +144,11 @@ impl fmt::Debug for Error {
     }
 }
 
-/// The object whose error handler an error is raised on.
+/// Object whose error handler receives an error.
 #[derive(Clone)]
 pub enum Owner {
-    /// No object: the handler of `MPI_COMM_SELF` if the program set it, else that of `MPI_COMM_WORLD`. If there is neither, the
-    /// initial handler.
+    /// No object. The error goes to the handler of `MPI_COMM_SELF` if the program has set it, else to the handler of
+    /// `MPI_COMM_WORLD`, or to the initial handler if these communicators do not exist.
     None,
     Comm(Comm),
     /// A communicator that may have lost its handle.
@@ -157,13 +157,13 @@ pub enum Owner {
     /// A file. `MPI_FILE_NULL` stands for errors that concern no open file.
     File(File),
     Session(Session),
-    /// The object that the request belongs to.
+    /// The object to which the request belongs.
     Request(Request),
     /// The communicator of a matched message.
     Message(Message),
-    /// The error handler that the object would have which the call was to make.
+    /// The error handler of an object that the call was to create.
     Handler(Errhandler),
-    /// The tool interface: it returns its errors and calls no handler (MPI 5.0, section 15.3).
+    /// The tool interface, which returns its errors and calls no handler (MPI 5.0, section 15.3).
     Tool,
 }
 
@@ -200,7 +200,7 @@ pub fn callback_result(code: c_int, which: impl fmt::Display) -> Result<(), Erro
     Err(Error::returned(code, format_args!("{which} returned {}", in_words(code))))
 }
 
-/// Describes a code that a function of the program returned, by what is known of the code.
+/// Describes a code that a function of the program returned.
 pub fn in_words(code: c_int) -> String {
     let words = crate::codes::description(code);
     match (of_class(code), words.filter(|words| !words.is_empty())) {
@@ -216,7 +216,7 @@ impl From<weft_process::Error> for Error {
         if error.is_returned() {
             return Error::returned(error.class(), error.text());
         }
-        // Other errors have nothing to do with a fault that may have happened.
+        // The cause is added only if the error is the fault of the fabric itself.
         let known = || {
             let engine = state().engine.get()?;
             let fault = engine.endpoint().fault()?;

@@ -1,12 +1,12 @@
-//! Error codes of the library (MPI 5.0, section 9.4): a code for each recent failure, so that MPI_Error_string reports what failed
-//! there, while the string of a class is always the same.
+//! Error codes of the library (MPI 5.0, section 9.4): a code for each recent failure, so that MPI_Error_string describes the
+//! failure. The string of a class is always the same.
 //!
 //! ```text
 //!   bit   31  30   29         8   7         0
 //!         | 0 | 1 | number (22) | class (8) |
 //! ```
-//! The code contains the class, so the class is right however old the code is, and a process that exits with the code exits with
-//! the class. Texts are kept for the last [`KEPT`] failures that differ.
+//! The code contains the class in its lowest byte. So the class is known even for an old code, and a process that exits with the
+//! code exits with the class. Texts are kept for the last [`KEPT`] different failures.
 
 use crate::error_texts::of_class;
 use crate::state::ChapterState;
@@ -14,17 +14,17 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 
-/// Maximum number of failures whose texts are kept: some 50 KiB.
+/// Maximum number of failures whose texts are kept, which take about 50 KiB.
 const KEPT: usize = 256;
 const OURS: c_int = 1 << 30;
 const NUMBER_SHIFT: u32 = 8;
 const NUMBERS: c_int = (1 << 22) - 1;
 const CLASS: c_int = 0xff;
 
-/// The failures of this process.
+/// Latest failures of this process.
 pub static DETAILS: ChapterState<RefCell<Details>> = ChapterState::new(RefCell::new(Details::NONE));
 
-/// The latest failures of a process.
+/// Latest failures of a process.
 pub struct Details {
     /// Codes and texts, the latest at the end.
     kept: VecDeque<(c_int, Box<str>)>,

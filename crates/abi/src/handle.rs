@@ -1,4 +1,4 @@
-//! Handles: opaque values of the size of a pointer. None is ever followed as a pointer.
+//! Handles: opaque values of the size of a pointer, which are never dereferenced.
 
 /// Defines the Rust type of one kind of handle.
 macro_rules! handle {

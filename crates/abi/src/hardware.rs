@@ -1,4 +1,4 @@
-//! Parts of this machine that a process may be bound to: read from /sys of Linux, and named as hwloc names them.
+//! Parts of this machine to which a process may be bound. They are read from /sys of Linux, and have hwloc's names.
 //!
 //! ```text
 //!   processors  0 1 2 3 | 4 5 6 7      bound to 4 and 5: within one package (instance 4), one L3
@@ -33,7 +33,7 @@ pub enum HardwarePart {
     None,
     /// The process may run in several parts.
     Several,
-    /// The process may run in this part only.
+    /// The process may run only in this part.
     One(u32),
 }
 
@@ -108,8 +108,8 @@ mod tests {
     use super::*;
     use HardwarePart::{None as Nothing, One, Several};
 
-    /// Makes the files of a machine that has two packages of two cores of two processors. The first four processors share an L3
-    /// cache.
+    /// Creates the files of a machine with two packages. Each package has two cores, and each core has two processors. The first
+    /// four processors share an L3 cache.
     fn machine(name: &str) -> std::path::PathBuf {
         let root = std::env::temp_dir().join(format!("weft-{name}-{}", std::process::id()));
         let write = |path: &str, text: &str| {
@@ -140,7 +140,7 @@ mod tests {
     fn a_process_is_within_the_parts_that_hold_all_its_processors() {
         let root = machine("parts");
         let on = |list: &str| survey(&root, &parse(list).unwrap());
-        // Package, memory node, die, L3, L2, L1, core, processor.
+        // The expected parts are package, memory node, die, L3, L2, L1, core, processor.
         assert_eq!(on("5"), [One(4), One(0), Nothing, One(4), Nothing, One(4), One(4), One(5)]);
         assert_eq!(on("2-3"), [One(0), One(2), Nothing, One(0), Nothing, One(2), One(2), Several]);
         let apart = [One(4), Several, Nothing, One(4), Nothing, Several, Several, Several];

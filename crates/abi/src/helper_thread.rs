@@ -1,8 +1,8 @@
-//! Helper thread of a process: asleep in the kernel until a solicited message arrives while the program computes
+//! Helper thread of a process, which sleeps in the kernel until a solicited message arrives while the program computes
 //! ([`weft_fabric::wait::HelperHandle`], [`Engine::help`]).
 //!
-//! The thread starts when an operation asks for a helper, or as `WEFT_PROGRESS` says ([`crate::progress`]), ends in MPI_Finalize,
-//! and takes no signals. A forked child has no helper and needs none: its calls do nothing.
+//! The thread starts when an operation asks for a helper, or if `WEFT_PROGRESS` asks for it ([`crate::progress`]). It ends in
+//! MPI_Finalize, and takes no signals. A forked child has no helper and needs no helper, because its calls do nothing.
 //!
 //! [`Engine::help`]: weft_process::Engine::help
 
@@ -33,7 +33,7 @@ thread_local! {
     static ON_HELPER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the counts of the helper's work so far: zeros if there is no helper.
+/// Returns the counts of the helper's work so far, or zeros if there is no helper.
 pub fn counts() -> HelperCounts {
     HELPING.get().map(|helping| helping.helper.counts()).unwrap_or_default()
 }
@@ -73,14 +73,14 @@ pub fn stand_down() {
 }
 
 /// Handles a signal on the program's thread. Runs `look` if the thread is outside of the library. `look` returns true if there is
-/// more to do for the helper.
+/// more work for the helper.
 pub fn interrupted(look: impl FnOnce() -> bool) {
     if let Some(helping) = HELPING.get() {
         helping.helper.interrupt(&*helping.place, look);
     }
 }
 
-/// Progresses messages for one round. Returns true if anything moved.
+/// Progresses messages for one round. Returns true if any operation made progress.
 fn work() -> bool {
     state().engine.get().is_some_and(|engine| engine.help())
 }
@@ -124,14 +124,15 @@ pub fn start(progress: ProgressSettings) -> io::Result<()> {
         return Ok(());
     }
     if !multiple {
-        // The call under way entered when there was no helper. It will leave with the helper, so it enters now.
+        // The present call entered before there was a helper, so it did not record its entry. It is recorded now, because the call
+        // will record that it leaves.
         enter();
         lock::with_helper();
     }
     let life = move || {
         ON_HELPER.set(true);
         if catch_unwind(AssertUnwindSafe(|| live(multiple))).is_err() {
-            // The panic has been reported, and the library's state cannot be trusted.
+            // After the panic, which has been reported, the library's state may be inconsistent.
             std::process::abort();
         }
     };
@@ -150,7 +151,7 @@ fn live(multiple: bool) {
     let Some(Helping { helper, place, progress, .. }) = HELPING.get() else { return };
     let locked = progress.design == ProgressDesign::Locked;
     match progress.design {
-        // The locked design works on every wake-up, even if nothing awaits help: Kumar et al. 2008, section 3.
+        // In the locked design the helper works at every wake-up, even if no operation needs help (Kumar et al. 2008, section 3).
         _ if multiple => {
             helper.run_locked(&**place, |f| lock::locked(f), || locked || wanted(), work)
         }
@@ -173,7 +174,7 @@ fn live_by_signals(helper: &HelperHandle, place: &dyn Sleep, number: i32) {
         let mut trouble = signal::is_taken(number).then_some(SignalRefusal::Taken);
         if trouble.is_none() {
             signal::send(number);
-            // A thread that is not scheduled answers later. A thread that blocks the signal does not answer.
+            // A thread that is not scheduled handles the signal later. A thread that blocks the signal never handles it.
             let since = Instant::now();
             while signal::handled() == before && since.elapsed() < signal::PATIENCE {
                 std::thread::sleep(Duration::from_micros(200));
@@ -184,7 +185,7 @@ fn live_by_signals(helper: &HelperHandle, place: &dyn Sleep, number: i32) {
         if let Some(trouble) = trouble {
             progress::say(&trouble.text(number));
             hopeless.set(true);
-            // The messages that have arrived are still there: wake up to look again.
+            // The messages that have arrived are not handled yet, so the helper is woken to examine them again.
             place.ring();
         }
     };
@@ -198,13 +199,13 @@ pub fn stop() {
     let thread = helping.thread.lock().unwrap_or_else(|e| e.into_inner()).take();
     let Some(thread) = thread else { return };
     helping.helper.stop(&*helping.place);
-    // The helper may be waiting for the lock.
+    // The helper may be waiting for the lock, so the lock is released meanwhile.
     let joined = lock::let_others(|| thread.join());
     lock::without_helper();
     debug_assert!(joined.is_ok(), "a panic in the helper ends the process");
 }
 
-/// Ends the job if this is the helper's thread, where no function of the program may run.
+/// Ends the job if the calling thread is the helper's, on which no function of the program may run.
 pub fn must_not_be_here() {
     if ON_HELPER.get() {
         let what = "a function of the program was about to run on the helper thread, which is an \
@@ -213,7 +214,7 @@ pub fn must_not_be_here() {
     }
 }
 
-/// Runs `f`. Threads that `f` makes take no signals.
+/// Runs `f`. Threads that `f` creates block all signals.
 fn without_signals<R>(f: impl FnOnce() -> R) -> R {
     let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     // SAFETY: both sets are written before they are read: `sigfillset` and `pthread_sigmask` cannot

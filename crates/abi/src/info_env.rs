@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use weft_fabric::Fabric;
 use weft_process::VALUE_MAX;
 
-/// Returns how this process was started (MPI 5.0, section 11.2.3), for `MPI_INFO_ENV`. Keys that have no answer (`soft`, `file`)
-/// are absent, and so are answers that are too long.
+/// Returns information about the start of this process (MPI 5.0, section 11.2.3), for `MPI_INFO_ENV`. Keys without a value (`soft`,
+/// `file`) and values that are too long are left out.
 pub fn environment() -> weft_process::Info {
     let mut info = weft_process::Info::default();
     let mut set = |key: &str, value: &[u8]| {
@@ -19,7 +19,7 @@ pub fn environment() -> weft_process::Info {
     let mut arguments = std::env::args_os();
     set("command", arguments.next().unwrap_or_default().as_bytes());
     set("argv", arguments.collect::<Vec<_>>().join(OsStr::new(" ")).as_bytes());
-    // Until this process has joined its job, the size is the one that the launcher has announced.
+    // Until this process has joined its job, the size is the number that the launcher has announced.
     let joined = state().engine.get().map(|engine| engine.endpoint().fabric().size());
     if let Some(size) = joined.or_else(weft_bootstrap::announced_size) {
         set("maxprocs", size.to_string().as_bytes());

@@ -7,7 +7,7 @@
 //! an implementation raises `MPI_ERR_UNSUPPORTED_OPERATION` with its name.
 
 #![warn(missing_docs)]
-// C names of constants and entry points are kept.
+// Constants and entry points have their C names.
 #![allow(non_upper_case_globals)]
 // Entry points have as many arguments as the standard gives them.
 #![allow(clippy::too_many_arguments)]
@@ -49,7 +49,7 @@ mod table;
 mod waiting;
 mod widen_counts;
 
-// Some generated code has no user until a chapter needs it.
+// Some generated code is unused until a chapter needs it.
 #[allow(dead_code, non_snake_case, unused_variables, unused_unsafe, unused_imports)]
 #[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
 #[allow(clippy::unnecessary_cast, clippy::unused_unit, clippy::type_complexity)]

@@ -1,9 +1,9 @@
 //! Links to other jobs: their processes become peers of this process, and leave again (MPI 5.0, chapter 11).
 //!
 //! ```text
-//!   root      opens a port and waits, or calls one             bootstrap: ports
-//!   root      tells its group the invitation, or why not       process: tell_all
-//!   all       join the session; say who and where they are
+//!   root      opens a port and waits, or calls a port          bootstrap: ports
+//!   root      sends its group the invitation, or an error      process: tell_all
+//!   all       join the session, and introduce themselves
 //!   all       become peers                                     fabric-shm, fabric-ofi or fabric-verbs: foreign
 //!   all       the intercommunicator, with the number of the invitation
 //! ```
@@ -46,7 +46,7 @@ struct LiveConnection {
 static LINKS: ChapterState<RefCell<Vec<LiveConnection>>> =
     ChapterState::new(RefCell::new(Vec::new()));
 
-/// End of a connection at which this job is.
+/// Role of this job in a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionEnd {
     /// This job opened the port.
@@ -55,7 +55,8 @@ pub enum ConnectionEnd {
     Calling,
 }
 
-/// Returns the transport of this job to processes of other jobs. MPI_ERR_UNSUPPORTED_OPERATION if there is none.
+/// Returns the transport of this job to processes of other jobs. Errors: MPI_ERR_UNSUPPORTED_OPERATION if there is no such
+/// transport.
 pub fn transport(engine: &Engine) -> Result<JobTransport<'_>, Error> {
     JobTransport::of(engine.endpoint().fabric())
         .map_err(|text| Error::new(MPI_ERR_UNSUPPORTED_OPERATION, text))
@@ -67,7 +68,7 @@ pub fn patience() -> Result<Duration, Error> {
     Ok(Duration::from_secs(seconds.map_err(|text| Error::new(MPI_ERR_OTHER, text))?))
 }
 
-/// Runs `f` in a thread of its own. Meanwhile this thread progresses messages, and lets other threads enter the library.
+/// Runs `f` on a new thread. Meanwhile the calling thread progresses messages, and lets other threads enter the library.
 pub fn run_on_thread<T: Send + 'static>(
     engine: &Engine,
     call: &WaitingCall,
@@ -87,8 +88,8 @@ pub fn run_on_thread<T: Send + 'static>(
 /// An invitation to a session, at the root.
 pub struct FoundInvitation {
     pub invitation: Invitation,
-    /// The connection of a calling job to the port. It stays open until all processes have met, since the port takes its end for
-    /// the end of the job.
+    /// The connection of a calling job to the port. The connection stays open until all processes have met, because the port takes
+    /// its end for the end of the job.
     #[allow(dead_code, reason = "kept connected")]
     pub caller: Option<Caller>,
 }
@@ -101,8 +102,8 @@ pub fn news(found: &Result<FoundInvitation, Error>) -> String {
     }
 }
 
-/// Returns the intercommunicator of `comm` with the job at the other end. `found` is given at `root` only: the invitation, or the
-/// error if there is none, which then all ranks return. Collective over both groups.
+/// Returns the intercommunicator of `comm` with the job at the other end. `found` is given only at `root`: the invitation, or an
+/// error, which all ranks then return. Collective over both groups.
 pub fn connected(
     call: &WaitingCall,
     comm: &Rc<CommObject>,
@@ -123,7 +124,7 @@ pub fn connected(
 }
 
 /// Returns the intercommunicator of `group` with the processes at the other end of a session. All members of both groups join the
-/// session. They need not have met before, and may belong to many jobs.
+/// session. The members need not have met before, and may belong to many jobs.
 pub fn linked(
     call: &WaitingCall,
     engine: &Rc<Engine>,
@@ -148,7 +149,7 @@ pub fn linked(
         let said = said.map_err(|error| error.text().to_owned())?;
         said.map_err(|error| explain(&error))
     };
-    // The fabric's own errors say that they are about connecting.
+    // Errors of the fabric itself already mention the connection.
     let failed = |text: String| {
         let prefix = if text.starts_with("connecting") { "" } else { "connecting: " };
         Error::new(MPI_ERR_PORT, format!("{prefix}{text}"))
@@ -157,7 +158,7 @@ pub fn linked(
     let settings = JobSettings::own().map_err(failed)?;
     let own = Introduction::own(engine, way, &settings);
     let said = Introduction::all(&exchange(own.encode()).map_err(failed)?).map_err(failed)?;
-    // All processes of both jobs see the same hashes, so all make the further round or none.
+    // All processes of both jobs see the same hashes. So either all of them take part in a further exchange, or none.
     if said.iter().any(|one| one.settings != own.settings) {
         let values = exchange(settings.encode()).map_err(failed)?;
         let jobs: Vec<u64> = said.iter().map(|one| one.identity.job).collect();
@@ -212,7 +213,7 @@ pub fn invited(told: &str) -> Result<Invitation, Error> {
     told.strip_prefix('+').and_then(Invitation::decode).ok_or_else(damaged)
 }
 
-/// Leaves the links that no communicator needs any more.
+/// Leaves links that no communicator needs any more.
 pub fn drop_idle_connections(engine: &Engine) {
     let Ok(way) = transport(engine) else { return };
     let mut links = LINKS.borrow_mut();
@@ -231,8 +232,8 @@ pub fn drop_idle_connections(engine: &Engine) {
     }
 }
 
-/// Tells the wait policy how many processes share the processors of this machine, those of other jobs included: if there are too
-/// few processors, processes that wait yield them.
+/// Passes to the wait policy the number of processes that share the processors of this machine, including processes of other jobs.
+/// If there are too few processors, processes that wait yield their processor.
 fn update_oversubscription(engine: &Engine) {
     let fabric = engine.endpoint().fabric();
     if let Some(shm) = fabric.shm().filter(|_| !nodes::are_faked()) {
@@ -244,8 +245,8 @@ fn update_oversubscription(engine: &Engine) {
 pub fn leave_all(engine: &Engine, call: &WaitingCall) -> Result<(), Error> {
     let links = std::mem::take(&mut *LINKS.borrow_mut());
     let fabric = engine.endpoint().fabric();
-    // Over a network, members hear of each other only as long as the port's process lives. A process that ended before all have
-    // parted would seem lost.
+    // Over a network, members exchange notices only while the process with the port lives. If a process ended before all have
+    // parted, it would seem lost.
     let parted = || fabric.linkable().is_none_or(Connectable::has_parted);
     if links.is_empty() && parted() {
         return Ok(());
@@ -269,7 +270,7 @@ pub fn leave_all(engine: &Engine, call: &WaitingCall) -> Result<(), Error> {
 }
 
 /// Checks the arguments of a collective call that connects jobs. Returns its communicator, and the root in it. `to` is the address
-/// of the new communicator, and the name of that argument.
+/// at which the new communicator is stored, and the name of this argument.
 pub fn group_and_root(
     handle: Comm,
     root: c_int,

@@ -1,6 +1,6 @@
-//! Entry to the library: a lock, or under `MPI_THREAD_SINGLE`, where there is no lock, the hand-over between the program's thread
-//! and the helper. Under the levels between `MPI_THREAD_SINGLE` and `MPI_THREAD_MULTIPLE`, and before anything is initialised, the
-//! lock is taken, too: any thread may still handle infos and error texts or begin a session, while another thread is in any call
+//! Entry to the library: by a lock, or under `MPI_THREAD_SINGLE`, where there is no lock, by the hand-over between the program's
+//! thread and the helper. Under the levels between `MPI_THREAD_SINGLE` and `MPI_THREAD_MULTIPLE`, and before MPI is initialised,
+//! the lock is taken, too, because any thread may use infos and error texts or begin a session while another thread is in any call
 //! (MPI 5.0, sections 11.4.1 and 11.6).
 //!
 //! Contract: every entry point is inside from start to end, except while it runs the program's functions (operators, error
@@ -24,11 +24,11 @@ static BIAS: BiasedLock = BiasedLock::new();
 static WAITING: AtomicU32 = AtomicU32::new(0);
 static MODE: AtomicU8 = AtomicU8::new(MULTIPLE);
 
-/// One thread calls (the program's promise), and there is no helper.
+/// Mode in which only one thread calls, as the program promises, and there is no helper.
 const ALONE: u8 = 0;
-/// One thread calls, and there is a helper: entry points enter and leave by the hand-over.
+/// Mode in which only one thread calls, and there is a helper. Entry points enter and leave by the hand-over.
 const HELPED: u8 = 1;
-/// Every thread takes the lock, the helper too.
+/// Mode in which every thread takes the lock, including the helper.
 const MULTIPLE: u8 = 2;
 
 /// Mode of an entry point that has entered in mode [`MULTIPLE`] by the bias, without the lock.
@@ -36,7 +36,7 @@ const BEFORE: u8 = 3;
 
 /// Guard that exists while an entry point runs.
 pub struct Entered {
-    /// The mode in which the thread entered, or `BEFORE`.
+    /// Mode in which the thread entered, or `BEFORE`.
     how: u8,
 }
 
@@ -54,15 +54,15 @@ pub fn enter() -> Entered {
     Entered { how: mode }
 }
 
-/// Returns true if only one thread calls (the program's promise) and there is no helper. Then a call that neither waits nor calls
-/// back need not keep other threads out.
+/// Returns true if only one thread calls, as the program promises, and there is no helper. Then a call that neither waits nor calls
+/// functions of the program need not exclude other threads.
 #[inline(always)]
 pub fn is_alone() -> bool {
     MODE.load(Ordering::Relaxed) == ALONE
 }
 
-/// Enters the library by the bias, without the lock, for a call that neither waits nor calls back. `None` unless only one thread
-/// has called so far and there is no helper.
+/// Enters the library by the bias, without the lock, for a call that neither waits nor calls functions of the program. Returns
+/// `None` unless only one thread has called so far and there is no helper.
 #[inline(always)]
 pub fn enter_before() -> Option<Before> {
     let shared = MODE.load(Ordering::Relaxed) == MULTIPLE;
@@ -80,7 +80,7 @@ impl Drop for Before {
 }
 
 impl Entered {
-    /// Returns true if the thread entered neither as in [`is_alone`] nor by the bias.
+    /// Returns true if the thread entered neither in the mode of [`is_alone`] nor by the bias.
     #[inline(always)]
     pub fn otherwise(&self) -> bool {
         matches!(self.how, HELPED | MULTIPLE)
@@ -91,13 +91,14 @@ impl Drop for Entered {
     #[inline(always)]
     fn drop(&mut self) {
         if self.how == BEFORE {
-            // Another thread may have called while this call let other threads in.
+            // If this call let other threads in, another thread may have called, so that the bias has ended.
             if BIAS.leave() {
                 go_out_locked();
             }
             return;
         }
-        // Since this call entered, a helper may have begun or ended, or the lock may have come into use.
+        // The mode is read again, because a helper may have started or ended, or the lock may have come into use, since this call
+        // entered.
         let mode = MODE.load(Ordering::Relaxed);
         if self.how | mode != ALONE {
             go_out(self.how == MULTIPLE, mode);
@@ -112,7 +113,7 @@ fn go_out_locked() {
     unsafe { LOCK.unlock() }
 }
 
-// Out of line, since most entry points leave with no helper and no lock.
+// Separate function, because most entry points leave without a helper and without the lock.
 #[inline(never)]
 fn go_out(locked: bool, mode: u8) {
     if mode == HELPED {
@@ -120,7 +121,7 @@ fn go_out(locked: bool, mode: u8) {
     }
     if locked {
         helper_thread::leave_locked();
-        // SAFETY: `locked` says that the entry point that leaves has called `take`.
+        // SAFETY: `locked` is true only if the entry point that leaves has called `take`.
         unsafe { give_up() }
     }
 }
@@ -134,8 +135,8 @@ fn take() {
     }
 }
 
-/// Enters again during a wait, which is not urgent: the thread that holds the lock progresses the operations of this thread, too.
-/// So this thread yields its processor before it queues for the lock.
+/// Enters again during a wait. This is not urgent, because the thread that holds the lock also progresses the operations of this
+/// thread. So this thread yields its processor before it queues for the lock.
 fn take_to_look() {
     const YIELDS: u32 = 16;
     if BIAS.try_enter(me()) {
@@ -176,8 +177,8 @@ fn me() -> usize {
     unsafe { libc::pthread_self() as usize }
 }
 
-/// Lets the calling thread, which is inside, enter by the bias from now on. Several threads may call, but probably no other thread
-/// does.
+/// Lets the calling thread, which is inside, enter by the bias from now on. This is used if several threads may call, but probably
+/// only this thread does.
 pub fn favour() {
     if shared() && BIAS.favour(me()) {
         // SAFETY: the entry point that calls this function has locked `LOCK`, and from now on is inside by the bias.
@@ -185,7 +186,7 @@ pub fn favour() {
     }
 }
 
-/// Returns true if no other thread has called since several threads may. Then a short wait need not let other threads in.
+/// Returns true if only one thread has called so far. Then a short wait need not let other threads in.
 #[inline]
 pub fn undisturbed() -> bool {
     !shared() || BIAS.is_alone()
@@ -200,8 +201,8 @@ fn go_in(mode: u8) {
     }
 }
 
-/// Lets several threads call at once from now on, unless a helper uses the hand-over. Returns false in that case: then no other
-/// thread calls.
+/// Lets several threads call at the same time from now on. If a helper uses the hand-over, does nothing and returns false, so that
+/// no other thread may call.
 pub fn share() -> bool {
     let changed = MODE.compare_exchange(ALONE, MULTIPLE, Ordering::Relaxed, Ordering::Relaxed);
     changed.is_ok() || shared()
@@ -218,7 +219,7 @@ pub fn unshare() {
     MODE.store(ALONE, Ordering::Relaxed);
 }
 
-/// Returns true if several threads of the program may call at once.
+/// Returns true if several threads of the program may call at the same time.
 pub fn shared() -> bool {
     MODE.load(Ordering::Relaxed) == MULTIPLE
 }
@@ -257,13 +258,14 @@ impl Drop for Again {
     }
 }
 
-/// Runs `f`, which may call a function of the program, outside of the library. On the helper's thread this ends the job.
+/// Runs `f`, which may call a function of the program, outside of the library. If the calling thread is the helper's, ends the job.
 pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
     let mode = MODE.load(Ordering::Relaxed);
     if mode != ALONE {
         helper_thread::must_not_be_here();
     }
-    // The thread that initialises MPI entered before the lock came into use, but has no callback to run.
+    // In the mode `ALONE` or `HELPED` the thread has no lock to release. The thread that initialises MPI may have entered before
+    // the lock came into use, but it runs no callback.
     match mode {
         HELPED => helper_thread::leave(),
         // SAFETY: the thread has entered by `take`: in mode `MULTIPLE`, every entry point has.
@@ -274,7 +276,7 @@ pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Notes that the call is about to wait: meanwhile nobody needs to wake the helper.
+/// Notes that the call is about to wait. Meanwhile the helper need not be woken.
 #[inline]
 pub fn stand_down() {
     if MODE.load(Ordering::Relaxed) != ALONE {
@@ -313,8 +315,8 @@ pub fn let_others<R>(f: impl FnOnce() -> R) -> R {
     unsafe { give_up() };
     let _again = Look;
     let result = f();
-    // If several threads of this process wait, each polls for all of them, so one polling thread is enough. Endless polling could
-    // occupy the processor that another waiting thread needs.
+    // If several threads of this process wait, one polling thread is enough, because it polls for all of them. Further polling
+    // threads could occupy the processor that another waiting thread needs.
     if WAITING.load(Ordering::Relaxed) > 1 {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! Amount of memory that this process may still take.
+//! Number of bytes of memory that this process may still allocate.
 
 use std::fs::read_to_string;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Number of ranks of this node.
 static RANKS: AtomicU64 = AtomicU64::new(1);
 
-/// Shares the memory of the machine among `ranks` ranks from now on.
+/// Divides the memory of the machine among `ranks` ranks from now on.
 pub fn share_among(ranks: usize) {
     RANKS.store(ranks.max(1) as u64, Relaxed);
 }
 
-/// Returns the number of bytes that this process may still take. This is the minimum of two bounds, plus the freed bytes that
-/// malloc keeps: the memory that the machine and the control group have left, shared among this node's ranks, and the limit on
-/// address space (`ulimit -v`). A bound that cannot be read is ignored.
+/// Returns the number of bytes that this process may still allocate: the minimum of two bounds, plus the freed bytes that malloc
+/// keeps. The first bound is the memory that the machine and the control group have left, divided among this node's ranks. The
+/// second bound is the rest of the limit on address space (`ulimit -v`). A bound that cannot be read is ignored.
 pub fn memory_left() -> u64 {
     let shared = [available(), control_group()]
         .into_iter()
@@ -37,8 +37,7 @@ fn available() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// Returns the number of bytes that the control group (version 2) has left. `None` if there is no group of that version, or no
-/// limit.
+/// Returns the number of bytes that the control group (version 2) has left, or `None` if there is no such group or no limit.
 fn control_group() -> Option<u64> {
     let text = read_to_string("/proc/self/cgroup").ok()?;
     let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;

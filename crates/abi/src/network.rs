@@ -1,4 +1,4 @@
-//! Settings of fabrics, as their options.
+//! Options of the fabrics, from the settings.
 
 use crate::constants::{MPI_ABI_SUBVERSION, MPI_ABI_VERSION};
 use crate::settings;
@@ -13,18 +13,18 @@ use weft_job_fabric::{FabricChoice, HostNetwork, JobFabricOptions};
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Parents {
     network: HostNetwork,
-    /// Networks of their rails, if they use verbs.
+    /// Networks of the parents' rails, if the parents use verbs.
     rails: Vec<String>,
 }
 
 static PARENTS: OnceLock<Parents> = OnceLock::new();
 
-/// Number of connections beyond those within the job, for jobs that may be linked: the minimum, and the maximum if more slots are
-/// free.
+/// Number of connections to other jobs, in addition to the connections within the job: the minimum, and the maximum if more slots
+/// are free.
 const LINKED: [usize; 2] = [32, 256];
 
-/// Returns a word for the environment of children, which names the network by which they can reach this job. `verbs`: the fabric of
-/// this job, if it uses verbs.
+/// Returns a word for the environment of children. The word names the network by which the children can reach this job. `verbs`:
+/// the fabric of this job, if it uses verbs.
 pub fn for_children(verbs: Option<&Verbs>) -> String {
     match verbs {
         Some(verbs) => format!("verbs;{}", verbs.networks().join(";")),
@@ -32,7 +32,7 @@ pub fn for_children(verbs: Option<&Verbs>) -> String {
     }
 }
 
-/// Notes that a network will connect this job to its parents, wherever its own processes are. `word` is a value of
+/// Notes that a network will connect this job to its parents, even if its own processes share memory. `word` is a result of
 /// [`for_children`].
 pub fn reach_out(word: &str) {
     let mut words = word.split(';').map(str::to_owned);
@@ -43,12 +43,12 @@ pub fn reach_out(word: &str) {
     let _ = PARENTS.set(Parents { network, rails: words.collect() });
 }
 
-/// Returns the network that connects this job with its parents. `None` if it has no parents, or shared memory connects them.
+/// Returns the network that connects this job with its parents, or `None` if it has no parents or shares memory with them.
 fn parents() -> Option<&'static Parents> {
     PARENTS.get()
 }
 
-/// Returns the options of the fabric of this job. An error is in words.
+/// Returns the options of the fabric of this job. An error is a text for the user.
 pub fn job_fabric() -> Result<JobFabricOptions, String> {
     let parents = parents().map(|parents| parents.network);
     Ok(JobFabricOptions {
@@ -71,7 +71,7 @@ fn free_slots() -> usize {
     slot_table::hosts().iter().map(|host| host.slots.saturating_sub(host.taken)).sum()
 }
 
-/// Returns the adapters or interfaces of node `node`. Lists for several nodes are used in turn.
+/// Returns the adapters or interfaces of node `node`. If the text has lists for several nodes, nodes use the lists in turn.
 fn devices(text: &str, node: usize) -> Vec<String> {
     let lists: Vec<&str> = text.split(';').collect();
     let names = lists[node % lists.len()].split(',').map(str::trim);

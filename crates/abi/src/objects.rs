@@ -22,7 +22,7 @@ use weft_rma::WindowFlavor;
 pub struct TypeObject {
     /// The datatype, compiled for copying and packing.
     pub ty: Type,
-    /// Its own handle.
+    /// Handle of the datatype.
     pub handle: Cell<Datatype>,
     /// True if the standard defines the datatype, which then is never freed.
     pub predefined: bool,
@@ -48,8 +48,8 @@ pub enum UserReduction {
 pub struct ErrhandlerObject {
     /// Function that is called with the object and the code.
     pub function: HandlerFunction,
-    /// Number of references that the program has: its own, and those that MPI_Comm_get_errhandler returned. At 0 the object lives
-    /// on while a communicator has it.
+    /// Number of references that the program has: the handle that it created, and handles that MPI_Comm_get_errhandler returned. At
+    /// 0 the object still exists while a communicator uses it.
     pub users: u32,
 }
 
@@ -62,7 +62,7 @@ pub enum HandlerFunction {
     File(CallbackPointer<FileErrhandlerFunction>),
 }
 
-/// Kind of object that an error handler is for.
+/// Kind of object to which an error handler can be attached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HandlerKind {
     Comm,
@@ -72,7 +72,7 @@ pub enum HandlerKind {
 }
 
 impl HandlerFunction {
-    /// Returns the kind of object that the function is called for.
+    /// Returns the kind of object for which the function is called.
     pub fn kind(&self) -> HandlerKind {
         match self {
             HandlerFunction::Comm(_) => HandlerKind::Comm,
@@ -101,7 +101,8 @@ pub struct FileObject {
     pub file: Rc<FileOf>,
     /// The handle of its error handler.
     pub errhandler: Cell<usize>,
-    /// The split collective access under way: the function that began it, and what its end waits for.
+    /// The split collective access under way: name of the function that began it, and the operation for whose end the second half
+    /// waits.
     pub split: RefCell<Option<(&'static str, Active)>>,
 }
 
@@ -110,11 +111,11 @@ pub type WindowOf = weft_rma::Window<JobFabric>;
 
 /// A window (MPI_Win) with the attributes that the program caches on it.
 pub struct WinObject {
-    /// Its epochs, memory and locks.
+    /// The window with its epochs, memory and locks.
     pub window: Rc<WindowOf>,
-    /// Beginning of this rank's part, as the program gave it to the call or got it from the call.
+    /// Address of this rank's part, which the program passed to the creating call or received from it.
     pub base: Cell<*mut c_void>,
-    /// Numbers that its predefined attributes point to.
+    /// Numbers to which the predefined attributes point.
     pub known: WindowNumbers,
     /// Attributes that the program caches on it, by key.
     pub attributes: RefCell<Attributes>,
@@ -133,13 +134,13 @@ pub fn address(memory: Sge) -> *mut c_void {
 
 /// Numbers whose addresses are predefined attributes of a window.
 pub struct WindowNumbers {
-    /// MPI_WIN_SIZE: bytes of this rank's part.
+    /// MPI_WIN_SIZE: number of bytes of this rank's part.
     pub size: Cell<isize>,
-    /// MPI_WIN_DISP_UNIT: bytes.
+    /// MPI_WIN_DISP_UNIT: displacement unit in bytes.
     pub unit: Cell<c_int>,
-    /// MPI_WIN_CREATE_FLAVOR: how it was made.
+    /// MPI_WIN_CREATE_FLAVOR: the function that created the window.
     pub flavor: Cell<c_int>,
-    /// MPI_WIN_MODEL: unified or separate.
+    /// MPI_WIN_MODEL: memory model, unified or separate.
     pub model: Cell<c_int>,
 }
 
@@ -176,7 +177,7 @@ impl WinObject {
     }
 }
 
-/// Kind of object that a key is for.
+/// Kind of object for whose attributes a key is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyKind {
     Comm,
@@ -184,14 +185,15 @@ pub enum KeyKind {
     Win,
 }
 
-/// A key for attributes. The callbacks of all kinds have one shape: a handle of pointer size first.
+/// A key for attributes. The callbacks for all kinds of objects have the same signature, because all handles have the size of a
+/// pointer.
 #[derive(Clone, Copy)]
 pub struct AttributeKey {
     /// Kind of the objects that have attributes of this key.
     pub kind: KeyKind,
-    /// Called when an object with a value is duplicated.
+    /// Function that is called when an object with a value is duplicated.
     pub copy: CallbackPointer<CommCopyAttrFunction>,
-    /// Called when a value is deleted.
+    /// Function that is called when a value is deleted.
     pub delete: CallbackPointer<CommDeleteAttrFunction>,
     /// The program's extra_state, which both functions receive.
     pub extra: *mut c_void,
@@ -201,7 +203,7 @@ pub struct AttributeKey {
 pub trait Persistent {
     fn start(&self) -> Result<Active, Error>;
 
-    /// Returns itself, if a chapter knows more of it than its start.
+    /// Returns the operation itself, if a chapter has further functions for it, such as partitions.
     fn as_any(&self) -> Option<&dyn Any> {
         None
     }
@@ -222,14 +224,14 @@ pub struct RequestObject {
     pub active: Option<Active>,
     /// The operation of a persistent request, to start it again.
     pub recipe: Option<PersistentRecipe>,
-    /// The object that the request belongs to, whose error handler receives its errors.
+    /// The object to which the request belongs, whose error handler receives the errors of the request.
     pub belongs: Belongs,
-    /// Kind of operation that the request was made for.
+    /// Kind of operation for which the request was made.
     pub kind: RequestOrigin,
 }
 
-/// Handle of all sends that were complete when they were started. They share an object, so that no object is made for each send. It
-/// is never freed, and every wait for it finds it complete.
+/// Handle of all sends that were complete when they were started. They share one object, so that no object has to be made for each
+/// send. The object is never freed, and every wait for it finds a complete operation.
 pub const SENT: crate::types::Request = crate::types::Request(7 | 1 << 36);
 
 impl RequestObject {
@@ -239,8 +241,8 @@ impl RequestObject {
         RequestObject { active, recipe: None, belongs: Belongs::Nobody, kind: RequestOrigin::Send }
     }
 
-    /// Returns the receive of the request, if the request is nothing more: there is nothing to unpack, and its end could free
-    /// nothing.
+    /// Returns the receive of the request, if the request consists only of this receive: nothing has to be unpacked, and its end
+    /// frees no other object.
     #[inline(always)]
     pub fn plain_receive(&self) -> Option<weft_process::RequestId> {
         match self {
@@ -270,7 +272,7 @@ impl RequestObject {
 #[derive(Clone)]
 pub enum Belongs {
     Nobody,
-    /// A communicator, which may have lost its handle meanwhile.
+    /// A communicator, whose handle may have been freed meanwhile.
     Comm(Rc<CommObject>),
     Win(Win),
     Session(Session),
@@ -290,7 +292,7 @@ impl Belongs {
     }
 }
 
-/// Kind of operation that a request was made for, for errors and reports.
+/// Kind of operation for which a request was made, for errors and reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestOrigin {
     Send,
@@ -303,7 +305,7 @@ pub enum RequestOrigin {
 
 /// A matched message (MPI_Message).
 pub struct MessageObject {
-    /// The message, taken out of matching.
+    /// The message, which is no longer available for matching.
     pub matched: weft_process::Matched,
     /// The communicator on which the message arrived.
     pub comm: Rc<CommObject>,

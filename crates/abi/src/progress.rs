@@ -41,7 +41,7 @@ pub struct ProgressSettings {
 }
 
 impl ProgressSettings {
-    /// Reads the settings. An error is in words.
+    /// Reads the settings. An error is a text for the user.
     pub fn read() -> Result<ProgressSettings, String> {
         let design = match settings::choice("WEFT_PROGRESS")? {
             0 => ProgressDesign::Auto,
@@ -54,7 +54,7 @@ impl ProgressSettings {
         Ok(ProgressSettings { design, ends: design != ProgressDesign::Signal, signal })
     }
 
-    /// Returns `limits` with the values that the protocols need to know of the design.
+    /// Returns `limits` with the values that protocols need for the design.
     pub fn limits(&self, limits: ProtocolLimits) -> Result<ProtocolLimits, String> {
         let rendezvous = match settings::choice("WEFT_RENDEZVOUS")? {
             0 => Rendezvous::Read,
@@ -69,8 +69,8 @@ impl ProgressSettings {
         })
     }
 
-    /// Returns true if `auto` overlaps large messages: not if all ranks are on one node, where a processor would have to copy them,
-    /// too.
+    /// Returns true if the design `auto` moves large messages while the program computes. This is false if all ranks are on one
+    /// node, because there a processor would have to copy the messages.
     pub fn overlaps(node: &JobFabric) -> bool {
         (0..node.size()).any(|peer| !node.capabilities(peer).synchronous)
     }

@@ -17,7 +17,7 @@ fn lines(survey: Result<Survey, String>) -> Vec<(String, String)> {
     lines.extend(rails.iter().enumerate().map(|(i, port)| (format!("rail {i}"), port.to_string())));
     let mut add = |word: &str, text: String| lines.push((word.to_owned(), text));
     for (port, why) in unused {
-        // The reason why a port is not usable names the port itself.
+        // If a port is not usable, the reason already names the port.
         add("unused", if port.is_usable() { format!("{port}; {why}") } else { why });
     }
     unusable.into_iter().for_each(|why| add("unusable", why));
@@ -25,8 +25,8 @@ fn lines(survey: Result<Survey, String>) -> Vec<(String, String)> {
     lines
 }
 
-/// Returns the rails that `MPI_Init` would use on the first of several nodes, in the lines above, followed by what libfabric offers
-/// here (`ofi`), best first. Opens the adapters, once.
+/// Returns the rails that `MPI_Init` would use on the first of several nodes, in the form of [`lines`], followed by the networks
+/// that libfabric offers here (`ofi`), the best first. The first call opens the adapters.
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_rails() -> *const c_char {
     static TEXT: OnceLock<CString> = OnceLock::new();

@@ -1,9 +1,9 @@
 //! Delivery of an error to an error handler (MPI 5.0, section 9.3).
 //!
 //! ```text
-//!   Error ── Owner ── Hearer: which handler, of which object ── MPI_ERRORS_RETURN    its code is returned
-//!                                                               the program's        is called with the code
-//!                                                               any other            the job ends, with its words
+//!   Error ── Owner ── Hearer: error handler and its object ──── MPI_ERRORS_RETURN    the code is returned
+//!                                                               a program's handler  is called with the code
+//!                                                               any other handler    the job ends with the text
 //! ```
 
 use crate::arguments::comm_label;
@@ -18,11 +18,11 @@ use std::ffi::c_int;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Time that this process waits before it reports the end of a peer that its network sees immediately. The launcher sees the end,
-/// too, and knows its cause: within this time it ends this process, and reports the cause.
+/// Time for which this process waits before it reports the end of a peer, if its network notices such an end immediately. The
+/// launcher notices the end, too, and knows the cause. Within this time it reports the cause and ends this process.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The error handler that an error is delivered to.
+/// Error handler that receives an error.
 struct Hearer {
     /// Handle of the error handler.
     handler: usize,
@@ -31,7 +31,7 @@ struct Hearer {
     object: Object,
 }
 
-/// The object that a handler of the program is called with.
+/// Object that is passed to a handler of the program.
 #[derive(Clone, Copy)]
 enum Object {
     None,
@@ -47,7 +47,7 @@ enum Object {
 pub fn raise(mut error: Error, call: &'static str, owner: Owner) -> c_int {
     let owner = error.take_owner().unwrap_or(owner);
     if let Owner::Tool = owner {
-        // Programs compare results of the tool interface with its constants.
+        // Programs compare results of the tool interface with its constants, so the class is returned instead of a code.
         return error.class();
     }
     let hearer = hearer(owner);
@@ -75,7 +75,7 @@ pub fn call(owner: Owner, code: c_int, call: &'static str) {
     hear(&hearer, || code, &format!("{call}{}: {described}", hearer.label), exit);
 }
 
-/// Calls the handler. Returns the code that the handler left.
+/// Calls the handler. Returns the code, which a handler of the program may have changed.
 fn hear(hearer: &Hearer, code: impl FnOnce() -> c_int, words: &str, exit: c_int) -> c_int {
     let state = state();
     if hearer.handler == MPI_ERRORS_RETURN.0 {
@@ -83,7 +83,7 @@ fn hear(hearer: &Hearer, code: impl FnOnce() -> c_int, words: &str, exit: c_int)
     }
     let made = state.errhandlers.borrow().get(hearer.handler).map(|object| object.function);
     let Some(function) = made else {
-        // MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT both end the job, of which this process is part.
+        // MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT both end the complete job.
         let ofi = state.engine.get().and_then(|engine| engine.endpoint().fabric().ofi());
         if ofi.is_some_and(|ofi| ofi.lost_at_once()) {
             std::thread::sleep(GRACE);
@@ -120,7 +120,7 @@ fn hear(hearer: &Hearer, code: impl FnOnce() -> c_int, words: &str, exit: c_int)
     code
 }
 
-/// Returns the handler of the owner. If the owner does not exist, returns the handler of errors without an object.
+/// Returns the handler of the owner. If the owner does not exist, returns the handler for errors without an object.
 fn hearer(owner: Owner) -> Hearer {
     let state = state();
     let found = match owner {
@@ -145,9 +145,9 @@ fn hearer(owner: Owner) -> Hearer {
     found.unwrap_or_else(|| without_object(state))
 }
 
-/// Returns the handler of errors without an object: as in MPICH, MPI_COMM_SELF's handler if the program has set it, else
-/// MPI_COMM_WORLD's, which programs older than MPI 4 set. If there is neither (before MPI_Init, or with sessions only), returns the
-/// initial handler.
+/// Returns the handler for errors without an object. As in MPICH, this is the handler of MPI_COMM_SELF if the program has set it,
+/// else the handler of MPI_COMM_WORLD, which programs older than MPI 4 set. If these communicators do not exist (before MPI_Init,
+/// or with only sessions), returns the initial handler.
 fn without_object(state: &ProcessState) -> Hearer {
     let own = if state.self_hears.get() { MPI_COMM_SELF } else { MPI_COMM_WORLD };
     let found = of_comm(state, own).map(|hearer| Hearer { label: String::new(), ..hearer });
@@ -160,7 +160,8 @@ fn without_object(state: &ProcessState) -> Hearer {
 
 fn of_comm(state: &ProcessState, handle: Comm) -> Option<Hearer> {
     let object = match handle {
-        // Also after MPI_Finalize and in a forked child: a program that has set a handler expects its call.
+        // This is also done after MPI_Finalize and in a forked child, because a program that has set a handler expects that it is
+        // called.
         MPI_COMM_WORLD => state.world.get()?.clone(),
         MPI_COMM_SELF => state.comm_self.get()?.clone(),
         other => state.comms.borrow().get(other.0)?.clone(),
@@ -208,7 +209,7 @@ pub fn die(code: c_int, message: &str) -> ! {
     } else {
         eprintln!("weft: {message}");
     }
-    // Exit handlers of the program do not run: they could wait for peers that will not come.
+    // Exit handlers of the program do not run, because they could wait for peers for ever.
     // SAFETY: `_exit` takes no pointers, and ends the process.
     unsafe { libc::_exit(if code & 0xff == 0 { 1 } else { code }) }
 }

@@ -1,4 +1,4 @@
-//! Requests of operations: they are made here.
+//! Creation of requests for operations.
 
 use crate::arguments::store;
 use crate::engine::CommObject;
@@ -24,7 +24,7 @@ pub unsafe fn start(
     unsafe { start_for(to, comm, Belongs::Comm(comm.clone()), active, kind) }
 }
 
-/// Makes a request of an operation whose errors may belong to another object than the communicator: a window.
+/// Makes a request of an operation whose errors may belong to an object other than the communicator, such as a window.
 ///
 /// # Safety
 /// `to` is NULL or may be written.
@@ -57,7 +57,7 @@ pub unsafe fn persist(
     unsafe { inactive(to, comm, Rc::new(recipe), kind) }
 }
 
-/// Makes an inactive persistent request of an operation that can do more than start.
+/// Makes an inactive persistent request of an operation that has further functions besides its start.
 ///
 /// # Safety
 /// `to` is NULL or may be written.

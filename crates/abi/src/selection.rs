@@ -24,8 +24,8 @@ pub fn selection() -> Result<Selection, String> {
 /// The setting that names the map.
 pub const MAP: &str = "WEFT_MAP";
 
-/// Loads the maps that serve if the settings name none: that of shared memory and, unless all processes that may ever exist are on
-/// the `same_node`, that of a network.
+/// Loads the maps that are used if the settings name no map: the map for shared memory and, unless all processes that may ever
+/// exist are on the `same_node`, the map for a network.
 pub fn usual_maps(selection: &mut Selection, same_node: bool) -> Result<(), String> {
     if !settings::words(MAP)?.eq_ignore_ascii_case("auto") {
         return Ok(());

@@ -26,12 +26,12 @@ pub enum SettingValue {
     Place(usize),
     Copies(ModelSource),
     Faults(Option<FaultPlan>),
-    /// A value that another layer reads.
+    /// A value that another layer parses.
     Elsewhere,
 }
 
 impl SettingSpec {
-    /// Parses `text`. An error is in words.
+    /// Parses `text`. An error is a text for the user.
     pub fn understand(&self, text: &str) -> Result<SettingValue, String> {
         let text = text.trim();
         let wrong = |expected: String| format!("{}={text}: {expected}", self.name);
@@ -77,7 +77,7 @@ impl SettingSpec {
         }
     }
 
-    /// Returns the text that was written or is in the environment; `None` if the default holds.
+    /// Returns the text that was written or is in the environment; `None` if the default is used.
     pub fn given(&self) -> Option<String> {
         match written().get(self.name) {
             Some(text) => text.clone(),
@@ -89,7 +89,7 @@ impl SettingSpec {
         std::env::var_os(self.name).map(|text| text.to_string_lossy().into_owned())
     }
 
-    /// Reports whether `text` names a file, which the environment of a privileged program must not do.
+    /// Reports whether `text` is refused, because it names a file and the program is privileged.
     fn is_refused(&self, text: &str, is_privileged: bool) -> bool {
         let file = match self.kind {
             SettingKind::File => true,
@@ -103,7 +103,7 @@ impl SettingSpec {
         is_privileged && file && !text.trim().is_empty()
     }
 
-    /// Returns the text that holds.
+    /// Returns the text that is in force: written, from the environment, or the default.
     pub fn text(&self) -> String {
         self.given().unwrap_or_else(|| self.default.to_owned())
     }
@@ -130,7 +130,7 @@ fn written() -> MutexGuard<'static, BTreeMap<&'static str, Option<String>>> {
     WRITTEN.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Puts written settings that other layers read into the environment.
+/// Stores written settings in the environment if other layers read them there.
 pub fn publish() {
     for (name, text) in written().iter() {
         let kind = SETTINGS.iter().find(|s| s.name == *name).map(|s| s.kind);
@@ -142,7 +142,8 @@ pub fn publish() {
     }
 }
 
-/// Gives spawned processes the settings of this job that connected jobs must share, whatever the environment has become since.
+/// Passes to spawned processes the settings of this job that connected jobs must share, even if the environment has changed since
+/// MPI_Init.
 pub fn pass_on(command: &mut Command) {
     for setting in SETTINGS.iter().filter(|setting| setting.about.2 == SettingAgreement::All) {
         match setting.given() {
@@ -152,7 +153,7 @@ pub fn pass_on(command: &mut Command) {
     }
 }
 
-/// Prints the settings of the environment that a privileged program does not use.
+/// Prints which settings of the environment are not used because the program is privileged.
 pub fn say_refused() {
     let is_privileged = is_privileged();
     let refused = |setting: &&SettingSpec| {
@@ -186,7 +187,7 @@ pub fn algorithm(operation: CollectiveKind) -> &'static str {
     SETTINGS.iter().find(of).expect("every operation has one").name
 }
 
-/// Returns a number, or a switch as 0 or 1. An error is in words.
+/// Returns a number, or a switch as 0 or 1. An error is a text for the user.
 pub fn number(name: &str) -> Result<u64, String> {
     match value(name)? {
         SettingValue::Number(n) => Ok(n),
@@ -194,12 +195,12 @@ pub fn number(name: &str) -> Result<u64, String> {
     }
 }
 
-/// Returns whether the setting is given.
+/// Returns true if the setting is given.
 pub fn is_given(name: &str) -> bool {
     SETTINGS.iter().any(|setting| setting.name == name && setting.given().is_some())
 }
 
-/// Returns a number, if one is given.
+/// Returns the number, if the setting is given.
 pub fn maybe(name: &str) -> Result<Option<u64>, String> {
     match value(name)? {
         SettingValue::Maybe(n) => Ok(n),
@@ -215,7 +216,7 @@ pub fn words(name: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the index of the chosen word in the declaration.
+/// Returns the index of the chosen word in the setting's declaration.
 pub fn choice(name: &str) -> Result<usize, String> {
     match value(name)? {
         SettingValue::Place(place) => Ok(place),
@@ -285,7 +286,7 @@ mod tests {
         }
         assert!(!setting("WEFT_MAP").is_refused("shm", true));
         assert!(!setting("WEFT_COPY_MODEL").is_refused("generic", true));
-        // A setting whose description mentions a file must be refused.
+        // A setting whose description mentions a file must be refused in privileged programs.
         for setting in
             SETTINGS.iter().filter(|s| s.doc.contains("File name") || s.doc.contains("or a file"))
         {

@@ -1,9 +1,9 @@
 //! Signal of the progress design `signal`: the helper sends it to the program's thread, which starts transfers in its handler.
 //!
 //! Contract. The handler runs on the program's thread only. Between two instructions of the thread outside of the library, the
-//! handler does what [`Endpoint::interrupted`] does: no lock, no allocation, no future. If it finds the thread inside of the
-//! library, it takes the helper's announcement back, so that the thread looks when it leaves. The handler saves errno. System calls
-//! that it interrupts are restarted, as far as the system does that (signal(7): not sleeps and polls).
+//! handler does what [`Endpoint::interrupted`] does: no lock, no allocation, no future. If the thread is inside of the library, the
+//! handler withdraws the helper's announcement, so that the thread handles messages when it leaves. The handler saves errno. System
+//! calls that it interrupts are restarted, as far as the system does that (signal(7): not sleeps and polls).
 //!
 //! The signal belongs to the program, too. It cannot be used if it has a handler already when the design starts, or gets a handler
 //! later, or if the program's thread blocks it. Then a line on standard error says so, and the helper uses handover from then on.
@@ -16,13 +16,13 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The program's thread, which was inside the library when it was noted.
+/// The program's thread, which is the thread that called [`begin`].
 static THREAD: AtomicU64 = AtomicU64::new(0);
 static THREAD_ID: AtomicI32 = AtomicI32::new(0);
 /// Number of signals whose handler has begun.
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
-/// Time that a signal may go unanswered before the helper looks for the reason.
+/// Time for which a signal may stay unhandled before the helper looks for the reason.
 pub const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Reason why the signal cannot be used.
@@ -37,7 +37,7 @@ pub enum SignalRefusal {
 }
 
 impl SignalRefusal {
-    /// Describes the reason, and what the user can do.
+    /// Describes the reason, and the remedies for the user.
     pub fn text(self, signal: i32) -> String {
         let why = match self {
             SignalRefusal::Taken => "the program has a handler of its own for it".to_owned(),
@@ -97,11 +97,12 @@ pub fn begin(signal: i32) -> Result<(), SignalRefusal> {
     Ok(())
 }
 
-/// Removes the handler, if it is still the library's. A pending signal does no harm: it is ignored, or handled before this function
-/// returns.
+/// Removes the handler, if it is still the library's. A signal that is still pending is ignored, or it is handled before this
+/// function returns.
 pub fn end(signal: i32) {
     if !is_taken(signal) {
-        // The default of signals other than SIGURG may end the process, which a pending signal must not do.
+        // Signals other than SIGURG are ignored from now on, because their default action may end the process, and a signal may
+        // still be pending.
         // SAFETY: the new disposition is one of the system's, not a function.
         unsafe {
             libc::signal(signal, if signal == libc::SIGURG { libc::SIG_DFL } else { libc::SIG_IGN })
@@ -121,7 +122,7 @@ pub fn handled() -> u64 {
     HANDLED.load(Ordering::Acquire)
 }
 
-/// Returns true if the handler is not the library's any more. Any thread may call this function.
+/// Returns true if the signal no longer has the library's handler. Any thread may call this function.
 pub fn is_taken(signal: i32) -> bool {
     disposition(signal) != handle as *const () as libc::sighandler_t
 }
@@ -159,7 +160,8 @@ extern "C" fn handle(_signal: i32) {
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: `pthread_self` takes no arguments.
     let here = unsafe { libc::pthread_self() };
-    // Another thread of the program gets this signal only from someone else than the helper.
+    // The helper sends the signal only to the program's thread. If another thread gets the signal, it comes from another sender,
+    // and is ignored.
     if here == THREAD.load(Ordering::Relaxed) {
         HANDLED.fetch_add(1, Ordering::Release);
         helper_thread::interrupted(|| {

@@ -1,4 +1,5 @@
-//! Globals of the library: this process's objects, its engine once there is one, and the type of a chapter's own state.
+//! Global state of the library: this process's objects, its engine from the initialization on, and the type for state of a single
+//! chapter.
 
 use crate::constants::*;
 use crate::engine::{CommObject, Engine};
@@ -15,19 +16,19 @@ use weft_collective::Selection;
 use weft_datatype::Predefined;
 use weft_process::{Group, Info};
 
-/// Phase of the process. The engine serves MPI_Init's world and sessions alike.
+/// Phase of the process. The engine serves both the world of MPI_Init and sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProcessPhase {
-    /// Nothing has begun.
+    /// MPI is not initialised.
     Before,
     /// The process may communicate.
     Running,
-    /// All sessions are over, and MPI_Init was not called. Another session may begin. Otherwise the process leaves the job when it
-    /// ends.
+    /// All sessions are finalized, and MPI_Init was not called. Another session may begin. Otherwise the process leaves the job
+    /// when it ends.
     Resting,
-    /// MPI_Finalize is over.
+    /// MPI_Finalize is complete.
     Finalized,
-    /// The process is a child that was forked while its parent ran MPI: the parent speaks for the rank.
+    /// The process is a child that was forked while its parent used MPI. The parent remains the rank.
     Forked,
 }
 
@@ -43,7 +44,7 @@ pub struct ProcessState {
     pub main_thread: Cell<Option<std::thread::ThreadId>>,
     /// Rank, size and nodes from the launcher, from the start of the engine on.
     pub bootstrap: RefCell<Option<Box<dyn Bootstrap>>>,
-    /// Place for the report of a hang, if the launcher gave a place.
+    /// Status of this rank for the hang report, if the launcher gave memory for it.
     pub report: RefCell<Option<Report>>,
     /// The engine, which does all communication. There is one per process.
     pub engine: OnceCell<Rc<Engine>>,
@@ -63,7 +64,7 @@ pub struct ProcessState {
     pub files: RefCell<HandleTable<Rc<FileObject>>>,
     /// Threads that read and write in the background, once a file was opened.
     pub file_threads: RefCell<Option<Rc<weft_io::IoPool<crate::engine::JobFabric>>>>,
-    /// Tasks of communicators that were freed while other ranks may still need something of them.
+    /// Tasks of communicators that were freed, but that other ranks may still use.
     pub closing: RefCell<Vec<weft_process::NonblockingTask>>,
     /// Groups by handle.
     pub groups: RefCell<HandleTable<Group>>,
@@ -71,7 +72,7 @@ pub struct ProcessState {
     pub types: RefCell<HandleTable<Rc<TypeObject>>>,
     /// Predefined datatypes by handle minus 0x200.
     pub predefined_types: Vec<Option<Rc<TypeObject>>>,
-    /// Sizes in bytes of the predefined datatypes that lie in memory without gaps, 0 for the others.
+    /// Sizes in bytes of the predefined datatypes without gaps in memory, and 0 for the other predefined datatypes.
     pub plain_sizes: [u8; 0x100],
     /// Operators of the program by handle.
     pub ops: RefCell<HandleTable<Rc<OpObject>>>,
@@ -81,7 +82,7 @@ pub struct ProcessState {
     pub errhandlers: RefCell<HandleTable<ErrhandlerObject>>,
     /// Requests by handle, with [`SENT`].
     pub requests: RefCell<HandleTable<RequestObject>>,
-    /// Number of requests in arrays that were looked at.
+    /// Number of requests in arrays that were examined.
     pub looked: Cell<u64>,
     /// Matched messages by handle.
     pub messages: RefCell<HandleTable<MessageObject>>,
@@ -93,7 +94,8 @@ pub struct ProcessState {
     pub self_hears: Cell<bool>,
 }
 
-/// State of the process that only one chapter uses, in a static of that chapter. Used under the lock, as [`ProcessState`] is.
+/// State of the process that only one chapter uses, in a static of this chapter. Like [`ProcessState`], it is used only under the
+/// lock.
 pub struct ChapterState<T>(T);
 
 // SAFETY: only the thread that holds `crate::lock`, or that is the only one by the program's promise (MPI_THREAD_SINGLE), uses the
@@ -103,7 +105,7 @@ unsafe impl<T> Sync for ChapterState<T> {}
 unsafe impl<T> Send for ChapterState<T> {}
 
 impl<T> ChapterState<T> {
-    /// Makes the state of a chapter, `value` at the start of the process.
+    /// Creates the state of a chapter, which is `value` at the start of the process.
     pub const fn new(value: T) -> ChapterState<T> {
         ChapterState(value)
     }
@@ -126,7 +128,7 @@ pub fn state() -> &'static ProcessState {
     GLOBAL.get_or_init(|| ChapterState(ProcessState::new()))
 }
 
-/// Returns the objects of the process, if an earlier call has made them. That is enough for a call that begins nothing.
+/// Returns the objects of the process, if an earlier call has created them. This is enough for a call that cannot be the first.
 #[inline(always)]
 pub fn known() -> Option<&'static ProcessState> {
     GLOBAL.get().map(Deref::deref)
@@ -222,21 +224,21 @@ fn not_running(state: &ProcessState) -> Error {
     }
 }
 
-/// Keeps the calls of a forked child from everything that it shares with its parent.
+/// Prevents calls of a forked child from using anything that it shares with its parent.
 pub fn mind_forks() {
     unsafe extern "C" fn in_child() {
         let state = state();
         for phase in [&state.phase, &state.world_phase] {
-            // Also in a resting process: at its end the child would leave the job in its parent's name.
+            // A resting process is included, because at its end the child would leave the job in its parent's name.
             if matches!(phase.get(), ProcessPhase::Running | ProcessPhase::Resting) {
                 phase.set(ProcessPhase::Forked);
             }
         }
-        // Another thread of the parent may have held the lock; the child has only one thread.
+        // Another thread of the parent may have held the lock, but the child has only one thread.
         crate::lock::unshare();
     }
-    // SAFETY: `in_child` has the type that `pthread_atfork` takes. It only stores words, which a child may do whatever other
-    // threads of the parent did during the fork.
+    // SAFETY: `in_child` has the type that `pthread_atfork` takes. It only stores words, which is allowed in a child even if other
+    // threads of the parent held locks during the fork.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 

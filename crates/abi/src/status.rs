@@ -13,13 +13,13 @@ pub struct MpiStatus {
     pub tag: c_int,
     /// MPI_ERROR: set only by calls with several statuses.
     pub error: c_int,
-    /// Bytes and flags, at the indices below. The program does not look at them.
+    /// Number of bytes and flags, at the indices below. Programs do not use this field.
     pub internal: [c_int; 5],
 }
 
 const _: () = assert!(size_of::<MpiStatus>() == 32);
 
-/// Indices in `internal`: the number of bytes in two halves, then true if the operation was cancelled.
+/// Indices in `internal`: the two halves of the number of bytes, and a flag that is true if the operation was cancelled.
 const BYTES_LOW: usize = 0;
 const BYTES_HIGH: usize = 1;
 const CANCELLED: usize = 2;

@@ -16,7 +16,7 @@ pub fn cut(string: &[u8], most: usize) -> &[u8] {
     &string[..end]
 }
 
-/// Copies `text` with a NUL into a C buffer of `room` bytes, cut off to fit, and stores its length.
+/// Copies `text` with a NUL into a C buffer of `room` bytes, cut if it is too long. Returns the number of bytes without the NUL.
 ///
 /// # Safety
 /// `to` is NULL or has `room` bytes.
@@ -47,8 +47,8 @@ pub unsafe fn string(from: *const c_char, argument: &str) -> Result<OsString, Er
     Ok(OsStr::from_bytes(unsafe { CStr::from_ptr(from) }.to_bytes()).to_owned())
 }
 
-/// Returns a string of the program for comparison with words of the library. Bytes that are not UTF-8 are replaced: no word of
-/// the library contains such bytes.
+/// Returns a string of the program for comparison with words of the library. Bytes that are not UTF-8 are replaced, because no word
+/// of the library contains such bytes.
 ///
 /// # Safety
 /// `from` is NULL or a C string.

@@ -15,10 +15,10 @@ const INDEX_MASK: usize = (1 << 24) - 1;
 const GENERATION_MASK: usize = (1 << 24) - 1;
 
 /// Maximum number of objects of one kind at once, unless [`HandleTable::set_most`] changes it. It is less than the number of
-/// indices, since some objects are made a while after room was asked for.
+/// indices, because some objects are created some time after room was checked.
 pub const MOST: usize = 16_000_000;
 
-/// By class: name of the objects, and the maximum number of bytes that an object takes with everything attached to it.
+/// For each class: name of the objects, and the maximum number of bytes that an object takes, including all data attached to it.
 const KINDS: [(&str, u64); 16] = [
     ("", 0),
     ("communicators", 4 << 10),
@@ -38,16 +38,16 @@ const KINDS: [(&str, u64); 16] = [
     ("handles of performance variables", 256),
 ];
 
-/// Maximum number of bytes that the table takes without asking how much memory is left.
+/// Maximum number of bytes by which the table grows without a check of the memory that is left.
 const UNASKED: u64 = 1 << 20;
 
-/// Number of bytes that the table leaves to other uses of the process.
+/// Number of bytes of memory that the table leaves for other uses of the process.
 const SPARED: u64 = 8 << 20;
 
 /// Upper bound of predefined handles, exclusive.
 pub const PREDEFINED_END: usize = 0x1000;
 
-/// Error that there is no room for an object, in words.
+/// Error text if there is no room for an object.
 #[derive(Debug)]
 pub struct Full(pub String);
 
@@ -62,7 +62,7 @@ pub struct HandleTable<T> {
     slots: Vec<Slot<T>>,
     free: Vec<usize>,
     most: usize,
-    /// Number of objects at the start that do not count, and that are never removed.
+    /// Number of objects at the start of the table that are never removed, and that do not count towards the maximum.
     permanent: usize,
 }
 
@@ -78,7 +78,8 @@ impl<T> HandleTable<T> {
         self.most = most + self.permanent;
     }
 
-    /// Stores an object for good, before any other object. Returns its handle, which is the same in every process.
+    /// Stores an object that is never removed, before any other object is stored. Returns its handle, which is the same in every
+    /// process.
     pub fn insert_permanent(&mut self, object: T) -> usize {
         assert_eq!(self.slots.len(), self.permanent, "permanent objects come first");
         self.permanent += 1;
@@ -92,8 +93,8 @@ impl<T> HandleTable<T> {
         !self.free.is_empty() || self.slots.len() < self.slots.capacity().min(self.most)
     }
 
-    /// Makes room for one more object. Called before an object is made, so that nothing has happened if there is no room. Only when
-    /// the table grows by more than `UNASKED` bytes, it asks how much memory is left, and takes half of that at most.
+    /// Makes room for one more object. Called before the object is created, so that a call without room has no effect. Only if the
+    /// table grows by more than `UNASKED` bytes, checks how much memory is left, and takes at most half of it.
     ///
     /// # Errors
     /// NO_MEM: the maximum number of objects is reached, or there is no memory for another object.
@@ -122,7 +123,7 @@ impl<T> HandleTable<T> {
                 return Err(no_memory(len, name, each, left));
             }
         }
-        // Reserved now, since freeing objects must not take memory.
+        // The list of free slots gets its memory now, because freeing an object must not need memory.
         let free = slots + more - self.free.len();
         let reserved =
             self.free.try_reserve_exact(free).and_then(|()| self.slots.try_reserve_exact(more));
@@ -165,13 +166,13 @@ impl<T> HandleTable<T> {
         (named == handle && slot.object.is_some()).then_some(index)
     }
 
-    /// Returns the object of a handle. `None` if there is none.
+    /// Returns the object of a handle, or `None` if there is no such object.
     #[inline(always)]
     pub fn get(&self, handle: usize) -> Option<&T> {
         self.slots[self.index(handle)?].object.as_ref()
     }
 
-    /// Returns the object of a handle, to change it. `None` if there is none.
+    /// Returns the object of a handle, to change it, or `None` if there is no such object.
     #[inline(always)]
     pub fn get_mut(&mut self, handle: usize) -> Option<&mut T> {
         let index = self.index(handle)?;
@@ -186,7 +187,7 @@ impl<T> HandleTable<T> {
         self.slots[index].object.take()
     }
 
-    /// Removes the object of a handle if `has` finds something in the object. Returns what `has` found, and the object.
+    /// Removes the object of a handle if `has` returns a value for the object. Returns this value and the object.
     #[inline(always)]
     pub fn remove_if<R>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Waits of a call of this library: it releases the lock, and reports what it waits for before it sleeps.
+//! Waits of a call: a wait releases the lock, and before it sleeps it reports the operations for which it waits.
 
 use crate::arguments::comm_label;
 use crate::lock;
@@ -11,14 +11,14 @@ use weft_process::WaitHooks;
 pub struct WaitingCall {
     /// MPI's name of the call.
     pub name: &'static str,
-    /// Time at which the wait first went to sleep, if it did.
+    /// Time at which the wait first went to sleep, if it has slept.
     since: Cell<Option<u64>>,
     /// True if the wait is counted among the waits of several threads.
     counted: Cell<bool>,
 }
 
 impl WaitingCall {
-    /// Makes a wait that has not begun.
+    /// Creates a wait that has not begun.
     pub fn new(name: &'static str) -> WaitingCall {
         WaitingCall { name, since: Cell::new(None), counted: Cell::new(false) }
     }
@@ -60,7 +60,7 @@ impl WaitHooks for WaitingCall {
     }
 }
 
-/// Lists all operations under way in words, for the report of a hang.
+/// Lists descriptions of all operations under way, for the hang report.
 fn pending(call: &str, since_millis: u64) -> Vec<Pending> {
     let state = state();
     let Some(engine) = state.engine.get() else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Arguments in their widest type, so that functions with and without large counts share an implementation.
+//! Conversion of arguments to their widest type, so that functions with and without large counts share an implementation.
 
 use crate::constants::MPI_UNDEFINED;
 use std::ffi::c_int;
@@ -6,7 +6,7 @@ use std::ffi::c_int;
 // MPI_Aint and MPI_Count share the wide forms below.
 const _: () = assert!(size_of::<isize>() == size_of::<i64>());
 
-/// Defines an array of integers that the caller gave as `int` or in a wide type.
+/// Defines the type of an array whose elements the caller passed as `int` or as a wider type.
 macro_rules! array {
     ($(#[$doc:meta])* $name:ident, $wide:ident) => {
         $(#[$doc])*
@@ -89,7 +89,7 @@ impl Out {
         }
     }
 
-    /// Stores `value`. If an `int` cannot hold it, stores `MPI_UNDEFINED`, as the standard says.
+    /// Stores `value`. If the value does not fit into an `int`, stores `MPI_UNDEFINED`, as the standard requires.
     ///
     /// # Safety
     /// The pointer is not NULL and may be written.
@@ -104,7 +104,7 @@ impl Out {
         }
     }
 
-    /// Returns the value at the address: `position` of `MPI_Pack` is read and written.
+    /// Returns the value at the address, for arguments such as `position` of `MPI_Pack`, which are read and written.
     ///
     /// # Safety
     /// The pointer is not NULL and holds a value.

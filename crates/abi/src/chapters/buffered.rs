@@ -2,8 +2,8 @@
 //! communicator, or else to the session of the communicator, or else to the process.
 //!
 //! ```text
-//!   MPI_Bsend ── copy ── send ── COPIES: the copies under way, each with whom it is charged to
-//!                                                  MPI_*_flush, detach: until none of its own is left
+//!   MPI_Bsend ── copy ── send ── COPIES: the copies under way, each with the buffer to which it is charged
+//!                                                  MPI_*_flush, detach: until no copy of the buffer is left
 //! ```
 
 use crate::arguments::{comm, not_null, room_for_request, store};
@@ -28,12 +28,12 @@ use weft_fabric::{Sge, Staging};
 use weft_p2p::SendMode;
 use weft_process::{Active, Buffer, External, OperationOutcome};
 
-/// A place where a buffer may be attached: a process, a communicator, a session. The memory of the buffer belongs to the
-/// program and is only counted: the copies of messages are elsewhere.
+/// A place where a buffer may be attached: a process, a communicator, a session. The memory of the buffer belongs to the program.
+/// Only its size is used, because messages are copied to memory of the library.
 #[derive(Default)]
 pub struct BufferOwner {
     buffer: Cell<Option<Memory>>,
-    /// Bytes charged for messages that have not left.
+    /// Number of bytes charged for messages that have not left.
     used: Cell<u64>,
 }
 
@@ -55,7 +55,7 @@ struct Copies {
     list: VecDeque<Copy>,
     /// Number of the next copy.
     number: u64,
-    /// Length of `list` at which all copies are looked through next.
+    /// Length of `list` at which all copies are examined the next time.
     next_settled: usize,
 }
 
@@ -115,8 +115,8 @@ impl BufferOwner {
         let memory = self.there(attach)?;
         self.buffer.set(None);
         let automatic = memory.address == MPI_BUFFER_AUTOMATIC;
-        // SAFETY: `address` is not NULL, so it is the address of a pointer; `size` is not NULL where it is written; the
-        // contract says so.
+        // SAFETY: `address` is not NULL, so it is the address of a pointer, and `size` is not NULL where it is written; the
+        // contract of this function says so.
         unsafe {
             address
                 .cast::<*mut c_void>()
@@ -166,7 +166,7 @@ impl BufferOwner {
 /// A wait for the messages that were in a buffer when the wait began.
 struct Flush {
     of: Rc<BufferOwner>,
-    /// The numbers of these messages are less than this.
+    /// Number that is greater than the numbers of these messages.
     before: u64,
 }
 
@@ -249,8 +249,8 @@ fn settle_while(first: bool) {
     }
 }
 
-/// Frees room. Most messages leave in order, so that a look at the first of them is usually enough. If the list has become
-/// long, or fewer than `needed` bytes are free, looks at all messages; in the second case it also progresses the engine.
+/// Frees room. Most messages leave in order, so it is usually enough to examine the first messages. If the list has become long, or
+/// if fewer than `needed` bytes are free, examines all messages. In the latter case, also progresses the engine.
 ///
 /// # Errors
 /// Fails with the number of bytes in use if the rest of `size` is less than `needed`.
@@ -267,7 +267,7 @@ fn make_room(engine: &Engine, attached: &BufferOwner, size: u64, needed: u64) ->
     if many {
         settle();
     }
-    // If the message can never fit, it does not wait.
+    // If the message can never fit, there is no point in waiting.
     if fits().is_ok() || needed > size {
         return fits();
     }

@@ -20,8 +20,8 @@ use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use weft_process::Attributes;
 
-/// Addresses that stand for the predefined callbacks: 0 for the copy function that never copies and the delete function that
-/// does nothing, 1 for the copy function that passes the value on.
+/// Addresses that stand for predefined callbacks: 0 for the copy function that never copies and for the delete function that does
+/// nothing, 1 for the copy function that copies the value.
 const NULL_FUNCTION: usize = MPI_COMM_NULL_COPY_FN;
 const DUP_FUNCTION: usize = MPI_COMM_DUP_FN;
 
@@ -119,7 +119,7 @@ fn call_delete(handle: usize, number: i32, value: usize) -> Result<(), Error> {
     callback_result(code, function_of(number, "delete"))
 }
 
-/// Returns a name for a callback, for messages.
+/// Returns a name of a callback for error texts.
 fn function_of(number: i32, which: &str) -> String {
     format!("the {which} function of attribute key {number}")
 }
@@ -138,8 +138,8 @@ fn take(of: &RefCell<Attributes>, number: i32) {
     }
 }
 
-/// Copies attributes from an object to a new one as the keys' copy functions say. If a copy function fails, deletes the
-/// attributes that were copied; `new_handle` is passed to the delete functions.
+/// Copies attributes from an object to a new object, as the copy functions of the keys decide. If a copy function fails, deletes
+/// the attributes that were copied. `new_handle` is passed to the delete functions.
 pub fn copy_attributes(
     old_handle: Comm,
     new_handle: usize,
@@ -148,7 +148,7 @@ pub fn copy_attributes(
 ) -> Result<(), Error> {
     let all = from.borrow().all();
     for (number, value) in all {
-        // An earlier copy function may have deleted a later attribute.
+        // A copy function that was called before may have deleted this attribute.
         let Some(key) = keys::found(number) else { continue };
         let copied = match key.copy.address() {
             NULL_FUNCTION => Ok(None),

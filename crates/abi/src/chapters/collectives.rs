@@ -20,7 +20,8 @@ use std::rc::Rc;
 use weft_collective::CollectiveKind;
 use weft_process::{Active, Buffer, CallKey, CollectiveOperation, Executor, PersistentTask, Root};
 
-/// Maker of an operation on a communicator or a view of it. It makes the operation each time the operation is started.
+/// Maker of an operation on a communicator or on a view of a communicator. It makes the operation each time the operation is
+/// started.
 pub(crate) trait Make: 'static {
     type Operation: CollectiveOperation;
 
@@ -52,8 +53,8 @@ fn tally<A: Arguments>(comm: &CommObject) {
     collective_counts::count(const { collective_counts::kind(A::NAME) }, comm)
 }
 
-/// Outcome of an operation that ran on the fast path. `None`: nothing was done, and [`Collective::slow_path`] has to check the
-/// arguments and report errors.
+/// Outcome of an operation that ran on the fast path. `None` means that nothing was done, and that [`Collective::slow_path`] has to
+/// check the arguments and report errors.
 type FastPath = Option<Result<(), Error>>;
 
 /// A collective operation, in its three forms. A blocking operation runs on the caller's stack. A persistent operation is boxed
@@ -76,7 +77,7 @@ pub(crate) trait Collective: Arguments {
         let Ready { comm, make, .. } = self.slow_path()?;
         tally::<Self>(&comm);
         let engine = comm.engine().clone();
-        // The operation is pinned where it is made, so that it is not moved.
+        // The operation is pinned on the stack where it is made, so that it is never moved.
         let operation = std::pin::pin!(make.make(comm));
         Ok(engine.block_on(&WaitingCall::new(Self::NAME), operation)?)
     }
@@ -204,10 +205,10 @@ fn is_in_place(comm: &CommObject, buf: *const c_void, name: &str) -> Result<bool
     Ok(yes)
 }
 
-/// A count for each rank. Few ranks need no heap.
+/// A count for each rank. For few ranks, no heap memory is needed.
 type CountArray = SmallVec<[usize; 8]>;
 
-/// Returns a count for each rank. None is negative.
+/// Returns a count for each rank, and checks that no count is negative.
 ///
 /// # Safety
 /// The array is NULL or has `n` counts.

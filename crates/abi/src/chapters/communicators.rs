@@ -58,11 +58,11 @@ pub fn keep(comm: Option<Rc<CommObject>>) -> Comm {
     comm.map_or(MPI_COMM_NULL, |c| Comm(state().comms.borrow_mut().insert(c)))
 }
 
-/// Sets the properties that a new communicator inherits from the communicator of which it was made.
+/// Sets the properties that a new communicator inherits from the communicator from which it was made.
 pub fn inherit(from: &CommObject, to: &CommObject) {
     to.errhandler.set(from.errhandler.get());
     to.select(from.selection());
-    // The hints of the new communicator go before the choices of its parent.
+    // The hints of the new communicator take precedence over the choices of its parent.
     hints::select(to);
 }
 
@@ -248,14 +248,14 @@ pub(crate) unsafe fn comm_disconnect(handle: *mut Comm) -> Result<(), Error> {
     unsafe {
         not_null(handle, "comm")?;
         let object = comm(*handle)?;
-        // The barrier waits for all pending communication on the communicator: all ranks have arrived, and all sends are
-        // matched.
+        // The barrier waits for all pending communication on the communicator: after it, all ranks have called this function, and
+        // all sends are matched.
         let call = WaitingCall::new("MPI_Comm_disconnect");
         let engine = object.engine().clone();
         engine.block_on(&call, object.barrier())?;
         free(handle, "disconnected")?;
         handle.write(MPI_COMM_NULL);
-        // Delayed messages of the barrier must leave before the other ranks are forgotten.
+        // Delayed messages of the barrier must leave before the links to the other ranks are dropped.
         drop(object);
         engine.drive(&call, || engine.endpoint().fabric().idle().then_some(()));
         links::drop_idle_connections(&engine);
@@ -263,7 +263,8 @@ pub(crate) unsafe fn comm_disconnect(handle: *mut Comm) -> Result<(), Error> {
     Ok(())
 }
 
-/// Closes a communicator in the background: the task serves what other ranks still need. MPI_Finalize waits for the task.
+/// Closes a communicator in the background. The task serves requests of ranks that still use the communicator. MPI_Finalize waits
+/// for the task.
 fn close(object: &CommObject) {
     if object.must_close() {
         let task = object.engine().spawn_by(Executor::Anybody, object.close());
@@ -311,7 +312,7 @@ pub fn delete_all_attributes(handle: Comm) -> Result<(), Error> {
     caching::delete_attributes(handle.0, &comm(handle)?.attributes)
 }
 
-/// Returns a name that a program gives an object, cut to the maximum length.
+/// Returns a name that the program gives to an object, cut to the maximum length.
 ///
 /// # Safety
 /// `name` is NULL or a C string.

@@ -34,7 +34,7 @@ type Ports = Option<HashMap<String, Rc<Port>>>;
 /// Ports that this process has opened.
 static PORTS: ChapterState<RefCell<Ports>> = ChapterState::new(RefCell::new(None));
 
-/// Opens a port, which wakes this process when a job calls.
+/// Opens a port, which wakes this process when a job calls the port.
 pub fn open(engine: &Engine) -> Result<Port, Error> {
     let _occupied = Occupied::standard();
     let sleeper = engine.endpoint().fabric().sleeper();
@@ -79,7 +79,7 @@ fn no_port_here(name: &str) -> Error {
     Error::new(MPI_ERR_PORT, text)
 }
 
-/// Waits until a job calls `port`, and admits the job to `group`. `gone` ends the wait with a reason.
+/// Waits until a job calls `port`, and admits the job to `group`. If `gone` returns an error, the wait ends with this error.
 pub fn accept_on(
     call: &WaitingCall,
     engine: &Engine,
@@ -94,7 +94,7 @@ pub fn accept_on(
             None => gone(None).map(Err),
         })?;
         let word = engine.new_shared_context();
-        // If the caller has gone meanwhile, nothing is lost: the next caller is accepted.
+        // If the caller has gone meanwhile, the next caller is accepted.
         if let Ok(invitation) = port.admit(calling, (place, group.size()), word, patience()?) {
             return Ok(FoundInvitation { invitation, caller: None });
         }
@@ -115,8 +115,8 @@ fn accept_soon(
     })
 }
 
-/// Returns the intercommunicator of two groups that have met. Connects first the processes that are connected only through other
-/// processes (MPI 5.0, section 11.10.4): the leaders still reach each other, so that one of them opens a port for the other.
+/// Returns the intercommunicator of two groups that have met. First connects processes that are connected only through other
+/// processes (MPI 5.0, section 11.10.4). The leaders can already reach each other, so one leader opens a port for the other leader.
 pub fn joined(call: &WaitingCall, parties: Parties<JobFabric>) -> Result<Rc<CommObject>, Error> {
     if !parties.are_apart() {
         return Ok(parties.join()?);
@@ -195,7 +195,7 @@ pub(crate) unsafe fn comm_accept(
     unsafe { store(newcomm, inherited(&comm, Some(made)), "newcomm") }
 }
 
-/// Calls the port `name` for all of `group`, and waits until the call is accepted.
+/// Calls the port `name` for all processes of `group`, and waits until the call is accepted.
 pub fn call_port(
     call: &WaitingCall,
     engine: &Engine,
@@ -263,7 +263,7 @@ fn wait_for(socket: &UnixStream, what: PollFlags) -> io::Result<()> {
     }
 }
 
-/// Sends all of `said` and receives the same number of bytes, in either mode of the socket.
+/// Sends all of `said` and receives the same number of bytes, whether the socket is blocking or not.
 fn swap(mut socket: &UnixStream, said: &mut [u8; NAME]) -> io::Result<()> {
     let later = |error: &io::Error| {
         matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
@@ -291,8 +291,8 @@ fn swap(mut socket: &UnixStream, said: &mut [u8; NAME]) -> io::Result<()> {
     Ok(())
 }
 
-/// Exchanges the names of the ports that both ends of a socket have opened. The smaller name counts: returns it if it is the
-/// other end's.
+/// Exchanges the names of the ports that both ends of a socket have opened. The port with the smaller name is used. Returns this
+/// name if the port is the other end's.
 fn agree(fd: c_int, mine: &str) -> io::Result<Option<String>> {
     // SAFETY: the program lends this socket; `ManuallyDrop` keeps it open. If `fd` is no socket, the first call fails.
     let socket = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(fd) });

@@ -19,7 +19,8 @@ pub(super) fn give_back(ty: &Type) -> Datatype {
     }
 }
 
-/// Returns a datatype made without large counts. The functions without `_c` cannot return the contents of any other.
+/// Returns a datatype that was made without large counts. Functions without `_c` cannot return the contents of a datatype that was
+/// made with large counts.
 fn small(handle: Datatype) -> Result<Rc<TypeObject>, Error> {
     let object = datatype(handle)?;
     if object.ty.contents().counts.is_empty() {
@@ -87,7 +88,7 @@ unsafe fn fill<T>(
     for (i, value) in values.enumerate() {
         debug_assert!((i as i64) < room);
         // SAFETY: `to` is not NULL, and `fits` has checked that there are at most `room` values; `to` has `room` elements; the
-        // contract says so.
+        // contract of this function says so.
         unsafe { to.add(i).write(value) };
     }
     Ok(())

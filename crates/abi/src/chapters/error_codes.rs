@@ -56,7 +56,7 @@ pub(crate) unsafe fn add_error_code(errorclass: c_int, errorcode: *mut c_int) ->
     unsafe { store(errorcode, code, "errorcode") }
 }
 
-/// Calls `f` with a code that the program added.
+/// Calls `f` with a code or class that the program added.
 fn added<T>(
     argument: &str,
     code: c_int,
@@ -110,7 +110,7 @@ pub(crate) unsafe fn remove_error_class(errorclass: c_int) -> Result<(), Error> 
     remove("errorclass", errorclass, true)
 }
 
-/// Removes a code or a class on which nothing depends any more.
+/// Removes a code, or a class that has no code any more.
 fn remove(argument: &str, number: c_int, is_class: bool) -> Result<(), Error> {
     let refuse = |why: &str| {
         Err(Error::new(MPI_ERR_ARG, format_args!("argument {argument} = {number} {why}")))

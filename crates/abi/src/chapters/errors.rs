@@ -179,7 +179,7 @@ pub(crate) unsafe fn errhandler_free(errhandler: *mut Errhandler) -> Result<(), 
     not_null(errhandler, "errhandler")?;
     // SAFETY: `errhandler` is not NULL, so it points to a value, as MPI requires of the program.
     let handle = unsafe { *errhandler };
-    // MPI_Comm_get_errhandler also returns predefined handlers, and the program has to free what it returns.
+    // MPI_Comm_get_errhandler also returns predefined handlers, and the program has to free each handler that it returns.
     if !is_predefined(handle) {
         made(handle)?;
         if let Some(object) = state().errhandlers.borrow_mut().get_mut(handle.0) {
@@ -191,7 +191,7 @@ pub(crate) unsafe fn errhandler_free(errhandler: *mut Errhandler) -> Result<(), 
     unsafe { store(errhandler, MPI_ERRHANDLER_NULL, "errhandler") }
 }
 
-/// Removes handlers that neither the program nor an object has any more. A communicator without a handle keeps its error
+/// Removes handlers that neither the program nor an object has any more. A communicator whose handle was freed keeps its error
 /// handler while it has requests and messages.
 fn sweep() {
     let state = state();

@@ -1,5 +1,5 @@
-//! Files (MPI 5.0, chapter 14): open, close, and calls that change a whole file. `properties.rs` has queries, `data_access.rs` reads
-//! and writes, `representations.rs` has the program's own representations.
+//! Files (MPI 5.0, chapter 14): open, close, and calls that change a whole file. `properties.rs` has queries, `data_access.rs` has
+//! reads and writes, and `representations.rs` has the program's own representations.
 
 pub(crate) mod data_access;
 pub(crate) mod file_pointers;
@@ -39,8 +39,8 @@ fn run<T>(
     Ok(engine.block_on(&WaitingCall::new(call), operation)?)
 }
 
-/// Returns the file of a handle for a collective call. Errors: OTHER while a split collective access is active, as it excludes other
-/// collective calls.
+/// Returns the file of a handle for a collective call. Errors: OTHER while a split collective access is active, because such an
+/// access excludes other collective calls.
 fn file_for_collective(handle: File) -> Result<Rc<FileObject>, Error> {
     let object = file(handle)?;
     if let Some((begun, _)) = &*object.split.borrow() {

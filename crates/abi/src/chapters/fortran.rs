@@ -50,7 +50,7 @@ fn too_much(what: &str) -> Error {
     Error::new(MPI_ERR_ARG, format_args!("no Fortran type has {what}"))
 }
 
-/// Returns the place of the smallest of four sizes (2, 4, 8 and 16 bytes) with `p` decimal digits and the decimal exponent `r`.
+/// Returns the index of the smallest of four sizes (2, 4, 8 and 16 bytes) with `p` decimal digits and the decimal exponent `r`.
 fn real_size(p: c_int, r: c_int) -> Result<usize, Error> {
     if p == MPI_UNDEFINED && r == MPI_UNDEFINED {
         let text = "arguments p and r are both MPI_UNDEFINED: one of them must be given";
@@ -59,7 +59,7 @@ fn real_size(p: c_int, r: c_int) -> Result<usize, Error> {
     // Decimal digits and exponents of the IEEE formats with 2, 4, 8 and 16 bytes, as Fortran's PRECISION and RANGE return them.
     let formats = [(3, 4), (6, 37), (15, 307), (33, 4931)];
     let fits = |&(digits, exponent): &(c_int, c_int)| p <= digits && r <= exponent;
-    // Compilers have no 2-byte reals, so that the smallest type has 4 bytes.
+    // Fortran compilers have no 2-byte reals, so the smallest type has 4 bytes.
     let found = formats.iter().skip(1).position(fits).map(|place| place + 1);
     found.ok_or_else(|| too_much(&format!("p = {p} digits and an exponent of r = {r}")))
 }

@@ -1,7 +1,7 @@
 //! Exchange of properties between the library and a Fortran layer on top of it (MPI 5.0, section 20.4.1).
 //!
-//! The library has fixed sizes for Fortran's types: the default sizes of compilers. A layer with other sizes gets an error. The
-//! values of `.TRUE.` and `.FALSE.` belong to the layer. Reductions read any value except 0 as true and write 1.
+//! The library has fixed sizes for Fortran's types, the default sizes of compilers. A layer with other sizes gets an error. The
+//! layer sets the values of `.TRUE.` and `.FALSE.`. Reductions read any value except 0 as true and write 1.
 
 use crate::arguments::{info, not_null, store};
 use crate::constants::*;

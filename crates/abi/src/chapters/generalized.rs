@@ -56,7 +56,7 @@ impl Generalized {
         lock::unlocked(|| unsafe { self.free.function()(self.extra) })
     }
 
-    /// Ends the request outside of a wait.
+    /// Ends the request without a wait or test by the program.
     fn free_it(&self) -> Result<(), weft_process::Error> {
         Generalized::error(self.end(), "free").map_or(Ok(()), Err)
     }
@@ -77,8 +77,8 @@ impl External for Generalized {
         }
         let (status, asked) = self.ask();
         let freed = self.end();
-        // The error of the last function counts (MPI 5.0, section 13.2). If `free_fn` returned none, the error of `query_fn` is
-        // reported.
+        // The error of the last function is reported (MPI 5.0, section 13.2). If `free_fn` returned no error, the error of
+        // `query_fn` is reported.
         let error = Generalized::error(freed, "free");
         let error = error.or_else(|| Generalized::error(asked, "query"));
         Some(OperationOutcome { status, error })
@@ -165,7 +165,7 @@ pub(crate) unsafe fn grequest_complete(request: Request) -> Result<(), Error> {
     if found.released.get() {
         return Ok(found.free_it()?);
     }
-    // A thread that waits for the request may be asleep.
+    // A thread that waits for the request may be asleep, so it is woken.
     engine.wake_siblings();
     Ok(())
 }

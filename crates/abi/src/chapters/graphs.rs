@@ -34,7 +34,7 @@ fn neighborhood(comm: &CommObject) -> Result<Ref<'_, Neighborhood>, Error> {
 /// Checks the graph that the program describes, which has at most `most` nodes.
 ///
 /// # Safety
-/// `index` is NULL or has `nnodes` elements; `edges` is NULL or has the number of elements that the last entry of `index` says.
+/// `index` is NULL or has `nnodes` elements; `edges` is NULL or has as many elements as the last entry of `index`.
 unsafe fn described(
     nnodes: c_int,
     index: *const c_int,
@@ -178,7 +178,7 @@ unsafe fn weights(from: *const c_int, n: usize, argument: &str) -> Result<Vec<i3
         let text = format!("argument {argument} is MPI_WEIGHTS_EMPTY, but there are {n} edges");
         return Err(Error::new(MPI_ERR_ARG, text));
     }
-    // SAFETY: `from` is neither constant, so it is NULL or has `n` elements; the contract of this function says so.
+    // SAFETY: `from` is neither of the two constants, so it is NULL or has `n` elements; the contract of this function says so.
     let weights = unsafe { list(from, n, argument) }?;
     if let Some(i) = weights.iter().position(|&w| w < 0) {
         let text = format!("argument {argument}[{i}] = {}: weights are not negative", weights[i]);
@@ -222,7 +222,7 @@ pub(crate) unsafe fn dist_graph_create_adjacent(
     not_null(newcomm, "comm_dist_graph")?;
     let old = intracomm(handle)?;
     let (into, out) = (degree(indegree, "indegree")?, degree(outdegree, "outdegree")?);
-    // SAFETY: each array has the number of elements that its degree says, is NULL or is one of the constants, as MPI requires.
+    // SAFETY: each array has as many elements as its degree, or is NULL, or is a constant of MPI, as MPI requires.
     let part = unsafe {
         let (from, to) = (
             ranks(&old, sources, into, "sources")?,

@@ -122,7 +122,7 @@ unsafe fn store_group(to: *mut Group, made: weft_process::Group) -> Result<(), E
     unsafe { store(to, keep(made), "newgroup") }
 }
 
-/// Ranks of a group, each at most once.
+/// Ranks of a group, without repetition.
 struct Places<'a> {
     group: &'a weft_process::Group,
     places: Vec<usize>,
@@ -247,7 +247,7 @@ pub(crate) unsafe fn group_free(handle: *mut Group) -> Result<(), Error> {
     not_null(handle, "group")?;
     // SAFETY: `handle` is not NULL, so it may be read and written, as MPI requires of the program.
     unsafe {
-        // The empty group is predefined, but may be freed: every function that makes groups may return it.
+        // The empty group is predefined, but the program may free it, because every function that makes groups may return it.
         group(*handle, "group")?;
         state().groups.borrow_mut().remove((*handle).0);
         handle.write(MPI_GROUP_NULL);

@@ -5,7 +5,7 @@ use crate::state::state;
 use crate::types::*;
 use std::ffi::c_int;
 
-/// Conversions of a class of handles that are places in a table of the process's state.
+/// Defines the conversions for a class of handles that are indices in a table of the process's state.
 macro_rules! in_table {
     ($(#[$names:meta])* $to:ident $from:ident $handle:ident $table:ident) => {
         $(#[$names])*

@@ -1,11 +1,11 @@
 //! Assertions and hints of a program about its communicators (MPI 5.0, section 7.4.4).
 //!
-//! The hints that the standard defines are kept with the communicator and returned by MPI_Comm_get_info. No algorithm uses
-//! them yet. A communicator that is made of another communicator does not inherit its hints.
+//! The hints that the standard defines are kept with the communicator and returned by MPI_Comm_get_info. No algorithm uses them
+//! yet. A communicator that is made from another communicator does not inherit the hints.
 //!
-//! The hints of Weft select the algorithm of an operation on one communicator, as the setting of that name does for all:
-//! `weft_allreduce` = `RGM:7`. All ranks must give the same value. Communicators that are made of the communicator use the same
-//! algorithms.
+//! A hint of Weft selects the algorithm of an operation on one communicator, as the setting of the same name does for all
+//! communicators: `weft_allreduce` = `RGM:7`. All ranks must give the same value. Communicators that are made from the communicator
+//! use the same algorithms.
 
 use crate::arguments::{comm, info, not_null, store};
 use crate::engine::CommObject;
@@ -24,10 +24,10 @@ const ASSERTIONS: [&str; 5] = [
     "mpi_assert_strict_persistent_collective_ordering",
 ];
 
-/// Hint that is a list of words. It has no default.
+/// Hint whose value is a list of words. It has no default.
 const KINDS: &str = "mpi_assert_memory_alloc_kinds";
 
-/// Keeps the known hints that have a valid value, and ignores the others.
+/// Keeps known hints that have a valid value, and ignores all other hints.
 pub fn keep(comm: &CommObject, hints: &weft_process::Info) {
     let mut kept = comm.hints.borrow_mut();
     for key in ASSERTIONS {

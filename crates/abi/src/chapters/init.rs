@@ -37,7 +37,7 @@ pub(crate) unsafe fn init_thread(
 ) -> Result<(), Error> {
     let levels =
         [MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE];
-    // Any other number requests the next higher level.
+    // A number that is not a level requests the next higher level.
     let level = levels.into_iter().find(|&l| l >= required).unwrap_or(MPI_THREAD_MULTIPLE);
     let level = start(level)?;
     // SAFETY: `provided` points to room for the result, as MPI requires of the program.
@@ -53,7 +53,7 @@ fn start(level: c_int) -> Result<c_int, Error> {
     }
     let parent = spawning::parent_port();
     let level = begin(state, level)?;
-    // If a spawned process starts a program itself, the program has the same environment, but no parents.
+    // A program that a spawned process starts has the same environment, but no parents.
     let launched = state.bootstrap.borrow().as_ref().is_some_and(|job| job.app_number().is_some());
     let engine = state.engine.get().expect("it has begun");
     let set = |comm: Rc<CommObject>| {
@@ -147,7 +147,7 @@ fn begin(state: &ProcessState, level: c_int) -> Result<c_int, Error> {
     Ok(level)
 }
 
-/// Starts the helper thread as `WEFT_PROGRESS` says. The setting has been checked when the process joined the job.
+/// Starts the helper thread if `WEFT_PROGRESS` asks for it. The setting was checked when the process joined the job.
 fn start_helper(state: &ProcessState) -> Result<(), Error> {
     let wrong = |text| Error::new(MPI_ERR_OTHER, text);
     let progress = ProgressSettings::read().map_err(wrong)?;
@@ -181,7 +181,7 @@ fn start_helper(state: &ProcessState) -> Result<(), Error> {
 
 /// Joins the job and builds the engine.
 fn connect(state: &ProcessState) -> Result<(), String> {
-    // If the program has closed its standard input, output or error, no descriptor of the library may take that number.
+    // If the program has closed its standard input, output or error, the library's own descriptors must not get this number.
     let _occupied = Occupied::standard();
     let mut limits = ProgressSettings::read()?.limits(ProtocolLimits {
         eager: settings::number("WEFT_EAGER")? as usize,
@@ -203,7 +203,7 @@ fn connect(state: &ProcessState) -> Result<(), String> {
     let node = match connected {
         Ok(node) => node,
         Err(why) => {
-            // If the job ends because of this error, the launcher reports it once, though all ranks have the same error.
+            // If the job ends because of this error, which all ranks have, the launcher reports it only once.
             *state.bootstrap.borrow_mut() = Some(bootstrap);
             let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
             return Err(format!("rank {rank} on {}: {why}", host.trim()));
@@ -242,7 +242,7 @@ fn connect(state: &ProcessState) -> Result<(), String> {
         ..Default::default()
     });
     *state.selection.borrow_mut() = std::rc::Rc::new(selection);
-    // The number is the same at all processes of the job, whatever their processors are.
+    // The number is the same on all processes of the job, even if their processors differ.
     engine.set_job(weft_bootstrap::hash(bootstrap.job()), Fingerprint::arithmetic_hash());
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);
@@ -264,7 +264,7 @@ fn bound(state: &ProcessState, engine: &Engine) -> Result<(), String> {
     state.errhandlers.borrow_mut().set_most(most);
     state.requests.borrow_mut().set_most(most);
     state.messages.borrow_mut().set_most(most);
-    // A window has a communicator too. Both limits are checked when the communicator is made.
+    // A window has a communicator, too. Both limits are checked when the communicator is made.
     engine.set_room(|| {
         let state = crate::state::state();
         let rooms = state.comms.borrow_mut().room().and_then(|()| state.wins.borrow_mut().room());
@@ -276,7 +276,7 @@ fn bound(state: &ProcessState, engine: &Engine) -> Result<(), String> {
     Ok(())
 }
 
-/// Maximum number of bytes that ranks share in a communicator whose collective operations use all kinds of shared memory.
+/// Number of bytes that ranks share for a communicator whose collective operations use all kinds of shared memory.
 const ROOMY: u64 = 720 << 10;
 
 /// Returns the node of each rank.
@@ -287,7 +287,7 @@ pub fn nodes() -> Vec<usize> {
 /// MPI_Finalize.
 pub(crate) unsafe fn finalize() -> Result<(), Error> {
     if state().phase.get() == ProcessPhase::Forked {
-        // If an exit handler of a forked child calls MPI_Finalize, this does no harm.
+        // In a forked child, MPI_Finalize does nothing: an exit handler of the child may call it.
         return Ok(());
     }
     let state = running()?;
@@ -295,7 +295,7 @@ pub(crate) unsafe fn finalize() -> Result<(), Error> {
         return Err(Error::new(MPI_ERR_OTHER, "called without MPI_Init, or twice"));
     }
     if let Some(report) = &*state.report.borrow() {
-        // Reported first: if finalization fails, the launcher knows that the program has called MPI_Finalize.
+        // The phase is reported first. If finalization fails, the launcher then knows that the program has called MPI_Finalize.
         report.phase(weft_bootstrap::Phase::Finalizing);
     }
     // Attributes of MPI_COMM_SELF are deleted first (MPI 5.0, section 11.2.4).
@@ -314,7 +314,7 @@ pub(crate) unsafe fn finalize() -> Result<(), Error> {
     Ok(())
 }
 
-/// Leaves the job. `together` is true if all processes leave at this point.
+/// Leaves the job. `together` is true if all processes of the job leave at the same point.
 fn leave(state: &ProcessState, call: &WaitingCall, together: bool) -> Result<(), Error> {
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Finalizing);
@@ -327,7 +327,7 @@ fn leave(state: &ProcessState, call: &WaitingCall, together: bool) -> Result<(),
             crate::chapters::communicators::close_all(call)?;
             links::leave_all(engine, call)?;
         }
-        // Delayed messages (the last message of the barrier) must leave before the process ends.
+        // Delayed messages, such as the last message of the barrier, must leave before the process ends.
         let fabric = engine.endpoint().fabric();
         engine.drive(call, || fabric.idle().then_some(()));
         // No process waits for later messages of this one. A peer that is lost now has ended.
@@ -348,7 +348,7 @@ fn leave(state: &ProcessState, call: &WaitingCall, together: bool) -> Result<(),
 
 /// MPI_Initialized.
 pub(crate) unsafe fn initialized(flag: *mut c_int) -> Result<(), Error> {
-    // In a forked child, the answer is the same as in its parent.
+    // A forked child gets the same answer as its parent.
     let yes = state().world_phase.get() != ProcessPhase::Before;
     // SAFETY: `flag` points to room for the result, as MPI requires of the program.
     unsafe { store(flag, c_int::from(yes), "flag") }
@@ -380,7 +380,7 @@ pub(crate) unsafe fn is_thread_main(flag: *mut c_int) -> Result<(), Error> {
 
 /// MPI_Abort.
 pub(crate) unsafe fn abort(handle: Comm, errorcode: c_int) -> Result<(), Error> {
-    // Whatever the communicator, the complete job ends. This is the strictest reading of section 9.8.
+    // The complete job ends, even if the communicator has only some of its processes. This is the strictest reading of section 9.8.
     let on = comm(handle).map_or_else(|_| String::new(), |c| format!(" on {}", comm_label(&c)));
     // The message describes the error code of a failure in words. The exit code is the class of the error.
     let class = crate::error_details::class(errorcode);

@@ -37,7 +37,7 @@ pub(crate) unsafe fn request_get_status(
     }
 }
 
-/// Returns the outcome of an active request that is over, without ending the request.
+/// Returns the outcome of an active request whose operation is complete. Does not end the request.
 fn peek(handle: Request) -> Option<OperationOutcome> {
     let state = state();
     let endpoint = state.engine.get()?.endpoint();

@@ -20,8 +20,8 @@ pub const ALIGNMENT: &str = "mpi_minimum_memory_alignment";
 /// Maximum alignment, in bytes, that a program gets. No processor needs more.
 const ALIGN_MOST: usize = 1 << 30;
 
-/// Returns the alignment that a program asks for. A value that is not a power of two, or is greater than `most`, is ignored,
-/// since a hint changes no result.
+/// Returns the alignment that a program asks for. A value that is not a power of two, or that is greater than `most`, is ignored,
+/// because hints may be ignored.
 pub fn asked_alignment(hints: &weft_process::Info, most: usize) -> Option<usize> {
     let asked = hints.get(ALIGNMENT).and_then(|text| text.trim().parse().ok());
     asked.filter(|align: &usize| align.is_power_of_two() && *align <= most)
@@ -50,9 +50,9 @@ pub(crate) unsafe fn alloc_mem(size: isize, info: Info, baseptr: *mut c_void) ->
     unsafe { store(baseptr.cast::<*mut c_void>(), address, "baseptr") }
 }
 
-/// Allocates memory that peers can reach directly. Returns `None` if there is no fabric, if the addresses of the fabric are
-/// used up, or if the alignment is so large that the fabric would waste as much memory: any memory can be communicated. Fails
-/// if the machine has no memory left, since malloc would only promise it.
+/// Allocates memory that peers can reach directly. Returns `None` if there is no fabric, if the fabric has no addresses left, or if
+/// the alignment is so large that the fabric would waste as much memory. Memory from malloc is then used instead. Fails if the
+/// machine has no memory left, because malloc would return addresses without memory.
 fn shared(len: usize, align: usize) -> Result<Option<Region>, Error> {
     let state = state();
     let engine =

@@ -53,7 +53,7 @@ pub(crate) trait Sends: Arguments {
     #[inline(always)]
     fn blocking(self) -> Result<(), Error> {
         let given = self.given();
-        // If the communicator and the type are predefined, the send takes this shorter path.
+        // If communicator and datatype are predefined, the send takes this shorter path.
         let plain = given.buf.plain();
         if let (Some(comm), Some(data)) = (fixed_comm(given.comm), plain) {
             let to = destination(comm, given.dest, "dest")?;
@@ -70,7 +70,7 @@ pub(crate) trait Sends: Arguments {
     unsafe fn nonblocking(self, request: *mut Request) -> Result<(), Error> {
         room_for_request(request)?;
         let given = self.given();
-        // If the type is predefined, the send takes this shorter path.
+        // If the datatype is predefined, the send takes this shorter path.
         if let Some(data) = given.buf.plain()
             && let found = lent_comm(given.comm)?
             && let Destination::Rank(to) = destination(&found, given.dest, "dest")?
@@ -149,7 +149,7 @@ impl Recv {
     /// `status` is `MPI_STATUS_IGNORE` or may be written.
     #[inline(always)]
     pub(crate) unsafe fn blocking(self, status: *mut MpiStatus) -> Result<(), Error> {
-        // If the communicator and the type are predefined, the receive takes this shorter path.
+        // If communicator and datatype are predefined, the receive takes this shorter path.
         let plain = self.buf.plain();
         if let (Some(comm), Some(into)) = (fixed_comm(self.comm), plain) {
             let from = origin(comm, self.source, "source")?;
@@ -172,7 +172,7 @@ impl Recv {
         let comm = lent_comm(self.comm)?;
         let (from, tag) = self.from(&comm)?;
         room_for_request(request)?;
-        // If the type is predefined, the receive takes this shorter path.
+        // If the datatype is predefined, the receive takes this shorter path.
         let short = self.buf.plain().and_then(|into| comm.irecv_run(into, from, tag));
         let active = match short {
             Some(id) => Active::Receive { id, unpack: None },

@@ -4,10 +4,9 @@
 //!   $XDG_RUNTIME_DIR/weft, /run/user/UID/weft, /tmp/weft-UID: the folders that exist, mode 700
 //!      / names / hexadecimal of the service's name: process of the publisher, its start time, the name of the port
 //! ```
-//! A name is published in all of these folders and looked for in all of them. So two processes that share one folder find each
-//! other, whatever their environments contain.
-//! A service ends with its publisher: the file of a process that has ended does not count, and the process that finds it
-//! removes it.
+//! A name is published in all these folders, and looked up in all of them. So two processes that share a folder find each other,
+//! even if their environments differ. A service ends with its publisher: the file of a process that has ended does not count, and
+//! the process that finds it removes it.
 
 use crate::arguments::{not_null, optional_info, store_text, string};
 use crate::constants::*;
@@ -23,7 +22,8 @@ use std::path::{Path, PathBuf};
 use weft_bootstrap::limits::explain;
 use weft_bootstrap::privileged::path_of;
 
-/// Lists the folders that may belong to the user, each once. The folder of names is created in them.
+/// Lists the folders that may belong to the user, without repetition. Each contains the folder of names, which is created if
+/// necessary.
 fn bases(user: u32) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let of_session = path_of("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -32,7 +32,7 @@ fn bases(user: u32) -> Vec<PathBuf> {
             all.push(base.join("weft"));
         }
     }
-    // TMPDIR is not used: it differs between shells and jobs.
+    // TMPDIR is not used, because its value differs between shells and jobs.
     all.push(format!("/tmp/weft-{user}").into());
     all.dedup();
     all
@@ -76,7 +76,7 @@ fn owned(folder: &Path, user: u32) -> bool {
         .is_ok_and(|found| found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0)
 }
 
-/// Lists the files in which the name of a service is or may be.
+/// Lists the files in which the name of a service may be published.
 fn places(service: &OsStr) -> Result<Vec<PathBuf>, Error> {
     if service.is_empty() || service.len() > 100 {
         let len = service.len();
@@ -138,7 +138,7 @@ unsafe fn named(service: *const c_char, info: Info, port: *const c_char) -> Resu
     Ok(Named { places: places(&service)?, service, port })
 }
 
-/// Writes a name completely or not at all. Of two processes that publish a name at once, only one succeeds.
+/// Writes a name completely or not at all. If two processes publish the same name at the same time, only one of them succeeds.
 fn write(at: &Path, said: &[u8]) -> io::Result<()> {
     let fresh = at.with_extension(std::process::id().to_string());
     let written = File::create(&fresh).and_then(|mut file| file.write_all(said));
@@ -173,7 +173,7 @@ pub(crate) unsafe fn publish_name(
         }
     }
     match failed {
-        // A folder that is full or read-only is no error while the name is in another folder.
+        // A folder that is full or read-only is no error if the name was written to another folder.
         Some(error) if written.is_empty() || error.kind() == ErrorKind::AlreadyExists => {
             written.into_iter().for_each(|at| drop(fs::remove_file(at)));
             Err(match error.kind() {

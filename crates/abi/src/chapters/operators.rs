@@ -106,7 +106,7 @@ impl ElementReduction for Predefined {
     }
 }
 
-/// A function of the program on packed elements of any type. The function gets the elements as they are laid out in memory.
+/// A function of the program on packed elements of any type. The function gets the elements with the gaps that they have in memory.
 struct User {
     op: Rc<OpObject>,
     ty: Rc<TypeObject>,
@@ -114,7 +114,7 @@ struct User {
 }
 
 impl User {
-    /// Calls the function. If an `int` cannot count all elements, calls it for several parts.
+    /// Calls the function. If the number of elements does not fit into an `int`, calls the function for several parts.
     fn call(&self, function: UserReduction, left: *mut u8, right: *mut u8, count: usize) {
         const MOST: usize = c_int::MAX as usize;
         if count > MOST && matches!(function, UserReduction::Int(_)) {
@@ -185,7 +185,7 @@ struct Known([RefCell<Option<CallKey>>; Known::PLACES]);
 type CallKey = (Op, Datatype, Rc<dyn ElementReduction>);
 
 impl Known {
-    /// Number of places, a power of two. Reductions that share a place replace each other.
+    /// Number of places, a power of two. Reductions with the same place replace each other.
     const PLACES: usize = 32;
 
     fn place(&self, op: Op, ty: Datatype) -> &RefCell<Option<CallKey>> {

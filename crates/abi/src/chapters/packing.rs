@@ -101,7 +101,7 @@ pub(crate) unsafe fn pack_size(
     Ok(())
 }
 
-/// Checks the representation. Only "external32" packs without a file (MPI 5.0, section 5.3).
+/// Checks the representation. Only "external32" can be used for packing (MPI 5.0, section 5.3).
 ///
 /// # Safety
 /// `datarep` is NULL or a C string.
@@ -115,7 +115,7 @@ unsafe fn external32(datarep: *const c_char) -> Result<(), Error> {
     Err(Error::new(MPI_ERR_ARG, wrong))
 }
 
-/// Returns a buffer of the library in the form that packing takes.
+/// Returns a buffer of the library as an `Sge`, which packing needs.
 fn whole(bytes: &mut [u8]) -> Sge {
     // SAFETY: `bytes` has this address and length. The callers use the result only until their next access to `bytes`.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
@@ -132,7 +132,7 @@ impl PackExternal {
             let len = from.ty().external_size(from.count())?;
             let to = part(self.outbuf, self.outsize, self.position, len, ["outbuf", "outsize"])?;
             if len == 0 {
-                // If the elements have no data, nothing is packed, whatever their number.
+                // If the elements have no data, nothing is packed, even if there are very many elements.
                 return Ok(());
             }
             let mut packed = vec![0; from.len()];

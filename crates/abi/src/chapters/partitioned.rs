@@ -190,7 +190,7 @@ pub(crate) unsafe fn parrived(
     let engine = engine()?;
     not_null(flag, "flag")?;
     let arrived = match request {
-        // The flag is true for the null request and for an inactive request (MPI 5.0, section 4.2.2).
+        // For the null request and for an inactive request, the flag is true (MPI 5.0, section 4.2.2).
         MPI_REQUEST_NULL => true,
         _ => {
             let (recipe, owner) = find(request)?;

@@ -56,15 +56,15 @@ pub(crate) unsafe fn iprobe(
     Ok(())
 }
 
-/// Number of tests in a row without a result (about 30 us of them) after which the process yields its processor.
+/// Number of consecutive tests without a result after which the process yields its processor. So many tests take about 30 us.
 const PATIENCE: u32 = 1024;
 
-/// Number of tests in a row without a result.
+/// Number of consecutive tests without a result.
 static IDLE_TESTS: ChapterState<Cell<u32>> = ChapterState::new(Cell::new(0));
 
-/// Counts a test; after a test without a result, may let another process run. If the ranks do not fit the processors, it yields
-/// each time: a program that tests in a loop must not hold up the process that it waits for. If they fit, it yields every
-/// `PATIENCE`th time, because a processor may also have work of other jobs.
+/// Counts a test. `nothing`: the test had no result. After such a test, the process may yield its processor. If there are more
+/// ranks than processors, it yields each time, because a program that tests in a loop must not hold up the process for which it
+/// waits. Otherwise it yields every `PATIENCE`th time, because a processor may also have work of other jobs.
 pub fn idle_test(nothing: bool) {
     let state = state();
     if !nothing {
@@ -79,7 +79,7 @@ pub fn idle_test(nothing: bool) {
     }
 }
 
-/// Stores a matched message in the table, and its handle and status in the program's variables.
+/// Stores a matched message in the table. Stores the handle and the status of the message in the program's variables.
 ///
 /// # Safety
 /// `message` is NULL or may be written; `status` is MPI_STATUS_IGNORE or may be written.
@@ -154,7 +154,7 @@ pub(crate) unsafe fn improbe(
     Ok(())
 }
 
-/// Takes the matched message behind a handle, which becomes `MPI_MESSAGE_NULL`.
+/// Removes and returns the matched message of a handle, which becomes `MPI_MESSAGE_NULL`.
 ///
 /// # Safety
 /// `message` is NULL or may be read and written.

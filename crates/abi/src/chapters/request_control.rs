@@ -35,7 +35,7 @@ fn release(object: RequestObject, engine: &crate::engine::Engine) -> Result<(), 
     match object.active {
         None | Some(Active::Done(_)) | Some(Active::Task(_)) => {}
         Some(Active::External(operation)) => operation.release()?,
-        // Memory that the operation may touch stays until the operation is complete.
+        // These operations use no memory of the request, so the request can be dropped before they are complete.
         Some(Active::Send { id, _piece: None }) | Some(Active::Receive { id, unpack: None }) => {
             engine.endpoint().forget(id);
         }
@@ -77,7 +77,7 @@ pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
         }
         (Some(active), _) => {
             active.cancel(engine.endpoint());
-            // The operation may be complete now, and another thread may wait for it.
+            // The operation may be complete now, so a thread that waits for it is woken.
             engine.wake_siblings();
             Ok(())
         }

@@ -37,8 +37,8 @@ struct Ended {
     belongs: Belongs,
 }
 
-/// Looks once at an active request. If the operation is complete, ends the request: a persistent request becomes inactive; any
-/// other request is freed, and its handle becomes null.
+/// Polls an active request once. If the operation is complete, ends the request: a persistent request becomes inactive; any other
+/// request is freed, and its handle becomes null.
 fn poll(handle: &mut Request) -> Option<Ended> {
     if *handle == SENT {
         *handle = MPI_REQUEST_NULL;
@@ -214,7 +214,7 @@ impl Arrays {
         is_active(self.request(i)).unwrap_or(false)
     }
 
-    /// Looks once at request `i`.
+    /// Polls request `i` once.
     fn poll(&self, i: usize) -> Option<Ended> {
         let mut handle = self.request(i);
         let ended = poll(&mut handle)?;
@@ -234,7 +234,7 @@ impl Arrays {
         unsafe { self.store_outcome(at, i, &ended.outcome, || ended.belongs.owner()) }
     }
 
-    /// Fills a status like `store`, for an operation that may still be active.
+    /// Fills status `at` with an outcome as `store` does, for an operation that may still be active.
     ///
     /// # Safety
     /// `at` is less than `len`, so that the program's array of statuses, if there is one, has this place.
@@ -259,8 +259,8 @@ impl Arrays {
         error
     }
 
-    /// Returns the error of request `i` in a call that puts errors into statuses: the error handler gets the code that is in
-    /// the status, and MPI_ERR_IN_STATUS is returned (MPI 5.0, sections 3.7.5 and 9.3.1).
+    /// Returns the error of a call that stores errors in statuses, for the error of request `i`. The error handler receives the
+    /// code of the status, and the call returns MPI_ERR_IN_STATUS (MPI 5.0, sections 3.7.5 and 9.3.1).
     #[cold]
     fn failed(&self, i: usize, error: Error) -> Error {
         error.at(&place(i)).within(self.call).returning(MPI_ERR_IN_STATUS)
@@ -316,7 +316,7 @@ impl Arrays {
     }
 }
 
-/// Returns the name of a place in the array of requests, for messages.
+/// Returns the name of an element of the array of requests, for error texts.
 pub fn place(i: usize) -> String {
     format!("array_of_requests[{i}]")
 }
@@ -343,7 +343,7 @@ unsafe fn wait_for_all(arrays: Arrays) -> Result<(), Error> {
         if i == arrays.len {
             return failed.map_or(Ok(()), Err);
         }
-        // The handles are checked before the first wait.
+        // All handles are checked before the first wait, but only if a wait is needed.
         if !std::mem::replace(&mut checked, true) {
             arrays.check()?;
         }

@@ -48,7 +48,7 @@ fn level(info: Option<&weft_process::Info>) -> Result<c_int, Error> {
     })
 }
 
-/// Makes an object that will have this error handler. Errors of the creation call the same error handler.
+/// Calls a function that makes an object with this error handler. Errors of the function call the same error handler.
 fn heard_by(
     errhandler: Errhandler,
     kind: HandlerKind,

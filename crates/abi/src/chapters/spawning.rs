@@ -1,9 +1,9 @@
 //! Spawning of processes by a running job (MPI 5.0, section 11.8).
 //!
 //! ```text
-//!   root     opens a port, starts Weft's mpiexec with its name in WEFT_PARENT ── waits: a call, or the end of mpiexec
-//!   children MPI_Init: their world, then the call to that port by all of them
-//!   all      one intercommunicator, as of MPI_Comm_accept and MPI_Comm_connect
+//!   root     opens a port, starts mpiexec with the port's name in WEFT_PARENT ── waits for a call, or the end of mpiexec
+//!   children MPI_Init: create their world, then all of them call the port
+//!   all      get an intercommunicator, as from MPI_Comm_accept and MPI_Comm_connect
 //! ```
 //! So the children are a job of their own. It does not matter which launcher has started the parents, or whether they had one.
 
@@ -76,7 +76,7 @@ impl Program {
         }
     }
 
-    /// Returns the number of processes to start, or 0 if there is no possible number.
+    /// Returns the number of processes to start, or 0 if the key `soft` allows no possible number.
     fn started(&self) -> usize {
         self.wished().unwrap_or(0)
     }
@@ -165,7 +165,7 @@ fn command(
             command.arg("-x").arg(OsStr::from_bytes(line));
         }
         command.arg(found(program));
-        // A single colon would end the program for mpiexec, so it is quoted.
+        // mpiexec takes a single colon for the end of the program's arguments, so the colon is quoted.
         let word = |argument: &OsString| {
             let is_colon = argument.as_bytes().iter().skip_while(|&&byte| byte == b'\\').eq(b":");
             let quote = OsStr::new(if is_colon { "\\" } else { "" });
@@ -176,7 +176,7 @@ fn command(
     Ok((command, all))
 }
 
-/// Returns the path of a program. If the key `path` is given, the first of its folders that has the program counts.
+/// Returns the path of a program. If the key `path` is given, uses the first of its folders that has the program.
 fn found(program: &Program) -> PathBuf {
     let folders = program.info.bytes("path").unwrap_or_default();
     let folders = folders.split(|byte| b": ".contains(byte)).filter(|folder| !folder.is_empty());
@@ -214,7 +214,7 @@ fn start(
     })?;
     let (ended, sleeper) = (Arc::new(OnceLock::new()), engine.endpoint().fabric().sleeper());
     let end = ended.clone();
-    // The thread outlives the call: no other part of the process waits for mpiexec.
+    // The thread continues after the call returns, because no other part of the process waits for the end of mpiexec.
     let watch = start_thread("weft-spawned", move || {
         let code = child.wait().ok().and_then(|status| status.code());
         let _ = end.set(JobEnd { code, report: FailureReport::read(&mut report) });
@@ -226,8 +226,8 @@ fn start(
     Ok((port, Children { names, ended }))
 }
 
-/// Gives mpiexec a socket as its standard input, on which it sends the reason if the job fails. If mpiexec reads from the
-/// socket, it gets the end of the file.
+/// Gives mpiexec a socket as its standard input, on which it sends the reason if the job fails. If mpiexec reads from the socket,
+/// it finds the end of the file.
 fn report_socket(command: &mut Command) -> Result<UnixStream, Error> {
     let _occupied = Occupied::standard();
     let mut make = || {
@@ -262,7 +262,7 @@ fn await_call(
         .inspect(|_| SPAWNED.set(SPAWNED.get() + all))
 }
 
-/// Checks that this number of processes may be started.
+/// Checks that the programs do not exceed the maximum number of processes.
 fn allowed(programs: Vec<Program>) -> Result<Vec<Program>, Error> {
     let all = asked_for(&programs);
     if all > MOST {
@@ -279,7 +279,7 @@ fn allowed(programs: Vec<Program>) -> Result<Vec<Program>, Error> {
     Ok(programs)
 }
 
-/// Returns the number of processes that these programs are to have.
+/// Returns the total number of processes that these programs ask for.
 fn asked_for(programs: &[Program]) -> usize {
     programs.iter().map(|program| program.processes).sum()
 }
@@ -298,9 +298,9 @@ unsafe fn spawn(
     let (object, root) = group_and_root(handle, root, (made, "intercomm"))?;
     let engine = object.engine();
     let programs = (object.rank() == root).then(programs);
-    // The root sends the numbers of codes and of processes to all ranks: the arguments of other ranks are not significant.
-    // If there are more processes than the maximum, the call fails and no code is written: the array of codes may be as wrong
-    // as the number.
+    // The root sends the numbers of codes and of processes to all ranks: the arguments of other ranks are not significant. If there
+    // are more processes than the maximum, the call fails and no code is written, because the array of codes may be too short as
+    // well.
     let counts = programs.as_ref().and_then(|all| all.as_ref().ok());
     let counts = counts.filter(|all| asked_for(all) <= MOST).map_or(&[][..], |all| all);
     let counts = counts.iter().flat_map(|one| [one.processes as u64, one.started() as u64]);
@@ -435,8 +435,8 @@ pub fn parent_port() -> Option<String> {
     name
 }
 
-/// Time for which a child that cannot be connected to its parents waits before it ends, so that the launcher finds the reason
-/// first.
+/// Time for which a child that cannot be connected to its parents waits before it ends, so that the launcher first notices the
+/// cause.
 const LAST: Duration = Duration::from_millis(500);
 
 /// Connects the world to the job that has spawned it.
@@ -446,7 +446,8 @@ pub fn join_parents(world: &Rc<CommObject>, port: String) -> Result<(), Error> {
     let found = (world.rank() == 0)
         .then(|| connecting::call_port(&call, world.engine(), world.group(), port));
     let made = connected(&call, world, 0, ConnectionEnd::Calling, found).inspect_err(|_| {
-        // Perhaps another child has died. The launcher reports the first process that fails, which should be the child that died.
+        // Perhaps another child has died. The launcher reports only the first process that fails, so this process waits until the
+        // launcher has noticed that child.
         std::thread::sleep(LAST);
     })?;
     *made.name.borrow_mut() = "MPI_COMM_PARENT".into();

@@ -1,8 +1,8 @@
 //! MPI_Comm_split_type: communicators of the processes that share a resource (MPI 5.0, section 7.4.2), and the resources of the
 //! machine (section 9.1.4).
 //!
-//! Each process sends all others the parts of all kinds in which it is, whatever it asks for, because a process that passes
-//! MPI_UNDEFINED does not know what the others ask for.
+//! Each process sends the parts of all kinds to which it belongs to all other processes, even if it asks for only one kind or
+//! passes MPI_UNDEFINED, because it does not know the kind for which the other processes ask.
 
 use crate::arguments::{comm, not_null, optional_info, store};
 use crate::chapters::communicators::inherited;
@@ -26,11 +26,11 @@ const MEMORY: &str = "mpi_shared_memory";
 const COLUMNS: usize = 1 + KINDS.len();
 const SHARED: usize = 0;
 
-/// Part in which a process is: its node, and the number of the part on this node. `None` if the process is in several parts or
-/// in none.
+/// Part of the machine to which a process is bound: the node, and the number of the part on the node. `None` if the process is
+/// bound to several parts, or to no part.
 type Place = Option<(i32, i32)>;
 
-/// Parts in which a process is, by column.
+/// Parts to which a process is bound, by column.
 type Row = [Place; COLUMNS];
 
 /// Kind of communicator that a process asks for.
@@ -39,7 +39,7 @@ enum SplitWish {
     Nothing,
     /// Processes in the same part of this column.
     Column(usize),
-    /// Processes in the same largest part that does not have all processes.
+    /// Processes in the same part, of the largest parts that do not contain all processes.
     Smaller,
     /// Processes in a set to which this process belongs. The number is the rank of the first member.
     Set(i32),
@@ -64,7 +64,7 @@ fn guided(
         (Some(kind), None) => Ok((0..COLUMNS)
             .find(|&c| name(c) == kind)
             .map_or(SplitWish::Nothing, SplitWish::Column)),
-        // An unknown name is not an error here.
+        // If the name is unknown, the process gets no communicator, but no error.
         (None, Some(set)) => Ok(members(set).map_or(SplitWish::Nothing, |set| {
             let member = |rank: &u32| set.rank_of(*rank).is_some();
             let first = comm.group().ranks().iter().position(member);
@@ -74,7 +74,7 @@ fn guided(
     }
 }
 
-/// Returns the parts in which this process is.
+/// Returns the parts to which this process is bound.
 fn here(comm: &CommObject) -> Row {
     let node = nodes().get(comm.engine().rank()).map_or(0, |&node| node as i32);
     let parts = hardware::here();
@@ -87,8 +87,8 @@ fn here(comm: &CommObject) -> Row {
     })
 }
 
-/// Returns the part that each process gets: its column and the rank of its first process. The largest parts go first. No part
-/// has all processes, and no process is in two parts.
+/// Returns the part that each process gets: the column of the part, and the rank of its first process. Parts with more processes
+/// are used first. No part has all processes, and no process is in two parts.
 fn smaller(rows: &[Row]) -> Vec<Option<(usize, i32)>> {
     let mut parts: Vec<(usize, Vec<usize>)> = Vec::new();
     for column in 0..COLUMNS {
@@ -101,7 +101,7 @@ fn smaller(rows: &[Row]) -> Vec<Option<(usize, i32)>> {
             }
         }
     }
-    // The sort is stable: of parts with the same number of processes, the one of the larger kind goes first.
+    // The sort is stable, so if parts have the same number of processes, the part of the larger kind comes first.
     parts.sort_by_key(|(_, all)| std::cmp::Reverse(all.len()));
     let mut given = vec![None; rows.len()];
     for (column, all) in parts {
@@ -140,7 +140,7 @@ pub(crate) unsafe fn comm_split_type(
     let call = WaitingCall::new("MPI_Comm_split_type");
     let (mut colour, mut kind) = (None, None);
     if old.remote().is_some() {
-        // Colours must have the same meaning in both groups, as nodes and sets do.
+        // Colours must have the same meaning in both groups of an intercommunicator, as nodes and sets have.
         colour = match want {
             SplitWish::Column(SHARED) => here(&old)[SHARED].map(|(node, _)| node),
             _ => None,
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn parts_that_cross_are_given_whole_or_not_at_all() {
-        // A core belongs to two packages. No process is in two of the communicators.
+        // In this table a core belongs to two packages. Still no process may be in two communicators.
         let crossing = rows(&[(0, 0, 0), (0, 0, 9), (0, 4, 9), (0, 4, 9), (0, 4, 3)]);
         let given = columns(&crossing);
         assert_eq!(given[2], given[3]);

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::status::MpiStatus;
 use std::ffi::c_int;
 
-/// Refuses NULL. MPI_STATUS_IGNORE is NULL too.
+/// Returns an error for NULL, which is also the value of MPI_STATUS_IGNORE.
 fn given<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
     match pointer.is_null() {
         true => Err(Error::null(argument)),

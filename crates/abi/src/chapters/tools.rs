@@ -2,10 +2,10 @@
 //! interface (MPI_T), which works before MPI_Init and after MPI_Finalize.
 //!
 //! ```text
-//!   control variables       a setting each (settings.rs); written before MPI_Init, some also later
-//!   performance variables   pvars.rs: what the layers below count anyway; pvar_handle.rs: the share of a handle
+//!   control variables       the settings (settings.rs); written before MPI_Init, some also later
+//!   performance variables   pvars.rs: counts of the layers below; pvar_handle.rs: the part that a handle measures
 //!   categories              a tree by part of the library
-//!   events                  none; one source, the clock
+//!   events                  none; the only source is the clock
 //! ```
 //! Functions return errors as the constants with which programs compare them, and call no error handler.
 
@@ -105,9 +105,9 @@ fn bad_handle(argument: &str, handle: usize, what: &str) -> Error {
 
 /// Returns the level of thread support for a tool that wants `required`.
 ///
-/// The tool interface reads data that messages change, so calls of MPI must not overlap: by the lock, or because the program
-/// promises it. Before MPI is initialised the lock exists and can be kept. While MPI runs without the lock, it cannot be
-/// introduced.
+/// The tool interface reads data that messages change, so calls of MPI must not overlap: either because of the lock, or because the
+/// program promises it. Before MPI is initialised, the lock exists and can be kept. While MPI runs without the lock, the lock
+/// cannot be introduced.
 fn provide(required: c_int) -> c_int {
     let levels = [MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED];
     if let Some(level) = levels.into_iter().find(|&level| level >= required) {

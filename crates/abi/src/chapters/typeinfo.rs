@@ -75,7 +75,7 @@ pub(crate) unsafe fn type_get_name(
     name: *mut c_char,
     resultlen: *mut c_int,
 ) -> Result<(), Error> {
-    // The null handle has a name too (MPI 5.0, section 7.8).
+    // The null handle has a name, too (MPI 5.0, section 7.8).
     let found = match handle {
         MPI_DATATYPE_NULL => "MPI_DATATYPE_NULL".into(),
         _ => datatype(handle)?.ty.name(),
@@ -241,7 +241,7 @@ fn bytes_of(object: &TypeObject, elements: usize) -> Result<usize, Error> {
     }
     let (whole, rest) = (elements / ty.elements(), elements % ty.elements());
     let bytes = ty.size().checked_mul(whole).ok_or_else(|| impossible("more bytes than fit"))?;
-    // Within an element, the number of basic elements grows with the number of bytes.
+    // The number of bytes within an element is searched: the first number that holds `rest` basic elements.
     let part = (0..=ty.size()).find(|&b| ty.elements_of(b) == Some(rest));
     Ok(bytes + part.unwrap_or(0))
 }
@@ -303,7 +303,7 @@ pub(crate) unsafe fn type_get_value_index(
     let value = named_datatype(value, "value_type")?.ty.basic();
     let index = named_datatype(index, "index_type")?.ty.basic();
     let pair = value.zip(index).and_then(|(value, index)| Basic::value_index(value, index));
-    // No other pair has an operator. The null handle says so.
+    // No other pair of types has an operator, so the result is the null handle.
     let found = pair.map_or(MPI_DATATYPE_NULL, |basic| Datatype(basic.handle() as usize));
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, found, "pair_type") }

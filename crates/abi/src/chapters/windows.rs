@@ -1,5 +1,5 @@
-//! Creation and freeing of windows (MPI 5.0, chapter 12). `properties.rs` returns their properties, `synchronization.rs` opens
-//! and ends epochs, `access.rs` moves data.
+//! Creation and freeing of windows (MPI 5.0, chapter 12). `properties.rs` has their properties, `synchronization.rs` has epochs,
+//! and `access.rs` has data movement.
 
 pub(crate) mod access;
 pub(crate) mod attributes;
@@ -74,7 +74,7 @@ fn making(
 }
 
 /// Returns the window's options: implementation of fences, time at which operations are issued, accumulates of integers. A hint
-/// goes before the setting.
+/// takes precedence over the setting.
 fn options(hints: &weft_process::Info) -> Result<WindowOptions, Error> {
     let settings = || -> Result<WindowOptions, String> {
         let fence = FenceDesign::ALL[settings::choice("WEFT_FENCE")?];
@@ -95,8 +95,9 @@ fn options(hints: &weft_process::Info) -> Result<WindowOptions, Error> {
     })
 }
 
-/// Returns the kind of atomics that suits the pieces, in bytes, in which a program accumulates (MPI 5.0, section 12.2.1). One
-/// lock pays if the pieces are longer than what adapters update at once. `None` (also for 0) leaves the choice to the library.
+/// Returns the kind of atomics for the hint `bytes`, the number of bytes that a program accumulates at once (MPI 5.0, section
+/// 12.2.1). A lock pays if this number is larger than an atomic operation of an adapter can update. Returns `None` (also for 0) to
+/// leave the choice to the library.
 fn granularity(bytes: &str) -> Option<Atomics> {
     match bytes.trim().parse::<u64>() {
         Ok(0) | Err(_) => None,
@@ -105,7 +106,7 @@ fn granularity(bytes: &str) -> Option<Atomics> {
     }
 }
 
-/// Makes the window and its handle.
+/// Creates the window and its handle.
 fn make(
     call: &'static str,
     comm: &Rc<CommObject>,
@@ -148,8 +149,7 @@ pub(crate) unsafe fn win_create(
     unsafe { store(win, handle, "win") }
 }
 
-/// Does the work of MPI_Win_allocate and MPI_Win_allocate_shared. `brings` turns length and hints into this rank's part of the
-/// window.
+/// Implements MPI_Win_allocate and MPI_Win_allocate_shared. `brings` returns this rank's part of the window for a length and hints.
 ///
 /// # Safety
 /// `baseptr`, where a pointer is stored, and `win` are NULL or may be written.
@@ -279,12 +279,12 @@ pub(crate) unsafe fn win_shared_query(
         Some(rank) => {
             let (len, unit) = window.part(rank);
             match window.shared_segment(rank) {
-                // If the program brought no memory at a rank, no other rank has an address of that part.
+                // If a rank gave no memory to the window, other ranks have no address of its part.
                 Some(_) if len == 0 && window.flavor() == WindowFlavor::Create => {
                     (0, unit, std::ptr::null_mut())
                 }
                 Some(memory) => (len, unit, address(memory)),
-                // If the window's memory is not shared, this is not an error since MPI 4.1.
+                // Since MPI 4.1 it is not an error if the window's memory is not shared.
                 None if window.flavor() != WindowFlavor::Shared => (0, unit, std::ptr::null_mut()),
                 None => {
                     let text = format!("this process does not see the memory of rank {rank}");

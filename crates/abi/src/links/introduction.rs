@@ -15,15 +15,15 @@ pub struct Introduction {
     pub identity: Identity,
     /// Node of the process, by the numbers of its job.
     pub node: u32,
-    /// Rank of the process among the processes of its job that shared memory connects it with.
+    /// Rank of the process among the processes of its job with which it shares memory.
     pub near: usize,
-    /// Name of the machine. Equal for all processes that can share memory, whatever their job.
+    /// Name of the machine. It is equal for all processes that can share memory, even if they belong to different jobs.
     pub machine: String,
     /// Hash of the settings that connected jobs must share.
     pub settings: u64,
-    /// Arithmetic of its job (`Engine::arithmetic`).
+    /// Hash of the job's arithmetic (`Engine::arithmetic`).
     pub arithmetic: u64,
-    /// Formats of its data.
+    /// Fingerprint of the process's data formats.
     pub print: Fingerprint,
     /// Transport of its job ([`JobTransport::dialect`]).
     pub dialect: String,
@@ -80,7 +80,7 @@ impl Introduction {
         })
     }
 
-    /// Returns this process as a peer of another process, which calls it `number`.
+    /// Returns this process as a peer of another process, in which it has the number `number`.
     pub fn as_peer(&self, number: u32) -> ForeignPeer {
         ForeignPeer { number, identity: self.identity, arithmetic: self.arithmetic }
     }
@@ -92,7 +92,7 @@ impl Introduction {
         said.iter().map(one).collect()
     }
 
-    /// Checks whether this process and `other` can exchange data. The error names what differs, with both values.
+    /// Checks that this process and `other` can exchange data. The error names the difference, with both values.
     pub fn check(&self, other: &Introduction) -> Result<(), String> {
         let formats = self.print.compare(&other.print);
         if !formats.formats.is_empty() {

@@ -3,9 +3,9 @@
 //! ```text
 //!   each rank            publishes a hash of its values, and the values that are not the default ── fence
 //!   each rank            reads the hash of rank 0
-//!   ranks that differ    read the values, and name settings, ranks and values
+//!   ranks that differ    read the values, and report settings, ranks and values
 //! ```
-//! Cost: one fence and one read for each rank, for any number of ranks. Jobs that connect compare theirs, too ([`jobs`]).
+//! Cost: one fence and one read for each rank, for any number of ranks. Jobs that connect compare their settings, too ([`jobs`]).
 
 pub mod jobs;
 
@@ -23,10 +23,11 @@ const VALUES: &str = "settings-values";
 const HOST: &str = "host";
 const VERSION: &str = "the version of Weft";
 
-/// Time that other ranks wait before they report a difference, so that the lowest rank that has found one reports it for all.
+/// Time for which other ranks wait before they report a difference, so that the lowest rank that has found a difference reports it
+/// for all ranks.
 const FIRST_WORD: Duration = Duration::from_secs(1);
 
-/// Maximum number of values of a setting, and of ranges of ranks of a value, that an error names.
+/// Maximum number of values of a setting, and of ranges of ranks with the same value, that an error names.
 const NAMED: usize = 4;
 
 /// Values of one process by name. Default values are left out.
@@ -54,7 +55,8 @@ fn own_host() -> String {
     nix::unistd::gethostname().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Collects the values that are not the default, of settings for which `must_agree`. `text` gives the text of each setting.
+/// Collects the values that are not the default, for settings for which `must_agree` returns true. `text` returns the text of a
+/// setting.
 fn own(
     must_agree: impl Fn(SettingAgreement) -> bool,
     text: impl Fn(&SettingSpec) -> String,
@@ -69,7 +71,7 @@ fn own(
     Ok(values)
 }
 
-/// Returns a value in one form, however it was written.
+/// Returns the normal form of a value, which can be written in several forms.
 fn plain(setting: &SettingSpec, text: &str) -> Result<String, String> {
     Ok(match (setting.understand(text)?, setting.kind) {
         (SettingValue::Number(number), _) => number.to_string(),
@@ -83,7 +85,8 @@ fn plain(setting: &SettingSpec, text: &str) -> Result<String, String> {
     })
 }
 
-/// Names a map. A map file is named with a hash of its contents, since hosts may have different files of one name.
+/// Returns a name for a map. The name of a map file contains a hash of its contents, because hosts may have different files of the
+/// same name.
 fn map(name: &str) -> String {
     match std::fs::read_to_string(name) {
         Ok(text) if name.contains(['/', '.']) => {
@@ -96,7 +99,7 @@ fn map(name: &str) -> String {
 /// A difference that this process has found.
 struct Found {
     text: String,
-    /// No process of a lower rank has found a difference.
+    /// True if no process of a lower rank has found a difference.
     is_lowest: bool,
 }
 
@@ -154,14 +157,14 @@ struct ValuesOfRank {
     values: Values,
 }
 
-/// The holders that have one value of a setting, by their places in a list.
+/// Value of a setting, and the holders that have this value, by their indices in a list.
 struct SameValue<'v> {
     value: &'v str,
     places: Vec<usize>,
 }
 
-/// Describes how the values of some holders differ: `NAME is VALUE on RANKS, VALUE on RANKS; ...`. `in_words` describes the
-/// holders at some places of the list, with a preposition.
+/// Describes the differences between the values of several holders: `NAME is VALUE on RANKS, VALUE on RANKS; ...`. `in_words`
+/// describes the holders at some indices of the list, with a preposition.
 fn differences(all: &[&Values], in_words: impl Fn(&[usize]) -> String) -> String {
     let mut names: Vec<&String> = all.iter().flat_map(|values| values.keys()).collect();
     names.sort_unstable();

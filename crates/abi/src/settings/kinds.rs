@@ -9,25 +9,25 @@ pub enum SettingKind {
     Number { least: u64, most: u64 },
     /// 0 or 1.
     Switch,
-    /// One of these words, in capitals or not.
+    /// One of these words, in upper or lower case.
     Choice(&'static [&'static str]),
-    /// A whole number in this range, or nothing.
+    /// A whole number in this range, or no value.
     Maybe { least: u64, most: u64 },
     /// Source of the costs of copies ([`weft_intranode::ModelSource`]).
     Copies,
-    /// Any text, or nothing. The user of the setting parses it.
+    /// Any text, or no value. The code that uses the setting parses the text.
     Words,
     /// An algorithm for a collective operation, with its parameter, or `auto`.
     Algorithm(CollectiveKind),
-    /// A [`weft_fabric_fault::FaultPlan`] of faults, or nothing.
+    /// A [`weft_fabric_fault::FaultPlan`] of faults, or no value.
     Faults,
-    /// Division of ranks into nodes, or nothing. `weft_bootstrap` reads it.
+    /// Division of ranks into nodes, or no value. `weft_bootstrap` reads the setting.
     Nodes,
-    /// The name of a file, or nothing. `weft_bootstrap` reads it.
+    /// Name of a file, or no value. `weft_bootstrap` reads the setting.
     File,
 }
 
-/// Part of the library that a variable belongs to, which is its category in the tool interface.
+/// Part of the library to which a variable belongs, which is its category in the tool interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SettingPart {
     P2p,
@@ -54,7 +54,7 @@ pub enum Audience {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SettingAgreement {
     Each,
-    /// All processes have the same value, also those of jobs that connect: MPI_Init and each connection compare the values
+    /// All processes have the same value, including processes of jobs that connect. MPI_Init and each connection compare the values
     /// ([`super::agreement`]).
     All,
     /// All processes of one job have the same value. Jobs that connect may have different values, for this reason.
@@ -79,7 +79,7 @@ pub struct SettingSpec {
     pub name: &'static str,
     /// Part, audience, and agreement between processes.
     pub about: SettingText,
-    /// Kind of its values.
+    /// Kind of the setting's values.
     pub kind: SettingKind,
     /// Value if the setting is not given, as text.
     pub default: &'static str,

@@ -16,11 +16,11 @@ use weft_fabric::wait::WaitPolicy;
 use weft_p2p::stream::StreamSizes;
 use weft_p2p::{ProtocolChange, Rendezvous};
 
-/// Reason why a value was not taken.
+/// Reason why a value was not accepted.
 pub enum ChangeRefusal {
     /// The value is invalid, for this reason.
     Wrong(String),
-    /// The value comes too late, for this reason.
+    /// The value can no longer be changed, for this reason.
     Late(&'static str),
 }
 
@@ -32,7 +32,7 @@ impl From<String> for ChangeRefusal {
 
 /// Effect of writing a setting while MPI runs.
 pub struct RuntimeChange {
-    /// First use of the new value, in words, such as `the next send`.
+    /// Description of the first use of the new value, such as `the next send`.
     pub from: &'static str,
     /// Passes the present value to the engine.
     pub take: fn(&Rc<Engine>) -> Result<(), ChangeRefusal>,
@@ -114,7 +114,7 @@ pub fn caches(engine: &Engine) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes all communicators choose algorithms again. Their own hints stay.
+/// Makes all communicators choose algorithms again. The hints of communicators stay in force.
 fn choose(engine: &Rc<Engine>) -> Result<(), String> {
     let node = engine.endpoint().fabric();
     let all: Vec<u32> = (0..node.size() as u32).collect();

@@ -28,9 +28,9 @@ static KEYS: state::ChapterState<RefCell<Keys>> =
 /// Keys that the program made, by number.
 struct Keys {
     kept: BTreeMap<c_int, Kept>,
-    /// Next number to give out, unless a key has it.
+    /// Next number to use, unless a key still has the number.
     next: c_int,
-    /// True if every number has been given out once, so that numbering has started again.
+    /// True if every number has been used once, so that numbering has started again.
     again: bool,
 }
 
@@ -38,7 +38,7 @@ impl Keys {
     const NONE: Keys = Keys { kept: BTreeMap::new(), next: FIRST, again: false };
 
     fn insert(&mut self, key: AttributeKey) -> c_int {
-        // A number is used again as late as possible, so that a stale key is detected.
+        // A number is reused as late as possible, so that a stale key is detected.
         loop {
             let number = self.next;
             self.again |= number == c_int::MAX;
@@ -120,13 +120,13 @@ pub(super) fn hold(number: c_int) {
     KEYS.borrow_mut().hold(number);
 }
 
-/// Counts an attribute with this key as deleted, and forgets the key if it was freed and this was the last attribute.
+/// Counts an attribute with this key as deleted. Removes the key if it was freed and has no other attribute.
 pub(super) fn let_go(number: c_int) {
     KEYS.borrow_mut().let_go(number);
 }
 
-/// Checks that the program made the key for this kind of object. If `anew` is true, the key is for a new attribute and must not
-/// be freed.
+/// Checks that the program made the key for this kind of object. If `anew` is true, the key is for a new attribute, so it must not
+/// have been freed.
 pub(super) fn usable(
     kind: KeyKind,
     number: c_int,

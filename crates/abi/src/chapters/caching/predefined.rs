@@ -18,7 +18,7 @@ static VALUES: ChapterState<Predefined> = ChapterState::new(Predefined {
     universe_size: Cell::new(0),
 });
 
-/// The integers that predefined attributes of communicators point to.
+/// Integers to which predefined attributes of communicators point.
 struct Predefined {
     tag_ub: Cell<c_int>,
     io: Cell<c_int>,

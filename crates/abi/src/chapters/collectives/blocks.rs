@@ -38,8 +38,8 @@ fn root_in_place(at_root: bool, in_place: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the key of an algorithm choice. It holds the block's length only if all blocks are equal: only then do all ranks
-/// know it.
+/// Returns the key by which an algorithm is chosen. It contains the length of a block only if all blocks are equal, because only
+/// then all ranks know the length.
 fn key<S: ToRankBuffers>(block: usize) -> CallKey {
     CallKey::of(if S::LENGTHS == Lengths::Equal { block } else { 0 })
 }

@@ -1,8 +1,8 @@
 //! Fast path of blocking collective operations: on `MPI_COMM_WORLD` or `MPI_COMM_SELF`, with predefined types without gaps, not
 //! in place. These calls, the most frequent of most programs, need no buffers that outlive the call.
 //!
-//! `None` says that nothing was done, also if an argument is wrong: the slow path then reports the error. The ranks of an
-//! operation may take different paths, because the messages are the same.
+//! `None` means that nothing was done. If an argument is wrong, the slow path then reports the error. The ranks of an operation may
+//! take different paths, because both paths send the same messages.
 
 use super::{FastPath, tally};
 use crate::constants::*;
@@ -41,5 +41,5 @@ pub(super) fn element(ty: Datatype) -> usize {
     state().plain_sizes.get(ty.0.wrapping_sub(MPI_DATATYPE_NULL.0)).map_or(1, |&n| n.into())
 }
 
-/// Memory of blocks, by rank.
+/// Memory of a block for each rank.
 pub(super) type List = SmallVec<[Sge; 8]>;

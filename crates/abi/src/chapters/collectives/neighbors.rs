@@ -25,7 +25,7 @@ fn neighborhood(handle: Comm) -> Result<(Rc<CommObject>, Neighbors), Error> {
     Ok((comm, neighbors?))
 }
 
-/// Refuses MPI_IN_PLACE, which neighborhood collectives do not take.
+/// Returns an error for MPI_IN_PLACE, which neighborhood collectives do not accept.
 fn out_of_place(given: [(*const c_void, &str); 2]) -> Result<(), Error> {
     for (buf, name) in given {
         if buf.addr() == MPI_IN_PLACE {
@@ -67,7 +67,7 @@ fn apart(blocks: &[Buffer], neighbors: &Neighbors, displs: &str) -> Result<(), E
     Ok(())
 }
 
-/// Returns the receive buffers, checked.
+/// Checks and returns the receive buffers.
 fn receiving(given: impl ToRankBuffers, neighbors: &Neighbors) -> Result<Vec<Buffer>, Error> {
     let blocks = given.rank_buffers(neighbors.sources.len())?.iter().collect::<Vec<_>>();
     if let Some(displs) = given.places() {

@@ -1,5 +1,5 @@
-//! Buffers with a block for each rank, as arguments describe them: equal blocks, blocks of different lengths, or also of
-//! different types.
+//! Buffers with a block for each rank, as arguments describe them: equal blocks, blocks of different lengths, or blocks of
+//! different lengths and types.
 
 use super::count_array;
 use super::fast_path::{List, element};
@@ -22,8 +22,8 @@ pub(super) trait ToRankBuffers: Copy {
     /// Checks and returns the blocks of `ranks` ranks.
     fn rank_buffers(self, ranks: usize) -> Result<RankBuffers, Error>;
 
-    /// Adds plain blocks to `blocks`. The list is not returned, because a move would wait for the stores that have just been
-    /// made. Returns `None` in the same cases as [`plain`].
+    /// Adds plain blocks to `blocks`. The list is a parameter and not the result, because a move of the list would wait for the
+    /// stores that have just been made. Returns `None` in the same cases as [`plain`].
     fn list(self, ranks: usize, blocks: &mut List) -> Option<()>;
 }
 
@@ -39,7 +39,7 @@ impl ToRankBuffers for Elements {
         None
     }
 
-    /// Returns blocks that follow each other.
+    /// Checks the buffer, and returns blocks of equal size that follow each other.
     fn rank_buffers(self, ranks: usize) -> Result<RankBuffers, Error> {
         count(self.count, self.names[1])?;
         // If there are no blocks, the buffer may be NULL.

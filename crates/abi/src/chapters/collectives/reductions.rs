@@ -20,7 +20,7 @@ use weft_collective::{
 use weft_fabric::Sge;
 use weft_process::{CallKey, Executor};
 
-/// Placeholder of an operator, at a process that reduces nothing. Its operator argument is not significant.
+/// Placeholder of an operator at a process that reduces nothing, and whose operator argument is not significant.
 struct Nothing;
 
 impl Combine for Nothing {
@@ -33,7 +33,7 @@ impl Combine for Nothing {
     }
 }
 
-/// Returns the key of an algorithm choice: bytes and properties of the operator.
+/// Returns the key by which an algorithm is chosen: number of bytes, and properties of the operator.
 fn key(bytes: usize, element: usize, op: &dyn Combine) -> CallKey {
     CallKey { bytes, element, commutes: op.commutes(), equal: true }
 }

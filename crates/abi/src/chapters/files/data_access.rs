@@ -17,9 +17,9 @@ use std::rc::Rc;
 use weft_io::{AccessData, AccessSpec, FileAccess, Positioning, Synchronism};
 use weft_process::{Active, Executor, External, NonblockingTask, OperationOutcome};
 
-/// A request's view of an access.
+/// State of an access for its request.
 enum AccessRequest {
-    /// The access goes on in the background.
+    /// The access continues in the background.
     Active {
         task: NonblockingTask,
         /// Number of bytes moved, once the task is complete.
@@ -158,7 +158,7 @@ impl Access {
         Ok(())
     }
 
-    /// Carries out an independent access in the background. A short access is carried out at once, as a handover to another
+    /// Carries out an independent access in the background. A short access is carried out at once, because a handover to another
     /// thread takes longer.
     ///
     /// # Safety
@@ -263,7 +263,7 @@ fn start(
     Active::External(Rc::new(AccessRequest::Active { task, moved }))
 }
 
-/// Ends a split collective access that the function `begin` has begun.
+/// Ends a split collective access, which the function named `begin` has begun.
 ///
 /// # Safety
 /// `status` is MPI_STATUS_IGNORE or may be written.
@@ -292,8 +292,9 @@ unsafe fn end(
     outcome.error.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Defines the five forms of an access: independent, independent nonblocking, collective, and a split collective's two. Takes
-/// their names, the direction, C's type of the buffer, the parameter for an offset, and the positioning.
+/// Defines the five forms of an access: independent, independent nonblocking, collective, and the two halves of a split collective
+/// access. Parameters are the names of the forms, the direction, the C type of the buffer, the parameter for an offset, and the
+/// positioning.
 macro_rules! forms {
     ($(#[$names:meta])*
     $independent:ident $nonblocking:ident $collective:ident $begin:ident $end:ident

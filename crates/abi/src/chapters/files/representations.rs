@@ -1,4 +1,5 @@
-//! Representations of data in files (MPI 5.0, section 14.5): the standard's, and the program's own.
+//! Representations of data in files (MPI 5.0, section 14.5): predefined representations, and representations that the program
+//! registers.
 
 use super::properties::check_running;
 use crate::arguments::text;
@@ -128,8 +129,7 @@ impl RepresentationSizes for CustomRepresentation {
     }
 }
 
-/// Maximum number of elements that one call of the program's function converts: one form of the function has an int for the
-/// number.
+/// Maximum number of elements that one call of the program's function converts. In one form of the function the number is an int.
 const MAX_ELEMENTS: usize = 1 << 30;
 
 /// Consecutive elements of one predefined type.
@@ -140,9 +140,9 @@ struct Items {
     in_file: usize,
 }
 
-/// One access's conversion by the program's functions. They get only predefined types. Each element of such a type has its place
-/// in the file, so that a file may end after any element (MPI 5.0, section 14.5.3: the extent function is called only for these
-/// types).
+/// Conversion of an access by the program's functions, which get only predefined types. Each element of such a type has its own
+/// place in the file, so that a file may end after any element (MPI 5.0, section 14.5.3: the extent function is called only for
+/// these types).
 struct CustomConversion {
     by: Rc<CustomRepresentation>,
     /// Address of the program's data.
@@ -150,7 +150,7 @@ struct CustomConversion {
 }
 
 impl CustomConversion {
-    /// Lists the items of one element of `ty`, and how many times they are repeated.
+    /// Lists the items of `count` elements of `ty`: items, and the number of times that these items are repeated.
     fn items(&self, ty: &Type, count: usize) -> Result<(Vec<Items>, usize), weft_process::Error> {
         let mut runs: Vec<(Basic, usize)> = Vec::new();
         ty.each_basic(1, |basic, times| {
@@ -184,8 +184,8 @@ impl CustomConversion {
         }
     }
 
-    /// Lets the program convert as many of the buffer's items as `data` has room for. Returns the number of bytes of the
-    /// program's data that this covers.
+    /// Lets the program convert as many items of the buffer as `data` has room for. Returns the number of bytes of the program's
+    /// data that were converted.
     fn convert_buffer(
         &self,
         direction: AccessDirection,
@@ -223,7 +223,7 @@ impl CustomConversion {
             self.by.convert_all(with, items, self.address, data).map_err(to_process_error)?;
             return Ok(bytes);
         }
-        // The elements lie next to each other, each aligned for the machine.
+        // The elements are copied to memory in which they lie next to each other and are aligned.
         let mut aligned = vec![0u128; (items.count * ty.extent() as usize).div_ceil(16)];
         let mut packed = vec![0u8; bytes];
         let place = memory_of(&mut aligned);
@@ -290,7 +290,7 @@ impl CustomConversion {
         }
     }
 
-    /// Checks that there is a function for this direction. Without one the file must have the same bytes.
+    /// Checks that there is a function for this direction. Without a function the file must have the same bytes.
     fn check_converter(&self, direction: AccessDirection) -> Result<(), weft_process::Error> {
         if !self.converter(direction).is_null() {
             return Ok(());
@@ -339,7 +339,7 @@ pub fn named(name: &str) -> Result<Representation, Error> {
     }
 }
 
-/// Returns the conversion of one access, or `None` if the file has the same bytes.
+/// Returns the conversion of an access, or `None` if the file has the same bytes.
 pub fn conversion(file: &FileOf, address: *const c_void) -> Option<Rc<dyn Convert>> {
     let view = file.view();
     let representation = &view.representation;

@@ -54,7 +54,7 @@ pub(crate) trait Exchanges: Arguments {
     }
 }
 
-/// Communicator and both peers with their tags, checked.
+/// Checked arguments: the communicator, and both peers with their tags.
 struct Peers {
     comm: Rc<CommObject>,
     to: (Destination, i32),
@@ -127,7 +127,7 @@ impl External for MessageExchange {
         self.is_over().then(|| OperationOutcome::of(self.status.get()))
     }
 
-    /// Does nothing: half of the operation may be complete. MPI lets a cancelled operation complete normally.
+    /// Does nothing, because half of the operation may be complete. MPI allows that a cancelled operation completes normally.
     fn cancel(&self) -> Result<(), weft_process::Error> {
         Ok(())
     }
@@ -150,7 +150,7 @@ fn both(
     let status = received.clone();
     let task = engine.spawn(async move {
         let _kept_until_sent = memory;
-        // Both operations progress in the engine, whichever of them this task waits for.
+        // The engine progresses both operations, so this task can wait for them one after the other.
         let sent = send.over(&endpoint).await;
         let outcome = receive.over(&endpoint).await;
         received.set(outcome.status);

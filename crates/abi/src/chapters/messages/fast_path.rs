@@ -1,4 +1,4 @@
-//! Fast path of nonblocking messages: it looks at each argument once, and carries no error.
+//! Fast path of nonblocking messages. It examines each argument only once, and returns no errors.
 
 use crate::calls::{Recv, Send};
 use crate::constants::MPI_COMM_WORLD;
@@ -10,9 +10,9 @@ use std::ffi::c_int;
 use weft_p2p::SendMode;
 use weft_process::{Active, Origin};
 
-/// Sends or receives a nonblocking message with common arguments: a live communicator (MPI_COMM_WORLD or a handle in the
-/// table), a predefined type without gaps, a rank as peer, a tag, and room for a request. Returns true if it did. With any
-/// other arguments it does nothing and returns false; the complete call then checks the arguments and reports errors.
+/// Sends or receives a nonblocking message with common arguments: a live communicator (MPI_COMM_WORLD or a handle in the table), a
+/// predefined type without gaps, a rank as peer, a tag, and room for a request. Returns true if the operation was started. With any
+/// other arguments, does nothing and returns false. The complete call then checks the arguments and reports errors.
 ///
 /// # Safety
 /// `request` is NULL or may be written.

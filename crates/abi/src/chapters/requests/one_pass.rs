@@ -1,4 +1,4 @@
-//! A single pass over an array that ends its simple requests. The library's state is borrowed once for all of them.
+//! A single pass over an array that ends its simple requests. The library's state is borrowed only once for all these requests.
 
 use super::{Arrays, store_empty};
 use crate::arguments::store_status;
@@ -7,8 +7,9 @@ use crate::objects::{RequestObject, SENT};
 use crate::state::state;
 
 impl Arrays {
-    /// Ends requests from `first` on, in one pass, as long as they are simple and over: sends that were complete at once, and
-    /// receives that have their complete message. Returns the place of the first other request, or the length of the array.
+    /// Ends requests from `first` on, in one pass, as long as they are simple and complete: sends that were complete when they were
+    /// started, and receives that have their complete message. Returns the index of the first request of another kind, or the
+    /// length of the array.
     ///
     /// # Safety
     /// The arrays are those of the program: `len` requests, and no statuses or `len` statuses.

@@ -1,10 +1,10 @@
 //! Scans of arrays of requests. In a long array, one scan serves several completions.
 //!
 //! ```text
-//!   MPI_Waitany   looks through all, and remembers what else is over for its next calls on that array
-//!   MPI_Testall   remembers one that was not over, and looks at that one first
+//!   MPI_Waitany   examines all requests, and remembers further complete requests for its next calls on the same array
+//!   MPI_Testall   remembers a request that was not complete, and examines this request first in the next call
 //! ```
-//! Remembered requests are checked again before they are used, so the memory may be out of date.
+//! Remembered requests are checked again before they are used, so it does no harm if the array has changed meanwhile.
 
 use super::{Arrays, Ended};
 use crate::constants::*;
@@ -22,9 +22,9 @@ const SHORT: usize = 64;
 struct Memory {
     /// Address of the array.
     array: usize,
-    /// Places and handles of requests that were over, in reverse order: the first one is at the end.
+    /// Indices and handles of requests that were complete, in reverse order: the first request is at the end.
     over: Vec<(usize, Request)>,
-    /// Place of a request that was not over.
+    /// Index of a request that was not complete.
     open: usize,
 }
 
@@ -35,14 +35,14 @@ thread_local! {
 /// State of a request at the moment of the scan.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// Null, inactive, or a handle that names no request.
+    /// Null request, inactive request, or handle that names no request.
     Nothing,
     Open,
     Over,
 }
 
 impl Arrays {
-    /// Calls `seen` with place and state of each request from `first` on, until `seen` returns true.
+    /// Calls `seen` with the index and the state of each request from `first` on, until `seen` returns true.
     fn look_from(&self, first: usize, mut seen: impl FnMut(usize, Seen) -> bool) {
         let state = state();
         let Some(engine) = state.engine.get() else { return };
@@ -68,13 +68,13 @@ impl Arrays {
         state.looked.set(state.looked.get() + looked);
     }
 
-    /// Progresses the engine until nothing moves, so that one scan of a long array finds all requests that have become
-    /// complete. The number of rounds has a maximum, because other ranks may send without end.
+    /// Progresses the engine until nothing more happens, so that one scan of a long array finds all requests that have become
+    /// complete. The number of rounds is limited, because other ranks may send without end.
     pub(super) fn gather(&self, engine: &Engine) {
         if self.len <= SHORT {
             return;
         }
-        // One round of progress takes about this number of messages.
+        // A round of progress handles about `SHORT` messages.
         for _ in 0..self.len.div_ceil(SHORT) {
             if !engine.progress() {
                 return;
@@ -82,7 +82,7 @@ impl Arrays {
         }
     }
 
-    /// Ends the next of the requests that [`Arrays::any`] found over and remembered.
+    /// Ends the next of the complete requests that [`Arrays::any`] has remembered.
     pub(super) fn remembered(&self) -> Option<(usize, Ended)> {
         if self.len <= SHORT {
             return None;
@@ -112,7 +112,7 @@ impl Arrays {
         over
     }
 
-    /// Ends the first request that is over. Returns `Some(None)` if no request is active, `None` if none is over.
+    /// Ends the first complete request. Returns `Some(None)` if no request is active, and `None` if no active request is complete.
     pub(super) fn any(&self) -> Option<Option<(usize, Ended)>> {
         if self.len > SHORT {
             return self.any_of_many();
@@ -133,7 +133,7 @@ impl Arrays {
         }
     }
 
-    /// Does the same as [`Arrays::any`] in a long array, and remembers the other requests that are over.
+    /// Ends the first complete request of a long array, as [`Arrays::any`], and remembers the other complete requests.
     fn any_of_many(&self) -> Option<Option<(usize, Ended)>> {
         let (mut none, mut over) = (true, Vec::new());
         self.look_from(0, |i, is| {
@@ -153,7 +153,7 @@ impl Arrays {
         none.then_some(None)
     }
 
-    /// Ends all requests that are over now. Returns place and outcome of each.
+    /// Ends all requests that are complete now. Returns the index and the outcome of each.
     pub(super) fn sweep(&self) -> Vec<(usize, Ended)> {
         let mut over = Vec::new();
         self.look_from(0, |i, is| {
@@ -165,7 +165,7 @@ impl Arrays {
         over.into_iter().filter_map(|i| Some((i, self.poll(i)?))).collect()
     }
 
-    /// Returns true if no request is active and incomplete. Errors: REQUEST if a handle that was looked at names no request.
+    /// Returns true if no request is active and incomplete. Errors: REQUEST if a handle that was examined names no request.
     pub fn all_over(&self) -> Result<bool, Error> {
         let many = self.len > SHORT;
         let first = match many {

@@ -13,7 +13,7 @@ use weft_bootstrap::failure_report::FailureReport;
 pub(super) struct Children {
     /// Names of the programs.
     pub names: String,
-    /// Empty until mpiexec has ended.
+    /// End of mpiexec; empty until mpiexec has ended.
     pub ended: Arc<OnceLock<JobEnd>>,
 }
 
@@ -21,11 +21,11 @@ pub(super) struct Children {
 pub(super) struct JobEnd {
     /// Exit code, if there is one.
     pub code: Option<i32>,
-    /// Report of the first failure. A foreign mpiexec sends none.
+    /// Report of the first failure. An mpiexec of another MPI library sends no report.
     pub report: Option<FailureReport>,
 }
 
-/// Maximum number of bytes of an error string for the names of the function and of its communicator.
+/// Number of bytes of an error string that are reserved for the names of the function and of its communicator.
 const CALL: usize = 100;
 
 impl JobEnd {
@@ -44,7 +44,7 @@ impl JobEnd {
             }
             None => format!("{names}: mpiexec was killed"),
         };
-        // The last words are useful only if the error string, which is bounded, has room for them.
+        // The last output is added only if the error string, whose length is limited, has room for a useful part of it.
         const LAST: &str = "; last words: ";
         let room = (MPI_MAX_ERROR_STRING as usize).saturating_sub(CALL + how.len() + LAST.len());
         let words = self.report.as_ref().map(|report| report.last_words(room)).unwrap_or_default();
@@ -58,7 +58,8 @@ impl Children {
         self.ended.get().map(|end| Error::new(MPI_ERR_SPAWN, end.describe(&self.names)))
     }
 
-    /// Returns the reason why children that have called were lost. Waits a while for mpiexec, which ends the remaining children.
+    /// Returns the reason why children were lost after they called the port. Waits a while for the end of mpiexec, which first ends
+    /// the remaining children.
     pub fn why_lost(&self, call: &WaitingCall, engine: &Engine) -> Option<Error> {
         let since = Instant::now();
         engine.drive(call, || {

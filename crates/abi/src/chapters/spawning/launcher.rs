@@ -8,8 +8,8 @@ use weft_bootstrap::calls::repeat;
 use weft_bootstrap::privileged::{is_privileged, path_of};
 use weft_bootstrap::slot_table;
 
-/// Chooses an mpiexec: first the installation's own, then the one that has started this process, then the first in PATH. Also
-/// returns the reason why it is not the installation's own.
+/// Chooses an mpiexec: the mpiexec of this installation, or else the mpiexec that has started this process, or else the first
+/// mpiexec in PATH. Also returns the reason if it is not the mpiexec of this installation.
 pub(super) fn launcher() -> (OsString, Option<String>) {
     let own = || -> Result<PathBuf, String> {
         let library = own_path().ok_or("the library's own path is not known")?;
@@ -22,7 +22,7 @@ pub(super) fn launcher() -> (OsString, Option<String>) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(format!("{}: {error}", program.display()))
             }
-            // For any other error, starting the program reports what is wrong.
+            // For any other error, the start of the program fails and reports the error.
             _ => Ok(program),
         }
     };

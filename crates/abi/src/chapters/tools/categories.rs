@@ -211,7 +211,7 @@ pub(crate) unsafe fn t_category_changed(update_number: *mut c_int) -> Result<(),
 mod tests {
     use super::*;
 
-    /// Every variable is in a single category, and every category is in the tree below the first.
+    /// Checks that every variable is in exactly one category, and that every category is in the tree below the first category.
     #[test]
     fn the_tree_has_everything_once() {
         let all = 0..CATEGORIES.len();

@@ -35,11 +35,11 @@ pub const KINDS: &[&str] = &[
 /// Kind of all operations whose name is not in the list.
 const OTHER: &str = "MPI_Other";
 
-/// Number of operations started, by place in [`KINDS`].
+/// Number of operations that were started, by index in [`KINDS`].
 pub static STARTED: ChapterState<[Cell<u64>; KINDS.len()]> =
     ChapterState::new([const { Cell::new(0) }; KINDS.len()]);
 
-/// Returns the place of an operation in [`KINDS`].
+/// Returns the index of an operation in [`KINDS`].
 pub const fn kind(name: &str) -> usize {
     let mut at = 0;
     while at < KINDS.len() - 1 && !same(KINDS[at].as_bytes(), name.as_bytes()) {
@@ -56,7 +56,7 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
     at == a.len() && at == b.len()
 }
 
-/// Counts an operation of the kind at this place, on a communicator.
+/// Counts an operation on a communicator. `kind` is an index in [`KINDS`].
 #[inline]
 pub fn count(kind: usize, comm: &CommObject) {
     for count in [&STARTED[kind], &comm.started] {

@@ -1,6 +1,6 @@
-//! Control variables (MPI 5.0, section 15.3.6): the settings. A value that is written before MPI_Init replaces the value from
-//! the environment. While MPI runs, the settings can be written that MPI_Init does not fix (`settings/runtime_change.rs`). The
-//! descriptions say which settings these are, and what a new value affects.
+//! Control variables (MPI 5.0, section 15.3.6): the settings. A value that is written before MPI_Init replaces the value from the
+//! environment. While MPI runs, the settings can be written that MPI_Init does not fix (`settings/runtime_change.rs`). Their
+//! descriptions say so, and name the effect of a new value.
 //!
 //! All control variables belong to the process, so none is bound to an object. The scope says which processes must write the
 //! same value between the same two operations: this process only (LOCAL) or all processes (ALL_EQ).

@@ -30,10 +30,11 @@ const FABRIC: Enumeration = Enumeration {
     ],
 };
 
-/// Handle of the first enumeration, above MPI's predefined handles. Handle minus this is the place in the list of all.
+/// Handle of the first enumeration, above MPI's predefined handles. The handle of enumeration `i` is this number plus `i`.
 const FIRST: usize = 0x1000;
 
-/// Lists all enumerations: two that belong to no single setting, then one for each setting with words.
+/// Lists all enumerations: two enumerations that belong to no single setting, then an enumeration for each setting whose values are
+/// words.
 fn all() -> impl Iterator<Item = Enumeration> {
     let words = SETTINGS.iter().filter_map(|s| match s.kind {
         SettingKind::Choice(items) => Some(Enumeration { name: s.name, items }),

@@ -1,5 +1,5 @@
-//! Events and their sources (MPI 5.0, section 15.3.8). There are no events yet, so that every index of an event and every
-//! handle is an error. There is one source: the clock of MPI_Wtime.
+//! Events and their sources (MPI 5.0, section 15.3.8). There are no events yet, so every index of an event and every handle is an
+//! error. The only source is the clock of MPI_Wtime.
 
 use super::{bad_handle, index, invalid, not_null, ready, strings};
 use crate::callback::CallbackPointer;

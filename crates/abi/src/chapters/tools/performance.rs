@@ -25,14 +25,14 @@ pub struct Reading {
 }
 
 enum Meter {
-    /// The handle measures nothing: it shows the present value.
+    /// The handle measures nothing, and shows the present value.
     None,
     Counter(CounterShare),
     Mark(HighMark),
 }
 
 impl Reading {
-    /// Returns the library's present value. For a high mark, this is the highest level since the library's mark was reset.
+    /// Returns the library's present value. For a high mark, returns the highest level since the library's mark was reset.
     fn now(&self) -> Result<u64, Error> {
         Ok(match self.gauge.source {
             PvarSource::Process(read) | PvarSource::Mark(_, read) => of_process(read),
@@ -57,7 +57,7 @@ impl Reading {
         })
     }
 
-    /// Returns the present level of a variable with a high mark, and 0 for any other.
+    /// Returns the present level of a variable with a high mark, and 0 for any other variable.
     fn level(&self) -> u64 {
         match self.gauge.source {
             PvarSource::Mark(level, _) => of_process(level),
@@ -65,7 +65,7 @@ impl Reading {
         }
     }
 
-    /// Starts the handle. The library's high marks have been reset before.
+    /// Starts the handle. The caller has reset the library's high marks.
     fn start(&mut self) -> Result<(), Error> {
         let (now, level) = (self.now()?, self.level());
         match &mut self.meter {
@@ -86,7 +86,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Sets the value of the handle; `None` sets its initial value. The library's high marks have been reset before.
+    /// Sets the value of the handle. `None` sets its initial value. The caller has reset the library's high marks.
     fn set(&mut self, value: Option<u64>) -> Result<(), Error> {
         let (now, level) = (self.now()?, self.level());
         match &mut self.meter {

@@ -1,4 +1,4 @@
-//! Share of a handle in a variable that several handles measure.
+//! Part of a variable's changes that a handle measures. Several handles can measure the same variable.
 //!
 //! ```text
 //!   counter   0 ── start ── kept + (now - since) ── stop ── kept ── start ── ...
@@ -7,7 +7,7 @@
 //! The library keeps a single high mark for a variable, but each handle needs its own mark. Before the library's mark is reset
 //! for a handle, all other handles record it ([`HighMark::note`]).
 
-/// Share of a handle in a count that only grows.
+/// Part of a growing count that a handle measures, while the handle is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterShare {
     kept: u64,
@@ -16,18 +16,18 @@ pub struct CounterShare {
 }
 
 impl CounterShare {
-    /// Starts to count from `now` on. Does nothing if the handle is already started.
+    /// Starts to measure when the library's count is `now`. Does nothing if the handle is already started.
     pub fn start(&mut self, now: u64) {
         self.since.get_or_insert(now);
     }
 
-    /// Stops counting at `now`, and keeps the count.
+    /// Stops to measure when the library's count is `now`, and keeps the measured count.
     pub fn stop(&mut self, now: u64) {
         self.kept = self.read(now);
         self.since = None;
     }
 
-    /// Returns the complete count.
+    /// Returns the complete measured count, when the library's count is `now`.
     pub fn read(&self, now: u64) -> u64 {
         self.kept.wrapping_add(self.since.map_or(0, |since| now.wrapping_sub(since)))
     }
@@ -39,7 +39,7 @@ impl CounterShare {
     }
 }
 
-/// High mark of a handle for a level.
+/// High mark that a handle measures for a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HighMark {
     kept: u64,
@@ -47,7 +47,7 @@ pub struct HighMark {
 }
 
 impl HighMark {
-    /// Makes a stopped mark at the present level.
+    /// Creates a stopped mark with the present level as its value.
     pub fn new(level: u64) -> HighMark {
         HighMark { kept: level, running: false }
     }

@@ -1,5 +1,5 @@
-//! Performance variables: their properties, and the functions that read them. The layers below count in any case; nothing is
-//! counted only for tools.
+//! Performance variables: their properties, and the functions that read them. The layers below always count; no value is counted
+//! only for tools.
 
 use crate::constants::*;
 use crate::engine::{CommObject, Engine, JobFabric};
@@ -78,7 +78,7 @@ impl PvarClass {
     }
 }
 
-/// Returns all variables. The place of a variable is its index.
+/// Returns all variables. The position of a variable in the list is its index in MPI_T.
 pub fn gauges() -> &'static [Gauge] {
     static ALL: OnceLock<Vec<Gauge>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -314,7 +314,7 @@ fn node(engine: &Engine) -> &JobFabric {
     engine.endpoint().fabric()
 }
 
-/// Returns the fabrics that connect the ranks, as a place in the enumeration.
+/// Returns the fabrics that connect the ranks, as a value of the enumeration.
 fn kind(engine: &Engine) -> u64 {
     let node = node(engine);
     match (node.shm().is_some(), node.verbs().is_some(), node.ofi().is_some()) {

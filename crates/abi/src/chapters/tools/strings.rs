@@ -1,4 +1,4 @@
-//! Results of the tool interface: strings with their lengths, and results that the program may not want.
+//! Results of the tool interface: strings with their lengths, and results for which the program may pass NULL.
 
 use super::not_null;
 use crate::arguments::{store_text, text};
@@ -16,7 +16,7 @@ pub unsafe fn give<T>(to: *mut T, value: T) {
     }
 }
 
-/// Stores a string as section 15.3.3 says: cut to `*len` bytes with its NUL. Stores in `*len` the number of bytes of the
+/// Stores a string as section 15.3.3 requires, cut to `*len` bytes including the NUL. Stores in `*len` the number of bytes of the
 /// complete string. If there is no buffer or no room, only the length is stored; if `len` is NULL, nothing is stored.
 ///
 /// # Safety
@@ -29,7 +29,7 @@ pub unsafe fn give_text(text: &str, to: *mut c_char, len: *mut c_int) {
     unsafe {
         let room = usize::try_from(*len).unwrap_or(0);
         if !to.is_null() && room > 0 {
-            // The only error of `store_text` is a NULL, which is excluded.
+            // `store_text` fails only for NULL, which is excluded here.
             let _ = store_text(text, to, room, "");
         }
         len.write(text.len() as c_int + 1);
@@ -52,7 +52,8 @@ mod tests {
     use std::ffi::CStr;
     use std::ptr::null_mut;
 
-    /// Returns the string that arrives in a buffer of 9 bytes, of which `room` are offered, and the length.
+    /// Stores a string in a buffer of 9 bytes, of which `room` bytes may be used. Returns the string in the buffer, and the stored
+    /// length.
     fn given(room: c_int) -> (String, c_int) {
         let mut buffer = [b'?' as c_char; 9];
         buffer[8] = 0;

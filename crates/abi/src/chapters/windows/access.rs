@@ -16,7 +16,7 @@ use weft_fabric::Sge;
 use weft_process::{Active, Buffer, Executor, Status};
 use weft_rma::{Issued, TargetChange, TargetLocation};
 
-/// Target of an operation: window, rank, displacement, count and datatype, checked.
+/// Checked target of an operation: window, rank, displacement, count and datatype.
 struct Side {
     win: Win,
     object: Rc<WinObject>,
@@ -85,7 +85,7 @@ impl Side {
 
 /// A one-sided operation, which may have a form with a request.
 pub(crate) trait OneSided: Arguments {
-    /// C name of the form with a request.
+    /// C name of the form with a request, if there is such a form.
     const REQUESTED: &'static str = Self::NAME;
 
     /// # Safety
@@ -107,8 +107,8 @@ pub(crate) trait OneSided: Arguments {
     }
 }
 
-/// Returns a buffer, and checks its datatype even if the buffer has no elements. The target's datatype, which not every call
-/// uses, is checked in the same way.
+/// Returns a buffer, and checks its datatype even if the buffer has no elements. The datatype of the target, which some calls never
+/// use, is checked in the same way.
 fn typed(given: Elements) -> Result<Buffer, Error> {
     committed(given.ty, given.names[2])?;
     given.buffer()
@@ -181,7 +181,8 @@ impl Get {
     }
 }
 
-/// Returns the predefined operator behind a handle: accumulates take no others. `fetches`: the operation has a result.
+/// Returns the predefined operator of a handle. Accumulates accept only predefined operators. `fetches` is true if the operation
+/// returns the old value.
 fn operator(handle: Op, fetches: bool) -> Result<weft_datatype::PredefinedOp, Error> {
     let OpObject::Predefined(op) = *op_of(handle)? else {
         let text = "argument op is the program's own: one-sided operations take predefined ones";

@@ -42,7 +42,7 @@ pub(crate) unsafe fn win_get_attr(
     };
     not_null(value, "attribute_val")?;
     let known = &object.known;
-    // C programs get the address of each integer, but MPI_WIN_BASE itself.
+    // C programs get the address of an integer attribute, but the value of MPI_WIN_BASE itself.
     let found: *mut c_void = match keyval {
         MPI_WIN_BASE => object.base.get(),
         MPI_WIN_SIZE => known.size.as_ptr().cast(),

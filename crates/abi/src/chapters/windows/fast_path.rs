@@ -1,4 +1,4 @@
-//! Fast path of accumulates, which needs no waiting: plain elements in memory that this process can reach, in an open epoch.
+//! Fast path of accumulates that never wait: plain elements, in memory that this process can reach, in an open epoch.
 
 use super::access::plainly;
 use crate::calls::{Accumulate, CompareAndSwap, FetchAndOp, GetAccumulate};

@@ -38,8 +38,8 @@ const OURS: [&str; 3] = ["weft_fence", "weft_rma_order", "weft_rma_atomics"];
 /// Hint for windows of shared memory only.
 const NONCONTIGUOUS: &str = "alloc_shared_noncontig";
 
-/// Keeps the known hints that have a valid value, and ignores the others. None of these hints changes what an operation does.
-/// The layout hints are used when the window is made.
+/// Keeps known hints that have a valid value, and ignores all other hints. Hints never change the result of an operation. Hints
+/// about the layout are used when the window is created.
 pub fn keep(object: &WinObject, hints: &weft_process::Info) {
     let mut kept = object.hints.borrow_mut();
     for (key, usual) in HINTS {
@@ -61,7 +61,7 @@ pub fn keep(object: &WinObject, hints: &weft_process::Info) {
     }
 }
 
-/// Stores in the hints how the window works, whether this comes from a hint, a setting or a default.
+/// Stores in the hints how the window works, even if this is not set by a hint but by a setting or a default.
 pub fn tell(object: &WinObject, options: &WindowOptions) {
     let order = match options.order {
         IssueOrder::Called => "called",

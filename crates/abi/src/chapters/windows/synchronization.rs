@@ -20,7 +20,7 @@ use weft_rma::LockKind;
 const ASSERTIONS: c_int =
     MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED;
 
-/// Checks assertions. An assertion that has no meaning in a call is ignored; unknown bits are an error.
+/// Checks assertions. An assertion that has no meaning in the call is ignored. Unknown bits are an error.
 fn asserted(value: c_int) -> Result<i32, Error> {
     if value & !ASSERTIONS == 0 {
         return Ok(value);
@@ -50,8 +50,7 @@ fn publish() {
     fence(Ordering::SeqCst);
 }
 
-/// Returns the window's ranks of the members of a group. The last result is kept, because programs name the same group
-/// repeatedly.
+/// Returns the ranks in the window of a group's members. The last result is kept, because programs pass the same group repeatedly.
 fn members(object: &WinObject, handle: Group) -> Result<Rc<[usize]>, Error> {
     let (window, group) = (&object.window, group(handle, "group")?);
     let mut last = object.members.borrow_mut();
@@ -135,7 +134,7 @@ pub(crate) unsafe fn try_win_lock(lock_type: c_int, rank: c_int, assert: c_int, 
     }
 }
 
-// This is a function of its own, so that `try_win_lock` has no large stack frame.
+// This is a separate function, so that `try_win_lock` has no large stack frame.
 /// MPI_Win_lock.
 #[inline(never)]
 pub(crate) unsafe fn win_lock(

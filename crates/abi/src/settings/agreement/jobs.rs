@@ -1,23 +1,23 @@
 //! Settings that must be equal in jobs that connect: the processes of both jobs compare them when they meet.
 //!
 //! ```text
-//!   each process   says a hash of its values, when it introduces itself
-//!   all            say their values, if any two hashes differ
-//!   all            name settings, jobs and values, and do not connect
+//!   each process   sends a hash of its values in its introduction
+//!   all            send their values, if any two hashes differ
+//!   all            return an error with settings, jobs and values, and do not connect
 //! ```
 
 use super::{Values, decode, differences, encode, host, own, own_host, with_host};
 use crate::settings::{SettingAgreement, SettingSpec};
 use weft_bootstrap::hash;
 
-/// The values of this process that the other job must have, too.
+/// Values of this process that a connected job must have, too.
 pub struct JobSettings {
     /// Values that are not the default, encoded.
     text: String,
 }
 
 impl JobSettings {
-    /// Returns the values that hold now.
+    /// Returns the values that are now in force.
     ///
     /// # Errors
     /// Returns an error if a value is invalid.
@@ -30,7 +30,7 @@ impl JobSettings {
         Ok(JobSettings { text: encode(&values) })
     }
 
-    /// Returns a hash that is equal where the values are.
+    /// Returns a hash, which is equal for equal values.
     pub fn hash(&self) -> u64 {
         hash(&self.text)
     }
@@ -41,7 +41,8 @@ impl JobSettings {
     }
 }
 
-/// Describes how the settings of several jobs differ. `jobs` has the job of each process, `said` the encoded values.
+/// Describes the differences between the settings of several jobs. `jobs` has the job of each process, and `said` has the encoded
+/// values.
 pub fn refusal(own_job: u64, jobs: &[u64], said: &[Vec<u8>]) -> String {
     let all: Vec<Values> = said.iter().map(|said| decode(&String::from_utf8_lossy(said))).collect();
     let mut others: Vec<u64> = jobs.iter().copied().filter(|&job| job != own_job).collect();
