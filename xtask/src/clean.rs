@@ -1,18 +1,19 @@
-//! Checks for names of processors and stopwatch times above the fabrics, and for process-wide state under `abi`.
+//! Checks for names of processors and for measured times in crates above the fabrics, and for process-wide state in crates under
+//! `abi`.
 //!
-//! A choice that names a processor, or a number from one measurement, is right only on that machine. It belongs into a model or a
-//! map, which name their source. A static is shared by all ranks of a simulation. The remaining violations are listed here, and
-//! the lists only shrink: an entry whose violation is gone is a fault itself.
+//! A choice by the name of a processor, or by a number from one measurement, is right only on the machine of the measurement. It
+//! belongs into a model or a map, which name their source. A static is shared by all ranks of a simulation. The remaining
+//! violations are listed here. The lists may only shrink: an entry whose violation is gone is a fault, too.
 
 use crate::layers;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Crates above the fabrics, which must not know of machines.
+/// Crates above the fabrics, which must not depend on a machine.
 const ABOVE: [&str; 6] = ["channel", "collective", "datatype", "p2p", "process", "rma"];
 
-/// Makers and their processors, in lower case, as whole words.
+/// Names of makers and of their processors, in lower case. Only whole words match.
 const MAKERS: [&str; 14] = [
     "intel", "amd", "xeon", "epyc", "ryzen", "zen", "zen2", "zen3", "zen4", "zen5", "skylake",
     "sapphire", "milan", "graviton",
@@ -53,7 +54,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// A pattern's description, which is never written: allowed in every file of `patterns`.
+/// Static with a pattern's description, which never changes. It is allowed in every file of `patterns`.
 const ABOUT: &str = "ABOUT";
 
 /// A place that breaks a rule.
@@ -86,7 +87,7 @@ fn figures(source: &str) -> Vec<Fault> {
 }
 
 /// Returns true if "measured" in the first `own` bytes of `comment` begins a report: `measured, 8 ranks`, `measured: 4 us`,
-/// `measured on`. A sentence about measuring (`the machine it was measured on`) is not a report.
+/// `measured on`. Other sentences with this word (`the machine it was measured on`) are not reports.
 fn tells_a_time(comment: &str, own: usize) -> bool {
     const WORD: &str = "measured";
     comment.match_indices(WORD).any(|(at, _)| {
@@ -102,7 +103,8 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// Returns the statics of a source text by name, also thread-local ones. Text after `#[cfg(test)]` at the margin is left out.
+/// Returns the statics of a source text by name, including thread-local statics. Text after a line that begins with `#[cfg(test)]`
+/// is left out.
 fn statics(source: &str) -> Vec<(String, Fault)> {
     let own = source.lines().take_while(|line| *line != "#[cfg(test)]").enumerate();
     own.filter_map(|(number, line)| {
@@ -121,7 +123,7 @@ fn statics(source: &str) -> Vec<(String, Fault)> {
     .collect()
 }
 
-/// Compares the findings, by file, with the known ones. Reports new findings and known ones that are gone.
+/// Compares the findings, by file, with the known files. Reports new findings, and known files that have no finding any more.
 fn judge(found: &[(String, Fault)], known: &[&str], rule: &str) -> Vec<String> {
     let files: BTreeSet<&str> = found.iter().map(|(file, _)| file.as_str()).collect();
     let fresh = found.iter().filter(|(file, _)| !known.contains(&file.as_str()));

@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: from a fresh clone to mpi4py and a solver that run on Weft.
+//! `cargo xtask demo`: builds Weft and mpi4py in a fresh clone, and runs mpi4py and a solver on Weft.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub struct Args {
     weft: Option<PathBuf>,
 }
 
-/// Returns the place of the installation that [`install`] makes.
+/// Returns the folder of the installation that [`install`] makes.
 pub fn prefix() -> PathBuf {
     crate::root().join("target/weft")
 }
@@ -24,7 +24,7 @@ pub fn install() -> Result<PathBuf, String> {
     Ok(prefix)
 }
 
-/// Runs all steps in order, until the first that fails.
+/// Runs all steps in order, until a step fails.
 pub fn run(args: Args) -> Result<(), String> {
     let root = crate::root();
     let prefix = args.weft.map_or_else(install, Ok)?;
@@ -91,7 +91,7 @@ fn mpi4py(folder: &Path, prefix: &Path) -> Result<PathBuf, String> {
             )
         })?;
     }
-    // Built anew if Weft has moved or its header has changed.
+    // mpi4py is built again if Weft has moved or its header has changed.
     let stamp = folder.join("built-for");
     let header = prefix.join("include/mpi.h");
     let built_for =
@@ -105,7 +105,7 @@ fn mpi4py(folder: &Path, prefix: &Path) -> Result<PathBuf, String> {
         Command::new(&python)
             .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
             .args(["--force-reinstall", "--no-cache-dir", "--no-binary", "mpi4py", "mpi4py"])
-            // Quicker to compile than with Python's own -O3 -g.
+            // These options compile faster than Python's own -O3 -g.
             .env("CFLAGS", "-O1 -g0")
             .env("MPICC", prefix.join("bin/mpicc")),
     )?;
@@ -113,7 +113,7 @@ fn mpi4py(folder: &Path, prefix: &Path) -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// Prints the title and the command, and runs the command with our own output.
+/// Prints the title and the command, and runs the command, whose output is shown.
 fn step(title: &str, command: &mut Command) -> Result<(), String> {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let text = words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ");

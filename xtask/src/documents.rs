@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Documents whose paths are looked up, besides the pages of the book.
+/// Documents whose paths are checked, in addition to the pages of the book.
 const DOCUMENTS: [&str; 3] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"];
 
 /// Folder of the book's pages, and the page that lists them.
@@ -18,7 +18,7 @@ const ROOTS: [&str; 9] =
 /// Maximum number of lines of a source file.
 const LINES: usize = 500;
 
-/// Expands `a/{b,c}.rs` to `a/b.rs` and `a/c.rs`. A path with `*` or `<` is not looked up.
+/// Expands `a/{b,c}.rs` to `a/b.rs` and `a/c.rs`. Returns no path if the text contains `*` or `<`.
 fn expanded(path: &str) -> Vec<String> {
     if path.contains(['*', '<']) {
         return Vec::new();
@@ -95,7 +95,7 @@ fn examples(text: &str) -> Vec<usize> {
     found
 }
 
-/// Returns true if rustdoc looks for examples in this file. It does not in files of programs.
+/// Returns true if rustdoc looks for examples in this file. It ignores files of programs.
 fn is_of_a_library(file: &Path) -> bool {
     let parts: Vec<_> = file.iter().collect();
     let source = parts.iter().position(|&part| part == "src");

@@ -1,7 +1,7 @@
-//! House rules of product code: a function is short enough to read in one piece, and a text is written only once.
+//! House rules for product code: functions are short, and no text is repeated.
 //!
-//! Product code is the code in `src` of a crate, without items that are built only for tests. Violations that are left are counted,
-//! and the counts may only fall ([`counters`]).
+//! Product code is the code in `src` of a crate, without items that are built only for tests. Remaining violations are counted, and
+//! the counts may only fall ([`counters`]).
 
 mod circles;
 mod counters;
@@ -17,10 +17,10 @@ use syn::visit::{self, Visit};
 /// Maximum number of lines of a function, from `fn` to its closing brace.
 const LINES: usize = 80;
 
-/// Minimum number of equal lines in a row, in two files, that are a repetition.
+/// Minimum number of consecutive lines that, if they are equal in two files, count as a repetition.
 const RUN: usize = 12;
 
-/// Numbers of known functions that are longer, and of known repetitions.
+/// Number of known functions that are too long, and number of known repetitions.
 const KNOWN_LONG: usize = 0;
 const KNOWN_REPEATED: usize = 0;
 
@@ -31,14 +31,14 @@ struct Source {
     found: Found,
 }
 
-/// Results of parsing a file. The parser does not look into the arguments and the bodies of macros.
+/// Results of parsing a file. The parser skips the arguments and the bodies of macros.
 #[derive(Default)]
 struct Found {
     functions: Vec<Function>,
     items: counters::Items,
     /// Lines of items that are built only for tests.
     tests: Vec<RangeInclusive<usize>>,
-    /// Modules for tests in files of their own: name, and the path if an attribute gives one.
+    /// Modules for tests in separate files: name, and the path if an attribute gives a path.
     apart: Vec<(String, Option<String>)>,
 }
 
@@ -192,7 +192,7 @@ fn long(all: &[Source]) -> Vec<String> {
     all.iter().flat_map(of).collect()
 }
 
-/// Returns true if a line begins a function: `fn` after nothing except its qualifiers.
+/// Returns true if a line begins a function, with `fn` at its start or only after qualifiers.
 fn begins_function(line: &str) -> bool {
     const QUALIFIERS: [&str; 6] = ["default", "const", "async", "unsafe", "extern", "\"C\""];
     let mut words = line.split_whitespace();
@@ -209,11 +209,11 @@ fn begins_use(line: &str) -> bool {
     item.starts_with("use ")
 }
 
-/// Returns the lines that count, with their numbers. Blank lines, comments, lines with only closing brackets, `use` items and
-/// signatures of functions do not count. The text of a signature is given by MPI or by a trait, wherever it stands.
+/// Returns the lines that count for repetitions, with their numbers. Blank lines, comments, lines with only closing brackets, `use`
+/// items and signatures of functions do not count. The text of a signature is often prescribed by MPI or by a trait.
 fn lines<'t>(text: &'t str, tests: &[RangeInclusive<usize>]) -> Vec<(usize, &'t str)> {
     let mut counting = Vec::new();
-    // Characters that end the part that is left out.
+    // Characters that end the part that is being left out, if such a part has begun.
     let mut until: Option<&[char]> = None;
     for (number, line) in (1..).zip(text.lines().map(str::trim)) {
         let closing = |c: char| ")]}>;,?".contains(c);
@@ -236,10 +236,10 @@ fn lines<'t>(text: &'t str, tests: &[RangeInclusive<usize>]) -> Vec<(usize, &'t 
     counting
 }
 
-/// Lists runs of at least [`RUN`] lines that stand in two files.
+/// Lists runs of at least [`RUN`] lines that two files have in common.
 fn repeated(all: &[Source]) -> Vec<String> {
     let files: Vec<_> = all.iter().map(|s| lines(&s.text, &s.found.tests)).collect();
-    // Numbers are quicker to compare than texts.
+    // Each line gets a number, because numbers are faster to compare than texts.
     let mut numbers = HashMap::new();
     let mut number = |text| {
         let next = numbers.len();
@@ -254,7 +254,7 @@ fn repeated(all: &[Source]) -> Vec<String> {
             let before = places.entry(run).or_default();
             for &(other, start) in before.iter().filter(|(other, _)| *other != file) {
                 let there = &texts[other];
-                // Reported only at its first line.
+                // A run is reported only at its first line.
                 if at > 0 && start > 0 && text[at - 1] == there[start - 1] {
                     continue;
                 }
@@ -276,7 +276,7 @@ fn repeated(all: &[Source]) -> Vec<String> {
     told
 }
 
-/// Compares the violations of a rule with the known number.
+/// Compares the violations of a rule with their known number.
 fn judge(found: Vec<String>, known: usize, name: &str) -> Vec<String> {
     match found.len() {
         count if count == known => Vec::new(),
@@ -388,7 +388,7 @@ mod tests {
         let told = repeated(&[file("a.rs", "one()", 13), file("b.rs", "two()", 13)]);
         assert_eq!(told, ["b.rs:4-16 repeats 13 lines of a.rs:4-16: write them once"]);
         assert!(repeated(&[file("a.rs", "one()", 11), file("b.rs", "two()", 11)]).is_empty());
-        // Both places in one file do not count.
+        // A repetition within one file does not count.
         let twice = file("a.rs", &run(12), 12);
         assert!(repeated(&[twice]).is_empty());
     }

@@ -7,8 +7,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// File name of the library (its SONAME), and the links to it: the names that `-lmpi_abi` and `-lmpi` find, and the name that
-/// programs linked with MPICH 5.0.0 and 5.0.1 look for, which shipped it by mistake.
+/// File name of the library (its SONAME), and the names of links to it: the names for `-lmpi_abi` and `-lmpi`, and a name that
+/// MPICH 5.0.0 and 5.0.1 shipped by mistake, so that programs linked with these versions look for it.
 const LIBRARY: &str = "libmpi_abi.so.1";
 const LIBRARY_LINKS: [&str; 3] = ["libmpi_abi.so", "libmpi.so", "libmpi_abi.so.0"];
 
@@ -32,7 +32,7 @@ const DOCUMENTS: [&str; 6] = [
     "LICENSE-APACHE",
 ];
 
-/// Builds Weft and installs it under `prefix`. Replaces each file in one step, so that running programs on an older installation
+/// Builds Weft and installs it under `prefix`. Replaces each file in one step, so that programs that run on an older installation
 /// there are not disturbed.
 pub fn install(prefix: &Path) -> Result<(), String> {
     let prefix = std::path::absolute(prefix)
@@ -64,7 +64,7 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     }
     copy(&library.join("include/mpi.h"), &include.join("mpi.h"), 0o644)?;
     replace(&pkgconfig.join("weft.pc"), |to| fs::write(to, pkg_config()))?;
-    // The name that distributions give to "the MPI for C, whichever it is".
+    // Distributions use this name for the default MPI library for C.
     link("weft.pc", &pkgconfig.join("mpi-c.pc"))?;
     fortran(&prefix.join("share/weft/fortran"))?;
     for name in DOCUMENTS {
@@ -101,9 +101,9 @@ fn is_member(package: &str) -> bool {
 /// A profile of Cargo.toml, by which cargo optimizes.
 #[derive(Clone, Copy)]
 pub enum BuildProfile {
-    /// The library, as it is installed.
+    /// Profile of the installed library.
     Dist,
-    /// Commands, and programs of the tests.
+    /// Profile of commands and of test programs.
     Release,
 }
 
@@ -119,13 +119,13 @@ impl BuildProfile {
 
 /// Builds `packages` and returns the directory of the results.
 pub fn build(profile: BuildProfile, packages: &[&str]) -> Result<PathBuf, String> {
-    // This program lies in target/release. The other profile's directory is next to it.
+    // This program is in target/release. The directory of the other profile is next to this directory.
     let exe = std::env::current_exe().map_err(|e| format!("where xtask lies: {e}"))?;
     let target = exe.ancestors().nth(2).ok_or("xtask does not lie in target/<profile>")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&cargo);
     command.current_dir(root()).args(["build", "--profile", profile.name()]);
-    // Two builds at a time would overwrite each other's progress bars.
+    // Builds that run at the same time would overwrite each other's progress bars.
     command.env("CARGO_TERM_PROGRESS_WHEN", "never");
     for package in packages {
         command.args(["--package", package]);
@@ -152,7 +152,8 @@ fn link(target: &str, name: &Path) -> Result<(), String> {
     replace(name, |new| symlink(target, new))
 }
 
-/// Returns the file for pkg-config. It finds the prefix from its own place, so that an installation can be moved.
+/// Returns the text of the file for pkg-config. The file finds the prefix relative to its own folder, so that an installation can
+/// be moved.
 fn pkg_config() -> String {
     format!(
         "prefix=${{pcfiledir}}/../..\n\
@@ -179,7 +180,7 @@ mod tests {
         let (from, to, name) = (dir.join("from"), dir.join("to"), dir.join("name"));
         for text in ["old", "new"] {
             fs::write(&from, text).unwrap();
-            // A process that has the old file open keeps it.
+            // A process that has opened the old file keeps it.
             let open = fs::File::open(&to);
             copy(&from, &to, 0o755).unwrap();
             link("to", &name).unwrap();
@@ -195,7 +196,7 @@ mod tests {
         fs::remove_dir_all(dir).unwrap();
     }
 
-    /// The output of pkg-config consists of words for a shell, also if the installation's path has a blank.
+    /// Checks that the output of pkg-config consists of words for a shell, even if the installation's path has a blank.
     #[test]
     fn pkg_config_finds_a_prefix_with_a_blank() {
         if Command::new("pkg-config").arg("--version").output().is_err() {

@@ -1,11 +1,11 @@
-//! The layer law: a crate depends only on crates below it, and takes no file of another crate as a module.
+//! Check of the layers: a crate depends only on crates below it, and uses no file of another crate as a module.
 
 use crate::documents::sources;
 use crate::root;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Layers from the bottom to the top. Crates in one row may not depend on each other.
+/// Layers from the bottom to the top. Crates in the same row may not depend on each other.
 const LAYERS: &[&[&str]] = &[
     &["weft-client"],
     &["weft-bootstrap"],
@@ -43,8 +43,8 @@ pub fn under(name: &str) -> impl Iterator<Item = &'static str> {
     LAYERS[..height(name).unwrap_or(0)].iter().flat_map(|row| row.iter().copied())
 }
 
-/// Lists the faults of one manifest: dependencies that do not lie below the crate. Dependencies for tests (`dev-dependencies`)
-/// may lie anywhere.
+/// Lists the faults of one manifest: dependencies that do not lie below the crate. Dependencies for tests (`dev-dependencies`) may
+/// be in any layer.
 fn faults(manifest: &str) -> Vec<String> {
     let mut name = "";
     let mut section = "";
@@ -69,7 +69,7 @@ fn faults(manifest: &str) -> Vec<String> {
     faults
 }
 
-/// Lists modules of one file of `folder` that `#[path]` takes from another crate.
+/// Lists the modules of a file of the crate in `folder` that `#[path]` takes from another crate.
 fn strangers(folder: &Path, file: &Path, text: &str) -> Vec<String> {
     let named = |line: &str| {
         let path = line.trim_start().strip_prefix("#[path = \"")?.split_once('"')?.0.to_owned();

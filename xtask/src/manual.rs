@@ -1,4 +1,4 @@
-//! Manual pages: one for each MPI function, from the data from which the ABI is generated, and one for each command, from the
+//! Manual pages: a page for each MPI function, from the data from which the ABI is generated, and a page for each command, from the
 //! command's own description of its options.
 
 mod arguments;
@@ -34,7 +34,8 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     commands::install(&bin, &commands)
 }
 
-/// Makes the page of each function, by its file's name. A form with large counts has a link to the page of the form without.
+/// Makes the page of each function, with its file name. For a form with large counts, the page is a link to the page of the form
+/// without large counts.
 fn pages(data: &Data, not_built: &HashSet<String>) -> Result<Vec<(String, String)>, String> {
     let maker = Maker::new(data)?;
     let page = |function: &Function| {
@@ -52,7 +53,7 @@ fn link(section: u8, name: &str) -> String {
     format!(".so man{section}/{name}.{section}\n")
 }
 
-/// Returns the functions of which the library has only the name, by `weft info --coverage`.
+/// Returns the functions that the library does not implement, according to `weft info --coverage`.
 fn not_built(weft: &Path) -> Result<HashSet<String>, String> {
     let list = said(weft, &["info", "--coverage"])?;
     Ok(list.lines().filter_map(|line| line.trim().strip_prefix("- ")).map(str::to_owned).collect())
@@ -69,8 +70,8 @@ fn said(program: &Path, args: &[&str]) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|e| format!("{name} {}: {e}", args.join(" ")))
 }
 
-/// Compares the errors that pages name with the errors that were `raised`, by function, argument and class. Functions that wait
-/// for a request are not called with an invalid one, and files are not built.
+/// Compares the errors that pages name with the errors that were `raised`, by function, argument and class. Functions that wait for
+/// a request are not called with invalid requests, and functions of files are left out.
 pub fn confirm(raised: &HashSet<(&str, &str, &str)>) -> Result<(), String> {
     let data = Data::read()?;
     let mut faults = Vec::new();

@@ -9,8 +9,8 @@
 //!          └─────────┴────┬────┴──────────┘
 //!                 switch 1: 10.77.1.0/24, fd77:1::/64
 //! ```
-//! Everything lies in a process namespace: when its first process ends or is killed, the kernel ends all other processes, and
-//! with them the hosts, the cables and the mounts. Nothing has a name outside, and no packet leaves.
+//! All processes are in a process namespace. When its first process ends or is killed, the kernel ends all other processes, and
+//! removes the hosts, the cables and the mounts. Outside of the namespaces nothing is visible, and no packet leaves them.
 
 mod beyond;
 mod host;
@@ -21,7 +21,7 @@ pub use inside::run as inside;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-/// Exit code for a machine that cannot run it; the same as that of `cargo xtask vm`.
+/// Exit code if this machine cannot make the hosts; the same code as in `cargo xtask vm`.
 pub const NOT_RUN: u8 = weft_vm::NOT_RUN;
 
 /// The hosts and the command.
@@ -62,7 +62,7 @@ pub struct Args {
 const TOOLS: [(&str, &str); 4] =
     [("unshare", "util-linux"), ("nsenter", "util-linux"), ("ip", "iproute2"), ("tc", "iproute2")];
 
-/// Returns the reason why this machine cannot run it, as far as it can be seen from outside.
+/// Returns the reason why this machine cannot make the hosts, as far as it can be found without an attempt.
 fn missing() -> Option<String> {
     if !nix::unistd::geteuid().is_root() {
         return Some("network namespaces need root".to_owned());
@@ -77,7 +77,7 @@ fn missing() -> Option<String> {
     Some(format!("the program {tool} is not there (Debian's package {package})"))
 }
 
-/// Becomes COMMAND between its hosts. Returns only if that is impossible.
+/// Replaces this process by COMMAND between its hosts. Returns only if this is impossible.
 pub fn main(args: &Args) -> ExitCode {
     if let Some(reason) = missing() {
         eprintln!("NOT RUN: {reason}");
@@ -102,7 +102,7 @@ pub fn main(args: &Args) -> ExitCode {
         "--",
     ]);
     command.arg(own).arg("net-inside").args(args.words());
-    // Replaces this process: a signal that ends it must end the hosts, too.
+    // The command replaces this process, because a signal that ends this process must also end the hosts.
     let error = command.exec();
     eprintln!("NOT RUN: unshare: {error}");
     ExitCode::from(NOT_RUN)

@@ -1,5 +1,5 @@
-//! `cargo xtask test`: the tests of the project, in stages. Without options it runs the quick set, which proves the library in a
-//! quarter of an hour; `--rest` runs all other stages, and `--all` both.
+//! `cargo xtask test`: the tests of the project, in stages. Without options it runs the quick set, which tests the library in a
+//! quarter of an hour. `--rest` runs all other stages, and `--all` runs all stages.
 
 mod abuse;
 mod accesses;
@@ -108,7 +108,7 @@ pub struct SoakArgs {
     files: Option<FileParts>,
 }
 
-/// Runs a part of which every test must run.
+/// Runs a part. It is an error if a test of the part cannot run.
 fn whole(part: impl FnOnce(&mut Tally) -> Result<(), String>) -> Result<(), String> {
     let mut tally = Tally::default();
     part(&mut tally)?;
@@ -148,15 +148,15 @@ pub fn soak(args: &SoakArgs) -> Result<(), String> {
     random::soak(&prefix, args.random.unwrap_or(60))
 }
 
-/// Returns the processor time of all programs that this one has started and that have ended, in seconds: a stage that takes much
-/// less of it than of time waits.
+/// Returns the processor time in seconds of all programs that this program has started and that have ended. If a stage takes much
+/// less processor time than time, it waits.
 fn processor_seconds() -> f64 {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("getrusage takes no other argument");
     let seconds = |time: TimeVal| time.num_microseconds() as f64 / 1e6;
     seconds(usage.user_time()) + seconds(usage.system_time())
 }
 
-/// Runs all stages in order. A failure is reported at once and again at the end. If the build fails, no other stage can run.
+/// Runs all stages in order. A failure is reported immediately, and again at the end. If the build fails, no other stage runs.
 pub fn run(args: &Args) -> Result<(), String> {
     let stages = args.stages();
     let mut tally = Tally::default();
@@ -180,7 +180,7 @@ pub fn run(args: &Args) -> Result<(), String> {
     println!();
     for (stage, time, computed) in times {
         let (name, budget) = (format!("{stage:?}"), stage.budget());
-        // Reported, but not a failure: a busy machine is not an error of the code.
+        // This is reported, but is not a failure, because the machine may be busy.
         let over = if time.as_secs() > budget { "   OVER ITS BUDGET" } else { "" };
         let seconds = time.as_secs_f64();
         println!("{name:<10} {seconds:>5.0} s of {budget}, {computed:.0} s of processors{over}");

@@ -1,21 +1,22 @@
-//! Dependencies between files point one way: no circle of files that use each other leaves its folder. Circles inside a folder are
-//! counted ([`super::counters`]).
+//! Check of dependencies between files: files that use each other in a circle must all be in one folder. Circles inside a folder
+//! are counted ([`super::counters`]).
 //!
 //! ```text
-//!   protocol.rs ◀──▶ protocol/eager.rs      one folder: a module and its parts may know each other
-//!   protocol/eager.rs ──▶ matching.rs       an arrow
-//!   matching.rs ──▶ protocol.rs             with the arrow above, a circle that leaves the folder: a fault
-//!   matching.rs ◀──▶ credit.rs              two files of one folder: a circle that counts
+//!   protocol.rs ◀──▶ protocol/eager.rs      one folder: a module and its parts may use each other
+//!   protocol/eager.rs ──▶ matching.rs       a dependency
+//!   matching.rs ──▶ protocol.rs             with the dependency above, a circle that leaves the folder: a fault
+//!   matching.rs ◀──▶ credit.rs              two files of one folder: a circle that is counted
 //! ```
-//! A file uses another if it names it in a path that begins with `crate`, `super` or one of its own modules, also in macros. A
-//! name that the root of a crate re-exports by `pub use` counts as a use of its origin, and the root itself does not count.
+//! A file uses another file if it has a path to it that begins with `crate`, `super` or a module of its own, even in macros. A name
+//! that the root of a crate re-exports by `pub use` counts as a use of the file that defines the name. The root itself does not
+//! count.
 
 use super::Source;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::str::FromStr;
 
-/// Files of one crate: by module path, the index in the list of all sources.
+/// Files of a crate: for each module path, the index in the list of all sources.
 struct Tree<'s> {
     files: BTreeMap<Vec<String>, usize>,
     /// Names that the root re-exports, with their paths.
@@ -27,7 +28,7 @@ struct Tree<'s> {
 fn module(file: &str) -> Option<(&str, Vec<String>)> {
     let (name, rest) = match file.split_once("/src/bin/").and_then(|(_, rest)| rest.split_once('/'))
     {
-        // A program of several files is a tree of its own.
+        // A program of several files has its own tree.
         Some((_, rest)) => (file.strip_suffix(rest)?.strip_suffix('/')?, rest),
         None => file.split_once("/src/")?,
     };
@@ -63,7 +64,7 @@ fn paths(tokens: TokenStream, into: &mut Vec<Named>) {
                 at += 1;
             }
             TokenTree::Punct(_) if is_colons(&tokens, at) => {
-                // The rest of a path after `<T as X>` or `::` belongs to another crate.
+                // The rest of a path after `<T as X>` or `::` does not name a file of this crate.
                 at += 2;
                 while matches!(tokens.get(at), Some(TokenTree::Ident(_))) {
                     at += 1;
@@ -142,7 +143,7 @@ impl<'s> Tree<'s> {
         tree
     }
 
-    /// Returns the file that `path`, written in module `own`, leads to.
+    /// Returns the file to which `path` leads if it is written in module `own`.
     fn leads(&self, own: &[String], path: &[String]) -> Option<usize> {
         let mut words = path.iter().peekable();
         let mut at: Vec<String> = match path[0].as_str() {
@@ -151,7 +152,7 @@ impl<'s> Tree<'s> {
             "super" => own.to_vec(),
             first => {
                 let child: Vec<String> = own.iter().cloned().chain([first.to_owned()]).collect();
-                // A single word is a name of another kind, or the module's declaration.
+                // A single word is not a module, or it is the declaration of the module.
                 self.files.get(&child).filter(|_| path.len() > 1)?;
                 own.to_vec()
             }
@@ -175,7 +176,7 @@ impl<'s> Tree<'s> {
         self.files.get(&at).copied()
     }
 
-    /// Returns the folder of a module: its own, if it has parts there.
+    /// Returns the folder of a module: the module's own folder if the module has parts, else the folder that contains it.
     fn folder(&self, path: &[String]) -> Vec<String> {
         let parts = |other: &Vec<String>| other.len() > path.len() && other.starts_with(path);
         let own = if self.files.keys().any(parts) { path } else { &path[..path.len() - 1] };
@@ -201,7 +202,7 @@ impl<'s> Tree<'s> {
         for circle in closed(&arrows) {
             let folders: BTreeSet<_> = circle.iter().map(|&at| self.folder(modules[at])).collect();
             let leaves_folder = folders.len() > 1;
-            // Inside a folder, arrows between the module of the folder and its parts do not count.
+            // Inside a folder, dependencies between the module of the folder and its parts do not count.
             let circles_inside = |folder: &Vec<String>| {
                 let mut arrows = arrows.clone();
                 for (at, path) in modules.iter().enumerate() {
@@ -225,13 +226,13 @@ impl<'s> Tree<'s> {
     }
 }
 
-/// Files that use each other, directly or through others.
+/// Files that use each other, directly or through other files.
 struct Circle<'s> {
     files: Vec<&'s str>,
     leaves_folder: bool,
 }
 
-/// Returns the sets of two or more indices of which each can be reached from each.
+/// Returns the sets of two or more indices in which every index can be reached from every other index.
 fn closed(arrows: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
     let reached: Vec<BTreeSet<usize>> = (0..arrows.len()).map(|from| reach(arrows, from)).collect();
     let mut seen = BTreeSet::new();
@@ -270,7 +271,7 @@ fn circles(all: &[Source]) -> Vec<Circle<'_>> {
     crates.into_values().flat_map(|files| Tree::of(all, files).circles()).collect()
 }
 
-/// Lists the files in circles that leave their folder, a line each.
+/// Lists the files in circles that leave their folder, with a line for each file.
 pub(super) fn between_folders(all: &[Source]) -> Vec<String> {
     let mut told = Vec::new();
     for Circle { files, .. } in circles(all).iter().filter(|circle| circle.leaves_folder) {
@@ -284,7 +285,7 @@ pub(super) fn between_folders(all: &[Source]) -> Vec<String> {
 /// A file in a circle inside its folder.
 pub(super) struct FileInCircle<'s> {
     pub file: &'s str,
-    /// The other files of the circle.
+    /// Names of the other files of the circle.
     pub others: String,
 }
 
@@ -374,7 +375,7 @@ mod tests {
         let root = ("lib.rs", "mod a;\nmod c;\npub use a::A;\n");
         let module = ("a.rs", "mod b;\npub struct A;\n");
         let part = ("a/b.rs", "use crate::c::{self, D};\n");
-        // By the root, in a macro, and in code that is only for tests, which does not count.
+        // The circle is through the root and in a macro. Code that is only for tests does not count.
         let circle = told(&[root, module, part, ("c.rs", "m!(crate::A);\npub struct D;\n")]);
         assert!(circle.is_empty(), "nothing leads from a to its part: {circle:?}");
         let module = ("a.rs", "mod b;\npub struct A;\nuse b::B;\n");

@@ -1,9 +1,10 @@
-//! Counters per crate that may only fall: comments, type names, SAFETY texts, parameters and circles of files that break a rule of
-//! the house.
+//! Counters for each crate that may only fall: comments, type names, SAFETY texts, parameters and circles of files that break a
+//! house rule.
 //!
-//! `xtask/house.txt` has a line for each crate and counter: `abi comments 12`. A count above its line is a fault. A count below is
-//! reported, and `cargo xtask house --lower` writes it. So two changes that both lower a count merge without a conflict: neither
-//! needs to touch the file. If code moves between crates, `cargo xtask house --moved` writes the new counts.
+//! `xtask/house.txt` has a line for each crate and counter: `abi comments 12`. A count above the number in the file is a fault. A
+//! count below is reported, and `cargo xtask house --lower` writes the lower number. So two changes that both lower a count merge
+//! without a conflict, because neither has to change the file. If code moves between crates, `cargo xtask house --moved` writes the
+//! new counts.
 
 use super::{Found, Source, circles};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -35,7 +36,7 @@ impl Counter {
         Counter::Circles,
     ];
 
-    /// Returns the word for the counter in the file and on the command line.
+    /// Returns the name of the counter in the file and on the command line.
     fn name(self) -> &'static str {
         match self {
             Counter::Comments => "comments",
@@ -78,7 +79,7 @@ struct TypeName {
 }
 
 impl Items {
-    /// Notes a struct, an enum, a union, a trait or an alias.
+    /// Records the name of a struct, an enum, a union, a trait or an alias.
     pub fn note_type(&mut self, item: &syn::Item) {
         let (name, visibility) = match item {
             syn::Item::Struct(item) => (&item.ident, &item.vis),
@@ -93,7 +94,7 @@ impl Items {
         self.types.push(TypeName { name: name.to_string(), line, is_visible });
     }
 
-    /// Notes the parameters of a function that are tuples or `bool`, also by reference.
+    /// Records the parameters of a function that are tuples or `bool`, or references to them.
     pub fn note_parameters(&mut self, signature: &syn::Signature) {
         for input in &signature.inputs {
             let syn::FnArg::Typed(parameter) = input else { continue };
@@ -118,7 +119,7 @@ struct Violation {
     place: String,
 }
 
-/// Returns the name of the crate that a file belongs to: `crates/abi/src/lib.rs` is of `abi`.
+/// Returns the name of the crate to which a file belongs: `abi` for `crates/abi/src/lib.rs`.
 fn crate_of(file: &str) -> &str {
     let path = file.strip_prefix("crates/").unwrap_or(file);
     path.split('/').next().unwrap_or(path)
@@ -136,7 +137,7 @@ fn is_riddle(text: &str) -> bool {
     ["What", "Who", "Where", "Whether"].contains(&first)
 }
 
-/// Returns true if a SAFETY text says only that there is a contract, and not which.
+/// Returns true if a SAFETY text only states that there is a contract, but does not describe it.
 fn is_formula(text: &str) -> bool {
     let text = text.trim().trim_end_matches('.').to_lowercase();
     let of_caller = |rest: &str| {
@@ -155,7 +156,7 @@ fn is_formula(text: &str) -> bool {
         || text.strip_prefix("the program's ").is_some_and(of_caller)
 }
 
-/// Returns the lines of comments that break a rule, with the counter.
+/// Returns the lines of comments that break a rule, each with the counter of the rule.
 fn comments(text: &str, found: &Found) -> Vec<(Counter, usize)> {
     let mut broken = Vec::new();
     let lines: Vec<&str> = text.lines().collect();
@@ -283,7 +284,7 @@ fn allowed() -> Result<Counts, String> {
     parse(&fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?)
 }
 
-/// Compares the product code with the file. Prints the counts that have fallen, and returns those that have risen.
+/// Compares the product code with the file. Prints the counts that have fallen, and returns the counts that have risen.
 pub fn check(all: &[Source]) -> Result<Vec<String>, String> {
     let comparison = compare(&counted(&violations(all)), &allowed()?);
     if !comparison.fallen.is_empty() {
@@ -293,7 +294,7 @@ pub fn check(all: &[Source]) -> Result<Vec<String>, String> {
     Ok(comparison.faults)
 }
 
-/// Lists the violations of a crate, of one counter or of all.
+/// Lists the violations of a crate, for one counter or for all counters.
 pub fn list(all: &[Source], krate: &str, counter: Option<&str>) -> String {
     let violations = violations(all);
     let of = |v: &&Violation| {

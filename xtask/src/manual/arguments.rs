@@ -1,13 +1,13 @@
 //! The meaning of each argument: `crates/abi/data/arguments.csv`, by the argument's name.
 //!
-//! A row is for the functions that it lists, where `*` stands for any letters, or for all functions if it lists none. The row that
-//! names a function counts before the row that names the function of which this one is a form, such as `MPI_Bcast` of `MPI_Ibcast`.
-//! Then come patterns that match the one or the other, and last the rows for all functions.
+//! A row is for the functions that it lists, where `*` stands for any letters, or for all functions if it lists no function. A row
+//! that names a function has the highest priority. Then come rows that name the function of which it is a form, such as `MPI_Bcast`
+//! for `MPI_Ibcast`, then patterns that match either of the two names, and last the rows for all functions.
 
 use super::data::{Argument, Data, Explanation, Function};
 use super::siblings;
 
-/// Quality of a row's match; the smallest wins.
+/// Quality of a row's match. The row with the smallest value is used.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     Function,
@@ -17,7 +17,7 @@ enum Fit {
     All,
 }
 
-/// Returns the sentence on an argument of `function`.
+/// Returns the sentence that describes an argument of `function`.
 pub fn meaning<'d>(
     data: &'d Data,
     function: &Function,

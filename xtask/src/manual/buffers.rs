@@ -1,31 +1,31 @@
-//! The promise of each function about the program's buffers: from when until when the program must leave them unchanged.
+//! Rules of each function about the program's buffers: the time during which the program must not change them.
 
 use super::data::{Argument, Data, Function};
 use super::siblings;
 
-/// The categories of procedures, each with a rule of its own about buffers.
+/// Categories of procedures. Each category has its own rule about buffers.
 enum Category {
-    /// The buffers are free when the function returns.
+    /// The program may use the buffers again when the function returns.
     Blocking,
-    /// The program must leave the buffers from the call until the completion of the request.
+    /// The program must not change the buffers from the call until the completion of the request.
     Nonblocking,
-    /// The program must leave the buffers from each start until the completion.
+    /// The program must not change the buffers from each start until the completion.
     Persistent,
-    /// The function starts operations that have buffers.
+    /// The function starts operations, which have buffers of their own.
     Start,
-    /// The program must leave the buffers from each start, and by partition.
+    /// The program must not change the buffers from each start on, with a separate rule for each partition.
     PartitionedSend,
     PartitionedReceive,
-    /// The program must leave the buffers until the epoch at the target ends, or until a flush.
+    /// The program must not change the buffers until the epoch at the target ends, or until a flush.
     OneSided,
-    /// The program must leave the buffers until the request is complete, the epoch at the target ends, or until a flush.
+    /// The program must not change the buffers until the request is complete, until the epoch at the target ends, or until a flush.
     OneSidedRequest,
-    /// The program must leave the buffers until the second half of the access returns.
+    /// The program must not change the buffers until the second half of the access returns.
     Begin,
     End,
 }
 
-/// Returns the function's promise, in sentences; `None` if it transfers no buffer of the program.
+/// Returns the rule of a function in sentences, or `None` if the function transfers no buffer of the program.
 pub fn promise(data: &Data, function: &Function) -> Option<String> {
     let name = function.name.as_str();
     let buffers = Buffers::of(function);
@@ -166,7 +166,7 @@ fn names(all: &[&str]) -> String {
     }
 }
 
-/// Explains the consequences of the return of a blocking function, and their limits.
+/// Explains what the return of a blocking function guarantees.
 fn blocking(function: &Function) -> &'static str {
     match function.name.as_str() {
         "MPI_Send" => {
@@ -194,11 +194,11 @@ fn blocking(function: &Function) -> &'static str {
 
 fn is_collective(function: &Function) -> bool {
     let kinds = ["RANK", "RANK_NNI", "MESSAGE", "FILE"];
-    // The root of a collective operation is a rank, too.
+    // An argument `root` belongs to a collective operation, not to point-to-point communication.
     !function.arguments.iter().any(|a| kinds.contains(&a.meaning.kind.as_str()) && a.name != "root")
 }
 
-/// Explains the consequences of the completion of a nonblocking operation.
+/// Explains what the completion of a nonblocking operation guarantees.
 fn completed(function: &Function, buffers: &Buffers) -> String {
     let reads = names(&buffers.read);
     match function.name.as_str() {

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::fs;
 
-/// The properties of an argument, apart from its C type.
+/// Properties of an argument, without its C type.
 #[derive(Deserialize, Clone)]
 pub struct Meaning {
     function: String,
@@ -15,9 +15,9 @@ pub struct Meaning {
     pub kind: String,
     /// `in`, `out` or `inout`.
     pub direction: String,
-    /// Length of an array or of a string, if it has a name; `*` if it has none.
+    /// Name of the length of an array or of a string; `*` if the length has no name.
     pub length: String,
-    /// Classes of the errors that wrong values raise, with a blank between.
+    /// Classes of the errors that wrong values raise, separated by blanks.
     pub errors: String,
 }
 
@@ -29,7 +29,7 @@ pub struct Argument {
 }
 
 pub struct Function {
-    /// Name with its `MPI_`.
+    /// Name, including `MPI_`.
     pub name: String,
     pub returns: String,
     /// C parameter list, which may be `void` or end in `...`.
@@ -53,13 +53,13 @@ struct Purpose {
     purpose: String,
 }
 
-/// A sentence on an argument, for some functions or for all.
+/// A sentence that describes an argument, for some functions or for all functions.
 #[derive(Deserialize)]
 pub struct Explanation {
     pub parameter: String,
-    /// Direction; empty for any.
+    /// Direction of the argument; empty for any direction.
     pub direction: String,
-    /// Names or patterns of functions with blanks between; empty for all.
+    /// Names or patterns of functions, separated by blanks; empty for all functions.
     pub functions: String,
     pub meaning: String,
 }
@@ -90,12 +90,12 @@ impl Data {
         self.index.get(name).map(|&i| &self.functions[i])
     }
 
-    /// Returns the form without large counts of a form with large counts.
+    /// Returns the form without large counts, for the name of a form with large counts.
     pub fn small(&self, name: &str) -> Option<&Function> {
         self.function(name.strip_suffix("_c")?)
     }
 
-    /// Returns the form with large counts.
+    /// Returns the form with large counts of a function.
     pub fn large(&self, name: &str) -> Option<&Function> {
         self.function(&format!("{name}_c"))
     }
@@ -127,7 +127,7 @@ fn function(row: Row, meanings: &HashMap<(String, String), Meaning>) -> Result<F
     let Row { name, returns, parameters, since_or_deprecated } = row;
     let declarations = parameters.split(',').map(str::trim);
     let declarations = declarations.filter(|text| !matches!(*text, "void" | "..."));
-    // The list has a form with large counts only if it differs.
+    // The list has a separate form with large counts only if its arguments differ.
     let small = name.strip_suffix("_c").unwrap_or(&name);
     let argument = |declaration: &str| {
         let argument = name_of(declaration);

@@ -1,18 +1,18 @@
-//! The examples of pages: `crates/abi/data/examples`, one file an example, which may serve several functions.
+//! Examples of pages: `crates/abi/data/examples`. Each file is an example, which may be for several functions.
 //!
-//! The first line of a file names these functions, and is not shown. A file without `main` is a part of a program, around which
-//! stands `frame.c`. The lines `// prints: text` list the output of two ranks together, in any order.
+//! The first line of a file names these functions, and is not shown. A file without `main` is a part of a program, and `frame.c`
+//! has the rest. The lines `// prints: text` list the output of two ranks together, in any order.
 
 use crate::root;
 use std::fs;
 use std::path::PathBuf;
 
-/// The program around an example that is only a part.
+/// File with the rest of the program, for an example that is only a part.
 const FRAME: &str = "frame.c";
 
 pub struct Example {
     pub path: PathBuf,
-    /// The functions on whose pages the example stands.
+    /// Functions on whose pages the example is shown.
     pub functions: Vec<String>,
     /// The part of the file that a page shows.
     pub text: String,
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Minimum number of functions that have an example.
+    /// Minimum number of functions that must have an example.
     const FEWEST: usize = 60;
 
     /// Maximum number of lines of an example, without the lines that list its output.

@@ -17,7 +17,7 @@ pub const NOT_BUILT: &str = "MPI_ERR_UNSUPPORTED_OPERATION";
 pub fn begin(name: &str, section: &str, manual: &str) -> Roff {
     let mut page = Roff::new();
     let version = format!("Weft {}", env!("CARGO_PKG_VERSION"));
-    // Without a date, so that the same sources make the same page.
+    // The page has no date, so that the same sources always make the same page.
     page.control("TH", [name, section, "\"\"", &version, manual]);
     page
 }
@@ -164,7 +164,7 @@ impl<'a> Maker<'a> {
             page.text([roman("always: this version of Weft has not built the function")]);
             return Ok(());
         }
-        // The first function of the interface works before the interface is initialized.
+        // The function that initializes the interface works before it is initialized.
         let mut classes: Vec<(&str, Vec<&str>)> = Vec::new();
         if tool && name != "MPI_T_init_thread" {
             classes.push(("MPI_T_ERR_NOT_INITIALIZED", Vec::new()));
@@ -230,7 +230,7 @@ fn prototype(function: &Function) -> Vec<String> {
     lines
 }
 
-/// Returns the rule for all functions: the return value, and the error handler that is called first.
+/// Returns the text that all functions have: the return value, and the error handler that is called before the function returns.
 fn raised(function: &Function, tool: bool) -> Vec<Inline> {
     let mut text = vec![roman("It returns "), bold("MPI_SUCCESS"), roman(" or an error code.")];
     if tool {

@@ -2,7 +2,7 @@
 
 use super::data::Data;
 
-/// Relation of a function to the function from whose name its own is made.
+/// Relation of a function to the function from which its name is derived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     Nonblocking,
@@ -16,7 +16,7 @@ pub enum Form {
 
 /// Returns the function of which another is a form: `MPI_Allreduce` for `MPI_Iallreduce`, `MPI_Send` for `MPI_Send_init`.
 pub fn base(data: &Data, name: &str) -> Option<(String, Form)> {
-    // A function with its own purpose stands for itself: `MPI_Rsend` is not a form of `MPI_Send`.
+    // A function with its own purpose is not a form of another function: `MPI_Rsend` is not a form of `MPI_Send`.
     if data.purpose(name).is_some() {
         return None;
     }
@@ -114,7 +114,7 @@ const PAIRS: [(&str, &str); 21] = [
     ("toint", "fromint"),
 ];
 
-/// Pairs of beginnings, with the same rest of the name: `MPI_Win_lock_all` and `MPI_Win_unlock_all`.
+/// Pairs of first parts of names whose other parts are equal, as in `MPI_Win_lock_all` and `MPI_Win_unlock_all`.
 const STARTS: [(&str, &str); 8] = [
     ("MPI_Init", "MPI_Finalize"),
     ("MPI_Alloc_mem", "MPI_Free_mem"),
@@ -126,7 +126,7 @@ const STARTS: [(&str, &str); 8] = [
     ("MPI_Type_create", "MPI_Type_commit"),
 ];
 
-/// Returns the pages to read besides the page of `name`: other forms of the same operation, and functions that undo it.
+/// Returns the pages to which the page of `name` refers: other forms of the same operation, and functions that undo the operation.
 pub fn see_also(data: &Data, name: &str) -> Vec<String> {
     let stem = base(data, name).map_or_else(|| name.to_owned(), |(base, _)| base);
     let other_form = |f: &str| f == stem || base(data, f).is_some_and(|(other, _)| other == stem);
@@ -156,7 +156,7 @@ fn partners(name: &str) -> Vec<String> {
             found.push(swapped.trim_end_matches('_').to_owned());
         }
     }
-    // Nonblocking forms with their own purpose: `MPI_Iprobe`.
+    // For nonblocking forms with their own purpose, such as `MPI_Iprobe`, the blocking form is a partner.
     if let Some(rest) = name.strip_prefix("MPI_I") {
         found.push(format!("MPI_{}", capital(rest)));
     }

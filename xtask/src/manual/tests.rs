@@ -7,7 +7,7 @@ fn all() -> (Data, Vec<(String, String)>) {
     (data, pages)
 }
 
-/// Returns the text of the page that `name` leads to.
+/// Returns the text of the page of `name`, or of the page to which it links.
 fn page<'a>(pages: &'a [(String, String)], name: &str) -> &'a str {
     let find = |name: &str| {
         let file = format!("{name}.3");

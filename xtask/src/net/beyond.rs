@@ -5,7 +5,7 @@
 //!   net-run on node2 ── words, and its standard input, output and error ──► server: net-run as on node0
 //!                    ◄── the exit code ────────────────────────────────────
 //! ```
-//! If the first process is ended, the server ends the second.
+//! If `net-run` on node2 ends, the server ends the program.
 
 use super::inside::FOLDER;
 use nix::sys::signal::{Signal, kill};
@@ -18,7 +18,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode};
 use std::thread;
 
-/// Exit code if the server is not reached; the same as that of ssh.
+/// Exit code if the server is not reached; the same code as in ssh.
 const UNREACHED: u8 = 255;
 
 /// Maximum length of a command line, in bytes.
@@ -70,11 +70,11 @@ fn run(stream: &UnixStream) -> io::Result<u8> {
     let mut command = Command::new(format!("{FOLDER}/net-run"));
     command.args(words).stdin(input).stdout(output).stderr(error);
     let mut child = command.spawn()?;
-    // Closes this process's copies of the pipes' ends: the command value keeps them open.
+    // Dropping the command closes this process's copies of the pipes' ends.
     drop(command);
     let (pid, mut reader) = (Pid::from_raw(child.id() as i32), stream.try_clone()?);
     let watch = thread::spawn(move || {
-        // The client sends no data; a read returns only at the end of the stream.
+        // The client sends no data, so a read returns only at the end of the stream.
         if reader.read(&mut [0]).is_ok_and(|count| count == 0) {
             let _ = kill(pid, Signal::SIGTERM);
         }

@@ -51,7 +51,7 @@ impl Host {
         }
         script += "ip link set lo up; echo ready; exec sleep infinity";
         command.args(["--", "sh", "-c", &script]).stdin(Stdio::null()).stdout(Stdio::piped());
-        // Its error output is needed only if it does not start.
+        // The error output is needed only if the process does not start.
         command.stderr(Stdio::piped());
         let mut holder = command.spawn().map_err(|error| format!("unshare: {error}"))?;
         let mut said = [0; 6];
@@ -64,7 +64,7 @@ impl Host {
         Ok(Host { holder })
     }
 
-    /// Returns the process that holds the namespaces: with a process namespace, the first process in it.
+    /// Returns the process that holds the namespaces. If the host has a process namespace, this is the first process in it.
     pub fn pid(&self) -> Result<String, String> {
         let own = self.holder.id();
         let children =
@@ -72,7 +72,7 @@ impl Host {
         Ok(children.split_whitespace().next().map_or_else(|| own.to_string(), str::to_owned))
     }
 
-    /// Plugs in cable `cable`.
+    /// Connects cable `cable` to the host.
     pub fn plug(&self, number: u8, cable: u8, args: &Args) -> Result<(), String> {
         let (pid, port, switch, end) =
             (self.pid()?, port(number, cable), switch(cable), format!("eth{cable}"));
@@ -97,7 +97,7 @@ impl Host {
     }
 }
 
-/// Returns the words for tc(8) that shape a cable. Delay and loss need the kernel's netem; a rate alone does not.
+/// Returns the words for tc(8) that shape a cable. Delay and loss need the kernel's netem, but a rate does not.
 fn shape(args: &Args) -> Option<String> {
     let word = |name: &str, value: &Option<String>| {
         value.as_ref().map(|value| format!(" {name} {value}")).unwrap_or_default()

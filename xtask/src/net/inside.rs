@@ -1,4 +1,4 @@
-//! Within the namespaces: makes the switches, the hosts and the helpers of COMMAND, and runs it.
+//! Work within the namespaces: makes the switches, the hosts and the helpers of COMMAND, and runs COMMAND.
 
 use super::beyond;
 use super::host::{self, Host, done};
@@ -10,13 +10,13 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 use weft_vm::{FAILED, TIMED_OUT};
 
-/// Folder with the helpers in COMMAND's PATH, and with the process of each host (`NAME.pid`). It is a mount of its own.
+/// Folder with the helpers in COMMAND's PATH, and with the process of each host (`NAME.pid`). The folder is a separate mount.
 pub const FOLDER: &str = "/run/weft-net";
 
-/// Helpers: name and shell script. They run on node0, which has the processes and the mounts of the switches. So the switches'
-/// network is that of process 1. Other hosts have only `net-run`, by `beyond.rs`.
+/// Helpers: name and shell script. They run on node0, which shares the processes and the mounts of the switches. So the network of
+/// process 1 is the network of the switches. Other hosts have only `net-run`, through `beyond.rs`.
 const HELPERS: [(&str, &str); 4] = [
-    // Like ssh: options, the host, and words for a shell there, with a new environment.
+    // Like ssh, takes options, the host, and words for a shell there, which has a new environment.
     (
         "net-run",
         r#"while :; do case "$1" in -o|-p|-l|-i|-F) shift 2;; -*) shift;; *) break;; esac; done
@@ -34,7 +34,7 @@ exec nsenter -t "$pid" $spaces -- env -i HOME="$HOME" USER=root LOGNAME=root SHE
 /// Replacement for `net-run` on hosts other than node0.
 pub const BEYOND: &str = "net-run-beyond";
 
-/// Makes the mounts of this run: its folder, its shared memory, its names of hosts.
+/// Makes the mounts of this run: the folder of helpers, shared memory, and the names of hosts.
 fn mounts(args: &Args) -> Result<(), String> {
     done(&["mount", "--make-rprivate", "/"])?;
     fs::create_dir_all(FOLDER).map_err(|error| format!("{FOLDER}: {error}"))?;
@@ -96,8 +96,8 @@ fn start(args: &Args, first: &Host) -> Result<Child, String> {
     command.spawn().map_err(|error| format!("nsenter: {error}"))
 }
 
-/// Waits for `child`; `None` after `seconds` seconds. This process is the first of its namespace, so it is the parent of all
-/// orphans, too.
+/// Waits for `child`. Returns `None` after `seconds` seconds. This process is the first in its namespace, so it is also the parent
+/// of all orphans.
 fn ended(child: &mut Child, seconds: u64) -> Result<Option<ExitStatus>, String> {
     let end = Instant::now() + Duration::from_secs(seconds);
     loop {

@@ -1,5 +1,5 @@
-//! Bad arguments to every MPI function (`weft-abuse` of crates/abi-tests): each call must give an error or a result. Functions
-//! with planted faults must be found.
+//! Bad arguments to every MPI function (`weft-abuse` of crates/abi-tests): each call must return an error or a result. The test
+//! must also find functions with faults that were planted on purpose.
 
 use super::tally::Tally;
 use crate::install::BuildProfile;
@@ -54,7 +54,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the error classes that one bad argument raised: by function, argument and class.
+/// Returns the error classes that a single bad argument raised, as function, argument and class.
 fn raised<'a>(lines: &[&'a str]) -> HashSet<(&'a str, &'a str, &'a str)> {
     let one = |line: &&'a str| {
         let (function, rest) = line.strip_prefix("error: ")?.split_once('(')?;

@@ -1,5 +1,6 @@
 //! Instructions of one-sided operations, each with its flush, counted by valgrind's cachegrind in tests/c/accesses. One rank
-//! accesses its own memory, so that it never waits. A run of fewer operations is subtracted, to leave out start and end.
+//! accesses its own memory, so that it never waits. The count of a run with fewer operations is subtracted, so that start and end
+//! of the program do not count.
 
 use super::tally::Tally;
 use super::tools::quiet;
@@ -13,7 +14,7 @@ const MOST: [(&str, &str, u64); 6] = [
     ("fetch", "8", 850),
     ("accumulate", "8", 700),
     ("accumulate", "1024", 1024),
-    // Less than one instruction for each byte, because vectors are used for any element type.
+    // The maximum is less than one instruction for each byte, because vectors are used for any element type.
     ("accumulate", "65536", 32768),
     ("double", "65536", 32768),
 ];

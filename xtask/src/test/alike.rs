@@ -1,5 +1,5 @@
-//! Ranks with different settings: MPI_Init ends the job at once, with one line that names the setting, the ranks and
-//! their values.
+//! Ranks with different settings: MPI_Init ends the job immediately, with a line that names the setting, the ranks and their
+//! values.
 
 use super::tally::Tally;
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! Comparison of this library with others of the standard ABI, by one program: random datatypes, topologies, groups, infos,
-//! statuses, packed bytes, error classes (`tests/c/answers`).
+//! Comparison of this library with other libraries of the standard ABI, by a program that runs on each (`tests/c/answers`): random
+//! datatypes, topologies, groups, infos, statuses, packed bytes and error classes.
 //!
-//! Every answer is compared. A different answer must be in `tests/c/answers/differences.csv`, with the section of the standard by
-//! which this library's answer is right or may differ.
+//! Every answer is compared. A different answer must be listed in `tests/c/answers/differences.csv`, with the section of the
+//! standard that requires or allows this library's answer.
 
 use super::c_programs::list;
 use super::tools::quiet;
@@ -36,7 +36,7 @@ pub struct Other {
 struct Difference {
     /// A library's name, or `any`.
     library: String,
-    /// Beginning of the questions, with `*` for any text.
+    /// First part of the questions, with `*` for any text.
     question: String,
     reason: String,
 }
@@ -73,7 +73,7 @@ pub fn run(prefix: &Path, other: &Other) -> Result<usize, String> {
         }
     }
     for (line, difference) in allowed.iter().enumerate() {
-        // Only MPICH is asked all questions. Another library does not use all lines of the list.
+        // Only MPICH answers all questions, so only with MPICH all lines of the list must be used.
         if difference.library == "any" && !used.contains(&line) && other.name == "mpich" {
             return Err(format!("no answer differs any longer: {}", difference.question));
         }

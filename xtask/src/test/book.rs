@@ -1,9 +1,9 @@
 //! Examples of the book: its commands run in an installation, and its pages are built (`book/built.rs`).
 //!
-//! A block that begins with three backticks and `sh` is run, by `sh -e`, in a folder with `program.c` (the book's first program),
-//! `program`, `mine.toml` and `mine.map`. A block that begins with `sh no-run` is not run: it needs a cluster, minutes, or a part
-//! that the machine may lack. A block that begins with `c` and a file name is written to that file of the page's folder, so that
-//! the commands of the page compile and run the program that the page shows.
+//! A block that begins with three backticks and `sh` is run by `sh -e`. Its folder has `program.c` (the book's first program),
+//! `program`, `mine.toml` and `mine.map`. A block that begins with `sh no-run` is not run, because it needs a cluster, minutes, or
+//! a component that the machine may lack. A block that begins with `c` and a file name is written to that file of the page's
+//! folder, so that the commands of the page compile and run the program that the page shows.
 
 #[cfg(test)]
 mod built;
@@ -21,11 +21,11 @@ const PAGES: &str = "book/src";
 /// Page with the program that all commands use.
 const FIRST: &str = "first-program.md";
 
-/// Stand-ins for the files of a reader, with their sources.
+/// Files that replace a reader's own files, each with its source.
 const FILES: [(&str, &str); 2] =
     [("mine.toml", "machines/kini2.toml"), ("mine.map", "maps/shm.map")];
 
-/// A block of a page that is set off by backticks.
+/// A code block of a page, between lines of backticks.
 struct Block {
     line: usize,
     /// The text after the backticks: `sh`, `c`, `c ring.c`.
@@ -55,7 +55,7 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// Returns the programs of a page that have a file name, by that name.
+/// Returns the programs of a page that have a file name, each with the name.
 fn programs(page: &[Block]) -> impl Iterator<Item = (&str, &str)> {
     page.iter().filter_map(|b| Some((b.language.strip_prefix("c ")?, b.text.as_str())))
 }
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(programs(&page).collect::<Vec<_>>(), [("ring.c", "b\nc\n")]);
     }
 
-    /// Each program is compiled by a command of its own page.
+    /// Checks that each program with a file name is compiled by a command of its own page.
     #[test]
     fn each_program_with_a_name_is_compiled_by_its_page() {
         for (page, text) in pages().unwrap() {

@@ -135,7 +135,7 @@ pub(super) fn folder() -> Result<PathBuf, String> {
     Ok(out)
 }
 
-/// Runs the programs of tests/c with the choices of other machines, whose copies have other costs.
+/// Runs the programs of tests/c with the choices that the library makes on machines with other costs of copies.
 pub fn other_machines(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let mut files = list(&root().join("tests/copy-models"), "toml")?;
     if files.is_empty() {
@@ -190,7 +190,7 @@ impl Run<'_> {
         Ok(reasons.map(str::to_owned).collect())
     }
 
-    /// Tests whether the run leaves room for another run.
+    /// Returns true if another run can run at the same time.
     fn is_small(&self) -> bool {
         self.ranks <= 2 && !self.source.plan.alone
     }
@@ -209,8 +209,8 @@ fn sources() -> Result<Vec<Source>, String> {
     paths.into_iter().map(source).collect()
 }
 
-/// Runs the programs of tests/c as their comments say, which may change the settings in `base`. Small runs go two at a time;
-/// those of one program run one after the other.
+/// Runs the programs of tests/c as their comments require. The comments may change the settings in `base`. Small runs of different
+/// programs run two at a time. Runs of the same program run one after the other.
 fn programs(prefix: &Path, base: &[(String, String)], tally: &mut Tally) -> Result<(), String> {
     let sources = sources()?;
     if sources.is_empty() {
@@ -249,7 +249,7 @@ pub(super) fn list(folder: &Path, kind: &str) -> Result<Vec<PathBuf>, String> {
     Ok(paths.filter(|p| p.extension().is_some_and(|e| e == kind)).collect())
 }
 
-/// Runs a program once. Returns its output if it ended as its plan says.
+/// Runs a program once. Returns its output if it ended as its plan requires.
 pub(super) fn one(
     prefix: &Path,
     program: &Path,
@@ -257,7 +257,7 @@ pub(super) fn one(
     plan: &Plan,
     settings: &[(String, String)],
 ) -> Result<String, String> {
-    // Programs that start others by name find those of the installation.
+    // Programs that start other programs by name find the programs of the installation.
     let mut path = prefix.join("bin").into_os_string();
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());

@@ -6,7 +6,7 @@ use super::tools::{self, step};
 use crate::install::{self, BuildProfile};
 use std::thread::ScopedJoinHandle;
 
-/// Builds and installs the library, and builds the programs of the quick stages, so that those stages spend their time on tests.
+/// Builds and installs the library, and builds the programs of the quick stages, so that these stages spend their time on tests.
 pub fn build() -> Result<(), String> {
     // The end of the library's build uses one thread, so that test programs are built on the other processor.
     let (installed, built) = std::thread::scope(|scope| {
@@ -67,9 +67,9 @@ pub fn miri(tally: &mut Tally) -> Result<(), String> {
         );
         command
     };
-    // The setup that all runs need, before they build at the same time.
+    // The setup is made before the runs, because all runs need it and build at the same time.
     step(&mut miri(&["setup"]))?;
-    // Miri uses one processor, so that the crates run in parallel.
+    // Miri uses one processor, so several crates run in parallel.
     let outputs: Vec<Result<String, String>> = std::thread::scope(|scope| {
         let test = |name| move || tools::captured(&mut miri(&["test", "-p", name, "--lib"]));
         let threads: Vec<_> = MIRI.iter().map(|&name| scope.spawn(test(name))).collect();

@@ -1,5 +1,5 @@
-//! MPI programs over verbs, in the virtual machine: ranks on nodes that `WEFT_NODES` fakes in one machine, with and without
-//! packet loss; and ranks on two machines, one of which dies.
+//! MPI programs over verbs, in virtual machines: ranks on nodes that `WEFT_NODES` simulates in one machine, with and without packet
+//! loss; and ranks on two machines, one of which dies.
 //!
 //! This is the host's side, which builds and counts. Inside the machine, the same program runs as `vm-cluster`.
 
@@ -43,7 +43,7 @@ const PROGRAMS: &[&str] = &[
     "spawn_killed",
 ];
 
-/// Seconds after which a virtual machine counts as stuck, also on a busy host.
+/// Seconds after which a virtual machine counts as stuck, even on a busy host.
 const TIMEOUT: &str = "5000";
 
 /// Runs all tests inside the virtual machine, and fails if any of them failed.
@@ -59,7 +59,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     machines(tally, &[("one", &[]), ("two", &["--two", "--only", "0"])])
 }
 
-/// Runs the tests for which CI has no time.
+/// Runs the tests that take too long for CI.
 pub fn soak(tally: &mut Tally) -> Result<(), String> {
     machines(tally, &[("long", &[])])
 }

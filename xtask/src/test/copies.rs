@@ -1,5 +1,5 @@
-//! Costs of copies, kept where that is possible, and used where it is not: jobs with their own cache directory, which must print
-//! no warning about it.
+//! Tests of measured costs of copies, which are kept in a cache directory if possible. If this is impossible, jobs must run without
+//! a warning.
 
 use super::c_programs;
 use super::tally::Tally;
@@ -16,7 +16,7 @@ struct Jobs {
     cache: PathBuf,
 }
 
-/// The numbers that a job has printed.
+/// Costs that a job has printed, by name.
 type Costs = BTreeMap<String, u64>;
 
 impl Jobs {
@@ -70,7 +70,7 @@ fn judge(line: &str, output: &Output) -> Result<Costs, String> {
     Ok(out.lines().filter_map(number).collect())
 }
 
-/// Returns an error with this text unless `ok`.
+/// Returns an error with this text unless `ok` is true.
 fn check(ok: bool, what: &str, seen: &dyn std::fmt::Debug) -> Result<(), String> {
     if ok { Ok(()) } else { Err(format!("{what}: {seen:?}")) }
 }
@@ -101,7 +101,7 @@ fn measured_once(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     let late = !kept.contains("late = []");
     let second = jobs.run(&mut jobs.command(&[], &[]))?;
     check(first.len() == 25, "25 numbers", &first)?;
-    // On a busy machine some measurements had no time, and the second job tries again.
+    // On a busy machine some measurements may be missing, and then the second job measures again.
     check(late || jobs.kept()? == kept, "a model was kept and measured again", &kept)?;
     let near = |a: u64, b: u64| a.abs_diff(b) <= a / 500 + 1;
     let same = second.iter().all(|(name, &value)| near(value, first[name]));
@@ -110,7 +110,7 @@ fn measured_once(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Tests that a file that is no model of this machine is replaced.
+/// Tests that a file is replaced if it is not a model of this machine.
 fn replaced(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     let file = jobs.file()?;
     let whole = jobs.kept()?;
@@ -152,7 +152,7 @@ fn kept_nowhere(jobs: &Jobs, out: &Path, tally: &mut Tally) -> Result<(), String
     Ok(())
 }
 
-/// Tests one processor: pairs are not measured there, and are measured with two processors.
+/// Tests jobs on one processor, where pairs of processors are not measured. With two processors they are measured.
 fn one_processor(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     jobs.forget()?;
     let processor = first_processor().ok_or("no processor allowed")?.to_string();
@@ -184,7 +184,7 @@ fn forbidden(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     let kept = jobs.kept()?;
     let absent = absent(&kept);
     check(absent.contains("cma_call") && absent.contains("cma_page"), "no CMA", &kept)?;
-    // The next job does not try it again.
+    // The next job must not try to read the memory again.
     jobs.run(&mut jobs.command(&[], &["forbid"]))?;
     let late = !kept.contains("late = []");
     check(late || jobs.kept()? == kept, "measured again", &kept)?;

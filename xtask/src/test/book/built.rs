@@ -1,4 +1,4 @@
-//! The book as its readers see it: built by mdbook into `target/book`, with links that lead to existing places.
+//! Check of the book as its readers see it: mdbook builds it into `target/book`, and all links lead to existing places.
 
 use crate::root;
 use mdbook_driver::MDBook;
@@ -13,7 +13,7 @@ fn build() -> HashMap<PathBuf, String> {
     let to = book.build_dir_for("html");
     assert_eq!(plain(&to), root().join("target/book"));
     let entries = fs::read_dir(&to).unwrap().flatten().map(|entry| plain(&entry.path()));
-    // 404.html is shown at any address, so its own links begin at the root of a server.
+    // 404.html is shown at any address, so its links begin at the root of a server and are not checked.
     let pages = entries.filter(|path| {
         path.extension().is_some_and(|end| end == "html") && !path.ends_with("404.html")
     });
@@ -76,7 +76,7 @@ fn the_book_is_built_and_its_links_hold() {
     }
     assert!(links > 100, "{links}");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    // Links by which a reader reaches the content of other documents.
+    // Words that these pages contain only if they include the content of other documents.
     for (page, text) in [("how-it-works.html", "MPI_Send"), ("glossary.html", "copy model")] {
         assert!(pages[&root().join("target/book").join(page)].contains(text), "{page}: {text}");
     }

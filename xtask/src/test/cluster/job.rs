@@ -22,7 +22,7 @@ impl Nodes {
     }
 
     fn text(self) -> String {
-        // A single number would mean ranks per node.
+        // A single number in `WEFT_NODES` would be a number of ranks per node.
         if self.0.len() == 1 {
             return "1".to_owned();
         }
@@ -37,10 +37,10 @@ pub struct Job<'a> {
     pub words: Vec<String>,
     /// Text that the program must print.
     pub says: &'a str,
-    /// Minimum number of packets that the adapters must send for the program's own data. Data that went another way is missing
+    /// Minimum number of packets that the adapters must send for the program's own data. Data that took another path is missing
     /// from the count.
     pub packets: u64,
-    /// Minimum number of packets that each cable must carry: data that is spread over rails uses all of them.
+    /// Minimum number of packets that each cable must carry, because data that is spread over rails uses all rails.
     pub each: u64,
     /// Variables for all ranks.
     pub environment: &'a [(&'a str, &'a str)],
@@ -101,7 +101,7 @@ pub fn word(folder: &Path, name: &str) -> String {
     folder.join(name).display().to_string()
 }
 
-/// Arguments of bench/latency for a short test, not a measurement.
+/// Arguments of bench/latency for a short test, which is not a measurement.
 pub const LATENCY: [&str; 4] = ["--sizes", "0,8,1K,4K,64K", "--seconds", "0.3"];
 
 /// Returns the results of bench/latency, in words.

@@ -1,4 +1,4 @@
-//! Tests inside one virtual machine: ranks on nodes that `WEFT_NODES` fakes, with a cable between them.
+//! Tests inside one virtual machine: ranks on nodes that `WEFT_NODES` simulates, with cables between the nodes.
 
 use super::inside::Inside;
 use super::job::{self, Job, Nodes, word};
@@ -7,7 +7,7 @@ use crate::test::{python, tools};
 use std::process::Command;
 use weft_vm::rails::CableAdapters;
 
-/// Two to five ranks with a node each, and two ranks to a node.
+/// Divisions of ranks into nodes: each rank on its own node, or two ranks on a node.
 const APART: [Nodes; 3] = [Nodes(&[0, 1]), Nodes(&[0, 1, 2]), Nodes(&[0, 1, 2, 3, 4])];
 const PAIRS: Nodes = Nodes(&[0, 0, 1, 1]);
 const TWO: Nodes = APART[0];
@@ -15,9 +15,9 @@ const THREE: Nodes = APART[1];
 const FIVE: Nodes = APART[2];
 
 /// Part of the packets that netem drops. Soft-RoCE counts each repeated packet of a message against the retries, and acknowledges
-/// after 64 packets at the earliest. With 2 % loss, one run in some tens of runs reached the seventh retry.
+/// after 64 packets at the earliest. With 2 % loss, a message reached the seventh retry in a few percent of the runs.
 const LOSS: &str = "1%";
-/// A lost packet costs a timeout, so tests with loss use a shorter one.
+/// A lost packet costs a timeout, so tests with loss use a shorter timeout.
 const LOSSY: &[(&str, &str)] = &[("WEFT_ACK_TIMEOUT", "15")];
 
 /// Designs of progress while the program computes.
@@ -28,10 +28,10 @@ const PROGRESS: &[&[(&str, &str)]] = &[
     &[("WEFT_PROGRESS", "locked")],
 ];
 
-/// Maximum number of seconds of a program for which CI has no time.
+/// Maximum number of seconds of a program that takes too long for CI.
 const LONG: u64 = 1200;
 
-/// Connection of jobs that are connected to each other, and number of ranks a node, because these jobs have several sizes.
+/// Settings of jobs that connect to each other: the fabric, and a number of ranks per node, because these jobs have several sizes.
 const LINKED: &[(&str, &str)] = &[("WEFT_FABRIC", "verbs"), ("WEFT_NODES", "1")];
 
 /// Message about a lost process of another job.
@@ -165,9 +165,9 @@ impl Machine<'_> {
         self.program(parts, "semantics", &[], Nodes(&[0, 1, 0]), SEMANTICS);
         self.program(parts, "out_of_order", &["3000"], TWO, 2 * 3000 / BATCH);
         self.program(parts, "flood", &["4000"], TWO, 5 * 4000 / BATCH);
-        // Each partition of many is a message.
+        // With many partitions, each partition is a message.
         self.program(parts, "partitioned", &[], TWO, 3000 / BATCH);
-        // Half of the bytes that it puts and gets, in windows of three kinds.
+        // Each cable must carry half of the bytes that the program puts and gets in windows of three kinds.
         self.each = 3 * (2 * 40_000 * 8 / MTU) / 2;
         self.program(parts, "windows_asleep", &[], TWO, 2 * self.each);
         self.each = 0;
@@ -187,7 +187,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Tests processes that start later. The tests between machines have more of them.
+    /// Tests processes that start later. The tests between machines have further tests of such processes.
     fn linked(&mut self, parts: &mut Parts) -> Result<(), String> {
         self.environment = LINKED;
         self.program(parts, "spawn", &[], TWO, 10_000);
@@ -212,8 +212,8 @@ impl Machine<'_> {
         });
     }
 
-    /// Runs programs that compute while their messages move. If the end of a transfer wakes no process, helper.c does not end:
-    /// its senders wait for programs that compute.
+    /// Runs programs that compute while their messages move. If the end of a transfer woke no process, helper.c would never end,
+    /// because its senders wait for programs that compute.
     fn progress(&mut self, parts: &mut Parts) {
         let former = self.environment;
         for environment in PROGRESS {
@@ -226,14 +226,16 @@ impl Machine<'_> {
         self.environment = former;
     }
 
-    /// Runs mpi4py's tests. One-sided tests take over a minute here; `cargo xtask soak --verbs` runs them, on more ranks.
+    /// Runs mpi4py's tests. One-sided tests take more than a minute here, so only `cargo xtask soak --verbs` runs them, on more
+    /// ranks.
     fn mpi4py(&mut self, parts: &mut Parts) -> Result<(), String> {
         self.python(parts, "helloworld", &["-m", "mpi4py.bench", "helloworld"], TWO);
         for nodes in [TWO, THREE, PAIRS] {
             let words = ["-m", "mpi4py.bench", "ringtest", "-n", "1024", "-l", "20"];
             self.python(parts, "ringtest", &words, nodes);
         }
-        // Python is slow in emulation, so four ranks run a part. Only ranks 0 and 1 communicate.
+        // Python is slow in an emulated machine, so four ranks run only a part of the tests, in which only ranks 0 and 1
+        // communicate.
         let part = ["test_p2p_obj_matched"];
         for (nodes, files) in [(TWO, python::POINT_TO_POINT), (Nodes(&[0, 1, 0, 1]), &part)] {
             let words = python::suite_words(&self.inside.sdist, files);
@@ -287,7 +289,7 @@ impl Machine<'_> {
         self.lost(parts, before)
     }
 
-    /// Tests that packets were lost, without which the tests before would prove nothing.
+    /// Checks that packets were lost. Otherwise the tests before would prove nothing.
     fn lost(&self, parts: &mut Parts, before: u64) -> Result<(), String> {
         let lost = self.rails.dropped()? - before;
         parts.test("packets were lost", || match lost {
@@ -300,7 +302,7 @@ impl Machine<'_> {
 
 /// Number of bytes of a packet of the rails.
 const MTU: u64 = 4096;
-/// More eager messages than any batch holds.
+/// Number of eager messages that is larger than any batch.
 const BATCH: u64 = 128;
 
 /// Number of packets that tests/c/ring sends to the next rank: for messages of 0, 1, 4, 13, ... bytes, below 5000000.

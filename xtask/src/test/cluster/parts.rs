@@ -1,13 +1,13 @@
-//! Reports of each test and each part, for the host, which counts, and for a reader, who sees the times.
+//! Reports of each test and each part: for the host, which counts tests, and for a reader, who sees the times.
 
 use std::time::Instant;
 
 /// Text before the name of a test that passed.
 const OK: &str = "ok   ";
 
-/// Tests in parts. A test that fails is reported at once, and the other tests go on, so that one boot shows all failures.
+/// Tests in parts. A test that fails is reported immediately, and the other tests continue, so that one boot shows all failures.
 pub struct Parts {
-    /// Text that a part's name must contain; other parts are left out.
+    /// Text that the name of a part must contain. Other parts are left out.
     only: String,
     began: Instant,
     passed: usize,
@@ -51,7 +51,7 @@ impl Parts {
         self.passed += 1;
     }
 
-    /// Ends the tests: an error if a test failed, or if none ran.
+    /// Ends the tests. Returns an error if a test failed, or if no test ran.
     pub fn end(self) -> Result<(), String> {
         println!("-- all: {:.1} s", self.began.elapsed().as_secs_f64());
         match (self.passed, &self.failed[..]) {

@@ -12,10 +12,10 @@ use weft_vm::rails;
 
 /// The machine that dies, and its number.
 const OTHER: (&str, &str) = ("vm1", "1");
-/// Maximum time from the power cut to the end of the job. The library itself needs two seconds, and the launcher misses the
-/// machine after ten; the rest is for slow emulation.
+/// Maximum time from the power cut to the end of the job. The library needs two seconds, and the launcher notices the loss of the
+/// machine after ten seconds. The rest is for slow emulation.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The library's words about a peer that does not answer, between which stand rank, host and seconds.
+/// Parts of the library's message about a peer that does not answer. Rank, host and seconds are between these parts.
 const ERROR: &[&str] = &[
     "on vm1",
     "did not acknowledge for at least",
@@ -75,8 +75,8 @@ fn mpiexec(inside: &Inside, slots: usize) -> Command {
     command
 }
 
-/// Tests that ranks 0 and 1 survive ranks 2 and 3. Each gets an error that names the lost rank, and prints it. The next error,
-/// which is fatal, ends the job with the same words.
+/// Tests that ranks 0 and 1 survive the death of ranks 2 and 3. Each surviving rank gets and prints an error that names the lost
+/// rank. The next error, which is fatal, ends the job with the same text.
 fn death(inside: &Inside) -> Result<String, String> {
     let mut job = mpiexec(inside, 2)
         .args(["-n", "4", &word(&inside.programs, "survivors")])
@@ -90,7 +90,7 @@ fn death(inside: &Inside) -> Result<String, String> {
     ]);
     let mut said = Said { lines, text: String::new(), end: Instant::now() + LIMIT };
     let outcome = strike(&mut said);
-    // A job that hangs must not hold the machine.
+    // A job that hangs must not keep the machine occupied, so it is killed.
     if outcome.is_err() {
         let _ = job.kill();
     }
@@ -120,7 +120,7 @@ fn death(inside: &Inside) -> Result<String, String> {
     Ok(format!("first error {:.1} s after it, end {:.1} s", seconds(first), seconds(last)))
 }
 
-/// Cuts the other machine's power once the job runs. Returns the times of the first error and of the end.
+/// Cuts the power of the other machine once the job is running. Returns the times of the first error and of the end.
 fn strike(said: &mut Said) -> Result<(Duration, Duration), String> {
     if !said.until(|line| line == "running")? {
         return Err("the job ended before it ran".to_owned());
@@ -139,7 +139,7 @@ fn strike(said: &mut Said) -> Result<(Duration, Duration), String> {
     Ok((first, dead.elapsed()))
 }
 
-/// Output of a job, line by line, until a time.
+/// Output of a job, which is read line by line until a deadline.
 struct Said {
     lines: Receiver<String>,
     text: String,
