@@ -1,11 +1,11 @@
 //! `weft tune`: the best algorithm for each number of ranks and bytes, found by running all algorithms.
 //!
 //! ```text
-//!   grid        the operations, numbers of ranks, sizes, algorithms, parameters    tune/grid
+//!   grid        the operations, numbers of ranks, sizes, algorithms, parameters      tune/grid
 //!   sweep       measures all, makes the map                                          tune/sweep
 //!   simulated   a machine file in virtual time                                       tune/simulated
 //!   real        this machine, by mpiexec                                             tune/real
-//!   table, draw a map as text and as pictures                                       tune/table, draw
+//!   table, draw a map as text and as pictures                                        tune/table, draw
 //! ```
 
 mod draw;

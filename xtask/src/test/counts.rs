@@ -1,9 +1,9 @@
-//! Counted costs of a payload, by protocol: the number of times that each of its bytes is written, and system calls.
+//! Counted costs of a payload for each protocol: the number of times that each byte is written, and the number of system calls.
 //!
-//! Two tools run tests/c/moves. valgrind's cachegrind counts the lines that are written while they are not in a small cache.
-//! These are the lines of a payload, once for each copy, because its buffers are reused too late to be still in the cache. The
-//! stack and memory that a wait polls stay in the cache and do not count. A run that moves nothing is subtracted, to leave out
-//! start and end. strace reports the calls, and the bytes that the kernel copied.
+//! Two tools run tests/c/moves. valgrind's cachegrind counts the lines that are written while they are not in a small cache. Each
+//! copy of a payload counts once, because its buffers are reused so late that they are no longer in the cache. The stack, and
+//! memory that a wait polls, stay in the cache and do not count. The count of a run that moves nothing is subtracted, so that start
+//! and end of the program do not count. strace reports the calls, and the bytes that the kernel copied.
 
 use super::tally::Tally;
 use super::tools::quiet;
@@ -20,13 +20,14 @@ struct Way {
     /// Arguments of moves: operation, bytes, repetitions.
     arguments: [&'static str; 3],
     settings: &'static [(&'static str, &'static str)],
-    /// Copies of each byte.
+    /// Number of copies of each byte.
     copies: u32,
-    /// System calls a payload, except those of waiting.
+    /// Number of system calls for a payload, except calls that wait.
     calls: f64,
 }
 
-/// Maximum numbers of calls: an occasional call that makes room; and for a payload of 2 MiB, reads in several parts by both ends.
+/// Maximum numbers of calls for a payload. The first allows an occasional call that makes room. The second is for a payload of 2
+/// MiB, which both ends read in several parts.
 const SELDOM: f64 = 0.25;
 const PARTS: f64 = 8.0;
 
@@ -52,7 +53,7 @@ const fn way(
     Way { name, arguments, settings, copies, calls }
 }
 
-/// Calls that wait, or that wake a waiting thread: their number is chance. The program's own sleep is among them.
+/// Calls that wait, or that wake a waiting thread, including the program's own sleep. Their number depends on chance.
 const WAITING: [&str; 16] = [
     "sched_yield",
     "futex",
@@ -104,7 +105,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
             "{what} of {bytes} bytes, {}: {copies:.2} copies, {calls:.2} system calls",
             way.name
         );
-        // Writes besides the payload are few, but not zero.
+        // There are also a few writes that are not of the payload.
         let most = f64::from(way.copies) + 0.3;
         if !(0.9..=most).contains(&copies) || calls > way.calls {
             return Err(format!(
@@ -128,11 +129,11 @@ struct Traced {
     text: String,
 }
 
-/// The call that marks the begin and the end of counting, as strace prints it.
+/// Call that marks the start and the end of the counted part, as strace prints it.
 const MARK: &str = "getpgid(2129624815)";
 
 impl Traced {
-    /// Adds the trace of one process or thread, if it has both marks. The part between them counts.
+    /// Adds the trace of a process or thread, if it has both marks. Only the part between the marks counts.
     fn add(&mut self, trace: &str) -> bool {
         let mut parts = trace.split(MARK);
         let (Some(_), Some(counted), Some(_), None) =
@@ -171,7 +172,7 @@ fn calls(prefix: &Path, folder: &Path, way: &Way) -> Result<Traced, String> {
     }
 }
 
-/// Returns the number of lines written that were not in the cache, by all processes.
+/// Returns the number of cache lines that all processes have written while the lines were not in the cache.
 fn written(prefix: &Path, folder: &Path, way: &Way, times: &str) -> Result<u64, String> {
     let tool = [
         "valgrind",
@@ -198,7 +199,8 @@ fn missed_writes(log: &str) -> Option<u64> {
     number.replace(',', "").parse().ok()
 }
 
-/// Returns the logs of all processes of a job under a tool. LOG in the tool's arguments stands for the beginning of their names.
+/// Returns the logs of all processes of a job under a tool. LOG in the tool's arguments stands for the first part of the logs'
+/// names.
 fn logs(
     prefix: &Path,
     folder: &Path,
@@ -247,7 +249,7 @@ mod tests {
                        process_vm_readv(1) = -1 EPERM (no)\n";
         assert!(traced.add(&format!("openat(1) = 3\n{mark}{counted}{mark}close(3) = 0\n")));
         assert_eq!((traced.calls, traced.bytes), (3, 4096));
-        // A thread that only helps, or measures, has one mark or none.
+        // A thread that only helps or measures has at most one mark.
         assert!(!traced.add(&format!("openat(1) = 3\n{counted}")));
         assert_eq!(traced.calls, 3);
     }

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Downloads the source archive of `package` into `work`, by package lists of its own, which change nothing of the system's.
+/// Downloads the source archive of `package` into `work`. Uses its own package lists, so that the system's lists do not change.
 ///
 /// # Errors
-/// That there is no network, no apt, or no such source.
+/// There is no network, no apt, or no such source.
 pub(super) fn archive(work: &Path, package: &str) -> Result<PathBuf, String> {
     let failed = |e: std::io::Error| format!("{}: {e}", work.display());
     for folder in ["lists/partial", "archives"] {
@@ -36,7 +36,7 @@ pub(super) fn archive(work: &Path, package: &str) -> Result<PathBuf, String> {
     Ok(work.join(archive))
 }
 
-/// Unpacks `archive` anew into `folder`.
+/// Unpacks `archive` into `folder`, which is emptied before.
 pub(super) fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
     if folder.is_dir() {
@@ -47,7 +47,7 @@ pub(super) fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
     quiet(tar.args(["--strip-components=1", "-xf"]).arg(archive).arg("-C").arg(folder)).map(drop)
 }
 
-/// Returns `program` in `folder`, which finds the wrappers of the installation in `prefix` before all others.
+/// Returns a command for `program` in `folder`. It finds the wrappers of the installation in `prefix` before all other compilers.
 pub(super) fn with_wrappers(prefix: &Path, program: &str, folder: &Path) -> Command {
     let mut path = prefix.join("bin").into_os_string();
     path.push(":");

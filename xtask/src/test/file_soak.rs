@@ -32,9 +32,9 @@ pub enum FileParts {
 
 type Part = fn(&Path, &mut Tally) -> Result<(), String>;
 
-/// Runs the parts that take too long for the tests: cuts of power, quotas, other file systems, NFS between two hosts, programs of
-/// other projects. A part that could not run is reported and fails the soak test, because a machine for it should have all of
-/// them.
+/// Runs the parts that take too long for the usual tests: power cuts, quotas, other file systems, NFS between two hosts, and
+/// programs of other projects. A part that cannot run is reported and fails the soak test, because a machine for this test should
+/// be able to run all parts.
 pub(super) fn soak(prefix: &Path, which: FileParts) -> Result<(), String> {
     let mut tally = Tally::default();
     let parts: [(FileParts, Part); 5] = [
@@ -56,7 +56,7 @@ pub(super) fn soak(prefix: &Path, which: FileParts) -> Result<(), String> {
     if tally.not_run.is_empty() { Ok(()) } else { Err("some of it was NOT RUN".to_owned()) }
 }
 
-/// Runs the programs of other projects for which the tests have time.
+/// Runs the programs of other projects that are short enough for the usual tests.
 pub(super) fn run(tally: &mut Tally) -> Result<(), String> {
     others::run(&crate::demo::install()?, true, tally)
 }

@@ -1,5 +1,5 @@
-//! Files when something fails beneath them: a file system or a quota that is full in the middle of a write, ranks that are killed
-//! while they use a file. Tests that need only a folder are in tests/c.
+//! Tests of files when a lower layer fails: a file system or a quota that is full in the middle of a write, and ranks that are
+//! killed while they use a file. Tests that need only a folder are in tests/c.
 
 use super::c_programs::{compile, folder};
 use super::tally::Tally;
@@ -15,7 +15,7 @@ const KILLS: usize = 12;
 const NOT_HERE: i32 = 77;
 
 /// Shell script that mounts a file system of the kind `$1` with about 5 MiB in the folder `$2`, and becomes the command that
-/// follows. Only the script and its children see the file system. A quota is that of a user other than root.
+/// follows. Only the script and its children see the file system. A quota is set for a user other than root.
 const MOUNT: &str = r#"kind=$1 folder=$2
 shift 2
 case $kind in
@@ -57,8 +57,8 @@ pub(super) fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Tests that background operations use io_uring if the system allows it, and threads if the system forbids it or a setting
-/// excludes it.
+/// Tests that background operations use io_uring if the system allows it, and threads if the system forbids io_uring or a setting
+/// disables it.
 fn by_ring(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let program = folder()?.join("files_beside");
     compile(prefix, &root().join("tests/c/files_beside.c"), &program)?;
@@ -84,8 +84,8 @@ fn by_ring(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the number of times that `program` entered its ring, with these words to strace. The inner error is the reason why it
-/// cannot be known.
+/// Returns the number of times that `program` entered its ring, counted by strace with these arguments. The inner error is the
+/// reason why the number cannot be found.
 fn traced(
     prefix: &Path,
     program: &Path,
@@ -117,7 +117,7 @@ pub(super) fn built(prefix: &Path, name: &str) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Runs tests/c/files/full.c in a small file system. Returns the reason if that is impossible here.
+/// Runs tests/c/files/full.c in a small file system. Returns the reason if this machine cannot do so.
 fn overfilled(
     prefix: &Path,
     program: &Path,

@@ -1,5 +1,5 @@
-//! Fortran by all three interfaces: programs in tests/fortran, and generated ones that call every procedure, built by `mpifort`,
-//! on 1, 2 and 4 ranks.
+//! Tests of all three Fortran interfaces: programs in tests/fortran, and generated programs that call every procedure. They are
+//! built by `mpifort`, and run on 1, 2 and 4 ranks.
 
 mod costs;
 mod languages;
@@ -18,10 +18,10 @@ use weft_fortran::{BindingForm, calls};
 
 /// Programs of tests/fortran, and the compiler's options for each.
 const PROGRAMS: [(&str, &[&str]); 3] = [
-    // Sections in nonblocking calls: the compiler may optimize as much as it can.
+    // Array sections in nonblocking calls are tested with full optimization.
     ("sections.f90", &["-O3"]),
     ("new.f90", &["-O2"]),
-    // Without interfaces, gfortran takes buffers of several types for an error. mpifort passes the option that allows them.
+    // Without interfaces, gfortran reports buffers of several types as an error. `mpifort` passes the option that allows them.
     ("old.f", &["-O2"]),
 ];
 
@@ -52,7 +52,7 @@ fn with_prefix(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         let reason = "there is no gfortran (Debian's package gfortran)";
         tally.not_run.push(format!("Fortran by gfortran: {reason}"));
     }
-    // Most of the time is that of compilers, and each uses one thread.
+    // Compilers take most of the time, and each uses one thread.
     let compilers: Vec<&'static str> = gfortran.into_iter().chain(flang).collect();
     for result in two_at_a_time(&compilers, |compiler| by_one(prefix, compiler)) {
         tally.add(result?);
@@ -79,7 +79,8 @@ struct Tools {
 }
 
 impl Tools {
-    /// Returns `mpifort`, to be run in the folder for programs: compilers write a program's modules where they run.
+    /// Returns `mpifort` as a command in the folder for programs, because compilers write a program's modules into their working
+    /// directory.
     fn mpifort(&self) -> Command {
         let mut command = Command::new(self.prefix.join("bin/mpifort"));
         command.env("WEFT_FC", self.compiler).current_dir(&self.work);
@@ -90,7 +91,7 @@ impl Tools {
     fn build(&self, source: &Path, options: &[&str]) -> Result<PathBuf, String> {
         let program = self.work.join(source.file_stem().unwrap_or_default());
         let mut command = self.mpifort();
-        // The compiler writes the program's modules where it runs.
+        // The compiler writes the program's modules into its working directory.
         command.args(options).current_dir(&self.work);
         quiet(command.arg(source).arg("-o").arg(&program))?;
         Ok(program)
@@ -117,14 +118,14 @@ fn with_compiler(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     languages::run(tools, tally)?;
     options::run(tools, tally)?;
     refused(tools, tally)?;
-    // Another compiler builds about the same code of the same C.
+    // With another compiler the entries in C have about the same code, so the costs are tested only once.
     if tools.compiler == "gfortran" {
         costs::run(tools, tally)?;
     }
     found_by_cmake(tools, tally)
 }
 
-/// Writes the program of `mpif.h` with the module `mpi` instead: the same checks, with interfaces.
+/// Writes a variant of the program of `mpif.h` that uses the module `mpi` instead, so that the same checks run with interfaces.
 fn with_module(work: &Path) -> Result<PathBuf, String> {
     let from = root().join("tests/fortran/old.f");
     let text = fs::read_to_string(&from).map_err(|e| format!("{}: {e}", from.display()))?;
@@ -141,9 +142,10 @@ fn with_module(work: &Path) -> Result<PathBuf, String> {
     Ok(to)
 }
 
-/// Tests that two builds at the same time make the modules once and print one line about it, and that the next build prints none.
+/// Tests that two builds at the same time make the modules only once and print one line about it, and that the next build prints no
+/// such line.
 fn built_once(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
-    // Folders of another compiler may be in use.
+    // Only folders of this compiler are removed, because folders of another compiler may be in use.
     let folders = fs::read_dir(tools.prefix.join("lib/fortran")).into_iter().flatten().flatten();
     let own = format!("{}-", tools.compiler);
     for folder in folders.filter(|entry| entry.file_name().to_string_lossy().starts_with(&own)) {
@@ -189,7 +191,7 @@ fn told_without_compiler(tools: &Tools, tally: &mut Tally) -> Result<(), String>
     Ok(())
 }
 
-/// Tests that every procedure of an interface has an entry and takes the declared arguments: the program is linked.
+/// Tests that every procedure of an interface has an entry and takes the declared arguments, because the program can be linked.
 fn every_procedure(tools: &Tools, form: BindingForm, tally: &mut Tally) -> Result<(), String> {
     let (text, count) = calls(form);
     let name = format!("calls_{form:?}").to_lowercase();
@@ -225,7 +227,8 @@ fn checked(
     Ok(())
 }
 
-/// Tests that a section with gaps as a window ends the job with a message. Otherwise the window would have other memory.
+/// Tests that an array section with gaps as a window ends the job with a message. Otherwise the window would use the memory of a
+/// copy.
 fn refused(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     let source = tools.work.join("gaps.f90");
     let text = "use mpi_f08\ninteger :: a(10)\ntype(MPI_Win) :: win\ncall MPI_Init()\n\

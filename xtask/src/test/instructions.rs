@@ -1,5 +1,5 @@
-//! Instructions of single calls, counted by callgrind (tests/c/instructions.c). A clock would also measure the other work of the
-//! machine.
+//! Numbers of instructions of single calls, counted by callgrind (tests/c/instructions.c). A clock would also measure other work of
+//! the machine.
 
 use super::tally::Tally;
 use crate::root;
@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 const MESSAGES: u64 = 32_000;
 const ROUNDS: u64 = 500;
 
-/// Test, functions whose instructions are summed over both ranks, divisor of the sum, and its maximum. The bounds of blocking
-/// calls, a sum and a put are their counts before windows of messages were made cheap.
+/// For each test, the functions whose instructions are summed over both ranks, the divisor of the sum, and the maximum of the
+/// quotient.
 const BOUNDS: [(&str, &[&str], u64, u64); 7] = [
     ("window", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], MESSAGES, 1000),
     ("window_dup", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], MESSAGES, 1050),
@@ -23,17 +23,18 @@ const BOUNDS: [(&str, &[&str], u64, u64); 7] = [
     ("put", &["MPI_Put"], 2 * ROUNDS, 137 + FIRST),
 ];
 
-/// Additional instructions a call for first calls: lookup of symbols, and handling of the messages of the start.
+/// Additional instructions for each call that are allowed for first calls, which look up symbols and handle messages from the start
+/// of the program.
 const FIRST: u64 = 8;
 
-/// Maximum of additional instructions a call if the program may have several threads, and has one.
+/// Maximum number of additional instructions for each call if the program may have several threads, but has only one.
 const BY_LEVEL: u64 = 20;
 
 /// Maximum number of runs of a test whose count depends on which rank comes first.
 const TRIES: usize = 5;
 
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    // The profile of the installed library inherits from the release profile.
+    // The counts hold only for the default profile. The profile of the installed library inherits from the release profile.
     let changed = ["CARGO_PROFILE_DIST_", "CARGO_PROFILE_RELEASE_"];
     if std::env::vars().any(|(name, _)| changed.iter().any(|prefix| name.starts_with(prefix))) {
         tally
@@ -86,7 +87,7 @@ fn least(
     most: u64,
 ) -> Result<u64, String> {
     let mut least = u64::MAX;
-    // Only in this test does one rank wait for the other within the counted call.
+    // Only in this test a rank waits for the other rank within the counted call.
     let tries = if way == "allreduce" { TRIES } else { 1 };
     for _ in 0..tries {
         least = least.min(counted(prefix, way, level, functions)? / by);
@@ -123,8 +124,8 @@ fn counted(prefix: &Path, way: &str, level: &str, functions: &[&str]) -> Result<
     }
 }
 
-/// Returns the instructions that an annotation gives for a function by either of its names. Inlined code has lines of its own;
-/// the function's first line includes them.
+/// Returns the number of instructions that an annotation gives for a function, under either of its two names. Inlined code has
+/// separate lines, but the first line of the function includes them.
 fn inclusive(text: &str, function: &str) -> u64 {
     let profiled = format!("P{function}");
     let counts = text.lines().filter_map(|line| {

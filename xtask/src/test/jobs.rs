@@ -13,17 +13,18 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Number of ranks of a job.
 const RANKS: usize = 4;
-/// Maximum time of a job that should end; longer, and it counts as hanging.
+/// Maximum time of a job that should end. If it takes longer, the job counts as hanging.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Variable that marks the processes of a job: all inherit it.
+/// Variable that marks the processes of a job, because all of them inherit it.
 const MARK: &str = "WEFT_TEST_JOB";
 
-/// Kills a rank (every fifth time mpiexec itself) of `times` jobs of `program`, with its arguments, one after another.
+/// Runs `times` jobs of `program`, with its arguments, one after another, and kills a rank of each job (every fifth time `mpiexec`
+/// itself).
 pub fn kills(prefix: &Path, program: (&Path, &[&str]), times: usize) -> Result<(), String> {
     let seed = SystemTime::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_nanos() as u64) | 1;
     let mut random = seed;
     for i in 0..times {
-        // xorshift: random enough for moments and ranks.
+        // xorshift is random enough for moments and ranks.
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
@@ -35,7 +36,7 @@ pub fn kills(prefix: &Path, program: (&Path, &[&str]), times: usize) -> Result<(
     Ok(())
 }
 
-/// Runs one job. `victim` is the place of a rank among the processes; `None` is mpiexec.
+/// Runs a job. `victim` is the index of the rank to kill; `None` stands for mpiexec.
 fn one(
     prefix: &Path,
     (program, arguments): (&Path, &[&str]),
@@ -57,7 +58,7 @@ fn one(
         .spawn()
         .map_err(|e| format!("mpiexec: {e}"))?;
     let outcome = strike(&mut job, program, mark, pause, victim);
-    // Also after a failure, the next job must not find this job's processes.
+    // Even after a failure, no process of this job may remain, because the next job would find it.
     let left = gone(mark);
     let _ = job.kill();
     let _ = job.wait();

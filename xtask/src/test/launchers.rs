@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Maximum time of a job that should end; longer, and it counts as hanging.
+/// Maximum time of a job that should end. If it takes longer, the job counts as hanging.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Maximum time for which ranks may outlive a launcher of ours that was killed.
 const AFTER_KILL: Duration = Duration::from_secs(5);
-/// Variable that marks the processes of a job: all inherit it.
+/// Variable that marks the processes of a job, because all of them inherit it.
 const MARK: &str = "WEFT_TEST_JOB";
 
 /// A launcher, ready to take `-n N program`.
@@ -90,7 +90,7 @@ struct Outcome {
 fn drain(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // A broken pipe is also an end of the output.
+        // A broken pipe is also an end of the output, so the error is ignored.
         let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
         String::from_utf8_lossy(&bytes).into_owned()
     })
@@ -121,7 +121,7 @@ impl Running {
         Ok(Outcome { code: status.code(), out, err })
     }
 
-    /// Returns the job's processes that still exist after this time.
+    /// Returns the processes of the job that still exist after the time `patience`.
     fn left(&self, patience: Duration) -> Vec<(i32, Option<PathBuf>)> {
         let deadline = Instant::now() + patience;
         loop {
@@ -159,7 +159,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
             let option = format!("--mpi={interface}");
             let mut launcher = Launcher::new(&format!("srun {option}"), &["srun", "-O", &option]);
             launcher.environment.push(slurm.variable());
-            // Slurm kills the step: the code is that of SIGKILL, or of the first task, by chance.
+            // Slurm kills the step, so the exit code is by chance the code of SIGKILL or of the first task.
             launcher.tells_code = false;
             launchers.push(launcher);
         }
@@ -188,8 +188,8 @@ fn compile(prefix: &Path, folder: &Path, name: &str) -> Result<PathBuf, String> 
     Ok(program)
 }
 
-/// Writes a script that replaces ssh, for hosts that are all this machine. It drops the host's name, and runs a command line with
-/// few variables.
+/// Writes a script that replaces ssh, for host names that all stand for this machine. The script ignores the host's name, and runs
+/// a command line with few environment variables.
 fn agent(folder: &Path) -> Result<String, String> {
     let path = folder.join("agent.sh");
     let text = "#!/bin/sh\nshift\nexec env -i PATH=\"$PATH\" HOME=\"$HOME\" sh -c \"exec $*\"\n";
@@ -227,7 +227,7 @@ fn wheels(folder: &Path, launchers: &mut Vec<Launcher>, tally: &mut Tally) {
             let prterun = tool(&place, "prterun");
             let line = [&prterun, "--allow-run-as-root", "--map-by", ":OVERSUBSCRIBE"];
             let mut launcher = Launcher::new("PRRTE's prterun", &line);
-            // The wheel was built elsewhere: these variables tell it its present place.
+            // The wheel was built for another folder. These variables contain its present folder.
             for name in ["OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX"] {
                 launcher.environment.push((name.to_owned(), place.display().to_string()));
             }
@@ -286,7 +286,7 @@ fn abort(launcher: &Launcher, hello: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Tests a job that spawns others, under any launcher.
+/// Tests a job that spawns other jobs, under any launcher.
 fn spawned(launcher: &Launcher, spawn: &Path) -> Result<(), String> {
     let began = Instant::now();
     let outcome = launcher.start(2, spawn, &[])?.end()?;
@@ -299,7 +299,7 @@ fn spawned(launcher: &Launcher, spawn: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Tests SIGKILL to the launcher. Our launcher takes its ranks with it. For other launchers, the result is only reported.
+/// Tests SIGKILL to the launcher. The ranks of our launcher must end, too. For other launchers, the result is only reported.
 fn killed(launcher: &Launcher, hello: &Path) -> Result<(), String> {
     let mut job = launcher.start(4, hello, &["wait"])?;
     let mut line = String::new();
@@ -334,7 +334,7 @@ fn killed(launcher: &Launcher, hello: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Tests that `srun --mpi=none` of several tasks is an error that gives the remedy.
+/// Tests that `srun --mpi=none` with several tasks fails with an error that names the remedy.
 fn without_interface(slurm: &Slurm, hello: &Path) -> Result<(), String> {
     let mut launcher = Launcher::new("srun --mpi=none", &["srun", "-O", "--mpi=none"]);
     launcher.environment.push(slurm.variable());

@@ -13,10 +13,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Number of jobs of which a rank is killed.
+/// Number of jobs in which a rank is killed.
 const KILLS: usize = 10;
 
-/// Programs of tests/c that this stage runs with other arguments or settings than their comments give.
+/// Programs of tests/c that this stage runs with arguments or settings that differ from their comments.
 const PROGRAMS: [&str; 15] = [
     "accesses",
     "copy_model",
@@ -62,8 +62,8 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     accesses::run(&prefix, tally)
 }
 
-/// Tests a library far from the rest of its installation, of which nothing is in PATH: the mpiexec that has started the job also
-/// starts the processes that it spawns.
+/// Tests a library that is not in the folder of its installation, when PATH has no folder of the installation. The mpiexec that has
+/// started the job must also start spawned processes.
 fn library_apart(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let apart = tempfile::tempdir_in(folder()?).map_err(|e| format!("a folder: {e}"))?;
     let name = "libmpi_abi.so.1";
@@ -108,7 +108,7 @@ fn without_rpath(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Tests the number of processes for which there is room, with the options of the launcher and as seen by children.
+/// Tests the maximum number of processes (MPI_UNIVERSE_SIZE), with the options of the launcher, and in spawned processes.
 fn universe(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let program = folder()?.join("universe");
     for (options, parent, child) in [

@@ -1,5 +1,5 @@
-//! Manual pages of an installation, as man(1) shows them, and their examples, compiled and run. `manual/tests.rs` tests the
-//! texts.
+//! Tests of the manual pages of an installation, as man(1) shows them, and of their examples, which are compiled and run.
+//! `manual/tests.rs` tests the texts.
 
 use super::tally::Tally;
 use super::tools::quiet;
@@ -88,14 +88,14 @@ fn run_example(prefix: &Path, folder: &Path, example: &Example) -> Result<(), St
 mod tests {
     use super::*;
 
-    /// To be run after an installation in target/weft: `cargo test -p xtask man:: -- --ignored`.
+    /// Needs an installation in target/weft. Run with `cargo test -p xtask man:: -- --ignored`.
     #[test]
     #[ignore = "a part of cargo xtask test --only limits, which installs the library"]
     fn man_shows_pages() {
         run(&crate::demo::prefix(), &mut Tally::default()).unwrap();
     }
 
-    /// To be run after an installation in target/weft: `cargo test -p xtask man:: -- --ignored`.
+    /// Needs an installation in target/weft. Run with `cargo test -p xtask man:: -- --ignored`.
     #[test]
     #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
     fn examples_print_their_lines() {

@@ -1,5 +1,5 @@
-//! Programs with tests of their memory: under tools that read all of it, with all of it locked, with little address space, and in
-//! a control group with a limit; and the message if a limit lets no rank start.
+//! Tests of memory: programs under tools that watch all memory, with all memory locked, with little address space, and in a control
+//! group with a limit. Also tests the message if no rank can start because of a limit.
 
 use super::tally::Tally;
 use super::tools::{quiet, step};
@@ -8,13 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Maximum resident memory of the largest process under a tool, in KiB. Most of it is the tool's own.
+/// Maximum resident memory of the largest process under a tool, in KiB. The tool itself uses most of this memory.
 const RESIDENT: u64 = 512 << 10;
 
 /// Address space that is enough for each of four ranks, in KiB (`ulimit -v`).
 const SPACE: u64 = 400 << 10;
 
-/// Memory of the control group, and of each window that is requested there, in MiB.
+/// Memory limit of the control group, and size of each window that is requested there, in MiB.
 const GROUP: u64 = 300;
 const WINDOW: u64 = 50;
 
@@ -30,7 +30,7 @@ code = subprocess.call(sys.argv[1:])
 print('resident', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 sys.exit(code)";
 
-/// A tool, its arguments before the program, and its messages about a good program.
+/// A tool, its arguments before the program, and its messages about a correct program.
 const TOOLS: [(&str, &[&str], &[&str]); 6] = [
     ("valgrind", &["--leak-check=full"], &["definitely lost: 0 bytes", "indirectly lost: 0 bytes"]),
     ("valgrind", &["--tool=callgrind", "--callgrind-out-file=/dev/null"], &["Collected"]),
@@ -92,7 +92,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     limited(&mpiexec, &out.join("promised_limit"), tally)
 }
 
-/// Tests that memcheck reports nothing for a program that decides by each byte that a peer has written into its memory.
+/// Tests that memcheck reports nothing for a program whose decisions depend on each byte that a peer has written into its memory.
 fn defined(prefix: &Path, out: &Path, tally: &mut Tally) -> Result<(), String> {
     if !Command::new("valgrind").arg("true").output().is_ok_and(|output| output.status.success()) {
         tally.not_run.push("defined under valgrind: it does not run here".to_owned());
@@ -109,7 +109,7 @@ fn defined(prefix: &Path, out: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Tests that if no rank can start, and all for the same cause, one message reports it.
+/// Tests that a single message is printed if no rank can start and the cause is the same for all ranks.
 fn refused(mpiexec: &Path, program: &Path, tally: &mut Tally) -> Result<(), String> {
     let script = "ulimit -Sn 6; exec \"$0\" -n 40 \"$1\"";
     let output = Command::new("sh").arg("-c").arg(script).arg(mpiexec).arg(program).output();
@@ -137,7 +137,7 @@ fn limited(mpiexec: &Path, program: &Path, tally: &mut Tally) -> Result<(), Stri
     let mut command = Command::new("sh");
     command.args(["-c", script]).arg(&group).arg(mpiexec).args(["-n", "2"]).arg(program);
     let said = made.and_then(|()| spoken(command.args([&WINDOW.to_string(), &many])));
-    // The last process may not have left the group yet.
+    // The last process may not have left the group yet, so the removal is repeated.
     for _ in 0..50 {
         if fs::remove_dir(&group).is_ok() {
             break;
@@ -205,7 +205,7 @@ fn spoken(command: &mut Command) -> Result<String, String> {
     }
 }
 
-/// Installs the missing tools, if this is root on a Debian system.
+/// Installs missing tools, if the user is root on a Debian system.
 fn install(tally: &mut Tally) {
     let is_there = |tool: &&str| Command::new(tool).arg("--version").output().is_ok();
     let missing: Vec<&str> =

@@ -1,5 +1,5 @@
-//! Mutation test: would the tests notice a function that does nothing? Each function of the standard in turn is replaced by a
-//! function that returns 0 and touches nothing. At least one of the C programs that call it must then fail.
+//! Mutation test, which checks that the tests notice a function that does nothing. Each function of the standard in turn is
+//! replaced by a function that only returns 0. At least one of the C programs that call the function must then fail.
 //!
 //! `LD_PRELOAD` puts the replacement before the library's function. The library itself calls nothing by these names, so
 //! everything else works as usual.
@@ -33,7 +33,8 @@ pub struct Args {
 const NO_EFFECT: &[(&str, &str)] =
     &[("MPI_Pcontrol", "what it does is left to profiling tools (MPI 5.0, section 15.2.4)")];
 
-/// Programs that are not used: those in which every call is refused, a long one, and one of functions that mpi.h has.
+/// Programs that are not used: programs in which every call is refused, a long program, and a program that tests functions of
+/// mpi.h.
 const LEFT_OUT: &[&str] = &[
     "bad_input",
     "bad_input_fatal",
@@ -56,7 +57,7 @@ struct Program {
 }
 
 impl Program {
-    /// Returns true if the program fails with `library` before ours.
+    /// Returns true if the program fails when `library` is loaded before our library.
     fn fails(&self, prefix: &Path, library: &Path) -> bool {
         let mut settings = self.settings.clone();
         settings.push(("LD_PRELOAD".to_owned(), library.display().to_string()));
@@ -128,7 +129,7 @@ fn mutated(name: &str) -> Result<PathBuf, String> {
     Ok(library)
 }
 
-/// Returns all programs, those that take the least time first.
+/// Returns all programs, in ascending order of their time.
 fn programs(prefix: &Path) -> Result<Vec<Program>, String> {
     let mut sources = list(&root().join("tests/c"), "c")?;
     let alone = list(&root().join("crates/abi/tests/c"), "c")?;
@@ -141,13 +142,14 @@ fn programs(prefix: &Path) -> Result<Vec<Program>, String> {
         }
         let text = fs::read_to_string(&source).map_err(|e| format!("{}: {e}", source.display()))?;
         let mut plan = plan(&text)?;
-        // Uses the largest number of ranks that the program asks for, up to four: most communication is between several ranks.
+        // The largest number of ranks that the program asks for, up to four, is used, because most communication is between several
+        // ranks.
         let most = plan.ranks.iter().copied().filter(|&n| n <= 4).max();
         let ranks = if alone.contains(&source) { 1 } else { most.unwrap_or(plan.ranks[0]) };
         let path = folder()?.join(format!("mutated-{name}"));
         super::c_programs::compile(prefix, &source, &path)?;
         let began = Instant::now();
-        // Some programs run only under settings of their own.
+        // Some programs run only with settings that their comments give.
         let settings = plan.environments.first().cloned().unwrap_or_default();
         one(prefix, &path, ranks, &plan, &settings)
             .map_err(|e| format!("with nothing taken away:\n{e}"))?;

@@ -1,7 +1,7 @@
-//! Ranks on hosts that only Ethernet connects: first only the fabric, by the built-in TCP and through libfabric, then programs on
-//! hosts made of network namespaces (`cargo xtask net`), with cables that go out, hosts that die, firewalls and strangers.
+//! Tests of ranks on hosts that only Ethernet connects: first only the fabric, over the built-in TCP and through libfabric, then
+//! programs on hosts made of network namespaces (`cargo xtask net`), with broken cables, dead hosts, firewalls and strangers.
 //!
-//! This is the outer side, which builds and counts. Between the hosts, the same program runs as `net-tests`.
+//! This part builds the programs and counts the tests. Between the hosts, the same program runs as `net-tests`.
 
 mod counts;
 mod first;

@@ -1,5 +1,5 @@
-//! Programs under each small limit on open files: a program runs, or ends with an error that names the limit and the remedy. It
-//! neither panics nor hangs.
+//! Tests of programs under each small limit on open files. A program must run, or end with an error that names the limit and the
+//! remedy. It must neither panic nor hang.
 
 use super::tally::Tally;
 use std::path::Path;
@@ -16,10 +16,10 @@ struct Tried {
 /// Kind of a limit on open files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LimitKind {
-    /// A limit that no process can raise: each error names the limit.
+    /// Limit that no process can raise. Each error must name the limit.
     Hard,
-    /// A limit that launchers may raise, but ranks do not. A peer of the rank that met the limit may be the first to fail, and
-    /// its error does not name the limit.
+    /// Limit that launchers may raise, but ranks do not raise. A peer of the rank that met the limit may fail first, and the error
+    /// of the peer does not name the limit.
     Soft,
 }
 
@@ -33,7 +33,7 @@ impl LimitKind {
     }
 }
 
-/// Programs that open files for different purposes: none of their own, files, ports and other jobs.
+/// Programs that open different kinds of descriptors: no descriptors of their own, files, ports, and connections to other jobs.
 const TRIED: [Tried; 6] = [
     Tried { name: "ring", arguments: &[], ranks: "2", limit: LimitKind::Hard },
     Tried { name: "ring", arguments: &[], ranks: "3", limit: LimitKind::Hard },
@@ -46,13 +46,13 @@ const TRIED: [Tried; 6] = [
 /// Limits to try: from fewer files than the loader needs to more than any of the programs needs.
 const LIMITS: std::ops::RangeInclusive<u32> = 3..=64;
 
-/// Seconds after which a program hangs.
+/// Seconds after which a program counts as hanging.
 const TIMEOUT: &str = "60";
 
 /// Words of an error, and the words of the system's loader, which opens the library.
 const NAMED: [&str; 3] = ["ulimit -n", "ulimit -Hn", "error while loading shared libraries"];
 
-/// Words of a process whose peer has met the limit and ended. `mpiexec` prints the error that comes first.
+/// Texts in the errors of a process whose peer has met the limit and ended. `mpiexec` prints only the first error.
 const OF_PEERS: [&str; 3] = ["Connection reset by peer", "closed the connection", "Broken pipe"];
 
 /// Checks the end of a program under a limit. Returns true if the program ran.

@@ -17,8 +17,8 @@ use std::time::Instant;
 /// Files of mpi4py's test suite that use Numba's arrays, which are memory of a GPU.
 const NUMBA: &[&str] = &["test_msgspec"];
 
-/// Number of ranks for MPICH's build, with NumPy's arrays, which repeat each test with other buffers. The soak test runs them on
-/// other numbers of ranks.
+/// Number of ranks for MPICH's build, with NumPy's arrays, which repeat each test with other buffers. The soak test uses other
+/// numbers of ranks.
 const NUMPY_RANKS: usize = 2;
 
 /// Numbers of ranks for our build without NumPy's arrays, besides those of the quick set.
@@ -27,7 +27,7 @@ const RANKS: [usize; 2] = [4, 5];
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
     let folder = folder()?;
-    // MPICH's build is one large C file, which leaves a processor free for other tests.
+    // MPICH's build compiles a single large C file, which leaves a processor free for other tests.
     let (ours, mpich) = std::thread::scope(|scope| {
         let mpich = scope.spawn(|| environment_mpich(&folder));
         let ours = mpi4py(&prefix).and_then(|ours| beside(&prefix, &ours, tally).map(|()| ours));
@@ -40,7 +40,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
             println!("mpi4py built by {name}: helloworld and ringtest on {ranks} ranks");
         }
     }
-    // The same binary that MPICH's wrapper built, on our library.
+    // Here the binary that MPICH's wrapper built runs on our library.
     tally.passed += suite(&prefix, &mpich, &sdist, NUMPY_RANKS, Numpy::With)?;
     for ranks in RANKS {
         tally.passed += suite(&prefix, &ours, &sdist, ranks, Numpy::Without)?;
@@ -169,7 +169,7 @@ fn intel_library() -> Option<Other> {
     there.then(|| Other { name: "intel", prefix, libraries: vec![library] })
 }
 
-/// Folder that keeps MPICH's library of the standard ABI away from the programs that its wrapper has built.
+/// Folder for MPICH's library of the standard ABI, so that programs that its wrapper has built do not find the library.
 const KEPT: &str = "mpich-abi";
 
 /// Builds mpi4py with the `mpicc_abi` of the MPICH wheel. Then moves MPICH's library away, so that only ours can be found.
@@ -185,7 +185,7 @@ fn environment_mpich(folder: &Path) -> Result<PathBuf, String> {
     let theirs = folder.join("mpich/lib");
     std::fs::create_dir_all(&kept).map_err(|e| format!("{}: {e}", kept.display()))?;
     for name in ["libmpi_abi.so.1", "libmpi_abi.so"] {
-        // The rename fails if an earlier run has moved the file.
+        // The rename fails if an earlier run has already moved the file, so the error is ignored.
         let _ = std::fs::rename(theirs.join(name), kept.join(name));
     }
     Ok(python)

@@ -1,6 +1,6 @@
-//! Test programs of the crates. They are built all at once: cargo builds the dependencies of a selection of crates with the
-//! features of this selection, so each stage by itself would build most of them again. For the same reason the oracles are
-//! selected by their names, from the whole workspace.
+//! Test programs of the crates. All of them are built together: cargo builds the dependencies of a selection of crates with the
+//! features that this selection needs, so a separate build for each stage would build most dependencies again. For the same reason
+//! the oracles are selected by their names from the whole workspace.
 
 use super::tally::{Tally, cargo};
 use super::tools;
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 pub struct Program {
     /// The crate that it belongs to.
     pub package: String,
-    /// Name in that crate; for unit tests the crate's own name.
+    /// Name of the program in the crate; for unit tests, the name of the crate.
     pub name: String,
     pub path: PathBuf,
     /// Folder in which cargo runs it.
@@ -38,7 +38,7 @@ struct Profile {
     test: bool,
 }
 
-/// Names of the test programs of the quick set, in all crates: they compare the library's results with an oracle.
+/// Names of the test programs of the quick set, in all crates. These programs compare the library's results with an oracle.
 const ORACLES: [&str; 3] = ["oracle", "random_programs", "several_openings"];
 
 impl Program {
@@ -74,7 +74,7 @@ fn built(targets: &[&str]) -> Result<Vec<Program>, String> {
 
 fn from_messages(messages: &str) -> Vec<Program> {
     let program = |line: &str| {
-        // Messages of other kinds have other fields.
+        // Messages of other kinds have other fields, and are ignored.
         let artifact: Artifact = serde_json::from_str(line).ok()?;
         let path = artifact.executable.filter(|_| artifact.profile.test)?;
         let folder = artifact.manifest_path.parent()?.to_owned();
@@ -121,7 +121,7 @@ fn run_these(
     let (mut passed, mut failed) = (0, Vec::new());
     for program in programs {
         println!("\n-- {}: {}", program.package, program.name);
-        // A program that hangs is one failure, and the programs after it still run.
+        // A program that hangs counts as a failure, and the remaining programs still run.
         let mut command = Command::new("timeout");
         command.args(["--foreground", "--kill-after=10", LONGEST]).arg(&program.path);
         command.envs(environment.iter().copied());

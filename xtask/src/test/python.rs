@@ -1,4 +1,4 @@
-//! mpi4py on Weft, built from its sdist by our mpicc: its own tests. `peers.rs` has more of them.
+//! Tests of mpi4py on Weft, built from its sdist by our mpicc. `peers.rs` has further tests of mpi4py.
 
 use super::skips;
 use super::tally::Tally;
@@ -13,7 +13,7 @@ const VERSION: &str = "4.1.2";
 /// Packages that mpi4py's tests use if they are installed.
 pub(super) const PACKAGES: [&str; 3] = ["cffi", "pyyaml", "dill"];
 
-/// Numbers of ranks of the quick set: a rank without peers, and an odd number of ranks, more than two processors can run at once.
+/// Numbers of ranks of the quick set: a rank without peers, and an odd number that is larger than the number of processors.
 const RANKS: [usize; 2] = [1, 3];
 
 /// Use of NumPy's arrays as buffers, with which mpi4py's suite repeats each test.
@@ -23,8 +23,8 @@ pub(super) enum Numpy {
     Without,
 }
 
-/// Tests of NumPy's types as datatypes. They send nothing and take longer than all other tests together, so that they have a run
-/// of their own on one rank.
+/// Tests of NumPy's types as datatypes. They send nothing and take longer than all other tests together, so they run separately on
+/// one rank.
 pub(super) const DATATYPES: &str = "test_util_dtlib";
 
 /// Files of mpi4py's test suite about messages between two ranks.
@@ -105,7 +105,7 @@ pub(super) fn suite(
     }
 }
 
-/// Minimum number of tests of the suite, without those left out.
+/// Minimum number of tests of the suite that must run.
 pub(super) const MOST: usize = 2000;
 
 /// Returns Python's arguments that run these files of mpi4py's tests. An empty list stands for all files except [`DATATYPES`].
@@ -181,7 +181,7 @@ pub(super) fn build(python: &Path, mpicc: &Path, done: &Path) -> Result<(), Stri
             .args(["--force-reinstall", "--no-cache-dir", "--no-binary", "mpi4py"])
             .arg(format!("mpi4py=={VERSION}"))
             .env("MPICC", mpicc)
-            // Python's own options (-O3 -g) take minutes for this one file and gain nothing.
+            // Python's own options (-O3 -g) would take minutes for this single file, without a benefit.
             .env("CFLAGS", "-O0 -g0"),
     )?;
     std::fs::write(done, "").map_err(|e| format!("{}: {e}", done.display()))

@@ -1,5 +1,5 @@
 //! Random programs against their oracle (`weft-random` of crates/abi-tests), on 2 to 9 ranks, with settings that select other
-//! protocols. Bytes that are corrupted on purpose must be found.
+//! protocols. The test must also find bytes that are corrupted on purpose.
 
 use super::tally::Tally;
 use crate::install::BuildProfile;
@@ -76,7 +76,7 @@ impl<'a> Random<'a> {
         }
     }
 
-    /// Tests that a byte that is corrupted after a step is named, and ends the job.
+    /// Tests that a byte that is corrupted after a step is reported, and ends the job.
     fn planted(&self) -> Result<(), String> {
         for (kind, seed) in PLANTED {
             let args = ["--plant", kind, "--seed", seed].map(str::to_owned);
@@ -151,7 +151,7 @@ pub fn soak(prefix: &Path, seconds: u64) -> Result<(), String> {
             break;
         }
         let ranks = RANKS.start() + turn as usize % RANKS.count();
-        // With each round of the ranks, the settings move on by one.
+        // In each round over the numbers of ranks, each number gets the next settings.
         let settings = SETTINGS[(turn as usize / RANKS.count() + ranks) % SETTINGS.len()];
         let part = left.clamp(1, 20);
         let args = [

@@ -1,7 +1,7 @@
 //! mpi4py's tests of collective operations with every algorithm that the library lists, in rotation: in run k each operation is
 //! asked to use the k-th of its algorithms.
 //!
-//! The names come from the library: for an unknown name, its error lists all names.
+//! The names come from the library, whose error for an unknown name lists all names.
 
 use super::python::{Mpi4py, on, ran, suite_words};
 use super::tally::Tally;
@@ -64,7 +64,7 @@ pub(super) fn run(prefix: &Path, mpi4py: &Mpi4py, tally: &mut Tally) -> Result<(
     for k in 0..most {
         let ranks = 2 + k % 3;
         let mut command = on(prefix, ranks, python);
-        // NumPy's arrays are left out: to the algorithms they are the same bytes again.
+        // NumPy's arrays are left out, because for the algorithms they are the same bytes as other buffers.
         command.args(suite_words(&mpi4py.sdist, FILES)).arg("--no-numpy");
         let forced = OPERATIONS.iter().zip(&all).map(|(s, names)| (s, &names[k % names.len()]));
         command.envs(forced.clone());

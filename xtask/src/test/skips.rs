@@ -19,15 +19,15 @@ const fn reason(text: &'static str, most: usize) -> Reason {
 
 /// All allowed reasons.
 const REASONS: [Reason; 7] = [
-    // Tests of several ranks, in a run on one rank. They run on two to five ranks.
+    // Tests that need several ranks, in a run on one rank. Other runs have two to five ranks.
     reason("mpi-world-size<2", 94),
     reason("comm.size==1", 24),
-    // Tests of one rank, in a run on several ranks.
+    // Tests that need one rank, in a run on several ranks.
     reason("mpi-world-size>1", 20),
     // Memory of GPUs. A separate run simulates Numba's, and CuPy has no simulation.
     reason("numba", 18),
     reason("cupy", 18),
-    // NumPy's arrays, in runs that leave them to runs on fewer ranks.
+    // NumPy's arrays, which some runs leave to runs on fewer ranks.
     reason("numpy", 31),
     // Fault tolerance (ULFM) is not a part of MPI 5.0.
     reason("mpi-comm_revoke", 3),

@@ -23,8 +23,8 @@ pub struct Slurm {
 
 impl Drop for Slurm {
     fn drop(&mut self) {
-        // Ends them in the opposite order. Each daemon is a child of this process, so its process number cannot belong to another
-        // process.
+        // The daemons are ended in the opposite order of their start. Each daemon is a child of this process, so its process number
+        // cannot belong to another process.
         for daemon in self.daemons.iter_mut().rev() {
             let _ = daemon.kill();
             let _ = daemon.wait();
@@ -47,7 +47,7 @@ impl Slurm {
         if !PROGRAMS.iter().all(|program| is_there(program)) {
             install()?;
         }
-        // Not in the target folder, because munged requires that every folder above belongs only to root.
+        // The folder is not in the target folder, because munged requires that only root can write to all folders above it.
         let folder = PathBuf::from(format!("/run/weft-test-slurm-{}", std::process::id()));
         let mut slurm = Slurm { folder, daemons: Vec::new() };
         slurm.munge()?;
@@ -189,7 +189,7 @@ fn configuration(folder: &Path, host: &str, processors: usize, ports: [u16; 2]) 
     )
 }
 
-/// Installs the packages if that starts no service: on a machine without a service manager.
+/// Installs the packages, but only on a machine without a service manager, because no service may be started.
 fn install() -> Result<(), String> {
     let missing: Vec<&str> = PROGRAMS.into_iter().filter(|program| !is_there(program)).collect();
     let advice = format!(

@@ -1,4 +1,4 @@
-//! Common parts of all stages: their counts, the crates that have a stage of their own, and calls of cargo.
+//! Common parts of all stages: counts of tests, the crates that have their own stage, and calls of cargo.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ impl Tally {
     }
 }
 
-/// Crates whose tests are a stage of their own.
+/// Crates whose tests are a separate stage.
 pub const SIMULATOR: &[&str] = &["weft-fabric-sim", "weft-figures", "weft-patterns", "weft-tools"];
 /// Crates whose tests need an adapter.
 pub const VERBS: &[&str] = &["weft-fabric-verbs", "weft-fabric-join"];
@@ -26,7 +26,7 @@ pub const OFI: &str = "weft-fabric-ofi";
 
 pub fn cargo() -> Command {
     let mut command = Command::new("cargo");
-    // Incremental state would be half of the disk space of a clean clone's build (7 of 13 GB).
+    // Incremental state would take half of the disk space of a clean build (7 of 13 GB).
     command.current_dir(crate::root()).env("CARGO_INCREMENTAL", "0");
     // Settings of the cargo that runs this program must not reach the cargo that it starts.
     for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "RUSTUP_TOOLCHAIN"] {

@@ -20,7 +20,7 @@ pub fn captured(command: &mut Command) -> Result<String, String> {
     }
 }
 
-/// Runs as [`captured`], with any exit code; -1 for a signal.
+/// Runs a command as [`captured`], and also returns its exit code, or -1 for a signal.
 pub fn captured_code(command: &mut Command) -> Result<(i32, String), String> {
     let text = text(command);
     println!("-- {text}");
@@ -41,7 +41,7 @@ pub fn captured_code(command: &mut Command) -> Result<(i32, String), String> {
     Ok((status.code().unwrap_or(-1), all))
 }
 
-/// Maximum number of lines of failures that are repeated at the end, for a reader of only the last lines.
+/// Maximum number of lines of failures that are repeated at the end, for readers who see only the last lines.
 const TOLD: usize = 40;
 
 /// Returns the lines of an output about failed tests: of [`super::cluster::parts`] in any virtual machine, or of cargo.
@@ -66,7 +66,7 @@ pub fn failures(output: &str) -> String {
     told.iter().map(|line| format!("\n    {line}")).collect()
 }
 
-/// Returns the number of passed tests by cargo's own count. No test at all is an error.
+/// Returns the number of passed tests that cargo reports. It is an error if no test ran.
 pub fn count_cargo_tests(output: &str) -> Result<usize, String> {
     let passed = |line: &str| {
         let rest = line.strip_prefix("test result: ok. ")?;

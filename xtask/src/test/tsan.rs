@@ -1,9 +1,9 @@
 //! ThreadSanitizer: C programs of many threads on a library that is built with it, including the standard library, so that it
 //! sees every access of both.
 //!
-//! Rust links the sanitizer's runtime only into executables, and our executables are C's. So gcc instruments them (its calls are
-//! those of LLVM), and the complete runtime of the Rust toolchain is linked in. Accesses of several processes to one shared
-//! memory are beyond the sanitizer, which sees one process at a time: loom and Miri check them.
+//! Rust links the sanitizer's runtime only into executables, and our executables are C's. So gcc instruments them, which uses the
+//! same runtime functions as LLVM, and the complete runtime of the Rust toolchain is linked in. Accesses of several processes to
+//! one shared memory are beyond the sanitizer, which sees one process at a time: loom and Miri check them.
 
 use super::tally::Tally;
 use super::tools::{quiet, step};
@@ -14,13 +14,13 @@ use std::process::Command;
 use std::time::Instant;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// Seconds after which a program counts as hanging. It is ten times slower than usual.
+/// Seconds after which a program counts as hanging. Programs are about ten times slower than usual.
 const LIMIT: &str = "300";
 
 /// A program of tests/c, its ranks, its arguments and its settings.
 type Run = (&'static str, usize, &'static [&'static str], &'static [(&'static str, &'static str)]);
 
-/// Runs of every soak test. The last ones have one thread of the program and the helper, which uses the hand-over instead of the
+/// Runs of every soak test. The last runs have one thread of the program and the helper, which use the hand-over instead of the
 /// lock.
 const SHORT: &[Run] = &[
     ("threads_stress", 2, &["2"], &[]),
@@ -145,7 +145,7 @@ impl<'a> Tsan<'a> {
         let lib = self.out.join("lib");
         let mut link = Command::new("cc");
         link.arg(&object).arg("-o").arg(&program);
-        // The library's calls find the runtime in the program.
+        // The runtime's symbols are exported, so that the library finds the runtime in the program.
         link.args(["-Wl,--export-dynamic", "-Wl,--whole-archive"]).arg(&self.runtime);
         link.arg("-Wl,--no-whole-archive").arg(lib.join("libmpi_abi.so.1"));
         link.arg(format!("-Wl,-rpath,{}", lib.display()));

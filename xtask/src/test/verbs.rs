@@ -21,7 +21,7 @@ pub(super) fn conformance() -> Result<PathBuf, String> {
 }
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
-    // One test after the other, because there are only two processors and latencies are long.
+    // Tests run one after another, because there are only two processors and latencies are long.
     let line = |p: &programs::Program| format!("{} --test-threads=1", p.path.display());
     // The tests of another network are in the same crate as those of verbs.
     let wanted = |p: &&programs::Program| VERBS.contains(&p.package.as_str()) && p.name != "ofi";
@@ -54,7 +54,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     }
 }
 
-/// Returns the words of libfabric's tests over verbs, for a shell, to be added after all others. Empty if there is no libfabric.
+/// Returns the shell words that run libfabric's tests over verbs after all other tests, or an empty text if there is no libfabric.
 fn libfabric_words(all: &[programs::Program], tally: &mut Tally) -> Result<String, String> {
     if !tools::have_libfabric() {
         tally.not_run.push(format!("libfabric over verbs: {}", tools::NO_LIBFABRIC));
@@ -64,7 +64,8 @@ fn libfabric_words(all: &[programs::Program], tally: &mut Tally) -> Result<Strin
     let Some(program) = all.iter().find(is_it) else {
         return Err("libfabric lacks its test program".to_owned());
     };
-    // It makes completion queues for this number of peers. For its usual 256 they would be longer than soft-RoCE allows.
+    // libfabric makes completion queues for this number of peers. With the default of 256 peers, the queues would be longer than
+    // soft-RoCE allows.
     let settings = "FI_UNIVERSE_SIZE=16 WEFT_TEST_OFI_VERBS=1";
     Ok(format!("; {settings} {} verbs_ --test-threads=1", program.path.display()))
 }

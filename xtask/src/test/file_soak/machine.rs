@@ -1,4 +1,4 @@
-//! One virtual machine, which has file systems and devices of its own, and a kernel with quotas and simulated cuts of power.
+//! A virtual machine with its own file systems and devices, and with a kernel that has quotas and can simulate power cuts.
 
 use super::inside::What;
 use crate::test::tally::Tally;
@@ -7,8 +7,8 @@ use clap::ValueEnum;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a part of `vm-files`, which must print `ok` the expected number of times. A machine that cannot run is noted in the
-/// tally.
+/// Runs a part of `vm-files`, which must print `ok` the expected number of times. If the virtual machine cannot run, notes this in
+/// the tally.
 pub fn run(what: What, words: &[&Path], tally: &mut Tally) -> Result<(), String> {
     let checks = what.checks();
     let name = what.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());

@@ -1,5 +1,5 @@
-//! Files on NFS that two hosts have mounted: two virtual machines, of which the first is the server. Each host may have pages in
-//! its cache of which the other does not know, as on any cluster.
+//! Files on NFS that two hosts have mounted: two virtual machines, of which the first is the server. Each host may have cached
+//! pages of which the other host does not know, as on any cluster.
 
 use super::inside::FILES;
 use super::others::tail;
@@ -24,11 +24,11 @@ const SERVER: [&str; 6] = [
 /// Mount point on both machines.
 const PLACE: &str = "/tmp/nfs";
 
-/// Runs, with the mount options of each and its number of jobs. Programs that sync use usual mounts. Programs that only wait for
-/// each other need mounts without a cache.
+/// Runs, each with its mount options and its number of jobs. Programs that sync use usual mounts. Programs that only wait for each
+/// other need mounts without a cache.
 const RUNS: [(&str, &str, usize); 2] = [("files", "", 5), ("strict", ",noac", 2)];
 
-/// Programs of tests/c that run there, and their names in the folder of built programs.
+/// Programs of tests/c that run on NFS, and their names in the folder of built programs.
 pub const PROGRAMS: [(&str, &str); 4] = [
     ("files/between.c", "files-between"),
     ("files/full_later.c", "files-full-later"),
@@ -36,7 +36,7 @@ pub const PROGRAMS: [(&str, &str); 4] = [
     ("files_access.c", "files_access"),
 ];
 
-/// Runs the programs built in `programs`. A machine that cannot run them is noted in the tally.
+/// Runs the programs that were built in `programs`. If the virtual machines cannot run, notes this in the tally.
 pub fn run(prefix: &Path, programs: &Path, tally: &mut Tally) -> Result<(), String> {
     let server = match server() {
         Ok(server) => server,

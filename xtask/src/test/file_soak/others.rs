@@ -1,5 +1,5 @@
-//! Programs of other projects that use files: the parallel tests of HDF5, PnetCDF and h5py, on four ranks, built from their
-//! sources by our wrappers. The builds are kept in `target/soak-files`: by the standard ABI they run on any later build of the
+//! Programs of other projects that use files: the parallel tests of HDF5, PnetCDF and h5py, on four ranks, built from their sources
+//! by our wrappers. The builds are kept in `target/soak-files`, because by the standard ABI they run on any later build of the
 //! library.
 
 mod h5py;
@@ -27,8 +27,8 @@ struct Work<'a> {
     folder: PathBuf,
 }
 
-/// Builds and runs all programs; if `short`, only those for which the tests have time: HDF5's short programs, and PnetCDF's. A
-/// program that cannot be obtained is noted in the tally and is not an error. A test that fails is an error, at the end.
+/// Builds and runs all programs; if `short` is true, only HDF5's short programs and PnetCDF's programs. A program that cannot be
+/// obtained is noted in the tally and is not an error. If a test fails, an error is returned at the end.
 pub fn run(prefix: &Path, short: bool, tally: &mut Tally) -> Result<(), String> {
     let folder = root().join("target/soak-files");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -41,7 +41,7 @@ pub fn run(prefix: &Path, short: bool, tally: &mut Tally) -> Result<(), String> 
         tally.not_run.push(format!("PnetCDF: needs autoreconf (Debian's packages {tools})"));
         None
     };
-    // Half of a build is configure, which uses one thread.
+    // About half of the time of a build is for `configure`, which uses one thread.
     let built = |source: &Option<Source>, build: Build| {
         source.as_ref().map_or(Ok(()), |source| work.build(source, build))
     };
@@ -77,7 +77,8 @@ struct Source {
 }
 
 impl Work<'_> {
-    /// Finds an earlier build, or downloads the source. `None`: it cannot be obtained, as the tally says.
+    /// Finds an earlier build, or downloads the source. Returns `None` if the source cannot be obtained, which is noted in the
+    /// tally.
     fn source(&self, package: &str, tally: &mut Tally) -> Result<Option<Source>, String> {
         let folder = self.folder.join(package);
         let done = self.folder.join(format!("{package}.built"));

@@ -1,4 +1,5 @@
-//! Costs of a Fortran entry beyond C's function, in the entry's own instructions, counted by callgrind (tests/fortran/costs.f90).
+//! Costs of Fortran entries in addition to the C functions: the entry's own instructions, counted by callgrind
+//! (tests/fortran/costs.f90).
 
 use super::{SAID, Tools};
 use crate::root;
@@ -7,8 +8,8 @@ use crate::test::tools::quiet;
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// Entries, each with its calls in a run on both ranks, and its maximum number of instructions a call. At three instructions a
-/// cycle, the maximum takes less than 10 ns.
+/// Entries, each with its number of calls in a run on both ranks, and its maximum number of instructions for a call. At three
+/// instructions per cycle, the maximum takes less than 10 ns.
 const BOUNDS: [(&str, u64, u64); 4] = [
     ("mpi_send_f08ts_", 2000, 52),
     ("mpi_recv_f08ts_", 2000, 62),
@@ -52,14 +53,14 @@ pub fn run(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
         println!("ok   {entry}: {found} instructions of its own of at most {most}");
         tally.passed += 1;
     }
-    // Whole arrays are recognized without this function.
+    // Complete arrays are recognized without this function, so it may not be called.
     match own(&text, "weft_has_gaps") {
         0 => Ok(()),
         n => Err(format!("weft_has_gaps: {n} instructions for arrays without gaps")),
     }
 }
 
-/// Sums the instructions that annotations give for a function itself.
+/// Returns the sum of the instructions that annotations give for the function itself.
 fn own(text: &str, function: &str) -> u64 {
     let counts = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();

@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// A program in two languages.
 struct Program<'a> {
-    /// Sources in Fortran. The last one gives the program its name.
+    /// Sources in Fortran. The program has the name of the last source.
     fortran: &'a [&'a str],
     c: &'a str,
     options: &'a [&'a str],
@@ -16,7 +16,7 @@ struct Program<'a> {
 }
 
 const PROGRAMS: [Program; 4] = [
-    // Addresses that ignore a status, statuses and handles are the same in both languages.
+    // Tests that both languages use the same statuses, handles, and addresses for ignored statuses.
     Program { fortran: &["mixed.f90"], c: "sentinels.c", options: &["-O2"], ranks: "2" },
     Program { fortran: &["attributes.F90"], c: "attributes.c", options: &["-O2"], ranks: "1" },
     Program {
@@ -25,7 +25,7 @@ const PROGRAMS: [Program; 4] = [
         options: &["-O2", "-DNEW"],
         ranks: "1",
     },
-    // Tools of all three kinds see each call once.
+    // Tests that tools of all three kinds see each call once.
     Program { fortran: &["tool.f90", "tools.f90"], c: "tool.c", options: &["-O2"], ranks: "1" },
 ];
 

@@ -12,7 +12,7 @@ use std::process::Command;
 
 const RANKS: [&str; 3] = ["1", "2", "4"];
 
-/// Replacement for ScaLAPACK, whose source Debian's mirrors do not have: small matrices call none of it.
+/// Replacement for ScaLAPACK, whose source Debian's mirrors do not have. For small matrices none of its functions is called.
 const NO_SCALAPACK: &str = "#include <stdlib.h>\n\
     #define S(n) void n##_(void) { abort(); }\n\
     #define T(t) S(p##t##getrf) S(p##t##getrs) S(p##t##potrf) S(p##t##potrs)\n\
@@ -64,7 +64,8 @@ fn with_wrappers(tools: &Tools, program: &str, folder: &Path) -> Command {
     command
 }
 
-/// Runs MUMPS's examples, whose solution is 1 to 5, in double precision, real, and single precision, complex.
+/// Runs MUMPS's examples, whose solution is 1 to 5, with real numbers in double precision, and with complex numbers in single
+/// precision.
 fn mumps(tools: &Tools, source: &Path, tally: &mut Tally) -> Result<(), String> {
     let put = |name: &str, text: &str| {
         fs::write(source.join(name), text).map_err(|e| format!("{}: {e}", source.display()))
@@ -96,7 +97,7 @@ fn mumps(tools: &Tools, source: &Path, tally: &mut Tally) -> Result<(), String> 
     Ok(())
 }
 
-/// Reads the numbers after `Solution is`; of complex numbers the real parts.
+/// Reads the numbers after `Solution is`. For complex numbers, reads only the real parts.
 fn solution(said: &str) -> Vec<f64> {
     let rest = said.split("Solution is").nth(1).unwrap_or_default();
     let words = rest.split_whitespace().map(|word| {

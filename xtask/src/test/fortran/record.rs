@@ -1,5 +1,5 @@
-//! Every Fortran entry is called. A library in place of the real one records the arguments that reach C, and they are compared
-//! with the standard.
+//! Test of every Fortran entry. A library that replaces the real library records the arguments that reach C, and the test compares
+//! them with the standard.
 
 use super::Tools;
 use crate::test::tally::Tally;
@@ -18,7 +18,7 @@ const FORMS: [BindingForm; 3] = [BindingForm::Include, BindingForm::Mpi, Binding
 /// Sources that have the entries.
 const ENTRIES: [&str; 3] = ["mpi.c", "mpi_f08.c", "mpi_f08_large.c"];
 
-/// Maximum number of wrong entries, of a hundred, that may stay unnoticed.
+/// Maximum number of wrong entries, out of a hundred, that may remain undetected.
 const MISSED: usize = 1;
 
 /// A program with all calls that it makes.
@@ -56,7 +56,7 @@ fn built(tools: &Tools, form: BindingForm, recorder: &Path) -> Result<Recorded, 
     Ok(Recorded { form, calls, program: to })
 }
 
-/// Returns the output of each call. A program that ends early is started again at the call after the one in which it ended.
+/// Returns the output of each call. A program that ends early is started again at the call after the call in which it ended.
 fn said(
     of: &Recorded,
     variant: RecordVariant,
@@ -113,7 +113,8 @@ fn wrong<'a>(
         for (number, call) in of.calls.iter().enumerate() {
             let expected = call.expected(of.form, variant);
             let mut got = said.get(&number).cloned().unwrap_or_default();
-            // The output of Fortran's functions may come before or after C's line, because the compiler's library buffers it.
+            // The output of Fortran's functions may come before or after the line of C, because the compiler's library buffers
+            // output.
             got.sort_by_key(|line| !line.starts_with("c "));
             if got != expected {
                 let (expected, got) = (expected.join("\n    "), got.join("\n    "));
@@ -129,7 +130,7 @@ fn wrong<'a>(
     Ok(wrong)
 }
 
-/// Tests every entry of every interface, and entries with one error each.
+/// Tests every entry of every interface, and then entries with one planted error each.
 pub fn run(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     let recorder = recorder(tools)?;
     let mut all = Vec::new();
@@ -150,7 +151,7 @@ pub fn run(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
         tally.passed += 1;
         all.push(one);
     }
-    // The entries are the same text for each compiler.
+    // The source of the entries is the same for each compiler, so this is tested only once.
     if tools.compiler == "gfortran" { mutations(tools, &all, tally) } else { Ok(()) }
 }
 
@@ -161,7 +162,7 @@ fn mutations(tools: &Tools, all: &[Recorded], tally: &mut Tally) -> Result<(), S
     let seed = given.unwrap_or_else(|| now.map_or(0, |now| now.as_secs()));
     let called: BTreeSet<_> =
         all.iter().flat_map(|one| &one.calls).map(RecordedCall::entry).collect();
-    // A library that is built in the same way, without an error.
+    // For comparison, a library is built in the same way without an error.
     let (library, _) = mutants(tools, None, seed)?;
     for one in all {
         if let Some((_, text)) = wrong(one, Some(&library))?.first() {
@@ -218,7 +219,7 @@ fn mutants(
     let mut cc = Command::new(tools.compiler);
     cc.args(["-w", "-O0", "-shared", "-fPIC", "-I"]).arg(tools.prefix.join("include"));
     let all = sources().into_iter().map(|(name, _)| name);
-    // Profiling names are left out: no program calls them, and their entries have the same text.
+    // Profiling names are left out, because no program calls them, and their entries have the same source.
     let taken = |name: &&str| name.ends_with(".c") && !name.starts_with("pmpi");
     cc.args(all.filter(|name| taken(name) || *name == "logicals.f90"));
     quiet(cc.arg("-o").arg(&library).current_dir(&folder))?;

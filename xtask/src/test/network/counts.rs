@@ -1,19 +1,19 @@
-//! System calls of a short message over TCP, if its receiver looks for it: one that sends, one that receives, and no others. The
-//! number of looks that find nothing depends on time, and is not counted.
+//! System calls of a short message over TCP, if its receiver polls: one call that sends, one call that receives, and no other
+//! calls. Polls that find nothing are not counted, because their number depends on time.
 
 use super::hosts::{mpiexec, said};
 use super::inside::Inside;
 use crate::test::cluster::parts::Parts;
 use std::fs;
 
-/// Number of messages between the marks, each of them answered.
+/// Number of messages between the marks. Each of them is answered.
 const MESSAGES: usize = 50;
 
-/// The call that marks the begin and the end of counting (`tests/c/moves.c`), as strace prints it.
+/// Call that marks the start and the end of the counted part (`tests/c/moves.c`), as strace prints it.
 const MARK: &str = "getpgid(2129624815)";
 
-/// Kinds of calls, and the maximum number of each a message at the receiver, which sends one answer a message. A bell is rung
-/// once for a sleep, and the receiver does not sleep for the message, so it rings almost no bell.
+/// Kinds of calls, each with its maximum number for a message at the receiver, which sends an answer for each message. A bell is
+/// rung once for a sleep. The receiver does not sleep, so it rings almost no bell.
 const MOST: [(&str, &[&str], f64); 3] = [
     ("send", &["sendto(", "sendmsg("], 1.1),
     ("receive", &["recvfrom(", "recvmsg(", "readv("], 1.1),

@@ -1,4 +1,4 @@
-//! The first message to a peer: while the network is down, and if the most likely network does not lead to the peer.
+//! Tests of the first message to a peer: while the network is down, and if the most likely network does not lead to the peer.
 
 use super::hosts::{failed, mpiexec, net, said};
 use super::inside::Inside;
@@ -10,7 +10,8 @@ use std::time::Duration;
 /// Program of tests/c whose ranks send their first message late.
 pub const PROGRAM: &str = "first_message";
 
-/// Seconds without a network: longer than the system looks for a neighbour's adapter before it reports that there is no route.
+/// Number of seconds without a network. The time is longer than the system looks for a neighbour's adapter before it reports that
+/// there is no route.
 const OUT: u64 = 6;
 
 /// Starts one rank on each of two hosts, which send nothing for `silent` milliseconds.
@@ -61,7 +62,8 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     })
 }
 
-/// Tests an interface that comes first and has one address on all hosts. It has IPv4, and the cables have only IPv6.
+/// Tests an interface that comes first in the order and has the same address on all hosts. The interface has IPv4, and the cables
+/// have only IPv6.
 pub fn over_ipv6(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     parts.part("an address that all hosts have", |parts| {
         parts.test("is not chosen", || {

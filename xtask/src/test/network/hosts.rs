@@ -19,7 +19,7 @@ const LIMIT: &str = "120";
 /// Maximum number of seconds of mpi4py's suite.
 const SUITE: &str = "400";
 
-/// Number of random programs of one launch; and launches: hosts, ranks, and settings.
+/// Number of random programs in a launch, and the launches: hosts, ranks, and settings.
 const RANDOM: u64 = 50;
 const LAUNCHES: [(&str, &str, &[&str]); 7] = [
     (TWO, "4", &[]),
@@ -46,7 +46,7 @@ const DESIGNS: &[(&str, &[&str])] = &[
     ("windows", &["WEFT_FENCE=1S-BARRIER"]),
     ("windows", &["WEFT_FENCE=RI"]),
     ("windows", &["WEFT_RMA_ORDER=turns"]),
-    // Its ranks communicate through shared memory, so both are on one node.
+    // The ranks of this program communicate through shared memory, so both are on one node.
     ("helper 1", &["WEFT_NODES=1", "WEFT_PROGRESS=handover"]),
     ("helper 1", &["WEFT_NODES=1", "WEFT_PROGRESS=signal", "WEFT_RENDEZVOUS=write"]),
     ("helper 1", &["WEFT_NODES=1", "WEFT_PROGRESS=locked"]),
@@ -61,7 +61,7 @@ pub fn mpiexec(inside: &Inside, hosts: &str, ranks: &str) -> Command {
 fn mpiexec_within(inside: &Inside, hosts: &str, ranks: &str, limit: &str) -> Command {
     let mut command = Command::new(inside.prefix.join("bin/mpiexec"));
     command.args(["--timeout", limit, "--hosts", hosts, "-n", ranks]).stdin(Stdio::null());
-    // A setting from outside would reach the hosts' ranks.
+    // The setting is removed, because otherwise it would reach the ranks on the hosts.
     command.env_remove("WEFT_NODES").env("LD_LIBRARY_PATH", inside.prefix.join("lib"));
     command
 }
@@ -100,7 +100,7 @@ fn says(program: &str) -> &'static str {
 fn program(inside: &Inside, parts: &mut Parts, line: &str, hosts: &str, settings: &[&str]) {
     let mut words = line.split(' ');
     let name = words.next().unwrap_or_default();
-    // Some programs need two ranks; the rest run on any number.
+    // Some programs need two ranks. All others run on any number.
     let pair =
         ["threads", "tools_fabric", "helper", "overlap_stress", "out_of_order", "striped", "moves"];
     let ranks = if pair.contains(&name) { "2" } else { "4" };
@@ -190,7 +190,7 @@ fn mpi4py_on(inside: &Inside, parts: &mut Parts, hosts: &str, ranks: &str) -> Re
 fn through_libfabric(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     const SOME: [&str; 6] =
         ["ring", "halo 20", "collectives 1", "semantics", "windows", "flood 4000 warm"];
-    // Versions before 1.18 have TCP without a layer as `net`.
+    // Versions before 1.18 have plain TCP under the name `net`.
     for (provider, some) in [("tcp", &SOME[..]), ("net", &SOME[..4]), ("udp;ofi_rxd", &SOME[..])] {
         parts.part(&format!("programs through libfabric's {provider}"), |parts| {
             for name in some {

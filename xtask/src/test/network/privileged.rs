@@ -32,7 +32,7 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
             for name in NAMES {
                 said(run().env(name, FILE), &format!("{name} is not used: this program"))?;
             }
-            // A program without such privileges does ask for the file.
+            // For comparison, a program without these privileges tries to open the file.
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755))
                 .map_err(|e| format!("{}: {e}", program.display()))?;
             let text = failed(run().env(NAMES[0], FILE))?;

@@ -1,4 +1,5 @@
-//! Two cables as two rails: they have twice the rate, and if one is cut in the middle of a transfer, no data is lost or doubled.
+//! Tests of two cables as two rails: together they have twice the rate, and if one cable is cut in the middle of a transfer, no
+//! data is lost or duplicated.
 
 use super::hosts::{mpiexec, net, said, set};
 use super::inside::Inside;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 /// One rank on each of two hosts.
 const PAIR: &str = "node0,node1";
 
-/// Rate of a cable in tests of rails: low, so that the processors do not limit it.
+/// Rate of a cable in tests of rails. It is low, so that the processors do not limit the rate.
 const RATE: &str = "100mbit";
 
 /// Minimum ratio of the rates of two rails and of one. A quiet machine reaches 1.8 and more.
@@ -43,7 +44,7 @@ fn number(text: &str, word: &str) -> Option<f64> {
     text.split_once(word)?.1.split_whitespace().next()?.parse().ok()
 }
 
-/// Cuts a cable of the second host while both cables carry data. The rest goes over the first cable.
+/// Cuts a cable of the second host while both cables carry data. The remaining data must go over the other cable.
 fn cut(inside: &Inside) -> Result<String, String> {
     let mut command = mpiexec(inside, PAIR, "2");
     command.arg(inside.programs.join("striped")).arg("12");

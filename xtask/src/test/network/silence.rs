@@ -1,4 +1,5 @@
-//! A host that loses all its cables while no rank needs the network, reached by a real ssh: both ends must detect the silence.
+//! Test of a host that loses all its cables while no rank uses the network. The host is reached by a real ssh. Both ends must
+//! detect the silence.
 
 use super::hosts::net;
 use super::inside::Inside;
@@ -30,7 +31,7 @@ fn agent(folder: &Path) -> Result<String, String> {
         }
     }
     let at = folder.display();
-    // sshd needs this folder of the system, which a container may not have.
+    // sshd needs this folder, which a container may not have.
     let server = format!(
         "mkdir -p /run/sshd; $(command -v sshd || echo /usr/sbin/sshd) -f /dev/null -p {PORT} -h {at}/host -o PidFile=none \
          -o StrictModes=no -o AuthorizedKeysFile={at}/user.pub -o UsePAM=no -o PermitRootLogin=yes"

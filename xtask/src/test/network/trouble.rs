@@ -20,7 +20,7 @@ const STRANGERS: usize = 250;
 /// Maximum number of additional descriptors of all ranks together after the strangers: connections that are still being checked.
 const DESCRIPTORS: usize = 40;
 
-/// Numbers of bytes of a stranger's message, in turn.
+/// Numbers of bytes of strangers' messages, which are used in turn.
 const SAID: [usize; 4] = [0, 1, 40, 4000];
 
 /// A job that has begun to exchange messages.
@@ -96,7 +96,7 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
             }
         });
         parts.test("a cable that stays out: the peer is named", || {
-            // Only this interface is used, because the ranks would go on over the other cable.
+            // Only this interface is used, because otherwise the ranks would continue over the other cable.
             let mut command = mpiexec(inside, TWO, "4");
             command.arg(inside.programs.join("halo")).arg("1000000");
             command.env("WEFT_OFI_INTERFACES", "eth0");
@@ -124,7 +124,7 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
         parts.test("bytes of strangers at every port", || strangers(inside));
         Ok(())
     })?;
-    // This part is the last: the host does not come back.
+    // This part must be the last, because the host does not come back.
     parts.part("hosts", |parts| {
         parts.test("a host dies: it is named", || {
             let job = halo(inside, "1000000")?;
@@ -181,7 +181,7 @@ fn descriptors(program: &str) -> usize {
     processes.filter_map(count).sum()
 }
 
-/// Fills memory with bytes that look random, the same each time.
+/// Fills memory with pseudo-random bytes, which are the same for the same seed.
 fn noise(seed: u64, bytes: &mut [u8]) {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     for byte in bytes {
@@ -192,7 +192,7 @@ fn noise(seed: u64, bytes: &mut [u8]) {
     }
 }
 
-/// Connects as a stranger, sends nothing, a little, or much, and leaves or stays for a while.
+/// Connects as a stranger, sends no bytes, few bytes or many bytes, and then disconnects or keeps the connection open.
 fn visit(at: SocketAddr, seed: u64) -> Option<TcpStream> {
     let mut stream = TcpStream::connect_timeout(&at, Duration::from_secs(2)).ok()?;
     stream.set_write_timeout(Some(Duration::from_millis(200))).ok()?;
@@ -228,7 +228,7 @@ fn strangers(inside: &Inside) -> Result<String, String> {
     let stayed = stay.len();
     drop(stay);
     let most = open + DESCRIPTORS;
-    // The library closes them when it has no other work.
+    // The library closes these connections only when it has no other work, so the test waits.
     let end = Instant::now() + Duration::from_secs(8);
     let mut after = descriptors("halo");
     while after > most && Instant::now() < end {

@@ -1,5 +1,5 @@
-//! Inside the virtual machine: Kini's collectives, and those over streams, on real datagrams and RDMA writes, with and without
-//! loss of packets. The library's own counters show that it used them.
+//! Tests inside the virtual machine: Kini's collectives and collectives over streams, on real datagrams and RDMA writes, with and
+//! without packet loss. The library's counters show that datagrams and writes were used.
 
 use crate::test::cluster::job::{Job, LIMIT, Nodes, word};
 use crate::test::cluster::parts::Parts;
@@ -23,8 +23,8 @@ pub struct Inside {
 
 /// Part of the packets that netem drops.
 const LOSS: &str = "1%";
-/// Part at which most broadcasts to several ranks lose a packet. A higher part would end connections: with 20 % loss, one message
-/// of 1,300 fails in all seven tries, counting losses of its acknowledgement.
+/// Part of dropped packets at which most broadcasts to several ranks lose a packet. A higher part would end connections: with 20 %
+/// loss, one message in 1,300 would fail in all seven tries, because acknowledgements are lost, too.
 const HEAVY: &str = "10%";
 
 const TWO: Nodes = Nodes(&[0, 1]);
@@ -62,7 +62,7 @@ const IMMEDIATES: Selected =
 /// Algorithms by the adapters' atomics, and by reads.
 const ATOMICS: Selected =
     &[("WEFT_BARRIER", "FETCH-ADD:3"), ("WEFT_ALLREDUCE", "RPE"), ("WEFT_ALLGATHER", "READ:4")];
-/// Algorithms that multicast lost data again.
+/// Algorithms that repeat lost data by multicast.
 const AGAIN: Selected = &[
     ("WEFT_BARRIER", "RGM-IMM:3"),
     ("WEFT_ALLREDUCE", "RGM-IMM:3"),
@@ -85,9 +85,9 @@ const SEGMENTS: Selected = &[
     ("WEFT_ALLGATHER", "RING"),
 ];
 
-/// Counters that must not stay 0 if multicast is used, ...
+/// Counters that must not stay 0 if multicast is used.
 const CAST: &[&str] = &["multicasts+", "multicast_datagrams+"];
-/// ... and if packets are lost.
+/// Counters that must not stay 0 if multicast is used and packets are lost.
 const REPAIRED: &[&str] = &["multicasts+", "multicast_naks+", "multicast_repairs+"];
 const RECAST: &[&str] =
     &["multicasts+", "multicast_naks+", "multicast_recasts_sent+", "multicast_repairs+"];
@@ -154,7 +154,7 @@ fn job(
     let algorithms: Vec<&str> = selected.iter().map(|(_, name)| *name).collect();
     let name = words[0].rsplit('/').next().unwrap_or_default();
     let name = format!("{name} {} on nodes {:?}", algorithms.join(" "), nodes.0);
-    // A lost packet costs a timeout, so the timeout is shorter.
+    // A lost packet costs a timeout, so the tests use a shorter timeout.
     let environment: Vec<_> =
         selected.iter().copied().chain([("WEFT_ACK_TIMEOUT", "14")]).collect();
     parts.test(&name, || {

@@ -1,6 +1,6 @@
-//! Data that MPI_File_sync acknowledged is on the device when the power is cut. The test uses a device that logs each write
-//! (dm-log-writes), and counts only writes that were flushed. The device is rebuilt in its state at each acknowledgement, and its
-//! file system mounted, as after a cut.
+//! Test that data which MPI_File_sync acknowledged is on the device when the power is cut. The test uses a device that logs each
+//! write (dm-log-writes), and uses only writes that were flushed. For each acknowledgement, the device is rebuilt in its state at
+//! that time, and its file system is mounted, as after a power cut.
 
 use super::device::{device, done, folder};
 use super::replay;
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 /// Number of rounds of tests/c/files/synced.c.
 const ROUNDS: usize = 6;
 
-/// Number of times that `ok` is printed: for each round, and for a job that does not sync.
+/// Number of times that the test prints `ok`: once for each round, and once for a job that does not sync.
 pub const CHECKS: usize = ROUNDS + 1;
 
 /// Number of bytes of the device, and of its log.
@@ -21,7 +21,7 @@ const SIZES: [u64; 2] = [64 << 20, 256 << 20];
 /// Mount point of the device, and of the rebuilt device.
 const PLACE: &str = "/tmp/cut";
 
-/// The job's file there.
+/// File of the job at the mount point.
 const FILE: &str = "/tmp/cut/file";
 
 /// An installation, and the built tests/c/files/synced.c.
@@ -31,8 +31,8 @@ struct Job<'a> {
     program: &'a Path,
 }
 
-/// Cuts the power after each acknowledged round: no data may be missing. Without a sync some data must be missing, or the test is
-/// blind.
+/// Cuts the power after each acknowledged round. No data may be missing. Without a sync some data must be missing, because
+/// otherwise the test would find no error.
 pub fn run(prefix: &Path, program: &Path) -> Result<(), String> {
     done(&["weft-vm-modprobe", "loop", "dm_log_writes", "ext4"])?;
     folder(PLACE)?;
@@ -61,7 +61,7 @@ impl Job<'_> {
     fn written(self, sync: bool) -> Result<(), String> {
         let [disk, log] = [device("/tmp/disk", SIZES[0])?, device("/tmp/log", SIZES[1])?];
         let table = format!("0 {} log-writes {disk} {log}", SIZES[0] / 512);
-        // There is no udev here. The kernel makes the device's file, named by its number.
+        // There is no udev here. The kernel creates the device's file, whose name is a number.
         done(&["dmsetup", "create", "--noudevsync", "--noudevrules", "logged", "--table", &table])?;
         let number = done(&["dmsetup", "info", "-c", "--noheadings", "-o", "minor", "logged"])?;
         let logged = format!("/dev/dm-{number}");
@@ -91,7 +91,7 @@ impl Job<'_> {
     }
 }
 
-/// Runs a job, marks its acknowledgements in the log, and lets it go on.
+/// Runs a job, marks each of its acknowledgements in the log, and then lets the job continue.
 fn marked(command: &mut Command) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("mpiexec: {e}");
     let mut job = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(failed)?;

@@ -8,7 +8,7 @@ use std::path::Path;
 /// Numbers of ranks of the program.
 const RANKS: [&str; 3] = ["1", "2", "4"];
 
-/// Number of times that `ok` is printed.
+/// Number of times that the test prints `ok`.
 pub const CHECKS: usize = RANKS.len();
 
 const PLACE: &str = "/tmp/quota";
@@ -16,7 +16,7 @@ const PLACE: &str = "/tmp/quota";
 /// User that runs the program, because root has no quota.
 const USER: i32 = 65534;
 
-/// The user's quota, in KiB: less than the program writes, on a file system with room for more.
+/// The user's quota in KiB. It is less than the program writes, and the file system has room for more.
 const LIMIT: u64 = 5 << 10;
 
 /// Runs the program on a file system with a quota.
@@ -25,7 +25,7 @@ pub fn run(prefix: &Path, program: &Path) -> Result<(), String> {
     folder(PLACE)?;
     let disk = device("/tmp/disk", 64 << 20)?;
     done(&["mkfs.ext4", "-q", "-O", "quota", "-E", "quotatype=usrquota", &disk])?;
-    // Without the option the file system counts, but refuses nothing.
+    // Without this option the file system counts blocks, but does not enforce the quota.
     done(&["mount", "-t", "ext4", "-o", "usrquota", &disk, PLACE])?;
     done(&["chmod", "777", PLACE])?;
     let mut limit = Dqblk::default();

@@ -9,14 +9,14 @@ use std::process::Command;
 /// Numbers of ranks of the tests.
 const RANKS: [usize; 3] = [1, 2, 4];
 
-/// Number of times that `ok` is printed.
+/// Number of times that the test prints `ok`.
 pub const CHECKS: usize = RANKS.len();
 
 /// Files of mpi4py's tests that open files.
 pub const FILES: [&str; 6] =
     ["test_io", "test_file", "test_errhandler", "test_handle", "test_objmodel", "test_subclass"];
 
-/// Minimum number of tests in them.
+/// Minimum number of tests in these files.
 const MOST: usize = 200;
 
 const PLACE: &str = "/tmp/ext4";
@@ -29,7 +29,7 @@ pub fn run(prefix: &Path, python: &Path, tests: Option<&Path>) -> Result<(), Str
     let disk = device("/tmp/disk", 200 << 20)?;
     done(&["mkfs.ext4", "-q", &disk])?;
     done(&["mount", "-t", "ext4", &disk, PLACE])?;
-    // If Python cannot write there, it silently uses another folder.
+    // If Python cannot write to the folder for temporary files, it silently uses another folder, so the folder is checked.
     let mut place = Command::new(python);
     place.args(["-c", "import tempfile; print(tempfile.gettempdir())"]).env("TMPDIR", PLACE);
     if quiet(&mut place)?.trim() != PLACE {

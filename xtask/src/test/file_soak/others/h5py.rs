@@ -10,15 +10,15 @@ use std::time::Instant;
 
 const VERSION: &str = "3.14.0";
 
-/// Packages with which it is built and tested. Those with a version are known to build it.
+/// Packages with which h5py is built and tested. Packages with a version are known to build it.
 const NEEDS: [&str; 6] =
     ["numpy", "Cython==3.3.1", "pkgconfig", "setuptools==80.9.0", "pytest", "pytest-mpi"];
 
-/// A test that fails as root, who may write any file.
+/// A test that fails for root, because root may write any file.
 const NOT_AS_ROOT: &str = "test_append_permissions";
 
-/// Runs the tests on four ranks: first those that need several ranks, then all tests, each rank with its own files. `source`:
-/// HDF5's, built.
+/// Runs the tests on four ranks: first the tests that need several ranks, then all tests, where each rank has its own files.
+/// `source` is the built source of HDF5.
 pub fn run(work: &Work, source: &Path, tally: &mut Tally) -> Result<(), String> {
     let python = python::venv(&work.folder, "python")?;
     if let Err(why) = needs(&python) {
@@ -60,7 +60,7 @@ fn build(work: &Work, source: &Path, python: &Path) -> Result<(), String> {
     }
     hdf5::install(work, source)?;
     let mut build = pip(python);
-    // The needed packages are installed: with isolation pip would build its own mpi4py.
+    // The needed packages are already installed. With isolation, pip would build its own mpi4py.
     build.args(["--no-build-isolation", "--no-deps", "--no-cache-dir", "--force-reinstall"]);
     build.args(["--no-binary", "h5py"]).arg(format!("h5py=={VERSION}"));
     build.env("HDF5_MPI", "ON").env("HDF5_DIR", hdf5::made(work));

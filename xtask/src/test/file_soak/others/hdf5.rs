@@ -8,8 +8,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Programs of `testpar`, in an order in which each finds the file that it needs of an earlier program. The exit code of each is
-/// its result.
+/// Programs of `testpar`, in an order in which each program finds files that it needs from earlier programs. The exit code of a
+/// program is its result.
 const PROGRAMS: [&str; 11] = [
     "t_mpi",
     "testphdf5",
@@ -24,10 +24,11 @@ const PROGRAMS: [&str; 11] = [
     BIG,
 ];
 
-/// Programs of these that take too long for the tests.
+/// Programs of this list that take too long for the usual tests.
 const LONG: [&str; 2] = ["t_cache_image", BIG];
 
-/// The first program flushes and ends without `MPI_Finalize` on purpose. The second checks that the flushed data is there.
+/// Two programs: the first flushes data, and ends without `MPI_Finalize` on purpose. The second checks that the flushed data is in
+/// the file.
 const FLUSH: [&str; 2] = ["t_pflush1", "t_pflush2"];
 
 /// Seconds after which a program counts as stuck, also on a busy machine.
@@ -65,7 +66,7 @@ pub fn install(work: &Work, source: &Path) -> Result<(), String> {
     work.make(source, &["-C", "hl/src", "install"]).map(drop)
 }
 
-/// Runs all programs on four ranks; if `short`, the short ones. Returns the failures.
+/// Runs all programs on four ranks; if `short` is true, only the short programs. Returns the failures.
 pub fn run(
     work: &Work,
     source: &Path,
@@ -86,7 +87,7 @@ pub fn run(
         let start = Instant::now();
         let ended = program(work, source, &folder, name);
         if name == FLUSH[0] {
-            // HDF5's own script ignores this exit code, too. The second program shows the result.
+            // The exit code is ignored, as in HDF5's own script. The second program shows the result.
             continue;
         }
         wanted += 1;
@@ -107,9 +108,10 @@ pub fn run(
     Ok(failed)
 }
 
-/// Runs a program in `folder`, where it finds itself by its name: `t_cache_image` starts itself again.
+/// Runs a program in `folder`, in which it can find itself by its name, because `t_cache_image` starts itself again.
 fn program(work: &Work, source: &Path, folder: &Path, name: &str) -> Result<String, String> {
-    // libtool's script next to the program may link it anew, on four ranks at the same time. So the program itself is used.
+    // The program itself is used instead of libtool's script, because the script may link the program again, on four ranks at the
+    // same time.
     let built = source.join("testpar/.libs").join(name);
     let link = folder.join(name);
     symlink(&built, &link).map_err(|e| format!("{}: {e}", link.display()))?;
@@ -117,7 +119,7 @@ fn program(work: &Work, source: &Path, folder: &Path, name: &str) -> Result<Stri
     command.args(["--timeout", LIMIT, "-n", RANKS]).arg(format!("./{name}"));
     command.env("LD_LIBRARY_PATH", source.join("src/.libs"));
     if name == BIG {
-        // Runs all tests; by default it leaves out the large ones.
+        // With this setting the program runs all tests. By default it leaves out large tests.
         command.env("HDF5TestExpress", "0");
     }
     quiet(&mut merged(command))

@@ -12,7 +12,7 @@ use std::time::Instant;
 const FOLDERS: [(&str, usize); 5] =
     [("C", 2), ("cdf_format", 3), ("header", 1), ("testcases", 40), ("nonblocking", 11)];
 
-/// Returns true if the tools are there that make `configure`, which its source lacks.
+/// Returns true if the tools exist that make `configure`, which the source lacks.
 pub fn can_be_built() -> bool {
     ["autoreconf", "libtoolize"]
         .iter()
