@@ -130,7 +130,7 @@ fn negative(class: c_int, value: i64, argument: &str) -> Error {
 /// Checks a buffer of the program. If the buffer has no elements, the datatype may be `MPI_DATATYPE_NULL`.
 ///
 /// # Safety
-/// The program must keep the memory of `count` elements valid until the operation is over.
+/// The program must keep the memory of `count` elements valid until the operation is complete.
 #[inline]
 pub unsafe fn buffer(
     address: *const c_void,
@@ -155,7 +155,7 @@ pub unsafe fn buffer(
     if size.checked_mul(elements).is_none_or(|bytes| bytes > MOST_BYTES) {
         return Err(too_many(names[1], elements, size));
     }
-    // SAFETY: the memory of `count` elements is valid until the operation is over: the caller of `buffer` promises it.
+    // SAFETY: the memory of `count` elements is valid until the operation is complete: the caller of `buffer` promises it.
     Ok(unsafe { Buffer::new(address.cast_mut().cast(), elements, object.ty.clone()) })
 }
 
@@ -202,7 +202,8 @@ fn null_buffer(name: &str, count_name: &str, count: usize) -> Error {
 /// As for [`buffer`].
 #[inline(always)]
 pub unsafe fn plain(address: *const c_void, elements: i64, ty: Datatype) -> Option<Sge> {
-    // SAFETY: the memory of `elements` is valid until the operation is over: the caller of `plain` promises it, as for `buffer`.
+    // SAFETY: the memory of `elements` is valid until the operation is complete: the caller of `plain` promises it, as for
+    // `buffer`.
     unsafe { plain_of(known()?, address, elements, ty) }
 }
 
@@ -222,7 +223,7 @@ pub unsafe fn plain_of(
     if size == 0 || address.addr() <= MPI_IN_PLACE || elements > MOST_BYTES >> 8 {
         return None;
     }
-    // SAFETY: the memory of `elements` is valid until the operation is over: the caller promises it, as for `buffer`.
+    // SAFETY: the memory of `elements` is valid until the operation is complete: the caller promises it, as for `buffer`.
     Some(unsafe { Sge::new(address.cast_mut().cast(), elements * usize::from(size)) })
 }
 

@@ -37,7 +37,7 @@ pub struct Elements {
 
 impl Elements {
     /// # Safety
-    /// The program keeps the memory of the elements valid until the operation is over. The elements are not used after the
+    /// The program keeps the memory of the elements valid until the operation is complete. The elements are not used after the
     /// operation.
     #[inline(always)]
     pub unsafe fn new(
@@ -67,21 +67,21 @@ impl Elements {
     /// Returns the buffer, or an error if an argument is wrong.
     #[inline]
     pub fn buffer(self) -> Result<Buffer, Error> {
-        // SAFETY: the memory is valid until the operation is over: the caller of `Elements::new` promised it.
+        // SAFETY: the memory is valid until the operation is complete: the caller of `Elements::new` promised it.
         unsafe { buffer(self.address, self.count, self.ty, self.names) }
     }
 
     /// Returns the memory of elements of a predefined type without gaps. `None` as for [`plain`].
     #[inline(always)]
     pub fn plain(self) -> Option<Sge> {
-        // SAFETY: the memory is valid until the operation is over: the caller of `Elements::new` promised it.
+        // SAFETY: the memory is valid until the operation is complete: the caller of `Elements::new` promised it.
         unsafe { plain(self.address, self.count, self.ty) }
     }
 
     /// Returns the same as [`Elements::plain`], for a caller that already has the state.
     #[inline(always)]
     pub fn plain_of(self, state: &ProcessState) -> Option<Sge> {
-        // SAFETY: the memory is valid until the operation is over: the caller of `Elements::new` promised it.
+        // SAFETY: the memory is valid until the operation is complete: the caller of `Elements::new` promised it.
         unsafe { plain_of(state, self.address, self.count, self.ty) }
     }
 }

@@ -36,7 +36,7 @@ mod introduction;
 
 use introduction::Introduction;
 
-/// A link to another job, as the fabric and the engine know it.
+/// A link to another job, with its numbers in the fabric and in the engine.
 struct LiveConnection {
     shared: SharedConnection,
     id: LinkId,

@@ -1,5 +1,5 @@
-//! Settings. Each is declared once ([`declared`]). MPI_Init reads it from the environment, unless the tool interface has written it.
-//! `weft info` shows the settings, and they are the control variables of the tool interface.
+//! Settings. Each setting is declared once ([`declared`]). MPI_Init reads settings from the environment, unless the tool interface
+//! has written them. `weft info` shows the settings, and they are the control variables of the tool interface.
 
 pub mod agreement;
 mod declared;

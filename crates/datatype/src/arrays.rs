@@ -24,7 +24,7 @@ pub const DISTRIBUTE_DEFAULT: i64 = 19;
 pub struct Distributed<'a> {
     /// Number of processes in the grid: the product of `grid`.
     pub size: i64,
-    /// Rank of this process in the grid, in row-major order, whatever the order of the array.
+    /// Rank of this process in the grid, in row-major order, even if the array has another order.
     pub rank: i64,
     /// Size of the global array in elements (`array_of_gsizes`).
     pub global: &'a [i64],

@@ -113,7 +113,7 @@ impl PredefinedOp {
             target: target.ptr(),
             former: former.map_or(std::ptr::null_mut(), Sge::ptr),
         };
-        // SAFETY: `reduce` needs `count` valid words at each place: whoever made the `Sge`s promised that they are valid, and they
+        // SAFETY: `reduce` needs `count` valid words at each place: the makers of the `Sge`s promised that they are valid, and they
         // are long enough. It needs an aligned target that is only updated atomically: alignment is checked above, and the module's
         // contract promises atomic updates.
         unsafe { by_size!(size, reduce(self, basic, places)) }
@@ -132,8 +132,8 @@ pub fn compare_and_swap(basic: Basic, compare: Sge, new: Sge, target: Sge, forme
     if target.is_phantom() {
         return;
     }
-    // SAFETY: `exchange` needs a valid word at each place: whoever made the `Sge`s promised that they are valid, and they are
-    // long enough. The target is aligned, and only updated atomically by the module's contract.
+    // SAFETY: `exchange` needs a valid word at each place: the makers of the `Sge`s promised that they are valid, and they are long
+    // enough. The target is aligned, and only updated atomically by the module's contract.
     unsafe { by_size!(size, exchange(compare.ptr(), new.ptr(), target.ptr(), former.ptr())) }
 }
 

@@ -10,7 +10,7 @@ use crate::number::Numeric;
 use crate::{Basic, DatatypeError, ElementSpacing, PredefinedOp, Repr};
 use weft_fabric::Sge;
 
-/// Memory of a reduction into separate memory.
+/// Operands and results of a reduction into separate memory.
 #[derive(Debug, Clone, Copy)]
 pub struct ReductionArrays {
     /// Left operands.
@@ -42,8 +42,8 @@ impl PredefinedOp {
         assert!(needed <= room, "{count} elements of {} in {room} bytes", basic.name());
         let (left_at, right_at, result_at) = (left.ptr(), right.ptr(), result.ptr());
         let arrays = Apart { count, left: left_at, right: right_at, result: result_at };
-        // SAFETY: `combine_wide` needs valid arrays of `count` elements: whoever made the `Sge`s promised that they are
-        // valid, and they are long enough.
+        // SAFETY: `combine_wide` needs valid arrays of `count` elements: the makers of the `Sge`s promised that they are valid, and
+        // they are long enough.
         if unsafe { arrays.combine_wide(self, basic) } {
             return Ok(());
         }

@@ -147,8 +147,8 @@ impl<const A: usize, const B: usize> BlockMove for TwoParts<A, B> {
     }
 }
 
-/// A block of more than `W` bytes: as many moves of `W` bytes as fit, and a move of the last `W` bytes, which may overlap the
-/// others.
+/// A block of more than `W` bytes: as many moves of `W` bytes as fit, and a move of the last `W` bytes, which may overlap the other
+/// moves.
 #[derive(Clone, Copy)]
 pub(crate) struct Long<const W: usize>(pub usize);
 

@@ -57,8 +57,8 @@ impl PredefinedOp {
             inout.len()
         );
         let arrays = Arrays { count, stride, index, input: input.ptr(), inout: inout.ptr() };
-        // SAFETY: `reduce` needs valid arrays: whoever made the `Sge`s promised that they are valid, and they are long enough
-        // for the elements of `Arrays`. A wider loop runs only if the processor has the features for which it is compiled.
+        // SAFETY: `reduce` needs valid arrays: the makers of the `Sge`s promised that they are valid, and they are long enough for
+        // the elements of `Arrays`. A wider loop runs only if the processor has the features for which it is compiled.
         unsafe {
             #[cfg(target_arch = "x86_64")]
             match level() {

@@ -14,10 +14,10 @@
 //!
 //! - A thread that waits for the fabric spins: it keeps its core, and sees an arrival after `host.poll`. A thread that has chosen
 //!   [`Waiting::Sleep`] gives up its core and is woken by an interrupt. A thread that sleeps for an [`InterruptEvent`] is woken
-//!   after `host.interrupt`. An interrupt itself takes no processor time, but the resulting thread switches do (`scheduler.switch`).
+//!   after `host.interrupt`. An interrupt itself takes no processor time, but the resulting switches do (`scheduler.switch`).
 //!   A change without an event (a plain write, a flag that is not waking) does not wake a sleeping thread.
 //! - [`Sim::compute`] takes the given time of a core, whenever the thread gets a core. A computing thread does not poll the
-//!   fabric. `charge` and the overheads of posts are not interrupted: a thread keeps its core until the work of one poll is complete.
+//!   fabric. `charge` and the overheads of posts are not interrupted: a thread keeps its core until the end of a poll.
 //! - The cores of a rank (`scheduler.cores`) have one queue of ready threads. A thread takes an idle core, preferably the
 //!   core on which it ran last. If no core is idle, it takes the core of the thread with the lowest level, if this level is below
 //!   its own. The policies are those of Linux 2.6: see `threads/policy.rs`.

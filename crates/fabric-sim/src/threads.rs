@@ -52,7 +52,7 @@ pub enum ThreadStep {
     Handle(usize),
     /// A thread is polled, because its computation is complete, or because it has to look at something.
     Poll(usize),
-    /// The slice of the thread on this core is over.
+    /// The slice of the thread on this core has ended.
     Expire(usize),
     /// A thread takes a core.
     Take { core: usize, thread: usize },

@@ -72,7 +72,7 @@ pub(crate) struct RankState {
     pub home: usize,
 }
 
-/// The other state of one rank.
+/// State of one rank that few events examine.
 pub(crate) struct RankRest {
     pub counters: Rc<Counters>,
     pub groups: Vec<GroupId>,

@@ -1,4 +1,4 @@
-//! Changes of the model that were made with a published number known, and that moved the simulated value of this number:
+//! Changes of the model for which a published number was known, and which changed the simulated value of this number:
 //! `informed.csv`. Each line is a change of one row.
 
 use super::listing::{Listing, RowName};

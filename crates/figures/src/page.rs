@@ -176,7 +176,7 @@ fn unsimulated(chapters: &[Chapter], claims: &[UnsimulatedClaim]) -> Markup {
     }
 }
 
-/// Renders the rows whose simulated values were moved by a change of the model that was made with the published number known.
+/// Renders rows whose simulated values were changed by a choice for which the published number was known.
 fn informed(findings: &[&Finding]) -> Markup {
     let moved: Vec<_> = findings.iter().filter(|finding| !finding.moves.is_empty()).collect();
     html! {

@@ -49,7 +49,7 @@ pub struct Finding<'p> {
     pub row: &'p Row,
     pub simulated: Option<Value>,
     pub role: Role,
-    /// Changes of the model that moved the simulated value and were made with the published number known.
+    /// Changes of the model that changed the simulated value, and for which the published number was known.
     pub moves: Vec<&'p Move>,
     /// Results of the row while all assumed parameters vary together.
     pub range: Option<&'p Range>,

@@ -133,7 +133,7 @@ pub struct OneSided {
     /// True for all rails of the machine, false for only the first rail.
     pub all_rails: bool,
     pub order: IssueOrder,
-    /// Way in which targets learn that an epoch is over.
+    /// Way in which targets learn that an epoch is complete.
     pub ending: EpochEnding,
     pub pieces: Pieces,
 }
@@ -200,7 +200,7 @@ pub enum Progress {
     SpinningApart,
     /// A helper signals the main thread when a payload is offered.
     Signal,
-    /// As `Signal`, and also when its read is over.
+    /// As `Signal`, and also when the read is complete.
     SignalTwice,
     /// A helper makes progress while the main thread is outside of the library.
     Handover,

@@ -7,7 +7,7 @@
 //!   at first   the method that the model prefers, then the other method if it may be cheaper, and again from time to time
 //! ```
 //! Collective writes begin with two phases, unless these are far more expensive: a file system keeps large writes in larger pages
-//! and extents, and all later accesses gain by that, whatever their method.
+//! and extents, and all later accesses gain by this, with any method.
 //!
 //! Each rank measures one opening of a file. In a collective access ranks choose by the measurements of all ranks, which they
 //! exchange at its beginning ([`MethodChoice::words`]).
@@ -34,7 +34,7 @@ const MODEL_ERROR: f64 = 4.0;
 const RETRY_RATIO: f64 = 2.0;
 /// Number of accesses between two tries of the more expensive method.
 const RETRY_INTERVAL: u32 = 64;
-/// First access after which the more expensive method is tried again at powers of two, whatever was measured before.
+/// First access after which the more expensive method is tried again at powers of two, even if its measured cost was high.
 const EARLY_RETRY: u32 = 16;
 /// Minimum cost in nanoseconds of an access that is measured.
 const MIN_MEASURED: f64 = 4000.0;

@@ -1,4 +1,4 @@
-//! Interface to the system's files, and functions that move a full range however few bytes a system call moves.
+//! Interface to the system's files, and functions that move a complete range, even if a system call moves fewer bytes.
 
 pub mod disk;
 mod nfs_caching;
@@ -265,7 +265,7 @@ fn hold<T>(
     Ok(value)
 }
 
-/// Waits for a lock, however often signals interrupt the wait.
+/// Waits for a lock, and repeats the wait if a signal interrupts it.
 fn lock_uninterrupted(storage: &dyn Storage, range: ByteRange, mode: LockMode) -> io::Result<()> {
     loop {
         match storage.lock(range.first, range.len(), mode) {

@@ -8,7 +8,7 @@
 //!   a round   rank ── head: pieces as runs ──▶ aggregator of each window that the rank's extent touches
 //!             write:  rank ── data ──▶ aggregator: a thread writes the window, while the next round is exchanged
 //!                     rank ◀── result
-//!             read:   aggregator: a thread reads the window, likewise; rank ◀── result and data
+//!             read:   aggregator: a thread reads the window, in the same way; rank ◀── result and data
 //! ```
 //! An aggregator sends no messages to itself. A rank's pieces in a window are one part of its data, because the view's order is the
 //! file's order: data are sent from where they lie.
@@ -192,7 +192,7 @@ pub async fn run<F: Fabric>(
     let sieving = if all_sieve { Sieving::Auto } else { Sieving::Off };
     let extents: Vec<AccessExtent> = all.into_iter().map(|facts| facts.extent).collect();
     let (method, cost) = choose_method(open, direction, sieving, &extents, &choice);
-    // The time begins when all ranks are here.
+    // The measured time begins when all ranks have called the access.
     let begin = Instant::now();
     let moved = match method {
         AccessMethod::Separate => access.move_contiguous(open, data, synchronism).await?,

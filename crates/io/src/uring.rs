@@ -299,7 +299,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, channel};
     use weft_fabric::{Staging, StagingPool};
 
-    /// Creates a ring with entries of at most `most` bytes, if the system permits that.
+    /// Creates a ring with entries of at most `most` bytes, if the system permits rings.
     fn ring(most: usize) -> Option<KernelRing> {
         if let Err(error) = available() {
             println!("NOT RUN: the system allows no io_uring: {error}");

@@ -113,7 +113,7 @@ pub enum Up {
     Failed { rank: u32, cause: Cause },
     /// Notice that a rank has ended in good order.
     Ended { rank: u32 },
-    /// States of the ranks, and the present time `now` on the clock by which the states have their times.
+    /// States of the ranks, and the present time `now` on the clock of the host, which the times in the states use.
     States { now: u64, ranks: Vec<(u32, hang::Rank)> },
     /// Number of bytes of the input that rank 0 has taken.
     Taken(usize),

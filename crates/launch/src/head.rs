@@ -88,7 +88,7 @@ struct Head {
     signals: SignalFd,
     control: Option<UnixStream>,
     sinks: [Sink; 2],
-    /// True if the agents have been told that standard output or standard error has no reader.
+    /// True if the agents know that standard output or standard error has no reader.
     unread: [bool; 2],
     /// Clock of all deadlines.
     clock: Clock,

@@ -1,6 +1,5 @@
-//! The agent inside a virtual machine. It runs commands that the host sends over a virtio port, and commands that
-//! [`super::client`] sends over TCP. It behaves like `sshd`: a client that goes away closes the command's streams, but does
-//! not end the command.
+//! The agent inside a virtual machine. It runs commands that the host sends over a virtio port, and commands that [`super::client`]
+//! sends over TCP. It behaves like `sshd`: if a client goes away, the command's streams are closed, but the command does not end.
 
 use super::frame::{self, AgentSetup, RunCommand, VmFrame};
 use std::fs::OpenOptions;
@@ -54,8 +53,8 @@ pub fn serve() -> Result<(), String> {
     Ok(())
 }
 
-/// Finds the virtio port to the host: the only port that is no console (see `qemu.rs`). The kernel creates the port a moment
-/// after it loads the driver, and numbers it by its place on the bus.
+/// Finds the virtio port to the host, which is the only port that is no console (see `qemu.rs`). The kernel creates the port a
+/// moment after it loads the driver, and derives the port's number from its position on the bus.
 fn host_port() -> Result<PathBuf, String> {
     let end = Instant::now() + Duration::from_secs(10);
     while Instant::now() < end {
@@ -103,7 +102,7 @@ fn converse<W: Write + Send + 'static>(
                 }
             }
             VmFrame::Input(bytes) => {
-                // A command that does not read its input any more is no error.
+                // It is not an error if a command no longer reads its input.
                 if input.as_mut().is_some_and(|i| i.write_all(&bytes).is_err()) {
                     input = None;
                 }
@@ -117,7 +116,7 @@ fn converse<W: Write + Send + 'static>(
 fn command(run: &RunCommand, setup: &AgentSetup) -> Command {
     let prefix: &[String] = if run.limited { &setup.prefix } else { &[] };
     let mut words = prefix.iter().chain(&run.words);
-    // If there are no words, the name is empty, and the start fails with a message.
+    // If there are no words, the name is empty, so the start fails with an error message.
     let mut command = Command::new(words.next().map_or("", String::as_str));
     command
         .args(words)

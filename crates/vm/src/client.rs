@@ -11,7 +11,8 @@ use std::time::Duration;
 /// Exit code if the connection failed or broke.
 const FAILED: u8 = 255;
 
-/// Maximum time for an agent to accept, and maximum silence of an agent (it reports every second that it is alive).
+/// Maximum time until an agent accepts the connection, and maximum silence of an agent, which reports every second that it is
+/// alive.
 const SILENCE: Duration = Duration::from_secs(25);
 
 /// Options of ssh that take a value; all other options take none. All options are accepted and have no effect.
@@ -86,7 +87,7 @@ fn converse(host: &str, command: String) -> Result<u8, String> {
         match frame::read(&mut stream) {
             Ok(Some(VmFrame::Output(bytes))) => {
                 let mut out = stdout().lock();
-                // If our output has no reader any more, end like a program that gets SIGPIPE.
+                // If the output has no reader any more, this program ends like a program that gets SIGPIPE.
                 if out.write_all(&bytes).and_then(|()| out.flush()).is_err() {
                     return Ok(141);
                 }

@@ -8,10 +8,10 @@ pub fn text(command: &Command) -> String {
     words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// Runs a command without showing it, and returns its output.
+/// Runs a command without output to the terminal, and returns its output.
 ///
 /// # Errors
-/// The command cannot be started, or it failed; with all its output.
+/// The command cannot be started, or it failed. The error has all output of the command.
 pub fn quiet(command: &mut Command) -> Result<String, String> {
     let text = text(command);
     let output =

@@ -24,7 +24,7 @@ pub struct RunCommand {
     pub environment: Option<Vec<(String, String)>>,
     /// Working directory of the command; `None`: `/tmp`.
     pub folder: Option<String>,
-    /// True if the command runs under the setup's prefix; otherwise it runs like the agent itself, as root.
+    /// True if the command runs under the setup's prefix. Otherwise the command runs as root, like the agent itself.
     pub limited: bool,
 }
 

@@ -22,8 +22,8 @@ const PACKAGES: &[&str] = &[
     "rdmacm-utils",
 ];
 
-/// Reason why the virtual machine is unavailable: this machine cannot run one (which is no failure of the code under test),
-/// or something failed.
+/// Reason why the virtual machine is unavailable: this machine cannot run virtual machines (which is no failure of the code under
+/// test), or a step failed.
 #[derive(Debug, PartialEq)]
 pub enum VmUnavailable {
     NotRun(String),
@@ -92,7 +92,7 @@ pub fn update() -> Result<(), String> {
         .map_err(|e| explain("cannot read the package lists", &e))
 }
 
-/// Returns a program's error with the most likely reason, cut to a few lines.
+/// Returns a program's error, cut to a few lines, with the most likely reason.
 pub fn explain(what: &str, error: &str) -> String {
     let says = |texts: &[&str]| texts.iter().any(|t| error.contains(t));
     let reason = if says(&["Could not resolve", "Temporary failure", "Could not connect"]) {
@@ -118,7 +118,7 @@ fn find(tool: &str) -> Option<std::path::PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Returns dpkg's status of the packages, one line each: status and name.
+/// Returns dpkg's status of the packages: for each package a line with status and name.
 fn installed() -> String {
     let format = "${db:Status-Abbrev} ${Package}\n";
     // dpkg-query fails if it does not know a package, but still reports the other packages.
@@ -152,8 +152,8 @@ pub fn room(folder: &Path, bytes: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns true if KVM can be used: the processor offers it and this process may open it. A /dev/kvm on a processor without
-/// either flag belongs to paravirtual schemes that run no stock kernel.
+/// Returns true if KVM can be used: the processor offers it and this process may open it. On a processor without these flags,
+/// /dev/kvm belongs to a paravirtual system that cannot run an ordinary kernel.
 pub fn has_kvm() -> bool {
     let flags = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let offered = flags

@@ -28,7 +28,7 @@ impl Log {
         self.raw(line.as_bytes());
     }
 
-    /// Writes bytes only to the log, unchanged. A failed write stops no test.
+    /// Writes bytes only to the log, unchanged. Errors are ignored, because a failed write must not stop a test.
     pub fn raw(&self, bytes: &[u8]) {
         let _ = self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes);
     }

@@ -115,7 +115,8 @@ impl VmArgs {
     }
 }
 
-/// Returns the environment of COMMAND in machine `number`: this process's own, with the differences inside.
+/// Returns the environment of COMMAND in machine `number`: the environment of this process, with the changes that are needed
+/// inside.
 pub fn environment(number: usize, agent: &Path, out: &Path) -> Vec<(String, String)> {
     let ours = std::env::vars_os();
     let text = |(k, v): (std::ffi::OsString, std::ffi::OsString)| {
@@ -127,8 +128,8 @@ pub fn environment(number: usize, agent: &Path, out: &Path) -> Vec<(String, Stri
     all
 }
 
-/// Returns the environment of commands that weft-vm-run starts. It is small, as with ssh, so that code which relies on
-/// variables that no launcher passed on is noticed.
+/// Returns the environment of commands that weft-vm-run starts. The environment is small, as with ssh, so that the tests notice
+/// code that relies on variables which no launcher has passed on.
 pub fn remote(number: usize, agent: &Path, out: &Path) -> Vec<(String, String)> {
     let mut all = inside(number, agent, out);
     all.extend([("HOME", "/tmp"), ("SHELL", "/bin/sh")].map(|(k, v)| (k.to_owned(), v.to_owned())));
@@ -148,8 +149,8 @@ fn inside(number: usize, agent: &Path, out: &Path) -> Vec<(String, String)> {
     pairs.map(|(k, v)| (k.to_owned(), v)).to_vec()
 }
 
-/// Returns the folders of `wanted` that lie under /tmp, each once and none inside another: the part of the host's /tmp that
-/// stays visible.
+/// Returns the folders of `wanted` under /tmp, without repetition and without folders inside another folder. They are the part of
+/// the host's /tmp that stays visible.
 pub fn kept(wanted: &[PathBuf]) -> Vec<PathBuf> {
     let mut all: Vec<&PathBuf> =
         wanted.iter().filter(|p| p.starts_with("/tmp") && p.components().count() > 2).collect();

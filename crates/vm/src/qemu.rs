@@ -42,7 +42,7 @@ impl VirtualMachine {
         let failed = |e: std::io::Error| format!("cannot start QEMU: {e}");
         let (agent, theirs) = UnixStream::pair().map_err(failed)?;
         let logs = ["console", "qemu"].map(|n| shape.logs.join(format!("{n}-{number}.log")));
-        // A missing console log must not leave the end of the last run's log visible.
+        // The log files are emptied, so that the log of an earlier run is never shown.
         fs::write(&logs[0], "").map_err(|e| format!("{}: {e}", logs[0].display()))?;
         let errors = File::create(&logs[1]).map_err(|e| format!("{}: {e}", logs[1].display()))?;
         for fd in wires.iter().chain([&theirs]) {
@@ -71,7 +71,8 @@ impl VirtualMachine {
         let _ = self.child.wait();
     }
 
-    /// Returns the last lines of QEMU and of the kernel, preceded by the kernel's reason if it gave one.
+    /// Returns the last lines of QEMU's log and of the kernel's log. If the kernel gave a reason for its end, the reason comes
+    /// first.
     pub fn last_words(&self) -> String {
         let mut all = String::new();
         for path in &self.logs {

@@ -7,10 +7,10 @@ use std::process::Command;
 
 /// Directory in which the kernel lists the adapters.
 const ADAPTERS: &str = "/sys/class/infiniband";
-/// Maximum number of packets in netem's queue, more than are ever in flight: so packets are dropped only by `loss`.
+/// Maximum number of packets in netem's queue. There are never so many packets in flight, so packets are dropped only by `loss`.
 const QUEUE: &str = "10000";
 
-/// Adapters that end a cable, by the network devices that they are on.
+/// Adapters at the ends of cables, by the network devices to which they belong.
 pub struct CableAdapters {
     /// Names of the adapters at one end of the cables and at the other, such as `rxe_va0`.
     pub ends: [Vec<String>; 2],
@@ -30,7 +30,7 @@ impl CableAdapters {
         Ok(CableAdapters { ends })
     }
 
-    /// Makes each network device lose this part of the outgoing packets, such as `2%`. `None` ends the loss.
+    /// Makes each network device drop this part of the outgoing packets, such as `2%`. `None` ends the loss.
     pub fn lose(&self, part: Option<&str>) -> Result<(), String> {
         if let Some(part) = part {
             return self.impair(&["loss", part]);

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 /// Environment variable with the path of the agent's program, inside the virtual machine.
 pub const AGENT: &str = "WEFT_VM_AGENT";
 
-/// Time limits of the attempts to boot. A boot takes seconds, even on a busy machine. But sometimes (in about one of twenty
-/// boots on a machine with many times more work than processors) an emulated kernel hangs before its first message.
+/// Time limits of the attempts to boot. A boot takes seconds, even on a busy machine. But an emulated kernel sometimes hangs before
+/// its first message, in about one of twenty boots on a machine with much more work than processors.
 const BOOT: [Duration; 3] =
     [Duration::from_secs(45), Duration::from_secs(60), Duration::from_secs(90)];
 /// Maximum time for a step of the preparation.
@@ -30,7 +30,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// Number of cables: two rails, and a control network, which is not under test.
 const WIRES: usize = 3;
 
-/// Number of a machine and a frame of its agent; `None` when the agent is gone.
+/// Number of a machine, and a frame of its agent; `None` if the agent is gone.
 type Event = (usize, Option<VmFrame>);
 
 /// A machine, and the progress of its command.
@@ -228,11 +228,11 @@ impl Session<'_> {
     fn run(&mut self, number: usize, run: RunCommand) -> Result<(), String> {
         self.guests[number].state = State::Running;
         self.send(number, &VmFrame::Run(run))?;
-        // COMMAND's standard input is empty, on both machines alike.
+        // COMMAND's standard input is empty on both machines.
         self.send(number, &VmFrame::InputEnd)
     }
 
-    /// Waits for a step that does not belong to COMMAND. Exceeding `limit` is an error.
+    /// Waits for a step that does not belong to COMMAND. It is an error if the step takes longer than `limit`.
     fn wait(
         &mut self,
         limit: Duration,
@@ -246,7 +246,8 @@ impl Session<'_> {
         Err(format!("the virtual machine did not {what} within {limit:?}; it said last:{said}"))
     }
 
-    /// Passes on the output of the machines until all are `done` or time is over. Returns true if all are done.
+    /// Passes on the output of the machines until all machines are `done` or the time limit is reached. Returns true if all
+    /// machines are `done`.
     fn watch(&mut self, limit: Duration, done: impl Fn(State) -> bool) -> Result<bool, String> {
         let end = Instant::now() + limit;
         loop {
@@ -329,8 +330,7 @@ impl Session<'_> {
         }
     }
 
-    /// Returns the first exit code that is not 0. If all machines were killed, this is a failure, since there is no exit
-    /// code.
+    /// Returns the first exit code that is not 0. If all machines were killed, returns a failure, because there is no exit code.
     fn code(&self) -> u8 {
         let codes = self.guests.iter().filter_map(|g| match g.state {
             State::Ended(code) => Some(code),
@@ -344,7 +344,8 @@ impl Session<'_> {
     }
 }
 
-/// A stream of a machine, shown on the stream of this program: as it comes, or, for several machines, by lines with a label.
+/// A stream of a machine, which is shown on the same stream of this program. The text is shown as it comes, or, if there are
+/// several machines, line by line with a label.
 struct Lines {
     label: String,
     standard: bool,
@@ -372,7 +373,7 @@ impl Lines {
 
     fn show(&self, bytes: &[u8], log: &Log) {
         log.raw(bytes);
-        // If our output is closed, the rest is discarded.
+        // If the output of this program is closed, the remaining text is discarded.
         if self.standard {
             let mut out = std::io::stdout().lock();
             let _ = out.write_all(bytes).and_then(|()| out.flush());

@@ -7,7 +7,7 @@
 //! // says: text          a text that its output must contain
 //! // once: text          a text that its output must contain once
 //! // timeout: 300        seconds after which it is ended, if not 120
-//! // alone: text         why it must not run beside another program
+//! // alone: text         reason why no other program may run at the same time
 //! // env: A=1 B=2 | C=3  settings to run it again with; an empty place runs it without any
 //! ```
 

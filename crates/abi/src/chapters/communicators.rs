@@ -136,8 +136,7 @@ pub(crate) unsafe fn comm_idup_with_info(
 }
 
 /// # Safety
-/// `newcomm` is NULL or may be written until the request is over, `request` is NULL or may be
-/// written.
+/// `newcomm` is NULL or may be written until the request is complete, `request` is NULL or may be written.
 unsafe fn idup(
     handle: Comm,
     info: Option<weft_process::Info>,

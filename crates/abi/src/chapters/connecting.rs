@@ -140,8 +140,8 @@ pub fn joined(call: &WaitingCall, parties: Parties<JobFabric>) -> Result<Rc<Comm
     made
 }
 
-/// Connects the two leaders. The first leader opens a port, whose name goes to the other leader, which calls it. Returns the
-/// invitation for the leader's group.
+/// Connects the two leaders. The first leader opens a port, and the other leader receives the name of the port and calls it.
+/// Returns the invitation for the leader's group.
 fn between_leaders(
     call: &WaitingCall,
     parties: &Parties<JobFabric>,

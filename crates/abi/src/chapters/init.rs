@@ -330,7 +330,7 @@ fn leave(state: &ProcessState, call: &WaitingCall, together: bool) -> Result<(),
         // Delayed messages, such as the last message of the barrier, must leave before the process ends.
         let fabric = engine.endpoint().fabric();
         engine.drive(call, || fabric.idle().then_some(()));
-        // No process waits for later messages of this one. A peer that is lost now has ended.
+        // No process waits for later messages of this process. A peer that is lost now has ended.
         fabric.announce_end();
         engine.drive(call, || (fabric.has_ended() || fabric.fault().is_some()).then_some(()));
     }

@@ -376,7 +376,7 @@ pub(crate) unsafe fn testall(
         idle_test(true);
         return Ok(());
     }
-    // SAFETY: `wait_for_all` needs arrays as long as MPI requires of the program. All requests are over, so it does not wait.
+    // SAFETY: `wait_for_all` needs arrays as long as MPI requires of the program. All requests are complete, so it does not wait.
     unsafe { wait_for_all(arrays) }
 }
 

@@ -5,7 +5,7 @@
 //!   children MPI_Init: create their world, then all of them call the port
 //!   all      get an intercommunicator, as from MPI_Comm_accept and MPI_Comm_connect
 //! ```
-//! So the children are a job of their own. It does not matter which launcher has started the parents, or whether they had one.
+//! So the children are a job of their own. The parents may have been started by any launcher, or without a launcher.
 
 mod children;
 mod launcher;

@@ -83,7 +83,7 @@ fn not_null<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
     }
 }
 
-/// Checks and returns a place in a list of `len` entries.
+/// Checks and returns an index in a list of `len` entries.
 fn index(value: c_int, len: usize, argument: &str, of: &str) -> Result<usize, Error> {
     if let Ok(index) = usize::try_from(value)
         && index < len

@@ -187,7 +187,7 @@ fn regions(lab: &Lab, map: &super::Map, processes: usize) -> Result<String, Stri
     Ok(found.join(", "))
 }
 
-/// Returns the result that occurs at most process counts. Adds the number of these process counts if there are further results.
+/// Returns the result that the largest number of process counts have in common. Adds this number if there are further results.
 fn common(lab: &Lab, id: &str, row: &str) -> Answer {
     let map = super::maps().into_iter().find(|map| map.id == id).ok_or("no such map")?;
     let all =

@@ -1,4 +1,4 @@
-//! Statements of the text, checked by the same runs.
+//! Checks of statements in the text, by the same runs as the figures.
 
 use super::{Cluster, FIRST, PE_AGAINST_DS, PE_AGAINST_GB, SECOND, SMALL, TO_ONE, TO_SEVEN, WRITE};
 use crate::figure::{Check, Simulate};
@@ -291,8 +291,8 @@ fn jump(lab: &Lab) -> Answer {
     }))
 }
 
-/// Returns the fan-in with the least time, summed over all group sizes. A fan-in must be below the group size (section 4.1.3). If
-/// it is not, the largest possible fan-in is used.
+/// Returns the fan-in with the least time, summed over all group sizes. A fan-in must be below the group size (section 4.1.3). For
+/// smaller groups, the largest possible fan-in is used instead.
 fn best_fan_in(lab: &Lab) -> Answer {
     let mut best = (f64::INFINITY, 0);
     for most in 1..=FAN_INS.len() {

@@ -101,7 +101,8 @@ impl OtherOpenings {
         self.knowledge() != OpeningKnowledge::Unknown
     }
 
-    /// Does `work`, which writes gaps back, while no other opening can write. Returns `None` and does nothing if another opening can.
+    /// Does `work`, which writes gaps back, while no other opening can write. Returns `None` and does nothing if another opening
+    /// may write.
     pub fn exclude<T>(
         &self,
         storage: &dyn Storage,

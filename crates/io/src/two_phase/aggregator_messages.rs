@@ -50,7 +50,7 @@ pub struct AggregatorMessages<'a, F: Fabric> {
     number: i32,
 }
 
-/// Part of the tag that tells the directions of messages apart.
+/// Part of the tag that distinguishes the directions of messages.
 #[derive(Clone, Copy)]
 enum MessageTag {
     ToAggregator = 0,

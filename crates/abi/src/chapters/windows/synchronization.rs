@@ -45,7 +45,7 @@ pub(crate) unsafe fn win_fence(assert: c_int, win: Win) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes earlier stores of this process visible to the other processes, and their stores visible to it.
+/// Makes earlier stores of this process visible to the other processes, and stores of the other processes visible to this process.
 fn publish() {
     fence(Ordering::SeqCst);
 }
