@@ -1,15 +1,15 @@
 //! Designs by which messages progress while the program computes: `WEFT_PROGRESS` and the settings that belong to it.
 //!
-//! | design | who moves them | its price |
+//! | design | thread that moves the messages | cost |
 //! |---|---|---|
-//! | none | nobody | |
+//! | none | none | none |
 //! | locked | the helper thread under the lock that every call takes; also woken by ends of transfers | locks, three interrupts |
 //! | signal | the program's thread, in the handler of a signal that the helper sends | interrupts the program |
-//! | handover | the helper thread, while the program's is outside of the library | a store and a load a call |
+//! | handover | the helper thread, while the program's thread is outside of the library | a store and a load a call |
 //!
-//! The first three are those of Kumar et al. 2008 (sections 3 and 4). Under `auto` the design is handover, once something asks for
-//! it: a window that its process must serve, a multicast that it may have to repeat, or a large nonblocking operation with another
-//! node.
+//! The first three are the designs of Kumar et al. 2008 (sections 3 and 4). Under `auto` the design is none, until the process has
+//! a window that it must serve, a multicast that it may have to repeat, or a large nonblocking operation with another node. From
+//! then on the design is handover.
 //!
 //! If the program may have several threads, handover takes the lock, and signal is not available.
 

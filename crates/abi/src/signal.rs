@@ -6,7 +6,7 @@
 //! calls that it interrupts are restarted, as far as the system does that (signal(7): not sleeps and polls).
 //!
 //! The signal belongs to the program, too. It cannot be used if it has a handler already when the design starts, or gets a handler
-//! later, or if the program's thread blocks it. Then a line on standard error says so, and the helper uses handover from then on.
+//! later, or if the program's thread blocks it. Then the helper reports this on standard error and uses handover from then on.
 //!
 //! [`Endpoint::interrupted`]: weft_p2p::Endpoint::interrupted
 

@@ -29,7 +29,7 @@ fn reported(line: &[&str]) -> (Option<FailureReport>, String) {
     (found, stderr(&output))
 }
 
-/// The options of a job on one host, and of a job on two.
+/// Options of a job on one host, and of a job on two hosts.
 fn places(agent: &str) -> [Vec<&str>; 2] {
     [vec![], vec!["--launch-agent", agent, "--hosts", "localhost:1,127.0.0.1:1"]]
 }
@@ -48,7 +48,7 @@ fn the_first_failure_is_reported_with_its_last_words() {
             assert!(report.reason.starts_with(&reason), "{report:?}");
             assert!(report.reason.ends_with(" ended with exit code 3"), "{report:?}");
             assert_eq!(report.words, b"no licence\n");
-            // The user reads the same.
+            // The user reads the same reason.
             assert!(errors.starts_with("no licence\nmpiexec: rank "), "{errors}");
         }
     }
@@ -81,7 +81,7 @@ fn jobs_that_cannot_be_started_report_why() {
     }
 }
 
-/// Standard input of the ranks is empty, and the variable is not theirs.
+/// Standard input of the ranks is empty, and their environment does not have the variable.
 #[test]
 fn ranks_get_neither_the_socket_nor_the_variable() {
     let script = format!("cat; test -z \"${VARIABLE}\" && ls -l /proc/self/fd >&2");

@@ -24,7 +24,7 @@ const BYTES: [usize; 7] = [1, 64, 1 << 10, 16 << 10, 128 << 10, 1 << 20, 4 << 20
 const SLACK: f64 = 1.05;
 const STEP: f64 = 1.3;
 
-/// Maximum bytes of all blocks of one operation together: more would take minutes to simulate.
+/// Maximum number of bytes of all blocks of one operation. More bytes would take minutes to simulate.
 const MOST: usize = 64 << 20;
 
 struct Times {

@@ -166,7 +166,7 @@ fn page_of_settings() -> String {
     fs::read_to_string(page).unwrap()
 }
 
-/// Words of a private dialect, which no text of a setting may have.
+/// Unclear words, which the text of a setting may not have.
 const UNPLAIN: [&str; 5] = [" told ", " alone ", " beside ", " whatever ", " but for "];
 
 /// Returns whether a text, in lower case and without punctuation, has one of [`UNPLAIN`].
@@ -259,7 +259,7 @@ fn answers_are_good_for_a_shell_whatever_the_prefix() {
     }
 }
 
-/// CMake's FindMPI asks the wrappers. Runs only if there is a cmake.
+/// CMake's FindMPI asks the wrappers. The test does nothing if there is no cmake.
 #[test]
 fn cmake_finds_mpi_also_where_the_prefix_has_a_blank() {
     if Command::new("cmake").arg("--version").output().is_err() {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs whose calls must all be refused: they do not test the effect of a function.
+/// Programs whose calls must all be refused. These programs do not test the effect of a function.
 const REFUSALS: &[&str] = &[
     "bad_input.c",
     "bad_input_fatal.c",

@@ -38,8 +38,7 @@ fn number(rng: &mut Rng, basic: Basic) -> (Vec<u8>, Option<Vec<u8>>) {
     }
 }
 
-/// Returns a sum of a power of two and a smaller one, in the x87 format (63 bits after the point) and in binary128 (112
-/// bits).
+/// Returns a sum of a power of two and a smaller power, in the x87 format (63 bits after the point) and in binary128 (112 bits).
 fn extended(rng: &mut Rng) -> (Vec<u8>, Option<Vec<u8>>) {
     let (head, bit) = (rng.u16(..) & 0xfffe | 1, rng.u32(0..63));
     let head = if head & 0x7fff == 0x7fff { 0x3fff } else { head };

@@ -8,7 +8,7 @@ use weft_fabric::Sge;
 const C_INTEGER: &str = "INT LONG SHORT UNSIGNED_SHORT UNSIGNED UNSIGNED_LONG LONG_LONG_INT \
     UNSIGNED_LONG_LONG SIGNED_CHAR UNSIGNED_CHAR INT8_T INT16_T INT32_T INT64_T UINT8_T UINT16_T \
     UINT32_T UINT64_T";
-/// A type that the standard does not list here, but that programs use.
+/// Type that the standard lists for no reduction, but that programs use in reductions.
 const CHAR: &str = "CHAR";
 const FORTRAN_INTEGER: &str = "INTEGER INTEGER1 INTEGER2 INTEGER4 INTEGER8 INTEGER16";
 const FLOATING: &str = "FLOAT DOUBLE REAL DOUBLE_PRECISION LONG_DOUBLE REAL2 REAL4 REAL8 REAL16";
@@ -211,7 +211,7 @@ fn half_and_quadruple_numbers_are_rounded_and_ordered() {
         inout.resize(16, 0);
         u128::from_le_bytes(inout.try_into().unwrap())
     };
-    // 1 + 2^-11 lies half way to the next number, and 1 is the even of the two; 65504 is the largest number.
+    // 1 + 2^-11 lies half way to the next number, and 1 is the even number of the two. The largest number is 65504.
     assert_eq!(one(PredefinedOp::Sum, "MPI_REAL2", 0x3c00, 0x1000), 0x3c00);
     assert_eq!(one(PredefinedOp::Sum, "MPI_REAL2", 0x3c01, 0x1000), 0x3c02);
     assert_eq!(one(PredefinedOp::Prod, "MPI_REAL2", 0x7bff, 0x4000), 0x7c00, "infinity");

@@ -236,7 +236,7 @@ const BYTES: usize = 500_000;
 /// Head of the messages that announce data to be read.
 const START: Head = Head([1, 0, 0]);
 
-/// Way in which data is fetched while the program computes.
+/// Way in which data are fetched while the program computes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Design {
     /// No fetch: the program reads after it has computed.

@@ -134,7 +134,7 @@ fn varying_multiplies_one_number_in_all_rails_or_in_one() {
     };
     assert_eq!(gaps("rail.gap_out", 0.5), [300_000, 300_000]);
     assert_eq!(gaps("rail.1.gap_out", 0.5), [600_000, 300_000]);
-    // A number of bytes stays whole.
+    // A number of bytes stays a whole number.
     assert_eq!(vary("rail.mtu", 1.3).unwrap().rail[0].mtu.0, 2662);
 
     let error = vary("rail.gap", 1.3).unwrap_err();

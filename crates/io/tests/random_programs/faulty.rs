@@ -13,9 +13,9 @@ pub type WrittenPlaces = Vec<(u64, u64)>;
 /// Faults of a storage.
 #[derive(Debug, Clone, Default)]
 pub struct FaultPlan {
-    /// Maximum number of bytes that a call moves; 0: all.
+    /// Maximum number of bytes that a call moves, or 0 for no maximum.
     pub most: usize,
-    /// Every nth call is interrupted before it does anything; 0: none.
+    /// If this is n > 0, every nth call is interrupted before it does anything.
     pub interrupt: u64,
     /// Bytes whose writes fail, and the system's error number.
     pub writes: Option<(Range<u64>, i32)>,
@@ -31,7 +31,7 @@ pub struct FaultPlan {
     pub kind: Option<FileSystemKind>,
 }
 
-/// A storage with planned faults.
+/// Storage with planned faults.
 pub struct FaultyStorage<S> {
     inner: S,
     plan: FaultPlan,

@@ -6,7 +6,7 @@ use weft_fabric_shm::Shm;
 use weft_io::{AccessData, AccessSpec, File, Positioning, Synchronism};
 use weft_process::{Buffer, Info, Single};
 
-/// A form of access.
+/// Form of an access.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Form {
     Blocking,
@@ -49,7 +49,7 @@ pub fn hints(rng: &mut Rng) -> Info {
     info
 }
 
-/// An open file.
+/// Open file.
 pub type OpenFile = Rc<File<Shm>>;
 
 /// Does one access. Returns the number of moved bytes.

@@ -27,7 +27,7 @@ use weft_process::{Buffer, Comm};
 
 const RDWR: i32 = 32;
 
-/// The way in which ranks have opened the file.
+/// Way in which ranks open the file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Opening {
     /// All together, once.
@@ -61,7 +61,7 @@ impl Opening {
     }
 }
 
-/// A case, the same on all ranks.
+/// Case of the test, which is the same on all ranks.
 struct Case {
     seed: u64,
     opening: Opening,

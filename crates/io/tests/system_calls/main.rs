@@ -29,7 +29,7 @@ const RDWR_CREATE: i32 = 32 | 2;
 /// Calls of one rank.
 #[derive(Default)]
 struct Calls {
-    /// If not 0: calls on bytes before this byte wait until a call on bytes behind it has begun.
+    /// If this is not 0, calls on bytes before this byte wait until a call on bytes behind this byte has begun.
     border: AtomicU64,
     behind: AtomicU64,
     /// Threads that move bytes. A thread that waits for its turn has not called the system yet, but is counted.
@@ -70,7 +70,7 @@ impl Calls {
         }
     }
 
-    /// True if a call behind the border has begun, or another thread came to move bytes.
+    /// Returns true if a call behind the border has begun, or if another thread has come to move bytes.
     fn others_came(&self) -> bool {
         let this = std::thread::current().id();
         self.behind.load(Ordering::SeqCst) > 0

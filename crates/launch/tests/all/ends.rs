@@ -67,7 +67,7 @@ fn a_rank_that_others_wait_for_in_init_is_named() {
 
 #[test]
 fn a_program_that_dies_inside_a_script_is_noticed() {
-    // The scripts would go on and succeed.
+    // Without the report of the program's death, the scripts would go on and succeed.
     let program = rank();
     for (verbs, words) in [("leave", "MPI_Finalize"), ("die 9", "MPI_Finalize")] {
         let script = format!(r#""$0" init exchange only 1 {verbs}; sleep 1000"#);
@@ -91,7 +91,7 @@ fn output_before_the_end_comes_before_the_line() {
     assert_eq!(lines, ["last words", "mpiexec: rank 1 (rank) ended with exit code 3"]);
 }
 
-/// A job of two ranks, each with a child, a daemon and ears closed to SIGTERM, all marked.
+/// Job of two ranks, each with children and a daemon. All processes have `mark` as an argument and ignore SIGTERM.
 fn stubborn(mark: &str) -> Job {
     let sleeper = format!("sh -c 'trap \"\" TERM INT HUP; while :; do sleep 1000; done' {mark}");
     let script = format!(

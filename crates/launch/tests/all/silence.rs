@@ -44,7 +44,7 @@ fn send(pid: i32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid), signal);
 }
 
-/// The connection to one host.
+/// Connection to one host.
 struct Way {
     /// Processes of the relay: to the agent, and from the agent.
     relays: [i32; 2],
@@ -52,7 +52,7 @@ struct Way {
     supervisor: i32,
 }
 
-/// A job of sleeping ranks, two for each host, and the connections to its hosts.
+/// Job of sleeping ranks, two for each host, and the connections to its hosts.
 struct Sleeping {
     job: Job,
     mark: String,

@@ -59,7 +59,7 @@ fn simulated_on<F: Fabric>(
         let first = first.clone();
         async move { program.await.map_err(|error| *first.borrow_mut() = Some(error)).ok() }
     });
-    // Ranks for which others wait may have stopped.
+    // A rank's error comes first: the run may have failed only because other ranks wait for the stopped rank.
     if let Some(error) = first.take() {
         return Err(error);
     }
@@ -110,7 +110,7 @@ fn ineligible(plan: &PatternPlan, error: &PatternError) -> bool {
 fn complete(plan: &PatternPlan, laps: &[Laps]) {
     let figures = plan.about.measured.figures(laps, plan.bytes);
     assert_eq!(figures.len(), plan.repeat, "{plan:?}");
-    // A rank without others does not wait, and zero bytes may take no time.
+    // A single rank does not wait, and zero bytes may take no time.
     let nothing = plan.ranks == 1 || plan.about.payload.is_some() && plan.bytes == 0;
     let positive = figures.iter().all(|&f| f > 0.0 || nothing && f == 0.0);
     assert!(positive, "{plan:?}: {figures:?}");
@@ -174,7 +174,7 @@ fn two_levels_run_on_nodes_of_several_ranks() {
     }
 }
 
-/// Datagrams that are lost are sent again.
+/// Lost datagrams are sent again.
 #[test]
 fn a_lossy_multicast_arrives() {
     let machine = Machine::load_with("kini1", &[("multicast.loss", "0.1")]).unwrap();
@@ -186,7 +186,7 @@ fn a_lossy_multicast_arrives() {
     assert!(!quick.is_empty() && !slow.is_empty(), "{figures:?}");
 }
 
-/// All ranks begin at one instant, also if some come late, and also the first time.
+/// All ranks begin at one instant, also if some ranks come late, and also the first time.
 #[test]
 fn repetitions_begin_together() {
     let machine = Rc::new(Machine::load("kini2").unwrap());

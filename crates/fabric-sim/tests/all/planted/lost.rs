@@ -15,7 +15,7 @@ const PATIENCE: u64 = 150_000_000;
 const ACK: u64 = 1;
 const NAK: u64 = 2;
 
-/// Returns the next datagram's word; `None`: none came for [`PATIENCE`].
+/// Returns the next datagram's word, or `None` if no datagram came for [`PATIENCE`].
 async fn datagram(sim: &Sim, into: Sge, never: Counter, patient: bool) -> Option<u64> {
     let value = sim.counters().value(never);
     let wait = until(sim, never, value + 1);
@@ -27,7 +27,7 @@ async fn datagram(sim: &Sim, into: Sge, never: Counter, patient: bool) -> Option
     .await
 }
 
-/// Sends a word from rank 0 to all other ranks in each round. `patient`: they wait for it for any time.
+/// Sends a word from rank 0 to all other ranks in each round. If `patient`, a rank waits for a word for any time.
 async fn broadcast(sim: Sim, patient: bool) -> Result<u64, String> {
     let others = sim.size() - 1;
     let memory = sim.allocate(16).unwrap().local;
@@ -39,7 +39,7 @@ async fn broadcast(sim: Sim, patient: bool) -> Result<u64, String> {
             loop {
                 match datagram(&sim, memory.part(0, 8), never, patient).await {
                     Some(word) if word == round => break,
-                    // Repeated for another rank.
+                    // Rank 0 has repeated an old word for another rank.
                     Some(word) if word < round => {}
                     Some(word) => return Err(format!("round {round}: heard {word}")),
                     None => tell(&sim, 0, [NAK, round, 0]),
