@@ -44,13 +44,13 @@ impl Drop for Staging {
             && memory.len() <= MOST_KEPT
         {
             let class = memory.len().trailing_zeros() as usize;
-            self.pool.idle[class].borrow_mut().push(memory);
+            self.pool.idle.borrow_mut()[class].push(memory);
         }
     }
 }
 
 /// Idle buffers of one size.
-type FreeList = RefCell<Vec<OwnedBlock<u64>>>;
+type FreeList = Vec<OwnedBlock<u64>>;
 
 /// Maximum length, in words, of a buffer that the pool keeps: 128 MiB. Larger buffers go back to the system at once. Otherwise
 /// the pool would hold the memory of a program's largest reduction for ever. New memory for such a buffer costs only about the
@@ -63,7 +63,7 @@ const CLASSES: usize = 25;
 #[derive(Clone, Default)]
 pub struct StagingPool {
     /// Idle buffers by the logarithm of the number of words.
-    idle: Rc<[FreeList; CLASSES]>,
+    idle: Rc<RefCell<[FreeList; CLASSES]>>,
 }
 
 impl StagingPool {
@@ -75,7 +75,7 @@ impl StagingPool {
             0 => None,
             1..=MOST_KEPT => {
                 let words = words.next_power_of_two();
-                let idle = self.idle[words.trailing_zeros() as usize].borrow_mut().pop();
+                let idle = self.idle.borrow_mut()[words.trailing_zeros() as usize].pop();
                 Some(idle.unwrap_or_else(|| StagingPool::fresh(words)))
             }
             _ => Some(StagingPool::fresh(words)),
@@ -103,10 +103,7 @@ mod tests {
     use super::*;
 
     fn idle(pool: &StagingPool) -> Vec<usize> {
-        pool.idle
-            .iter()
-            .flat_map(|list| list.borrow().iter().map(|b| b.len()).collect::<Vec<_>>())
-            .collect()
+        pool.idle.borrow().iter().flatten().map(|block| block.len()).collect()
     }
 
     #[test]
