@@ -55,13 +55,6 @@ impl HelperPlace {
         let _ = self.other.set(other);
     }
 
-    /// Ends the collecting of bytes that this sleep has begun, if it has.
-    fn end_collecting(&self, begun: bool) {
-        if begun {
-            self.sleeper.end_collecting();
-        }
-    }
-
     fn wait_for_event(&self, fd: BorrowedFd<'_>) {
         let mut event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLONESHOT, 0);
         // The descriptor was added in `new`, so this cannot fail.
@@ -92,7 +85,9 @@ impl Sleep for HelperPlace {
         let announced = self.announced.load(Ordering::SeqCst) > 0;
         let collects = announced && self.sleeper.begin_collecting();
         if announced && !self.sleeper.may_sleep() {
-            self.end_collecting(collects);
+            if collects {
+                self.sleeper.end_collecting();
+            }
             self.sleeper.look_next();
             return;
         }
@@ -106,7 +101,9 @@ impl Sleep for HelperPlace {
         let mut all = vec![entry(self.armed.0.as_fd()), entry(self.own.as_fd())];
         all.extend(self.other.get().map(|other| entry(other.as_fd())));
         let ready = any_ready(&mut all, limit);
-        self.end_collecting(collects);
+        if collects {
+            self.sleeper.end_collecting();
+        }
         if !ready {
             if naps || collects {
                 self.sleeper.look_next();
