@@ -66,10 +66,6 @@ impl Sleep for HelperPlace {
     fn arm(&self) -> Token {
         if self.announced.fetch_add(1, Ordering::SeqCst) == 0 {
             self.sleeper.set_poller(PollingThread::Helper);
-            if self.sleeper.needs_naps() {
-                // A thread that sleeps already does so without a limit.
-                let _ = self.own.write(1);
-            }
         }
         let token = Token(self.rings.load(Ordering::SeqCst));
         // The poll that follows must not be skipped.
