@@ -9,6 +9,9 @@
 //! Before each armed sleep the helper asks the provider if it may sleep, as the [`OfiSleeper`] does. The provider then also takes
 //! its own signals back.
 //!
+//! During an armed sleep the kernel may collect the data of reads before it makes a descriptor readable, so that it wakes the helper
+//! once for many bytes. Such a sleep has a limit, because the peer may wait for bytes that are held back.
+//!
 //! The helper cannot know the purpose of a message before the message is read, so every arrival wakes the helper, not only a
 //! solicited arrival.
 

@@ -55,7 +55,6 @@ mod sleep;
 mod sockets;
 mod state;
 mod tcp;
-mod trouble;
 mod wire;
 mod work;
 

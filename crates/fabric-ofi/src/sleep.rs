@@ -128,11 +128,15 @@ impl OfiSleeper {
         self.collecting.store(true, Ordering::SeqCst);
         let collects =
             self.objects.iter().fold(false, |any, objects| objects.begin_collecting() | any);
-        if collects && self.sleepers.load(Ordering::SeqCst) == 0 {
-            return true;
+        if !collects {
+            self.collecting.store(false, Ordering::SeqCst);
+            return false;
         }
-        self.end_collecting();
-        false
+        let alone = self.sleepers.load(Ordering::SeqCst) == 0;
+        if !alone {
+            self.end_collecting();
+        }
+        alone
     }
 
     /// Lets each byte that comes make the provider's descriptor readable.

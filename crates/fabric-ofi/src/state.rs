@@ -20,13 +20,12 @@ use crate::peer::{OfiPeer, OfiPeers};
 use crate::poll_pace::{PollNeed, PollPace, PollResult};
 use crate::rail_changes::RailChanges;
 use crate::requests::{OfiRequest, RequestTable};
-use crate::trouble::OfiTrouble;
 use crate::wire::OfiMessageKind;
 use crate::work::OfiWork;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use weft_fabric::{Fault, Head};
+use weft_fabric::{FabricTrouble, Fault, Head};
 use weft_job_connections::JobConnections;
 
 /// Maximum number of completions taken at a time.
@@ -55,7 +54,7 @@ pub struct OfiState {
     pub changes: RailChanges,
     /// Messages of this process to itself.
     pub loopback: VecDeque<(Head, Box<[u8]>)>,
-    pub trouble: OfiTrouble,
+    pub trouble: FabricTrouble,
     pub counts: EventCounts,
     pub pace: PollPace,
     /// Time of the next check for silent peers.
@@ -78,7 +77,7 @@ impl OfiState {
             links: JobConnections::default(),
             changes: RailChanges::new(),
             loopback: VecDeque::new(),
-            trouble: OfiTrouble::default(),
+            trouble: FabricTrouble::default(),
             counts: EventCounts::default(),
             pace: PollPace::default(),
             next_look: Instant::now() + core.keepalive,

@@ -86,7 +86,7 @@ impl SlotReader {
             }
             if stamp > complete {
                 // Overrun: the slot holds datagram `newest` now or soon, and all datagrams that are older by a ring are gone. The
-                // reader goes on with a datagram that will last for a while.
+                // reader continues half a ring behind the newest datagram, which no sender overwrites soon.
                 let newest = (stamp - 1) / 2;
                 self.next.set((newest + 1).saturating_sub(SLOTS as u64 / 2).max(position + 1));
                 continue;

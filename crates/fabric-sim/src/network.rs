@@ -32,7 +32,7 @@ struct BusState {
 #[derive(Debug, Clone, Copy, Default)]
 struct Inwards {
     free: Free,
-    /// The last period without traffic: its start and its end.
+    /// Start and end of the last period in which no message came in.
     idle: (Picoseconds, Picoseconds),
 }
 

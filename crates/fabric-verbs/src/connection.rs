@@ -2,14 +2,14 @@
 
 pub mod arrivals;
 pub mod batch;
+pub mod connection_shutdowns;
 pub mod connections;
 pub mod debts;
 pub mod handshakes;
-pub mod kept_work;
 pub mod pending;
 pub mod posting;
 pub mod secondary;
-pub mod shut_connections;
+pub mod work_backlog;
 
 use crate::adapter::object::{Handle, QueuePair};
 use crate::connection::pending::{PostedWork, WorkList};

@@ -16,7 +16,6 @@ use crate::job::VerbsCore;
 use crate::memory::Memories;
 use crate::rail::{Base, VerbsRail};
 use crate::sizes::{MULTICAST_RECEIVED, MULTICAST_SENT, MULTICAST_WAITING};
-use crate::trouble::VerbsTrouble;
 use crate::wire::VerbsAddress;
 use crate::{VerbsConnectError, VerbsOptions};
 use std::collections::VecDeque;
@@ -26,7 +25,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::sync::Arc;
 use weft_bootstrap::calls::Occupied;
-use weft_fabric::{Datagram, Fault, GroupId, Sge};
+use weft_fabric::{Datagram, FabricTrouble, Fault, GroupId, Sge};
 
 /// Size in bytes of the header: job, source and group.
 const HEADER: usize = 16;
@@ -206,7 +205,7 @@ impl VerbsMulticast {
         &mut self,
         core: &VerbsCore,
         rail: &VerbsRail,
-        trouble: &mut VerbsTrouble,
+        trouble: &mut FabricTrouble,
         group: GroupId,
     ) {
         if self.is_member(group) {

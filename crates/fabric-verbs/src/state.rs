@@ -11,12 +11,12 @@ mod secondary_connections;
 use crate::adapter::object::BATCH;
 use crate::connection::ConnectionPhase;
 use crate::connection::arrivals::Arrivals;
+use crate::connection::connection_shutdowns::ConnectionShutdowns;
 use crate::connection::connections::Connections;
 use crate::connection::debts::Debts;
 use crate::connection::handshakes::Handshakes;
-use crate::connection::kept_work::KeptWork;
 use crate::connection::posting::Posting;
-use crate::connection::shut_connections::ShutConnections;
+use crate::connection::work_backlog::WorkBacklog;
 use crate::datagrams::{GREETER_TAG, MULTICAST_TAG};
 use crate::ffi::*;
 use crate::job::VerbsCore;
@@ -24,11 +24,11 @@ use crate::memory::Memories;
 use crate::memory::receive_pool::BufferUse;
 use crate::multicast::VerbsMulticast;
 use crate::rail::VerbsRail;
-use crate::trouble::VerbsTrouble;
+use crate::trouble;
 use crate::watch::PeriodicChecks;
 use crate::wire::{ImmediateTag, WAKE, WireKind};
 use peek::Peeked;
-use weft_fabric::Fault;
+use weft_fabric::{FabricTrouble, Fault};
 use weft_job_connections::JobConnections;
 
 // The order of the fields is the order of their drop: queue pairs before the objects from which they were made.
@@ -39,16 +39,16 @@ pub struct VerbsState {
     pub rails: Vec<VerbsRail>,
     pub posting: Posting,
     pub memories: Memories,
-    pub kept: KeptWork,
+    pub kept: WorkBacklog,
     pub links: JobConnections,
     pub arrivals: Arrivals,
     pub handshakes: Handshakes,
-    pub secondary: ShutConnections,
+    pub secondary: ConnectionShutdowns,
     pub debts: Debts,
     pub peeked: Box<Peeked>,
     /// Addresses of silent flags.
     pub silent: Vec<usize>,
-    pub trouble: VerbsTrouble,
+    pub trouble: FabricTrouble,
     pub watch: PeriodicChecks,
 }
 
@@ -70,15 +70,15 @@ impl VerbsState {
             rails,
             posting,
             memories,
-            kept: KeptWork::new(size.min(64)),
+            kept: WorkBacklog::new(size.min(64)),
             links: JobConnections::default(),
             arrivals: Arrivals::new(size.min(1024)),
             handshakes: Handshakes::new(size.min(64)),
-            secondary: ShutConnections::default(),
+            secondary: ConnectionShutdowns::default(),
             debts: Debts::new(64),
             peeked: Box::default(),
             silent: Vec::new(),
-            trouble: VerbsTrouble::new(notes),
+            trouble: FabricTrouble::new(notes),
             watch: PeriodicChecks::default(),
         }
     }
@@ -273,7 +273,7 @@ impl VerbsState {
         link.phase = ConnectionPhase::Gone;
         if !link.is_empty() {
             let why = "it has left before it took what was sent to it".to_owned();
-            trouble.lose(core, peer, why);
+            trouble::lose(trouble, core, peer, why);
         }
     }
 
@@ -293,7 +293,7 @@ impl VerbsState {
             IBV_WC_REM_ACCESS_ERR => {
                 trouble.fail(Fault::corrupt(peer, "memory key (its adapter refuses it)"), why);
             }
-            _ => trouble.lose(core, peer, why),
+            _ => trouble::lose(trouble, core, peer, why),
         }
     }
 

@@ -1,67 +1,24 @@
-//! The fault that ends the fabric, explanations of failed completions in words, and notes for the user.
+//! Faults of the fabric, and explanations of failed completions in words.
 
 use crate::ffi::*;
 use crate::job::VerbsCore;
 use crate::rail::VerbsRail;
 use std::ffi::CStr;
-use weft_fabric::{Fault, repeated};
+use weft_fabric::{FabricTrouble, Fault};
 
-/// The first fault, and notes for the user.
-#[derive(Default)]
-pub struct VerbsTrouble {
-    fault: Option<Fault>,
-    /// Description of the fault, in words.
-    text: Option<String>,
-    notes: Vec<String>,
+/// Handles the loss of `peer`: a fault, unless this process does not need `peer` any more.
+#[cold]
+pub fn lose(trouble: &mut FabricTrouble, core: &VerbsCore, peer: usize, why: String) {
+    if core.misses(peer) {
+        trouble.fail(Fault::lost(peer), why);
+    }
 }
 
-impl VerbsTrouble {
-    pub fn new(notes: Vec<String>) -> VerbsTrouble {
-        VerbsTrouble { notes, ..VerbsTrouble::default() }
-    }
-
-    pub fn fault(&self) -> Option<&Fault> {
-        self.fault.as_ref()
-    }
-
-    /// Returns the description of the fault, in words.
-    pub fn text(&self) -> Option<&str> {
-        self.text.as_deref()
-    }
-
-    pub fn notes(&self) -> &[String] {
-        &self.notes
-    }
-
-    /// Adds a note for the user.
-    pub fn note(&mut self, note: String) {
-        self.notes.push(note);
-    }
-
-    /// Records a fault, which ends all waits. Only the first fault is kept.
-    #[cold]
-    pub fn fail(&mut self, fault: Fault, why: String) {
-        debug_assert_eq!(repeated(&fault.because(&why)), None);
-        if self.fault.is_none() {
-            self.fault = Some(fault);
-            self.text = Some(why);
-        }
-    }
-
-    /// Handles the loss of `peer`: a fault, unless this process does not need `peer` any more.
-    #[cold]
-    pub fn lose(&mut self, core: &VerbsCore, peer: usize, why: String) {
-        if core.misses(peer) {
-            self.fail(Fault::lost(peer), why);
-        }
-    }
-
-    /// Records that the adapter has refused requests to `peer`.
-    #[cold]
-    pub fn refuse_post(&mut self, peer: usize, errno: i32) {
-        let fault = Fault::system("posting to the adapter", errno.abs());
-        self.fail(fault, format!("posting to process {peer} failed"));
-    }
+/// Records that the adapter has refused requests to `peer`.
+#[cold]
+pub fn refuse_post(trouble: &mut FabricTrouble, peer: usize, errno: i32) {
+    let fault = Fault::system("posting to the adapter", errno.abs());
+    trouble.fail(fault, format!("posting to process {peer} failed"));
 }
 
 /// Returns the minimum time that the adapter tries before it gives up on a peer, in milliseconds.

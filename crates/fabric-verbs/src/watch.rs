@@ -2,10 +2,9 @@
 
 use crate::ffi::*;
 use crate::rail::VerbsRail;
-use crate::trouble::VerbsTrouble;
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
-use weft_fabric::Fault;
+use weft_fabric::{FabricTrouble, Fault};
 
 /// Number of calls of `progress` between two readings of the clock.
 const TURNS_PER_LOOK: u32 = 16;
@@ -37,7 +36,7 @@ impl PeriodicChecks {
 }
 
 /// Takes the asynchronous events of the adapter of `rail`.
-pub fn hear(rail: &VerbsRail, trouble: &mut VerbsTrouble) {
+pub fn hear(rail: &VerbsRail, trouble: &mut FabricTrouble) {
     let context = &rail.context;
     loop {
         let mut event = MaybeUninit::<ibv_async_event>::zeroed();

@@ -21,8 +21,8 @@ pub struct Capabilities {
     /// True if bytes within one MTU become visible in ascending order, so that a reader may poll the last byte of the payload
     /// ("bottom fill").
     pub in_order_placement: bool,
-    /// True if the peer is on this node, and each of the two processes accesses memory that the other process has from
-    /// [`crate::FabricExt::allocate_on_node`] by loads and stores, or as fast.
+    /// True if the peer is on this node and both processes share memory: memory of [`crate::FabricExt::allocate_on_node`] is accessed
+    /// by loads and stores, or at their speed.
     pub shares_memory: bool,
     /// True if fetch-add and compare-swap on the peer's memory from [`crate::FabricExt::allocate_on_node`] are atomic also
     /// against the peer's processor. Atomics on other memory are atomic against the peer's processor if this field is true for

@@ -27,7 +27,7 @@ pub struct Document {
 
 /// A figure or table of a document, or an additional figure of our own.
 pub struct Figure {
-    /// Name of the files that show it, without extension.
+    /// Name of the files with the drawing and its data, without extension.
     pub id: &'static str,
     pub title: &'static str,
     /// Place in the document.
@@ -44,7 +44,7 @@ pub struct Figure {
 
 /// A map of the fastest algorithm over message size and processes.
 pub struct Map {
-    /// Name of the files that show it, without extension.
+    /// Name of the files with the drawing and its data, without extension.
     pub id: &'static str,
     pub title: &'static str,
     /// Place in the document.

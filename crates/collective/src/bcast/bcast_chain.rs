@@ -20,8 +20,5 @@ pub async fn chain<F: Fabric>(
 ) -> Result<(), Fault> {
     let size = link.size();
     let place = trees::chain((link.rank + size - root) % size, size);
-    let mut sends = Vec::new();
-    let passed =
-        bcast_segments::pass(link, place, |r| (r + root) % size, data, segment, &mut sends).await;
-    passed.and(link.wait_all(sends).await)
+    bcast_segments::bcast(link, place, root, data, segment).await
 }

@@ -18,6 +18,21 @@ pub(super) fn segments(data: Sge, segment: usize) -> impl Iterator<Item = Sge> {
     (0..count).map(move |i| data.part(i * segment, segment.min(data.len() - i * segment)))
 }
 
+/// Copies `data` of `root` to `data` of all ranks down the tree in which this rank has `place`, in segments of `segment` bytes (0: in
+/// one segment). Places are relative to the root.
+pub(super) async fn bcast<F: Fabric>(
+    link: &CommView<F>,
+    place: TreeNode,
+    root: usize,
+    data: Sge,
+    segment: usize,
+) -> Result<(), Fault> {
+    let absolute = |rank: usize| (rank + root) % link.size();
+    let mut sends = Vec::new();
+    let passed = pass(link, place, absolute, data, segment, &mut sends).await;
+    passed.and(link.wait_all(sends).await)
+}
+
 /// Receives `data` from the parent and sends them to the children, segment by segment. Sends that are still
 /// under way are added to `sends`. Continues after a fault, and returns the first fault.
 pub(super) async fn pass<F: Fabric>(

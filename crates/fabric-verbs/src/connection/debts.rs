@@ -6,7 +6,7 @@ use crate::connection::posting::Posting;
 use crate::connection::{ConnectionPhase, VerbsConnection};
 use crate::job::VerbsCore;
 use crate::memory::receive_pool::BufferUse;
-use crate::trouble::VerbsTrouble;
+use weft_fabric::FabricTrouble;
 
 /// Connections whose peers get a message that carries only credits.
 pub struct Debts {
@@ -50,7 +50,7 @@ impl Debts {
         core: &VerbsCore,
         connections: &mut Connections,
         posting: &mut Posting,
-        trouble: &mut VerbsTrouble,
+        trouble: &mut FabricTrouble,
     ) -> bool {
         let mut paid = false;
         for i in (0..self.connections.len()).rev() {

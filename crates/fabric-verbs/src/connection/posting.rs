@@ -15,9 +15,9 @@ use crate::job::VerbsCore;
 use crate::memory::pool::RegisteredPool;
 use crate::memory::{Memories, NONE, Uses};
 use crate::sizes::{BUFFER, HEAD, INLINE_MAX};
-use crate::trouble::VerbsTrouble;
+use crate::trouble;
 use crate::wire::{ImmediateTag, WAKE, WireKind};
-use weft_fabric::{Fault, Sge};
+use weft_fabric::{FabricTrouble, Fault, Sge};
 
 /// Direction of the bytes of an operation, seen from this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,10 +64,10 @@ impl Posting {
 
     /// Posts the batch on `link`. A failure is a fault.
     #[inline]
-    pub fn ring(&mut self, link: &VerbsConnection, trouble: &mut VerbsTrouble) {
+    pub fn ring(&mut self, link: &VerbsConnection, trouble: &mut FabricTrouble) {
         let errno = self.post(link);
         if errno != 0 {
-            trouble.refuse_post(link.number as usize, errno);
+            trouble::refuse_post(trouble, link.number as usize, errno);
         }
     }
 

@@ -16,6 +16,7 @@ use crate::connection::handshakes::{SetupFailure, greet};
 use crate::datagrams::{GRH, MULTICAST_TAG};
 use crate::ffi::*;
 use crate::job::VerbsCore;
+use crate::trouble;
 use crate::wire::ConnectRequest;
 use std::time::Instant;
 use weft_fabric::Fault;
@@ -50,7 +51,7 @@ impl VerbsState {
     pub fn reach(&mut self, core: &VerbsCore, peer: usize) -> bool {
         match self.connections.get(peer).map(|link| link.phase) {
             Some(ConnectionPhase::Gone) => {
-                self.trouble.lose(core, peer, "it has left already".to_owned());
+                trouble::lose(&mut self.trouble, core, peer, "it has left already".to_owned());
                 false
             }
             Some(phase) => phase != ConnectionPhase::Lost,
@@ -114,7 +115,7 @@ impl VerbsState {
             if let Err(error) = connected {
                 let why = format!("no connection was made: {error}");
                 match at == peer {
-                    true => trouble.lose(core, peer, why),
+                    true => trouble::lose(trouble, core, peer, why),
                     false => secondary.shut(core, handshakes, trouble, link, &why),
                 }
                 return;
@@ -162,7 +163,7 @@ impl VerbsState {
                      no MPI calls, or datagrams do not reach it",
                     waited.as_secs()
                 );
-                trouble.lose(core, number, why);
+                trouble::lose(trouble, core, number, why);
                 handshakes.give_up(i);
                 continue;
             }

@@ -6,6 +6,7 @@ use crate::connection::pending::PostedWork;
 use crate::job::VerbsCore;
 use crate::memory::NONE;
 use crate::memory::receive_pool::BufferUse;
+use crate::trouble;
 use std::sync::atomic::Ordering;
 
 impl VerbsState {
@@ -18,7 +19,7 @@ impl VerbsState {
             self.cut_off(core, peer);
             let host = core.host_of(peer);
             let why = format!("it was on {host}, of another job, and has ended without a word");
-            self.trouble.lose(core, peer, why);
+            trouble::lose(&mut self.trouble, core, peer, why);
         }
         self.end_links(core);
     }

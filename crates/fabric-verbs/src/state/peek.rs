@@ -20,6 +20,7 @@ use crate::ffi::*;
 use crate::job::VerbsCore;
 use crate::memory::receive_pool::{BufferUse, IDLE_MOST, InboxPlace};
 use crate::memory::{NONE, Uses};
+use crate::trouble;
 use crate::wire::{ImmediateTag, WireKind};
 use arrayvec::ArrayVec;
 use std::cell::RefCell;
@@ -245,7 +246,7 @@ impl VerbsState {
     fn follow(&mut self, core: &VerbsCore) -> bool {
         let Peeked { aside, taken, failed, .. } = std::mem::take(&mut *self.peeked);
         if let Some(FailedPost { peer, errno }) = failed {
-            self.trouble.refuse_post(peer, errno);
+            trouble::refuse_post(&mut self.trouble, peer, errno);
         }
         let mut due = [false; crate::RAILS_MAX];
         for AsideCompletion { rail, wc } in aside {

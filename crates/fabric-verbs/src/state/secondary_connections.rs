@@ -25,6 +25,7 @@ use crate::connection::secondary::PassedWork;
 use crate::connection::{ConnectionPhase, FailedRequest, VerbsConnection};
 use crate::ffi::*;
 use crate::job::VerbsCore;
+use crate::trouble;
 use weft_fabric::Fault;
 
 /// Returns true if secondary connection `link` is open, and the first connection has not yet finished work that it took in place
@@ -153,7 +154,7 @@ impl VerbsState {
         let peer = core.peer_of(link);
         let why = crate::trouble::explain(core, rails, core.rail_of(link), peer, status);
         if awaited && it.phase == ConnectionPhase::Gone {
-            trouble.lose(core, peer, why.clone());
+            trouble::lose(trouble, core, peer, why.clone());
         }
         if status == IBV_WC_REM_ACCESS_ERR {
             // The adapter would refuse the key over another rail, too.
@@ -199,7 +200,7 @@ impl VerbsState {
                     let repeats = it.secondary.as_ref().is_some_and(|it| it.repeats());
                     if repeats || it.is_awaited() || !it.kept_work.is_empty() {
                         let why = "it has left before it took what was sent".to_owned();
-                        self.trouble.lose(core, peer, why);
+                        trouble::lose(&mut self.trouble, core, peer, why);
                     }
                     continue;
                 }
@@ -251,7 +252,7 @@ impl VerbsState {
         }
         if unsure {
             let why = "its rail for atomics has failed, and nobody knows which were applied";
-            trouble.lose(core, peer, why.to_owned());
+            trouble::lose(trouble, core, peer, why.to_owned());
         }
         if !works.is_empty() {
             self.drain(core, peer);

@@ -241,8 +241,8 @@ impl HelperHandle {
         self.take_back(place);
     }
 
-    /// Sleeps until a ring, or until the main thread has announced the helper. If an adapter that was armed before ends the sleep
-    /// by its event, the helper sleeps on. It does not arm the adapter again, so that no further event wakes it.
+    /// Sleeps until a ring, or until the main thread has announced the helper. An event of an adapter that was armed earlier does not
+    /// end the sleep. The helper does not arm the adapter again, so each adapter wakes it at most once.
     fn sleep_unannounced(&self, place: &dyn Sleep, token: Token) {
         loop {
             place.sleep(token, Duration::MAX);

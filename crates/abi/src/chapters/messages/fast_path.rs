@@ -11,8 +11,8 @@ use weft_p2p::SendMode;
 use weft_process::{Active, Origin};
 
 /// Sends or receives a nonblocking message with common arguments: a live communicator (MPI_COMM_WORLD or a handle in the table), a
-/// predefined type without gaps, a rank as peer, a tag, and room for a request. Returns true if the operation was started. With any
-/// other arguments, does nothing and returns false. The complete call then checks the arguments and reports errors.
+/// predefined type without gaps, a rank as peer, a tag, and a pointer to a request. Returns true if the operation was started. With
+/// any other arguments, does nothing and returns false. The complete call then checks the arguments and reports errors.
 ///
 /// # Safety
 /// `request` is NULL or may be written.

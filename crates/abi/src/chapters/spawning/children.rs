@@ -25,7 +25,7 @@ pub(super) struct JobEnd {
     pub report: Option<FailureReport>,
 }
 
-/// Number of bytes of an error string that are reserved for the names of the function and of its communicator.
+/// Number of bytes of an error string that stay free for the function and its communicator, whose names stand before the text.
 const CALL: usize = 100;
 
 impl JobEnd {

@@ -5,18 +5,18 @@ use crate::connection::handshakes::{Handshakes, TRIAL};
 use crate::connection::{ConnectionPhase, VerbsConnection};
 use crate::job::VerbsCore;
 use crate::rail::VerbsRail;
-use crate::trouble::VerbsTrouble;
+use weft_fabric::FabricTrouble;
 
 /// Secondary connections that carry nothing.
 #[derive(Default)]
-pub struct ShutConnections {
+pub struct ConnectionShutdowns {
     /// Secondary connections that are shut, but whose work is not yet handed over.
     open: Vec<u32>,
     /// Secondary connections that cannot be made.
     unmade: Vec<usize>,
 }
 
-impl ShutConnections {
+impl ConnectionShutdowns {
     /// Returns true if the work of a shut connection is not yet handed over.
     #[inline]
     pub fn holds_work(&self) -> bool {
@@ -54,7 +54,7 @@ impl ShutConnections {
         &mut self,
         core: &VerbsCore,
         rails: &[VerbsRail],
-        trouble: &mut VerbsTrouble,
+        trouble: &mut FabricTrouble,
         link: usize,
         why: &str,
     ) {
@@ -70,7 +70,7 @@ impl ShutConnections {
         &mut self,
         core: &VerbsCore,
         handshakes: &mut Handshakes,
-        trouble: &mut VerbsTrouble,
+        trouble: &mut FabricTrouble,
         link: &mut VerbsConnection,
         why: &str,
     ) {

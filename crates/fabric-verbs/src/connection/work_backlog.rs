@@ -7,11 +7,10 @@ use crate::connection::{ConnectionPhase, VerbsConnection};
 use crate::job::VerbsCore;
 use crate::memory::Memories;
 use crate::sizes::INLINE_MAX;
-use crate::trouble::VerbsTrouble;
-use weft_fabric::{Completion, PostOutcome, Sge};
+use weft_fabric::{Completion, FabricTrouble, PostOutcome, Sge};
 
 /// The kept work of all connections.
-pub struct KeptWork {
+pub struct WorkBacklog {
     slab: WorkSlab,
     /// Connections with kept work.
     waiting: Vec<u32>,
@@ -39,10 +38,10 @@ impl KeptMessage {
     }
 }
 
-impl KeptWork {
+impl WorkBacklog {
     /// Makes an empty list with room for `connections` connections.
-    pub fn new(connections: usize) -> KeptWork {
-        KeptWork { slab: WorkSlab::new(), waiting: Vec::with_capacity(connections) }
+    pub fn new(connections: usize) -> WorkBacklog {
+        WorkBacklog { slab: WorkSlab::new(), waiting: Vec::with_capacity(connections) }
     }
 
     /// Returns true if nothing is kept.
@@ -98,7 +97,7 @@ impl KeptWork {
         memories: &Memories,
         link: &mut VerbsConnection,
         posting: &mut Posting,
-        trouble: &mut VerbsTrouble,
+        trouble: &mut FabricTrouble,
     ) -> bool {
         let mut moved = false;
         while link.phase == ConnectionPhase::Open && !link.is_empty() {
@@ -140,7 +139,7 @@ impl KeptWork {
         memories: &Memories,
         connections: &mut Connections,
         posting: &mut Posting,
-        trouble: &mut VerbsTrouble,
+        trouble: &mut FabricTrouble,
     ) -> bool {
         let mut moved = false;
         for i in (0..self.waiting.len()).rev() {

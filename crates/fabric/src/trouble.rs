@@ -1,10 +1,10 @@
-//! The fault that ends the fabric, and notes for the user.
+//! The fault that ends a fabric, and notes for the user.
 
-use weft_fabric::{Fault, repeated};
+use crate::{Fault, repeated};
 
-/// The first fault, and notes for the user.
+/// The first fault of a fabric, and notes for the user.
 #[derive(Default)]
-pub struct OfiTrouble {
+pub struct FabricTrouble {
     fault: Option<Fault>,
     /// The fault in words, with host and address.
     text: Option<String>,
@@ -12,16 +12,23 @@ pub struct OfiTrouble {
     notes: Vec<String>,
 }
 
-impl OfiTrouble {
+impl FabricTrouble {
+    /// Makes the state of a fabric without a fault.
+    pub fn new(notes: Vec<String>) -> FabricTrouble {
+        FabricTrouble { notes, ..FabricTrouble::default() }
+    }
+
+    /// Returns the first fault.
     pub fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
 
-    /// Returns the fault in words, with host and address.
+    /// Returns the first fault in words, with host and address.
     pub fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
+    /// Returns the notes for the user.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
