@@ -31,6 +31,7 @@ struct bench {
     size_t sizes[BENCH_MAX_SIZES]; /* bytes */
     int size_count;
     long iterations;      /* operations to time for each size; 0: as many as fit in `seconds` */
+    long warm;            /* operations before the timing, which then is a single batch; 0: until a batch takes a steady time */
     double seconds;       /* time for each size */
     long batch;           /* operations in a batch; 0: as many as fit in `batch_seconds` */
     double batch_seconds;
@@ -68,6 +69,7 @@ static inline void bench_fail(const struct bench *b, const char *what, long valu
 static const char bench_usage[] =
     "  --sizes A,B,C        message sizes in bytes; suffixes K and M are powers of 1024\n"
     "  --iterations N       operations to time for each size (default: as many as fit in --seconds)\n"
+    "  --warm N             operations before the timing, which then is one batch (default: until the time is steady)\n"
     "  --seconds S          time for each size (default 0.2)\n"
     "  --batch N            operations between two synchronised starts (default: as many as fit in --batch-seconds)\n"
     "  --batch-seconds S    length of a batch (default 0.002; 0.05 with more ranks than processors)\n"
@@ -111,6 +113,7 @@ static inline void bench_options(struct bench *b, int argc, char **argv)
         int takes_value = 1;
         if (!strcmp(o, "--sizes")) bench_sizes(b, v);
         else if (!strcmp(o, "--iterations")) b->iterations = (long)bench_number(b, o, v, 1);
+        else if (!strcmp(o, "--warm")) b->warm = (long)bench_number(b, o, v, 1);
         else if (!strcmp(o, "--seconds")) b->seconds = bench_number(b, o, v, 0);
         else if (!strcmp(o, "--batch")) b->batch = (long)bench_number(b, o, v, 1);
         else if (!strcmp(o, "--batch-seconds")) b->batch_seconds = bench_number(b, o, v, 0);
@@ -233,8 +236,8 @@ static inline struct timing bench_measure(struct bench *b, operation op, void *s
         all = malloc(sizeof(double) * 2 * (size_t)b->ranks), sums = calloc((size_t)b->ranks, sizeof(double));
         if (!slowest || !late || !all || !sums) bench_fail(b, "out of memory for samples", room);
     }
-    op(state, 1);
-    t.batch = bench_calibrate(b, op, state);
+    op(state, b->warm ? b->warm : 1);
+    t.batch = b->warm && b->iterations ? b->iterations : bench_calibrate(b, op, state);
     double first = bench_now();
     for (;;) {
         double plan[2] = {0, 0}; /* go on?, the moment to start on rank 0's clock */

@@ -1,9 +1,9 @@
 //! Checks for names of processors and for measured times in crates above the fabrics, and for process-wide state in crates under
 //! `abi`.
 //!
-//! A choice by the name of a processor, or by a number from one measurement, is right only on the machine of the measurement. It
-//! belongs into a model or a map, which name their source. A static is shared by all ranks of a simulation. The remaining
-//! violations are listed here. The lists may only shrink: an entry whose violation is gone is a fault, too.
+//! A choice that depends on the name of a processor, or on one measured number, is right only on the machine of the measurement.
+//! Such a choice belongs in a model or a map, which name their source. A static is shared by all ranks of a simulation. The
+//! remaining violations are listed here. The lists may only shrink: an entry whose violation is gone is also a fault.
 
 use crate::layers;
 use std::collections::BTreeSet;
@@ -19,13 +19,13 @@ const MAKERS: [&str; 14] = [
     "sapphire", "milan", "graviton",
 ];
 
-/// Files of [`ABOVE`] that still name a maker or a measured time.
+/// Files of the crates in [`ABOVE`] that still name a maker or a measured time.
 const KNOWN_FIGURES: &[&str] = &[];
 
 /// Files under `abi` that still have statics.
 const KNOWN_STATICS: &[&str] = &[];
 
-/// Allowed statics: file, name, and the reason.
+/// Allowed statics: file, name, and the reason why the static is allowed.
 const ALLOWED: &[(&str, &str, &str)] = &[
     (
         "crates/bootstrap/src/threads.rs",
@@ -48,31 +48,34 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "a doorbell that nobody rings: the trait asks for one, virtual time needs none",
     ),
     (
-        "crates/patterns/src/together.rs",
+        "crates/patterns/src/rank/together.rs",
         "BASE",
         "the moment from which real processes count: written once",
     ),
 ];
 
-/// Static with a pattern's description, which never changes. It is allowed in every file of `patterns`.
+/// Name of a static that contains a pattern's description, which never changes. This static is allowed in every file of `patterns`.
 const ABOUT: &str = "ABOUT";
 
 /// A place that breaks a rule.
 #[derive(Debug, PartialEq, Eq)]
-struct Fault {
+struct CleanFault {
     line: usize,
     what: String,
 }
 
 /// Finds makers' names and measured times in a source text, in code or comments.
-fn figures(source: &str) -> Vec<Fault> {
+fn figures(source: &str) -> Vec<CleanFault> {
     let mut faults = Vec::new();
     let lines: Vec<String> = source.lines().map(str::to_lowercase).collect();
     for (number, line) in lines.iter().enumerate() {
         let maker = words(line).find(|word| MAKERS.contains(word));
         let line_of = number + 1;
         if let Some(maker) = maker {
-            faults.push(Fault { line: line_of, what: format!("the name of a processor, {maker}") });
+            faults.push(CleanFault {
+                line: line_of,
+                what: format!("the name of a processor, {maker}"),
+            });
         }
         let Some((_, comment)) = line.split_once("//") else { continue };
         // A comment may continue in the next line.
@@ -80,7 +83,7 @@ fn figures(source: &str) -> Vec<Fault> {
         let more =
             if next.starts_with("//") { next.trim_start_matches(['/', '!', ' ']) } else { "" };
         if tells_a_time(&format!("{} {more}", comment.trim_end()), comment.trim_end().len()) {
-            faults.push(Fault { line: line_of, what: "a measured time".to_owned() });
+            faults.push(CleanFault { line: line_of, what: "a measured time".to_owned() });
         }
     }
     faults
@@ -103,9 +106,9 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// Returns the statics of a source text by name, including thread-local statics. Text after a line that begins with `#[cfg(test)]`
-/// is left out.
-fn statics(source: &str) -> Vec<(String, Fault)> {
+/// Returns the statics of a source text by name, including thread-local statics. Ignores the text after a line that begins with
+/// `#[cfg(test)]`.
+fn statics(source: &str) -> Vec<(String, CleanFault)> {
     let own = source.lines().take_while(|line| *line != "#[cfg(test)]").enumerate();
     own.filter_map(|(number, line)| {
         let item = line.trim_start();
@@ -118,13 +121,14 @@ fn statics(source: &str) -> Vec<(String, Fault)> {
         let rest = rest.strip_prefix("mut ").unwrap_or(rest);
         let name = rest.split(':').next()?.trim().to_owned();
         let what = format!("static {name}");
-        Some((name, Fault { line: number + 1, what }))
+        Some((name, CleanFault { line: number + 1, what }))
     })
     .collect()
 }
 
-/// Compares the findings, by file, with the known files. Reports new findings, and known files that have no finding any more.
-fn judge(found: &[(String, Fault)], known: &[&str], rule: &str) -> Vec<String> {
+/// Compares the files that have findings with the known files. Reports other files that have findings, and known files that have no
+/// findings any more.
+fn judge(found: &[(String, CleanFault)], known: &[&str], rule: &str) -> Vec<String> {
     let files: BTreeSet<&str> = found.iter().map(|(file, _)| file.as_str()).collect();
     let fresh = found.iter().filter(|(file, _)| !known.contains(&file.as_str()));
     let mut told: Vec<_> =
@@ -233,7 +237,7 @@ mod tests {
 
     #[test]
     fn what_is_new_and_what_is_gone_is_told() {
-        let found = [("a.rs".to_owned(), Fault { line: 3, what: "static A".to_owned() })];
+        let found = [("a.rs".to_owned(), CleanFault { line: 3, what: "static A".to_owned() })];
         assert!(judge(&found, &["a.rs"], "no").is_empty());
         assert!(judge(&found, &[], "no")[0].starts_with("a.rs:3: static A"));
         assert!(judge(&[], &["a.rs"], "no")[0].contains("strike"));

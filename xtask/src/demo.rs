@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[derive(clap::Args)]
-pub struct Args {
-    /// Weft as installed in PREFIX (default: build and install it in target/weft first).
+pub struct DemoArgs {
+    /// Use the Weft that is installed in PREFIX (default: build Weft and install it in target/weft first).
     #[arg(long, value_name = "PREFIX")]
     weft: Option<PathBuf>,
 }
@@ -16,7 +16,7 @@ pub fn prefix() -> PathBuf {
     crate::root().join("target/weft")
 }
 
-/// Builds Weft and lays out an installation in `target/weft`.
+/// Builds Weft and makes an installation in `target/weft`.
 pub fn install() -> Result<PathBuf, String> {
     let prefix = prefix();
     println!("\n== building Weft and installing it in target/weft");
@@ -25,7 +25,7 @@ pub fn install() -> Result<PathBuf, String> {
 }
 
 /// Runs all steps in order, until a step fails.
-pub fn run(args: Args) -> Result<(), String> {
+pub fn run(args: DemoArgs) -> Result<(), String> {
     let root = crate::root();
     let prefix = args.weft.map_or_else(install, Ok)?;
     let prefix = std::path::absolute(&prefix).map_err(|e| format!("{}: {e}", prefix.display()))?;
@@ -91,7 +91,7 @@ fn mpi4py(folder: &Path, prefix: &Path) -> Result<PathBuf, String> {
             )
         })?;
     }
-    // mpi4py is built again if Weft has moved or its header has changed.
+    // If Weft has moved or its header has changed, mpi4py is built again.
     let stamp = folder.join("built-for");
     let header = prefix.join("include/mpi.h");
     let built_for =
@@ -113,7 +113,7 @@ fn mpi4py(folder: &Path, prefix: &Path) -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// Prints the title and the command, and runs the command, whose output is shown.
+/// Prints the title and the command. Then runs the command and shows its output.
 fn step(title: &str, command: &mut Command) -> Result<(), String> {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let text = words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ");

@@ -1,5 +1,5 @@
 //! Checks of documents and sizes: each path and each link of a document exists, the book has all its pages, no file is too long,
-//! and no comment has an example that is never run.
+//! and no doc comment has an example that is never run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn expanded(path: &str) -> Vec<String> {
     }
 }
 
-/// Returns the paths in backticks of a document that begin at one of [`ROOTS`], with their lines.
+/// Returns the paths that a document has in backticks and that begin at one of [`ROOTS`]. Each path comes with its line number.
 fn paths(text: &str) -> Vec<(usize, String)> {
     let quoted = |(number, line): (usize, &str)| {
         let parts = line.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
@@ -46,7 +46,7 @@ fn paths(text: &str) -> Vec<(usize, String)> {
     all.flat_map(|(line, path)| expanded(&path).into_iter().map(move |one| (line, one))).collect()
 }
 
-/// Returns the links of a document to files, with their lines. Links to the web and links in code are left out.
+/// Returns the links of a document to files, each with its line number. Links to the web and links in code are left out.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with("    ")) {
@@ -73,8 +73,8 @@ pub fn sources(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) -> Result<
     Ok(())
 }
 
-/// Returns the lines at which a doc comment has an example that rustdoc takes for Rust: a fence that names no other language, or
-/// text that is indented by four.
+/// Returns the numbers of the lines at which a doc comment has example code that rustdoc takes for Rust: a block in backticks that
+/// names no other language, or a line that is indented by four columns.
 fn examples(text: &str) -> Vec<usize> {
     let (mut found, mut open) = (Vec::new(), false);
     for (number, line) in text.lines().enumerate() {
@@ -95,7 +95,7 @@ fn examples(text: &str) -> Vec<usize> {
     found
 }
 
-/// Returns true if rustdoc looks for examples in this file. It ignores files of programs.
+/// Returns true if rustdoc looks for examples in this file. rustdoc ignores files of programs.
 fn is_of_a_library(file: &Path) -> bool {
     let parts: Vec<_> = file.iter().collect();
     let source = parts.iter().position(|&part| part == "src");

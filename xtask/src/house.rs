@@ -1,4 +1,4 @@
-//! House rules for product code: functions are short, and no text is repeated.
+//! House rules for product code: functions are short, and no code is repeated.
 //!
 //! Product code is the code in `src` of a crate, without items that are built only for tests. Remaining violations are counted, and
 //! the counts may only fall ([`counters`]).
@@ -17,7 +17,7 @@ use syn::visit::{self, Visit};
 /// Maximum number of lines of a function, from `fn` to its closing brace.
 const LINES: usize = 80;
 
-/// Minimum number of consecutive lines that, if they are equal in two files, count as a repetition.
+/// Minimum length of a repetition: the number of consecutive lines that are equal in two files.
 const RUN: usize = 12;
 
 /// Number of known functions that are too long, and number of known repetitions.
@@ -35,10 +35,10 @@ struct Source {
 #[derive(Default)]
 struct Found {
     functions: Vec<Function>,
-    items: counters::Items,
+    items: counters::CountedItems,
     /// Lines of items that are built only for tests.
     tests: Vec<RangeInclusive<usize>>,
-    /// Modules for tests in separate files: name, and the path if an attribute gives a path.
+    /// Modules for tests that are in separate files. Each has its name, and its path if an attribute gives a path.
     apart: Vec<(String, Option<String>)>,
 }
 
@@ -63,7 +63,7 @@ impl Found {
         self.functions.push(Function { name: signature.ident.to_string(), line, lines });
     }
 
-    /// Returns true if `item` is only for tests, and notes its lines.
+    /// Returns true if `item` is only for tests. Records the lines of such an item.
     fn leaves_out(&mut self, attributes: &[syn::Attribute], item: &impl Spanned) -> bool {
         let out = attributes.iter().any(for_tests);
         if out {
@@ -137,7 +137,7 @@ impl<'ast> Visit<'ast> for Found {
     }
 }
 
-/// Returns the paths of the modules of `file` that are only for tests, without the ending `.rs`. A path may be a folder, too.
+/// Returns the paths of the modules of `file` that are only for tests, without the ending `.rs`. A path may also be a folder.
 fn apart<'f>(file: &'f Path, found: &'f Found) -> impl Iterator<Item = PathBuf> {
     let folder = file.parent().unwrap_or(file);
     let stem = file.file_stem().unwrap_or_default();
@@ -192,7 +192,7 @@ fn long(all: &[Source]) -> Vec<String> {
     all.iter().flat_map(of).collect()
 }
 
-/// Returns true if a line begins a function, with `fn` at its start or only after qualifiers.
+/// Returns true if a line begins a function: `fn` is the first word, or follows only qualifiers.
 fn begins_function(line: &str) -> bool {
     const QUALIFIERS: [&str; 6] = ["default", "const", "async", "unsafe", "extern", "\"C\""];
     let mut words = line.split_whitespace();
@@ -213,7 +213,7 @@ fn begins_use(line: &str) -> bool {
 /// items and signatures of functions do not count. The text of a signature is often prescribed by MPI or by a trait.
 fn lines<'t>(text: &'t str, tests: &[RangeInclusive<usize>]) -> Vec<(usize, &'t str)> {
     let mut counting = Vec::new();
-    // Characters that end the part that is being left out, if such a part has begun.
+    // `Some` within a signature or a `use` item: the characters with which the last line of the item can end.
     let mut until: Option<&[char]> = None;
     for (number, line) in (1..).zip(text.lines().map(str::trim)) {
         let closing = |c: char| ")]}>;,?".contains(c);
@@ -276,7 +276,7 @@ fn repeated(all: &[Source]) -> Vec<String> {
     told
 }
 
-/// Compares the violations of a rule with their known number.
+/// Compares the number of violations of a rule with the known number.
 fn judge(found: Vec<String>, known: usize, name: &str) -> Vec<String> {
     match found.len() {
         count if count == known => Vec::new(),
@@ -293,20 +293,20 @@ fn judge(found: Vec<String>, known: usize, name: &str) -> Vec<String> {
 
 /// Options of `cargo xtask house`.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct HouseArgs {
     /// Write the counts that have fallen into xtask/house.txt.
     #[arg(long)]
     lower: bool,
     /// Write all counts into xtask/house.txt, after code has moved between crates. No total may rise.
     #[arg(long, conflicts_with = "lower")]
     moved: bool,
-    /// List the violations of a crate: of one counter (comments, types, safety, tuples, bools, circles), or of all.
+    /// List the violations of a crate, for one counter (comments, types, safety, tuples, bools, circles) or for all counters.
     #[arg(long, num_args = 1..=2, value_names = ["CRATE", "COUNTER"])]
     list: Vec<String>,
 }
 
 /// Checks the product code, lists violations, or lowers the counts.
-pub fn run(args: &Args) -> Result<(), String> {
+pub fn run(args: &HouseArgs) -> Result<(), String> {
     match &args.list[..] {
         [] if args.lower => counters::lower(&product()?),
         [] if args.moved => counters::write_moved(&product()?),

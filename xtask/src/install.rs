@@ -1,4 +1,4 @@
-//! Lays out an MPI installation: bin/, lib/, include/, share/doc/weft/, share/man/.
+//! Makes an MPI installation: bin/, lib/, include/, share/doc/weft/, share/man/.
 
 use crate::files::replace;
 use crate::root;
@@ -7,12 +7,12 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// File name of the library (its SONAME), and the names of links to it: the names for `-lmpi_abi` and `-lmpi`, and a name that
-/// MPICH 5.0.0 and 5.0.1 shipped by mistake, so that programs linked with these versions look for it.
+/// File name of the library (its SONAME), and names of links to the library. The links are for `-lmpi_abi`, for `-lmpi`, and for
+/// programs that were linked with MPICH 5.0.0 or 5.0.1, which used the last name by mistake.
 const LIBRARY: &str = "libmpi_abi.so.1";
 const LIBRARY_LINKS: [&str; 3] = ["libmpi_abi.so", "libmpi.so", "libmpi_abi.so.0"];
 
-/// Packages, each with its programs that are installed.
+/// Packages, each with those of its programs that are installed.
 const PROGRAMS: [(&str, &[&str]); 2] = [
     ("weft-tools", &["mpicc", "mpicxx", "mpifort", "weft"]),
     ("weft-launch", &["mpiexec", "mpirun"]),
@@ -32,17 +32,16 @@ const DOCUMENTS: [&str; 6] = [
     "LICENSE-APACHE",
 ];
 
-/// Builds Weft and installs it under `prefix`. Replaces each file in one step, so that programs that run on an older installation
-/// there are not disturbed.
+/// Builds Weft and installs it under `prefix`. Replaces each file in one step, so that programs that use an older installation in
+/// `prefix` continue to run.
 pub fn install(prefix: &Path) -> Result<(), String> {
     let prefix = std::path::absolute(prefix)
         .map_err(|e| format!("the prefix {} is no path: {e}", prefix.display()))?;
     let (present, absent): (Vec<_>, Vec<_>) =
         PROGRAMS.into_iter().partition(|(package, _)| is_member(package));
-    let packages: Vec<&str> = present.iter().map(|(package, _)| *package).collect();
     // The end of the library's build uses one processor, so the commands are built at the same time.
     let (library, commands) = std::thread::scope(|scope| {
-        let commands = scope.spawn(|| build(BuildProfile::Release, &packages));
+        let commands = scope.spawn(|| build(BuildProfile::Release, &command_packages()));
         (build(BuildProfile::Dist, &["weft-abi"]), commands.join().expect("it returns its errors"))
     });
     let (library, commands) = (library?, commands?);
@@ -83,7 +82,8 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Installs the sources that `mpifort` builds for the compiler in use. So an installation needs no Fortran compiler.
+/// Installs the sources from which `mpifort` builds modules for the compiler in use, so the installation itself needs no Fortran
+/// compiler.
 fn fortran(to: &Path) -> Result<(), String> {
     fs::create_dir_all(to).map_err(|e| format!("cannot make {}: {e}", to.display()))?;
     for (name, text) in weft_fortran::sources() {
@@ -98,9 +98,23 @@ fn is_member(package: &str) -> bool {
     root().join("crates").join(dir).join("Cargo.toml").is_file()
 }
 
-/// A profile of Cargo.toml, by which cargo optimizes.
+/// Returns the names of the packages that have programs to install.
+fn command_packages() -> Vec<&'static str> {
+    let packages = PROGRAMS.into_iter().map(|(package, _)| package);
+    packages.filter(|package| is_member(package)).collect()
+}
+
+/// Builds the programs that only tests use, in the same command as the installed programs. All these programs then use dependencies
+/// with the same features, so no dependency is compiled twice. Returns the directory of the results.
+pub fn test_programs() -> Result<PathBuf, String> {
+    let mut packages = command_packages();
+    packages.push("weft-abi-tests");
+    build(BuildProfile::Release, &packages)
+}
+
+/// An optimization profile of Cargo.toml.
 #[derive(Clone, Copy)]
-pub enum BuildProfile {
+enum BuildProfile {
     /// Profile of the installed library.
     Dist,
     /// Profile of commands and of test programs.
@@ -118,8 +132,8 @@ impl BuildProfile {
 }
 
 /// Builds `packages` and returns the directory of the results.
-pub fn build(profile: BuildProfile, packages: &[&str]) -> Result<PathBuf, String> {
-    // This program is in target/release. The directory of the other profile is next to this directory.
+fn build(profile: BuildProfile, packages: &[&str]) -> Result<PathBuf, String> {
+    // This program is in target/xtask. The directories of the other profiles are next to this directory.
     let exe = std::env::current_exe().map_err(|e| format!("where xtask lies: {e}"))?;
     let target = exe.ancestors().nth(2).ok_or("xtask does not lie in target/<profile>")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -180,7 +194,7 @@ mod tests {
         let (from, to, name) = (dir.join("from"), dir.join("to"), dir.join("name"));
         for text in ["old", "new"] {
             fs::write(&from, text).unwrap();
-            // A process that has opened the old file keeps it.
+            // A process that has opened the old file keeps the old file.
             let open = fs::File::open(&to);
             copy(&from, &to, 0o755).unwrap();
             link("to", &name).unwrap();

@@ -5,9 +5,9 @@ use crate::root;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Layers from the bottom to the top. Crates in the same row may not depend on each other.
+/// Layers from the bottom to the top. Crates in the same row must not depend on each other.
 const LAYERS: &[&[&str]] = &[
-    &["weft-client"],
+    &["weft-client", "weft-topology"],
     &["weft-bootstrap"],
     &["weft-fabric", "weft-job-connections"],
     &["weft-intranode"],
@@ -69,7 +69,7 @@ fn faults(manifest: &str) -> Vec<String> {
     faults
 }
 
-/// Lists the modules of a file of the crate in `folder` that `#[path]` takes from another crate.
+/// Lists the modules that `file` takes from another crate by `#[path]`. `folder` is the folder of the file's own crate.
 fn strangers(folder: &Path, file: &Path, text: &str) -> Vec<String> {
     let named = |line: &str| {
         let path = line.trim_start().strip_prefix("#[path = \"")?.split_once('"')?.0.to_owned();

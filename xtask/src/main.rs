@@ -27,13 +27,13 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Fail if a crate depends on a crate above it (ARCHITECTURE.md has the order), names a processor or a measured time where a
-    /// model should know it, or has a static under abi; if a document names a path that is not there, a file or a function is
-    /// too long, or a text stands in two files.
+    /// Fail if a crate depends on a crate above it (ARCHITECTURE.md has the order), names a processor or a measured time that
+    /// belongs in a model, or has a static under abi. Also fail if a document names a path that does not exist, a file or a
+    /// function is too long, or two files contain the same code.
     Layers,
     /// Check the rules of the house for product code, list violations, or lower their counts.
-    House(house::Args),
-    /// Build Weft and lay out an MPI installation: bin, lib, include, share/doc/weft, share/man.
+    House(house::HouseArgs),
+    /// Build Weft and make an MPI installation: bin, lib, include, share/doc/weft, share/man.
     Install {
         /// The directory to install into.
         #[arg(long, value_name = "DIR")]
@@ -42,43 +42,43 @@ enum Command {
     /// Measure Weft against other MPI libraries, with the programs in bench/.
     Bench(Box<weft_bench::BenchArgs>),
     /// Run the tests: the quick set, the rest, or some stages.
-    Test(test::Args),
+    Test(test::TestArgs),
     /// Run the tests that depend on chance for longer: 100 killed jobs, and more.
     Soak(test::SoakArgs),
-    /// Take each function's effect away in turn: some C program must notice.
-    Mutation(test::mutation::Args),
+    /// Replace each MPI function in turn by a function without effect: at least one C program must notice.
+    Mutation(test::mutation::MutationArgs),
     /// Build Weft, build mpi4py with it, and run ringtest and the examples on 4 ranks.
-    Demo(demo::Args),
+    Demo(demo::DemoArgs),
     /// Run a command in a small virtual machine with soft-RoCE: real verbs without RDMA hardware.
     Vm(weft_vm::VmArgs),
-    /// Run a command on two to eight hosts made of network namespaces: Ethernet between hosts without any.
-    Net(net::Args),
-    /// Inside the namespaces: make the hosts and run the command.
+    /// Run a command on two to eight hosts made of network namespaces, to test Ethernet without real hosts.
+    Net(net::NetArgs),
+    /// Inside the namespaces: make the hosts, and run the command.
     #[command(hide = true)]
-    NetInside(net::Args),
-    /// On one of those hosts: run a command on another one.
+    NetInside(net::NetArgs),
+    /// On a host made of namespaces: run a command on another host.
     #[command(hide = true)]
     NetBeyond {
-        /// Words as those of `net-run`.
+        /// The arguments of `net-run`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
     /// Between hosts made of namespaces: run the tests of programs over Ethernet.
     #[command(hide = true)]
-    NetTests(test::network::inside::Inside),
-    /// Inside the virtual machine: run what the host and weft-vm-run send.
+    NetTests(test::network::inside::NetTestsArgs),
+    /// Inside the virtual machine: run the commands that the host and weft-vm-run send.
     #[command(hide = true)]
     VmAgent,
     /// Inside the virtual machine: run the tests of programs over verbs.
     #[command(hide = true)]
-    VmCluster(test::cluster::inside::Inside),
+    VmCluster(test::cluster::inside::VmClusterArgs),
     /// Inside the virtual machine: run the tests of collectives over verbs.
     #[command(hide = true)]
-    VmKini(test::verbs::kini::Inside),
-    /// Inside the virtual machine: run tests of files on devices of its own.
+    VmKini(test::verbs::kini::VmKiniArgs),
+    /// Inside the virtual machine: run tests of files on the machine's own devices.
     #[command(hide = true)]
-    VmFiles(test::file_soak::inside::Inside),
-    /// Inside the virtual machine: run a command in the other one, with ssh's arguments.
+    VmFiles(test::file_soak::inside::VmFilesArgs),
+    /// Inside the virtual machine: run a command in the other virtual machine, with ssh's arguments.
     #[command(hide = true)]
     VmRun {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -125,8 +125,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Starts this program again without the folders of `LD_LIBRARY_PATH` that cargo has added. They contain a `libmpi_abi.so.1` that
-/// is not installed, and no program started from here may take it for the installed library.
+/// Starts this program again without the folders that cargo has added to `LD_LIBRARY_PATH`. These folders contain a
+/// `libmpi_abi.so.1` that is not installed. Programs started from here must load the installed library instead.
 fn without_cargos_libraries() -> io::Result<()> {
     const VARIABLE: &str = "LD_LIBRARY_PATH";
     let own = env::current_exe()?;

@@ -1,5 +1,5 @@
-//! Manual pages: a page for each MPI function, from the data from which the ABI is generated, and a page for each command, from the
-//! command's own description of its options.
+//! Manual pages: a page for each MPI function and a page for each command. The pages of functions are made from the data that also
+//! generates the ABI, and the pages of commands from each command's own description of its options.
 
 mod arguments;
 mod buffers;
@@ -12,8 +12,8 @@ mod siblings;
 mod tests;
 
 use crate::files::replace;
-use data::{Data, Function};
-use page::{Maker, NOT_BUILT};
+use data::{ManualData, ManualFunction};
+use page::{NOT_BUILT, PageMaker};
 use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
@@ -28,7 +28,7 @@ pub fn install(prefix: &Path) -> Result<(), String> {
         fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
     }
     let bin = prefix.join("bin");
-    for (name, text) in pages(&Data::read()?, &not_built(&bin.join("weft"))?)? {
+    for (name, text) in pages(&ManualData::read()?, &not_built(&bin.join("weft"))?)? {
         replace(&functions.join(name), |new| fs::write(new, &text))?;
     }
     commands::install(&bin, &commands)
@@ -36,12 +36,12 @@ pub fn install(prefix: &Path) -> Result<(), String> {
 
 /// Makes the page of each function, with its file name. For a form with large counts, the page is a link to the page of the form
 /// without large counts.
-fn pages(data: &Data, not_built: &HashSet<String>) -> Result<Vec<(String, String)>, String> {
-    let maker = Maker::new(data)?;
-    let page = |function: &Function| {
+fn pages(data: &ManualData, not_built: &HashSet<String>) -> Result<Vec<(String, String)>, String> {
+    let maker = PageMaker::new(data, not_built)?;
+    let page = |function: &ManualFunction| {
         let text = match data.small(&function.name) {
             Some(small) => link(3, &small.name),
-            None => maker.page(function, not_built.contains(&function.name))?,
+            None => maker.page(function)?,
         };
         Ok((format!("{}.3", function.name), text))
     };
@@ -59,7 +59,7 @@ fn not_built(weft: &Path) -> Result<HashSet<String>, String> {
     Ok(list.lines().filter_map(|line| line.trim().strip_prefix("- ")).map(str::to_owned).collect())
 }
 
-/// Returns the output of a command.
+/// Returns the output of a command, which must succeed.
 fn said(program: &Path, args: &[&str]) -> Result<String, String> {
     let name = program.display();
     let output = Command::new(program).args(args).output();
@@ -70,10 +70,10 @@ fn said(program: &Path, args: &[&str]) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|e| format!("{name} {}: {e}", args.join(" ")))
 }
 
-/// Compares the errors that pages name with the errors that were `raised`, by function, argument and class. Functions that wait for
-/// a request are not called with invalid requests, and functions of files are left out.
+/// Compares the errors that pages name with the errors that were `raised`, by function, argument and class. Leaves out functions
+/// that have raised no error, and arguments that are requests.
 pub fn confirm(raised: &HashSet<(&str, &str, &str)>) -> Result<(), String> {
-    let data = Data::read()?;
+    let data = ManualData::read()?;
     let mut faults = Vec::new();
     let mut confirmed = 0;
     let built = |name: &str| {
@@ -99,7 +99,7 @@ pub fn confirm(raised: &HashSet<(&str, &str, &str)>) -> Result<(), String> {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
-/// Returns groff's warnings about a page; `None` if there is no groff. Links are looked up in `man`.
+/// Returns groff's warnings about a page; `None` if there is no groff. groff looks for the targets of links in the folder `man`.
 pub fn complaints(page: &str, man: &Path) -> Option<String> {
     let mut groff = Command::new("groff");
     groff.args(["-man", "-Tutf8", "-ww", "-z", "-"]).current_dir(man);

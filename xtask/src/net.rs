@@ -1,5 +1,5 @@
-//! `cargo xtask net -- COMMAND`: hosts made of network namespaces on this machine, each connected by cables (veth) to a switch a
-//! cable (bridge), to test traffic between hosts on one machine.
+//! `cargo xtask net -- COMMAND`: hosts made of network namespaces, to test traffic between hosts on one machine. Each host has one
+//! or more cables (veth), and each of its cables leads to a different switch (bridge).
 //!
 //! ```text
 //!                 switch 0: 10.77.0.0/24, fd77:0::/64
@@ -10,7 +10,7 @@
 //!                 switch 1: 10.77.1.0/24, fd77:1::/64
 //! ```
 //! All processes are in a process namespace. When its first process ends or is killed, the kernel ends all other processes, and
-//! removes the hosts, the cables and the mounts. Outside of the namespaces nothing is visible, and no packet leaves them.
+//! removes the hosts, the cables and the mounts. Outside of the namespaces nothing is visible, and no packet leaves the namespaces.
 
 mod beyond;
 mod host;
@@ -20,6 +20,12 @@ pub use beyond::main as beyond;
 pub use inside::run as inside;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
+
+/// Folder with the helpers in COMMAND's PATH, and with the process of each host (`NAME.pid`). The folder is a separate mount.
+const FOLDER: &str = "/run/weft-net";
+
+/// Replacement for `net-run` on hosts other than node0.
+const BEYOND: &str = "net-run-beyond";
 
 /// Exit code if this machine cannot make the hosts; the same code as in `cargo xtask vm`.
 pub const NOT_RUN: u8 = weft_vm::NOT_RUN;
@@ -31,26 +37,26 @@ pub const NOT_RUN: u8 = weft_vm::NOT_RUN;
 agent with ssh's arguments; WEFT_RSH names it), `net-cut HOST CABLE` and `net-join HOST CABLE`, `net-kill HOST`.\nExit codes: COMMAND's \
 own; 77 this machine cannot run it (a line NOT RUN says why); 124 COMMAND took too long; 125 the hosts could not be made."
 )]
-pub struct Args {
-    /// Hosts.
+pub struct NetArgs {
+    /// Number of hosts.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=8))]
     pub hosts: u8,
-    /// Cables of each host.
+    /// Number of cables of each host.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub cables: u8,
-    /// Rate of a cable in each direction, as tc(8) writes it: 1gbit.
+    /// Rate of a cable in each direction, in the form of tc(8), as in 1gbit.
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
-    /// Delay of a packet on a cable: 100us.
+    /// Delay of a packet on a cable, as in 100us.
     #[arg(long, value_name = "TIME")]
     pub delay: Option<String>,
-    /// Part of the packets that a cable loses: 1%.
+    /// Part of the packets that a cable loses, as in 1%.
     #[arg(long, value_name = "PERCENT")]
     pub loss: Option<String>,
-    /// Only IPv6 addresses.
+    /// Give the cables only IPv6 addresses.
     #[arg(long)]
     pub ipv6: bool,
-    /// Seconds that COMMAND may take.
+    /// Maximum number of seconds of COMMAND.
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub timeout: u64,
     /// The command and its arguments.
@@ -62,7 +68,7 @@ pub struct Args {
 const TOOLS: [(&str, &str); 4] =
     [("unshare", "util-linux"), ("nsenter", "util-linux"), ("ip", "iproute2"), ("tc", "iproute2")];
 
-/// Returns the reason why this machine cannot make the hosts, as far as it can be found without an attempt.
+/// Returns the reason why this machine cannot make the hosts, if the reason can be found without making them.
 fn missing() -> Option<String> {
     if !nix::unistd::geteuid().is_root() {
         return Some("network namespaces need root".to_owned());
@@ -77,8 +83,8 @@ fn missing() -> Option<String> {
     Some(format!("the program {tool} is not there (Debian's package {package})"))
 }
 
-/// Replaces this process by COMMAND between its hosts. Returns only if this is impossible.
-pub fn main(args: &Args) -> ExitCode {
+/// Replaces this process by COMMAND between its hosts. Returns only if the replacement fails.
+pub fn main(args: &NetArgs) -> ExitCode {
     if let Some(reason) = missing() {
         eprintln!("NOT RUN: {reason}");
         return ExitCode::from(NOT_RUN);
@@ -102,13 +108,13 @@ pub fn main(args: &Args) -> ExitCode {
         "--",
     ]);
     command.arg(own).arg("net-inside").args(args.words());
-    // The command replaces this process, because a signal that ends this process must also end the hosts.
+    // COMMAND must replace this process, because a signal that ends this process must also end the hosts.
     let error = command.exec();
     eprintln!("NOT RUN: unshare: {error}");
     ExitCode::from(NOT_RUN)
 }
 
-impl Args {
+impl NetArgs {
     /// Returns the arguments as words of a command line.
     fn words(&self) -> Vec<String> {
         let mut words = vec![
@@ -134,7 +140,7 @@ mod tests {
     #[derive(Parser)]
     struct Whole {
         #[command(flatten)]
-        args: Args,
+        args: NetArgs,
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! `cargo xtask test`: the tests of the project, in stages. Without options it runs the quick set, which tests the library in a
-//! quarter of an hour. `--rest` runs all other stages, and `--all` runs all stages.
+//! quarter of an hour by its budgets. `--rest` runs all other stages, and `--all` runs all stages.
 
 mod abuse;
 mod accesses;
@@ -12,10 +12,13 @@ pub(crate) mod cluster;
 mod copies;
 mod counts;
 mod debian;
+mod disk;
 pub(crate) mod file_soak;
 mod files;
+mod first_calls;
 mod fortran;
 mod instructions;
+mod job_start;
 mod jobs;
 mod lanes;
 mod launchers;
@@ -38,7 +41,7 @@ pub(crate) mod tools;
 mod tsan;
 pub(crate) mod verbs;
 
-use clap::Args as ClapArgs;
+use clap::Args;
 use file_soak::FileParts;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
@@ -47,20 +50,20 @@ use std::time::Instant;
 use tally::{Tally, cargo};
 
 /// Selection of the tests to run.
-#[derive(ClapArgs)]
-pub struct Args {
-    /// All stages: the quick set, then the rest.
+#[derive(Args)]
+pub struct TestArgs {
+    /// Run all stages: the quick set, then the rest.
     #[arg(long)]
     all: bool,
-    /// Only the stages that the quick set leaves out.
+    /// Run only the stages that the quick set leaves out.
     #[arg(long, conflicts_with = "all")]
     rest: bool,
-    /// Only these stages.
+    /// Run only these stages.
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with_all = ["all", "rest"])]
     only: Vec<Stage>,
 }
 
-impl Args {
+impl TestArgs {
     /// Returns the selected stages, in the order in which they run.
     fn stages(&self) -> Vec<Stage> {
         let all = QUICK.into_iter().chain(REST);
@@ -74,48 +77,48 @@ impl Args {
 }
 
 /// Selection of the soak tests, and their length.
-#[derive(ClapArgs)]
+#[derive(Args)]
 pub struct SoakArgs {
-    /// Jobs that are killed; a tenth of it is how often other programs run.
+    /// Number of jobs that are killed. The other programs run a tenth as often.
     #[arg(long, default_value_t = 100)]
     times: usize,
-    /// Only random programs, for this number of seconds (without it, for a minute after the other tests).
+    /// Run only random programs, for this number of seconds (default: after the other tests, for a minute).
     #[arg(long, value_name = "SECONDS")]
     random: Option<u64>,
-    /// Only programs of many threads under ThreadSanitizer.
+    /// Run only programs with many threads, under ThreadSanitizer.
     #[arg(long)]
     tsan: bool,
-    /// Only windows on one to five ranks over two rails in the virtual machine: mpi4py's tests, all fences.
+    /// Run only tests of windows, on one to five ranks over two rails in the virtual machine: mpi4py's tests, and all fences.
     #[arg(long)]
     verbs: bool,
-    /// Only the programs of tests/c, under the copy costs of other machines: seven minutes.
+    /// Run only the programs of tests/c, with the copy costs of other machines: seven minutes.
     #[arg(long)]
     copy_models: bool,
-    /// Only Fortran programs of other projects, MUMPS and FFTW, from Debian's sources: three minutes.
+    /// Run only Fortran programs of other projects (MUMPS and FFTW, from Debian's sources): three minutes.
     #[arg(long)]
     fortran: bool,
-    /// Only mpi4py's tests: with NumPy on one and three ranks, and collective operations with every algorithm in rotation: four
-    /// minutes.
+    /// Run only mpi4py's tests: with NumPy on one and three ranks, and collective operations with each algorithm in turn. The tests
+    /// take four minutes.
     #[arg(long)]
     python: bool,
-    /// Only mpi4py's tests on four hosts made of network namespaces: two minutes.
+    /// Run only mpi4py's tests on four hosts made of network namespaces: two minutes.
     #[arg(long)]
     network: bool,
-    /// Only parallel files, or one part: in virtual machines cuts of power, quotas, mpi4py's tests on ext4, and NFS
-    /// between two hosts; and programs of other projects by their own tests, HDF5, PnetCDF and h5py. Half an hour, and some ten
-    /// minutes for builds the first time.
+    /// Run only tests of parallel files, or one part of these tests. Virtual machines run power cuts, quotas, mpi4py's tests on
+    /// ext4, and NFS between two hosts. This machine runs the tests of HDF5, PnetCDF and h5py. All parts take half an hour, and the
+    /// first run takes about ten more minutes for builds.
     #[arg(long, value_name = "PART", num_args = 0..=1, default_missing_value = "all")]
     files: Option<FileParts>,
 }
 
-/// Runs a part. It is an error if a test of the part cannot run.
+/// Runs a part of the tests. Returns an error also if a test of the part cannot run.
 fn whole(part: impl FnOnce(&mut Tally) -> Result<(), String>) -> Result<(), String> {
     let mut tally = Tally::default();
     part(&mut tally)?;
     tally.not_run.pop().map_or(Ok(()), Err)
 }
 
-/// Runs the tests that depend on chance for longer.
+/// Runs the soak tests.
 pub fn soak(args: &SoakArgs) -> Result<(), String> {
     if args.verbs {
         return whole(cluster::soak);
@@ -137,10 +140,10 @@ pub fn soak(args: &SoakArgs) -> Result<(), String> {
         return file_soak::soak(&prefix, parts);
     }
     if args.tsan || args.random.is_none() {
-        whole(|tally| tsan::run(&prefix, args.tsan, tally))?;
         if args.tsan {
-            return Ok(());
+            return whole(|tally| tsan::run_all(&prefix, tally));
         }
+        whole(|tally| tsan::run_short(&prefix, tally))?;
     }
     if args.random.is_none() {
         c_programs::soak(&prefix, args.times)?;
@@ -148,8 +151,8 @@ pub fn soak(args: &SoakArgs) -> Result<(), String> {
     random::soak(&prefix, args.random.unwrap_or(60))
 }
 
-/// Returns the processor time in seconds of all programs that this program has started and that have ended. If a stage takes much
-/// less processor time than time, it waits.
+/// Returns the processor time in seconds of all programs that this program has started and that have ended. A stage that takes much
+/// less processor time than elapsed time spends its time waiting.
 fn processor_seconds() -> f64 {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("getrusage takes no other argument");
     let seconds = |time: TimeVal| time.num_microseconds() as f64 / 1e6;
@@ -157,7 +160,8 @@ fn processor_seconds() -> f64 {
 }
 
 /// Runs all stages in order. A failure is reported immediately, and again at the end. If the build fails, no other stage runs.
-pub fn run(args: &Args) -> Result<(), String> {
+pub fn run(args: &TestArgs) -> Result<(), String> {
+    disk::check(&crate::root())?;
     let stages = args.stages();
     let mut tally = Tally::default();
     let (mut times, mut failed, start) = (Vec::new(), Vec::new(), Instant::now());
@@ -180,7 +184,7 @@ pub fn run(args: &Args) -> Result<(), String> {
     println!();
     for (stage, time, computed) in times {
         let (name, budget) = (format!("{stage:?}"), stage.budget());
-        // This is reported, but is not a failure, because the machine may be busy.
+        // A stage that takes too long is reported, but does not fail, because the machine may be busy.
         let over = if time.as_secs() > budget { "   OVER ITS BUDGET" } else { "" };
         let seconds = time.as_secs_f64();
         println!("{name:<10} {seconds:>5.0} s of {budget}, {computed:.0} s of processors{over}");

@@ -9,7 +9,7 @@
 //! receive them, and implement the forms. These methods are those of [`Form`]; or `small` and `large`, if a `_c` is more than a
 //! form with larger numbers.
 
-use crate::chapters::{Done, Implementation, TRY, implementation};
+use crate::chapters::{Done, Implementation, LANE, TRY, implementation};
 use crate::data::{Abi, Function, Param};
 use crate::rust::{Widen, argument, camel, wide, widening};
 use std::fmt::Write;
@@ -202,6 +202,12 @@ pub fn write(out: &mut String, abi: &Abi, done: &mut Done) {
                 format!("{TRY}{name}"),
                 format!("{TRY}{}", form.method()),
                 "bool",
+                "#[inline(always)] ",
+            ),
+            (
+                format!("{LANE}{name}"),
+                format!("{LANE}{}", form.method()),
+                "Result<crate::lane_calls::LaneCall, crate::error::Error>",
                 "#[inline(always)] ",
             ),
         ];

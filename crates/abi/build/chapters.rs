@@ -1,6 +1,6 @@
 //! Finds the implementations of functions in `src/chapters/**/*.rs`:
 //! - a `pub(crate) unsafe fn comm_rank` implements `MPI_Comm_rank`; a function that begins with `try_` is the part of another
-//!   function that needs no waiting;
+//!   function that needs no waiting, and with `lane_` its part for lanes;
 //! - the names that a macro's call begins with, up to its first bracket, are implemented by the macro;
 //! - a method of a family of functions (`impl Put`, or `impl Collective for Gather` with the methods of that trait)
 //!   implements one of its forms: see `calls.rs`. A macro whose call begins with `Collective for Gather` writes the latter.
@@ -50,6 +50,9 @@ pub struct Item {
 
 /// The beginning of the name of an implementation's part that needs no waiting.
 pub const TRY: &str = "try_";
+
+/// The beginning of the name of an implementation's part for communicators and requests of lanes.
+pub const LANE: &str = "lane_";
 
 /// Returns the name of an implementation: `comm_rank` for `MPI_Comm_rank`, `t_init_thread` for `MPI_T_init_thread`.
 pub fn implementation(name: &str) -> String {
@@ -114,7 +117,8 @@ pub fn scan(dir: &Path, abi: &Abi, families: &[String]) -> Done {
 impl Done {
     /// Adds a function. A name that is not `certain` counts only if an MPI function has it.
     fn add(&mut self, abi: &Abi, new: Implementation, certain: bool) {
-        let name = new.label.strip_prefix(TRY).unwrap_or(&new.label);
+        let part = [TRY, LANE].iter().find_map(|prefix| new.label.strip_prefix(prefix));
+        let name = part.unwrap_or(&new.label);
         if !abi.functions.iter().any(|f| implementation(&f.name) == name) {
             if !certain {
                 return;

@@ -21,7 +21,7 @@ from `src`. A test compares this list with what the build script found; this com
 
 `Sends::nonblocking for Send` is the method `nonblocking` of the trait `Sends`, for the arguments `Send`: the item in that file is
 `impl Sends for Send`, or a macro's call that writes it. The method itself is in the trait's file, where the item has none of its own.
-The last column has the fast path, if there is one: the entry point tries it first.
+The last column has the fast paths, if there are any, for usual calls and for calls on a lane: the entry point tries them first.
 
 ";
 
@@ -32,7 +32,7 @@ pub fn functions_md(abi: &Abi, done: &Done) -> String {
     let mut traits = BTreeSet::new();
     let file = |item: usize| done.items[item].file.trim_start_matches("src/");
     for f in sorted(abi) {
-        let Resolved { implementation: Some(one), fast, .. } = resolve(abi, done, f) else {
+        let Resolved { implementation: Some(one), fast, lane, .. } = resolve(abi, done, f) else {
             writeln!(rows, "| {} | | | |", f.name).unwrap();
             continue;
         };
@@ -40,11 +40,12 @@ pub fn functions_md(abi: &Abi, done: &Done) -> String {
         {
             traits.insert(name);
         }
-        let fast = fast.map(|fast| match file(fast.item) {
+        let fast = fast.into_iter().chain(lane).map(|fast| match file(fast.item) {
             same if same == file(one.item) => format!("`{}`", fast.label),
             other => format!("`{}` in {other}", fast.label),
         });
-        let (name, file, fast) = (&f.name, file(one.item), fast.unwrap_or_default());
+        let fast = fast.collect::<Vec<_>>().join(", ");
+        let (name, file) = (&f.name, file(one.item));
         writeln!(rows, "| {name} | {file} | `{}` | {fast} |", one.label).unwrap();
     }
     let mut out = HEAD.to_owned();
@@ -68,9 +69,9 @@ fn sorted(abi: &Abi) -> Vec<&Function> {
 pub fn check(abi: &Abi, done: &Done) {
     let mut expected: BTreeMap<usize, Vec<&Function>> = BTreeMap::new();
     for f in sorted(abi) {
-        let Resolved { implementation, fast, .. } = resolve(abi, done, f);
+        let Resolved { implementation, fast, lane, .. } = resolve(abi, done, f);
         let items: BTreeSet<usize> =
-            implementation.into_iter().chain(fast).map(|one| one.item).collect();
+            implementation.into_iter().chain(fast).chain(lane).map(|one| one.item).collect();
         items.into_iter().for_each(|item| expected.entry(item).or_default().push(f));
     }
     let mut faults = String::new();

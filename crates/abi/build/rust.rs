@@ -1,7 +1,7 @@
 //! Writes the Rust side: types, constants, entry points and the coverage table.
 
 use crate::calls;
-use crate::chapters::{Done, Implementation, TRY, implementation};
+use crate::chapters::{Done, Implementation, LANE, TRY, implementation};
 use crate::data::{Abi, Callback, Constant, Function, Param};
 use std::fmt::Write;
 
@@ -262,6 +262,8 @@ pub struct Resolved<'a> {
     pub implementation: Option<&'a Implementation>,
     /// The part of the implementation that needs no waiting.
     pub fast: Option<&'a Implementation>,
+    /// The part of the implementation for communicators and requests of lanes.
+    pub lane: Option<&'a Implementation>,
     widen: Vec<Widen>,
 }
 
@@ -283,15 +285,16 @@ pub fn resolve<'a>(abi: &Abi, done: &'a Done, f: &Function) -> Resolved<'a> {
         }
         (None, _) => (None, plain),
     };
-    let last =
-        |one: &Implementation| one.path.rsplit("::").next().map(|name| format!("{TRY}{name}"));
-    let fast = found.and_then(last).and_then(|name| done.get(&name));
-    Resolved { implementation: found, fast, widen }
+    let part = |prefix: &str| {
+        let name = found?.path.rsplit("::").next()?;
+        done.get(&format!("{prefix}{name}"))
+    };
+    Resolved { implementation: found, fast: part(TRY), lane: part(LANE), widen }
 }
 
 /// Writes the two entry points of a function. Returns true if the function is implemented.
 fn entry_point(out: &mut String, abi: &Abi, done: &Done, f: &Function) -> bool {
-    let Resolved { implementation: found, fast, widen } = resolve(abi, done, f);
+    let Resolved { implementation: found, fast, lane, widen } = resolve(abi, done, f);
     let path = found.map(|one| &one.path);
     let returns = match f.returns.as_str() {
         "int" => "c_int".to_owned(),
@@ -308,9 +311,26 @@ fn entry_point(out: &mut String, abi: &Abi, done: &Done, f: &Function) -> bool {
         None if is_status => format!("unsupported(\"{name}\", {owner})"),
         None => format!("unsupported_value(\"{name}\", {})", neutral(f)),
     };
-    let fast = fast.map_or_else(String::new, |one| format!(" {{ crate::{}({list}) }}", one.path));
+    let fast =
+        fast.map_or_else(String::new, |one| format!(" try {{ crate::{}({list}) }}", one.path));
+    let lane = lane.map_or_else(String::new, |one| {
+        format!(
+            " lane {{ match crate::{}({list}) {{ Ok(call) => call, Err(e) => {{ let _entered = crate::lock::enter(); \
+             return raise(e, \"{name}\", {owner}) }} }} }}",
+            one.path
+        )
+    });
     let arguments = arguments(&f.params, abi);
-    writeln!(out, "entry!({name} P{name} ({arguments}) -> {returns}{fast} {{ {body} }});").unwrap();
+    let (comma, lane) = match (lane.is_empty(), fast.is_empty()) {
+        (true, true) => ("", lane),
+        (true, false) => (",", " lane { LaneCall::OtherLane }".to_owned()),
+        (false, _) => (",", lane),
+    };
+    writeln!(
+        out,
+        "entry!({name} P{name} ({arguments}) -> {returns}{comma}{lane}{fast} {{ {body} }});"
+    )
+    .unwrap();
     path.is_some()
 }
 

@@ -1,14 +1,17 @@
-//! Checks of the arguments of C calls: they return the objects, or an error that names the argument and its value.
+//! Checks of the arguments of C calls. A check returns the object of an argument, or an error that names the argument and its
+//! value.
 
 use crate::constants::*;
 use crate::engine::CommObject;
 use crate::error::Error;
+pub use crate::error::not_null;
 use crate::objects::*;
 use crate::state::{ProcessState, known, running, state};
 use crate::status::MpiStatus;
 pub use crate::strings::*;
-use crate::table::PREDEFINED_END;
-use crate::types::{Comm, Datatype, Group, Info, Op};
+use crate::table::{HandleTable, PREDEFINED_END};
+use crate::types::{Comm, Datatype, Group, Info, Op, Session};
+use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_fabric::Sge;
@@ -99,7 +102,7 @@ pub fn named_datatype(handle: Datatype, argument: &str) -> Result<Rc<TypeObject>
     })
 }
 
-/// Returns a datatype that may be communicated, which requires that it is committed.
+/// Returns a datatype that may be communicated. Such a datatype must be committed.
 #[inline]
 pub fn committed(handle: Datatype, argument: &str) -> Result<Rc<TypeObject>, Error> {
     let object = named_datatype(handle, argument)?;
@@ -160,8 +163,8 @@ pub unsafe fn buffer(
 }
 
 /// Returns the datatype of a buffer without elements whose datatype is `MPI_DATATYPE_NULL`. The standard does not say whether a
-/// count of 0 allows this handle, and programs use it: MPICH accepts it, and Open MPI accepts it in partitioned communication. With
-/// elements the handle is an error, even to and from `MPI_PROC_NULL`, because the standard names no call that accepts the null
+/// count of 0 allows this handle. Programs use it, because MPICH accepts it, and Open MPI accepts it in partitioned communication.
+/// With elements the handle is an error, even to and from `MPI_PROC_NULL`, because the standard names no call that accepts the null
 /// handle (MPI 5.0, section 2.5.1).
 #[cold]
 fn no_elements() -> Rc<TypeObject> {
@@ -169,7 +172,8 @@ fn no_elements() -> Rc<TypeObject> {
     bytes.clone().expect("MPI_BYTE is predefined")
 }
 
-/// Maximum size of a buffer in bytes: the address space of a process on x86-64. Sums over ranks stay far from an overflow.
+/// Maximum size of a buffer in bytes: the address space of a process on x86-64. With this limit, sums over ranks stay far below an
+/// overflow.
 const MOST_BYTES: usize = 1 << 47;
 
 #[cold]
@@ -202,7 +206,7 @@ fn null_buffer(name: &str, count_name: &str, count: usize) -> Error {
 /// As for [`buffer`].
 #[inline(always)]
 pub unsafe fn plain(address: *const c_void, elements: i64, ty: Datatype) -> Option<Sge> {
-    // SAFETY: the memory of `elements` is valid until the operation is complete: the caller of `plain` promises it, as for
+    // SAFETY: the memory of the elements is valid until the operation is complete: the caller of `plain` promises it, as for
     // `buffer`.
     unsafe { plain_of(known()?, address, elements, ty) }
 }
@@ -223,7 +227,7 @@ pub unsafe fn plain_of(
     if size == 0 || address.addr() <= MPI_IN_PLACE || elements > MOST_BYTES >> 8 {
         return None;
     }
-    // SAFETY: the memory of `elements` is valid until the operation is complete: the caller promises it, as for `buffer`.
+    // SAFETY: the memory of the elements is valid until the operation is complete: the caller promises it, as for `buffer`.
     Some(unsafe { Sge::new(address.cast_mut().cast(), elements * usize::from(size)) })
 }
 
@@ -339,6 +343,14 @@ pub fn comm_label(comm: &CommObject) -> String {
     }
 }
 
+/// Returns the session behind a handle.
+pub fn session(handle: Session) -> Result<Rc<SessionObject>, Error> {
+    running()?;
+    let found = state().sessions.borrow().get(handle.0).cloned();
+    let null = MPI_SESSION_NULL.0;
+    found.ok_or_else(|| bad_handle(MPI_ERR_SESSION, "session", "session", handle.0, null))
+}
+
 /// Returns the group of a handle.
 pub fn group(handle: Group, argument: &str) -> Result<weft_process::Group, Error> {
     if handle == MPI_GROUP_EMPTY {
@@ -376,7 +388,7 @@ pub fn info(handle: Info) -> Result<weft_process::Info, Error> {
     found.ok_or_else(|| bad_handle(MPI_ERR_INFO, "info", "info object", handle.0, MPI_INFO_NULL.0))
 }
 
-/// Stores a result. A NULL pointer is an error that names the argument.
+/// Stores a result. Returns an error that names the argument if the pointer is NULL.
 ///
 /// # Safety
 /// `to` is NULL or may be written.
@@ -385,6 +397,25 @@ pub unsafe fn store<T>(to: *mut T, value: T, argument: &str) -> Result<(), Error
     not_null(to, argument)?;
     // SAFETY: `to` is not NULL, so it is valid for writes of a result: the caller of `store` promises it.
     unsafe { to.write(value) };
+    Ok(())
+}
+
+/// Adds an object to a table, and stores its handle. Errors: ARG if the pointer is NULL, NO_MEM if the table is full.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+pub unsafe fn store_new<T, H>(
+    table: &RefCell<HandleTable<T>>,
+    object: T,
+    handle: fn(usize) -> H,
+    to: *mut H,
+    argument: &str,
+) -> Result<(), Error> {
+    not_null(to, argument)?;
+    let mut table = table.borrow_mut();
+    table.room()?;
+    // SAFETY: `to` is not NULL, so it is valid for writes of a handle: the caller of `store_new` promises it.
+    unsafe { to.write(handle(table.insert(object))) };
     Ok(())
 }
 
@@ -398,19 +429,8 @@ pub fn room_for_request(to: *mut crate::types::Request) -> Result<(), Error> {
 #[cold]
 fn make_room_for_request() -> Result<(), Error> {
     let room = || state().requests.borrow_mut().room();
-    // If the table is full, the call is retried: operations that have ended return memory that a new request can use.
+    // If the table is full, the check is retried, because operations that have ended return memory that a new request can use.
     Ok(state().engine.get().map_or_else(room, |engine| engine.retry_when_full(room))?)
-}
-
-/// Checks that a pointer is not NULL. Errors: ARG, with the name of the argument.
-#[inline]
-pub fn not_null<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
-    if pointer.is_null() { Err(null(argument)) } else { Ok(()) }
-}
-
-#[cold]
-fn null(argument: &str) -> Error {
-    Error::new(MPI_ERR_ARG, format_args!("argument {argument} is NULL"))
 }
 
 /// Fills a status that may be `MPI_STATUS_IGNORE`. The error field is not written (MPI 5.0, 3.2.5).

@@ -1,8 +1,8 @@
 //! Implementations, one file per chapter of the standard.
 //!
-//! `MPI_Comm_rank` is implemented by `pub(crate) unsafe fn comm_rank`, at the start of a line: the build finds the function there
-//! and wires it. Functions with and without `_c` share one implementation with wide types, unless the `_c` form has its own. The
-//! call of a macro begins with the names that it implements. Helpers are not `pub(crate) unsafe fn`.
+//! `MPI_Comm_rank` is implemented by `pub(crate) unsafe fn comm_rank`, at the start of a line. The build finds the function there
+//! and calls it from the entry point. Functions with and without `_c` share one implementation with wide types, unless the `_c`
+//! form has its own. The call of a macro begins with the names that it implements. Helpers are not `pub(crate) unsafe fn`.
 //!
 //! Functions that differ only in their form (`MPI_Gather`, `MPI_Igather`, `MPI_Gather_init`) share a structure of arguments in
 //! [`crate::calls`]. Methods of that structure, most of them of a trait, implement the forms: [`collectives::Collective`],

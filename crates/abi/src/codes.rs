@@ -1,9 +1,9 @@
 //! Error classes and codes of the standard, of the library ([`crate::error_details`]) and of the program.
 
+use crate::chapter_state::ChapterState;
 use crate::constants::MPI_ERR_LASTCODE;
 use crate::error_details::{self, DETAILS};
 use crate::error_texts::of_class;
-use crate::state::ChapterState;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{OsString, c_int};
@@ -40,7 +40,8 @@ impl Added {
     }
 }
 
-/// Returns the largest error class or code of the program, or of the standard if there is none (MPI_LASTUSEDCODE).
+/// Returns the largest error class or code that the program has added, or the largest of the standard if the program has added none
+/// (MPI_LASTUSEDCODE).
 pub fn last_used_code() -> c_int {
     let errors = ADDED.borrow();
     errors.codes.last_key_value().map_or(MPI_ERR_LASTCODE, |(&code, _)| code)

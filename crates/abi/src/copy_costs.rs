@@ -26,7 +26,8 @@ pub extern "C" fn weft_copies() -> *const c_char {
 
 fn lines(found: &LoadedModel, now: SystemTime) -> String {
     let mut text = format!("source\t\t{}\n", source(&found.origin, now).replace(['\t', '\n'], " "));
-    // If all costs are generic, the line of the source says so, and no single cost is marked.
+    // If all costs are generic, the output line `source` already says that the costs belong to no machine. Then no single cost is
+    // marked.
     let marks = !matches!(found.origin, ModelOrigin::Generic(_));
     for field in CopyModel::FIELDS {
         let value = number(field.shown(&found.model), field.unit);

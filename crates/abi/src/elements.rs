@@ -1,5 +1,5 @@
 //! Parts of the argument lists of many functions: a buffer with its count and type, blocks by rank, a target. The build groups the
-//! arguments into these parts (`build/calls.rs`), so that a check has the names of the arguments together with their values.
+//! arguments into these parts (`build/calls.rs`), so that a check gets the values of the arguments together with their names.
 
 use crate::arguments::{buffer, plain, plain_of};
 use crate::constants::MPI_BYTE;
@@ -29,7 +29,7 @@ pub struct Elements {
     pub count: i64,
     /// Datatype of each element.
     pub ty: Datatype,
-    /// Names of the arguments in errors.
+    /// Names of the arguments, for error texts.
     pub names: &'static Names,
     /// Private field, so that only `Elements::new`, whose caller makes a promise, can create this structure.
     _promised: (),
@@ -97,9 +97,9 @@ pub struct RankBlocks {
     pub displs: Displs,
     /// Datatype of each element.
     pub ty: Datatype,
-    /// Names of the arguments in errors.
+    /// Names of the arguments, for error texts.
     pub names: &'static Names,
-    /// Name of the argument of displacements in errors.
+    /// Name, in error texts, of the argument that holds the displacements.
     pub displs_name: &'static str,
 }
 
@@ -130,9 +130,9 @@ pub struct TypedBlocks {
     pub displs: Displs,
     /// Datatypes, one per rank.
     pub types: *const Datatype,
-    /// Names of the arguments in errors.
+    /// Names of the arguments, for error texts.
     pub names: &'static Names,
-    /// Name of the argument of displacements in errors.
+    /// Name, in error texts, of the argument that holds the displacements.
     pub displs_name: &'static str,
 }
 

@@ -9,23 +9,27 @@ use std::ffi::c_int;
 /// Neither function calls the other, so a profiling library that defines `MPI_X` sees each call once, and an entry costs at most a
 /// jump.
 ///
-/// A block before the body is the fast path: the part of the call that needs no waiting. The block is true if it has completed the
+/// A block after `lane` is the way of a call on a communicator or request of a lane, which takes that lane's lock alone.
+///
+/// A block after `try` is the fast path: the part of the call that needs no waiting. The block is true if it has completed the
 /// call. If only one thread has called so far and there is no helper, the fast path runs in a function that needs no stack frame.
 /// In other modes it runs after the entry. If the block is false, the body runs in a separate function, as if there were no fast
 /// path.
 macro_rules! entry {
-    ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty $at_once:block $body:block) => {
+    ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty, lane $lane:block try $at_once:block $body:block) => {
         const _: () = {
+            use crate::lane_calls::LaneCall;
+
             // The function is cold, so that the compiler lays out the fast path without jumps. This saves 1 of 11 ns.
             #[cold]
             #[inline(never)]
-            unsafe extern "C" fn whole($($arg: $ty),*) -> $ret {
+            unsafe extern "C" fn whole<const TRIES: bool>($($arg: $ty),*) -> $ret {
                 let entered = crate::lock::enter();
                 // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which the block and the body require.
                 // The implementation checks all arguments that can be checked.
                 unsafe {
                     // If the condition is false, `call` has already tried the fast path.
-                    if entered.otherwise() && $at_once {
+                    if TRIES && entered.otherwise() && $at_once {
                         return crate::generated::constants::MPI_SUCCESS;
                     }
                     $body
@@ -36,17 +40,68 @@ macro_rules! entry {
             unsafe fn call($($arg: $ty),*) -> $ret {
                 // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which the block and `whole` require.
                 unsafe {
-                    // The block is repeated, so that in the mode with one thread no code has to check how the call entered.
+                    // The block stands in both branches. So if the process has only one thread, no code tests later whether this
+                    // call took the lock.
                     if crate::lock::is_alone() {
                         if $at_once {
                             return crate::generated::constants::MPI_SUCCESS;
                         }
-                    } else if let Some(_entered) = crate::lock::enter_before()
-                        && $at_once
-                    {
+                    } else {
+                        if crate::lanes::exist() {
+                            match $lane {
+                                LaneCall::Done => return crate::generated::constants::MPI_SUCCESS,
+                                LaneCall::Declined => return whole::<false>($($arg),*),
+                                LaneCall::OtherLane => {}
+                            }
+                        }
+                        if let Some(_entered) = crate::lock::enter_before()
+                            && $at_once
+                        {
+                            return crate::generated::constants::MPI_SUCCESS;
+                        }
+                    }
+                    whole::<true>($($arg),*)
+                }
+            }
+
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $mpi($($arg: $ty),*) -> $ret {
+                // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which `call` requires.
+                unsafe { call($($arg),*) }
+            }
+
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $pmpi($($arg: $ty),*) -> $ret {
+                // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which `call` requires.
+                unsafe { call($($arg),*) }
+            }
+        };
+    };
+    ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty, lane $lane:block $body:block) => {
+        const _: () = {
+            // This function is separate, because a call without lanes need not save its arguments beside the call of a lane.
+            #[cold]
+            #[inline(never)]
+            unsafe extern "C" fn with_lanes($($arg: $ty),*) -> $ret {
+                // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which the blocks require.
+                unsafe {
+                    if $lane == crate::lane_calls::LaneCall::Done {
                         return crate::generated::constants::MPI_SUCCESS;
                     }
-                    whole($($arg),*)
+                    let _entered = crate::lock::enter();
+                    $body
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn call($($arg: $ty),*) -> $ret {
+                // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which the blocks require.
+                unsafe {
+                    if crate::lanes::exist() {
+                        return with_lanes($($arg),*);
+                    }
+                    let _entered = crate::lock::enter();
+                    $body
                 }
             }
 
@@ -81,7 +136,7 @@ macro_rules! entry {
     };
 }
 
-/// Returns the code of a C function for the result of its implementation.
+/// Converts the result of an implementation to the code that the C function returns.
 #[inline(always)]
 pub fn done(result: Result<(), Error>, raise: impl FnOnce(Error) -> c_int) -> c_int {
     match result {

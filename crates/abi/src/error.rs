@@ -1,18 +1,12 @@
 //! Errors: their numbers, their texts, and the objects whose error handlers receive them. `raise.rs` delivers them.
 
-use crate::constants::{
-    MPI_ERR_ARG, MPI_ERR_NO_MEM, MPI_ERR_UNSUPPORTED_OPERATION, MPI_SUCCESS,
-    MPI_T_ERR_NOT_SUPPORTED,
-};
+use crate::constants::{MPI_ERR_ARG, MPI_ERR_NO_MEM, MPI_SUCCESS};
 use crate::engine::CommObject;
 use crate::error_texts::of_class;
-pub use crate::raise::raise;
-use crate::state::state;
 use crate::types::{Comm, Errhandler, File, Message, Request, Session, Win};
 use std::ffi::c_int;
 use std::fmt;
 use std::rc::Rc;
-use weft_fabric::Fabric;
 
 /// Reason why a function failed. It has the size of a pointer, so that a result needs only one register on the successful path.
 pub struct Error(Box<Parts>);
@@ -54,15 +48,15 @@ impl Error {
         Error(Box::new(Parts { number, text, owner: None, returns: None, told: false }))
     }
 
-    /// Makes the error of a NULL pointer that the call needs.
+    /// Makes the error for an argument that is NULL although the call needs a pointer.
     #[cold]
     #[inline(never)]
     pub fn null(argument: &str) -> Error {
         Error::new(MPI_ERR_ARG, format_args!("argument {argument} is NULL"))
     }
 
-    /// Sets the object whose handler is called, if it is not the object that the entry point names: `MPI_Wait` has only a request,
-    /// but its errors belong to a communicator.
+    /// Sets the object whose handler is called, if it is not the object that the entry point names. For example, `MPI_Wait` has
+    /// only a request, but its errors belong to a communicator.
     pub fn on(mut self, owner: Owner) -> Error {
         self.0.owner = Some(owner);
         self
@@ -80,10 +74,9 @@ impl Error {
         self
     }
 
-    /// Adds the function to the text, for a code that is stored in a status. [`raise`] then does not add the function.
-    pub fn within(mut self, call: &str) -> Error {
-        let Some(owner) = self.0.owner.clone() else { return self };
-        self.0.text = crate::raise::told(call, owner, &self.0.text);
+    /// Replaces the text by a text that also names the function and the object.
+    pub fn with_full_text(mut self, text: String) -> Error {
+        self.0.text = text;
         self.0.told = true;
         self
     }
@@ -107,7 +100,7 @@ impl Error {
         &self.0.text
     }
 
-    /// Returns the error code: the program's, or a code of the library whose string is `words`.
+    /// Returns the error code: the program's own code, or a code of the library whose string is `words`.
     pub fn code(&self, words: &str) -> c_int {
         match self.0.number {
             Number::Code(code) => code,
@@ -120,6 +113,11 @@ impl Error {
         match self.0.number {
             Number::Class(code) | Number::Code(code) => code,
         }
+    }
+
+    /// Returns the object that [`Error::on`] has set.
+    pub fn owner(&self) -> Option<&Owner> {
+        self.0.owner.as_ref()
     }
 
     /// Removes and returns the object that [`Error::on`] has set.
@@ -136,6 +134,12 @@ impl Error {
     pub fn returns(&self) -> Option<c_int> {
         self.0.returns
     }
+}
+
+/// Checks that a pointer is not NULL. Errors: ARG, with the name of the argument.
+#[inline]
+pub fn not_null<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
+    if pointer.is_null() { Err(Error::null(argument)) } else { Ok(()) }
 }
 
 impl fmt::Debug for Error {
@@ -167,31 +171,6 @@ pub enum Owner {
     Tool,
 }
 
-/// Raises the error that `call` is not implemented yet.
-#[cold]
-#[inline(never)]
-pub fn unsupported(call: &'static str, owner: Owner) -> c_int {
-    let class = match owner {
-        Owner::Tool => MPI_T_ERR_NOT_SUPPORTED,
-        _ => MPI_ERR_UNSUPPORTED_OPERATION,
-    };
-    raise(not_built(class, call), call, owner)
-}
-
-/// Raises the error that `call`, which returns no error code, is not implemented yet. Returns `neutral`.
-#[cold]
-#[inline(never)]
-pub fn unsupported_value<T>(call: &'static str, neutral: T) -> T {
-    raise(not_built(MPI_ERR_UNSUPPORTED_OPERATION, call), call, Owner::None);
-    neutral
-}
-
-fn not_built(class: c_int, call: &str) -> Error {
-    let version = env!("CARGO_PKG_VERSION");
-    let remedy = "`weft info --coverage` lists what is";
-    Error::new(class, format_args!("{call} is not built in Weft {version}; {remedy}"))
-}
-
 /// Converts the code that a function of the program returned into a result.
 pub fn callback_result(code: c_int, which: impl fmt::Display) -> Result<(), Error> {
     if code == MPI_SUCCESS {
@@ -210,53 +189,9 @@ pub fn in_words(code: c_int) -> String {
     }
 }
 
-impl From<weft_process::Error> for Error {
-    #[cold]
-    fn from(error: weft_process::Error) -> Error {
-        if error.is_returned() {
-            return Error::returned(error.class(), error.text());
-        }
-        // The cause is added only if the error is the fault of the fabric itself.
-        let known = || {
-            let engine = state().engine.get()?;
-            let fault = engine.endpoint().fault()?;
-            let why =
-                of_another_job(engine, &fault).or_else(|| engine.endpoint().fabric().trouble());
-            (fault.to_string() == error.text()).then(|| why.map(|why| fault.because(&why)))?
-        };
-        Error::new(error.class(), known().unwrap_or_else(|| error.text().to_owned()))
-    }
-}
-
-/// Describes a lost peer that belongs to another job.
-fn of_another_job(engine: &crate::engine::Engine, fault: &weft_fabric::Fault) -> Option<String> {
-    let weft_fabric::FaultCause::PeerLost { rank } = *fault.cause() else { return None };
-    (rank >= engine.endpoint().fabric().size()).then(|| {
-        let weft_process::Identity { rank, .. } = engine.identity(rank as u32);
-        format!(
-            "it was rank {rank} of another job, connected to this one, and has ended without MPI_Comm_disconnect or \
-             MPI_Finalize, or its host is gone"
-        )
-    })
-}
-
 impl From<crate::table::Full> for Error {
     #[cold]
     fn from(full: crate::table::Full) -> Error {
         Error::new(MPI_ERR_NO_MEM, full.0)
-    }
-}
-
-impl From<weft_datatype::DatatypeError> for Error {
-    #[cold]
-    fn from(error: weft_datatype::DatatypeError) -> Error {
-        weft_process::Error::from(error).into()
-    }
-}
-
-impl From<weft_fabric::Fault> for Error {
-    #[cold]
-    fn from(fault: weft_fabric::Fault) -> Error {
-        weft_process::Error::from(fault).into()
     }
 }

@@ -8,8 +8,8 @@
 //! The code contains the class in its lowest byte. So the class is known even for an old code, and a process that exits with the
 //! code exits with the class. Texts are kept for the last [`KEPT`] different failures.
 
+use crate::chapter_state::ChapterState;
 use crate::error_texts::of_class;
-use crate::state::ChapterState;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::c_int;

@@ -7,12 +7,7 @@
 //! ```
 //! An instance has the number of its first processor.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
-
-/// Processors, by the system's numbers.
-type Processors = BTreeSet<u32>;
+use weft_topology::{CacheKind, ProcessorCache, ProcessorSet, Siblings, Sysfs};
 
 /// Kinds of parts, larger kinds first: the values of `mpi_hw_resource_type`.
 pub const KINDS: [&str; 8] = [
@@ -39,126 +34,62 @@ pub enum HardwarePart {
 
 /// Returns the parts in which this process may run, by [`KINDS`].
 pub fn here() -> [HardwarePart; KINDS.len()] {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let allowed = line.and_then(|list| parse(list.trim())).unwrap_or_default();
-    survey(Path::new("/sys/devices/system"), &allowed)
+    let sysfs = Sysfs::here();
+    survey(&sysfs, &sysfs.allowed().unwrap_or_default())
 }
 
-/// Returns the parts in which a process may run that is bound to the processors `allowed`.
-fn survey(system: &Path, allowed: &Processors) -> [HardwarePart; KINDS.len()] {
+/// Returns the parts in which a process that is bound to the processors `allowed` may run.
+fn survey(sysfs: &Sysfs, allowed: &ProcessorSet) -> [HardwarePart; KINDS.len()] {
     let Some(&first) = allowed.first() else { return [HardwarePart::None; KINDS.len()] };
-    let processor = system.join(format!("cpu/cpu{first}"));
-    let topology = |names: [&str; 2]| {
-        names.iter().find_map(|name| list(&processor.join("topology").join(name)))
+    let domains = sysfs.numa_domains().into_iter().map(|domain| domain.processors);
+    let caches = sysfs.caches(first);
+    let cache = |level| {
+        let is_wanted =
+            |cache: &&ProcessorCache| cache.level == level && cache.kind != CacheKind::Instruction;
+        Some(caches.iter().find(is_wanted)?.processors.clone())
     };
     let around = [
-        topology(["package_cpus_list", "core_siblings_list"]),
-        memory_node(system, first),
-        topology(["die_cpus_list", "die_cpus_list"]),
-        cache(&processor, 3),
-        cache(&processor, 2),
-        cache(&processor, 1),
-        topology(["core_cpus_list", "thread_siblings_list"]),
-        processor.is_dir().then(|| Processors::from([first])),
+        sysfs.siblings(first, Siblings::Package),
+        domains.into_iter().find(|domain| domain.contains(&first)),
+        sysfs.siblings(first, Siblings::Die),
+        cache(3),
+        cache(2),
+        cache(1),
+        sysfs.siblings(first, Siblings::Core),
+        sysfs.describes(first).then(|| [first].into()),
     ];
     around.map(|part| match part {
         None => HardwarePart::None,
         Some(part) if allowed.is_subset(&part) => {
-            part.first().map_or(HardwarePart::None, |&p| HardwarePart::One(p))
+            part.first().map_or(HardwarePart::None, |&p| HardwarePart::One(p as u32))
         }
         Some(_) => HardwarePart::Several,
     })
-}
-
-/// Returns the processors of the NUMA node of `processor`.
-fn memory_node(system: &Path, processor: u32) -> Option<Processors> {
-    let nodes = fs::read_dir(system.join("node")).ok()?.flatten();
-    let lists = nodes.filter_map(|node| list(&node.path().join("cpulist")));
-    lists.into_iter().find(|list| list.contains(&processor))
-}
-
-/// Returns the processors that share the data cache of `level` with this processor.
-fn cache(processor: &Path, level: u32) -> Option<Processors> {
-    let caches = fs::read_dir(processor.join("cache")).ok()?.flatten().map(|entry| entry.path());
-    let read = |path: &Path, name| fs::read_to_string(path.join(name)).unwrap_or_default();
-    let fits = |path: &Path| {
-        read(path, "level").trim().parse() == Ok(level)
-            && read(path, "type").trim() != "Instruction"
-    };
-    list(&caches.into_iter().find(|path| fits(path))?.join("shared_cpu_list"))
-}
-
-fn list(file: &Path) -> Option<Processors> {
-    parse(fs::read_to_string(file).ok()?.trim())
-}
-
-/// Parses `0-3,8`. Returns `None` if the text is empty or has another form.
-fn parse(text: &str) -> Option<Processors> {
-    let mut all = Processors::new();
-    for range in text.split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        all.extend(first.trim().parse::<u32>().ok()?..=last.trim().parse().ok()?);
-    }
-    Some(all)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use HardwarePart::{None as Nothing, One, Several};
-
-    /// Creates the files of a machine with two packages. Each package has two cores, and each core has two processors. The first
-    /// four processors share an L3 cache.
-    fn machine(name: &str) -> std::path::PathBuf {
-        let root = std::env::temp_dir().join(format!("weft-{name}-{}", std::process::id()));
-        let write = |path: &str, text: &str| {
-            let path = root.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, format!("{text}\n")).unwrap();
-        };
-        for p in 0..8 {
-            let (half, pair) = (p / 4 * 4, p / 2 * 2);
-            let (half, pair) = (format!("{half}-{}", half + 3), format!("{pair},{}", pair + 1));
-            write(&format!("cpu/cpu{p}/topology/core_siblings_list"), &half);
-            write(&format!("cpu/cpu{p}/topology/core_cpus_list"), &pair);
-            let caches = [("0", "1", "Instruction"), ("1", "1", "Data"), ("2", "3", "Unified")];
-            for (index, level, kind) in caches {
-                let cache = format!("cpu/cpu{p}/cache/index{index}");
-                write(&format!("{cache}/level"), level);
-                write(&format!("{cache}/type"), kind);
-                let shared = if level == "3" { &half } else { &pair };
-                write(&format!("{cache}/shared_cpu_list"), shared);
-            }
-        }
-        write("node/node0/cpulist", "0-1,4-5");
-        write("node/node1/cpulist", "2-3,6-7");
-        root
-    }
+    use weft_topology::fake::FakeMachine;
 
     #[test]
     fn a_process_is_within_the_parts_that_hold_all_its_processors() {
-        let root = machine("parts");
-        let on = |list: &str| survey(&root, &parse(list).unwrap());
-        // The expected parts are package, memory node, die, L3, L2, L1, core, processor.
-        assert_eq!(on("5"), [One(4), One(0), Nothing, One(4), Nothing, One(4), One(4), One(5)]);
-        assert_eq!(on("2-3"), [One(0), One(2), Nothing, One(0), Nothing, One(2), One(2), Several]);
-        let apart = [One(4), Several, Nothing, One(4), Nothing, Several, Several, Several];
-        assert_eq!(on("5-6"), apart);
-        let all = [Several, Several, Nothing, Several, Nothing, Several, Several, Several];
-        assert_eq!(on("0-7"), all);
-        assert_eq!(on("99"), [Nothing; 8]);
-        assert_eq!(survey(&root, &Processors::new()), [Nothing; 8]);
-        fs::remove_dir_all(root).unwrap();
-    }
-
-    #[test]
-    fn lists_of_processors_are_read() {
-        assert_eq!(parse("0-2,8"), Some(Processors::from([0, 1, 2, 8])));
-        assert_eq!(parse("7"), Some(Processors::from([7])));
-        for wrong in ["", "a", "1-", "1,,2"] {
-            assert_eq!(parse(wrong), None, "{wrong}");
-        }
+        let sysfs = FakeMachine::epyc_genoa(4).sysfs();
+        let on = |allowed: &[usize]| survey(&sysfs, &allowed.iter().copied().collect());
+        // The expected parts are package, NUMA domain, die, L3, L2, L1, core, processor.
+        let of_100 = [One(96), One(96), Nothing, One(96), One(100), One(100), One(100)];
+        assert_eq!(on(&[292])[..7], of_100);
+        assert_eq!(on(&[292])[7], One(292));
+        assert_eq!((on(&[100, 292])[..7] == of_100, on(&[100, 292])[7]), (true, Several));
+        let caches = [One(0), One(0), Nothing, Several, Several, Several, Several, Several];
+        assert_eq!(on(&[7, 8]), caches);
+        let domains = [One(0), Several, Nothing, Several, Several, Several, Several, Several];
+        assert_eq!(on(&[23, 24]), domains);
+        let all = [Several, Several, Nothing, Several, Several, Several, Several, Several];
+        assert_eq!(on(&[0, 96]), all);
+        assert_eq!(on(&[999]), [Nothing; 8]);
+        assert_eq!(on(&[]), [Nothing; 8]);
     }
 
     #[test]

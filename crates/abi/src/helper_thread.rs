@@ -1,4 +1,4 @@
-//! Helper thread of a process, which sleeps in the kernel until a solicited message arrives while the program computes
+//! Helper thread of a process. While the program computes, the thread sleeps in the kernel until a solicited message arrives
 //! ([`weft_fabric::wait::HelperHandle`], [`Engine::help`]).
 //!
 //! The thread starts when an operation asks for a helper, or if `WEFT_PROGRESS` asks for it ([`crate::progress`]). It ends in
@@ -6,6 +6,7 @@
 //!
 //! [`Engine::help`]: weft_process::Engine::help
 
+use crate::hand_over::{self, HELPING, Helping, ON_HELPER, wanted, work};
 use crate::lock;
 use crate::progress::{self, ProgressDesign, ProgressSettings};
 use crate::signal::{self, SignalRefusal};
@@ -14,82 +15,10 @@ use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::thread::JoinHandle;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use weft_fabric::FabricExt;
-use weft_fabric::wait::{HelperCounts, HelperHandle, HelperTurn, Sleep};
-
-struct Helping {
-    helper: HelperHandle,
-    place: Arc<dyn Sleep>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    progress: ProgressSettings,
-}
-
-static HELPING: OnceLock<Helping> = OnceLock::new();
-
-thread_local! {
-    static ON_HELPER: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Returns the counts of the helper's work so far, or zeros if there is no helper.
-pub fn counts() -> HelperCounts {
-    HELPING.get().map(|helping| helping.helper.counts()).unwrap_or_default()
-}
-
-/// Notes that the program's thread enters the library.
-#[inline]
-pub fn enter() {
-    if let Some(helping) = HELPING.get() {
-        helping.helper.enter();
-    }
-}
-
-/// Notes that the program's thread leaves the library.
-#[inline]
-pub fn leave() {
-    if let Some(helping) = HELPING.get() {
-        helping.helper.leave(&*helping.place, wanted, work);
-    }
-}
-
-/// Notes that a thread leaves the library and will release the lock.
-#[inline]
-pub fn leave_locked() {
-    if let Some(helping) = HELPING.get() {
-        helping.helper.leave_locked(&*helping.place, wanted(), work);
-    }
-}
-
-/// Notes that the program's thread is about to wait, inside of the library.
-#[inline]
-pub fn stand_down() {
-    if let Some(helping) = HELPING.get()
-        && helping.progress.design != ProgressDesign::Locked
-    {
-        helping.helper.stand_down(&*helping.place);
-    }
-}
-
-/// Handles a signal on the program's thread. Runs `look` if the thread is outside of the library. `look` returns true if there is
-/// more work for the helper.
-pub fn interrupted(look: impl FnOnce() -> bool) {
-    if let Some(helping) = HELPING.get() {
-        helping.helper.interrupt(&*helping.place, look);
-    }
-}
-
-/// Progresses messages for one round. Returns true if any operation made progress.
-fn work() -> bool {
-    state().engine.get().is_some_and(|engine| engine.help())
-}
-
-/// Returns true if anything is outstanding that a helper could progress.
-#[inline]
-fn wanted() -> bool {
-    state().engine.get().is_some_and(|engine| engine.awaits_help())
-}
+use weft_fabric::wait::{HelperHandle, HelperTurn, Sleep};
 
 /// Starts the helper. The calling thread is inside the library. A second call does nothing.
 pub fn start(progress: ProgressSettings) -> io::Result<()> {
@@ -116,7 +45,9 @@ pub fn start(progress: ProgressSettings) -> io::Result<()> {
             progress.design = ProgressDesign::Handover;
         }
     }
-    fabric.notify_helper_at_ends(progress.ends);
+    if !progress.ends {
+        fabric.let_helper_sleep_at_ends();
+    }
     let place = fabric.helper();
     let helping =
         Helping { helper: HelperHandle::new(), place, thread: Mutex::new(None), progress };
@@ -124,14 +55,14 @@ pub fn start(progress: ProgressSettings) -> io::Result<()> {
         return Ok(());
     }
     if !multiple {
-        // The present call entered before there was a helper, so it did not record its entry. It is recorded now, because the call
-        // will record that it leaves.
-        enter();
+        // The present call entered before there was a helper, so its entry was not recorded. The entry is recorded now, because the
+        // end of the call will be recorded.
+        hand_over::enter();
         lock::with_helper();
     }
     let life = move || {
         ON_HELPER.set(true);
-        if catch_unwind(AssertUnwindSafe(|| live(multiple))).is_err() {
+        if catch_unwind(AssertUnwindSafe(if multiple { live_locked } else { live })).is_err() {
             // After the panic, which has been reported, the library's state may be inconsistent.
             std::process::abort();
         }
@@ -147,20 +78,24 @@ pub fn start(progress: ProgressSettings) -> io::Result<()> {
     Ok(())
 }
 
-fn live(multiple: bool) {
+/// Runs the helper of a program with several threads.
+fn live_locked() {
     let Some(Helping { helper, place, progress, .. }) = HELPING.get() else { return };
+    // In the locked design the helper works at every wake-up, even if no operation needs help (Kumar et al. 2008, section 3).
     let locked = progress.design == ProgressDesign::Locked;
+    helper.run_locked(&**place, |f| lock::locked(f), || locked || wanted(), work);
+}
+
+/// Runs the helper of a program with one thread.
+fn live() {
+    let Some(Helping { helper, place, progress, .. }) = HELPING.get() else { return };
     match progress.design {
-        // In the locked design the helper works at every wake-up, even if no operation needs help (Kumar et al. 2008, section 3).
-        _ if multiple => {
-            helper.run_locked(&**place, |f| lock::locked(f), || locked || wanted(), work)
-        }
         ProgressDesign::Signal => live_by_signals(helper, &**place, progress.signal),
         _ => helper.run(&**place, work),
     }
 }
 
-/// Signals the program's thread for the work that its handler can do, and does all other work itself.
+/// Signals the program's thread for work that the signal handler can do, and does all other work itself.
 fn live_by_signals(helper: &HelperHandle, place: &dyn Sleep, number: i32) {
     let hopeless = Cell::new(false);
     let turn = || {
@@ -203,15 +138,6 @@ pub fn stop() {
     let joined = lock::let_others(|| thread.join());
     lock::without_helper();
     debug_assert!(joined.is_ok(), "a panic in the helper ends the process");
-}
-
-/// Ends the job if the calling thread is the helper's, on which no function of the program may run.
-pub fn must_not_be_here() {
-    if ON_HELPER.get() {
-        let what = "a function of the program was about to run on the helper thread, which is an \
-                    error in Weft: please report it, and set WEFT_PROGRESS=none meanwhile";
-        crate::raise::die(1, what);
-    }
 }
 
 /// Runs `f`. Threads that `f` creates block all signals.

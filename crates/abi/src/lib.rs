@@ -14,7 +14,9 @@
 
 #[macro_use]
 mod entry;
+mod arrays;
 mod callback;
+mod chapter_state;
 mod chapters;
 mod codes;
 mod copy_costs;
@@ -22,14 +24,21 @@ mod coverage;
 mod elements;
 mod engine;
 mod error;
+mod error_causes;
 mod error_details;
 mod error_texts;
 #[macro_use]
 mod handle;
 mod arguments;
+mod forks;
+mod hand_over;
 mod hardware;
 mod helper_thread;
 mod info_env;
+mod job_end;
+mod lane_calls;
+mod lane_waiting;
+mod lanes;
 mod links;
 mod lock;
 mod memory_left;
@@ -62,7 +71,8 @@ mod generated {
         pub use crate::callback::CallbackPointer;
         pub use crate::elements::{Arguments, Elements, RankBlocks, TargetArgs, TypedBlocks};
         pub use crate::entry::done;
-        pub use crate::error::{Owner, raise, unsupported, unsupported_value};
+        pub use crate::error::Owner;
+        pub use crate::raise::{raise, unsupported, unsupported_value};
         pub use crate::status::MpiStatus;
         pub use crate::widen_counts::{Counts, Displs, Out};
         pub use std::ffi::{c_char, c_int, c_void};
@@ -70,7 +80,7 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 }
 
-/// Handles and callback types; the names are MPI's without the `MPI_`.
+/// Handles and callback types. Their names are MPI's names without `MPI_`.
 #[allow(unused_imports)]
 pub(crate) use generated::types;
 

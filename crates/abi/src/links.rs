@@ -9,12 +9,12 @@
 //! ```
 
 use crate::arguments::{intracomm, not_null, rank};
+use crate::chapter_state::ChapterState;
 use crate::constants::*;
 use crate::engine::{CommObject, Engine};
 use crate::error::Error;
 use crate::settings;
 use crate::settings::agreement::jobs::{self, JobSettings};
-use crate::state::ChapterState;
 use crate::types::Comm;
 use crate::waiting::WaitingCall;
 use std::cell::RefCell;
@@ -88,8 +88,8 @@ pub fn run_on_thread<T: Send + 'static>(
 /// An invitation to a session, at the root.
 pub struct FoundInvitation {
     pub invitation: Invitation,
-    /// The connection of a calling job to the port. The connection stays open until all processes have met, because the port takes
-    /// its end for the end of the job.
+    /// The connection of a calling job to the port. It stays open until all processes have met. If the connection closes earlier,
+    /// the port assumes that the calling job has ended.
     #[allow(dead_code, reason = "kept connected")]
     pub caller: Option<Caller>,
 }
@@ -132,7 +132,8 @@ pub fn linked(
     end: ConnectionEnd,
     invitation: &Invitation,
 ) -> Result<Rc<CommObject>, Error> {
-    // If the program has closed standard input, output or error, no descriptor of the library may take their numbers.
+    // If the program has closed standard input, output or error, the library's own descriptors must not get the closed descriptors'
+    // numbers.
     let _occupied = Occupied::standard();
     drop_idle_connections(engine);
     let own = group.rank_of(engine.rank() as u32).expect("only members call");
@@ -245,8 +246,8 @@ fn update_oversubscription(engine: &Engine) {
 pub fn leave_all(engine: &Engine, call: &WaitingCall) -> Result<(), Error> {
     let links = std::mem::take(&mut *LINKS.borrow_mut());
     let fabric = engine.endpoint().fabric();
-    // Over a network, members exchange notices only while the process with the port lives. If a process ended before all have
-    // parted, it would seem lost.
+    // Over a network, members exchange notices only while the process with the port lives. If a process ended before all have left
+    // their links, the others would take it for lost.
     let parted = || fabric.linkable().is_none_or(Connectable::has_parted);
     if links.is_empty() && parted() {
         return Ok(());
@@ -269,14 +270,15 @@ pub fn leave_all(engine: &Engine, call: &WaitingCall) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks the arguments of a collective call that connects jobs. Returns its communicator, and the root in it. `to` is the address
-/// at which the new communicator is stored, and the name of this argument.
+/// Checks the arguments of a collective call that connects jobs. Returns the communicator of the call, and the rank of the root.
+/// `to` is the address at which the new communicator is stored, and `argument` is the name of that argument.
 pub fn group_and_root(
     handle: Comm,
     root: c_int,
-    to: (*mut Comm, &str),
+    to: *mut Comm,
+    argument: &str,
 ) -> Result<(Rc<CommObject>, usize), Error> {
-    not_null(to.0, to.1)?;
+    not_null(to, argument)?;
     let comm = intracomm(handle)?;
     transport(comm.engine())?;
     let root = rank(&comm, root, "root", MPI_ERR_ROOT)?;

@@ -1,17 +1,18 @@
-//! Entry to the library: by a lock, or under `MPI_THREAD_SINGLE`, where there is no lock, by the hand-over between the program's
-//! thread and the helper. Under the levels between `MPI_THREAD_SINGLE` and `MPI_THREAD_MULTIPLE`, and before MPI is initialised,
-//! the lock is taken, too, because any thread may use infos and error texts or begin a session while another thread is in any call
-//! (MPI 5.0, sections 11.4.1 and 11.6).
+//! Entry to the library. Under `MPI_THREAD_SINGLE` there is no lock, only the hand-over between the program's thread and the
+//! helper. Under all other levels, and before MPI is initialised, calls use the lock, because any thread may use infos and error
+//! texts or begin a session while another thread is in any call (MPI 5.0, sections 11.4.1 and 11.6).
 //!
-//! Contract: every entry point is inside from start to end, except while it runs the program's functions (operators, error
-//! handlers, attribute callbacks). [`unlocked`] leaves the library for these: a callback may need a lock of the program (Python's
-//! interpreter lock) whose holder is inside MPI, and the callback may call MPI. So no borrow of the library's state lives across
-//! [`unlocked`].
+//! Contract: every entry point is inside of the library from start to end, except while it runs the program's functions (operators,
+//! error handlers, attribute callbacks). [`unlocked`] leaves the library for such a function. The function may need a lock of the
+//! program (Python's interpreter lock) whose holder is inside MPI, and it may call MPI. So no borrow of the library's state lives
+//! across [`unlocked`].
+//!
+//! Usual messages of communicators that have a lane do not enter here at all: see `lanes.rs`.
 //!
 //! A call that waits releases the lock ([`let_others`]), but stays inside for the helper: the call itself progresses all
 //! operations, so the helper has nothing to do.
 
-use crate::helper_thread;
+use crate::hand_over;
 use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -62,7 +63,7 @@ pub fn is_alone() -> bool {
 }
 
 /// Enters the library by the bias, without the lock, for a call that neither waits nor calls functions of the program. Returns
-/// `None` unless only one thread has called so far and there is no helper.
+/// `None` if another thread has called before, or if there is a helper.
 #[inline(always)]
 pub fn enter_before() -> Option<Before> {
     let shared = MODE.load(Ordering::Relaxed) == MULTIPLE;
@@ -80,7 +81,7 @@ impl Drop for Before {
 }
 
 impl Entered {
-    /// Returns true if the thread entered neither in the mode of [`is_alone`] nor by the bias.
+    /// Returns true if the thread entered by the hand-over or by the lock.
     #[inline(always)]
     pub fn otherwise(&self) -> bool {
         matches!(self.how, HELPED | MULTIPLE)
@@ -91,7 +92,7 @@ impl Drop for Entered {
     #[inline(always)]
     fn drop(&mut self) {
         if self.how == BEFORE {
-            // If this call let other threads in, another thread may have called, so that the bias has ended.
+            // If this call let other threads in, another thread may have called and thereby ended the bias.
             if BIAS.leave() {
                 go_out_locked();
             }
@@ -101,27 +102,27 @@ impl Drop for Entered {
         // entered.
         let mode = MODE.load(Ordering::Relaxed);
         if self.how | mode != ALONE {
-            go_out(self.how == MULTIPLE, mode);
+            go_out(self.how, mode);
         }
     }
 }
 
 #[cold]
 fn go_out_locked() {
-    helper_thread::leave_locked();
+    hand_over::leave_locked();
     // SAFETY: this thread has locked `LOCK`: `BIAS.leave` returned true, so the thread is inside by the lock, not by the bias.
     unsafe { LOCK.unlock() }
 }
 
-// Separate function, because most entry points leave without a helper and without the lock.
+// This function is separate, because most entry points leave without a helper and without the lock.
 #[inline(never)]
-fn go_out(locked: bool, mode: u8) {
+fn go_out(how: u8, mode: u8) {
     if mode == HELPED {
-        helper_thread::leave();
+        hand_over::leave();
     }
-    if locked {
-        helper_thread::leave_locked();
-        // SAFETY: `locked` is true only if the entry point that leaves has called `take`.
+    if how == MULTIPLE {
+        hand_over::leave_locked();
+        // SAFETY: `how` is `MULTIPLE` only if the entry point that leaves has called `take`.
         unsafe { give_up() }
     }
 }
@@ -161,7 +162,7 @@ unsafe fn give_up() {
 /// Returns a number that no other thread has: the address of its thread-local storage.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[inline(always)]
-fn me() -> usize {
+pub fn me() -> usize {
     let own: usize;
     // SAFETY: the instruction only reads the word at fs:0, where the ABI of threads stores the thread's own address.
     unsafe {
@@ -172,7 +173,7 @@ fn me() -> usize {
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 #[inline(always)]
-fn me() -> usize {
+pub fn me() -> usize {
     // SAFETY: `pthread_self` takes no arguments and cannot fail.
     unsafe { libc::pthread_self() as usize }
 }
@@ -192,17 +193,19 @@ pub fn undisturbed() -> bool {
     !shared() || BIAS.is_alone()
 }
 
+// This function is cold, so that the compiler saves the arguments of an entry point only on the way to it.
+#[cold]
 #[inline(never)]
 fn go_in(mode: u8) {
     match mode {
-        HELPED => helper_thread::enter(),
+        HELPED => hand_over::enter(),
         MULTIPLE => take(),
         _ => {}
     }
 }
 
-/// Lets several threads call at the same time from now on. If a helper uses the hand-over, does nothing and returns false, so that
-/// no other thread may call.
+/// Lets several threads call at the same time from now on. If a helper uses the hand-over, does nothing and returns false. Then no
+/// other thread may call.
 pub fn share() -> bool {
     let changed = MODE.compare_exchange(ALONE, MULTIPLE, Ordering::Relaxed, Ordering::Relaxed);
     changed.is_ok() || shared()
@@ -234,22 +237,37 @@ pub fn without_helper() {
     let _ = MODE.compare_exchange(HELPED, ALONE, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// Runs `f` with the lock held, for the helper.
-pub fn locked<R>(f: impl FnOnce() -> R) -> R {
-    /// Guard that leaves at the end of a scope.
-    struct Locked;
-    impl Drop for Locked {
-        fn drop(&mut self) {
-            // SAFETY: the thread has entered: `take` was called before this guard was made.
-            unsafe { give_up() }
-        }
+/// Guard that gives up the lock at the end of a scope.
+struct Locked;
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // SAFETY: the thread has entered, as `take` does, before this guard was made.
+        unsafe { give_up() }
     }
+}
+
+/// Runs `f` with the lock held, for the helper, and for a thread that waits in a lane.
+pub fn locked<R>(f: impl FnOnce() -> R) -> R {
     take();
     let _locked = Locked;
     f()
 }
 
-/// Guard that enters again at the end of a scope.
+/// Runs `f` with the lock held. Does nothing and returns `None` if another thread is inside, or if it would cost another thread its
+/// way before the lock.
+pub fn try_locked<R>(f: impl FnOnce() -> R) -> Option<R> {
+    if !BIAS.try_enter(me()) {
+        if BIAS.is_alone() || !LOCK.try_lock() {
+            return None;
+        }
+        BIAS.revoke();
+    }
+    let _locked = Locked;
+    Some(f())
+}
+
+/// Guard that enters the library again at the end of a scope.
 struct Again(u8);
 
 impl Drop for Again {
@@ -262,12 +280,12 @@ impl Drop for Again {
 pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
     let mode = MODE.load(Ordering::Relaxed);
     if mode != ALONE {
-        helper_thread::must_not_be_here();
+        hand_over::must_not_be_here();
     }
     // In the mode `ALONE` or `HELPED` the thread has no lock to release. The thread that initialises MPI may have entered before
     // the lock came into use, but it runs no callback.
     match mode {
-        HELPED => helper_thread::leave(),
+        HELPED => hand_over::leave(),
         // SAFETY: the thread has entered by `take`: in mode `MULTIPLE`, every entry point has.
         MULTIPLE => unsafe { give_up() },
         _ => {}
@@ -280,11 +298,11 @@ pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
 #[inline]
 pub fn stand_down() {
     if MODE.load(Ordering::Relaxed) != ALONE {
-        helper_thread::stand_down();
+        hand_over::stand_down();
     }
 }
 
-/// Counts the beginning of a wait. If it returns true, [`end_wait`] must be called.
+/// Counts the beginning of a wait. If this function returns true, [`end_wait`] must be called.
 #[inline]
 pub fn begin_wait() -> bool {
     let counted = shared();
@@ -304,7 +322,7 @@ pub fn let_others<R>(f: impl FnOnce() -> R) -> R {
     if !shared() {
         return f();
     }
-    /// Guard that enters again at the end of a scope.
+    /// Guard that takes the lock again at the end of a scope.
     struct Look;
     impl Drop for Look {
         fn drop(&mut self) {

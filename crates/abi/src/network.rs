@@ -32,7 +32,7 @@ pub fn for_children(verbs: Option<&Verbs>) -> String {
     }
 }
 
-/// Notes that a network will connect this job to its parents, even if its own processes share memory. `word` is a result of
+/// Notes that a network will connect this job to its parents, even if the processes of this job share memory. `word` is a result of
 /// [`for_children`].
 pub fn reach_out(word: &str) {
     let mut words = word.split(';').map(str::to_owned);
@@ -43,18 +43,19 @@ pub fn reach_out(word: &str) {
     let _ = PARENTS.set(Parents { network, rails: words.collect() });
 }
 
-/// Returns the network that connects this job with its parents, or `None` if it has no parents or shares memory with them.
+/// Returns the network that connects this job with its parents, or `None` if this job has no parents or shares memory with them.
 fn parents() -> Option<&'static Parents> {
     PARENTS.get()
 }
 
-/// Returns the options of the fabric of this job. An error is a text for the user.
-pub fn job_fabric() -> Result<JobFabricOptions, String> {
+/// Returns the options of the fabric of this job, for a process that can use `lanes` lanes. An error is a text for the user.
+pub fn job_fabric(lanes: usize) -> Result<JobFabricOptions, String> {
     let parents = parents().map(|parents| parents.network);
     Ok(JobFabricOptions {
         shm: ShmOptions {
             cma: settings::number("WEFT_CMA")? != 0,
             copies: settings::copies()?,
+            lanes,
             ..ShmOptions::default()
         },
         faults: settings::faults()?,
@@ -66,7 +67,7 @@ pub fn job_fabric() -> Result<JobFabricOptions, String> {
     })
 }
 
-/// Returns the number of processes that may still be started, beyond those of the job.
+/// Returns the number of processes that may still be started, in addition to the processes of the job.
 fn free_slots() -> usize {
     slot_table::hosts().iter().map(|host| host.slots.saturating_sub(host.taken)).sum()
 }

@@ -24,9 +24,9 @@ pub struct TypeObject {
     pub ty: Type,
     /// Handle of the datatype.
     pub handle: Cell<Datatype>,
-    /// True if the standard defines the datatype, which then is never freed.
+    /// True if the standard defines the datatype. Such a datatype is never freed.
     pub predefined: bool,
-    /// Attributes that the program caches on it, by key.
+    /// Attributes that the program caches on the datatype, by key.
     pub attributes: RefCell<Attributes>,
 }
 
@@ -72,7 +72,7 @@ pub enum HandlerKind {
 }
 
 impl HandlerFunction {
-    /// Returns the kind of object for which the function is called.
+    /// Returns the kind of object to which an error handler with this function can be attached.
     pub fn kind(&self) -> HandlerKind {
         match self {
             HandlerFunction::Comm(_) => HandlerKind::Comm,
@@ -85,7 +85,7 @@ impl HandlerFunction {
 
 /// A session (MPI_Session).
 pub struct SessionObject {
-    /// The handle of its error handler.
+    /// Handle of the session's error handler.
     pub errhandler: Cell<usize>,
     /// Thread level that the program was granted, such as MPI_THREAD_SINGLE.
     pub thread_level: i32,
@@ -99,10 +99,10 @@ pub type FileOf = weft_io::File<JobFabric>;
 /// A file (MPI_File).
 pub struct FileObject {
     pub file: Rc<FileOf>,
-    /// The handle of its error handler.
+    /// Handle of the file's error handler.
     pub errhandler: Cell<usize>,
-    /// The split collective access under way: name of the function that began it, and the operation for whose end the second half
-    /// waits.
+    /// The split collective access under way: the name of the function that began it, and the operation that the ending function
+    /// waits for.
     pub split: RefCell<Option<(&'static str, Active)>>,
 }
 
@@ -117,9 +117,9 @@ pub struct WinObject {
     pub base: Cell<*mut c_void>,
     /// Numbers to which the predefined attributes point.
     pub known: WindowNumbers,
-    /// Attributes that the program caches on it, by key.
+    /// Attributes that the program caches on the window, by key.
     pub attributes: RefCell<Attributes>,
-    /// The handle of its error handler.
+    /// Handle of the window's error handler.
     pub errhandler: Cell<usize>,
     /// Hints of the program about its use of the window.
     pub hints: RefCell<weft_process::Info>,
@@ -222,7 +222,7 @@ pub type PersistentRecipe = Rc<dyn Persistent>;
 pub struct RequestObject {
     /// The operation under way. `None` if the request is inactive.
     pub active: Option<Active>,
-    /// The operation of a persistent request, to start it again.
+    /// The operation that each start of a persistent request begins. `None` for any other request.
     pub recipe: Option<PersistentRecipe>,
     /// The object to which the request belongs, whose error handler receives the errors of the request.
     pub belongs: Belongs,
@@ -230,19 +230,25 @@ pub struct RequestObject {
     pub kind: RequestOrigin,
 }
 
-/// Handle of all sends that were complete when they were started. They share one object, so that no object has to be made for each
-/// send. The object is never freed, and every wait for it finds a complete operation.
+/// Handle of all sends that were complete when they were started. All these sends share an object, so that no object has to be made
+/// for each send. The object is never freed, and every wait for the object finds a complete operation.
 pub const SENT: crate::types::Request = crate::types::Request(7 | 1 << 36);
 
 impl RequestObject {
-    /// Returns the object of [`SENT`].
-    pub fn sent() -> RequestObject {
-        let active = Some(Active::Done(weft_process::Status::default()));
-        RequestObject { active, recipe: None, belongs: Belongs::Nobody, kind: RequestOrigin::Send }
+    /// Returns an active request that is not persistent.
+    #[inline(always)]
+    pub fn new(active: Active, belongs: Belongs, kind: RequestOrigin) -> RequestObject {
+        RequestObject { active: Some(active), recipe: None, belongs, kind }
     }
 
-    /// Returns the receive of the request, if the request consists only of this receive: nothing has to be unpacked, and its end
-    /// frees no other object.
+    /// Returns the object of [`SENT`].
+    pub fn sent() -> RequestObject {
+        let active = Active::Done(weft_process::Status::default());
+        RequestObject::new(active, Belongs::Nobody, RequestOrigin::Send)
+    }
+
+    /// Returns the receive of a plain request, and `None` for any other request. A plain request consists of one receive, unpacks
+    /// nothing, and frees no other object when it ends.
     #[inline(always)]
     pub fn plain_receive(&self) -> Option<weft_process::RequestId> {
         match self {
@@ -256,7 +262,7 @@ impl RequestObject {
         }
     }
 
-    /// Drops a plain receive, of which only the reference to the communicator needs a drop.
+    /// Drops a plain request. Only its reference to the communicator needs a drop.
     #[inline(always)]
     pub fn forget_plain(self) {
         debug_assert!(self.plain_receive().is_some());

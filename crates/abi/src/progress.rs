@@ -5,7 +5,7 @@
 //! | none | none | none |
 //! | locked | the helper thread under the lock that every call takes; also woken by ends of transfers | locks, three interrupts |
 //! | signal | the program's thread, in the handler of a signal that the helper sends | interrupts the program |
-//! | handover | the helper thread, while the program's thread is outside of the library | a store and a load a call |
+//! | handover | the helper thread, while the program's thread is outside of the library | a store and a load per call |
 //!
 //! The first three are the designs of Kumar et al. 2008 (sections 3 and 4). Under `auto` the design is none, until the process has
 //! a window that it must serve, a multicast that it may have to repeat, or a large nonblocking operation with another node. From

@@ -5,8 +5,8 @@ use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 use weft_fabric_verbs::Survey;
 
-/// Returns lines of a word and its text, separated by a tab: `rail N`, `unused` (a port) and `unusable` (an adapter) with the
-/// reason, `bounds`; or `none` and the reason.
+/// Returns lines of two fields: a word, and a text for this word. The words are `rail N`, `unused` (a port, with the reason),
+/// `unusable` (an adapter, with the reason) and `bounds`, or only `none` (with the reason).
 fn lines(survey: Result<Survey, String>) -> Vec<(String, String)> {
     let survey = match survey {
         Ok(survey) => survey,

@@ -10,9 +10,11 @@ use crate::arguments::comm_label;
 use crate::constants::*;
 use crate::engine::CommObject;
 use crate::error::{Error, Owner};
+use crate::job_end::die;
+use crate::lanes;
 use crate::lock;
 use crate::objects::HandlerFunction;
-use crate::state::{ProcessPhase, ProcessState, state};
+use crate::state::{ProcessState, state};
 use crate::types::{Comm, File, Session, Win};
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -29,6 +31,13 @@ struct Hearer {
     /// ` on ` and the label of the object, if the object has a name.
     label: String,
     object: Object,
+}
+
+impl Hearer {
+    /// Returns the handler of an object that error texts do not name.
+    fn of(handler: usize, object: Object) -> Hearer {
+        Hearer { handler, label: String::new(), object }
+    }
 }
 
 /// Object that is passed to a handler of the program.
@@ -59,9 +68,44 @@ pub fn raise(mut error: Error, call: &'static str, owner: Owner) -> c_int {
     error.returns().unwrap_or(code)
 }
 
+impl Error {
+    /// Adds the name of the function to the text, for a code that is stored in a status. [`raise`] then does not add the name
+    /// again.
+    pub fn within(self, call: &str) -> Error {
+        let Some(owner) = self.owner().cloned() else { return self };
+        let text = told(call, owner, self.text());
+        self.with_full_text(text)
+    }
+}
+
 /// Returns the text of an error of `call`.
-pub fn told(call: &str, owner: Owner, text: &str) -> String {
+fn told(call: &str, owner: Owner, text: &str) -> String {
     format!("{call}{}: {text}", hearer(owner).label)
+}
+
+/// Raises the error that `call` is not implemented yet.
+#[cold]
+#[inline(never)]
+pub fn unsupported(call: &'static str, owner: Owner) -> c_int {
+    let class = match owner {
+        Owner::Tool => MPI_T_ERR_NOT_SUPPORTED,
+        _ => MPI_ERR_UNSUPPORTED_OPERATION,
+    };
+    raise(not_built(class, call), call, owner)
+}
+
+/// Raises the error that `call`, which returns no error code, is not implemented yet. Returns `neutral`.
+#[cold]
+#[inline(never)]
+pub fn unsupported_value<T>(call: &'static str, neutral: T) -> T {
+    raise(not_built(MPI_ERR_UNSUPPORTED_OPERATION, call), call, Owner::None);
+    neutral
+}
+
+fn not_built(class: c_int, call: &str) -> Error {
+    let version = env!("CARGO_PKG_VERSION");
+    let remedy = "`weft info --coverage` lists what is";
+    Error::new(class, format_args!("{call} is not built in Weft {version}; {remedy}"))
 }
 
 /// Calls the error handler of an object on request of the program.
@@ -130,6 +174,7 @@ fn hearer(owner: Owner) -> Hearer {
         Owner::Win(win) => of_win(state, win),
         Owner::Request(request) => {
             let belongs = state.requests.borrow().get(request.0).map(|r| r.belongs.clone());
+            let belongs = belongs.or_else(|| lanes::belongs(request.0));
             return hearer(belongs.map_or(Owner::None, |belongs| belongs.owner()));
         }
         Owner::Message(message) => {
@@ -137,31 +182,25 @@ fn hearer(owner: Owner) -> Hearer {
             comm.map(|comm| of_object(&comm, None))
         }
         Owner::File(file) => Some(of_file(state, file)),
-        Owner::Handler(handler) => {
-            Some(Hearer { handler: handler.0, label: String::new(), object: Object::None })
-        }
+        Owner::Handler(handler) => Some(Hearer::of(handler.0, Object::None)),
         Owner::None | Owner::Tool => None,
     };
     found.unwrap_or_else(|| without_object(state))
 }
 
-/// Returns the handler for errors without an object. As in MPICH, this is the handler of MPI_COMM_SELF if the program has set it,
-/// else the handler of MPI_COMM_WORLD, which programs older than MPI 4 set. If these communicators do not exist (before MPI_Init,
-/// or with only sessions), returns the initial handler.
+/// Returns the handler for errors without an object. As in MPICH, this is the handler of MPI_COMM_SELF if the program has set this
+/// handler, else the handler of MPI_COMM_WORLD. Programs written before MPI 4 set only the handler of MPI_COMM_WORLD. If these
+/// communicators do not exist (before MPI_Init, or with only sessions), returns the initial handler.
 fn without_object(state: &ProcessState) -> Hearer {
     let own = if state.self_hears.get() { MPI_COMM_SELF } else { MPI_COMM_WORLD };
     let found = of_comm(state, own).map(|hearer| Hearer { label: String::new(), ..hearer });
-    found.unwrap_or_else(|| Hearer {
-        handler: state.initial_errhandler.get(),
-        label: String::new(),
-        object: Object::None,
-    })
+    found.unwrap_or_else(|| Hearer::of(state.initial_errhandler.get(), Object::None))
 }
 
 fn of_comm(state: &ProcessState, handle: Comm) -> Option<Hearer> {
     let object = match handle {
-        // This is also done after MPI_Finalize and in a forked child, because a program that has set a handler expects that it is
-        // called.
+        // The handler is found even after MPI_Finalize and in a forked child, because a program that has set a handler expects that
+        // it is called.
         MPI_COMM_WORLD => state.world.get()?.clone(),
         MPI_COMM_SELF => state.comm_self.get()?.clone(),
         other => state.comms.borrow().get(other.0)?.clone(),
@@ -180,7 +219,7 @@ fn of_object(object: &Rc<CommObject>, handle: Option<Comm>) -> Hearer {
 
 fn of_session(state: &ProcessState, session: Session) -> Option<Hearer> {
     let handler = state.sessions.borrow().get(session.0)?.errhandler.get();
-    Some(Hearer { handler, label: String::new(), object: Object::Session(session) })
+    Some(Hearer::of(handler, Object::Session(session)))
 }
 
 fn of_win(state: &ProcessState, win: Win) -> Option<Hearer> {
@@ -189,27 +228,9 @@ fn of_win(state: &ProcessState, win: Win) -> Option<Hearer> {
     Some(Hearer { handler: object.errhandler.get(), label, object: Object::Win(win) })
 }
 
-/// Returns the handler of a file. If the file is not open, returns MPI_FILE_NULL's (MPI 5.0, section 14.7).
+/// Returns the handler of a file. If the file is not open, returns the handler of MPI_FILE_NULL (MPI 5.0, section 14.7).
 fn of_file(state: &ProcessState, file: File) -> Hearer {
     let handler = state.files.borrow().get(file.0).map(|object| object.errhandler.get());
     let handler = handler.unwrap_or_else(|| state.file_errhandler.get());
-    Hearer { handler, label: String::new(), object: Object::File(file) }
-}
-
-/// Ends the job. `message` is printed once, by the launcher if there is one.
-pub fn die(code: c_int, message: &str) -> ! {
-    let state = state();
-    // SAFETY: `fflush` accepts NULL, which flushes all streams.
-    unsafe { libc::fflush(std::ptr::null_mut()) };
-    if state.phase.get() != ProcessPhase::Forked
-        && let Ok(mut bootstrap) = state.bootstrap.try_borrow_mut()
-        && let Some(bootstrap) = &mut *bootstrap
-    {
-        bootstrap.abort(code, message);
-    } else {
-        eprintln!("weft: {message}");
-    }
-    // Exit handlers of the program do not run, because they could wait for peers for ever.
-    // SAFETY: `_exit` takes no pointers, and ends the process.
-    unsafe { libc::_exit(if code & 0xff == 0 { 1 } else { code }) }
+    Hearer::of(handler, Object::File(file))
 }

@@ -37,7 +37,7 @@ pub unsafe fn start_for(
     kind: RequestOrigin,
 ) -> Result<(), Error> {
     comm.engine().note_nonblocking(&active);
-    let object = RequestObject { active: Some(active), recipe: None, belongs, kind };
+    let object = RequestObject::new(active, belongs, kind);
     let handle = state().requests.borrow_mut().insert(object);
     // SAFETY: `to` is NULL or valid for writes: the caller of `start_for` promises it.
     unsafe { store(to, Request(handle), "request") }

@@ -3,6 +3,8 @@
 use crate::settings;
 use std::rc::Rc;
 use weft_collective::{CollectiveKind, Selection, installed_maps};
+use weft_fabric::Fabric;
+use weft_job_fabric::JobFabric;
 
 /// Returns the algorithms and the map that the settings name.
 pub fn selection() -> Result<Selection, String> {
@@ -25,13 +27,23 @@ pub fn selection() -> Result<Selection, String> {
 pub const MAP: &str = "WEFT_MAP";
 
 /// Loads the maps that are used if the settings name no map: the map for shared memory and, unless all processes that may ever
-/// exist are on the `same_node`, the map for a network.
-pub fn usual_maps(selection: &mut Selection, same_node: bool) -> Result<(), String> {
+/// exist are on the `same_node`, the map for the network of `node`.
+pub fn usual_maps(
+    selection: &mut Selection,
+    node: &JobFabric,
+    same_node: bool,
+) -> Result<(), String> {
     if !settings::words(MAP)?.eq_ignore_ascii_case("auto") {
         return Ok(());
     }
     let load = |name| installed_maps::load(name).map(Rc::new).map_err(|e| e.to_string());
-    let apart = if same_node { None } else { Some(load(installed_maps::APART)?) };
+    // The network decides, and not the places of this job's ranks: connected jobs have the same network, and must choose alike.
+    let by_kernel = node.ofi().is_some_and(|ofi| ofi.capabilities(ofi.rank()).round_trip > 0);
+    let network = match by_kernel {
+        true => installed_maps::BY_KERNEL,
+        false => installed_maps::APART,
+    };
+    let apart = if same_node { None } else { Some(load(network)?) };
     selection.use_maps(Some(load(installed_maps::TOGETHER)?), apart);
     Ok(())
 }

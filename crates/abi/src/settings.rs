@@ -35,16 +35,16 @@ impl SettingSpec {
     pub fn understand(&self, text: &str) -> Result<SettingValue, String> {
         let text = text.trim();
         let wrong = |expected: String| format!("{}={text}: {expected}", self.name);
+        let number = |least: u64, most: u64| match text.parse() {
+            Ok(number) if (least..=most).contains(&number) => Ok(number),
+            _ => Err(wrong(format!("not a whole number from {least} to {most}"))),
+        };
         match self.kind {
-            SettingKind::Number { least, most } => match text.parse() {
-                Ok(n) if (least..=most).contains(&n) => Ok(SettingValue::Number(n)),
-                _ => Err(wrong(format!("not a whole number from {least} to {most}"))),
-            },
+            SettingKind::Number { least, most } => number(least, most).map(SettingValue::Number),
             SettingKind::Maybe { .. } if text.is_empty() => Ok(SettingValue::Maybe(None)),
-            SettingKind::Maybe { least, most } => match text.parse() {
-                Ok(n) if (least..=most).contains(&n) => Ok(SettingValue::Maybe(Some(n))),
-                _ => Err(wrong(format!("not a whole number from {least} to {most}"))),
-            },
+            SettingKind::Maybe { least, most } => {
+                number(least, most).map(|number| SettingValue::Maybe(Some(number)))
+            }
             SettingKind::Words => Ok(SettingValue::Words(text.to_owned())),
             SettingKind::Copies => {
                 ModelSource::parse(text).map(SettingValue::Copies).map_err(wrong)
@@ -81,7 +81,9 @@ impl SettingSpec {
     pub fn given(&self) -> Option<String> {
         match written().get(self.name) {
             Some(text) => text.clone(),
-            None => self.in_environment().filter(|text| !self.is_refused(text, is_privileged())),
+            None => {
+                self.in_environment().filter(|text| !(self.names_file(text) && is_privileged()))
+            }
         }
     }
 
@@ -89,8 +91,8 @@ impl SettingSpec {
         std::env::var_os(self.name).map(|text| text.to_string_lossy().into_owned())
     }
 
-    /// Reports whether `text` is refused, because it names a file and the program is privileged.
-    fn is_refused(&self, text: &str, is_privileged: bool) -> bool {
+    /// Returns true if `text` names a file. Privileged programs refuse such a text.
+    fn names_file(&self, text: &str) -> bool {
         let file = match self.kind {
             SettingKind::File => true,
             SettingKind::Copies => text.contains(['/', '.']),
@@ -100,7 +102,7 @@ impl SettingSpec {
                 _ => false,
             },
         };
-        is_privileged && file && !text.trim().is_empty()
+        file && !text.trim().is_empty()
     }
 
     /// Returns the text that is in force: written, from the environment, or the default.
@@ -122,7 +124,7 @@ impl SettingSpec {
     }
 }
 
-/// Texts that replace those of the environment; `None` is the default.
+/// Texts that replace the texts of the environment. `None` stands for the default.
 static WRITTEN: Mutex<BTreeMap<&'static str, Option<String>>> = Mutex::new(BTreeMap::new());
 
 fn written() -> MutexGuard<'static, BTreeMap<&'static str, Option<String>>> {
@@ -130,7 +132,7 @@ fn written() -> MutexGuard<'static, BTreeMap<&'static str, Option<String>>> {
     WRITTEN.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Stores written settings in the environment if other layers read them there.
+/// Copies settings that the program has changed to the environment, if other layers read these settings from the environment.
 pub fn publish() {
     for (name, text) in written().iter() {
         let kind = SETTINGS.iter().find(|s| s.name == *name).map(|s| s.kind);
@@ -153,11 +155,13 @@ pub fn pass_on(command: &mut Command) {
     }
 }
 
-/// Prints which settings of the environment are not used because the program is privileged.
+/// Prints the names of settings in the environment that are not used because the program is privileged.
 pub fn say_refused() {
-    let is_privileged = is_privileged();
+    if !is_privileged() {
+        return;
+    }
     let refused = |setting: &&SettingSpec| {
-        setting.in_environment().is_some_and(|text| setting.is_refused(&text, is_privileged))
+        setting.in_environment().is_some_and(|text| setting.names_file(&text))
     };
     for setting in SETTINGS.iter().filter(refused) {
         eprintln!(
@@ -280,17 +284,16 @@ mod tests {
     fn names_of_files_are_refused_where_the_program_is_privileged() {
         let setting = |name: &str| SETTINGS.iter().find(|s| s.name == name).unwrap();
         for name in ["WEFT_OFI_LIBRARY", "WEFT_PMIX", "WEFT_MAP", "WEFT_COPY_MODEL"] {
-            assert!(setting(name).is_refused("/tmp/mine", true), "{name}");
-            assert!(!setting(name).is_refused("/tmp/mine", false), "{name}");
-            assert!(!setting(name).is_refused("", true), "{name}: nothing is named");
+            assert!(setting(name).names_file("/tmp/mine"), "{name}");
+            assert!(!setting(name).names_file(""), "{name}: nothing is named");
         }
-        assert!(!setting("WEFT_MAP").is_refused("shm", true));
-        assert!(!setting("WEFT_COPY_MODEL").is_refused("generic", true));
+        assert!(!setting("WEFT_MAP").names_file("shm"));
+        assert!(!setting("WEFT_COPY_MODEL").names_file("generic"));
         // A setting whose description mentions a file must be refused in privileged programs.
         for setting in
             SETTINGS.iter().filter(|s| s.doc.contains("File name") || s.doc.contains("or a file"))
         {
-            assert!(setting.is_refused("/tmp/mine", true), "{}", setting.name);
+            assert!(setting.names_file("/tmp/mine"), "{}", setting.name);
         }
     }
 

@@ -1,16 +1,17 @@
-//! Signal of the progress design `signal`: the helper sends it to the program's thread, which starts transfers in its handler.
+//! Signal of the progress design `signal`. The helper sends the signal to the program's thread, and the signal handler starts
+//! transfers.
 //!
-//! Contract. The handler runs on the program's thread only. Between two instructions of the thread outside of the library, the
-//! handler does what [`Endpoint::interrupted`] does: no lock, no allocation, no future. If the thread is inside of the library, the
-//! handler withdraws the helper's announcement, so that the thread handles messages when it leaves. The handler saves errno. System
-//! calls that it interrupts are restarted, as far as the system does that (signal(7): not sleeps and polls).
+//! Contract. The handler runs on the program's thread only. Outside of the library, it may run between any two instructions of the
+//! thread, and does only the work of [`Endpoint::interrupted`]: it takes no lock, allocates nothing and polls no future. If the
+//! thread is inside of the library, the handler withdraws the helper's announcement, so that the thread handles messages when it
+//! leaves. The handler saves errno. Interrupted system calls are restarted, except sleeps and polls (signal(7)).
 //!
 //! The signal belongs to the program, too. It cannot be used if it has a handler already when the design starts, or gets a handler
 //! later, or if the program's thread blocks it. Then the helper reports this on standard error and uses handover from then on.
 //!
 //! [`Endpoint::interrupted`]: weft_p2p::Endpoint::interrupted
 
-use crate::helper_thread;
+use crate::hand_over;
 use crate::state::state;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -97,8 +98,8 @@ pub fn begin(signal: i32) -> Result<(), SignalRefusal> {
     Ok(())
 }
 
-/// Removes the handler, if it is still the library's. A signal that is still pending is ignored, or it is handled before this
-/// function returns.
+/// Removes the handler, if it is still the library's. If a signal is still pending, it is ignored, or handled before this function
+/// returns.
 pub fn end(signal: i32) {
     if !is_taken(signal) {
         // Signals other than SIGURG are ignored from now on, because their default action may end the process, and a signal may
@@ -129,7 +130,7 @@ pub fn is_taken(signal: i32) -> bool {
 
 fn disposition(signal: i32) -> libc::sighandler_t {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: `action` is valid for writes of a `sigaction`, and holds valid zeros before.
+    // SAFETY: `action` is valid for writes of a `sigaction`. It is zeroed, and zeros are a valid `sigaction`.
     unsafe {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
         action.assume_init().sa_sigaction
@@ -164,7 +165,7 @@ extern "C" fn handle(_signal: i32) {
     // and is ignored.
     if here == THREAD.load(Ordering::Relaxed) {
         HANDLED.fetch_add(1, Ordering::Release);
-        helper_thread::interrupted(|| {
+        hand_over::interrupted(|| {
             if let Some(engine) = state().engine.get() {
                 engine.endpoint().interrupted();
                 return engine.endpoint().is_behind();

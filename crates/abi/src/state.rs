@@ -1,6 +1,6 @@
-//! Global state of the library: this process's objects, its engine from the initialization on, and the type for state of a single
-//! chapter.
+//! Global state of the library: this process's objects, and its engine from the initialization on.
 
+use crate::chapter_state::ChapterState;
 use crate::constants::*;
 use crate::engine::{CommObject, Engine};
 use crate::error::Error;
@@ -36,13 +36,13 @@ pub enum ProcessPhase {
 pub struct ProcessState {
     /// Phase of the process.
     pub phase: Cell<ProcessPhase>,
-    /// Phase by MPI_Init and MPI_Finalize only: before, running, finalized.
+    /// Phase without regard to sessions: before MPI_Init, running, or after MPI_Finalize.
     pub world_phase: Cell<ProcessPhase>,
     /// Provided thread level, MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE.
     pub thread_level: Cell<i32>,
     /// The thread that initialised MPI.
     pub main_thread: Cell<Option<std::thread::ThreadId>>,
-    /// Rank, size and nodes from the launcher, from the start of the engine on.
+    /// Rank, size and nodes from the launcher. `None` before the engine starts.
     pub bootstrap: RefCell<Option<Box<dyn Bootstrap>>>,
     /// Status of this rank for the hang report, if the launcher gave memory for it.
     pub report: RefCell<Option<Report>>,
@@ -62,7 +62,7 @@ pub struct ProcessState {
     pub wins: RefCell<HandleTable<Rc<WinObject>>>,
     /// Files by handle.
     pub files: RefCell<HandleTable<Rc<FileObject>>>,
-    /// Threads that read and write in the background, once a file was opened.
+    /// Threads that read and write files in the background. Empty until a file is opened.
     pub file_threads: RefCell<Option<Rc<weft_io::IoPool<crate::engine::JobFabric>>>>,
     /// Tasks of communicators that were freed, but that other ranks may still use.
     pub closing: RefCell<Vec<weft_process::NonblockingTask>>,
@@ -72,7 +72,8 @@ pub struct ProcessState {
     pub types: RefCell<HandleTable<Rc<TypeObject>>>,
     /// Predefined datatypes by handle minus 0x200.
     pub predefined_types: Vec<Option<Rc<TypeObject>>>,
-    /// Sizes in bytes of the predefined datatypes without gaps in memory, and 0 for the other predefined datatypes.
+    /// Sizes in bytes of the predefined datatypes without gaps in memory, and 0 for the other predefined datatypes. They never change,
+    /// so threads that hold only the lock of a lane read them, too.
     pub plain_sizes: [u8; 0x100],
     /// Operators of the program by handle.
     pub ops: RefCell<HandleTable<Rc<OpObject>>>,
@@ -82,7 +83,7 @@ pub struct ProcessState {
     pub errhandlers: RefCell<HandleTable<ErrhandlerObject>>,
     /// Requests by handle, with [`SENT`].
     pub requests: RefCell<HandleTable<RequestObject>>,
-    /// Number of requests in arrays that were examined.
+    /// Number of examinations of requests in arrays. A request that is examined again counts again.
     pub looked: Cell<u64>,
     /// Matched messages by handle.
     pub messages: RefCell<HandleTable<MessageObject>>,
@@ -94,38 +95,12 @@ pub struct ProcessState {
     pub self_hears: Cell<bool>,
 }
 
-/// State of the process that only one chapter uses, in a static of this chapter. Like [`ProcessState`], it is used only under the
-/// lock.
-pub struct ChapterState<T>(T);
-
-// SAFETY: only the thread that holds `crate::lock`, or that is the only one by the program's promise (MPI_THREAD_SINGLE), uses the
-// value, so threads use it one after the other.
-unsafe impl<T> Sync for ChapterState<T> {}
-// SAFETY: threads use the value one after the other, as for `Sync`.
-unsafe impl<T> Send for ChapterState<T> {}
-
-impl<T> ChapterState<T> {
-    /// Creates the state of a chapter, which is `value` at the start of the process.
-    pub const fn new(value: T) -> ChapterState<T> {
-        ChapterState(value)
-    }
-}
-
-impl<T> Deref for ChapterState<T> {
-    type Target = T;
-
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
 static GLOBAL: OnceLock<ChapterState<ProcessState>> = OnceLock::new();
 
 /// Returns the objects of the process.
 #[inline]
 pub fn state() -> &'static ProcessState {
-    GLOBAL.get_or_init(|| ChapterState(ProcessState::new()))
+    GLOBAL.get_or_init(|| ChapterState::new(ProcessState::new()))
 }
 
 /// Returns the objects of the process, if an earlier call has created them. This is enough for a call that cannot be the first.
@@ -135,6 +110,15 @@ pub fn known() -> Option<&'static ProcessState> {
 }
 
 impl ProcessState {
+    /// Returns all communicators that have a handle.
+    pub fn all_comms(&self) -> Vec<Rc<CommObject>> {
+        let mut all: Vec<_> = self.comms.borrow().values().cloned().collect();
+        all.extend(
+            [&self.world, &self.comm_self].into_iter().filter_map(|comm| comm.get().cloned()),
+        );
+        all
+    }
+
     /// Returns the handle of a communicator, if it still has a handle.
     pub fn handle_of(&self, comm: &CommObject) -> Option<Comm> {
         for (fixed, handle) in [(&self.world, MPI_COMM_WORLD), (&self.comm_self, MPI_COMM_SELF)] {
@@ -222,24 +206,6 @@ fn not_running(state: &ProcessState) -> Error {
         ),
         _ => Error::new(MPI_ERR_OTHER, "called after MPI_Finalize"),
     }
-}
-
-/// Prevents calls of a forked child from using anything that it shares with its parent.
-pub fn mind_forks() {
-    unsafe extern "C" fn in_child() {
-        let state = state();
-        for phase in [&state.phase, &state.world_phase] {
-            // A resting process is included, because at its end the child would leave the job in its parent's name.
-            if matches!(phase.get(), ProcessPhase::Running | ProcessPhase::Resting) {
-                phase.set(ProcessPhase::Forked);
-            }
-        }
-        // Another thread of the parent may have held the lock, but the child has only one thread.
-        crate::lock::unshare();
-    }
-    // SAFETY: `in_child` has the type that `pthread_atfork` takes. It only stores words, which is allowed in a child even if other
-    // threads of the parent held locks during the fork.
-    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
 /// Returns the engine of a running process.

@@ -25,7 +25,7 @@ const BYTES_HIGH: usize = 1;
 const CANCELLED: usize = 2;
 
 impl MpiStatus {
-    /// The empty status (MPI 5.0, section 3.7.3), of an inactive request.
+    /// The empty status, such as the status of an inactive request (MPI 5.0, section 3.7.3).
     pub const EMPTY: MpiStatus = MpiStatus {
         source: crate::constants::MPI_ANY_SOURCE,
         tag: crate::constants::MPI_ANY_TAG,
@@ -61,5 +61,16 @@ impl MpiStatus {
     /// Sets the flag of a cancelled operation.
     pub fn set_cancelled(&mut self, cancelled: bool) {
         self.internal[CANCELLED] = c_int::from(cancelled);
+    }
+}
+
+/// Writes an empty status, unless it is ignored.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+pub unsafe fn store_empty(to: *mut MpiStatus) {
+    if !to.is_null() {
+        // SAFETY: `to` points to room for the result, as MPI requires of the program.
+        unsafe { to.write(MpiStatus::EMPTY) }
     }
 }

@@ -1,7 +1,6 @@
 //! Strings of C calls: strings of the program, which may contain any bytes, and texts for its buffers.
 
-use crate::arguments::not_null;
-use crate::error::Error;
+use crate::error::{Error, not_null};
 use std::ffi::{CStr, OsStr, OsString, c_char};
 use std::os::unix::ffi::OsStrExt;
 

@@ -1,9 +1,11 @@
 //! Handles to objects: an index and a generation, so that a freed or foreign handle is detected.
 //!
 //! ```text
-//!   bit   63   60                 36                  12            0
-//!         | 0  | generation (24)  | index (24)        | class (12)  |
+//!   bit   63     60                 36                  12            0
+//!         | lane | generation (24)  | index (24)        | class (12)  |
 //! ```
+//! The lane ([`crate::lanes`]) is 0 for most objects. The table keeps it with the generation.
+//!
 //! The class is never 0 and the generation starts at 1, so a handle is above the predefined handles, which all lie below 0x1000.
 
 use crate::memory_left::memory_left;
@@ -11,8 +13,12 @@ use std::ffi::c_int;
 
 const INDEX_SHIFT: u32 = 12;
 const GENERATION_SHIFT: u32 = 36;
+const LANE_SHIFT: u32 = 60;
 const INDEX_MASK: usize = (1 << 24) - 1;
 const GENERATION_MASK: usize = (1 << 24) - 1;
+
+/// Upper bound of the numbers of lanes, exclusive. A handle has room for these numbers.
+pub const LANES_END: usize = 16;
 
 /// Maximum number of objects of one kind at once, unless [`HandleTable::set_most`] changes it. It is less than the number of
 /// indices, because some objects are created some time after room was checked.
@@ -47,11 +53,24 @@ const SPARED: u64 = 8 << 20;
 /// Upper bound of predefined handles, exclusive.
 pub const PREDEFINED_END: usize = 0x1000;
 
+/// Returns the lane in a handle. It is 0 for objects that belong to no lane, and for predefined handles.
+#[inline(always)]
+pub const fn lane_of(handle: usize) -> usize {
+    handle >> LANE_SHIFT
+}
+
+/// Returns the index in a handle, which no other object of the class has at the same time.
+#[inline(always)]
+pub const fn index_of(handle: usize) -> usize {
+    handle >> INDEX_SHIFT & INDEX_MASK
+}
+
 /// Error text if there is no room for an object.
 #[derive(Debug)]
 pub struct Full(pub String);
 
 struct Slot<T> {
+    /// Generation, and the lane above it.
     generation: usize,
     object: Option<T>,
 }
@@ -78,6 +97,11 @@ impl<T> HandleTable<T> {
         self.most = most + self.permanent;
     }
 
+    /// Returns the maximum number of objects at once.
+    pub fn most(&self) -> usize {
+        self.most - self.permanent
+    }
+
     /// Stores an object that is never removed, before any other object is stored. Returns its handle, which is the same in every
     /// process.
     pub fn insert_permanent(&mut self, object: T) -> usize {
@@ -93,8 +117,8 @@ impl<T> HandleTable<T> {
         !self.free.is_empty() || self.slots.len() < self.slots.capacity().min(self.most)
     }
 
-    /// Makes room for one more object. Called before the object is created, so that a call without room has no effect. Only if the
-    /// table grows by more than `UNASKED` bytes, checks how much memory is left, and takes at most half of it.
+    /// Makes room for one more object. Must be called before the object is created, so that a call of MPI that fails here has no
+    /// effect. If the table has to grow by more than `UNASKED` bytes, checks how much memory is left, and takes at most half of it.
     ///
     /// # Errors
     /// NO_MEM: the maximum number of objects is reached, or there is no memory for another object.
@@ -145,6 +169,14 @@ impl<T> HandleTable<T> {
         self.class | index << INDEX_SHIFT | slot.generation << GENERATION_SHIFT
     }
 
+    /// Stores an object that belongs to a lane. Returns its handle, which names the lane ([`lane_of`]).
+    #[inline(always)]
+    pub fn insert_in(&mut self, lane: usize, object: T) -> usize {
+        let handle = self.insert(object);
+        self.slots[index_of(handle)].generation |= lane << (LANE_SHIFT - GENERATION_SHIFT);
+        handle | lane << LANE_SHIFT
+    }
+
     #[cold]
     fn another(&mut self) -> usize {
         self.slots.push(Slot { generation: 0, object: None });
@@ -172,7 +204,7 @@ impl<T> HandleTable<T> {
         self.slots[self.index(handle)?].object.as_ref()
     }
 
-    /// Returns the object of a handle, to change it, or `None` if there is no such object.
+    /// Returns the object of a handle, so that the caller can change the object. Returns `None` if there is no such object.
     #[inline(always)]
     pub fn get_mut(&mut self, handle: usize) -> Option<&mut T> {
         let index = self.index(handle)?;
@@ -199,6 +231,16 @@ impl<T> HandleTable<T> {
         let found = has(slot.object.as_ref()?)?;
         self.free.push(index);
         Some((found, slot.object.take()?))
+    }
+
+    /// Returns all objects.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().filter_map(|slot| slot.object.as_ref())
+    }
+
+    /// Returns all objects.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().filter_map(|slot| slot.object.as_mut())
     }
 
     /// Returns the handles of all objects.
@@ -290,6 +332,20 @@ mod tests {
         let error = table.room().expect_err("full");
         assert!(error.0.starts_with("there are 2 requests, which is the most"), "{error:?}");
         assert_eq!((table.remove(first), table.get(first)), (None, Some(&1)));
+    }
+
+    #[test]
+    fn a_handle_names_its_lane_until_it_is_freed() {
+        let mut table = HandleTable::new(7);
+        let a = table.insert_in(9, "a");
+        assert_eq!((lane_of(a), index_of(a)), (9, 0));
+        assert_eq!((table.get(a), table.handles()), (Some(&"a"), vec![a]));
+        assert_eq!(table.get(a ^ 1 << LANE_SHIFT), None);
+        assert_eq!(table.from_int(table.to_int(a)), a);
+        assert_eq!(table.remove(a), Some("a"));
+        let b = table.insert("b");
+        assert_eq!((lane_of(b), index_of(b), table.get(a)), (0, 0, None));
+        assert!(table.get(b).is_some());
     }
 
     #[test]

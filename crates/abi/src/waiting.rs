@@ -1,11 +1,15 @@
-//! Waits of a call: a wait releases the lock, and before it sleeps it reports the operations for which it waits.
+//! Waits of a call. A wait releases the lock. Before it sleeps, it reports the operations for which it waits.
 
 use crate::arguments::comm_label;
+use crate::lanes::{self, LaneNap};
 use crate::lock;
 use crate::state::state;
 use std::cell::Cell;
 use weft_bootstrap::Pending;
 use weft_process::WaitHooks;
+
+/// Maximum number of operations of an engine in the hang report.
+const PENDING: usize = 100;
 
 /// The wait of a call.
 pub struct WaitingCall {
@@ -15,18 +19,36 @@ pub struct WaitingCall {
     since: Cell<Option<u64>>,
     /// True if the wait is counted among the waits of several threads.
     counted: Cell<bool>,
+    /// Number of rounds of the wait, while several threads may call.
+    rounds: Cell<u32>,
+    /// Lanes of which the thread counts as a sleeper.
+    nap: LaneNap,
 }
 
 impl WaitingCall {
     /// Creates a wait that has not begun.
     pub fn new(name: &'static str) -> WaitingCall {
-        WaitingCall { name, since: Cell::new(None), counted: Cell::new(false) }
+        WaitingCall {
+            name,
+            since: Cell::new(None),
+            counted: Cell::new(false),
+            rounds: Cell::new(0),
+            nap: LaneNap::default(),
+        }
+    }
+
+    /// Returns true if the wait has gone to sleep.
+    pub fn has_slept(&self) -> bool {
+        self.since.get().is_some()
     }
 }
 
 impl WaitHooks for WaitingCall {
     fn unlocked(&self, f: &mut dyn FnMut()) {
-        lock::let_others(f)
+        lock::let_others(|| {
+            f();
+            lanes::try_sometimes(&self.rounds);
+        })
     }
 
     #[inline]
@@ -40,19 +62,23 @@ impl WaitHooks for WaitingCall {
         self.counted.set(lock::begin_wait());
     }
 
+    fn before_nap(&self) -> bool {
+        self.nap.begin()
+    }
+
+    fn after_nap(&self) {
+        self.nap.end();
+    }
+
     fn before_sleep(&self) {
-        if let Some(report) = &*state().report.borrow() {
-            let since = self.since.get().unwrap_or_else(weft_bootstrap::clock_millis);
-            self.since.set(Some(since));
-            report.publish(&pending(self.name, since));
-        }
+        publish(self);
     }
 
     fn after_wait(&self) {
         if self.counted.get() {
             lock::end_wait();
         }
-        if self.since.get().is_some()
+        if self.has_slept()
             && let Some(report) = &*state().report.borrow()
         {
             report.clear();
@@ -60,22 +86,29 @@ impl WaitHooks for WaitingCall {
     }
 }
 
+/// Publishes the operations under way, for the hang report, because `call` is about to sleep. The caller holds the main lock.
+pub fn publish(call: &WaitingCall) {
+    if let Some(report) = &*state().report.borrow() {
+        let since = call.since.get().unwrap_or_else(weft_bootstrap::clock_millis);
+        call.since.set(Some(since));
+        report.publish(&pending(call.name, since));
+    }
+}
+
 /// Lists descriptions of all operations under way, for the hang report.
 fn pending(call: &str, since_millis: u64) -> Vec<Pending> {
     let state = state();
     let Some(engine) = state.engine.get() else { return Vec::new() };
-    let comms = state.comms.borrow();
-    let others = comms.handles();
+    let comms = state.all_comms();
     let label = |context| {
-        let fixed = [state.world.get(), state.comm_self.get()];
-        let mut all =
-            fixed.into_iter().flatten().chain(others.iter().filter_map(|&h| comms.get(h)));
-        all.find(|c| c.owns(context)).map_or_else(|| "?".to_owned(), |c| comm_label(c))
+        let owner = comms.iter().find(|comm| comm.owns(context));
+        owner.map_or_else(|| "?".to_owned(), |comm| comm_label(comm))
     };
     let mut entries: Vec<Pending> = engine
         .endpoint()
-        .pending(100)
+        .pending(PENDING)
         .into_iter()
+        .chain(lanes::pending(PENDING))
         .map(|p| Pending {
             operation: format!("{call}: {}", if p.receive { "receive" } else { "send" }),
             peer: p.peer,

@@ -1,9 +1,10 @@
 //! Conversion of arguments to their widest type, so that functions with and without large counts share an implementation.
 
 use crate::constants::MPI_UNDEFINED;
+use crate::error::Error;
 use std::ffi::c_int;
 
-// MPI_Aint and MPI_Count share the wide forms below.
+// MPI_Aint and MPI_Count have the same size, so both are widened to `i64`.
 const _: () = assert!(size_of::<isize>() == size_of::<i64>());
 
 /// Defines the type of an array whose elements the caller passed as `int` or as a wider type.
@@ -40,13 +41,16 @@ macro_rules! array {
                 }
             }
 
-            /// Returns the first `n` elements.
+            /// Returns the first `n` elements. NULL is an error that names the argument, unless `n` is 0.
             ///
             /// # Safety
-            /// `n` is 0, or the array is not NULL and has `n` elements.
-            pub unsafe fn to_vec(self, n: usize) -> Vec<i64> {
+            /// The array is NULL or has `n` elements.
+            pub unsafe fn to_vec(self, n: usize, argument: &str) -> Result<Vec<i64>, Error> {
+                if n > 0 && self.is_null() {
+                    return Err(Error::null(argument));
+                }
                 // SAFETY: the array has more than `i` elements, since `i` < `n`: the caller of `to_vec` promises `n` elements.
-                (0..n).map(|i| unsafe { self.get(i) }).collect()
+                Ok((0..n).map(|i| unsafe { self.get(i) }).collect())
             }
         }
     };
@@ -81,12 +85,17 @@ impl Out {
         }
     }
 
-    /// Returns the largest value that fits.
-    pub fn limit(self) -> i64 {
-        match self {
-            Out::Int(_) => i64::from(c_int::MAX),
-            Out::Count(_) => i64::MAX,
+    /// Stores `value` as [`Out::set`] does. NULL is an error that names the argument.
+    ///
+    /// # Safety
+    /// The pointer is NULL or may be written.
+    pub unsafe fn store(self, value: i64, argument: &str) -> Result<(), Error> {
+        if self.is_null() {
+            return Err(Error::null(argument));
         }
+        // SAFETY: the pointer is not NULL, so it is valid for writes: the caller of `store` promises it.
+        unsafe { self.set(value) };
+        Ok(())
     }
 
     /// Stores `value`. If the value does not fit into an `int`, stores `MPI_UNDEFINED`, as the standard requires.
@@ -138,9 +147,12 @@ mod tests {
             }
         }
         // SAFETY: the array has 3 elements.
-        assert_eq!(unsafe { Counts::Int(narrow.as_ptr()).to_vec(3) }, wide);
-        // SAFETY: no element is read, since `n` is 0.
-        assert_eq!(unsafe { Counts::Int(null()).to_vec(0) }, []);
+        assert_eq!(unsafe { Counts::Int(narrow.as_ptr()).to_vec(3, "") }.unwrap(), wide);
+        // SAFETY: NULL is allowed.
+        unsafe {
+            assert_eq!(Counts::Int(null()).to_vec(0, "").unwrap(), []);
+            assert!(Displs::Aint(null()).to_vec(1, "").is_err());
+        }
         assert!(Counts::Int(null()).is_null() && Displs::Aint(null()).is_null());
         assert!(!Counts::Count(wide.as_ptr()).is_null());
     }
@@ -150,15 +162,15 @@ mod tests {
         let (mut int, mut count) = (0, 0);
         let (narrow, wide) = (Out::Int(&raw mut int), Out::Count(&raw mut count));
         for value in [5, -5, i64::from(c_int::MAX), i64::from(c_int::MIN)] {
-            // SAFETY: both pointers are to local variables, which hold values.
+            // SAFETY: both pointers point to local variables, which hold values.
             unsafe {
                 narrow.set(value);
                 wide.set(value);
                 assert_eq!((narrow.get(), wide.get()), (value, value));
             }
         }
-        let big = narrow.limit() + 1;
-        // SAFETY: both pointers are to local variables, which hold values.
+        let big = i64::from(c_int::MAX) + 1;
+        // SAFETY: both pointers point to local variables, which hold values.
         unsafe {
             narrow.set(big);
             wide.set(big);

@@ -25,11 +25,19 @@ pub struct BenchArgs {
     /// bench/results/files.md and files.svg.
     #[arg(long, conflicts_with_all = ["matrix", "progress", "cable", "rows", "hosts"])]
     pub(super) files: bool,
+    /// The first 1, 10 and 100 calls of an operation, after MPI_Init and after each change of size: ping-pong (latency), windows of
+    /// 64 messages (bandwidth), bcast, reduce, allreduce, allgather, alltoall, put. Prints a table of ratios. 9 rounds by default.
+    #[arg(long, conflicts_with_all = ["matrix", "progress", "cable", "rows", "files", "hosts"])]
+    pub(super) cold: bool,
     /// Sizes at which Weft takes more than 1.15 of the time of the next larger size, from 1 B to 4 MiB and at each protocol's
     /// limits: ping-pong, windows of messages, puts and gets, accumulate, bcast, allreduce, alltoall. A size that is found is
     /// measured again before it counts. The exit code tells whether there is any. 9 rounds by default.
-    #[arg(long, conflicts_with_all = ["matrix", "progress", "cable", "rows", "files", "no_weft", "variant", "no_busy", "sizes"])]
+    #[arg(long, conflicts_with_all = ["matrix", "progress", "cable", "rows", "files", "cold", "no_weft", "variant", "no_busy", "sizes"])]
     pub(super) cliffs: bool,
+    /// With --cliffs: 10 calls, and then 100 measured calls, of each size, as OSU's benchmarks make them. Sizes are powers of two, and
+    /// a size that is found is measured again together with all other sizes.
+    #[arg(long, requires = "cliffs")]
+    pub(super) few_calls: bool,
     /// Progress while the program computes: Weft with WEFT_PROGRESS=none, locked, signal and handover, each peer with its defaults
     /// and with its own asynchronous progress (MPICH: MPIR_CVAR_ASYNC_PROGRESS=1; Intel MPI: I_MPI_ASYNC_PROGRESS=1; Open MPI has
     /// none), each in a column. Without names: latency, bandwidth, overlap_receiver, overlap_sender, stencil_overlap, cannon,
@@ -102,8 +110,14 @@ pub struct BenchArgs {
 }
 
 impl BenchArgs {
+    /// Returns the number of rounds, and the maximum time of a run.
+    pub(super) fn repetition(&self) -> super::machine_run::Repetition {
+        super::machine_run::Repetition { rounds: self.rounds(), timeout: self.timeout }
+    }
+
     pub(super) fn rounds(&self) -> usize {
-        let usual = if self.rows || self.cliffs || self.hosts.is_some() { 9 } else { 7 };
+        let long = self.rows || self.cold || self.cliffs || self.hosts.is_some();
+        let usual = if long { 9 } else { 7 };
         self.rounds.map_or(usual, |rounds| rounds as usize)
     }
 }

@@ -15,6 +15,9 @@ use std::path::PathBuf;
 /// Maximum ratio of a size's time to that of the next larger size.
 const STEEP: f64 = 1.15;
 
+/// Numbers of calls of each size with `--few-calls`.
+const FEW_CALLS: &[&str] = &["--warm", "10", "--iterations", "100"];
+
 /// A benchmark: name, description, bytes of its elements, options, and true if it needs two ranks.
 type Entry = (&'static str, &'static str, u64, &'static [&'static str], bool);
 
@@ -110,7 +113,12 @@ pub fn run(args: BenchArgs, out: PathBuf, weft: BenchLibrary) -> Result<(), Stri
         told.extend(limits.told.iter().map(|line| format!("limits, {n} ranks: {line}\n")));
         for entry in OPERATIONS.iter().filter(asked).filter(|entry| n == 2 || !entry.4) {
             entries.push(*entry);
-            cases.push(case(entry, n, &limits.sizes(entry.0, entry.2), args.seconds));
+            let mut sizes = limits.sizes(entry.0, entry.2);
+            if args.few_calls {
+                sizes.retain(|size| size.is_power_of_two());
+            }
+            let calls = if args.few_calls { FEW_CALLS } else { &[] };
+            cases.push(BenchCase { calls, ..case(entry, n, &sizes, args.seconds) });
         }
     }
     if cases.is_empty() {
@@ -133,6 +141,10 @@ pub fn run(args: BenchArgs, out: PathBuf, weft: BenchLibrary) -> Result<(), Stri
     } else {
         eprintln!("{} suspects: measured again", suspects.iter().map(Vec::len).sum::<usize>());
         let few = |&c: &usize| {
+            if !cases[c].calls.is_empty() {
+                // A call finds the memory that calls of smaller sizes have left.
+                return cases[c].clone();
+            }
             let sizes: BTreeSet<u64> = suspects[c].iter().flat_map(|s| [s.size, s.next]).collect();
             let sizes: Vec<_> = sizes.into_iter().collect();
             case(&entries[c], cases[c].ranks, &sizes, cases[c].seconds)

@@ -5,31 +5,8 @@
 //! the median is a matter of luck. So the distance is measured before and after each run, and a case compares runs at one distance
 //! only.
 
-use super::results::BenchRun;
-use serde_json::{Value, json};
+use super::run::{BenchRun, STEP};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Ratio above which two times belong to different places.
-const STEP: f64 = 1.5;
-
-/// Half of the round-trip time of a cache line, in us, before a run and after it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LineDistance {
-    pub before: f64,
-    pub after: f64,
-}
-
-impl LineDistance {
-    /// Returns the mean distance, or `None` if the processors were moved in between.
-    fn steady(self) -> Option<f64> {
-        let (less, more) = (self.before.min(self.after), self.before.max(self.after));
-        (more <= less * STEP).then_some((less + more) / 2.0)
-    }
-
-    pub fn describe(self) -> Value {
-        json!([self.before, self.after])
-    }
-}
 
 /// Returns the distances that occurred, nearest first. Each is the median of a group of similar distances.
 pub fn places(runs: &[BenchRun]) -> Vec<f64> {
@@ -71,6 +48,7 @@ pub fn counts(run: &BenchRun, chosen: Option<usize>, places: &[f64]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::LineDistance;
 
     fn run(library: usize, before: f64, after: f64) -> BenchRun {
         BenchRun { case: 0, library, distance: Some(LineDistance { before, after }), lines: vec![] }

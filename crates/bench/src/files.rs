@@ -1,7 +1,8 @@
 //! `--files`: reads and writes of files, compared with the peers' ROMIO and OMPIO.
 
 use super::job::BenchJob;
-use super::library::{BenchLibrary, LibraryKind};
+use super::library::BenchLibrary;
+use super::library_kind::LibraryKind;
 use super::plan::BenchCase;
 use super::ratios;
 use super::results::Results;
@@ -84,24 +85,28 @@ pub fn is_whole(args: &BenchArgs) -> bool {
     args.files && usual && !args.quick && !args.quickest && args.rounds() >= 7
 }
 
-/// Writes `files.md` and `files.svg`. `short` has the ratios, `all` every figure. Returns a text that says where the files are.
-pub fn publish(
-    (short, all): (&str, &str),
-    rounds: usize,
-    (cases, libraries, results): (&[BenchCase], &[BenchLibrary], &Results),
-) -> Result<String, String> {
+/// A finished measurement, for publication.
+pub struct FilesReport<'r> {
+    /// Text of the ratios.
+    pub short: &'r str,
+    /// Text of all numbers.
+    pub all: &'r str,
+    pub rounds: usize,
+    pub cases: &'r [BenchCase],
+    pub libraries: &'r [BenchLibrary],
+    pub results: &'r Results,
+}
+
+/// Writes `files.md` and `files.svg`. Returns a text that says where the files are.
+pub fn publish(report: &FilesReport<'_>) -> Result<String, String> {
     let folder = root().join("bench/results");
-    let text = document((short, all), rounds, (cases, libraries, results));
-    save(&folder.join("files.md"), &text)?;
-    plot::write(&folder.join("files.svg"), cases, libraries, results)?;
+    save(&folder.join("files.md"), &document(report))?;
+    plot::write(&folder.join("files.svg"), report.cases, report.libraries, report.results)?;
     Ok(format!("{}: files.md, files.svg", folder.display()))
 }
 
-fn document(
-    (short, all): (&str, &str),
-    rounds: usize,
-    (cases, libraries, results): (&[BenchCase], &[BenchLibrary], &Results),
-) -> String {
+fn document(report: &FilesReport<'_>) -> String {
+    let FilesReport { short, all, rounds, cases, libraries, results } = *report;
     let date = BenchJob::new(Path::new("date")).args(["-u", "+%F"]).run(Duration::from_secs(5));
     let versions: Vec<_> = libraries
         .iter()
@@ -146,7 +151,14 @@ mod tests {
             }
         }
         assert_eq!(met(&cases, &libraries, &results), [(0, 1), (1, 1)]);
-        let text = document(("RATIOS", "TABLE"), 7, (&cases, &libraries, &results));
+        let text = document(&FilesReport {
+            short: "RATIOS",
+            all: "TABLE",
+            rounds: 7,
+            cases: &cases,
+            libraries: &libraries,
+            results: &results,
+        });
         assert!(text.contains("in 0 of 1") && text.contains("in 1 of 1"), "{text}");
         assert!(text.contains("RATIOS") && text.contains("TABLE"), "{text}");
     }

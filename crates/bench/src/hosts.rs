@@ -5,7 +5,8 @@
 //! This program runs twice. Outside it builds, and starts the hosts and itself on the first host.
 
 use super::job::BenchJob;
-use super::library::{BenchLibrary, LibraryKind, threads};
+use super::library::{BenchLibrary, threads};
+use super::library_kind::LibraryKind;
 use super::plan::BenchCase;
 use super::{BenchArgs, plan};
 use std::path::Path;

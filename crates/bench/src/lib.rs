@@ -4,31 +4,38 @@
 
 mod args;
 mod cable;
+mod cases;
 mod cliffs;
+mod cold;
 mod distance;
 mod files;
 mod hosts;
 mod job;
 mod library;
+mod library_kind;
 mod limits;
 mod machine;
+mod machine_run;
 mod plan;
 mod plot;
 mod ratios;
 mod results;
 mod rows;
+mod run;
 mod table;
 mod variants;
 
 pub use args::BenchArgs;
 use cable::Cable;
-use distance::LineDistance;
+use files::FilesReport;
 use hosts::Hosts;
 use indicatif::{ProgressBar, ProgressStyle};
 use job::BenchJob;
-use library::{BenchLibrary, LibraryKind};
+use library::BenchLibrary;
+use library_kind::LibraryKind;
 use plan::BenchCase;
 use results::Results;
+use run::LineDistance;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -67,17 +74,7 @@ pub fn run(
         let weft = weft(&args, &installed)?;
         return cliffs::run(args, out, weft);
     }
-    let mut cases = if let Some(hosts) = args.hosts {
-        hosts::cases(&args, hosts.into())?
-    } else if args.matrix {
-        plan::matrix(&args.benchmarks, args.seconds)?
-    } else if args.rows {
-        rows::cases(&args.benchmarks, args.seconds)?
-    } else if args.files {
-        files::cases(&args.benchmarks, args.seconds)?
-    } else {
-        plan::cases(&args.benchmarks, args.seconds)?
-    };
+    let mut cases = cases::requested(&args)?;
     cases.retain(|case| {
         let asked = args.ranks.is_empty() || args.ranks.contains(&case.ranks);
         asked && !(args.no_busy && case.loaded)
@@ -98,7 +95,8 @@ pub fn run(
     match (&session.args.cable, session.args.inside.take()) {
         (Some(_), None) => {
             session.build()?;
-            return cable::outside(&session.args, &session.libraries, &session.out);
+            let repetition = session.args.repetition();
+            return machine_run::outside(repetition, &session.libraries, &session.out);
         }
         (Some(rate), Some(built)) => {
             session.cable = Some(Cable::shape(rate)?);
@@ -367,7 +365,7 @@ impl Session {
         let table = table::render(&self.cases, &apart, &self.libraries, &self.results);
         text += &table;
         text += &self.notes();
-        let short = if self.args.matrix || self.args.files {
+        let short = if self.args.matrix || self.args.files || self.args.cold {
             Some(ratios::render(&self.cases, &apart, &self.libraries, &self.results))
         } else if self.args.rows {
             Some(rows::render(&self.cases, &self.libraries, &self.results))
@@ -379,14 +377,15 @@ impl Session {
             let short = self.heading() + &short;
             println!("{short}");
             if files::is_whole(&self.args) {
-                let all = (&*self.cases, &*self.libraries, &self.results);
-                let place = files::publish((&short, &table), self.args.rounds(), all)?;
-                println!("written to {place}");
+                let (all, rounds, results) = (&*table, self.args.rounds(), &self.results);
+                let (short, cases, libraries) = (&*short, &*self.cases, &*self.libraries);
+                let report = FilesReport { short, all, rounds, cases, libraries, results };
+                println!("written to {}", files::publish(&report)?);
             }
         } else {
             println!("{text}");
         }
-        let out = if self.cable.is_some() { cable::results()? } else { self.out.clone() };
+        let out = if self.cable.is_some() { machine_run::results()? } else { self.out.clone() };
         let file = |name: &str| out.join(name);
         save(&file("table.txt"), &text)?;
         let libraries: Vec<_> = self.libraries.iter().map(describe).collect();
@@ -445,7 +444,7 @@ impl Session {
         if let Some((weft, cable)) =
             self.libraries.iter().find(|l| l.kind == LibraryKind::Weft).zip(self.cable.as_ref())
         {
-            let told = cable::share(weft, &self.program(weft, "latency"), cable);
+            let told = machine_run::share(weft, &self.program(weft, "latency"), cable);
             text += &told.unwrap_or_else(|error| format!("not measured: {error}\n"));
         }
         for library in self.unbound() {

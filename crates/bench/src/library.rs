@@ -2,20 +2,9 @@
 
 use super::cable::Cable;
 use super::job::BenchJob;
+use super::library_kind::LibraryKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Kinds of libraries. Each kind has its own options and variables for the same setting.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum LibraryKind {
-    Weft,
-    Mpich,
-    OpenMpi,
-    Intel,
-    /// Started as `mpiexec -n N program`, without options.
-    #[default]
-    Other,
-}
 
 #[derive(Clone, Debug, Default)]
 pub struct BenchLibrary {
@@ -94,7 +83,7 @@ impl BenchLibrary {
     ) -> BenchJob {
         let mut job = BenchJob::new(&self.tool("mpiexec"));
         if let Some(cable) = cable {
-            cable.environment(self, &mut job);
+            cable.environment(self.kind, &self.prefix, &mut job);
         }
         self.environment(&mut job);
         let fits = ranks <= super::machine::processors().len() && threads(program) == 1;

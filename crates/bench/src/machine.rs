@@ -2,24 +2,11 @@
 
 use serde_json::{Value, json};
 use std::fs;
+use weft_topology::{CacheKind, ProcessorCache, Sysfs, allowed, format_list};
 
 /// Returns the processors that this process may use.
 pub fn processors() -> Vec<usize> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let list = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:"));
-    parse_list(list.unwrap_or("0").trim())
-}
-
-/// Parses a list like "0-3,8".
-fn parse_list(list: &str) -> Vec<usize> {
-    let number = |s: &str| s.trim().parse::<usize>().ok();
-    list.split(',')
-        .filter_map(|part| match part.split_once('-') {
-            Some((a, b)) => Some((number(a)?, number(b)?)),
-            None => Some((number(part)?, number(part)?)),
-        })
-        .flat_map(|(first, last)| first..=last)
-        .collect()
+    allowed().unwrap_or_else(|| [0].into()).into_iter().collect()
 }
 
 /// Returns the average number of processes that wanted to run during the last minute.
@@ -45,19 +32,16 @@ fn processor() -> String {
 /// Returns the caches of the first processor that this process may use, as in "L2 2048K of 0".
 fn caches() -> Vec<String> {
     let first = processors().first().copied().unwrap_or(0);
-    let of = |index: usize| {
-        let folder = format!("/sys/devices/system/cpu/cpu{first}/cache/index{index}");
-        let read = |name: &str| {
-            fs::read_to_string(format!("{folder}/{name}")).ok().map(|text| text.trim().to_owned())
+    let of = |cache: ProcessorCache| {
+        let kind = match cache.kind {
+            CacheKind::Data => "d",
+            CacheKind::Instruction => "i",
+            CacheKind::Unified => "",
         };
-        let kind = match read("type")?.as_str() {
-            "Data" => "d",
-            "Instruction" => "i",
-            _ => "",
-        };
-        Some(format!("L{}{kind} {} of {}", read("level")?, read("size")?, read("shared_cpu_list")?))
+        let size = cache.size.map_or("?".to_owned(), |size| format!("{}K", size >> 10));
+        format!("L{}{kind} {size} of {}", cache.level, format_list(cache.processors))
     };
-    (0..).map_while(of).collect()
+    Sysfs::real().caches(first).into_iter().map(of).collect()
 }
 
 fn kernel() -> String {
@@ -86,9 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_processors() {
-        assert_eq!(parse_list("0-2,5"), [0, 1, 2, 5]);
-        assert_eq!(parse_list("7"), [7]);
+    fn this_process_has_processors() {
         assert!(!processors().is_empty());
     }
 

@@ -92,6 +92,8 @@ pub struct BenchCase {
     /// Difference from other cases of the program, in words, and the options that make it.
     pub about: &'static str,
     pub options: &'static [&'static str],
+    /// Numbers of calls, as options. Without them, the program runs until its times are steady.
+    pub calls: &'static [&'static str],
     pub sizes: String,
     /// Time for each size, in seconds.
     pub seconds: f64,
@@ -100,7 +102,8 @@ pub struct BenchCase {
 impl BenchCase {
     /// Returns a case of the program without options, whose ranks have processors of their own.
     pub fn new(program: &'static str, ranks: usize, sizes: String, seconds: f64) -> BenchCase {
-        BenchCase { program, ranks, loaded: false, about: "", options: &[], sizes, seconds }
+        let (options, calls) = (&[], &[]);
+        BenchCase { program, ranks, loaded: false, about: "", options, calls, sizes, seconds }
     }
 
     pub fn title(&self) -> String {
@@ -117,7 +120,8 @@ impl BenchCase {
         if self.loaded {
             arguments.push("--mean".to_owned());
         }
-        arguments.extend(self.options.iter().map(|option| (*option).to_owned()));
+        let options = self.options.iter().chain(self.calls);
+        arguments.extend(options.map(|option| (*option).to_owned()));
         arguments
     }
 }

@@ -1,6 +1,7 @@
 //! An SVG with a panel for each benchmark: figures by message size, or by number of ranks.
 
-use super::library::{BenchLibrary, LibraryKind};
+use super::library::BenchLibrary;
+use super::library_kind::LibraryKind;
 use super::plan::BenchCase;
 use super::results::{BenchRow, Results};
 use super::table;

@@ -1,6 +1,7 @@
 //! Ratios of many cases in little space: a line for each case, a column for each size.
 
-use super::library::{BenchLibrary, LibraryKind};
+use super::library::BenchLibrary;
+use super::library_kind::LibraryKind;
 use super::plan::BenchCase;
 use super::results::{BenchRow, Results};
 use super::table::{align, figure, size};

@@ -1,18 +1,9 @@
 //! Measured samples by case, size and library, and their medians.
 
-use super::distance::{self, LineDistance};
+use super::distance;
+use super::run::{BenchLine, BenchRun, LineDistance};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-
-/// A line of a benchmark's output.
-#[derive(Deserialize, Clone, Debug)]
-pub struct BenchLine {
-    pub size: u64,
-    pub value: f64,
-    pub unit: String,
-    /// Figure of the fastest batch, if there are several.
-    pub best: Option<f64>,
-}
 
 /// A line of the output of `limit`.
 #[derive(Deserialize, Clone, Debug)]
@@ -65,18 +56,6 @@ impl BenchRow {
             wanted.max_by(f64::total_cmp)
         }
     }
-}
-
-/// A run of a benchmark.
-#[derive(Clone, Debug)]
-pub struct BenchRun {
-    /// Index into the list of cases.
-    pub case: usize,
-    /// Index into the list of libraries.
-    pub library: usize,
-    /// Distance of the processors, or `None` if it was not measured: there is one processor, or the ranks are elsewhere.
-    pub distance: Option<LineDistance>,
-    pub lines: Vec<BenchLine>,
 }
 
 #[derive(Default)]

@@ -1,6 +1,7 @@
 //! `--rows`: the figures that decide whether Weft is at least as fast as the best of its peers, a line for each figure.
 
-use super::library::{BenchLibrary, LibraryKind};
+use super::library::BenchLibrary;
+use super::library_kind::LibraryKind;
 use super::plan::BenchCase;
 use super::results::{BenchRow, Results};
 use super::table::{align, figure, size};

@@ -1,6 +1,7 @@
 //! The table of medians, best runs and ratios, as text.
 
-use super::library::{BenchLibrary, LibraryKind};
+use super::library::BenchLibrary;
+use super::library_kind::LibraryKind;
 use super::plan::BenchCase;
 use super::results::{BenchRow, Results};
 use std::fmt::Write;
@@ -70,7 +71,11 @@ fn cells(
         // If the best peer's share is 0 (no time hidden), there is no ratio.
         let ratio = ratio.filter(|r| r.is_finite());
         cells.push(ratio.map_or("-".to_owned(), |r| format!("{r:.2}")));
-        cells.push(ratio.map_or("-", |r| verdict(r, row.lower_is_better())).to_owned());
+        cells.push(
+            ratio
+                .map_or("-", |r| verdict(if row.lower_is_better() { 1.0 / r } else { r }))
+                .to_owned(),
+        );
     }
     let limit = results.limit(case.program, row.size);
     cells.push(limit.map_or(String::new(), figure));
@@ -81,9 +86,8 @@ fn cells(
     cells
 }
 
-/// Returns the verdict on a ratio. Up to 3 per cent is level, because runs differ by that much.
-fn verdict(ratio: f64, lower_is_better: bool) -> &'static str {
-    let gain = if lower_is_better { 1.0 / ratio } else { ratio };
+/// Returns the verdict on a gain, which is above 1 if ours is better. Up to 3 per cent is level, because runs differ by that much.
+fn verdict(gain: f64) -> &'static str {
     match gain {
         g if g > 1.03 => "ahead",
         g if g < 0.97 => "behind",
@@ -131,10 +135,10 @@ mod tests {
 
     #[test]
     fn less_time_and_more_bandwidth_are_ahead() {
-        assert_eq!(verdict(0.5, true), "ahead");
-        assert_eq!(verdict(0.5, false), "behind");
-        assert_eq!(verdict(1.5, true), "behind");
-        assert_eq!(verdict(1.01, false), "level");
+        assert_eq!(verdict(2.0), "ahead");
+        assert_eq!(verdict(0.5), "behind");
+        assert_eq!(verdict(1.0 / 1.5), "behind");
+        assert_eq!(verdict(1.01), "level");
     }
 
     #[test]

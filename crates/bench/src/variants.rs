@@ -1,6 +1,7 @@
 //! One installation in several columns, each with its own settings.
 
-use super::library::{BenchLibrary, LibraryKind};
+use super::library::BenchLibrary;
+use super::library_kind::LibraryKind;
 use std::fmt::Write;
 
 /// Designs of Weft's progress, as `WEFT_PROGRESS` names them.

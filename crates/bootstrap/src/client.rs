@@ -11,10 +11,10 @@ use nix::cmsg_space;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 
 use crate::calls::{self, Patience};
-use crate::environment::Ticket;
 use crate::limits::explain;
 use crate::report::{self, Report};
-use crate::wire::{Entry, Frame, MAX_KEY, MAX_REPLY, MAX_REQUEST, MAX_VALUE};
+use crate::ticket::Ticket;
+use crate::wire::{Frame, MAX_KEY, MAX_REPLY, MAX_REQUEST, MAX_VALUE, PublishedEntry};
 use crate::{Bootstrap, BootstrapError, nodes};
 
 /// Maximum time that a process waits after `abort` for the launcher to end it.
@@ -29,7 +29,7 @@ pub(crate) struct Launched {
     job: String,
     nodes: Vec<usize>,
     report: Option<Report>,
-    put: Vec<Entry>,
+    put: Vec<PublishedEntry>,
     known: HashMap<(u32, String), Vec<u8>>,
 }
 

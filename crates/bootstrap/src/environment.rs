@@ -6,65 +6,10 @@ use std::os::fd::RawFd;
 use crate::channel::{self, Channel};
 use crate::client::Launched;
 use crate::limits::explain;
-use crate::wire::VERSION;
-use crate::{Bootstrap, BootstrapError, Single, foreign, launched_by_rank, pmi1, pmi2, pmix};
-
-/// Variable that `mpiexec` sets in each process that it starts: version, rank, size, number of the program, name of the job, name
-/// of the abstract Unix socket, and a token that proves that `mpiexec` started the process.
-pub const VARIABLE: &str = "WEFT_LAUNCH";
-
-/// Content of [`VARIABLE`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ticket {
-    /// Rank of the process.
-    pub rank: usize,
-    /// Number of processes of the job.
-    pub size: usize,
-    /// Index of the program on the command line, where `:` separates programs.
-    pub app: usize,
-    /// Name of the job.
-    pub job: String,
-    /// Name of the socket on this machine.
-    pub socket: String,
-    /// Secret of the job.
-    pub token: u128,
-}
-
-impl Ticket {
-    /// Returns the text of the variable.
-    pub fn encode(&self) -> String {
-        let Ticket { rank, size, app, job, socket, token } = self;
-        format!("{VERSION},{rank},{size},{app},{job},{socket},{token:032x}")
-    }
-
-    /// Reads the text of the variable.
-    pub fn decode(text: &str) -> Result<Self, BootstrapError> {
-        let fields: Vec<&str> = text.split(',').collect();
-        if fields[0] != VERSION.to_string() {
-            return Err(BootstrapError(format!(
-                "{VARIABLE}={text}: this library speaks version {VERSION} of the launch protocol. \
-                 Use the mpiexec that was installed with it"
-            )));
-        }
-        let ticket = || {
-            let [_, rank, size, app, job, socket, token] = fields[..] else { return None };
-            let ticket = Ticket {
-                rank: rank.parse().ok()?,
-                size: size.parse().ok()?,
-                app: app.parse().ok()?,
-                job: job.to_string(),
-                socket: socket.to_string(),
-                token: u128::from_str_radix(token, 16).ok()?,
-            };
-            (ticket.rank < ticket.size && ticket.size <= u32::MAX as usize).then_some(ticket)
-        };
-        ticket().ok_or_else(|| {
-            BootstrapError(format!(
-                "{VARIABLE}={text} is damaged. Unset it to run the program without a launcher"
-            ))
-        })
-    }
-}
+use crate::ticket::{Ticket, VARIABLE};
+use crate::{
+    Bootstrap, BootstrapError, SingleProcess, foreign, launched_by_rank, pmi1, pmi2, pmix,
+};
 
 /// Joins the job of this process: a job of Weft's `mpiexec`, a job of a launcher that speaks PMI-1, PMI-2 or PMIx, or a world of
 /// one. Fails if another launcher started this process together with other processes.
@@ -78,7 +23,7 @@ pub fn from_environment() -> Result<Box<dyn Bootstrap>, BootstrapError> {
     let ticket = Ticket::decode(&text.to_string_lossy())?;
     match Launched::join(&ticket)? {
         Some(launched) => Ok(Box::new(launched)),
-        None => Ok(Box::new(Single::new())),
+        None => Ok(Box::new(SingleProcess::new())),
     }
 }
 
@@ -171,11 +116,11 @@ impl Protocol {
 fn from_another_launcher() -> Result<Box<dyn Bootstrap>, BootstrapError> {
     let get = |name: &str| env::var(name).ok();
     if !foreign::is_there(&get) {
-        return Ok(Box::new(Single::new()));
+        return Ok(Box::new(SingleProcess::new()));
     }
     let world: Box<dyn Bootstrap> = if launched_by_rank::is_below_a_rank() {
         // A rank has started this process, with the environment from the start of the rank.
-        Box::new(Single::new())
+        Box::new(SingleProcess::new())
     } else if let Some(protocol) = Protocol::find(&get) {
         protocol.join()?
     } else {
@@ -183,7 +128,7 @@ fn from_another_launcher() -> Result<Box<dyn Bootstrap>, BootstrapError> {
             format!("the socket that it left for this process (PMI_FD={socket}) is not open")
         });
         foreign::check(&get, closed.as_deref())?;
-        Box::new(Single::new())
+        Box::new(SingleProcess::new())
     };
     let served = |name: &String| name.starts_with("PMIX_SERVER_URI");
     let all = env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(served);

@@ -27,9 +27,10 @@ mod single;
 pub mod slot_table;
 mod text;
 mod threads;
+mod ticket;
 pub mod wire;
 
-pub use environment::{Ticket, VARIABLE, announced_size, from_environment};
+pub use environment::{announced_size, from_environment};
 pub use fingerprint::{Difference, Fingerprint};
 pub use foreign::variables as foreign_variables;
 pub use keyed_hash::{is_same_secret, keyed_hash, keyed_hash_128};
@@ -38,8 +39,9 @@ pub use member::hash;
 pub use on_node::OnNode;
 pub use pmix::SETTING as PMIX_SETTING;
 pub use report::{Pending, Phase, Report, clock_millis};
-pub use single::Single;
+pub use single::SingleProcess;
 pub use threads::{ThreadBootstrap, threads};
+pub use ticket::{Ticket, VARIABLE};
 
 use std::fmt;
 

@@ -44,7 +44,7 @@ pub(crate) struct Facts {
 }
 
 /// A process of a job of another launcher.
-pub(crate) struct Member<S> {
+pub(crate) struct LauncherMember<S> {
     space: S,
     facts: Facts,
     nodes: Vec<usize>,
@@ -54,7 +54,7 @@ pub(crate) struct Member<S> {
     _sign: Option<Sign>,
 }
 
-impl<S: Space> Member<S> {
+impl<S: Space> LauncherMember<S> {
     /// Joins the job. `placed` is the node of each rank, if the launcher reports it.
     pub fn join(
         space: S,
@@ -67,8 +67,14 @@ impl<S: Space> Member<S> {
         }
         let facts = Facts { job: name(&facts.job), ..facts };
         let (pending, used) = Default::default();
-        let mut member =
-            Member { space, facts, nodes: vec![0; size], pending, used, _sign: Sign::set() };
+        let mut member = LauncherMember {
+            space,
+            facts,
+            nodes: vec![0; size],
+            pending,
+            used,
+            _sign: Sign::set(),
+        };
         member.nodes = match (nodes::from_setting(size)?, placed) {
             (Some(nodes), _) | (None, Some(nodes)) => nodes,
             _ => nodes::exchange(&mut member)?,
@@ -111,7 +117,7 @@ fn check(key: &str, value: &[u8]) -> Result<(), BootstrapError> {
     Ok(())
 }
 
-impl<S: Space> Bootstrap for Member<S> {
+impl<S: Space> Bootstrap for LauncherMember<S> {
     fn rank(&self) -> usize {
         self.facts.rank
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::BootstrapError;
 use crate::channel::{Channel, Fields, plain};
-use crate::member::{Facts, Member};
+use crate::member::{Facts, LauncherMember};
 use crate::nodes;
 use crate::text::{Text, Wire};
 
@@ -37,7 +37,7 @@ pub(crate) fn join(
     channel: Channel,
     rank: usize,
     size: usize,
-) -> Result<Member<Text<Pmi1>>, BootstrapError> {
+) -> Result<LauncherMember<Text<Pmi1>>, BootstrapError> {
     let doing = "joining the job (PMI-1)";
     let mut pmi = Pmi1 { channel, space: String::new(), room: 0 };
     let fields = pmi.ask(doing, "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")?;
@@ -62,14 +62,14 @@ pub(crate) fn join(
     let mapping = pmi.get(0, "PMI_process_mapping")?;
     let placed = mapping.and_then(|text| nodes::from_mapping(&text, size));
     let facts = Facts { rank, size, job: pmi.space.clone(), app };
-    Member::join(Text(pmi), facts, placed)
+    LauncherMember::join(Text(pmi), facts, placed)
 }
 
 /// Joins over a connection to PMI_PORT as number `id`. Rank and size come over the connection.
 pub(crate) fn join_port(
     mut channel: Channel,
     id: usize,
-) -> Result<Member<Text<Pmi1>>, BootstrapError> {
+) -> Result<LauncherMember<Text<Pmi1>>, BootstrapError> {
     let doing = "joining the job (PMI-1 over PMI_PORT)";
     channel.send(doing, format!("cmd=initack pmiid={id}\n").as_bytes())?;
     let said = channel.line(doing)?;

@@ -15,7 +15,7 @@
 
 use crate::BootstrapError;
 use crate::channel::{Channel, Fields, plain};
-use crate::member::{Facts, Member};
+use crate::member::{Facts, LauncherMember};
 use crate::nodes;
 use crate::text::{Text, Wire};
 
@@ -33,7 +33,7 @@ pub(crate) fn join(
     mut channel: Channel,
     job: &str,
     rank: usize,
-) -> Result<Member<Text<Pmi2>>, BootstrapError> {
+) -> Result<LauncherMember<Text<Pmi2>>, BootstrapError> {
     let doing = "joining the job (PMI-2)";
     channel.send(doing, b"cmd=init pmi_version=2 pmi_subversion=0\n")?;
     let said = channel.line(doing)?;
@@ -54,7 +54,7 @@ pub(crate) fn join(
     let placed = found(&mapping).and_then(|text| nodes::from_mapping(text, size));
     // The name consists of Slurm's job and step. Another cluster may have the same job and step.
     let facts = Facts { rank, size, job: format!("slurm-{job}"), app };
-    Member::join(Text(pmi), facts, placed)
+    LauncherMember::join(Text(pmi), facts, placed)
 }
 
 /// Returns the value of an answer, if the answer has a value.

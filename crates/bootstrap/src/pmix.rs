@@ -7,10 +7,10 @@ use std::ffi::{CStr, c_char};
 use std::{ptr, slice};
 
 use crate::BootstrapError;
-use crate::member::{Facts, Member, Space};
+use crate::member::{Facts, LauncherMember, Space};
 
 pub use library::SETTING;
-use library::{Api, Info, Proc, Value, c_text};
+use library::{Api, PmixInfo, PmixValue, Proc, c_text};
 
 /// A process of a job whose launcher speaks PMIx.
 pub(crate) struct Pmix {
@@ -19,7 +19,7 @@ pub(crate) struct Pmix {
 }
 
 /// A value that the library has allocated. Dropping it frees the value as PMIX_VALUE_RELEASE does.
-struct Received(*mut Value);
+struct Received(*mut PmixValue);
 
 impl Received {
     fn number(&self) -> Option<u32> {
@@ -56,7 +56,7 @@ impl Drop for Received {
 }
 
 /// Joins the job that libpmix finds in the environment.
-pub(crate) fn join() -> Result<Member<Pmix>, BootstrapError> {
+pub(crate) fn join() -> Result<LauncherMember<Pmix>, BootstrapError> {
     let api = Api::load()?;
     let mut me = Proc { nspace: [0; 256], rank: 0 };
     // SAFETY: PMIx_Init writes `me`, and reads no directives.
@@ -73,7 +73,7 @@ pub(crate) fn join() -> Result<Member<Pmix>, BootstrapError> {
     let size = size.and_then(|size| size.number()).ok_or_else(|| {
         BootstrapError("joining the job (PMIx): the launcher sent no number of processes".into())
     })? as usize;
-    let optional = Info::on(library::OPTIONAL);
+    let optional = PmixInfo::on(library::OPTIONAL);
     let number = |rank: u32, name: &CStr| {
         let value = pmix.value(rank, name, Some(&optional)).ok().flatten();
         value.and_then(|value| value.number()).map(|number| number as usize)
@@ -83,7 +83,7 @@ pub(crate) fn join() -> Result<Member<Pmix>, BootstrapError> {
     let app = number(me.rank, library::APPNUM);
     // SAFETY: the library ends the name with a zero: it fits 255 bytes and the zero.
     let job = unsafe { CStr::from_ptr(me.nspace.as_ptr()) }.to_string_lossy().into_owned();
-    Member::join(pmix, Facts { rank: me.rank as usize, size, job, app }, placed)
+    LauncherMember::join(pmix, Facts { rank: me.rank as usize, size, job, app }, placed)
 }
 
 impl Pmix {
@@ -92,7 +92,7 @@ impl Pmix {
         &self,
         rank: u32,
         key: &CStr,
-        directive: Option<&Info>,
+        directive: Option<&PmixInfo>,
     ) -> Result<Option<Received>, BootstrapError> {
         /// PMIX_ERR_NOT_FOUND, and the codes of PMIx 3 and 4 for a process without values.
         const UNKNOWN: [i32; 3] = [-46, -49, -13];
@@ -121,7 +121,7 @@ impl Pmix {
 impl Space for Pmix {
     fn put(&mut self, _rank: usize, key: &str, value: &[u8]) -> Result<(), BootstrapError> {
         let name = c_text(&format!("weft.{key}"));
-        let mut value = Value::bytes(value);
+        let mut value = PmixValue::bytes(value);
         // SAFETY: the library copies the value.
         let code = unsafe { (self.api.put)(library::GLOBAL, name.as_ptr(), &mut value) };
         self.check(&format!("put of {key:?}"), code)
@@ -130,7 +130,7 @@ impl Space for Pmix {
     fn get(&mut self, rank: usize, key: &str) -> Result<Option<Vec<u8>>, BootstrapError> {
         let name = c_text(&format!("weft.{key}"));
         // The fence has brought all data, so a missing value will not come later.
-        let immediate = Info::on(library::IMMEDIATE);
+        let immediate = PmixInfo::on(library::IMMEDIATE);
         let value = self.value(rank as u32, &name, Some(&immediate))?;
         Ok(value.and_then(|value| value.bytes()))
     }
@@ -139,7 +139,7 @@ impl Space for Pmix {
         // SAFETY: PMIx_Commit has no arguments and may be called after PMIx_Init.
         let code = unsafe { (self.api.commit)() };
         self.check("fence (PMIx_Commit)", code)?;
-        let collect = Info::on(library::COLLECT_DATA);
+        let collect = PmixInfo::on(library::COLLECT_DATA);
         // SAFETY: PMIx_Fence reads one directive, which is alive. No list of processes means all of the job.
         let code = unsafe { (self.api.fence)(ptr::null(), 0, &collect, 1) };
         self.check("fence", code)

@@ -41,7 +41,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
-use unknown::{Strangers, UNKNOWN};
+use unknown::{KnownProcess, Strangers, UNKNOWN};
 
 /// A connection within this machine or over a network. The standard library's type for local sockets can also read, write and
 /// poll TCP sockets.
@@ -158,6 +158,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Processes that accept a caller.
+#[derive(Debug, Clone, Copy)]
+pub struct AcceptingGroup {
+    /// Place of this process among them.
+    pub root: usize,
+    /// Number of processes.
+    pub size: usize,
+}
+
 /// A port of this process. Dropping the value closes the port; its sessions go on.
 pub struct Port {
     shared: Arc<Shared>,
@@ -196,16 +205,16 @@ impl Port {
         lock(&self.shared.calls).pop_front()
     }
 
-    /// Begins a session between `accepting` processes, among which this process has place `root`, and the processes of a caller,
-    /// whose root gets the invitation. `patience` is the maximum time for all processes to join, and for each round. Fails if the
+    /// Begins a session between the accepting processes and the processes of a caller, whose root gets the invitation. `patience` is the maximum time for all processes to join, and for each round. Fails if the
     /// caller is gone.
     pub fn admit(
         &self,
         calling: Calling,
-        (root, accepting): (usize, usize),
+        group: AcceptingGroup,
         word: u64,
         patience: Duration,
     ) -> io::Result<Invitation> {
+        let AcceptingGroup { root, size: accepting } = group;
         let session = secret()? as u64;
         let all = accepting + calling.size;
         let invitation =
@@ -300,7 +309,8 @@ fn take_connections(listener: &Listener, strangers: &mut Strangers, shared: &Sha
 }
 
 /// Grants the wish of a process that knows the secret.
-fn grant(shared: &Shared, (wish, stream): (Wish, Stream)) {
+fn grant(shared: &Shared, known: KnownProcess) {
+    let KnownProcess { wish, stream } = known;
     match wish {
         Wish::Call(size) if !shared.closed.load(Ordering::Acquire) => {
             lock(&shared.calls).push_back(Calling { stream, size: size as usize });

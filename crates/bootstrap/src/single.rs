@@ -6,28 +6,28 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::{Bootstrap, BootstrapError};
 
 /// The services of a launcher for a program that was started without a launcher.
-pub struct Single {
+pub struct SingleProcess {
     job: String,
     put: HashMap<String, Vec<u8>>,
     fenced: HashMap<String, Vec<u8>>,
 }
 
-impl Single {
+impl SingleProcess {
     /// Makes a world of this process only.
     pub fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
         let job = format!("weft-{}-{now:x}", std::process::id());
-        Single { job, put: HashMap::new(), fenced: HashMap::new() }
+        SingleProcess { job, put: HashMap::new(), fenced: HashMap::new() }
     }
 }
 
-impl Default for Single {
+impl Default for SingleProcess {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Bootstrap for Single {
+impl Bootstrap for SingleProcess {
     fn rank(&self) -> usize {
         0
     }
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn values_appear_at_the_fence() {
-        let mut world = Single::new();
+        let mut world = SingleProcess::new();
         world.put("a", b"1").unwrap();
         assert!(world.get(0, "a").is_err());
         world.fence().unwrap();

@@ -95,7 +95,7 @@ impl fmt::Display for Room {
 
 /// A host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host {
+pub struct HostSlots {
     /// Name as the user wrote it.
     pub name: String,
     /// Maximum number of processes on the host.
@@ -105,30 +105,30 @@ pub struct Host {
 }
 
 /// Encodes hosts as `name:slots:taken`, with commas between them.
-pub fn encode(hosts: &[Host]) -> String {
-    let word = |Host { name, slots, taken }: &Host| format!("{name}:{slots}:{taken}");
+pub fn encode(hosts: &[HostSlots]) -> String {
+    let word = |HostSlots { name, slots, taken }: &HostSlots| format!("{name}:{slots}:{taken}");
     hosts.iter().map(word).collect::<Vec<_>>().join(",")
 }
 
 /// Decodes a list that [`encode`] has encoded. Returns an empty list if `text` is malformed.
-pub fn decode(text: &str) -> Vec<Host> {
+pub fn decode(text: &str) -> Vec<HostSlots> {
     let host = |word: &str| {
         let mut parts = word.rsplitn(3, ':');
         let (taken, slots) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
         let name = parts.next().filter(|name| !name.is_empty())?;
-        (slots > 0).then(|| Host { name: name.to_owned(), slots, taken })
+        (slots > 0).then(|| HostSlots { name: name.to_owned(), slots, taken })
     };
     text.split(',').map(host).collect::<Option<_>>().unwrap_or_default()
 }
 
 /// Returns the hosts of this process's job. An empty list means this machine.
-pub fn hosts() -> Vec<Host> {
+pub fn hosts() -> Vec<HostSlots> {
     env::var(VARIABLE).map_or_else(|_| Vec::new(), |text| decode(&text))
 }
 
 /// Returns the hosts for spawned processes as a list for `mpiexec -hosts`: free slots first, then all hosts in turn.
-pub fn free_first(hosts: &[Host]) -> String {
-    let free = |host: &Host| host.slots.saturating_sub(host.taken);
+pub fn free_first(hosts: &[HostSlots]) -> String {
+    let free = |host: &HostSlots| host.slots.saturating_sub(host.taken);
     let (some, none): (Vec<_>, Vec<_>) = hosts.iter().partition(|host| free(host) > 0);
     let some = some.into_iter().map(|host| format!("{}:{}", host.name, free(host)));
     let none = none.into_iter().map(|host| format!("{}:{}", host.name, host.slots));
@@ -139,8 +139,8 @@ pub fn free_first(hosts: &[Host]) -> String {
 mod tests {
     use super::*;
 
-    fn host(name: &str, slots: usize, taken: usize) -> Host {
-        Host { name: name.to_owned(), slots, taken }
+    fn host(name: &str, slots: usize, taken: usize) -> HostSlots {
+        HostSlots { name: name.to_owned(), slots, taken }
     }
 
     #[test]

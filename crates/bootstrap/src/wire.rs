@@ -21,7 +21,7 @@ pub const MAX_REQUEST: usize = 16 << 20;
 pub const MAX_REPLY: usize = 1 << 30;
 
 /// A published value: rank of the process, key, value.
-pub type Entry = (u32, String, Vec<u8>);
+pub type PublishedEntry = (u32, String, Vec<u8>);
 
 /// A message, in either direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum Frame {
     /// From a process: it has come to a fence with these values.
     Fence {
         /// Values that the process has put since its last fence.
-        entries: Vec<Entry>,
+        entries: Vec<PublishedEntry>,
     },
     /// From a process: it leaves MPI normally.
     Finalized,
@@ -65,7 +65,7 @@ pub enum Frame {
     /// From `mpiexec`: all processes have come to the fence.
     Fenced {
         /// Values that all processes have put since the last fence, in any order.
-        entries: Vec<Entry>,
+        entries: Vec<PublishedEntry>,
     },
 }
 
@@ -88,7 +88,7 @@ impl Writer {
         w
     }
 
-    fn entries(self, entries: &[Entry]) -> Self {
+    fn entries(self, entries: &[PublishedEntry]) -> Self {
         entries.iter().fold(self.u32(entries.len() as u32), |w, (rank, key, value)| {
             w.u32(*rank).bytes(key.as_bytes()).bytes(value)
         })
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         String::from_utf8(self.bytes(limit)?.to_vec()).map_err(|_| damaged("text is not UTF-8"))
     }
 
-    fn entries(&mut self) -> Result<Vec<Entry>, BootstrapError> {
+    fn entries(&mut self) -> Result<Vec<PublishedEntry>, BootstrapError> {
         let count = self.u32()?;
         // The list grows only as entries are read, so a wrong count allocates nothing.
         let mut entries = Vec::new();

@@ -10,8 +10,8 @@
 //! # Contract
 //!
 //! **Numbers.** One sequence for all roots of a group. Every member calls [`MulticastMember::numbers`] once per operation, in the
-//! same order, so all members give an operation the same numbers without a message. There is one sequence, not one per root, so
-//! that the memory by which a member distinguishes new datagrams from old datagrams does not grow with the number of roots. A
+//! same order, so all members give an operation the same numbers without a message. A member needs memory to distinguish new
+//! datagrams from old datagrams. With one sequence, and not one per root, this memory does not grow with the number of roots. A
 //! number is open (given out, not complete), to come, or complete. A datagram whose number is complete is dropped.
 //!
 //! **Access to memory.**
@@ -23,7 +23,7 @@
 //!   ([`MulticastLimits::store`]). Beyond the bound they are dropped, which counts as any other loss.
 //!
 //! **Time for which the root keeps a multicast, and the reason why nothing needed is overwritten.** The root keeps a multicast
-//! until it knows that every member has received it. It learns this in one of three ways:
+//! until it knows that every member has received it. The root learns this in one of three ways:
 //! - [`ReleaseMode::Heard`]: the caller says "every other member has begun operation k" ([`MulticastMember::heard`]). The caller
 //!   knows this because it has heard from every member in operation k: by the gather of a barrier or an allreduce, or by the blocks
 //!   of an allgather in which all members multicast. A member begins an operation only after its previous operation is complete, so
@@ -37,13 +37,13 @@
 //!   and the root waits for acknowledgements only when the window is full.
 //! - [`ReleaseMode::EachAcknowledged`] (the thesis's first alternative in 3.3.4, which it calls expensive): every member
 //!   acknowledges every multicast, and the root waits for all acknowledgements. Members do not ask. The root repeats a multicast
-//!   that is not acknowledged in time. It learns the time to wait in the same way as members do.
+//!   that is not acknowledged in time. The root learns the time to wait in the same way as members do.
 //!
 //! **Repair** goes by a reliable message to the member that asked. The repair cannot be lost again, so each loss costs one question
 //! and one answer at any rate of loss, and members that lost nothing receive nothing. Alternatively, the datagram is multicast once
 //! more ([`Repair::Multicast`], the thesis's way): one answer serves all members that lack the datagram, the other members drop the
 //! answer, and the answer may be lost again. If a question comes within half of [`MulticastLimits::least`] after such an answer,
-//! this answer serves the question, too. A payload that has been multicast again 16 times is repaired by messages.
+//! this answer also serves the question. A payload that has been multicast again 16 times is repaired by messages.
 //!
 //! **Time.** An awaited receive asks when it has waited longer than four times the longest recent wait that ended without a
 //! question, within bounds ([`MulticastLimits::least`], [`MulticastLimits::most`]). Each further question follows after twice the
@@ -63,12 +63,14 @@ mod group;
 mod member;
 mod receives;
 mod retransmit_buffer;
+mod shared;
 mod table;
 mod waits;
 
 pub use datagram::{HEADER, KINDS};
 pub use member::{MulticastMember, MulticastReceive, ProgressHost, ReleaseMode};
-pub use table::{MulticastCounts, MulticastLimits, Multicasts, Repair};
+pub use shared::{MulticastCounts, MulticastLimits, Repair};
+pub use table::Multicasts;
 
 #[cfg(test)]
 mod tests;

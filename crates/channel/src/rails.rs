@@ -8,9 +8,9 @@
 //!   from the threshold on in fragments, so that all rails end together           load balanced
 //!                         share = (load of all rails + length) x weight - own load
 //! ```
-//! Writes and reads use opposite directions of a link: each direction has loads of its own. Weights are the speeds of rails
-//! observed in comparison with each other (`traffic.rs`), so that unequal rails add up. A rail that has not been compared
-//! yet counts as average. A rail that does not work towards the peer gets nothing.
+//! Writes and reads use opposite directions of a link, so each direction has loads of its own. Weights are the speeds of rails
+//! observed in comparison with each other (`traffic.rs`), so that unequal rails add up. A rail that has not been compared yet
+//! counts as average. A rail that does not work towards the peer gets nothing.
 //!
 //! Order: none between fragments, nor between operations. Synchronization waits for the end of all issued operations.
 //! Source: Vishnu et al. 2005, sections 3.1 and 3.2.
@@ -21,16 +21,10 @@ use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::time::Instant;
 use traffic::{RailTraffic, Timeliness};
-use weft_fabric::{Counter, Counters, Fabric, FabricExt, Fault, RemoteAddr, Sge};
-
-/// Direction of a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RailDirection {
-    /// From this process to the peer.
-    Write = 0,
-    /// From the peer to this process.
-    Read = 1,
-}
+use weft_fabric::{
+    CounterTarget, Counters, Fabric, FabricExt, Fault, RdmaDirection, RemoteAddr, RemoteRead,
+    RemoteWrite, Sge,
+};
 
 /// A part of an operation: its rail, its offset, and its length in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,38 +52,21 @@ pub struct Thresholds {
 }
 
 impl Default for Thresholds {
-    /// Returns the default lengths. One-sided operations have no rendezvous, so fragmenting pays off earlier: from the document's 8
-    /// KiB on.
+    /// Returns the default lengths. One-sided operations have no rendezvous, so fragmenting pays off at shorter lengths: from 8 KiB
+    /// on, as in Vishnu et al. 2005.
     fn default() -> Thresholds {
         Thresholds { write: 8 << 10, read: 8 << 10, rendezvous: 16 << 10 }
     }
 }
 
-/// End of a fragment, which comes when `counter >= value`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FragmentEnd {
-    /// Counter that the fragment advances.
-    pub counter: Counter,
-    /// Value of the counter at which the fragment is complete.
-    pub value: u64,
-}
-
-impl FragmentEnd {
-    /// Returns true if the fragment is complete.
-    #[inline]
-    pub fn has_come(&self, counters: &Counters) -> bool {
-        counters.value(self.counter) >= self.value
-    }
-}
-
 /// Ends of the fragments of one operation.
-pub type FragmentEnds = SmallVec<[FragmentEnd; 2]>;
+pub type FragmentEnds = SmallVec<[CounterTarget; 2]>;
 
 /// An operation that goes over several rails.
 #[derive(Debug, Clone, Copy)]
 pub struct StripedOperation {
     /// Direction of the operation: a write of `here` to `there`, or a read of `there` into `here`.
-    pub way: RailDirection,
+    pub way: RdmaDirection,
     /// Peer's rank in the fabric.
     pub peer: usize,
     /// Number of rails to the peer.
@@ -106,8 +83,8 @@ const CHUNK: usize = 64 << 10;
 /// Maximum number of parts per fragment. Longer fragments use larger parts.
 const CHUNKS: usize = 64;
 
-/// Alignment of fragments, in bytes: each fragment begins at a multiple of this value. Operations shorter than two grains, where
-/// the threshold lets them be fragmented, use a smaller multiple of `LEAST_GRAIN`.
+/// Alignment of fragments, in bytes: each fragment begins at a multiple of this value. If a low threshold lets operations shorter
+/// than two grains be fragmented, their alignment is smaller: a multiple of `LEAST_GRAIN`.
 const GRAIN: usize = 4 << 10;
 const LEAST_GRAIN: usize = 64;
 
@@ -119,7 +96,7 @@ fn grain(len: usize, rails: usize) -> usize {
 /// The rails of a process, and the fragments under way on them.
 #[derive(Default)]
 pub struct RailSet {
-    /// Traffic by [`RailDirection`]. Allocated by the first operation that is spread, because most processes of a simulation have
+    /// Traffic by [`RdmaDirection`]. Allocated by the first operation that is spread, because most processes of a simulation have
     /// one rail.
     traffic: RefCell<Option<Box<[RailTraffic; 2]>>>,
     turn: Cell<usize>,
@@ -142,14 +119,14 @@ impl RailSet {
     }
 
     /// Returns true if an operation of `len` bytes is fragmented.
-    pub fn fragments(&self, way: RailDirection, len: usize) -> bool {
+    pub fn fragments(&self, way: RdmaDirection, len: usize) -> bool {
         let Thresholds { write, read, .. } = self.thresholds.get();
-        len >= if way == RailDirection::Write { write } else { read }
+        len >= if way == RdmaDirection::Write { write } else { read }
     }
 
-    /// Returns the rail of the next operation that is not fragmented, out of `rails` rails; `works` reports whether a rail works.
-    /// Rails that were seen to be less than half as fast as another rail do not take turns.
-    pub fn next(&self, way: RailDirection, rails: usize, works: impl Fn(usize) -> bool) -> usize {
+    /// Returns the rail of the next operation that is not fragmented, out of `rails` rails; `works` reports whether a rail works. A
+    /// rail that was seen to be less than half as fast as another rail gets no turn.
+    pub fn next(&self, way: RdmaDirection, rails: usize, works: impl Fn(usize) -> bool) -> usize {
         let turn = self.turn.get();
         self.turn.set(turn.wrapping_add(1));
         let working = (0..rails).filter(|&rail| works(rail));
@@ -162,7 +139,7 @@ impl RailSet {
     /// Spreads an operation of `len` bytes over the working rails.
     pub fn spread(
         &self,
-        way: RailDirection,
+        way: RdmaDirection,
         len: usize,
         rails: usize,
         works: impl Fn(usize) -> bool,
@@ -214,7 +191,7 @@ impl RailSet {
         ends: &mut FragmentEnds,
     ) -> Result<(), Fault> {
         // One registration serves all parts.
-        let region = fabric.prepare(operation.here, operation.way == RailDirection::Read)?;
+        let region = fabric.prepare(operation.here, operation.way)?;
         let outcome = self.post_parts(fabric, operation, ends);
         if let Some(region) = region {
             fabric.withdraw(region);
@@ -229,22 +206,25 @@ impl RailSet {
         ends: &mut FragmentEnds,
     ) -> Result<(), Fault> {
         let counters = fabric.counters();
-        // An adapter carries the first parts while the last parts are still being posted.
+        // The adapter carries the first parts while the last parts are still being posted, so the fragments begin now.
         let began = fabric.now();
         self.observe(counters, began);
         let fragments = self.spread(way, here.len(), rails, |rail| fabric.rail_works(rail, peer));
         let first = ends.len();
         for _ in &fragments {
-            let counter = counters.allocate();
-            ends.push(FragmentEnd { counter, value: counters.value(counter) });
+            ends.push(CounterTarget::new(counters, counters.allocate()));
         }
         for (number, (i, at, len)) in self.parts(way, &fragments).enumerate() {
             let Fragment { rail, offset, .. } = fragments[i];
             let (part, to) = (here.part(offset + at, len), there.offset((offset + at) as u64));
             let done = Some(ends[first + i].counter);
             let posted = match way {
-                RailDirection::Write => fabric.write_over(rail, peer, part, to, done),
-                RailDirection::Read => fabric.read_over(rail, peer, part, to, done),
+                RdmaDirection::Write => {
+                    fabric.write_over(rail, peer, &RemoteWrite::new(part, to, done))
+                }
+                RdmaDirection::Read => {
+                    fabric.read_over(rail, peer, &RemoteRead::new(part, to, done))
+                }
             };
             if posted.is_err() && number == 0 {
                 ends.drain(first..).for_each(|end| counters.free(end.counter));
@@ -263,7 +243,7 @@ impl RailSet {
     /// length.
     fn parts<'f>(
         &self,
-        way: RailDirection,
+        way: RdmaDirection,
         fragments: &'f [Fragment],
     ) -> impl Iterator<Item = (usize, usize, usize)> + use<'f> {
         let count = fragments.len();
@@ -280,15 +260,15 @@ impl RailSet {
     }
 
     /// Notes a fragment that is under way since `now`.
-    fn posted(&self, way: RailDirection, fragment: Fragment, end: FragmentEnd, now: Instant) {
+    fn posted(&self, way: RdmaDirection, fragment: Fragment, end: CounterTarget, now: Instant) {
         let mut both = self.traffic.borrow_mut();
         let traffic = &mut both.get_or_insert_default()[way as usize];
         traffic.post(fragment.rail, fragment.len as u64, end, now);
         self.busy.set(true);
     }
 
-    /// Notes the fragments that are complete by `now`. Call it before the counters of fragments are freed, and as often as the
-    /// process has time.
+    /// Notes the fragments that are complete by `now`. Call this function before the counters of fragments are freed, and as often
+    /// as the process has time.
     pub fn observe(&self, counters: &Counters, now: Instant) {
         let waited = self.waiting.get().is_some_and(|since| now > since);
         let timeliness = if waited { Timeliness::Prompt } else { Timeliness::Late };
@@ -320,12 +300,12 @@ impl RailSet {
     }
 
     /// Returns the observed speed of each rail, in units of their average; 1 for rails that were never compared.
-    pub fn weights(&self, way: RailDirection, rails: usize) -> Vec<f64> {
+    pub fn weights(&self, way: RdmaDirection, rails: usize) -> Vec<f64> {
         (0..rails).map(|rail| self.weight(way, rail)).collect()
     }
 
     /// Returns the observed speed of one rail, as [`RailSet::weights`] does.
-    fn weight(&self, way: RailDirection, rail: usize) -> f64 {
+    fn weight(&self, way: RdmaDirection, rail: usize) -> f64 {
         self.traffic.borrow().as_deref().map_or(1.0, |both| both[way as usize].weight(rail))
     }
 }

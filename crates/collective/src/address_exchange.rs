@@ -1,10 +1,12 @@
 //! Exchange of words between all ranks: the address of each rank's memory, and its capabilities.
 
-use crate::CommView;
 use crate::allgather::allgather_ring::ring;
+pub(crate) use crate::words::{read, write};
+use crate::{CommView, words};
 use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Staging};
 
-/// Returns the fault for missing memory that the ranks of a communicator share. If one rank has none, all do without.
+/// Returns the error that is reported if some rank has no memory to share with the other ranks of a communicator. Then no rank uses
+/// such memory.
 #[cold]
 pub(crate) fn no_memory() -> Fault {
     Fault::system("making memory for collective operations, on one of the ranks", NO_MEMORY)
@@ -13,7 +15,7 @@ pub(crate) fn no_memory() -> Fault {
 /// ENOMEM of Linux.
 const NO_MEMORY: i32 = 12;
 
-/// Words of all ranks, a record for each.
+/// Words of all ranks. Each rank has a record.
 pub(crate) struct Exchanged {
     memory: Staging,
     /// Number of bytes from one record to the next.
@@ -21,7 +23,7 @@ pub(crate) struct Exchanged {
 }
 
 impl Exchanged {
-    /// Wraps records that are in `memory` already, or will be there before they are read.
+    /// Wraps the records in `memory`. A record may arrive later, but before it is read.
     pub fn new(memory: Staging, stride: usize) -> Exchanged {
         Exchanged { memory, stride }
     }
@@ -45,22 +47,8 @@ impl Exchanged {
         read(self.record(rank), i)
     }
 
-    /// Returns the address of which word `first` of `rank` is the first word.
+    /// Returns the remote address that starts at word `first` of `rank`'s record.
     pub fn addr(&self, rank: usize, first: usize) -> RemoteAddr {
-        RemoteAddr::from_words(std::array::from_fn(|i| self.word(rank, first + i)))
+        words::read_addr(self.record(rank).part(8 * first, 8 * RemoteAddr::WORDS))
     }
-}
-
-/// Writes words in the format of a record.
-pub(crate) fn write(words: &[u64], to: Sge) {
-    for (i, word) in words.iter().enumerate() {
-        to.part(8 * i, 8).fill(&word.to_ne_bytes());
-    }
-}
-
-/// Returns word `i` of a record.
-pub(crate) fn read(record: Sge, i: usize) -> u64 {
-    let mut bytes = [0; 8];
-    record.part(8 * i, 8).read(&mut bytes);
-    u64::from_ne_bytes(bytes)
 }

@@ -2,7 +2,7 @@
 
 mod method;
 
-use crate::costs::CostFunction;
+use crate::costs::{CallCosts, CostFunction};
 use crate::operation::CollectiveKind;
 use crate::selection_key::SelectionKey;
 pub use method::Method;
@@ -27,7 +27,7 @@ pub enum Carrier {
     Reads,
     /// Memory that the ranks share.
     Memory,
-    /// Any carrier: each level of a composition chooses its own.
+    /// Any carrier. Each level of a composition chooses its carrier.
     Hierarchy,
 }
 
@@ -66,7 +66,7 @@ pub enum Requirement {
     Two,
     /// More than two ranks.
     Many,
-    /// All ranks can access each other's own memory.
+    /// All ranks can access each other's private memory.
     Direct,
     /// Maximum number of bytes.
     AtMost(usize),
@@ -76,7 +76,7 @@ pub enum Requirement {
     ElementAtMost(usize),
     /// At least as many elements as ranks.
     ElementEach,
-    /// Blocks of one length.
+    /// Blocks of the same length.
     EqualBlocks,
     /// The number of ranks is a power of two.
     PowerOfTwo,
@@ -86,11 +86,11 @@ pub enum Requirement {
     Multicast,
     /// All ranks compute with the same arithmetic.
     SameArithmetic,
-    /// More than two ranks, or two ranks with the same arithmetic: with two ranks, each computes the result by itself.
+    /// More than two ranks, or two ranks with the same arithmetic. If there are two ranks, each rank computes the result itself.
     SameArithmeticOfTwo,
     /// All ranks' adapters support atomic operations.
     Atomics,
-    /// Several nodes, one of them with several ranks.
+    /// Several nodes, at least one of which has several ranks.
     Nodes,
 }
 
@@ -105,24 +105,24 @@ pub struct Algorithm {
     pub method: Method,
     /// Carrier of the data.
     pub carrier: Carrier,
-    /// Parameter after its name; `None` if the name takes no number.
+    /// Parameter that may follow the name; `None` if the name takes no number.
     pub parameter: Option<AlgorithmParameter>,
-    /// Requirements, all of which must hold. The first that does not hold is reported to the user.
+    /// Requirements, all of which must hold. The first requirement that does not hold is reported to the user.
     pub needs: &'static [Requirement],
     /// True if the algorithm may serve calls for which no map has a line. The first such algorithm that is eligible serves these
     /// calls.
     pub usual: bool,
-    /// One line, with the source.
+    /// Description in one line, with the source.
     pub about: &'static str,
     /// Number of rounds, or of messages.
     pub cost: &'static str,
-    /// Predicted time among ranks that share memory, by the model of copies. If no map has an entry, the cheapest algorithm
-    /// serves such ranks.
+    /// Predicted time among ranks that share memory, by the model of copies. If no map has an entry for a call among such ranks,
+    /// the algorithm with the lowest predicted time serves the call.
     pub time: Option<CostFunction>,
 }
 
 impl Requirement {
-    /// Checks that the requirement holds for `case`. The error is the reason why not.
+    /// Checks that the requirement holds for `case`. If not, the error gives the reason.
     pub fn check(self, case: &SelectionKey) -> Result<(), String> {
         let SelectionKey { ranks, bytes, element, site, .. } = *case;
         let hold = |holds: bool, why: &dyn Fn() -> String| if holds { Ok(()) } else { Err(why()) };
@@ -137,7 +137,8 @@ impl Requirement {
             Requirement::Many => {
                 hold(ranks > 2, &|| format!("{ranks} ranks: it takes more than 2"))
             }
-            // If this is not known yet, the algorithm itself asks the ranks, and falls back if necessary.
+            // If it is not known yet whether ranks can access each other's memory, the algorithm itself asks the ranks, and falls
+            // back if necessary.
             Requirement::Direct => {
                 is(site.near.direct != Some(false), "a rank may not read another's own memory")
             }
@@ -179,21 +180,24 @@ impl Requirement {
 }
 
 impl Algorithm {
-    /// Checks that the algorithm may serve `case`. The error is the reason why not.
+    /// Checks that the algorithm may serve `case`. If not, the error gives the reason.
     pub fn eligible(&self, case: &SelectionKey) -> Result<(), String> {
         self.needs.iter().try_for_each(|need| need.check(case))
     }
 
-    /// Returns true if the ranks wait for each other without messages, so that a rank that computes delays the other ranks.
+    /// Returns true if the ranks wait for each other in shared memory, without messages. A rank that computes then delays the other
+    /// ranks.
     pub fn meets(&self) -> bool {
         self.carrier == Carrier::Memory && self.method != Method::Central
     }
 
-    /// Returns the predicted time in nanoseconds, if the model of copies has one: only among ranks that share memory.
+    /// Returns the predicted time in nanoseconds, if the model of copies predicts a time. The model only covers ranks that share
+    /// memory.
     pub fn predicted(&self, case: &SelectionKey, model: &CopyModel) -> Option<f64> {
         let time = self.time.filter(|_| case.site.same_node)?;
-        // Arithmetic that gives the same time on all ranks, so that they choose the same algorithm.
-        Some(in_usual_arithmetic(|| time(case, model))).filter(|time| time.is_finite())
+        // The arithmetic gives the same time on all ranks, so that all ranks choose the same algorithm.
+        let predicted = || time(&CallCosts::of(case, model), case.bytes as f64);
+        Some(in_usual_arithmetic(predicted)).filter(|time| time.is_finite())
     }
 
     /// Returns the algorithm with the default value of its parameter.

@@ -1,6 +1,6 @@
 //! Allgathers: a block of each rank goes to all ranks (MPI 5.0, section 6.7).
 //!
-//! The ring takes blocks wherever they are. The other algorithms send several blocks in one message, and take a
+//! The ring accepts blocks at any addresses. The other algorithms send several blocks in one message, and take a
 //! [`BlockList`](crate::BlockList) of one buffer; [`Packed`](crate::Packed) serves blocks that are not contiguous.
 
 pub(crate) mod allgather_bruck;

@@ -4,17 +4,17 @@
 //!   at rank 0      arrivals (64) | contributions [parity][rank], 64 bytes each
 //!   at each rank   flag (64)     | result [parity], 64 bytes each | of rank 0: how far ranks are from each other
 //! ```
-//! Two ranks need no centre: each rank writes data and flag at once to a line of the other.
+//! Two ranks need no central memory, because each rank writes data and flag at once to a line of the other rank.
 //! ```text
 //!   at each of two   inbox [parity]: flag (8), data of the other rank (120)
 //! ```
 //! The first operation that needs the area makes it: every rank allocates its part, and one allgather distributes the addresses.
 //!
 //! Operation k uses the places of parity k mod 2. These places are written again in operation k + 2, which a rank enters only after
-//! it has left k + 1. To leave k + 1 it had to learn that all ranks had come to k + 1, and each rank had read all it needed of k
-//! before it came. So nothing is overwritten unread, and no reuse messages are needed (the argument of Kini 2003, section 5.3.3).
-//! Because a rank leaves an operation before it enters the next operation, the count of arrivals also shows the last arrival. This
-//! is the reason why nonblocking operations queue.
+//! it has left k + 1. A rank leaves k + 1 only after all ranks have arrived at k + 1. Each rank arrives at k + 1 only after it has
+//! read all data of k that it needs. So no data are overwritten before they are read, and no reuse messages are needed (the
+//! argument of Kini 2003, section 5.3.3). Because a rank leaves an operation before it enters the next operation, the count of
+//! arrivals also shows the last arrival. For this reason nonblocking operations are queued.
 
 use crate::CommView;
 use crate::address_exchange::{self, Exchanged, no_memory};
@@ -27,32 +27,40 @@ use crate::shm_queue::{OperationTicket, Tickets};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use weft_fabric::{
-    CacheDistance, Completion, CopyModel, Fabric, FabricExt, Fault, Flag, Region, RemoteAddr,
-    RemoteFlag, Sge,
+    CacheDistance, Completion, CopyModel, Fabric, FabricExt, Fault, FetchAdd, Flag, FlagKind,
+    Region, RemoteAddr, RemoteFlag, RemoteRead, RemoteWrite, Sge,
 };
 
 /// Maximum number of bytes that one rank may contribute to an operation.
 pub const SLOT: usize = 64;
 
-/// Maximum number of bytes that one of two ranks may send to the other, in the same line pair as the flag.
+/// Maximum number of bytes that one of two ranks may send to the other, in the same pair of cache lines as the flag.
 pub(crate) const PAIR_MOST: usize = 120;
 /// Offset, in rank 0's region, of the word with the distance between the ranks ([`crate::distance`]).
 const DISTANCE: usize = 3 * SLOT;
-/// Offset of the two inboxes, of a communicator of two ranks, and distance in bytes from one inbox to the next.
+/// Offset of the two inboxes in a communicator of two ranks.
 const INBOX: usize = 4 * SLOT;
+/// Number of bytes from one inbox to the next.
 const INBOX_SIZE: usize = 8 + PAIR_MOST;
 
 /// A communicator's area, made by the first operation that needs it.
 pub struct Area<F: Fabric> {
-    /// The memory, once it is made. Boxed, because most communicators of a simulated world have none.
+    /// The memory, once it is made. Boxed, because most communicators of a simulated world have no such memory.
     made: OnceCell<Box<AreaMemory<F>>>,
     tickets: Tickets<F>,
     in_turn: Cell<bool>,
+    /// True if the ranks belong to jobs whose models of copies differ.
+    unlike_copies: Cell<bool>,
 }
 
 impl<F: Fabric> Default for Area<F> {
     fn default() -> Self {
-        Area { made: OnceCell::new(), tickets: Tickets::default(), in_turn: Cell::new(false) }
+        Area {
+            made: OnceCell::new(),
+            tickets: Tickets::default(),
+            in_turn: Cell::new(false),
+            unlike_copies: Cell::new(false),
+        }
     }
 }
 
@@ -67,12 +75,22 @@ impl<F: Fabric> Area<F> {
         self.in_turn.set(false);
     }
 
+    /// Makes the ranks decide by [`CopyModel::GENERIC`], because they belong to jobs whose models of copies differ. All
+    /// ranks must call this function before the first operation.
+    pub fn set_unlike_copies(&self) {
+        self.unlike_copies.set(true);
+    }
+
+    pub(crate) fn has_unlike_copies(&self) -> bool {
+        self.unlike_copies.get()
+    }
+
     pub(crate) fn is_in_turn(&self) -> bool {
         self.in_turn.get()
     }
 
     /// Returns the facts that all ranks know in common right before `rank` begins the next operation, without asking the other
-    /// ranks. Before the first operation, and if operations may overlap, nothing is known.
+    /// ranks. Before the first operation, or if operations may overlap, nothing is known.
     pub fn near(&self, rank: usize) -> Near {
         match self.made.get() {
             Some(made) if self.is_in_turn() => {
@@ -82,13 +100,13 @@ impl<F: Fabric> Area<F> {
         }
     }
 
-    /// Tests whether all ranks can read each other's own memory. All ranks get the same answer.
+    /// Tests whether all ranks can read each other's private memory. All ranks get the same answer.
     pub(crate) async fn direct(&self, link: &CommView<F>) -> Result<bool, Fault> {
-        Ok(self.made(link).await?.near.direct == Some(true))
+        Ok(link.size() > 1 && self.made(link).await?.near.direct == Some(true))
     }
 
-    /// Returns the distance between the ranks, by the rules of [`crate::distance`]. All ranks get the same answer if they ask
-    /// right before they enter the area for the operation that depends on it.
+    /// Returns the distance between the ranks, by the rules of [`crate::distance`]. All ranks get the same answer if they ask right
+    /// before they enter the area for the operation that depends on the distance.
     pub(crate) fn distance(&self, link: &CommView<F>) -> CacheDistance {
         match self.made.get() {
             Some(made) => self.distance_at(made, link.rank),
@@ -107,19 +125,22 @@ impl<F: Fabric> Area<F> {
         let new =
             if rank == 0 { said.change(next, made.fabric().copies().is_found_far()) } else { None };
         if let Some(new) = new {
-            address_exchange::write(&[new.word()], word);
+            address_exchange::write([new.word()], word);
         }
         if new.unwrap_or(said).is_far(next) { CacheDistance::Apart } else { CacheDistance::Shared }
     }
 
     /// Returns the size in bytes of a part of a payload that two ranks exchange in alternating parts ([`costs::part`]).
     pub(crate) fn part(&self, link: &CommView<F>) -> usize {
-        costs::part(self.model(link), self.distance(link))
+        costs::part(self.model(link.endpoint.fabric()), self.distance(link))
     }
 
-    /// Returns the machine's model of copies. All ranks have the same model.
-    pub(crate) fn model<'l>(&self, link: &'l CommView<F>) -> &'l CopyModel {
-        link.endpoint.fabric().copies().model()
+    /// Returns the model of copies by which the ranks decide. All ranks have the same model.
+    pub fn model<'f>(&self, fabric: &'f F) -> &'f CopyModel {
+        match self.unlike_copies.get() {
+            true => &CopyModel::GENERIC,
+            false => fabric.copies().model(),
+        }
     }
 
     /// Returns the area, and makes it first if necessary. No other operation may run at the same time.
@@ -131,7 +152,7 @@ impl<F: Fabric> Area<F> {
     }
 }
 
-/// Exclusive use of the area by one operation. Dropping the session lets the next operation in.
+/// Exclusive use of the area by one operation. The next operation may enter when the session is dropped.
 pub struct AreaSession<'b, F: Fabric> {
     made: &'b AreaMemory<F>,
     _turn: OperationTicket<'b, F>,
@@ -158,7 +179,7 @@ pub struct AreaMemory<F: Fabric> {
     inboxes: Option<[Flag; 2]>,
     size: usize,
     posted: Outstanding<F>,
-    /// Facts that the ranks have exchanged, without their distance.
+    /// Facts that the ranks have exchanged, except their distance.
     near: Near,
     /// Rank 0's word with the distance, if it is mapped in this process.
     distance: Option<Sge>,
@@ -186,8 +207,8 @@ impl<F: Fabric> Area<F> {
         }
     }
 
-    /// Enters, as [`Area::enter`], if the area exists and there is nothing to wait for: in a blocking operation after the first.
-    /// Otherwise does nothing and returns `None`.
+    /// Enters like [`Area::enter`], but only if the area exists and no wait is needed. Otherwise does nothing and returns `None`. A
+    /// blocking operation needs no wait, unless it is the first operation on the communicator.
     #[inline]
     pub fn try_enter(&self, link: &CommView<F>) -> Option<(AreaSession<'_, F>, u64)> {
         let made = self.made.get()?;
@@ -195,8 +216,8 @@ impl<F: Fabric> Area<F> {
         Some((AreaSession { made, _turn: turn }, epoch))
     }
 
-    /// Enters, as [`Area::enter`], for an operation in which the ranks meet several times. Each of its barriers has a number and
-    /// counts as an operation. Returns the first number.
+    /// Enters like [`Area::enter`], for an operation with several barriers. Each barrier of the operation has a number and counts
+    /// as an operation. Returns the number of the first barrier.
     pub async fn enter_for(
         &self,
         link: &CommView<F>,
@@ -215,7 +236,8 @@ impl<F: Fabric> Area<F> {
 }
 
 impl<F: Fabric> AreaMemory<F> {
-    /// Makes the memory. `before`: number of barriers already counted, in operations for which some rank got no memory.
+    /// Makes the memory. `before` is the number of barriers that were counted in earlier operations, in which some rank got no
+    /// memory.
     async fn make(link: &CommView<F>, before: u64) -> Result<AreaMemory<F>, Fault> {
         let (size, fabric) = (link.size(), link.endpoint.fabric());
         link.endpoint.clear_parked();
@@ -254,8 +276,8 @@ impl<F: Fabric> AreaMemory<F> {
         let ranks: Vec<_> = (0..size).map(|rank| said.addr(rank, 0)).collect();
         let distance = fabric.mapped(link.members[0] as usize, ranks[0].offset(DISTANCE as u64), 8);
         let arrivals = said.addr(0, RemoteAddr::WORDS);
-        let flag = fabric.flag(&mine, 0, true);
-        let inbox = |parity| fabric.flag(&mine, INBOX + parity * INBOX_SIZE, true);
+        let flag = fabric.flag(&mine, 0, FlagKind::Waking);
+        let inbox = |parity| fabric.flag(&mine, INBOX + parity * INBOX_SIZE, FlagKind::Waking);
         let inboxes = (size == 2).then(|| [inbox(0), inbox(1)]);
         let endpoint = link.endpoint.clone();
         let posted = Outstanding::new(endpoint.clone());
@@ -278,7 +300,7 @@ impl<F: Fabric> AreaMemory<F> {
         self.endpoint.fabric()
     }
 
-    /// Posts an operation, and waits for it and for all operations posted before.
+    /// Posts an operation, and waits until this operation and all operations posted before are complete.
     pub(crate) async fn finish(
         &self,
         post: impl FnOnce(&F, Completion) -> Result<(), Fault>,
@@ -286,7 +308,7 @@ impl<F: Fabric> AreaMemory<F> {
         self.posted.finish(post).await
     }
 
-    /// Runs a barrier: no rank goes on before all ranks have come.
+    /// Runs a barrier: no rank continues before all ranks have arrived.
     pub async fn barrier(&self, link: &CommView<F>, epoch: u64) -> Result<(), Fault> {
         if self.is_pair() {
             let flag = self.say(link, epoch, Sge::EMPTY)?;
@@ -298,7 +320,7 @@ impl<F: Fabric> AreaMemory<F> {
         }
     }
 
-    /// Waits until the message that the other of two ranks [says](AreaMemory::say) has arrived.
+    /// Waits until the message of the other of two ranks has arrived. That rank sends the message by [`AreaMemory::say`].
     pub async fn hear(&self, flag: Flag, epoch: u64) -> Result<(), Fault> {
         self.endpoint.until(flag.local, epoch).await
     }
@@ -308,8 +330,8 @@ impl<F: Fabric> AreaMemory<F> {
         self.inboxes.is_some()
     }
 
-    /// Sends at most 120 bytes from one of two ranks to the other. The other rank has sent its own data once the returned flag is
-    /// `epoch`. Until then, `data` must not change; all posts must also be [complete](Outstanding::all_done) before a change.
+    /// Sends at most 120 bytes from one of two ranks to the other. The other rank's data have arrived once the returned flag is
+    /// `epoch`. `data` must not change before the flag has this value and all posts are [complete](Outstanding::all_done).
     #[inline]
     pub fn say(&self, link: &CommView<F>, epoch: u64, data: Sge) -> Result<Flag, Fault> {
         let parity = (epoch % 2) as usize;
@@ -332,8 +354,12 @@ impl<F: Fabric> AreaMemory<F> {
     ) -> Result<(), Fault> {
         match data.is_empty() {
             // If there are no data, the write reads no memory of this rank, so no completion is needed.
-            true => self.fabric().write_flag(peer, data, to, flag, value, None),
-            false => self.posted.post(|f, done| f.write_flag(peer, data, to, flag, value, done)),
+            true => {
+                self.fabric().write_flag(peer, &RemoteWrite::new(data, to, None), &flag.with(value))
+            }
+            false => self.posted.post(|f, done| {
+                f.write_flag(peer, &RemoteWrite::new(data, to, done), &flag.with(value))
+            }),
         }
     }
 
@@ -363,23 +389,23 @@ impl<F: Fabric> AreaMemory<F> {
     /// Writes this rank's contribution.
     pub async fn contribute(&self, link: &CommView<F>, epoch: u64, data: Sge) -> Result<(), Fault> {
         let (leader, to) = (link.members[0] as usize, self.contribution(epoch, link.rank));
-        self.finish(|fabric, done| fabric.write(leader, data, to, done)).await
+        self.finish(|fabric, done| fabric.write(leader, &RemoteWrite::new(data, to, done))).await
     }
 
     /// Counts this rank as arrived. Returns true at the last rank to arrive.
     pub async fn arrive(&self, link: &CommView<F>, epoch: u64) -> Result<bool, Fault> {
         let before = link.stage(8);
         let (leader, result) = (link.members[0] as usize, before.sge());
-        self.finish(|fabric, done| fabric.fetch_add(leader, self.arrivals, 1, result, done))
-            .await?;
-        let mut bytes = [0; 8];
-        before.sge().read(&mut bytes);
-        Ok(u64::from_ne_bytes(bytes) + 1 == epoch * self.size as u64)
+        self.finish(|fabric, done| {
+            fabric.fetch_add(leader, &FetchAdd { target: self.arrivals, operand: 1, result, done })
+        })
+        .await?;
+        Ok(address_exchange::read(before.sge(), 0) + 1 == epoch * self.size as u64)
     }
 
-    /// Ends an operation early, on all ranks alike: runs one or two barriers, the first of which is `epoch`, instead of the
-    /// `barriers` that have numbers. The number of skipped barriers is even, since places alternate: the next write then does not
-    /// go to a place where ranks may still read, or wait for, the last message.
+    /// Ends an operation early on all ranks. The operation has numbers for `barriers` barriers, but only one or two take place, and
+    /// the first of these is `epoch`. Places alternate, so the number of skipped barriers is even. Otherwise the next write could
+    /// go to a place where ranks still read the last message or still wait for it.
     pub async fn end_early(
         &self,
         link: &CommView<F>,
@@ -393,7 +419,7 @@ impl<F: Fabric> AreaMemory<F> {
         self.skip(link, barriers - held).await
     }
 
-    /// Counts `barriers` as complete that have numbers but do not take place, on all ranks alike.
+    /// Counts `barriers` barriers as complete, although they do not take place. All ranks do the same.
     async fn skip(&self, link: &CommView<F>, barriers: u64) -> Result<(), Fault> {
         if link.rank > 0 || barriers == 0 {
             return Ok(());
@@ -401,16 +427,19 @@ impl<F: Fabric> AreaMemory<F> {
         let (me, count, before) =
             (link.members[0] as usize, barriers * self.size as u64, link.stage(8));
         let result = before.sge();
-        self.finish(|fabric, done| fabric.fetch_add(me, self.arrivals, count, result, done)).await
+        self.finish(|fabric, done| {
+            fabric.fetch_add(me, &FetchAdd { target: self.arrivals, operand: count, result, done })
+        })
+        .await
     }
 
     /// Reads all contributions, `SLOT` bytes each, in rank order.
     pub async fn collect(&self, link: &CommView<F>, epoch: u64, into: Sge) -> Result<(), Fault> {
         let (leader, from) = (link.members[0] as usize, self.contribution(epoch, 0));
-        self.finish(|fabric, done| fabric.read(leader, into, from, done)).await
+        self.finish(|fabric, done| fabric.read(leader, &RemoteRead::new(into, from, done))).await
     }
 
-    /// Releases all other ranks with the result, whose memory may be reused on return.
+    /// Releases all other ranks, and sends them the result. On return, the memory of the result may be reused.
     pub async fn release(&self, link: &CommView<F>, epoch: u64, result: Sge) -> Result<(), Fault> {
         for rank in (0..self.size).filter(|&r| r != link.rank) {
             let flag = RemoteFlag { at: self.ranks[rank], waking: true };

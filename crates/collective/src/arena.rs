@@ -1,12 +1,12 @@
 //! Memory that peers write to in collective operations: one pool for all communicators of a process.
 //!
-//! The pool lends pairs of notify buffers, one for each parity of an operation's number (Kini 2003, section
-//! 5.3.3), in a few sizes. Memory is registered once, in chunks, and kept. A communicator that is freed
-//! gives its pairs back, and the next communicator takes them without any registration. A notify buffer's mark
-//! keeps its value when the buffer changes hands, so a new user numbers from `base` on.
+//! The pool lends pairs of notify buffers, one for each parity of an operation's number (Kini 2003, section 5.3.3), in a few sizes.
+//! Memory is registered once, in chunks, and stays registered. A communicator that is freed gives its pairs back, and the next
+//! communicator takes them without any registration. The mark of a notify buffer keeps its value when another communicator takes
+//! the buffer. So this communicator counts on from `base`.
 //!
-//! Bound: [`NotifyArena::new`] sets the maximum number of bytes in all. A request beyond this bound is refused. Then the ranks of
-//! the communicator agree to do without notify buffers.
+//! Bound: [`NotifyArena::new`] sets the maximum total size in bytes. A request beyond this bound is refused. Then the ranks of the
+//! communicator agree not to use notify buffers.
 
 use crate::notified_write::{self, NotifyBuffer, NotifyMethod};
 use std::cell::{Cell, RefCell};
@@ -14,7 +14,7 @@ use std::rc::Rc;
 use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
 use weft_p2p::Endpoint;
 
-/// Room of a notify buffer for a payload, in bytes: only a mark, one packet of most networks, and more.
+/// Maximum payload, in bytes, of each size of notify buffer: no payload but only a mark, one packet of most networks, and more.
 pub const ROOMS: [usize; 4] = [0, 2 << 10, 16 << 10, 64 << 10];
 
 /// Default maximum number of bytes of all notify buffers of a process.
@@ -28,10 +28,10 @@ const CHUNK: usize = 8 << 10;
 /// Limits of the pool and of single writes.
 #[derive(Debug, Clone, Copy)]
 pub struct ArenaLimits {
-    /// Maximum bytes of all notify buffers of a process.
+    /// Maximum number of bytes of all notify buffers of a process.
     pub bytes: usize,
-    /// Maximum payload in bytes that travels with its mark in one write, whatever the MTU. It replaces the choice by the MTU, for
-    /// comparisons with a document that states such a limit, on machines for which the limit is known to hold.
+    /// Maximum payload in bytes that travels with its mark in one write. If set, this limit replaces the MTU, for comparisons with
+    /// a document that states such a limit. The user must know that the machine permits such writes.
     pub single: Option<usize>,
 }
 
@@ -49,7 +49,8 @@ pub struct NotifyArena<F: Fabric> {
     /// True as long as no communicator has taken the large bounce buffers ([`crate::bounce`]).
     many_buffers: Rc<Cell<bool>>,
     chunks: RefCell<Vec<Region>>,
-    idle: RefCell<Vec<Lent>>,
+    /// Pairs that no communicator uses.
+    idle: RefCell<Vec<NotifyPair>>,
 }
 
 impl<F: Fabric> Drop for NotifyArena<F> {
@@ -64,15 +65,12 @@ impl<F: Fabric> Drop for NotifyArena<F> {
 #[derive(Debug, Clone, Copy)]
 pub struct NotifyPair {
     buffers: [NotifyBuffer; 2],
-    /// The first immediate of the pair's two immediates, if the pair is for writes with immediate.
+    /// The first of the pair's two immediates, if the pair is for writes with immediate.
     immediate: u32,
     at: RemoteAddr,
     room: usize,
     way: NotifyMethod,
 }
-
-/// A pair that will go back to the pool.
-type Lent = NotifyPair;
 
 impl NotifyPair {
     /// Returns the number of bytes from one notify buffer of a pair to the other.
@@ -100,13 +98,14 @@ impl NotifyPair {
         self.immediate + parity as u32
     }
 
-    /// Returns a number that neither mark of the pair has passed. A new user counts on from this number.
+    /// Returns a number that neither mark of the pair has exceeded. A new user counts on from this number.
     pub fn base<F: Fabric>(&self, fabric: &F) -> u64 {
         let [even, odd] = self.arrived(fabric);
         even.max(odd)
     }
 
-    /// Returns by parity, even first, the number of the last payload that has landed, or with immediates the count of payloads.
+    /// Returns a value for payloads with even numbers, and a value for payloads with odd numbers. Each value is the number of the
+    /// last payload that has landed or, with immediates, how many payloads have landed.
     pub fn arrived<F: Fabric>(&self, fabric: &F) -> [u64; 2] {
         self.buffers.map(|buffer| fabric.counters().value(buffer.arrived()))
     }
@@ -120,19 +119,15 @@ impl<F: Fabric> NotifyArena<F> {
         NotifyArena { endpoint, bounds, taken: Cell::new(0), many_buffers, chunks, idle }
     }
 
-    /// Returns a flag that is true as long as no communicator has taken the large bounce buffers. The taker sets it to false.
+    /// Returns a flag that is true as long as no communicator has taken the large bounce buffers. The communicator that takes these
+    /// buffers sets the flag to false.
     pub(crate) fn many_buffers(&self) -> Rc<Cell<bool>> {
         self.many_buffers.clone()
     }
 
-    /// Returns the sizes with which the pool was made.
+    /// Returns the limits with which the pool was made.
     pub fn bounds(&self) -> ArenaLimits {
         self.bounds
-    }
-
-    /// Returns the number of bytes of memory that the pool has, lent or idle.
-    pub fn bytes(&self) -> usize {
-        self.taken.get()
     }
 
     /// Takes `count` pairs of notify buffers for `room` bytes, an entry of [`ROOMS`]. `way` is as for [`NotifyBuffer::new`], or
@@ -198,7 +193,7 @@ impl<F: Fabric> NotifyArena<F> {
         Ok(Some(pairs))
     }
 
-    /// Takes pairs back, to which no rank writes any more.
+    /// Takes back pairs to which no rank writes any more.
     pub fn give(&self, pairs: impl IntoIterator<Item = NotifyPair>) {
         self.idle.borrow_mut().extend(pairs);
     }

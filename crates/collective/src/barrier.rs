@@ -1,4 +1,4 @@
-//! Barriers: no rank leaves before all ranks have come (MPI 5.0, section 6.3).
+//! Barriers: no rank leaves before all ranks have arrived (MPI 5.0, section 6.3).
 
 pub(crate) mod barrier_central;
 mod barrier_pairwise_exchange;

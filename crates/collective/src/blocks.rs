@@ -1,4 +1,4 @@
-//! A buffer in blocks, one per rank: neighbouring blocks travel as one message.
+//! A buffer in blocks, one block per rank. Neighbouring blocks travel as one message.
 
 use crate::{CommView, local_ops, rank};
 use smallvec::{SmallVec, smallvec};
@@ -57,7 +57,7 @@ impl BlockList {
         self.range_in(self.whole, from, to)
     }
 
-    /// Returns `count` blocks from block `from` on, where block 0 follows the last block: in one piece, or in two.
+    /// Returns `count` blocks from block `from` on, in one piece or in two. Block 0 follows the last block.
     pub fn around(&self, from: usize, count: usize) -> SmallVec<[Sge; 2]> {
         let from = from % self.count();
         let before = count.min(self.count() - from);
@@ -68,13 +68,13 @@ impl BlockList {
         pieces
     }
 
-    /// Returns the same range of another buffer of this length.
+    /// Returns the range of blocks `from` to `to - 1` in `other`, a buffer of the same length.
     pub fn range_in(&self, other: Sge, from: usize, to: usize) -> Sge {
         let bytes = self.extent(from, to);
         other.part(bytes.start, bytes.len())
     }
 
-    /// Returns the bytes of blocks `from` to `to - 1`.
+    /// Returns the range of bytes of blocks `from` to `to - 1`.
     pub fn extent(&self, from: usize, to: usize) -> Range<usize> {
         self.cuts[from]..self.cuts[to]
     }
@@ -82,13 +82,13 @@ impl BlockList {
 
 /// Blocks in a temporary buffer, for blocks that are not contiguous.
 pub struct Packed {
-    /// Contiguous blocks by rank; their memory goes back to the pool with this value.
+    /// Contiguous blocks by rank; their memory goes back to the pool when this value is dropped.
     pub blocks: BlockList,
     _memory: Staging,
 }
 
 impl Packed {
-    /// Allocates room for the blocks `apart`, and copies this rank's block there.
+    /// Allocates a buffer for the blocks `apart`, and copies this rank's block into this buffer.
     pub fn own<F: Fabric>(link: &CommView<F>, apart: &[Sge]) -> Packed {
         let total = apart.iter().map(|b| b.len()).sum();
         let memory = local_ops::stage(link, apart[link.rank], total);

@@ -1,37 +1,42 @@
-//! Bounce buffers of the algorithms named SHM, in which ranks read each other's memory.
+//! Bounce buffers of the SHM algorithms, in which ranks read each other's memory.
 //!
 //! ```text
 //!   each rank:  two halves, a buffer in each     small data: copied in, barrier, copied out by the ranks that need them
 //!   rank 0:     slots of the area               large data: the slots hold addresses, the data stay
 //!                                              where they are and are read there
 //! ```
-//! A barrier here is the central barrier (`area.rs`): one atomic per rank, and the last rank to arrive releases the
-//! others, so that each rank waits once and is woken once. An operation has one or more barriers.
+//! All barriers here are central barriers (`area.rs`). Each rank posts one atomic, and the last rank to arrive releases the others.
+//! So each rank waits once and is woken once. An operation has one or more barriers.
 //!
-//! Nothing is overwritten unread, for this reason. Data copied in for barrier k (into a buffer, into a slot) are read between
-//! barriers k and k + 1. Slots alternate, and so do the halves: barrier k has one half, barrier k + 1 the other. Both are written
-//! again, at the earliest, by a rank that has left k + 1. By then all ranks have come to k + 1, and so have read all data that they
-//! needed of k. The program's own memory, of which there is one copy, is read between two barriers of the same operation.
+//! No data are overwritten before they are read, for the following reason. Data copied in for barrier k (into a buffer, into a
+//! slot) are read between barriers k and k + 1. Slots alternate, and so do the halves: barrier k has one half, barrier k + 1 the
+//! other half. These places are written again, at the earliest, by a rank that has left barrier k + 1. By then all ranks have
+//! arrived at k + 1, and so have read all data of barrier k that they needed. The program's own memory does not alternate, so it is
+//! read between two barriers of the same operation.
 //!
-//! Halves are larger than buffers, because a line that another processor has just read is slow to write
-//! ([`weft_fabric::CopyModel::rewrite`]), while a line that has left all caches except the last level is not. So data are copied in
-//! through more memory than these caches hold: a half's buffer moves through the half.
+//! A buffer moves within its half, because a line that another processor has just read is slow to write
+//! ([`weft_fabric::CopyModel::rewrite`]). A line that the other processor has read some time ago is not slow. Short buffers move
+//! through `AROUND` bytes of each half. This is more than a first-level cache holds, so that lines have left the reader's cache. It
+//! is less than a second-level cache holds, so that the program's data stay there. The first operations of a length move through
+//! two places of each half, because each page that is used for the first time costs more than a line that is slow to write. After
+//! `MANY` operations the pages of `AROUND` bytes are provided at once (`memory.rs`), and buffers of this length move through them.
+//! Two places of longer buffers are more than a first-level cache holds, so that these buffers always move through two places.
 //!
-//! If each piece has a single reader, this reader takes the lines after it has read them: it requests each cache line for its
-//! processor only, so that the writer gets the line back in one transfer. Then the buffer has one place, and its data stay in the
-//! caches ([`BounceSession::taken`]). With two ranks, each is the only reader of the other's buffer, and takes the lines of long
-//! data if the other is far away ([`weft_fabric::copies`]).
+//! If each piece has a single reader, this reader takes the lines after it has read them: it requests each cache line for exclusive
+//! use by its processor, so that the writer gets the line back in one transfer. Then the buffer does not move, and its data stay in
+//! the caches ([`BounceSession::taken`]). With two ranks, each rank is the only reader of the other rank's buffer. A rank takes the
+//! lines of long data if the other rank is far away ([`weft_fabric::copies`]).
 //!
-//! Slots of the area are read after a barrier only if another barrier follows in the same operation: a rank that has left an
-//! operation may end the communicator and free the area.
+//! Slots of the area are read after a barrier only if another barrier follows in the same operation, because a rank that has left
+//! an operation may end the communicator and free the area.
 //!
-//! A rank may still read a buffer when the operation is complete on other ranks. So each rank publishes, in a word next to
-//! its buffers, the last barrier whose buffers it has read. Memory that is no longer needed is parked until all ranks
-//! have reached its last barrier ([`weft_p2p::Endpoint::park`]).
+//! A rank may still read a buffer after the operation is complete on other ranks. So each rank publishes, in a word next to its
+//! buffers, the last barrier whose buffers it has read. Memory that is no longer needed is parked until all ranks have reached its
+//! last barrier ([`weft_p2p::Endpoint::park`]).
 //!
-//! Memory: two halves of [`BUFFER`] bytes per rank and communicator, 192 KiB, made by the first operation that needs
-//! them. The first such communicator of a process has 2.25 MiB per rank, but at most 24 MiB in all. Two ranks work at the
-//! same time, in short parts. With more ranks a barrier costs more, so each copies in up to `BUFFER_MOST` bytes per barrier.
+//! Memory: two halves of [`BUFFER`] bytes per rank and communicator, 192 KiB, made by the first operation that needs them. The
+//! first communicator of a process that needs buffers gets 1.1 MiB per rank, but at most 24 MiB in all. Two ranks work at the same
+//! time, in short parts. With more ranks a barrier costs more, so each rank copies in up to `BUFFER_MOST` bytes per barrier.
 
 mod exposed;
 mod memory;
@@ -44,7 +49,9 @@ use crate::address_exchange::no_memory;
 use crate::area::{Area, AreaSession};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
-use weft_fabric::{CacheDistance, Copies, Fabric, FabricExt, Fault, RemoteAddr, Sge, Work, copies};
+use weft_fabric::{
+    CacheDistance, Copies, Fabric, FabricExt, Fault, RemoteAddr, RemoteRead, Sge, Work, copies,
+};
 use weft_intranode::{pipelined, staged};
 
 /// Minimum number of bytes that a rank may copy in for one barrier, on any communicator.
@@ -54,48 +61,62 @@ pub const BUFFER: usize = 96 << 10;
 /// a usual last-level cache.
 const BUFFER_MOST: usize = 576 << 10;
 
-/// Maximum number of bytes per rank and barrier with two ranks if lines are not taken back ([`Copies::writes_anew`]). Parts that
-/// stay in the first-level caches gain nothing then, so longer parts save barriers.
+/// Maximum number of bytes per rank and barrier with two ranks if data are written to other lines each time
+/// ([`Copies::writes_anew`]). Then parts need not stay in the first-level caches, and longer parts save barriers.
 const BUFFER_ANEW: usize = 256 << 10;
 
-/// Maximum number of bytes of both halves in the communicator with the large buffers: per rank (more than its private caches hold),
-/// and for all ranks together.
-const MOST: usize = 24 * BUFFER;
+/// Maximum number of bytes of both halves in the communicator with the large buffers. `MOST` is the maximum per rank, and
+/// `MOST_OF_ALL` is the maximum for all ranks together.
+const MOST: usize = 2 * BUFFER_MOST;
 const MOST_OF_ALL: usize = 24 << 20;
 
 /// Maximum size in bytes of an element of a reduction. Reductions cut payloads only between elements.
 pub const UNIT_MOST: usize = 1024;
 
-/// Bytes of a region's name (its remote address) in a buffer.
+/// Size in bytes of a region's name (its remote address) in a buffer.
 pub const NAME: usize = 8 * RemoteAddr::WORDS;
 
-/// Number of bytes of a half through which short buffers rotate if two ranks are far from each other. A first-level cache holds
-/// less, so that a line has left the reader's cache before it is written again.
+/// Number of bytes of a half through which short buffers rotate. A first-level cache holds less, so that a line has left the
+/// reader's cache before it is written again. A second-level cache holds the halves of two ranks.
 const AROUND: usize = 128 << 10;
 
-/// Alignment in bytes of moving buffers, and minimum size in bytes of a buffer that moves by its own length.
+/// Alignment in bytes of moving buffers.
 const STEP: usize = 256;
+/// Minimum distance in bytes between two places of a moving buffer whose lines the reader does not take. If the buffer is longer,
+/// the distance is its own length.
 const MOVING: usize = 4 << 10;
+/// Number of bytes of a half through which a moving buffer shorter than `MOVING` moves, if the reader does not take its lines. The
+/// number is small, so that such buffers use few pages. Lines that are slow to write are only a small part of the cost of such
+/// buffers.
+const SMALL_AROUND: usize = 8 * MOVING;
+
+/// Number of operations with buffers of similar length after which these buffers move through more than two places of each half. It is
+/// less than ten: a call that follows ten similar calls takes no page fault and no system call, because all pages are provided by then.
+const MANY: u32 = 7;
+
+/// Minimum length in bytes of buffers that always move through two places of each half.
+const LONG: usize = AROUND / 4;
 
 /// Returns the maximum length, in bytes, of copied data whose lines the reader takes if there are two ranks. First-level caches
-/// hold this much next to the program's data. If lines that come back are expensive, a quarter of this length.
+/// hold this length and some of the program's data. If lines that come back are expensive, returns a sixteenth of this length. All
+/// longer data are written to other lines.
 fn short(copies: &Copies) -> usize {
-    if copies.writes_anew() { pipelined::SHORT / 4 } else { pipelined::SHORT }
+    if copies.writes_anew() { pipelined::SHORT / 16 } else { pipelined::SHORT }
 }
 
-/// Returns the maximum length in bytes, a multiple of `unit`, of a segment of a payload. The segment fits in a buffer of `buffer`
-/// bytes, together with one rank's slice of the segment, which starts at the next line behind the segment.
+/// Returns the maximum length in bytes of a segment of a payload, a multiple of `unit`. A buffer of `buffer` bytes has room for the
+/// segment and, from the next line on, for one rank's slice of the segment.
 pub fn segment(buffer: usize, unit: usize) -> usize {
     let unit = unit.max(1);
     (buffer / 3 * 2 - 4 * UNIT_MOST) / unit * unit
 }
 
-// Half of a segment, rounded up to elements and to lines, fits behind the segment.
+// Behind a segment there is room for half of the segment, rounded up to elements and to lines.
 const _: () =
     assert!(BUFFER / 3 * 2 - 4 * UNIT_MOST + 64 + BUFFER / 3 - 2 * UNIT_MOST + UNIT_MOST <= BUFFER);
 
-/// Offsets in bytes: of the word with the last barrier whose buffers were read (the stamp follows), of the word with the number of
-/// slow copies (in a line of its own), and of the buffers.
+/// Offsets in bytes of the parts of a rank's memory. `READ`: the word with the last barrier whose buffers were read, followed by
+/// the stamp. `SLOW`: the word with the number of slow copies, in a separate line. `BUFFERS`: the buffers.
 const READ: usize = 0;
 const SLOW: usize = 64;
 const BUFFERS: usize = 256;
@@ -107,11 +128,17 @@ pub(crate) struct BounceBuffers<F: Fabric> {
     begun: Cell<bool>,
     /// True as long as no communicator of the process has taken the large buffers.
     many: Rc<Cell<bool>>,
+    /// Number of operations by the length of their buffers in bytes: element `i` counts lengths of `i` bits.
+    operations: [Cell<u32>; LENGTH_BITS],
 }
+
+/// Number of elements of [`BounceBuffers::operations`]. The last element also counts all longer buffers.
+const LENGTH_BITS: usize = 24;
 
 impl<F: Fabric> BounceBuffers<F> {
     pub fn new(many: Rc<Cell<bool>>) -> Self {
-        BounceBuffers { made: OnceCell::new(), begun: Cell::new(false), many }
+        let operations = Default::default();
+        BounceBuffers { made: OnceCell::new(), begun: Cell::new(false), many, operations }
     }
 }
 
@@ -120,13 +147,15 @@ pub struct BounceSession<'b, F: Fabric> {
     pub(crate) link: &'b CommView<F>,
     session: AreaSession<'b, F>,
     buffers: &'b CommBounceBuffers<F>,
-    /// True if each piece has a single reader. The reader takes the lines, which are written again soon.
+    /// True if each piece has a single reader, and the reader takes the lines because they are written again soon.
     soon: bool,
     /// Maximum number of bytes that a rank copies in for a barrier.
     span: usize,
+    /// Number of this operation among operations with buffers of similar length, from 1 on; 0 if no data are copied in.
+    nth: u32,
     /// True if there are two ranks, and they are known to be far from each other.
     far: bool,
-    /// Start and end of the range that this rank has copied in for the next barrier; `next` is that barrier's number.
+    /// Start and end of the range that this rank has copied in for the next barrier, and the number of this barrier (`next`).
     put: Cell<(usize, usize)>,
     next: Cell<u64>,
 }
@@ -138,6 +167,12 @@ impl<F: Fabric> Drop for BounceSession<'_, F> {
         // Orders all reads of the buffers before the store that publishes them as done.
         std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
         self.buffers.mine.local.part(READ, 8).fill(&last.to_ne_bytes());
+        let around = self.far_around();
+        // Buffers that do not move far have pages to provide as well: another operation between them may have an odd number of
+        // barriers, so that they change to places that they have not used.
+        if self.nth >= MANY - 1 && around > self.buffers.ready.get() {
+            self.buffers.prepare(&self.session, around, self.nth);
+        }
     }
 }
 
@@ -160,7 +195,7 @@ impl<F: Fabric> BounceBuffers<F> {
         block: usize,
     ) -> Result<usize, Fault> {
         let buffer = self.len(area, link).await?;
-        let long = link.size() == 2 && block > 2 * area.model(link).private;
+        let long = link.size() == 2 && block > 2 * area.model(link.endpoint.fabric()).private;
         Ok(if long { buffer.min(BUFFER) } else { buffer })
     }
 
@@ -183,9 +218,13 @@ impl<F: Fabric> BounceBuffers<F> {
         barriers: u64,
         span: usize,
     ) -> Result<BounceSession<'b, F>, Fault> {
-        // Set before the first await. All ranks start their operations in the same order, so all agree on the operation
-        // that makes the buffers.
+        // Set before the first await. All ranks start their operations in the same order, so the same operation makes the buffers
+        // on all ranks.
         let first = !self.begun.replace(true);
+        let bits = (usize::BITS - span.leading_zeros()) as usize;
+        let operations = &self.operations[bits.min(LENGTH_BITS - 1)];
+        let nth = if span == 0 { 0 } else { operations.get().saturating_add(1) };
+        operations.set(nth);
         let far = link.size() == 2 && area.distance(link) == CacheDistance::Apart;
         let making = if first { MAKING } else { 0 };
         let (session, epoch) = area.enter_for(link, making + barriers).await?;
@@ -198,7 +237,7 @@ impl<F: Fabric> BounceBuffers<F> {
                     let _ = self.made.set(Box::new(made));
                 }
                 None => {
-                    // If operations may overlap, later operations have already begun and expect the buffers. They fail as well.
+                    // If operations may overlap, later operations already wait for the buffers. These operations fail as well.
                     self.begun.set(!area.is_in_turn());
                     self.many.set(many);
                     session.end_early(link, epoch + MAKING, barriers).await?;
@@ -212,7 +251,7 @@ impl<F: Fabric> BounceBuffers<F> {
         };
         let span = span.max(1).next_multiple_of(STEP).min(buffers.half);
         let put = Cell::default();
-        Ok(BounceSession { link, session, buffers, soon: false, span, far, put, next })
+        Ok(BounceSession { link, session, buffers, soon: false, span, nth, far, put, next })
     }
 }
 
@@ -225,13 +264,13 @@ impl<F: Fabric> BounceSession<'_, F> {
         self.next.replace(self.next.get() + 1)
     }
 
-    /// Runs a barrier: no rank goes on before all ranks have come.
+    /// Runs a barrier: no rank continues before all ranks have arrived.
     pub async fn barrier(&self) -> Result<(), Fault> {
         self.barrier_while(|| ()).await
     }
 
     /// Runs a barrier, and `work` on this rank while the barrier is under way. With two ranks, this rank's arrival is posted before
-    /// this function returns: to build a future first may make the processor wait until all its earlier stores are written.
+    /// this function returns. If a future were built first, the processor might wait until all its earlier stores are written.
     #[inline]
     pub fn barrier_while<W: FnOnce()>(
         &self,
@@ -263,32 +302,54 @@ impl<F: Fabric> BounceSession<'_, F> {
             self.next.set(epoch + 1);
             return self.session.await_release(epoch, Sge::EMPTY).await;
         }
-        // `last` accesses the buffers of this barrier, so this barrier counts as past.
+        // `last` accesses the buffers of this barrier, so `next` must already be beyond this barrier.
         self.next.set(epoch + 1);
         last().await?;
         self.session.release(self.link, epoch, Sge::EMPTY).await
     }
 
-    /// Declares that each piece copied in has a single reader, which takes its lines ([`BounceSession::copy_out`],
-    /// [`BounceSession::done_with`]). Two buffers are enough then, and they stay in the caches. With two ranks this applies to
-    /// short buffers only.
+    /// Declares that each piece copied in has a single reader, which takes the piece's lines ([`BounceSession::copy_out`],
+    /// [`BounceSession::done_with`]). Two buffers are enough then, and the buffers stay in the caches. With two ranks this applies
+    /// to short buffers only.
     pub fn taken(mut self) -> Self {
         self.soon = !self.session.is_pair() || self.span <= self.buffers.short;
         self
     }
 
+    /// Returns the number of bytes of each half through which the buffer moves. The result is the same on all ranks, because all
+    /// ranks start their operations in the same order.
+    fn around(&self) -> usize {
+        match self.nth > MANY {
+            true => self.far_around(),
+            false => self.far_around().min(2 * self.span.max(MOVING)),
+        }
+    }
+
+    /// Returns true if the buffer moves through fewer bytes than after many operations. Then slow lines do not count, because they
+    /// would make near caches seem far.
+    fn is_narrow(&self) -> bool {
+        self.nth <= MANY && !self.soon && self.around() < self.far_around()
+    }
+
+    /// Returns the number of bytes of each half through which the buffer moves after many operations.
+    fn far_around(&self) -> usize {
+        let half = self.buffers.half;
+        match (self.soon, self.far) {
+            (true, false) => self.span,
+            (false, _) if self.span < MOVING && half > BUFFER => SMALL_AROUND,
+            (false, _) if self.span < MOVING => self.span,
+            (true, true) | (false, _) if self.span < LONG => half.min(AROUND),
+            (true, true) | (false, _) => half.min(AROUND).min(2 * self.span),
+        }
+    }
+
     /// Returns the offset of the buffer for `barrier`.
     fn place(&self, barrier: u64) -> usize {
-        let half = self.buffers.half;
-        // Buffers shorter than MOVING lie far apart, because the lines do not dominate their cost.
-        let stride = if self.span < MOVING { BUFFER } else { self.span };
-        let (stride, room) = match (self.soon, self.far) {
-            (true, true) => (self.span, half.min(AROUND)),
-            (true, false) => (stride, stride),
-            (false, _) => (stride, half),
-        };
-        let places = (room / stride).max(1) as u64;
-        BUFFERS + half * (barrier % 2) as usize + stride * (barrier / 2 % places) as usize
+        let stride = if self.soon { self.span } else { self.span.max(MOVING) };
+        let places = (self.around() / stride).max(1) as u64;
+        BUFFERS
+            + self.buffers.half * (barrier % 2) as usize
+            + stride * (barrier / 2 % places) as usize
     }
 
     /// Returns this rank's buffer for the next barrier.
@@ -303,7 +364,7 @@ impl<F: Fabric> BounceSession<'_, F> {
 
     /// Copies `data` in for the next barrier, at byte `offset` of the buffer.
     pub fn copy_in(&self, offset: usize, data: Sge) {
-        // If readers take the lines, the lines come back by themselves, so no reader is asked.
+        // If readers take the lines, the lines come back by themselves, so no reader needs to be asked about slow copies.
         let taken = self.soon && !self.session.is_pair();
         if data.len() >= copies::LEAST && !taken {
             self.ask_a_reader(data.len());
@@ -326,7 +387,7 @@ impl<F: Fabric> BounceSession<'_, F> {
         self.link.endpoint.fabric().charge(Work::Copy(data.len()));
     }
 
-    /// Asks one of the other ranks, the next rank each time, whether it was slow to read the data copied in.
+    /// Asks another rank if it was slow to read the copied data. Each call asks the next rank.
     fn ask_a_reader(&self, len: usize) {
         let CommBounceBuffers { all, slow, ask, .. } = self.buffers;
         let next = (ask.get() + 1) % all.len();
@@ -357,7 +418,10 @@ impl<F: Fabric> BounceSession<'_, F> {
         }
         let found = self.found(rank, offset, into).await?;
         if found.ptr() != into.ptr() {
-            staged::read(self.copies(), into, found, self.soon);
+            match self.is_narrow() {
+                true => into.copy_from(found),
+                false => staged::read(self.copies(), into, found, self.soon),
+            }
         }
         Ok(())
     }
@@ -373,7 +437,9 @@ impl<F: Fabric> BounceSession<'_, F> {
             return Ok(());
         }
         let found = self.operand(rank, offset, into).await?;
-        if found.ptr() != into.ptr() && staged::read_shared(self.copies(), into, found) {
+        if found.ptr() != into.ptr() && self.is_narrow() {
+            into.copy_from(found);
+        } else if found.ptr() != into.ptr() && staged::read_shared(self.copies(), into, found) {
             let CommBounceBuffers { slow, mine, .. } = self.buffers;
             let count = &slow[self.link.rank];
             count.set(count.get() + 1);
@@ -382,11 +448,12 @@ impl<F: Fabric> BounceSession<'_, F> {
         Ok(())
     }
 
-    /// Returns the piece in place if `rank`'s memory is mapped in this process; otherwise reads it into `spare`. `spare` has the
-    /// length of the piece, and may be overwritten in both cases.
+    /// Returns the piece in place if `rank`'s memory is mapped in this process. Otherwise reads the piece into `spare`. `spare` has
+    /// the length of the piece, and may be overwritten in both cases.
     pub async fn operand(&self, rank: usize, offset: usize, spare: Sge) -> Result<Sge, Fault> {
         let found = self.found(rank, offset, spare).await?;
-        if found.ptr() != spare.ptr() && (self.soon || self.session.is_pair()) {
+        let senses = (self.soon || self.session.is_pair()) && !self.is_narrow();
+        if found.ptr() != spare.ptr() && senses {
             staged::sense(self.copies(), spare, found);
         }
         Ok(found)
@@ -421,16 +488,13 @@ impl<F: Fabric> BounceSession<'_, F> {
         self.store(rank, self.place_of(rank, offset), data).await
     }
 
-    async fn store(&self, rank: usize, to: RemoteAddr, data: Sge) -> Result<(), Fault> {
-        let peer = self.link.members[rank] as usize;
-        self.session.finish(|fabric, done| fabric.write(peer, data, to, done)).await
-    }
-
     async fn fetch(&self, rank: usize, from: RemoteAddr, into: Sge) -> Result<(), Fault> {
         if into.is_empty() {
             return Ok(());
         }
         let peer = self.link.members[rank] as usize;
-        self.session.finish(|fabric, done| fabric.read(peer, into, from, done)).await
+        self.session
+            .finish(|fabric, done| fabric.read(peer, &RemoteRead::new(into, from, done)))
+            .await
     }
 }

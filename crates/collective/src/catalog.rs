@@ -1,7 +1,7 @@
 //! Catalogue of the algorithms, by name.
 //!
-//! Selection is data: [`crate::SelectionMap`] names the algorithm for every operation, number of processes and size.
-//! This list defines the names that a map may use, and when an algorithm is eligible.
+//! A map ([`crate::SelectionMap`]) names the algorithm for every operation, number of processes and size. This list defines the
+//! names that a map may use, and when an algorithm is eligible.
 
 mod table;
 

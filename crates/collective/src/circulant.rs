@@ -4,17 +4,17 @@
 //! ```text
 //!   9 ranks, skips 1 2 3 5:   in round k rank r receives from r - skip[k], and sends to r + skip[k]
 //! ```
-//! With q = ceil(log2 size), the same q rounds are repeated; in each repetition a rank receives q different blocks. Only one of
-//! them belongs to this repetition: its *base block*. The base block has the number of the smallest skip on the way from the root
-//! to the rank.
+//! With q = ceil(log2 size), the same q rounds are repeated. In each repetition a rank receives q different blocks. Only one of
+//! these blocks belongs to this repetition: the rank's *base block*. The number of the base block is the number of the smallest
+//! skip on the way from the root to the rank.
 //!
-//! Over the same graphs, by [`rounds`]: Träff, "Optimal, non-pipelined reduce-scatter and allreduce
-//! algorithms" (2024, arXiv 2410.14234).
+//! [`rounds`] has the schedules of reduce-scatter and allgather over the same graphs: Träff, "Optimal, non-pipelined reduce-scatter
+//! and allreduce algorithms" (2024, arXiv 2410.14234).
 
 /// Number of a block that never comes.
 const NEVER: i64 = i64::MIN / 2;
 
-/// Returns the skips from 1 to `size`, each half of the next, rounded up.
+/// Returns the skips from 1 to `size`. Each skip is half of the next skip, rounded up.
 fn skips(size: usize) -> Vec<usize> {
     let mut skips = vec![size];
     while skips[skips.len() - 1] > 1 {
@@ -25,13 +25,13 @@ fn skips(size: usize) -> Vec<usize> {
 }
 
 /// A round of a reduce-scatter. A rank has sums of `all` blocks: its own block and the blocks of the ranks behind it. The rank
-/// sends all sums from the `skip`-th on to the rank `skip` ahead, and combines its first sums with the sums that come from
-/// the rank `skip` back. Run backwards, the round is a round of an allgather.
+/// keeps its first `skip` sums. The rank sends all other sums to the rank `skip` ahead, and combines its first sums with the sums
+/// that it receives from the rank `skip` behind. In reverse, the round is a round of an allgather.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CirculantRound {
     /// Distance of the partners, in ranks.
     pub skip: usize,
-    /// Number of blocks of which the rank has sums before the round.
+    /// Number of blocks for which the rank has sums before the round.
     pub all: usize,
 }
 
@@ -42,7 +42,7 @@ impl CirculantRound {
     }
 }
 
-/// Returns the rounds of a reduce-scatter over `size` ranks: ceil(log2 size), and none for one rank.
+/// Returns the rounds of a reduce-scatter over `size` ranks: ceil(log2 size) rounds.
 pub fn rounds(size: usize) -> Vec<CirculantRound> {
     skips(size)
         .windows(2)
@@ -86,8 +86,8 @@ impl Circulant {
         (rank + self.size() - self.skips[k % self.rounds()]) % self.size()
     }
 
-    /// Returns the number of the smallest skip on the way from the root that takes the largest skips first; q for
-    /// the root itself.
+    /// Returns the number of the smallest skip on the way from the root to `rank`, if the way takes the largest skips first.
+    /// Returns q for the root itself.
     fn base_block(&self, rank: usize) -> usize {
         let mut left = rank;
         for k in (0..self.rounds()).rev() {
@@ -99,8 +99,8 @@ impl Circulant {
         self.rounds()
     }
 
-    /// Returns the block that `rank` receives in each of q rounds, in O(log size) steps. Negative numbers are blocks of the
-    /// previous repetition: -q is its block 0.
+    /// Returns the block that `rank` receives in each of q rounds, in O(log size) steps. A negative number is a block of the
+    /// previous repetition, whose block 0 has the number -q.
     pub fn receives(&self, rank: usize) -> Vec<i64> {
         let (q, base) = (self.rounds(), self.base_block(rank));
         let mut search = Search {
@@ -131,14 +131,14 @@ impl Circulant {
     }
 }
 
-/// A depth-first search over sums of skips, largest skip first. For each round k it finds the rank closest before
-/// `goal - skips[k]` that no earlier round has found.
+/// A depth-first search over sums of skips, largest skip first. For each round k it finds the closest rank at or below `goal -
+/// skips[k]` that no earlier round has found.
 struct Search<'a> {
     skips: &'a [usize],
     goal: usize,
-    /// Set of unused skips, a bit for each.
+    /// Set of unused skips, a bit for each skip.
     unused: u64,
-    /// The last skip taken, by round.
+    /// Number of the skip found for each round.
     found: Vec<usize>,
 }
 
@@ -184,7 +184,8 @@ impl BlockArrivals {
         self.shift..self.shift + self.blocks - 1 + self.block.len()
     }
 
-    /// Returns the schedule's number for `round`. Below 0 there is no block yet; beyond the end it stands for the last block.
+    /// Returns the schedule's number for `round`. A number below 0 means that there is no block yet. A number beyond the end stands
+    /// for the last block.
     fn number(&self, round: usize) -> i64 {
         let q = self.block.len();
         self.block[round % q] + (q * (round / q)) as i64 - self.shift as i64
@@ -204,8 +205,8 @@ impl BlockArrivals {
 mod tests {
     use super::*;
 
-    /// Checks the paper's conditions: each repetition brings q different blocks, exactly one of them is
-    /// new, and no block is sent before it has come.
+    /// Checks the paper's conditions: each repetition brings q different blocks, exactly one of them is new, and no block is sent
+    /// before it has arrived.
     #[test]
     fn schedules_are_right() {
         for size in 2..=1024 {
@@ -236,8 +237,8 @@ mod tests {
         }
     }
 
-    /// Checks that each operand of a block is in its sum once. All ranks do the same, so one rank stands for all:
-    /// an operand is named by the distance of its rank ahead of the rank that has it.
+    /// Checks that each operand of a block is in its sum once. All ranks do the same, so the test follows one rank. The test names
+    /// an operand by the distance from this rank to the operand's rank.
     #[test]
     fn reduce_scatters_count_each_operand_once() {
         for size in 1..=1024 {
@@ -250,7 +251,7 @@ mod tests {
                 assert_eq!(sums.len(), all);
                 let given = sums.split_off(skip);
                 assert!(given.len() <= sums.len(), "{size} ranks, skip {skip}");
-                // Block i + skip of the rank `skip` back is block i of this rank.
+                // Block i + skip of rank r - skip is block i of rank r.
                 for (sum, more) in sums.iter_mut().zip(given) {
                     sum.extend(more.into_iter().map(|ahead| (ahead + size - skip) % size));
                 }
@@ -261,7 +262,8 @@ mod tests {
         }
     }
 
-    /// Run backwards, no rank sends a block that it does not have, and all ranks get each block once, at its place.
+    /// Allgathers are the rounds in reverse: no rank sends a block that it does not have, and all ranks get each block once, at its
+    /// place.
     #[test]
     fn allgathers_bring_each_block_once() {
         for size in 1..=1024 {

@@ -1,5 +1,5 @@
-//! An algorithm's view of a communicator: ranks, and messages in a context of its own. One of two
-//! transports carries the messages; the algorithm does not distinguish them.
+//! View of a communicator for an algorithm: ranks, and messages in a separate matching context. One of two transports carries the
+//! messages; the algorithm does not distinguish them.
 
 use crate::algorithm::{AlgorithmChoice, Carrier};
 use crate::members::Members;
@@ -11,10 +11,11 @@ use weft_p2p::{
     TransferPattern, Want,
 };
 
-/// View of a communicator for one collective operation. All its messages carry `tag`, so that operations under way at the same
-/// time do not match each other's messages.
+/// View of a communicator for one collective operation. All messages of the view carry `tag`, so that operations under way at the
+/// same time do not match each other's messages.
 pub struct CommView<F: Fabric> {
-    /// Endpoint that carries the view's messages; the fabric and the staging memory of the process are behind the endpoint.
+    /// Endpoint that carries the view's messages. The endpoint also gives access to the fabric and to the staging memory of the
+    /// process.
     pub endpoint: Rc<Endpoint<F>>,
     /// Map from a rank in the communicator to a rank in the fabric.
     pub members: Rc<Members>,
@@ -26,14 +27,14 @@ pub struct CommView<F: Fabric> {
     pub tag: Tag,
     /// Transport of the view's messages, chosen with the algorithm by [`CommView::carried`].
     pub via: Via,
-    /// Reception of writes into slots; messages do not use it.
+    /// Reception of writes into slots; not used by messages.
     pub reception: Reception,
 }
 
 /// Requests of one operation, on the stack if there are few.
 pub type RequestBatch = SmallVec<[RequestId; 8]>;
 
-/// Transport of a view's messages. All members choose the same.
+/// Transport of a view's messages. All members choose the same transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Via {
     /// MPI's point-to-point messages: the baseline algorithms, named `MPI-X`.
@@ -43,13 +44,15 @@ pub enum Via {
     Native,
 }
 
-/// Way in which a rank detects RDMA writes into its slots. All members choose the same.
+/// Method by which a rank detects RDMA writes into its slots. All members choose the same method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reception {
-    /// A mark that is written with the data or behind them: algorithms named `X`.
+    /// A mark in memory that is written with the data or after the data. Algorithms with this reception have no suffix in their
+    /// name.
     #[default]
     Marks,
-    /// The arrival of a write with immediate, which the adapter reports: algorithms named `X-IMM`.
+    /// The arrival of a write with immediate, which the adapter reports. Algorithms with this reception have the suffix `-IMM` in
+    /// their name.
     Immediates,
 }
 
@@ -89,33 +92,28 @@ impl<F: Fabric> CommView<F> {
         self.isend_in(TransferPattern::Plain, to, data)
     }
 
-    /// Starts a send to a rank that forwards the data or sends them back soon ([`TransferPattern::Forwarded`]).
+    /// Starts a send to a rank that soon forwards the data or sends the data back ([`TransferPattern::Forwarded`]).
     pub fn isend_on(&self, to: usize, data: Sge) -> Option<RequestId> {
         self.isend_in(TransferPattern::Forwarded, to, data)
     }
 
-    /// Starts one of the sends of a rank that sends to all others at once. If there are several receivers, the receivers copy long
-    /// data.
+    /// Starts a send of a rank that sends to all other ranks at once. If there are several receivers, the receivers copy long data.
     pub fn isend_to_each(&self, to: usize, data: Sge) -> Option<RequestId> {
-        let pattern =
-            if self.has_others() { TransferPattern::OneToMany } else { TransferPattern::Plain };
-        self.isend_in(pattern, to, data)
+        self.isend_in(self.pattern(TransferPattern::OneToMany), to, data)
     }
 
-    /// Sends to a rank that receives from all others at once. If there are several senders, the senders copy long data.
+    /// Sends to a rank that receives from all other ranks at once. If there are several senders, the senders copy long data.
     pub fn send_as_each(
         &self,
         to: usize,
         data: Sge,
     ) -> impl Future<Output = Result<(), Fault>> + '_ {
-        let pattern =
-            if self.has_others() { TransferPattern::ManyToOne } else { TransferPattern::Plain };
-        self.sent(self.isend_in(pattern, to, data))
+        self.sent(self.isend_in(self.pattern(TransferPattern::ManyToOne), to, data))
     }
 
-    /// Returns true if there are more ranks than the sender and the receiver of a message.
-    fn has_others(&self) -> bool {
-        self.size() > 2
+    /// Returns `among_others`, or the plain pattern if there are only two ranks.
+    fn pattern(&self, among_others: TransferPattern) -> TransferPattern {
+        if self.size() > 2 { among_others } else { TransferPattern::Plain }
     }
 
     fn isend_in(&self, pattern: TransferPattern, to: usize, data: Sge) -> Option<RequestId> {
@@ -127,18 +125,13 @@ impl<F: Fabric> CommView<F> {
 
     /// Starts a receive of exactly `data.len()` bytes.
     pub fn irecv(&self, from: usize, data: Sge) -> RequestId {
-        match self.via {
-            Via::Messages => self.endpoint.irecv(&self.want(from), data),
-            Via::Native => self.endpoint.streams().irecv(self.origin(from), data),
-        }
+        self.irecv_in(TransferPattern::Plain, from, data)
     }
 
-    fn irecv_as_each(&self, from: usize, data: Sge) -> RequestId {
+    fn irecv_in(&self, pattern: TransferPattern, from: usize, data: Sge) -> RequestId {
         match self.via {
-            Via::Messages if self.has_others() => {
-                self.endpoint.irecv_as(&self.want(from), data, TransferPattern::OneToMany)
-            }
-            _ => self.irecv(from, data),
+            Via::Messages => self.endpoint.irecv_as(&self.want(from), data, pattern),
+            Via::Native => self.endpoint.streams().irecv(self.origin(from), data),
         }
     }
 
@@ -150,21 +143,21 @@ impl<F: Fabric> CommView<F> {
         let Status { source, bytes, lost, .. } = self.endpoint.wait(request).await?;
         match lost {
             0 => Ok(()),
-            // Lost bytes mean that the ranks disagree about the size of the operation.
+            // Truncation means that the ranks disagree about the size of the operation.
             _ => Err(Fault::truncated(source as usize, bytes, bytes + lost)),
         }
     }
 
-    /// Waits, as [`CommView::wait`], for a receive of exactly `len` bytes from `from`.
+    /// Waits like [`CommView::wait`] for a receive of exactly `len` bytes from `from`.
     ///
     /// # Errors
-    /// Returns a truncation for a shorter message, too: the sender is in another operation, or passes a different length.
+    /// Also returns a truncation for a shorter message, because the sender is in another operation, or passes a different length.
     async fn received(&self, request: RequestId, from: usize, len: usize) -> Result<(), Fault> {
         exactly(from, len, self.endpoint.wait(request).await?)
     }
 
-    /// Waits for all of `requests`, even after a failure: nothing may arrive in memory that the
-    /// caller has back. Returns the first fault.
+    /// Waits for all of `requests`, even after a failure, because no data may arrive in memory that the caller owns again. Returns
+    /// the first fault.
     pub async fn wait_all(
         &self,
         requests: impl IntoIterator<Item = RequestId>,
@@ -176,8 +169,8 @@ impl<F: Fabric> CommView<F> {
         all
     }
 
-    /// Sends, and waits for the end of the send. The send starts in this call, not at the first poll, so that the future
-    /// stays small.
+    /// Sends, and waits for the end of the send. The send starts in this call, not at the first poll of the future, so that the
+    /// future stays small.
     pub fn send(&self, to: usize, data: Sge) -> impl Future<Output = Result<(), Fault>> + '_ {
         self.sent(self.isend(to, data))
     }
@@ -191,7 +184,7 @@ impl<F: Fabric> CommView<F> {
 
     /// Receives. A message that has already arrived goes directly from the fabric to `data`.
     pub fn recv(&self, from: usize, data: Sge) -> impl Future<Output = Result<(), Fault>> + '_ {
-        self.recv_by(from, data, Self::irecv)
+        self.recv_in(TransferPattern::Plain, from, data)
     }
 
     /// Receives a message that was sent by [`CommView::isend_to_each`].
@@ -200,18 +193,18 @@ impl<F: Fabric> CommView<F> {
         from: usize,
         data: Sge,
     ) -> impl Future<Output = Result<(), Fault>> + '_ {
-        self.recv_by(from, data, Self::irecv_as_each)
+        self.recv_in(self.pattern(TransferPattern::OneToMany), from, data)
     }
 
-    fn recv_by(
+    fn recv_in(
         &self,
+        pattern: TransferPattern,
         from: usize,
         data: Sge,
-        irecv: fn(&Self, usize, Sge) -> RequestId,
     ) -> impl Future<Output = Result<(), Fault>> + '_ {
         let receive = match self.try_recv(from, data) {
             Some(over) => Err(over),
-            None => Ok(irecv(self, from, data)),
+            None => Ok(self.irecv_in(pattern, from, data)),
         };
         async move {
             match receive {
@@ -252,7 +245,7 @@ impl<F: Fabric> CommView<F> {
         }
     }
 
-    /// Exchanges data in pieces, each a message of its own. Both ends have the same number of pieces, of the same lengths.
+    /// Exchanges data in pieces, each piece as a separate message. Both ends have the same number of pieces, of the same lengths.
     pub async fn exchange_pieces(
         &self,
         to: usize,
@@ -266,7 +259,7 @@ impl<F: Fabric> CommView<F> {
         sent.and(self.wait_all(receives).await)
     }
 
-    /// Starts to receive `data` and to forward them to each rank of `to`. After it has waited for the receive, the caller calls
+    /// Starts to receive `data` and to forward them to each rank of `to`. The caller waits for the receive, then calls
     /// [`CommView::relay_come`], and waits for all requests added to `sends` before it reuses `data`. Streams forward the part that
     /// has arrived, from the receive buffer, while the rest arrives.
     pub fn irelay(
@@ -286,15 +279,15 @@ impl<F: Fabric> CommView<F> {
         }
     }
 
-    /// Reports that the data of [`CommView::irelay`] have arrived: if messages carry them, they are forwarded now.
+    /// Reports that the data of [`CommView::irelay`] have arrived. If messages carry the data, this function forwards them now.
     pub fn relay_come(&self, data: Sge, to: &[usize], sends: &mut Vec<RequestId>) {
         if let Via::Messages = self.via {
             sends.extend(to.iter().filter_map(|&to| self.isend(to, data)));
         }
     }
 
-    /// Receives `data` and forwards them to each rank of `to`. The sends are added to `sends`; the caller must wait for them
-    /// before it reuses `data`.
+    /// Receives `data` and forwards the data to each rank of `to`. The sends are added to `sends`. The caller must wait for these
+    /// sends before it reuses `data`.
     pub async fn relay(
         &self,
         from: usize,
@@ -307,7 +300,7 @@ impl<F: Fabric> CommView<F> {
         if ended.is_ok() {
             self.relay_come(data, to, sends);
         } else {
-            // After a failure the caller gets its memory back, so no send may still read it.
+            // After a failure the caller owns its memory again, so no send may still read it.
             for send in sends.drain(before..) {
                 self.wait(send).await?;
             }
@@ -321,8 +314,8 @@ impl<F: Fabric> CommView<F> {
     }
 }
 
-/// Compares the length of a message from `from` with the expected length. They differ if the ranks disagree about the size of
-/// the operation, or are in different operations.
+/// Compares the length of a message from `from` with the expected length. The lengths differ if the ranks disagree about the size
+/// of the operation, or are in different operations.
 #[inline]
 fn exactly(from: usize, len: usize, status: Status) -> Result<(), Fault> {
     let got = status.bytes + status.lost;

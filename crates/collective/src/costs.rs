@@ -7,8 +7,8 @@
 //!   message       eager: a line and two copies; longer: the lines of a handshake, and both copy at once
 //!   work          if ranks take turns on a processor, their work adds up
 //! ```
-//! A time is the time per operation on the slowest rank, if many operations follow each other. Times serve to compare algorithms,
-//! so they exclude the costs that all algorithms have in common (the call and its checks).
+//! A time is the time per operation on the slowest rank, if many operations follow each other. Times are only used to compare
+//! algorithms, so they exclude the costs that all algorithms have in common (the call and its checks).
 
 use crate::selection_key::SelectionKey;
 use weft_fabric::arithmetic::in_usual_arithmetic;
@@ -16,21 +16,21 @@ use weft_fabric::copies::LINE;
 use weft_fabric::{CacheDistance, CopyModel};
 use weft_p2p::ProtocolLimits;
 
-/// Pure function of a call and a machine: the time of an algorithm in nanoseconds. The time is infinite if the algorithm must
-/// be chosen only when a user asks for it.
-pub type CostFunction = fn(&SelectionKey, &CopyModel) -> f64;
+/// Pure function that returns the time of an algorithm in nanoseconds, from the costs of a call and its number of bytes. The time
+/// is infinite if the algorithm must be chosen only when a user asks for it.
+pub type CostFunction = fn(&CallCosts, f64) -> f64;
 
-/// Returns the number of bytes of another rank's memory to read by one call. To copy them takes longer than the call itself,
-/// and they stay in the processor's private caches until they are combined: an eighth of the largest such cache, whose rest
-/// holds the other operand.
+/// Returns the number of bytes of another rank's memory to read by one call. Copying this many bytes takes longer than the call
+/// itself. The bytes stay in the processor's private caches until they are combined: they fill an eighth of the largest such cache,
+/// and the rest holds the other operand.
 pub fn block(model: &CopyModel) -> usize {
     power_below(model.private / 8).clamp(16 << 10, 64 << 10)
 }
 
-/// Returns the size in bytes of a part of a payload that two ranks exchange in alternating parts. The transfer of a part takes
-/// sixteen times a barrier, so that barriers cost little, and parts are short enough that both ranks work at the same time.
+/// Returns the size in bytes of a part of a payload that two ranks exchange in alternating parts. The transfer of a part takes 16
+/// times as long as a barrier, so that barriers cost little. Parts are still short enough that both ranks work at the same time.
 pub fn part(model: &CopyModel, distance: CacheDistance) -> usize {
-    // Arithmetic that gives the same length on all ranks.
+    // This arithmetic gives the same length on all ranks.
     in_usual_arithmetic(|| {
         let rate = model.fetch.at(distance).max(f64::MIN_POSITIVE);
         power_below((16.0 * model.line.at(distance) / rate) as usize).clamp(8 << 10, 64 << 10)
@@ -44,30 +44,39 @@ fn power_below(n: usize) -> usize {
 /// Costs on a machine, as the ranks of one call see them.
 pub struct CallCosts<'m> {
     model: &'m CopyModel,
-    ranks: f64,
+    /// Number of ranks.
+    pub ranks: f64,
     /// Number of ranks that share a processor.
-    each: f64,
+    pub each: f64,
+    /// Size of an element in bytes.
+    pub element: usize,
     distance: CacheDistance,
     direct: bool,
 }
 
 impl<'m> CallCosts<'m> {
-    /// Makes the costs for the ranks of `case` on the machine of `model`. Until the ranks have exchanged their facts, each rank
-    /// counts as the only rank on its processor, and as unable to read other ranks' own memory.
+    /// Makes the costs for the ranks of `case` on the machine of `model`. As long as the ranks have not exchanged facts about each
+    /// other, it is assumed that each rank has its own processor, and that ranks cannot read each other's private memory.
     pub fn of(case: &SelectionKey, model: &'m CopyModel) -> CallCosts<'m> {
         let near = case.site.near;
         CallCosts {
             model,
             ranks: case.ranks as f64,
             each: near.each.max(1).into(),
+            element: case.element,
             distance: near.distance,
             direct: near.direct == Some(true),
         }
     }
 
-    /// Returns the nanoseconds until a rank sees a line that another rank has just written: the cost of a flag.
+    /// Returns the nanoseconds until a rank sees a line that another rank has just written. This is the cost of a flag.
     pub fn line(&self) -> f64 {
         self.model.line.at(self.distance)
+    }
+
+    /// Returns the size in bytes of a part of a payload that two ranks exchange in alternating parts.
+    pub fn part(&self) -> f64 {
+        part(self.model, self.distance) as f64
     }
 
     /// Returns the number of other ranks.
@@ -91,12 +100,13 @@ impl<'m> CallCosts<'m> {
         lines * self.line() + self.turns()
     }
 
-    /// Returns the nanoseconds of a barrier in which all ranks publish addresses: the words travel in further lines.
+    /// Returns the nanoseconds of a barrier in which all ranks publish addresses. The addresses travel in additional cache lines.
     pub fn exposing(&self) -> f64 {
         self.barrier() + self.line()
     }
 
-    /// Returns the nanoseconds of work that takes `each` nanoseconds on every rank: ranks that share a processor add up.
+    /// Returns the nanoseconds of work that takes `each` nanoseconds on every rank. The times of ranks that share a processor add
+    /// up.
     pub fn work(&self, each: f64) -> f64 {
         self.each * each
     }
@@ -109,7 +119,7 @@ impl<'m> CallCosts<'m> {
         returned.min(self.copy_in_for_all(len))
     }
 
-    /// Returns the nanoseconds to copy `len` bytes into a staging buffer that all others read.
+    /// Returns the nanoseconds to copy `len` bytes into a staging buffer that all other ranks read.
     pub fn copy_in_for_all(&self, len: f64) -> f64 {
         self.model.rewrite(len as usize, self.distance)
     }
@@ -129,8 +139,8 @@ impl<'m> CallCosts<'m> {
         self.model.reduce * len
     }
 
-    /// Returns the nanoseconds to combine whole payloads, one after the other. If they exceed a processor's private caches, both
-    /// operands and the result come from the cache behind.
+    /// Returns the nanoseconds to combine whole payloads, one after the other. If the payloads exceed a processor's private caches,
+    /// both operands and the result are in the next cache.
     pub fn reduce_whole(&self, len: f64) -> f64 {
         let fits = 3.0 * len <= self.model.private as f64;
         let fetched =
@@ -138,12 +148,17 @@ impl<'m> CallCosts<'m> {
         self.reduce(len).max(fetched)
     }
 
-    /// Returns the nanoseconds to read or write `len` bytes of another rank's own memory in one call.
+    /// Returns the nanoseconds to read `len` bytes of another rank's private memory in one call, and the additional nanoseconds of
+    /// its owner's next writes there, which take the lines back. A program writes its data between two calls.
     pub fn read(&self, len: f64) -> f64 {
-        if self.direct { self.model.cma(len as usize, self.distance) } else { f64::INFINITY }
+        if !self.direct {
+            return f64::INFINITY;
+        }
+        let lines = (len / LINE as f64).ceil();
+        self.model.cma(len as usize, self.distance) + self.model.rewrite_best(self.distance) * lines
     }
 
-    /// Returns the nanoseconds to read `len` bytes of another rank's own memory block by block.
+    /// Returns the nanoseconds to read `len` bytes of another rank's private memory block by block.
     pub fn read_blocks(&self, len: f64) -> f64 {
         let blocks = (len / block(self.model) as f64).ceil().max(1.0);
         self.read(len) + (blocks - 1.0) * self.model.cma_call
@@ -172,7 +187,8 @@ impl<'m> CallCosts<'m> {
     }
 
     /// Returns the nanoseconds of one of many messages that a rank sends or receives at once. `own` is this rank's part of the
-    /// copies; the other ranks make the rest at the same time. If messages are long, only the other ranks copy, all at once.
+    /// copies. The other ranks make the rest at the same time. If messages are long, the other ranks may make all copies, all at
+    /// once.
     pub fn one_of_many(&self, len: f64, own: f64) -> f64 {
         if self.is_eager(len) {
             return self.line() + own;
@@ -181,13 +197,13 @@ impl<'m> CallCosts<'m> {
         HANDSHAKE * self.line() + own.min(theirs)
     }
 
-    /// Tests whether a message of `len` bytes is eager: its sender does not wait.
+    /// Returns true if a message of `len` bytes is eager, so that the sender does not wait.
     pub fn is_eager(&self, len: f64) -> bool {
         len <= ProtocolLimits::USUAL.eager as f64
     }
 }
 
-/// Number of lines of a longer message besides its bytes: the offer, its acceptance, its progress, its end.
+/// Number of cache lines of a longer message in addition to its data: offer, acceptance, progress, end.
 const HANDSHAKE: f64 = 4.0;
 
 #[cfg(test)]
@@ -198,21 +214,12 @@ mod tests {
     use crate::selection_key::{Near, RankPlacement};
 
     fn case(ranks: usize, bytes: usize, near: Near) -> SelectionKey {
-        let site = RankPlacement {
-            same_node: true,
-            nodes: 1,
-            ranks_per_node: ranks,
-            by_kernel: false,
-            multicast: 0,
-            same_arithmetic: true,
-            atomics: true,
-            near,
-        };
+        let site = RankPlacement { near, ..RankPlacement::together(ranks) };
         SelectionKey { ranks, bytes, element: 8, commutes: true, equal: true, site }
     }
 
-    /// More bytes, far caches or shared processors never cost less. An algorithm that needs to read other ranks' memory is not
-    /// chosen if they cannot.
+    /// More bytes, far caches or shared processors never cost less. An algorithm that reads other ranks' memory is not chosen if
+    /// the ranks cannot read this memory.
     #[test]
     fn times_grow_with_what_there_is_to_do() {
         let model = CopyModel::GENERIC;
@@ -223,7 +230,10 @@ mod tests {
             for ranks in [2, 3, 8, 64] {
                 let mut last = 0.0;
                 for bytes in (0..26).map(|bit| 1 << bit) {
-                    let at = |near| time(&case(ranks, bytes, near), &model);
+                    let at = |near| {
+                        let costs = CallCosts::of(&case(ranks, bytes, near), &model);
+                        time(&costs, bytes as f64)
+                    };
                     let now = at(near);
                     // A longer message may cost less if it uses another protocol.
                     let other_way = algorithm.carrier == Carrier::Messages;

@@ -1,20 +1,21 @@
-//! Distance between the ranks of a release-gather area, near or far, agreed on so that all ranks choose alike.
+//! Distance between the ranks of a release-gather area: near or far. The ranks agree on the distance, so that all ranks choose the
+//! same algorithm.
 //!
 //! ```text
 //!   rank 0, before operation m:    if its answer has changed:    word = (from m + 1 on, far or near)
 //!   every rank, before m:          reads rank 0's word:          is it far for m?
 //! ```
-//! Each process measures by itself the cost of reading data that other ranks have written ([`weft_fabric::copies`]), and its answer
-//! changes at a different time. The algorithms for near and far ranks differ in their barriers, so rank 0's answer counts for all
-//! ranks.
+//! Each process measures the cost of reading data that other ranks have written ([`weft_fabric::copies`]), so each process's answer
+//! may change at a different time. The algorithms for near and far ranks differ in their barriers, so rank 0's answer counts for
+//! all ranks.
 //!
-//! All ranks find the same, for this reason. Rank 0 writes its word before it comes to m, so no rank has begun an operation
-//! beyond m. A rank that reads the word, before or after the write, finds the previous answer for m. A rank that begins
-//! m + 1 has left m, to which rank 0 came after the write. Rank 0 writes a new answer only once the last change holds. By then
-//! no rank asks about earlier operations any more: all have come to m - 1. The argument needs operations that begin one after
-//! the other: blocking operations.
+//! All ranks find the same distance, for the following reason. Rank 0 writes its word before it arrives at m, so no rank has begun
+//! an operation beyond m. A rank that reads the word for m, before or after the write, finds the previous answer. A rank can only
+//! begin operation m + 1 after it has left m, and rank 0 arrived at m after the write. Rank 0 writes a new answer only after the
+//! last change has taken effect. By then all ranks have arrived at m - 1, so no rank asks about earlier operations any more. The
+//! argument requires that operations begin one after the other, as blocking operations do.
 
-/// Rank 0's word: `far` holds from operation number `since` on, and the opposite before.
+/// Rank 0's word. `far` is valid from operation number `since` on; the opposite value is valid for earlier operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DistanceWord {
     since: u64,
@@ -31,12 +32,13 @@ impl DistanceWord {
         self.since << 1 | u64::from(self.far)
     }
 
-    /// Tests whether the ranks are far from each other for operation `number`.
+    /// Returns true if the ranks are far from each other for operation `number`.
     pub fn is_far(self, number: u64) -> bool {
         self.far == (number >= self.since)
     }
 
-    /// Returns the new word of rank 0 before operation `number`, if its answer has changed. It holds from the next operation on.
+    /// Returns the new word that rank 0 writes before operation `number`, if rank 0's answer has changed to `far` and the last
+    /// change has taken effect. The new word makes `far` valid from operation `number` + 1 on.
     pub fn change(self, number: u64, far: bool) -> Option<DistanceWord> {
         let may = number >= self.since && far != self.far;
         may.then_some(DistanceWord { since: number + 1, far })
@@ -56,13 +58,13 @@ mod tests {
         let far = NEAR.change(5, true).unwrap();
         assert_eq!(DistanceWord::from_word(far.word()), far);
         assert_eq!([4, 5, 6, 7].map(|n| far.is_far(n)), [false, false, true, true]);
-        // The answer does not change before the last change holds, nor to the answer that already holds.
+        // The answer does not change before the last change takes effect, and does not change to its present value.
         assert_eq!(far.change(5, false), None);
         assert_eq!(far.change(6, true), None);
         assert!(far.change(6, false).is_some());
     }
 
-    /// Ranks come to each operation at random times, and leave it when all have come. Rank 0's answer changes at random.
+    /// Ranks arrive at each operation at random times, and leave it when all have arrived. Rank 0's answer changes at random.
     #[test]
     fn all_choose_alike() {
         const RANKS: usize = 4;
@@ -75,7 +77,7 @@ mod tests {
         while at[0] < if cfg!(miri) { 300 } else { 20_000 } {
             let rank = rng.usize(0..RANKS);
             if at.iter().any(|&other| other < at[rank]) {
-                // Some rank has not yet come to the operation that `rank` is in.
+                // Another rank has not yet come to the operation that `rank` is in.
                 continue;
             }
             let next = at[rank] + 1;

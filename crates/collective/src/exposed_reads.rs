@@ -9,10 +9,12 @@
 
 use crate::allgather::allgather_bruck::bruck;
 use crate::barrier::dissemination::dissemination;
-use crate::{BlockList, CommView};
+use crate::{BlockList, CommView, words};
 use std::collections::VecDeque;
-use weft_channel::rails::{FragmentEnd, FragmentEnds, RailDirection, StripedOperation};
-use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
+use weft_channel::rails::{FragmentEnds, StripedOperation};
+use weft_fabric::{
+    CounterTarget, Fabric, FabricExt, Fault, RdmaDirection, Region, RemoteAddr, RemoteRead, Sge,
+};
 
 /// The exposed memory of all ranks.
 pub(crate) struct Reads<'l, F: Fabric> {
@@ -32,13 +34,13 @@ impl<F: Fabric> Drop for Reads<'_, F> {
     }
 }
 
-/// Words of a rank's record: its address, and 1 if it could expose its memory and reaches all ranks.
+/// Number of words of a rank's record: the address, and a word that is 1 if the rank could expose its memory and reaches all ranks.
 const WORDS: usize = RemoteAddr::WORDS + 1;
 const RECORD: usize = 8 * WORDS;
 
 impl<'l, F: Fabric> Reads<'l, F> {
-    /// Exposes `memory` to all ranks, and prepares to read parts into `into` with up to `most` reads under way. Returns `None` if
-    /// some rank could not expose its memory; then no rank reads. Collective.
+    /// Exposes `memory` to all ranks, and prepares to read parts into `into` with up to `most` reads under way. If some rank could
+    /// not expose its memory, returns `None`, and no rank reads. All ranks must call this function.
     pub async fn begin(
         link: &'l CommView<F>,
         memory: Sge,
@@ -47,31 +49,23 @@ impl<'l, F: Fabric> Reads<'l, F> {
     ) -> Result<Option<Reads<'l, F>>, Fault> {
         let fabric = link.endpoint.fabric();
         let reaches = link.members.iter().all(|&peer| fabric.capabilities(peer as usize).direct);
-        // Memory that cannot be registered now is an answer to the other ranks, not an error.
+        // If memory cannot be registered now, this rank reports the failure to the other ranks, and no error is returned.
         let region = if reaches { fabric.expose(memory).ok() } else { None };
         let at = region.as_ref().map_or(RemoteAddr::default(), |region| region.remote);
-        let words = at.words().into_iter().chain([u64::from(region.is_some())]);
-        let bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
         let room = link.stage(RECORD * link.size());
         let records = BlockList::of(room.sge(), (0..link.size()).map(|_| RECORD));
-        records.block(link.rank).fill(&bytes);
+        let words = at.words().into_iter().chain([u64::from(region.is_some())]);
+        words::write(words, records.block(link.rank));
         let (at, under_way) = (Vec::with_capacity(link.size()), VecDeque::new());
         let regions = region.into_iter().collect();
         let mut reads = Reads { link, regions, at, most: most.max(1), under_way };
         bruck(link, &records).await?;
-        let mut all = true;
-        for rank in 0..link.size() {
-            let mut bytes = [0; RECORD];
-            records.block(rank).read(&mut bytes);
-            let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8"));
-            reads.at.push(RemoteAddr::from_words(std::array::from_fn(word)));
-            all &= word(WORDS - 1) == 1;
-        }
-        if !all {
+        if !records.iter().all(|record| words::read(record, WORDS - 1) == 1) {
             return Ok(None);
         }
-        // One registration serves all reads. Without this registration, each read would make its own.
-        reads.regions.extend(fabric.prepare(into, true).unwrap_or_default());
+        reads.at.extend(records.iter().map(words::read_addr));
+        // One registration serves all reads. Otherwise each read would need a separate registration.
+        reads.regions.extend(fabric.prepare(into, RdmaDirection::Read).unwrap_or_default());
         Ok(Some(reads))
     }
 
@@ -86,16 +80,17 @@ impl<'l, F: Fabric> Reads<'l, F> {
         let from = self.at[rank].offset(offset as u64);
         let count = fabric.capabilities(peer).rails;
         let mut ends = FragmentEnds::new();
-        let posted = if count > 1 && rails.fragments(RailDirection::Read, into.len()) {
-            let way = RailDirection::Read;
+        let posted = if count > 1 && rails.fragments(RdmaDirection::Read, into.len()) {
+            let way = RdmaDirection::Read;
             let read = StripedOperation { way, peer, rails: count, here: into, there: from };
             rails.stripe(fabric, &read, &mut ends)
         } else {
             let counters = fabric.counters();
-            let counter = counters.allocate();
-            ends.push(FragmentEnd { counter, value: counters.value(counter) + 1 });
-            let rail = rails.next(RailDirection::Read, count, |rail| fabric.rail_works(rail, peer));
-            fabric.read_over(rail, peer, into, from, Some(counter))
+            let mut end = CounterTarget::new(counters, counters.allocate());
+            let done = end.one_more();
+            ends.push(end);
+            let rail = rails.next(RdmaDirection::Read, count, |rail| fabric.rail_works(rail, peer));
+            fabric.read_over(rail, peer, &RemoteRead::new(into, from, done))
         };
         self.under_way.push_back(ends);
         posted
@@ -104,7 +99,7 @@ impl<'l, F: Fabric> Reads<'l, F> {
     async fn first_over(&mut self) -> Result<(), Fault> {
         let Some(ends) = self.under_way.pop_front() else { return Ok(()) };
         let endpoint = &self.link.endpoint;
-        for &FragmentEnd { counter, value } in &ends {
+        for &CounterTarget { counter, value } in &ends {
             endpoint.until(counter, value).await?;
         }
         let fabric = endpoint.fabric();

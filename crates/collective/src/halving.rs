@@ -13,8 +13,8 @@ use crate::{CommView, ElementReduction, OperandSide, local_ops};
 use std::ops::Range;
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
-/// A step of a butterfly: the peer (by rank in the communicator), and true if this rank keeps
-/// the upper half of the blocks that both have.
+/// A step of a butterfly: the peer (by rank in the communicator), and true if this rank keeps the upper half of the blocks that
+/// both ranks have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ButterflyStep {
     pub peer: usize,
@@ -38,8 +38,8 @@ pub fn neighbors(group: usize, groups: usize, lead: impl Fn(usize) -> usize) -> 
     (0..groups.ilog2()).map(step).collect()
 }
 
-/// Returns the half of the blocks that a rank with these steps keeps in step `last`, and the half that the rank gives away. `count`
-/// is the number of all blocks.
+/// Returns the half of the blocks that a rank with these steps keeps in step `last`, and the half that the rank gives away in this
+/// step. `count` is the total number of blocks.
 pub fn parted(steps: &[ButterflyStep], last: usize, count: usize) -> (Range<usize>, Range<usize>) {
     let both = steps[..last].iter().fold(0..count, |range, step| step.halves(&range).0);
     steps[last].halves(&both)
@@ -73,7 +73,8 @@ impl PartialResult {
         self.spare.sge()
     }
 
-    /// Combines the operand's part `bytes`, which stands on `side` of the value. Only this part is valid afterwards.
+    /// Combines the value with the operand's part `bytes`. The operand stands on `side` of the value. Only this part of the value
+    /// is valid afterwards.
     pub fn take<F: Fabric>(
         &mut self,
         link: &CommView<F>,

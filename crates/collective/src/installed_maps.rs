@@ -8,6 +8,7 @@ use std::path::Path;
 pub const SHIPPED: &[(&str, &str)] = &[
     ("shm", include_str!("../../../maps/shm.map")),
     ("ndr", include_str!("../../../maps/ndr.map")),
+    ("ethernet", include_str!("../../../maps/ethernet.map")),
     ("kini1", include_str!("../../../maps/kini1.map")),
     ("kini2", include_str!("../../../maps/kini2.map")),
     ("collgm", include_str!("../../../maps/collgm.map")),
@@ -22,13 +23,15 @@ pub const SHIPPED: &[(&str, &str)] = &[
 pub const TOGETHER: &str = "shm";
 /// Name of the map for ranks that do not share memory, unless a user names another map.
 pub const APART: &str = "ndr";
+/// Name of the map in place of [`APART`] if the kernel carries messages between the ranks.
+pub const BY_KERNEL: &str = "ethernet";
 
 /// Reason why a map could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
-    /// The name that the user gave, or the shipped file's.
+    /// The name that the user gave, or the name of the shipped file.
     pub file: String,
-    /// The error, and its line.
+    /// The error, with its line.
     pub error: MapError,
 }
 
@@ -77,7 +80,7 @@ mod tests {
             let map = load(name).unwrap();
             assert_eq!(map.machine, *name);
             for operation in CollectiveKind::ALL {
-                // If the map has no entry, the model of copies must have one.
+                // If the map has no entry for an operation, the model of copies must cover the operation.
                 let modelled = || operation.algorithms().any(|a| a.time.is_some());
                 let known = map.find(operation, 2, 0).is_some();
                 assert!(known || *name == TOGETHER && modelled(), "{name}: {operation}");
@@ -88,7 +91,10 @@ mod tests {
     #[test]
     fn errors_name_file_and_line() {
         let error = load("shn").unwrap_err().to_string();
-        assert!(error.starts_with("shn: no map of this name; known: shm, ndr, "), "{error}");
+        assert!(
+            error.starts_with("shn: no map of this name; known: shm, ndr, ethernet, "),
+            "{error}"
+        );
         let error = load("./none.map").unwrap_err().to_string();
         assert!(error.starts_with("./none.map: cannot read this map: "), "{error}");
         let file = std::env::temp_dir().join(format!("weft-{}.map", std::process::id()));

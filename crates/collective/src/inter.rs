@@ -1,4 +1,4 @@
-//! Operations between the two groups of an intercommunicator (MPI 5.0, section 6.2.2): the data of one group go to the other.
+//! Operations between the two groups of an intercommunicator (MPI 5.0, section 6.2.2). The data of a group go to the other group.
 //!
 //! ```text
 //!        local            bridge            remote
@@ -6,7 +6,7 @@
 //!     a link like      group to every       their own
 //!     any other        one of the other     local link
 //! ```
-//! [`direct`]: messages between each pair of ranks that have data for one another. [`leaders`]: steps within the groups, and
+//! [`direct`]: messages between each pair of ranks that have data for each other. [`leaders`]: steps within the groups, and
 //! messages between their ranks 0.
 
 pub mod direct;

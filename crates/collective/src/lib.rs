@@ -1,7 +1,7 @@
-//! Collective operations. Each algorithm is written once: an `async fn` over a [`CommView`], polled in place for a
-//! blocking call and handed to the progress engine for a nonblocking call.
+//! Collective operations. Each algorithm is written once: an `async fn` over a [`CommView`]. A blocking call polls the future of
+//! the algorithm in place. A nonblocking call gives the future to the progress engine.
 //!
-//! Buffers are contiguous bytes; the layer above packs. All ranks name the same algorithm.
+//! Buffers are contiguous bytes; the layer above packs. All ranks must pass the same algorithm.
 //!
 //! # Parts
 //!
@@ -11,7 +11,7 @@
 //!   algorithms     a folder per operation, a file per algorithm; two_level; neighbor, inter
 //!      ▼
 //!   state          state of a communicator: its hierarchy, selection (map), slots, counters, release-gather area, multicast
-//!      │           a level of the hierarchy has a state of its own, and gets its operations as an argument (hierarchy::Steps)
+//!      │           a level of the hierarchy has a state of its own, and its operations are in run/steps
 //!      ▼
 //!   catalog        all algorithms by name, with costs of algorithms of shared memory and of the simplest algorithms
 //!      ▼
@@ -22,14 +22,15 @@
 //!      ▼
 //!   members        ranks in the fabric, and the node of each
 //!      ▼
-//!   algorithm, operation, selection_key, costs; rank, rdma_pattern, trees, circulant, notified_write
+//!   algorithm, operation, selection_key, costs; rank, rdma_pattern, trees, circulant, notified_write, words
 //! ```
-//! Arrows only point down; `hierarchy` and `state` are one.
+//! Arrows only point down.
 
 #![warn(missing_docs)]
 
 mod address_exchange;
 pub mod algorithm;
+pub mod algorithm_trials;
 pub mod allgather;
 pub mod allreduce;
 pub mod alltoall;
@@ -47,13 +48,13 @@ mod distance;
 mod exposed_reads;
 pub mod gather;
 mod halving;
-pub mod hierarchy;
 pub mod installed_maps;
 pub mod inter;
 mod local_ops;
 mod members;
 pub mod neighbor;
 pub mod notified_write;
+mod operand_order;
 mod operation;
 mod outstanding;
 pub mod rank;
@@ -76,22 +77,25 @@ mod state;
 pub mod tree_counters;
 mod trees;
 pub mod two_level;
+pub mod words;
 
 pub use algorithm::AlgorithmChoice;
 pub use area::SLOT;
 pub use blocks::{BlockList, Packed};
 pub use comm_view::{CommView, Reception, Via};
-pub use members::{Members, share_memory};
+pub use members::{Members, carried_by_kernel, share_memory};
+pub use operand_order::OperandOrder;
 pub use operation::CollectiveKind;
 pub use reduction::{
-    Accumulator, ElementReduction, OperandSide, Prefix, ReduceScatterBuffers, ReductionBuffers,
+    Accumulator, ElementReduction, Largest, OperandSide, Prefix, ReduceScatterBuffers,
+    ReductionBuffers,
 };
 pub use release_gather::ReleaseGather;
-pub use selection::{SelectedAlgorithm, Selection, SelectionReason, apart};
-pub use selection_key::{RankPlacement, SelectionKey};
+pub use selection::{SelectedAlgorithm, Selection, SelectionReason, apart, candidates};
+pub use selection_key::{CallKey, RankPlacement, SelectionKey};
 pub use selection_map::SelectionMap;
-pub use state::CollectiveState;
+pub use state::{CollectiveState, hierarchy};
 
-/// Maximum number of ranks for the central algorithms: with more ranks the last rank's N - 1 writes cost
-/// more than the rounds of a tree.
+/// Maximum number of ranks for the central algorithms. With more ranks, the N - 1 writes of the last rank cost more than the rounds
+/// of a tree.
 pub const CENTRAL_MOST: usize = 64;

@@ -1,9 +1,9 @@
 //! Local operations of an algorithm: copies and reductions, which cost simulated time, and temporary buffers.
 
-use crate::{CommView, ElementReduction};
+use crate::{CommView, ElementReduction, words};
 use weft_fabric::{Fabric, FabricExt, Sge, Staging, Work};
 
-/// Copies `from` to `to` unless they are the same memory. Phantom memory is never the same.
+/// Copies `from` to `to` unless both are the same memory. Phantom memory is always copied, because its addresses mean nothing.
 pub(crate) fn copy<F: Fabric>(link: &CommView<F>, from: Sge, to: Sge) {
     if from.is_phantom() || from.ptr() != to.ptr() {
         to.copy_from(from);
@@ -11,7 +11,7 @@ pub(crate) fn copy<F: Fabric>(link: &CommView<F>, from: Sge, to: Sge) {
     }
 }
 
-/// Number of bytes that are copied between two calls of message progress.
+/// Number of bytes to copy between two calls of message progress.
 const LOOK: usize = 256 << 10;
 
 /// Copies `from` to `to` while messages make progress, because peers need an answer before they can copy. Costs no simulated time,
@@ -39,7 +39,7 @@ pub(crate) fn combine<F: Fabric>(
     }
 }
 
-/// Returns a temporary buffer of `len` bytes, without memory if `like` has none.
+/// Returns a temporary buffer of `len` bytes, without memory if `like` has no memory.
 pub(crate) fn stage<F: Fabric>(link: &CommView<F>, like: Sge, len: usize) -> Staging {
     match like.is_phantom() {
         true => link.endpoint.staging().take_for(Sge::phantom(len)),
@@ -47,17 +47,12 @@ pub(crate) fn stage<F: Fabric>(link: &CommView<F>, like: Sge, len: usize) -> Sta
     }
 }
 
-/// Writes lengths in their wire format: 8 bytes each, little endian.
+/// Writes lengths in their wire format: a word each.
 pub(crate) fn write_lengths(to: Sge, lengths: impl IntoIterator<Item = usize>) {
-    for (i, len) in lengths.into_iter().enumerate() {
-        to.part(8 * i, 8).fill(&(len as u64).to_le_bytes());
-    }
+    words::write(lengths.into_iter().map(|len| len as u64), to);
 }
 
 /// Reads lengths in the format of [`write_lengths`].
 pub(crate) fn read_lengths(from: Sge) -> Vec<usize> {
-    let mut bytes = vec![0; from.len()];
-    from.read(&mut bytes);
-    let length = |word: &[u8]| u64::from_le_bytes(word.try_into().expect("8 bytes")) as usize;
-    bytes.chunks_exact(8).map(length).collect()
+    (0..from.len() / 8).map(|i| words::read(from, i) as usize).collect()
 }

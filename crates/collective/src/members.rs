@@ -1,4 +1,4 @@
-//! The members of a communicator: the rank of each in the fabric, and facts that follow from the list only.
+//! The members of a communicator: their ranks in the fabric, and facts that follow from this list only.
 //!
 //! ```text
 //!   ranks     0 1 2 | 3 4 | 5 6 7      nodes in the order of their lowest ranks
@@ -38,7 +38,7 @@ impl Deref for Members {
 }
 
 impl Members {
-    /// Creates the list of ranks 0 to `size` - 1 of the fabric, in their order.
+    /// Creates the list of ranks 0 to `size` - 1 of the fabric, in ascending order.
     pub fn world(size: usize) -> Rc<Members> {
         Rc::new((0..size as u32).collect::<Rc<[u32]>>().into())
     }
@@ -68,8 +68,8 @@ impl Members {
         }
     }
 
-    /// Returns true if the members' numbers may name other processes later: numbers of another job's processes are reused when
-    /// that job has left.
+    /// Returns true if the members' numbers may belong to other processes later. The numbers of another job's processes are reused
+    /// when that job has left.
     fn may_change<F: Fabric>(&self, fabric: &F) -> bool {
         self.iter().any(|&member| member as usize >= fabric.size())
     }
@@ -83,7 +83,7 @@ pub struct Layout {
     /// The place of each rank: the index of its node, and its index in that node.
     pub places: Vec<(usize, usize)>,
     leaders: OnceCell<Rc<Members>>,
-    /// Members of a node, by node; made when they are first asked for.
+    /// Members of each node, made when first requested.
     locals: Box<[OnceCell<Rc<Members>>]>,
 }
 
@@ -109,25 +109,25 @@ impl Layout {
         self.nodes.iter().flatten().copied()
     }
 
-    /// Returns true if each node has consecutive ranks, so that node by node is the order of ranks.
+    /// Returns true if each node has consecutive ranks, so that the order by nodes is the order of ranks.
     pub fn is_contiguous(&self) -> bool {
         self.order().eq(0..self.places.len())
     }
 
-    /// Returns the members of a node. `all`: the members from which this layout was derived.
+    /// Returns the members of a node. `all` are the members from which this layout was derived.
     pub(crate) fn local(&self, all: &Members, node: usize) -> Rc<Members> {
         let ranks = || self.nodes[node].iter().map(|&rank| all[rank]).collect::<Rc<[u32]>>();
         self.locals[node].get_or_init(|| Rc::new(ranks().into())).clone()
     }
 
-    /// Returns the leaders of all nodes. `all`: the members from which this layout was derived.
+    /// Returns the leaders of all nodes. `all` are the members from which this layout was derived.
     pub(crate) fn leaders(&self, all: &Members) -> Rc<Members> {
         let ranks = || self.nodes.iter().map(|ranks| all[ranks[0]]).collect::<Rc<[u32]>>();
         self.leaders.get_or_init(|| Rc::new(ranks().into())).clone()
     }
 }
 
-/// Finds the placement of `members`, by questions about each of them.
+/// Finds the placement of `members` by asking the fabric about each member.
 fn survey<F: Fabric>(fabric: &F, members: &[u32]) -> RankPlacement {
     let mut nodes: Vec<usize> = members.iter().map(|&m| fabric.node(m as usize)).collect();
     nodes.sort_unstable();
@@ -144,25 +144,25 @@ fn survey<F: Fabric>(fabric: &F, members: &[u32]) -> RankPlacement {
     }
 }
 
-/// Returns true if `members` share memory, so that the central algorithms serve them best. All members find the same.
+/// Returns true if `members` share memory, so that the central algorithms are the best for them. All members get the same answer.
 pub fn share_memory<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
     members.iter().all(|&peer| fabric.capabilities(peer as usize).shares_memory)
 }
 
-/// Returns the maximum length in bytes of a datagram that reaches all `members`; 0 if there is none. All processes of one job have
-/// the same multicast groups; other jobs have other groups.
+/// Returns the maximum length in bytes of a datagram that reaches all `members`; 0 if no datagram does. All processes of a job have
+/// the same multicast groups. Different jobs have different groups.
 fn multicast_max<F: Fabric>(fabric: &F, members: &[u32]) -> usize {
     let own = fabric.capabilities(fabric.rank()).multicast_max;
     let foreign = members.iter().filter(|&&peer| peer as usize >= fabric.size());
     foreign.map(|&peer| fabric.capabilities(peer as usize).multicast_max).fold(own, usize::min)
 }
 
-/// Returns true if the kernel carries messages between some of `members`. All members find the same.
-fn carried_by_kernel<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
+/// Returns true if the kernel carries messages between some of `members`. All members get the same answer.
+pub fn carried_by_kernel<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
     members.iter().any(|&peer| fabric.capabilities(peer as usize).round_trip > 0)
 }
 
-/// Returns true if the adapters of all `members` support atomic operations. All members find the same.
+/// Returns true if the adapters of all `members` support atomic operations. All members get the same answer.
 fn all_do_atomics<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
     members.iter().all(|&peer| fabric.capabilities(peer as usize).atomics)
 }

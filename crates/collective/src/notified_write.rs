@@ -9,25 +9,26 @@
 //!   IMMEDIATE     a write of the payload with immediate                      always right; takes a receive
 //! ```
 //! The paper's terms are "single transfer" and "notify buffer". A write within the MTU is one packet. If the adapter places the
-//! bytes of a packet in ascending order, the appearance of the mark proves that the payload is there. Packets of one message may
-//! be placed in any order, and so may the bytes of one packet unless the adapter promises otherwise (soft-RoCE does not). There
-//! only a second write, which is ordered behind the first, proves that the payload is there.
+//! bytes of a packet in ascending order, the appearance of the mark proves that the payload is there. Packets of one message may be
+//! placed in any order, and so may the bytes of one packet unless the adapter promises otherwise (soft-RoCE does not). Without such
+//! a promise, only a second write, which is ordered behind the first, proves that the payload is there.
 //!
-//! The mark is the payload's number, from 1 on and never repeated; the paper has one byte. The receiver waits for the mark as a
-//! counter, so nothing is reset. Since payloads end where the mark begins, no payload is ever taken for a mark. At worst, the
-//! bytes of a number become visible from the low byte up, so a partly visible mark is less than the whole. The place of the mark
-//! does not depend on the method, so the receiver waits for `arrived() >= number` whatever the method.
+//! The mark is the payload's number, from 1 on and never repeated. (In the paper the mark is one byte.) The receiver waits for the
+//! mark as a counter, so no mark is ever reset. Since payloads end where the mark begins, no payload byte is ever taken for a mark.
+//! At worst, the bytes of a number become visible from the low byte upward, so a partly visible mark is less than the complete
+//! mark. The place of the mark does not depend on the method, so the receiver always waits for `arrived() >= number`.
 //!
-//! A write with immediate needs no mark (section 3.3.2; the paper does not use it because it consumes a descriptor at the
-//! receiver). The adapter reports the immediate behind its data, and the receiver counts the arrivals of the notify buffer's
-//! immediate. A notify buffer is made for marks or for immediates, and its owner reports this to the sender.
+//! A write with immediate needs no mark (section 3.3.2; the paper does not use such writes, because they consume a descriptor at
+//! the receiver). The adapter reports the immediate behind its data, and the receiver counts the arrivals of the notify buffer's
+//! immediate. A notify buffer is made for marks or for immediates, and its owner reports to the sender which of the two it is made
+//! for.
 //!
 //! The caller decides when a notify buffer may be written again (section 5.3.3: double buffers).
 
 use std::fmt;
 use weft_fabric::{
-    Capabilities, Completion, Counter, Fabric, FabricExt, Fault, Region, RemoteAddr, RemoteFlag,
-    Sge,
+    Capabilities, Completion, Counter, Fabric, FabricExt, Fault, FlagKind, Region, RemoteAddr,
+    RemoteFlag, RemoteWrite, Sge,
 };
 
 /// Size of the mark in bytes.
@@ -36,17 +37,17 @@ pub const MARK: usize = 8;
 /// Method by which a payload travels and its arrival is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotifyMethod {
-    /// One write, whose last bytes are polled. It wakes no process.
+    /// One write, whose last bytes the receiver polls. The write wakes no process.
     BottomFill,
     /// A flag behind the payload, which wakes the receiver.
     Flag,
-    /// A write with immediate, which consumes a receive of the receiver and wakes it.
+    /// A write with immediate, which consumes a receive at the receiver, and wakes the receiver.
     Immediate,
 }
 
 impl NotifyMethod {
-    /// Returns the best method for `len` bytes to a peer to which the fabric has the capabilities `able`. Both ends make
-    /// the same choice.
+    /// Returns the best method for `len` bytes to a peer whose memory the fabric reaches with the capabilities `able`. Both ends
+    /// make the same choice.
     pub fn choose(able: &Capabilities, len: usize) -> NotifyMethod {
         match bottom_fill(able, len) {
             Ok(()) => NotifyMethod::BottomFill,
@@ -106,7 +107,7 @@ pub fn payload(block: Sge, len: usize) -> Sge {
     block.part(mark - len, len)
 }
 
-/// A notify buffer, as its owner sees it. It is made once and used repeatedly, so its counter stays.
+/// A notify buffer, as its owner sees it. The buffer is made once and used repeatedly, so its counter does not change.
 #[derive(Debug, Clone, Copy)]
 pub struct NotifyBuffer {
     block: Sge,
@@ -114,9 +115,8 @@ pub struct NotifyBuffer {
 }
 
 impl NotifyBuffer {
-    /// Turns the `size(room)` bytes at `offset`, a multiple of 8, of an allocated region into a notify buffer.
-    /// `way`: [`NotifyMethod::BottomFill`] if any payload may come by that method, because a sleeping receiver must then
-    /// poll by itself.
+    /// Turns the `size(room)` bytes at `offset`, a multiple of 8, of an allocated region into a notify buffer. `way` is
+    /// [`NotifyMethod::BottomFill`] if any payload may come by this method. A sleeping receiver must then poll by itself.
     pub fn new<F: Fabric + ?Sized>(
         fabric: &F,
         region: &Region,
@@ -125,11 +125,15 @@ impl NotifyBuffer {
         way: NotifyMethod,
     ) -> NotifyBuffer {
         let block = region.local.part(offset, size(room));
-        let mark = fabric.flag(region, offset + block.len() - MARK, way == NotifyMethod::Flag);
+        let kind = match way {
+            NotifyMethod::Flag => FlagKind::Waking,
+            _ => FlagKind::Silent,
+        };
+        let mark = fabric.flag(region, offset + block.len() - MARK, kind);
         NotifyBuffer { block, arrived: mark.local }
     }
 
-    /// Makes a notify buffer for payloads that come with `immediate`, which nothing else at this process carries.
+    /// Makes a notify buffer for payloads that come with `immediate`, which no other write to this process carries.
     pub fn with_immediate<F: Fabric + ?Sized>(
         fabric: &F,
         region: &Region,
@@ -141,8 +145,8 @@ impl NotifyBuffer {
         NotifyBuffer { block, arrived: fabric.immediate(immediate) }
     }
 
-    /// Returns the counter of the last payload that has landed: its number, or with immediates the count of arrivals.
-    /// [`NotifyBuffer::payload`] holds a payload once this counter has reached its number, and not before.
+    /// Returns the counter of the last payload that has landed: its number, or the number of arrivals if the buffer is for
+    /// immediates. [`NotifyBuffer::payload`] holds a payload once this counter has reached its number, and not before.
     pub fn arrived(&self) -> Counter {
         self.arrived
     }
@@ -164,19 +168,19 @@ pub struct NotifyTarget {
     peer: usize,
     /// Address of the first byte of the notify buffer.
     at: RemoteAddr,
-    /// Bytes in front of the mark.
+    /// Number of bytes in front of the mark.
     room: usize,
-    /// Immediate that its owner counts, if it is for [`NotifyMethod::Immediate`].
+    /// Immediate that the buffer's owner counts, if the buffer is for [`NotifyMethod::Immediate`].
     immediate: u32,
 }
 
 impl NotifyTarget {
-    /// Describes the notify buffer for `room` bytes whose first byte is at `at` of `peer`.
+    /// Describes the notify buffer for `room` bytes of `peer`, whose first byte is at `at`.
     pub fn new(peer: usize, at: RemoteAddr, room: usize) -> NotifyTarget {
         NotifyTarget { peer, at, room: size(room) - MARK, immediate: 0 }
     }
 
-    /// Returns the target with an immediate, whose arrivals its owner counts.
+    /// Returns the target with an immediate. The owner counts the arrivals of this immediate.
     pub fn immediate(self, immediate: u32) -> NotifyTarget {
         NotifyTarget { immediate, ..self }
     }
@@ -186,8 +190,8 @@ impl NotifyTarget {
         self.at.offset((self.room - len) as u64)
     }
 
-    /// Writes payload `number`: the last `len` bytes before the mark of `copy`. This function sets the mark of
-    /// `copy` if the method needs it. `copy` may be reused once `done` advances.
+    /// Writes the last `len` bytes before the mark of `copy`, as payload `number`. Sets the mark of `copy` if the method needs it.
+    /// `copy` may be reused once `done` advances.
     ///
     /// # Panics
     /// If `copy` is not `size(room)` bytes long, or has room for less than `len` bytes.
@@ -206,14 +210,19 @@ impl NotifyTarget {
         match way {
             NotifyMethod::BottomFill => {
                 copy.part(self.room, MARK).fill(&number.to_ne_bytes());
-                fabric.write(self.peer, copy.part(self.room - len, len + MARK), to, done)
+                fabric.write(
+                    self.peer,
+                    &RemoteWrite::new(copy.part(self.room - len, len + MARK), to, done),
+                )
             }
             NotifyMethod::Flag => {
                 let at = self.at.offset(self.room as u64);
                 let flag = RemoteFlag { at, waking: true };
-                fabric.write_flag(self.peer, data, to, flag, number, done)
+                fabric.write_flag(self.peer, &RemoteWrite::new(data, to, done), &flag.with(number))
             }
-            NotifyMethod::Immediate => fabric.write_imm(self.peer, data, to, self.immediate, done),
+            NotifyMethod::Immediate => {
+                fabric.write_imm(self.peer, &RemoteWrite::new(data, to, done), self.immediate)
+            }
         }
     }
 }
@@ -221,12 +230,12 @@ impl NotifyTarget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weft_bootstrap::Single;
+    use weft_bootstrap::SingleProcess;
     use weft_fabric_shm::Shm;
 
     #[test]
     fn the_way_depends_on_order_and_length() {
-        let fabric = Shm::connect(&mut Single::new()).unwrap();
+        let fabric = Shm::connect(&mut SingleProcess::new()).unwrap();
         let any_order =
             Capabilities { in_order_placement: false, mtu: 1024, ..fabric.capabilities(0) };
         let in_order = Capabilities { in_order_placement: true, ..any_order.clone() };
@@ -242,17 +251,17 @@ mod tests {
             "BOTTOM-FILL: this fabric places bytes in any order; use FLAG"
         );
         assert_eq!(words(&in_order, 1017), "1025 bytes: BOTTOM-FILL carries at most 1024");
-        // A fabric with an MTU of 0 places no bytes in one unit.
+        // A fabric with an MTU of 0 never places bytes as a unit.
         assert_eq!(
             NotifyMethod::choose(&Capabilities { mtu: 0, ..in_order }, 0),
             NotifyMethod::Flag
         );
     }
 
-    /// Both methods put payload and mark at the same places, whatever the length.
+    /// Both methods put payload and mark at the same places, for any length.
     #[test]
     fn where_a_payload_lands_does_not_depend_on_the_way() {
-        let fabric = Shm::connect(&mut Single::new()).unwrap();
+        let fabric = Shm::connect(&mut SingleProcess::new()).unwrap();
         let room = 29;
         assert_eq!(size(room), 40);
         let region = fabric.allocate(64 + 2 * size(room)).unwrap();
@@ -276,10 +285,10 @@ mod tests {
         assert_eq!(before, [0; 64], "bytes in front of the notify buffer");
     }
 
-    /// An immediate brings the payload to the same place, leaves the mark unchanged, and is counted.
+    /// A payload with an immediate goes to the same place, leaves the mark unchanged, and is counted.
     #[test]
     fn immediates_are_counted_and_leave_no_mark() {
-        let fabric = Shm::connect(&mut Single::new()).unwrap();
+        let fabric = Shm::connect(&mut SingleProcess::new()).unwrap();
         let room = 24;
         let region = fabric.allocate(2 * size(room)).unwrap();
         let buffer = NotifyBuffer::with_immediate(&fabric, &region, 0, room, 9);

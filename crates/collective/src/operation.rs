@@ -10,17 +10,17 @@ pub enum CollectiveKind {
     Barrier,
     /// MPI_Bcast (MPI 5.0, section 6.4).
     Bcast,
-    /// MPI_Gather: blocks of one length, as all ranks know (MPI 5.0, section 6.5).
+    /// MPI_Gather: blocks of equal length, which all ranks know (MPI 5.0, section 6.5).
     Gather,
     /// MPI_Gatherv: blocks of lengths that only the root knows (MPI 5.0, section 6.5).
     Gatherv,
-    /// MPI_Scatter: blocks of one length, as all ranks know (MPI 5.0, section 6.6).
+    /// MPI_Scatter: blocks of equal length, which all ranks know (MPI 5.0, section 6.6).
     Scatter,
     /// MPI_Scatterv: blocks of lengths that only the root knows (MPI 5.0, section 6.6).
     Scatterv,
     /// MPI_Allgather and MPI_Allgatherv (MPI 5.0, section 6.7).
     Allgather,
-    /// MPI_Alltoall: blocks of one length, as all ranks know (MPI 5.0, section 6.8).
+    /// MPI_Alltoall: blocks of equal length, which all ranks know (MPI 5.0, section 6.8).
     Alltoall,
     /// MPI_Alltoallv and MPI_Alltoallw: a rank knows the lengths of its own blocks (MPI 5.0,
     /// section 6.8).
@@ -38,7 +38,7 @@ pub enum CollectiveKind {
 }
 
 impl CollectiveKind {
-    /// All operations; `operation as usize` is an operation's index here.
+    /// All operations; `operation as usize` is an operation's index in this array.
     pub const ALL: [CollectiveKind; 14] = {
         use CollectiveKind::*;
         [

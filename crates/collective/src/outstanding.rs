@@ -5,13 +5,13 @@ use std::rc::Rc;
 use weft_fabric::{Completion, Counter, Fabric, Fault};
 use weft_p2p::Endpoint;
 
-/// Count of the operations that one owner posts. Only one operation at a time waits. A wait that is abandoned may leave a posted
-/// operation behind.
+/// Count of the operations that one owner posts. Only one caller waits at a time. An abandoned wait may leave a posted operation
+/// under way.
 pub(crate) struct Outstanding<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     done: Counter,
     count: Cell<u64>,
-    /// True if the counter outlives this value.
+    /// True if the counter must remain valid after this value is dropped.
     kept: Cell<bool>,
 }
 
@@ -31,8 +31,8 @@ impl<F: Fabric> Outstanding<F> {
         Outstanding { endpoint, done, count, kept: Cell::new(false) }
     }
 
-    /// Runs `last` when all posts are complete: now, or at a later look of the endpoint ([`Endpoint::clear_parked`]).
-    /// Nothing may be posted afterwards, and `last` must not own the endpoint.
+    /// Runs `last` when all posts are complete: now, or at a later check by the endpoint ([`Endpoint::clear_parked`]). Nothing may
+    /// be posted afterwards, and `last` must not own the endpoint.
     pub fn when_all_done(&self, mut last: impl FnMut() + 'static) {
         let (done, target) = (self.done, self.count.get());
         if self.endpoint.fabric().counters().value(done) >= target {
@@ -60,7 +60,7 @@ impl<F: Fabric> Outstanding<F> {
         Ok(())
     }
 
-    /// Posts an operation, and waits for it and for all operations posted before.
+    /// Posts an operation, and waits until this operation and all operations posted before are complete.
     pub async fn finish(
         &self,
         post: impl FnOnce(&F, Completion) -> Result<(), Fault>,

@@ -22,11 +22,48 @@ pub fn children(rank: usize, size: usize) -> impl DoubleEndedIterator<Item = usi
     (0..bits).map(move |k| rank + (1 << k)).filter(move |&c| c < size)
 }
 
-/// Returns the number of ranks in the subtree of `rank` in the binomial tree of [`parent`]: `rank..rank + subtree(rank, size)`.
+/// Returns the number of ranks in the subtree of `rank` in the binomial tree of [`parent`]. The subtree is `rank..rank +
+/// subtree(rank, size)`.
 pub fn subtree(rank: usize, size: usize) -> usize {
     match rank {
         0 => size,
         _ => (1 << rank.trailing_zeros()).min(size - rank),
+    }
+}
+
+/// Place of a rank in a binomial tree like [`parent`]'s, but with any root. Ranks in the tree are relative to the root.
+#[derive(Clone, Copy)]
+pub struct BinomialPlace {
+    size: usize,
+    root: usize,
+    /// This rank, relative to the root.
+    pub me: usize,
+}
+
+impl BinomialPlace {
+    /// Returns the place of `rank` among `size` ranks.
+    pub fn new(rank: usize, size: usize, root: usize) -> BinomialPlace {
+        BinomialPlace { size, root, me: (rank + size - root) % size }
+    }
+
+    /// Returns the rank in the communicator of a rank that is relative to the root.
+    pub fn absolute(self, relative: usize) -> usize {
+        (relative + self.root) % self.size
+    }
+
+    /// Returns the rank of the parent.
+    pub fn parent(self) -> Option<usize> {
+        parent(self.me).map(|parent| self.absolute(parent))
+    }
+
+    /// Returns the number of ranks in this rank's subtree.
+    pub fn subtree(self) -> usize {
+        subtree(self.me, self.size)
+    }
+
+    /// Returns the children, nearest first and relative to the root, each with the number of ranks in its subtree.
+    pub fn children(self) -> impl DoubleEndedIterator<Item = (usize, usize)> {
+        children(self.me, self.size).map(move |child| (child, subtree(child, self.size)))
     }
 }
 
@@ -86,7 +123,7 @@ pub fn places(size: usize, radix: usize) -> impl Iterator<Item = usize> {
     k_places(0, size, radix)
 }
 
-/// Returns the effective radix for `size` ranks: every radix of at least `size` means one round.
+/// Returns the effective radix for `size` ranks. Every radix of at least `size` means one round.
 pub fn radix_for(radix: usize, size: usize) -> usize {
     radix.min(size.max(2))
 }
@@ -137,8 +174,8 @@ impl Fold {
     }
 }
 
-/// Returns the peer of `rank` in step `step` of the Swing butterfly over `size` ranks, a power of two (De Sensi et al. 2024):
-/// even ranks go `1, -1, 3, -5, 11, ...` in one direction, odd ranks in the other.
+/// Returns the peer of `rank` in step `step` of the Swing butterfly over `size` ranks, a power of two (De Sensi et al. 2024). Even
+/// ranks go `1, -1, 3, -5, 11, ...` in one direction, odd ranks in the other.
 pub fn swing_peer(rank: usize, size: usize, step: u32) -> usize {
     let way = if rank.is_multiple_of(2) { swing_way(step) } else { -swing_way(step) };
     (rank as i64 + way).rem_euclid(size as i64) as usize
@@ -150,7 +187,7 @@ fn swing_way(step: u32) -> i64 {
 }
 
 /// Returns true if `rank` is in the upper of the two Swing groups that separate in step `step`. Bit `step + 1` of an even rank
-/// names its group. An odd rank is in the group of the even rank that it meets in the next step. In the last step, the even rank is
+/// gives its group. An odd rank is in the group of the even rank that it meets in the next step. In the last step, the even rank is
 /// the lower group, and the odd rank is the upper group.
 pub fn swing_upper(rank: usize, size: usize, step: u32) -> bool {
     if step + 1 == size.ilog2() {
@@ -198,7 +235,7 @@ mod tests {
     #[test]
     fn a_dissemination_reaches_everybody_in_its_rounds() {
         for size in 1..=1024usize {
-            // Ranks whose arrival rank 0 knows: a contiguous run behind it.
+            // Ranks whose arrival rank 0 knows: a contiguous run of ranks behind rank 0.
             let known = (0..rounds(size)).fold(1usize, |known, k| known + (1 << k).min(known));
             assert!(known >= size, "size {size}");
             assert!(power_below(size) <= size && 2 * power_below(size) > size);

@@ -1,20 +1,21 @@
 //! Writers and readers in the algorithms of RDMA writes: pure functions of rank and size.
 //!
 //! A rank has one slot for each rank that writes to it. Slots are in the order in which the rank waits for the writes: by round or
-//! child, not by rank as in Kini 2003, section 4.2.1. So the number of slots is O(log N), except in a dissemination to all at once.
+//! child, not by rank as in Kini 2003, section 4.2.1. So the number of slots is O(log N), except in a dissemination to all ranks at
+//! once.
 
 use crate::rank::{digits, places, power_below};
 
-/// A pattern of writes among `0..size`.
+/// A pattern of writes among the ranks `0..size`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WritePattern {
-    /// Pairwise exchange; the ranks from N' = 2^floor(log2 N) on are folded into the ranks below (Kini 4.1.1).
+    /// Pairwise exchange among the first N' = 2^floor(log2 N) ranks. Each rank r >= N' is folded into a rank below N' (Kini 4.1.1).
     Exchange,
-    /// Writes to r + d k^m in round m, for the digits d to base k; to r + 2^m with base 2 (Kini 4.1.2).
+    /// Writes to r + d k^m in round m, for the nonzero digits d to base k. With base 2, writes to r + 2^m (Kini 4.1.2).
     Dissemination(usize),
-    /// Writes up a tree with this maximum number of children at each step (Kini 4.1.3).
+    /// Writes from the leaves of a tree to its root, with this maximum number of children at each step (Kini 4.1.3).
     Tree(usize),
-    /// Writes down the same tree.
+    /// Writes from the root of the [`WritePattern::Tree`] to its leaves.
     Release(usize),
 }
 
@@ -52,7 +53,8 @@ impl WritePattern {
     }
 }
 
-/// Returns the edges of the exchange. A lower rank hears first from the rank folded into it, and writes to that rank last.
+/// Returns the edges of the exchange. A lower rank first receives from the rank that is folded into it, and finally writes to this
+/// rank.
 fn exchange(rank: usize, size: usize) -> Edges {
     let lower = power_below(size);
     if rank >= lower {
@@ -67,7 +69,8 @@ fn exchange(rank: usize, size: usize) -> Edges {
 }
 
 /// Returns the effective fan-in of the tree for `size` ranks. The fan-in is the maximum number of children at each step, so a
-/// larger value than the number of other ranks changes nothing. Fan-ins that mean the same tree get one number.
+/// larger value than the number of other ranks changes nothing. All fan-ins that lead to the same tree have the same effective
+/// fan-in.
 pub fn fan_in_for(fan_in: usize, size: usize) -> usize {
     fan_in.min(size.max(2).next_power_of_two() - 1)
 }
@@ -82,15 +85,15 @@ pub fn height(size: usize, fan_in: usize) -> u32 {
     height
 }
 
-/// Returns the children of `rank` of all steps, in order. In step s, with b = fan-in + 1, a rank r that is a multiple of
-/// b^(s+1) hears from r + j b^s for j from 1 to the fan-in.
+/// Returns the children of `rank` of all steps, in order. In step s, with b = fan-in + 1, a rank r that is a multiple of b^(s+1)
+/// receives from r + j b^s for j from 1 to the fan-in.
 pub fn children(rank: usize, size: usize, fan_in: usize) -> impl Iterator<Item = usize> {
     let steps = (0..height(size, fan_in)).map(move |s| (fan_in + 1).pow(s));
     let mine = steps.take_while(move |step| rank.is_multiple_of(step * (fan_in + 1)));
     mine.flat_map(move |step| (1..=fan_in).map(move |j| rank + j * step)).filter(move |&c| c < size)
 }
 
-/// Returns the rank that `rank` notifies when it has heard from all its children.
+/// Returns the rank that `rank` notifies after all children have notified `rank`.
 pub fn parent(rank: usize, size: usize, fan_in: usize) -> Option<usize> {
     let steps = (0..height(size, fan_in)).map(|s| (fan_in + 1).pow(s + 1));
     steps.map(|group| rank - rank % group).find(|&parent| parent != rank)
@@ -113,7 +116,7 @@ mod tests {
         WritePattern::Release(7),
     ];
 
-    /// The n-th write from a rank to another rank goes to the n-th slot that the other rank has for this rank.
+    /// The n-th write from a rank to another rank goes to the n-th slot that the other rank has for the sender.
     #[test]
     fn every_write_has_its_slot() {
         for pattern in PATTERNS {

@@ -5,9 +5,7 @@ mod reduce_chain;
 pub(crate) mod reduce_flat;
 mod reduce_k_nomial;
 pub(crate) mod reduce_shm_pair;
-pub(crate) mod reduce_shm_read;
 pub(crate) mod reduce_shm_read_whole;
-pub(crate) mod reduce_shm_slices;
 mod scatter_gather;
 
 pub use reduce_binomial::binomial;
@@ -15,7 +13,5 @@ pub use reduce_chain::chain;
 pub use reduce_flat::flat;
 pub use reduce_k_nomial::k_nomial;
 pub use reduce_shm_pair::shm_pair;
-pub use reduce_shm_read::shm_read;
 pub use reduce_shm_read_whole::shm_read_whole;
-pub use reduce_shm_slices::shm_slices;
 pub use scatter_gather::scatter_gather;

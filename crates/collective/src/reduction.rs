@@ -1,6 +1,6 @@
 //! Reductions: the operator, a rank's buffers, and the value that an algorithm builds up.
 
-use crate::{CollectiveKind, CommView};
+use crate::{CallKey, CollectiveKind, CommView, OperandOrder, words};
 use weft_fabric::{Fabric, FabricExt, Sge, Staging, Work};
 
 /// Buffers of one rank in a reduction.
@@ -12,6 +12,15 @@ pub struct ReductionBuffers {
     pub result: Sge,
     /// Size of an element in bytes.
     pub element: usize,
+}
+
+impl ReductionBuffers {
+    /// Returns the properties of a reduction of these buffers by `op`.
+    pub(crate) fn key(&self, op: &(impl ElementReduction + ?Sized)) -> CallKey {
+        let ReductionBuffers { data, element, .. } = *self;
+        let order = op.order();
+        CallKey { element, commutes: order.commutes(), order, ..CallKey::of(data.len()) }
+    }
 }
 
 /// Buffers of one rank in a reduction whose result is scattered.
@@ -32,12 +41,12 @@ pub struct ReduceScatterBuffers<'l> {
 pub enum Prefix {
     /// The lower ranks and the rank itself (MPI_Scan).
     Inclusive,
-    /// The lower ranks only (MPI_Exscan): the result of rank 0 is left alone.
+    /// The lower ranks only (MPI_Exscan): the result of rank 0 does not change.
     Exclusive,
 }
 
 impl Prefix {
-    /// Returns the operation.
+    /// Returns the operation whose algorithms compute this prefix reduction.
     pub fn operation(self) -> CollectiveKind {
         match self {
             Prefix::Inclusive => CollectiveKind::Scan,
@@ -72,10 +81,10 @@ impl OperandSide {
 
 /// A reduction over contiguous elements.
 pub trait ElementReduction {
-    /// Computes `right = left op right`, element by element; both have the same length.
+    /// Computes `right = left op right`, element by element. Both operands have the same length.
     fn combine(&self, left: Sge, right: Sge);
 
-    /// Computes `result = left op right`; all have the same length, and `result` overlaps neither.
+    /// Computes `result = left op right`. All operands have the same length, and `result` overlaps neither `left` nor `right`.
     fn combine_into(&self, left: Sge, right: Sge, result: Sge) {
         result.copy_from(right);
         self.combine(left, result);
@@ -83,10 +92,29 @@ pub trait ElementReduction {
 
     /// Returns true if the operator commutes.
     fn commutes(&self) -> bool;
+
+    /// Returns the influence of the order of operands on the result.
+    fn order(&self) -> OperandOrder {
+        if self.commutes() { OperandOrder::Commutes } else { OperandOrder::Fixed }
+    }
 }
 
-/// Value that is combined with operands of lower or higher ranks. It is kept in two buffers, so that the order
-/// of operands is the order of ranks and all ranks get the same bits.
+/// Operator that returns the larger of two words.
+pub struct Largest;
+
+impl ElementReduction for Largest {
+    fn combine(&self, left: Sge, right: Sge) {
+        let larger = |i| words::read(left, i).max(words::read(right, i));
+        words::write((0..right.len() / 8).map(larger), right);
+    }
+
+    fn commutes(&self) -> bool {
+        true
+    }
+}
+
+/// Value that is combined with operands of lower or higher ranks. The value alternates between two buffers, so that operands are
+/// combined in the order of ranks and all ranks get the same bits.
 pub struct Accumulator {
     value: Staging,
     spare: Staging,
@@ -112,7 +140,7 @@ impl Accumulator {
         self.spare.sge()
     }
 
-    /// Combines the operand, which stands on `side` of the value.
+    /// Combines the value with the operand, which stands on `side` of the value.
     pub fn take<F: Fabric>(
         &mut self,
         link: &CommView<F>,

@@ -11,10 +11,10 @@ use std::ops::Deref;
 use std::rc::Rc;
 use weft_fabric::{Fabric, Fault};
 
-/// Everything that a communicator keeps for ranks that share memory. Each part is made when it is first needed.
+/// State that a communicator keeps for ranks that share memory. Each part is made when it is first needed.
 pub struct ReleaseGather<F: Fabric> {
     area: Area<F>,
-    /// Bounce buffers of the algorithms that read each other's memory.
+    /// Bounce buffers of the algorithms in which ranks read each other's memory.
     buffers: BounceBuffers<F>,
     /// Staging rings of the algorithms in which ranks copy in chunks for other ranks.
     rings: StagingRings<F>,
@@ -31,7 +31,7 @@ impl<F: Fabric> Deref for ReleaseGather<F> {
 }
 
 impl<F: Fabric> ReleaseGather<F> {
-    /// Makes an empty state. `many`: true if no communicator of the process has taken the large buffers yet.
+    /// Makes an empty state. `many` is true if no communicator of the process has taken the large buffers yet.
     pub fn new(many: Rc<Cell<bool>>) -> Self {
         ReleaseGather {
             area: Area::default(),
@@ -41,15 +41,15 @@ impl<F: Fabric> ReleaseGather<F> {
         }
     }
 
-    /// Returns the queue that an operation by `choice` must enter before it does anything else. `None` if operations never overlap,
-    /// or if the algorithm does not use memory that the ranks share. An operation may wait for something before it takes its
-    /// numbers. The queue ensures that operations take their numbers in the same order on all ranks.
+    /// Returns the queue that an operation by `choice` must enter before it does anything else. Returns `None` if operations never
+    /// overlap, or if the algorithm does not use memory that the ranks share. An operation may have to wait before it takes its
+    /// numbers. The queue ensures that operations nevertheless take their numbers in the same order on all ranks.
     pub(crate) fn order(&self, choice: AlgorithmChoice) -> Option<&Tickets<F>> {
         (!self.is_in_turn() && choice.algorithm.carrier == Carrier::Memory).then_some(&self.order)
     }
 
     /// Returns the number of bytes that a rank may copy in for one barrier: at least [`crate::bounce::BUFFER`], the same on all
-    /// ranks. The first call is collective.
+    /// ranks. All ranks must make the first call together.
     pub fn buffer_len<'b>(
         &'b self,
         link: &'b CommView<F>,
@@ -58,7 +58,7 @@ impl<F: Fabric> ReleaseGather<F> {
     }
 
     /// Returns [`ReleaseGather::buffer_len`] for two ranks that copy in from blocks of `block` bytes each. Long blocks do not fit
-    /// the caches in any case, and go in the shortest parts.
+    /// in the caches in any case, so they are copied in the shortest parts.
     pub fn buffer_len_for<'b>(
         &'b self,
         link: &'b CommView<F>,
@@ -67,8 +67,8 @@ impl<F: Fabric> ReleaseGather<F> {
         self.buffers.len_for(&self.area, link, block)
     }
 
-    /// Waits for this rank's turn, for an operation of `barriers` barriers. For each barrier a rank copies in
-    /// at most `span` bytes. All ranks pass the same values.
+    /// Waits until an operation of `barriers` barriers has its turn on this rank. For each barrier a rank copies in at most `span`
+    /// bytes. All ranks pass the same values.
     pub(crate) fn bounce<'b>(
         &'b self,
         link: &'b CommView<F>,
@@ -78,7 +78,7 @@ impl<F: Fabric> ReleaseGather<F> {
         self.buffers.enter(&self.area, link, barriers, span)
     }
 
-    /// Waits for this rank's turn with the staging rings: see [`StagingRings::enter`].
+    /// Waits until an operation has its turn with the staging rings on this rank: see [`StagingRings::enter`].
     pub(crate) async fn ring<'b>(
         &'b self,
         link: &'b CommView<F>,
@@ -86,7 +86,7 @@ impl<F: Fabric> ReleaseGather<F> {
         len: usize,
     ) -> Result<Option<RingSession<'b, F>>, Fault> {
         // The next selection depends on facts that the ranks exchange when they make the area, so the area is made first. If some
-        // rank has no memory for the area, all ranks do without the rings as well.
+        // rank has no memory for the area, no rank uses the rings either.
         if self.area.made(link).await.is_err() {
             return Ok(None);
         }

@@ -2,6 +2,7 @@
 //!
 //! Choices come from the catalogue, so a method that the catalogue does not list for an operation never arrives here.
 
+mod agreement;
 mod steps;
 
 use crate::algorithm::{Algorithm, AlgorithmChoice, Carrier, Method};
@@ -13,18 +14,24 @@ use crate::{
 use weft_channel::multicast::ReleaseMode;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Panics, because the catalogue lists a choice that no function runs.
+/// Panics, because the catalogue lists a choice for which no function exists.
 fn unlisted(choice: AlgorithmChoice) -> ! {
     let Algorithm { operation, name, .. } = choice.algorithm;
     unreachable!("{name} is in the catalogue of {operation} but nothing runs it")
 }
 
-/// Returns the way in which the root of RGM learns that all ranks have its multicast.
+/// Returns how the root of RGM learns that all ranks have received the root's multicast.
 fn multicast_ends(method: Method) -> ReleaseMode {
     match method {
         Method::GatherMulticastAcknowledged => ReleaseMode::EachAcknowledged,
         _ => ReleaseMode::Heard,
     }
+}
+
+/// Returns true if RDMA writes into notify buffers carry the algorithm. Such an algorithm returns false if it finds no notify
+/// buffers. Messages then carry the operation.
+fn writes(choice: AlgorithmChoice) -> bool {
+    matches!(choice.algorithm.carrier, Carrier::Writes | Carrier::Immediates)
 }
 
 /// Call of an operation, on one rank.
@@ -33,12 +40,12 @@ pub struct CollectiveCall<'c, F: Fabric> {
     pub link: &'c CommView<F>,
     /// State of the communicator.
     pub state: &'c CollectiveState<F>,
-    /// Algorithm. All ranks choose the same.
+    /// The chosen algorithm, which is the same on all ranks.
     pub choice: AlgorithmChoice,
 }
 
-/// Binds the fields of a call. If several operations may be under way at once, waits for the turn of an operation that shares
-/// memory.
+/// Binds the fields of a call. If several operations may be under way at once, an operation that uses shared memory waits for its
+/// turn.
 macro_rules! in_order {
     ($call:ident => $link:ident, $state:ident, $choice:ident) => {
         let CollectiveCall { link: $link, state: $state, choice: $choice } = $call;
@@ -50,43 +57,34 @@ macro_rules! in_order {
 }
 
 impl<F: Fabric> CollectiveCall<'_, F> {
-    /// Runs a barrier: ends on no rank before all ranks have come.
+    /// Runs a barrier, which ends on no rank before all ranks have arrived.
     pub async fn barrier(self) -> Result<(), Fault> {
         in_order!(self => link, state, choice);
         let fan_in = choice.parameter;
-        match (choice.algorithm.method, choice.algorithm.carrier) {
-            (Method::Central, _) => barrier::central(link, &state.area).await,
-            (Method::PairwiseExchange, Carrier::Writes | Carrier::Immediates) => {
-                match barrier::rpe(link, state).await? {
-                    true => Ok(()),
-                    false => barrier::pairwise_exchange(link).await,
-                }
+        match choice.algorithm.method {
+            Method::Central => barrier::central(link, &state.area).await,
+            Method::PairwiseExchange if writes(choice) && barrier::rpe(link, state).await? => {
+                Ok(())
             }
-            (Method::Dissemination, Carrier::Writes | Carrier::Immediates) => {
-                match barrier::rds(link, state).await? {
-                    true => Ok(()),
-                    false => barrier::dissemination(link).await,
-                }
+            Method::Dissemination if writes(choice) && barrier::rds(link, state).await? => Ok(()),
+            method @ (Method::GatherMulticast | Method::GatherMulticastAcknowledged)
+                if barrier::rgm(link, state, fan_in, multicast_ends(method)).await? =>
+            {
+                Ok(())
             }
-            (method @ (Method::GatherMulticast | Method::GatherMulticastAcknowledged), _) => {
-                match barrier::rgm(link, state, fan_in, multicast_ends(method)).await? {
-                    true => Ok(()),
-                    false => barrier::dissemination(link).await,
-                }
-            }
-            (Method::FetchAdd, _) => match barrier::fetch_add(link, state, fan_in).await? {
-                true => Ok(()),
-                false => barrier::dissemination(link).await,
-            },
-            (Method::PairwiseExchange, _) => barrier::pairwise_exchange(link).await,
-            (Method::Dissemination, _) => barrier::dissemination(link).await,
-            (Method::NWay, _) => barrier::n_way_dissemination(link, choice.parameter).await,
-            (Method::TwoLevel, _) => two_level::barrier(link, state).await,
+            Method::FetchAdd if barrier::fetch_add(link, state, fan_in).await? => Ok(()),
+            Method::PairwiseExchange => barrier::pairwise_exchange(link).await,
+            Method::Dissemination
+            | Method::GatherMulticast
+            | Method::GatherMulticastAcknowledged
+            | Method::FetchAdd => barrier::dissemination(link).await,
+            Method::NWay => barrier::n_way_dissemination(link, choice.parameter).await,
+            Method::TwoLevel => two_level::barrier(link, state).await,
             _ => unlisted(choice),
         }
     }
 
-    /// Broadcasts `data` of `root` to `data` of all other ranks; all have one length.
+    /// Broadcasts `data` of `root` to `data` of all other ranks; all buffers have the same length.
     pub async fn bcast(self, root: usize, data: Sge) -> Result<(), Fault> {
         in_order!(self => link, state, choice);
         let parameter = choice.parameter;
@@ -144,15 +142,18 @@ impl<F: Fabric> CollectiveCall<'_, F> {
         }
     }
 
-    /// Gathers `mine` of each rank in `blocks[rank]` of all ranks, including its own block, which may be `mine` itself.
+    /// Gathers `mine` of each rank in `blocks[rank]` of all ranks, including the rank itself. `mine` may be the rank's own block.
     pub async fn allgather(self, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
         in_order!(self => link, state, choice);
         let area = &state.area;
-        match (choice.algorithm.method, choice.algorithm.carrier) {
-            (Method::Swap, _) => return allgather::shm_swap(link, area, mine, blocks).await,
-            (Method::Staged, _) => return allgather::shm_staged(link, area, mine, blocks).await,
-            (Method::Read, Carrier::Memory) => {
-                return allgather::shm_read(link, area, mine, blocks).await;
+        let memory = choice.algorithm.carrier == Carrier::Memory;
+        match choice.algorithm.method {
+            Method::Swap => return allgather::shm_swap(link, area, mine, blocks).await,
+            Method::Read if memory && allgather::shm_read(link, area, mine, blocks).await? => {
+                return Ok(());
+            }
+            Method::Staged | Method::Read if memory => {
+                return allgather::shm_staged(link, area, mine, blocks).await;
             }
             _ => {}
         }
@@ -160,15 +161,10 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             blocks[link.rank].copy_from(mine);
         }
         match choice.algorithm.method {
-            Method::Ring => return allgather::ring(link, blocks).await,
+            Method::Read if allgather::read(link, blocks, choice.parameter).await? => return Ok(()),
+            Method::Ring | Method::Read => return allgather::ring(link, blocks).await,
             Method::TwoLevel => return two_level::allgather(link, state, blocks).await,
             Method::GatherMulticast => return allgather::multicast(link, state, blocks).await,
-            Method::Read => {
-                return match allgather::read(link, blocks, choice.parameter).await? {
-                    true => Ok(()),
-                    false => allgather::ring(link, blocks).await,
-                };
-            }
             Method::Dissemination
                 if allgather::rds(link, state, blocks, choice.parameter).await? =>
             {
@@ -199,26 +195,23 @@ impl<F: Fabric> CollectiveCall<'_, F> {
     /// Sends `out[r]` to rank r, and receives `into[r]` from rank r.
     pub async fn alltoall(self, out: &[Sge], into: &[Sge]) -> Result<(), Fault> {
         in_order!(self => link, state, choice);
-        let area = &state.area;
+        let (parameter, area) = (choice.parameter, &state.area);
+        let memory = choice.algorithm.carrier == Carrier::Memory;
         match choice.algorithm.method {
             Method::Swap => alltoall::shm_swap(link, area, out, into).await,
-            Method::Staged => alltoall::shm_staged(link, area, out, into).await,
-            Method::Read if choice.algorithm.carrier == Carrier::Memory => {
-                alltoall::shm_read(link, area, out, into).await
+            Method::Read if memory && alltoall::shm_read(link, area, out, into).await? => Ok(()),
+            Method::Staged | Method::Read if memory => {
+                alltoall::shm_staged(link, area, out, into).await
             }
-            Method::Pairwise => alltoall::pairwise(link, out, into).await,
-            Method::Linear => alltoall::linear(link, out, into, choice.parameter).await,
-            Method::Bruck => alltoall::bruck(link, out, into, choice.parameter).await,
-            Method::Dissemination => {
-                match alltoall::rds(link, state, out, into, choice.parameter).await? {
-                    true => Ok(()),
-                    false => alltoall::bruck(link, out, into, choice.parameter).await,
-                }
+            Method::Read if alltoall::read(link, out, into, parameter).await? => Ok(()),
+            Method::Pairwise | Method::Read => alltoall::pairwise(link, out, into).await,
+            Method::Linear => alltoall::linear(link, out, into, parameter).await,
+            Method::Dissemination if alltoall::rds(link, state, out, into, parameter).await? => {
+                Ok(())
             }
-            Method::Read => match alltoall::read(link, out, into, choice.parameter).await? {
-                true => Ok(()),
-                false => alltoall::pairwise(link, out, into).await,
-            },
+            Method::Bruck | Method::Dissemination => {
+                alltoall::bruck(link, out, into, parameter).await
+            }
             Method::TwoLevel => two_level::alltoall(link, state, out, into).await,
             _ => unlisted(choice),
         }
@@ -243,9 +236,15 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             Method::Rabenseifner => reduce::scatter_gather(link, root, buffers, op).await,
             Method::Flat => reduce::flat(link, root, buffers, op).await,
             Method::Pair => reduce::shm_pair(link, area, root, buffers, op).await,
-            Method::Slices => reduce::shm_slices(link, area, root, buffers, op).await,
-            Method::Read => reduce::shm_read(link, area, root, buffers, op).await,
-            Method::ReadWhole => reduce::shm_read_whole(link, area, root, buffers, op).await,
+            Method::Read if allreduce::shm_read(link, area, buffers, Some(root), op).await? => {
+                Ok(())
+            }
+            Method::ReadWhole if reduce::shm_read_whole(link, area, root, buffers, op).await? => {
+                Ok(())
+            }
+            Method::Slices | Method::Read | Method::ReadWhole => {
+                allreduce::shm_slices(link, area, buffers, Some(root), op).await
+            }
             Method::TwoLevel => two_level::reduce(link, state, root, buffers, op).await,
             _ => unlisted(choice),
         }
@@ -259,38 +258,44 @@ impl<F: Fabric> CollectiveCall<'_, F> {
     ) -> Result<(), Fault> {
         in_order!(self => link, state, choice);
         let (parameter, area) = (choice.parameter, &state.area);
-        match (choice.algorithm.method, choice.algorithm.carrier) {
-            (Method::Central, _) => allreduce::central(link, area, buffers, op).await,
-            (Method::PairwiseExchange, Carrier::Writes | Carrier::Immediates) => {
-                match allreduce::rpe(link, state, buffers, op).await? {
-                    true => Ok(()),
-                    false => allreduce::pairwise_exchange(link, buffers, op).await,
-                }
+        match choice.algorithm.method {
+            Method::Central => allreduce::central(link, area, buffers, op).await,
+            Method::PairwiseExchange
+                if writes(choice) && allreduce::rpe(link, state, buffers, op).await? =>
+            {
+                Ok(())
             }
-            (method @ (Method::GatherMulticast | Method::GatherMulticastAcknowledged), _) => {
-                let ends = multicast_ends(method);
-                match allreduce::rgm(link, state, buffers, op, parameter, ends).await? {
-                    true => Ok(()),
-                    false => allreduce::gather_broadcast(link, buffers, op).await,
-                }
+            method @ (Method::GatherMulticast | Method::GatherMulticastAcknowledged)
+                if allreduce::rgm(link, state, buffers, op, parameter, multicast_ends(method))
+                    .await? =>
+            {
+                Ok(())
             }
-            (Method::PairwiseExchange, _) => allreduce::pairwise_exchange(link, buffers, op).await,
-            (Method::GatherBroadcast, _) => allreduce::gather_broadcast(link, buffers, op).await,
-            (Method::KNomial, _) => allreduce::k_nomial(link, buffers, op, parameter).await,
-            (Method::Rabenseifner, _) => allreduce::rabenseifner(link, buffers, op).await,
-            (Method::Ring, _) => allreduce::ring(link, buffers, op).await,
-            (Method::Circulant, _) => allreduce::circulant(link, buffers, op).await,
-            (Method::Swing, _) => allreduce::swing(link, buffers, op).await,
-            (Method::ReduceBroadcast, _) => {
-                allreduce::reduce_broadcast(link, state, buffers, op).await
+            Method::PairwiseExchange => allreduce::pairwise_exchange(link, buffers, op).await,
+            Method::GatherBroadcast
+            | Method::GatherMulticast
+            | Method::GatherMulticastAcknowledged => {
+                allreduce::gather_broadcast(link, buffers, op).await
             }
-            (Method::Last, _) => allreduce::shm_last(link, area, buffers, op).await,
-            (Method::Pair, _) => allreduce::shm_pair(link, area, buffers, op).await,
-            (Method::Slices, _) => allreduce::shm_slices(link, area, buffers, None, op).await,
-            (Method::Read, _) => allreduce::shm_read(link, area, buffers, None, op).await,
-            (Method::ReadStaged, _) => allreduce::shm_read_staged(link, area, buffers, op).await,
-            (Method::ReadWhole, _) => allreduce::shm_read_whole(link, area, buffers, op).await,
-            (Method::TwoLevel, _) => two_level::allreduce(link, state, buffers, op).await,
+            Method::KNomial => allreduce::k_nomial(link, buffers, op, parameter).await,
+            Method::Rabenseifner => allreduce::rabenseifner(link, buffers, op).await,
+            Method::Ring => allreduce::ring(link, buffers, op).await,
+            Method::Circulant => allreduce::circulant(link, buffers, op).await,
+            Method::Swing => allreduce::swing(link, buffers, op).await,
+            Method::ReduceBroadcast => allreduce::reduce_broadcast(link, state, buffers, op).await,
+            Method::Last => allreduce::shm_last(link, area, buffers, op).await,
+            Method::Pair => allreduce::shm_pair(link, area, buffers, op).await,
+            Method::Read if allreduce::shm_read(link, area, buffers, None, op).await? => Ok(()),
+            Method::ReadStaged if allreduce::shm_read_staged(link, area, buffers, op).await? => {
+                Ok(())
+            }
+            Method::ReadWhole if allreduce::shm_read_whole(link, area, buffers, 0, op).await? => {
+                Ok(())
+            }
+            Method::Slices | Method::Read | Method::ReadStaged | Method::ReadWhole => {
+                allreduce::shm_slices(link, area, buffers, None, op).await
+            }
+            Method::TwoLevel => two_level::allreduce(link, state, buffers, op).await,
             _ => unlisted(choice),
         }
     }
@@ -306,11 +311,11 @@ impl<F: Fabric> CollectiveCall<'_, F> {
         let area = &state.area;
         match choice.algorithm.method {
             Method::Swap => return reduce_scatter::shm_swap(link, area, buffers, op).await,
-            Method::Staged => {
-                return reduce_scatter::shm_staged(link, area, buffers, op).await;
+            Method::Read if reduce_scatter::shm_read(link, area, buffers, op).await? => {
+                return Ok(());
             }
-            Method::Read => {
-                return reduce_scatter::shm_read(link, area, buffers, op).await;
+            Method::Staged | Method::Read => {
+                return reduce_scatter::shm_staged(link, area, buffers, op).await;
             }
             Method::ReduceScatterv => {
                 return reduce_scatter::reduce_scatterv(link, buffers, op).await;
@@ -338,19 +343,15 @@ impl<F: Fabric> CollectiveCall<'_, F> {
     ) -> Result<(), Fault> {
         in_order!(self => link, state, choice);
         let area = &state.area;
-        match (choice.algorithm.method, prefix) {
-            (Method::Chain, Prefix::Inclusive) => scan::chain(link, buffers, op).await,
-            (Method::Chain, Prefix::Exclusive) => scan::exclusive_chain(link, buffers, op).await,
-            (Method::RecursiveDoubling, Prefix::Inclusive) => {
-                scan::recursive_doubling(link, buffers, op).await
+        match choice.algorithm.method {
+            Method::Chain => scan::chain(link, buffers, op, prefix).await,
+            Method::RecursiveDoubling => scan::recursive_doubling(link, buffers, op, prefix).await,
+            Method::Staged => scan::shm_staged(link, area, buffers, op, prefix).await,
+            Method::Read if scan::shm_read(link, area, buffers, op, prefix).await? => Ok(()),
+            Method::Slices | Method::Read => {
+                scan::shm_slices(link, area, buffers, op, prefix).await
             }
-            (Method::RecursiveDoubling, Prefix::Exclusive) => {
-                scan::exclusive_recursive_doubling(link, buffers, op).await
-            }
-            (Method::Staged, _) => scan::shm_staged(link, area, buffers, op, prefix).await,
-            (Method::Slices, _) => scan::shm_slices(link, area, buffers, op, prefix).await,
-            (Method::Read, _) => scan::shm_read(link, area, buffers, op, prefix).await,
-            (Method::TwoLevel, _) => two_level::scan(link, state, prefix, buffers, op).await,
+            Method::TwoLevel => two_level::scan(link, state, prefix, buffers, op).await,
             _ => unlisted(choice),
         }
     }

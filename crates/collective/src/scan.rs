@@ -6,8 +6,8 @@ pub(crate) mod scan_shm_read;
 pub(crate) mod scan_shm_slices;
 pub(crate) mod scan_shm_staged;
 
-pub use scan_chain::{chain, exclusive_chain};
-pub use scan_recursive_doubling::{exclusive_recursive_doubling, recursive_doubling};
+pub use scan_chain::chain;
+pub use scan_recursive_doubling::recursive_doubling;
 pub use scan_shm_read::shm_read;
 pub use scan_shm_slices::shm_slices;
 pub use scan_shm_staged::shm_staged;

@@ -1,17 +1,18 @@
-//! Segments of payloads that ranks read from each other: how they are cut, and how they are combined.
+//! Segments of payloads that ranks read from each other: cutting payloads into segments, and combining segments.
 
-use crate::{CommView, ElementReduction};
+use crate::{CommView, ElementReduction, local_ops};
 use std::ops::Range;
-use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
+use weft_fabric::{Fabric, FabricExt, Fault, Sge, Staging, Work};
 
-/// Minimum number of bytes from which two operands are combined in place. Shorter operands are copied first: if an operand is in
-/// another processor's cache, a copy requests more of its lines at once. The value is a quarter of a first-level cache, so that the
-/// copy is still in the cache.
+/// Minimum length in bytes of operands that are combined in place. Shorter operands are copied first, because a copy from another
+/// processor's cache requests more of the operand's lines at once. The value is a quarter of a first-level cache, so that the copy
+/// is still in the cache when it is combined.
 const FUSED: usize = 8 << 10;
 
-/// Combines the operands of `ranks` in their order into `result`; does nothing without ranks. The operand of this rank
-/// is `own`, which `result` must not overlap. `operand` returns the place of another rank's operand, or reads it into the
-/// memory that it gets. The combination goes from the highest rank down, so that it accumulates in `result` itself.
+/// Combines the operands of `ranks` in their order into `result`. Does nothing if there are no ranks. The operand of this rank is
+/// `own`, and `result` must not overlap `own`. `operand` returns the memory of another rank's operand, or reads the operand into
+/// the memory that it gets as an argument. The combination starts with the highest ranks, so that it accumulates in `result`
+/// itself.
 pub async fn fold<F: Fabric>(
     link: &CommView<F>,
     ranks: Range<usize>,
@@ -49,13 +50,27 @@ pub fn part(len: usize, most: usize, t: usize) -> (usize, usize) {
     (at, most.min(len - at))
 }
 
+/// Returns part `t` of `data` cut into parts of `most` bytes. The part is empty beyond the end.
+pub fn piece(data: Sge, most: usize, t: usize) -> Sge {
+    let (at, len) = part(data.len(), most, t);
+    data.part(at, len)
+}
+
+/// Copies `data` to other memory if `result` overlaps `data`.
+pub fn copied_aside<F: Fabric>(link: &CommView<F>, data: Sge, result: Sge) -> Option<Staging> {
+    let aside = overlap(data, result).then(|| local_ops::stage(link, data, data.len()))?;
+    aside.sge().copy_from(data);
+    Some(aside)
+}
+
 /// Tests whether two pieces of memory have bytes in common.
 pub fn overlap(a: Sge, b: Sge) -> bool {
     let (first, second) = (a.ptr().addr(), b.ptr().addr());
     !a.is_empty() && !b.is_empty() && first < second + b.len() && second < first + a.len()
 }
 
-/// Returns offset and length of the slice of `len` bytes, in elements of `unit` bytes, on which rank `r` of `size` works.
+/// Returns offset and length of the slice on which rank `r` of `size` ranks works. The `len` bytes are cut into slices between
+/// elements of `unit` bytes.
 pub fn slice(len: usize, unit: usize, r: usize, size: usize) -> (usize, usize) {
     let unit = unit.max(1);
     let at = |r: usize| len / unit * r / size * unit;

@@ -1,7 +1,8 @@
-//! Selection of the algorithm for a call. In order: the algorithm asked for by name, the map's entry, the cheapest by the
-//! model of copies, the algorithm that always serves.
+//! Selection of the algorithm for a call. The choices in order of precedence: the algorithm asked for by name, the map's entry, the
+//! cheapest algorithm by the model of copies, and the algorithm that serves every call.
 
 use crate::algorithm::{AlgorithmChoice, Method};
+use crate::algorithm_trials::{CANDIDATES, TrialCandidates, WITHIN};
 use crate::operation::CollectiveKind;
 use crate::selection_key::{RankPlacement, SelectionKey};
 use crate::selection_map::SelectionMap;
@@ -15,8 +16,8 @@ pub struct Selection {
     map: Option<Rc<SelectionMap>>,
     /// Map for ranks that share memory.
     same_node: Option<Rc<SelectionMap>>,
-    /// True if no user named a map. Then a network's map is the default map, which was measured on adapters, with one rank per
-    /// node.
+    /// True if no user named a map. Then the map for ranks on several nodes is the default map. That map was measured on adapters
+    /// with one rank per node.
     unnamed: bool,
 }
 
@@ -27,12 +28,13 @@ pub enum SelectionReason {
     Asked,
     /// The map names the algorithm.
     Map,
-    /// The default map was measured with one rank per node. So leaders act for their nodes, and use the map among themselves.
+    /// The default map was measured with one rank per node. So the leaders act for their nodes, and the leaders use the map.
     Led,
     /// Neither a user nor a map names an algorithm. The ranks share memory, and the algorithm is the cheapest by the model of
     /// copies.
     Cheapest,
-    /// Neither a user nor a map names an algorithm. The algorithm is the first usual one of the catalogue that is eligible.
+    /// Neither a user nor a map names an algorithm. The algorithm is the first algorithm of the catalogue that is usual and
+    /// eligible.
     Usual,
 }
 
@@ -53,7 +55,8 @@ impl Selection {
         Selection { map: Some(map.clone()), same_node: Some(map), ..Selection::default() }
     }
 
-    /// Uses one map if the ranks share memory and another if they do not, for calls for which no algorithm is asked for.
+    /// Sets the map for ranks that share memory, and the map for other ranks. The maps apply to calls for which no algorithm is
+    /// asked for.
     pub fn use_maps(
         &mut self,
         same_node: Option<Rc<SelectionMap>>,
@@ -67,13 +70,13 @@ impl Selection {
         if site.same_node { self.same_node.as_ref() } else { self.map.as_ref() }
     }
 
-    /// Asks for an algorithm; `None` ends an earlier request. Calls for which the algorithm is not eligible are served as without
-    /// the request.
+    /// Asks for an algorithm. `None` withdraws an earlier request. If the algorithm is not eligible for a call, the request has no
+    /// effect on this call.
     pub fn ask(&mut self, operation: CollectiveKind, choice: Option<AlgorithmChoice>) {
         self.forced[operation as usize] = choice;
     }
 
-    /// Asks for an algorithm by name (`RGM:7`); `auto` ends an earlier request. The error lists the known names.
+    /// Asks for an algorithm by name (`RGM:7`); `auto` withdraws an earlier request. The error lists the known names.
     pub fn ask_for(&mut self, operation: CollectiveKind, text: &str) -> Result<(), String> {
         let auto = text.trim().eq_ignore_ascii_case("auto");
         let choice = if auto { None } else { Some(AlgorithmChoice::parse(operation, text)?) };
@@ -86,7 +89,7 @@ impl Selection {
         self.forced[operation as usize]
     }
 
-    /// Returns the algorithm that serves `case`. `model`: the machine's model of copies, for ranks that share memory. All ranks
+    /// Returns the algorithm that serves `case`. `model` is the machine's model of copies, for ranks that share memory. All ranks
     /// have the same model.
     pub fn choose(
         &self,
@@ -94,26 +97,22 @@ impl Selection {
         case: &SelectionKey,
         model: &CopyModel,
     ) -> SelectedAlgorithm {
-        let mut refused = None;
-        if let Some(choice) = self.asked(operation) {
-            match choice.algorithm.eligible(case) {
-                Ok(()) => {
-                    return SelectedAlgorithm { choice, reason: SelectionReason::Asked, refused };
-                }
-                Err(why) => refused = Some((choice, why)),
-            }
-        }
-        if let Some(choice) = led(operation, case).filter(|_| self.unnamed) {
-            return SelectedAlgorithm { choice, reason: SelectionReason::Led, refused };
-        }
-        if let Some(choice) = self.map(case.site).and_then(|map| map.choose(operation, case)) {
-            return SelectedAlgorithm { choice, reason: SelectionReason::Map, refused };
-        }
-        if let Some(choice) = cheapest(operation, case, model) {
-            return SelectedAlgorithm { choice, reason: SelectionReason::Cheapest, refused };
-        }
-        let choice = usual(operation, case);
-        SelectedAlgorithm { choice, reason: SelectionReason::Usual, refused }
+        let asked = self.asked(operation);
+        let mapped = || self.map(case.site).and_then(|map| map.choose(operation, case));
+        let refused =
+            asked.and_then(|choice| Some((choice, choice.algorithm.eligible(case).err()?)));
+        let (choice, reason) = if let (Some(choice), None) = (asked, &refused) {
+            (choice, SelectionReason::Asked)
+        } else if let Some(choice) = led(operation, case).filter(|_| self.unnamed) {
+            (choice, SelectionReason::Led)
+        } else if let Some(choice) = mapped() {
+            (choice, SelectionReason::Map)
+        } else if let Some(choice) = cheapest(operation, case, model) {
+            (choice, SelectionReason::Cheapest)
+        } else {
+            (usual(operation, case), SelectionReason::Usual)
+        };
+        SelectedAlgorithm { choice, reason, refused }
     }
 }
 
@@ -123,13 +122,14 @@ pub fn apart(operation: CollectiveKind, case: &SelectionKey) -> AlgorithmChoice 
     usual(operation, &SelectionKey { site, ..*case })
 }
 
-/// Maximum number of bytes of a node's blocks for one rank that its leader gathers. Beyond this number, the copies cost the leader
-/// more than the messages cost all ranks of the node. At 5 us of a processor per message and 5 GB/s, two copies of 12 KiB take as
-/// long as one message. The ranks of a node may have several processors, but the leader has only one.
+/// Maximum number of bytes of a node's blocks for one destination rank that the node's leader gathers. Beyond this number, the
+/// copies cost the leader more than the messages cost all ranks of the node. If a message takes 5 us of a processor and copies run
+/// at 5 GB/s, two copies of 12 KiB take as long as one message. The ranks of a node may have several processors, but the leader has
+/// only one.
 const GATHERED: usize = 64 << 10;
 
-/// Returns TWO-LEVEL if the kernel carries each message at the cost of a processor, and nodes have several ranks: then the leader
-/// sends the data of all ranks of its node in one message.
+/// Returns TWO-LEVEL if the kernel carries messages and nodes have several ranks. The kernel takes processor time for each message,
+/// so a leader sends the data of all ranks of its node in one message.
 fn led(operation: CollectiveKind, case: &SelectionKey) -> Option<AlgorithmChoice> {
     use CollectiveKind::{Alltoall, Gather, Scatter};
     let SelectionKey { site, bytes, .. } = *case;
@@ -141,8 +141,8 @@ fn led(operation: CollectiveKind, case: &SelectionKey) -> Option<AlgorithmChoice
     two_level.filter(|a| a.eligible(case).is_ok()).map(|a| a.usual())
 }
 
-/// Returns the predicted fastest algorithm among ranks that share memory, if the model predicts any. If times are equal, the first
-/// algorithm is taken.
+/// Returns the predicted fastest algorithm among ranks that share memory, if the model predicts a time for any algorithm. If times
+/// are equal, the first algorithm is taken.
 fn cheapest(
     operation: CollectiveKind,
     case: &SelectionKey,
@@ -151,6 +151,27 @@ fn cheapest(
     let able = operation.algorithms().filter(|a| a.eligible(case).is_ok());
     let timed = able.filter_map(|a| Some((a.predicted(case, model)?, a)));
     timed.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, algorithm)| algorithm.usual())
+}
+
+/// Returns the algorithms whose predicted time is near the lowest time, in ascending order of time. The first algorithm is the
+/// choice with the reason [`SelectionReason::Cheapest`]. The other algorithms read data in place, so that a trial takes no memory for
+/// buffers.
+pub fn candidates(
+    operation: CollectiveKind,
+    case: &SelectionKey,
+    model: &CopyModel,
+) -> TrialCandidates {
+    let able = operation.algorithms().filter(|a| a.eligible(case).is_ok());
+    let mut timed: Vec<_> = able.filter_map(|a| Some((a.predicted(case, model)?, a))).collect();
+    // Algorithms with the same time stay in the order of the catalogue, as in the choice of the cheapest algorithm.
+    timed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let most = timed.first().map_or(0.0, |(least, _)| least * WITHIN);
+    let mut is_first = true;
+    let near = timed.into_iter().take_while(|(time, _)| *time <= most).filter(|(_, algorithm)| {
+        std::mem::take(&mut is_first)
+            || matches!(algorithm.method, Method::Read | Method::ReadWhole)
+    });
+    near.take(CANDIDATES).map(|(_, algorithm)| algorithm.usual()).collect()
 }
 
 /// Returns the first algorithm of the catalogue that is eligible and marked as usual: the choice without a map.

@@ -1,5 +1,5 @@
-//! Selection maps: tables of the algorithm for a number of processes and bytes (Hoefler et al. 2007,
-//! section 4 and figures 7, 9 and 11).
+//! Selection maps: tables that name the algorithm for a number of processes and a number of bytes (Hoefler et al. 2007, section 4
+//! and figures 7, 9 and 11).
 //!
 //! ```text
 //!   operation   ranks   bytes   algorithm   us      others
@@ -9,8 +9,8 @@
 //! ```
 //! A call with n ranks and b bytes takes the line with the largest number of ranks that is at most n, and of these lines the line
 //! with the largest number of bytes that is at most b. `us` is the time of the algorithm on the machine of the map, in microseconds
-//! (`-`: not measured). `others` are the next best algorithms with their times: they serve if the first is not eligible, and `weft
-//! explain` shows them.
+//! (`-`: not measured). `others` are the next best algorithms with their times. These algorithms are used if the first algorithm is
+//! not eligible, and `weft explain` shows them.
 
 use crate::algorithm::AlgorithmChoice;
 use crate::operation::CollectiveKind;
@@ -48,12 +48,12 @@ pub struct Timed {
     pub us: Option<f64>,
 }
 
-/// An error in a map, and its line.
+/// An error in a map, with its line number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapError {
     /// Line number from 1 on, as in editors; 0 if the error concerns the map as a whole.
     pub line: usize,
-    /// Message for the user, without the place.
+    /// Message for the user, without the line number.
     pub what: String,
 }
 
@@ -94,7 +94,7 @@ impl SelectionMap {
         self.lines[start..end].iter().rev().find(|l| l.bytes <= bytes).or(Some(&self.lines[start]))
     }
 
-    /// Returns the first of the line's algorithms that may serve `case`.
+    /// Returns the first of the line's algorithms that is eligible for `case`.
     pub fn choose(
         &self,
         operation: CollectiveKind,
@@ -109,7 +109,8 @@ impl SelectionMap {
     /// comments, except `# machine: NAME`.
     ///
     /// # Errors
-    /// If a name is unknown, a number is malformed, two lines have the same place, or the machine is missing.
+    /// If a name is unknown, a number is malformed, two lines are for the same operation, ranks and bytes, or the machine is
+    /// missing.
     pub fn parse(text: &str) -> Result<SelectionMap, MapError> {
         let mut machine = None;
         let mut lines: Vec<SelectionCell> = Vec::new();
@@ -204,16 +205,7 @@ mod tests {
         barrier 2 0      MPI-DS  1\n";
 
     fn case(ranks: usize, bytes: usize, same_node: bool) -> SelectionKey {
-        let site = RankPlacement {
-            same_node,
-            nodes: 1,
-            ranks_per_node: 1,
-            by_kernel: false,
-            multicast: 0,
-            same_arithmetic: true,
-            atomics: true,
-            near: Default::default(),
-        };
+        let site = RankPlacement { same_node, ..RankPlacement::apart(1) };
         SelectionKey { ranks, bytes, element: 4, commutes: true, equal: true, site }
     }
 

@@ -1,7 +1,7 @@
 //! Queue for operations that share memory: one at a time, first in, first out.
 //!
-//! Operations are numbered from 1 in the order of their start, the same on all ranks. An operation enters only after this rank
-//! has left all operations before it: blocking operations always enter at once, nonblocking operations queue.
+//! Operations are numbered from 1 in the order of their start, the same on all ranks. An operation enters only after this rank has
+//! left all earlier operations. Blocking operations always enter at once. Nonblocking operations queue.
 
 use crate::CommView;
 use std::cell::{Cell, OnceCell};
@@ -34,7 +34,7 @@ impl<F: Fabric> Default for Tickets<F> {
     }
 }
 
-/// The ticket of one operation. Dropping it lets the next operation in.
+/// The ticket of one operation. The next operation may enter when the ticket is dropped.
 pub struct OperationTicket<'g, F: Fabric>(&'g Inner<F>, u64);
 
 impl<F: Fabric> Drop for OperationTicket<'_, F> {
@@ -44,7 +44,7 @@ impl<F: Fabric> Drop for OperationTicket<'_, F> {
 }
 
 impl<F: Fabric> Tickets<F> {
-    /// Numbers an operation now, and waits for its turn.
+    /// Gives an operation its number in this call, before the future is polled. The future waits for the operation's turn.
     pub fn enter(
         &self,
         link: &CommView<F>,
@@ -52,7 +52,7 @@ impl<F: Fabric> Tickets<F> {
         self.enter_for(link, 1)
     }
 
-    /// Enters, as [`Tickets::enter`], for an operation that takes `numbers` numbers, possibly none. Returns the first number.
+    /// Enters like [`Tickets::enter`], for an operation that takes `numbers` numbers, possibly none. Returns the first number.
     pub fn enter_for(
         &self,
         link: &CommView<F>,
@@ -70,7 +70,7 @@ impl<F: Fabric> Tickets<F> {
         }
     }
 
-    /// Enters, as [`Tickets::enter_for`], if there is nothing to wait for. Otherwise does nothing and returns `None`.
+    /// Enters like [`Tickets::enter_for`], but only if no wait is needed. Otherwise does nothing and returns `None`.
     #[inline]
     pub fn try_enter(
         &self,
@@ -90,7 +90,7 @@ impl<F: Fabric> Tickets<F> {
         self.begun.get() + 1
     }
 
-    /// Counts an operation that takes its turn at once, even if others are under way.
+    /// Counts an operation that takes its turn at once, even if other operations are under way.
     pub fn pass(&self, link: &CommView<F>) -> OperationTicket<'_, F> {
         self.begun.set(self.begun.get() + 1);
         OperationTicket(self.inner(link), 1)

@@ -1,22 +1,23 @@
-//! Slots: memory to which the algorithms of RDMA writes write their data (Kini 2003, sections 4.2 and 5.3).
+//! Slots: memory for the data of algorithms that use RDMA writes (Kini 2003, sections 4.2 and 5.3).
 //!
 //! ```text
 //!   rank r      slot 0 [odd|even]   slot 1 [odd|even] ...    one for each rank that writes to r
 //!               own  0 [odd|even]   own  1 [odd|even] ...    the memory from which r writes
 //! ```
-//! The first operation of a pattern and size on a communicator makes the slots: each rank takes pairs from the
-//! process's [`NotifyArena`] and sends their addresses to the ranks that write to it, and to no other rank. Then the
-//! ranks agree whether all had room. If some rank had none, no rank uses slots here.
+//! The first operation of a pattern and size on a communicator makes the slots: each rank takes pairs from the process's
+//! [`NotifyArena`] and sends their addresses to the ranks that write to it, and to no other rank. Then the ranks agree whether all
+//! of them have memory. If some rank has no memory, no rank uses slots on this communicator.
 //!
-//! Operation k uses parity k mod 2. A slot of k is written again in k + 2. A rank that writes then has left k + 1, which ends only
-//! after all ranks have come to k + 1. A rank comes to k + 1 after it has left k, and has read all that it needed of k. So nothing
-//! is overwritten unread, without reuse messages (section 5.3.3). This holds for operations in which every rank hears, directly or
-//! not, from every other rank: barrier and allreduce. By the same argument, the data that a rank wrote from a buffer in k have
-//! arrived before the rank writes to this buffer again in k + 2, so no rank waits for completions. Completions matter only when the
-//! communicator is freed: a source buffer is lent to another communicator only when its last write is complete.
+//! Operation k uses parity k mod 2. A slot of k is written again in k + 2. A rank that writes in k + 2 has left k + 1, and k + 1
+//! ends only after all ranks have arrived at it. A rank arrives at k + 1 after it has left k, and has read all data of k that it
+//! needed. So no data are overwritten before they are read, although there are no reuse messages (section 5.3.3). This holds for
+//! operations in which every rank receives, directly or indirectly, from every other rank: barrier and allreduce. By the same
+//! argument, the data that a rank wrote from a buffer in k have arrived before the rank writes to this buffer again in k + 2, so no
+//! rank waits for completions. Completions matter only when the communicator is freed: a source buffer is given to another
+//! communicator only when its last write is complete.
 //!
-//! With immediates ([`Reception::Immediates`]), each notify buffer has an immediate of its own. Arrivals are counted from the count
-//! at which the slots were taken: a notify buffer's n-th payload belongs to operation 2n - 1 or 2n.
+//! With immediates ([`Reception::Immediates`]), each notify buffer has a separate immediate. Arrivals are counted from the time at
+//! which the slots were taken. The n-th payload of a notify buffer since then belongs to operation 2n - 1 or 2n.
 
 use crate::allreduce::allreduce_pairwise_exchange::pairwise_exchange;
 use crate::arena::{NotifyArena, NotifyPair, ROOMS};
@@ -24,7 +25,7 @@ use crate::notified_write::{NotifyMethod, NotifyTarget, payload};
 use crate::outstanding::Outstanding;
 use crate::rdma_pattern::{Edges, WritePattern};
 use crate::shm_queue::{OperationTicket, Tickets};
-use crate::{CommView, ElementReduction, Reception, ReductionBuffers};
+use crate::{CommView, Largest, Reception, ReductionBuffers, words};
 use std::cell::OnceCell;
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt, Fault, RemoteAddr, Sge, Work};
@@ -39,7 +40,7 @@ pub struct WriteSlots<F: Fabric> {
     reception: Reception,
     arena: Rc<NotifyArena<F>>,
     tickets: Tickets<F>,
-    /// `None` inside if some rank had no room for the slots.
+    /// Contains `None` if some rank has no memory for the slots.
     made: OnceCell<Option<SlotMemory<F>>>,
 }
 
@@ -50,11 +51,11 @@ struct SlotMemory<F: Fabric> {
     own: Vec<NotifyPair>,
     /// Slots of peers: rank in the fabric, address, and the first of two immediates.
     targets: Vec<(usize, RemoteAddr, u32)>,
-    /// A number that no mark of any rank had passed when the slots were taken.
+    /// A number that no rank's mark had exceeded when the slots were taken.
     base: u64,
     /// Writes that were posted, including writes of data that are forwarded from a slot.
     posted: Outstanding<F>,
-    /// With immediates: the count of arrivals in each slot when the slots were taken, by parity.
+    /// With immediates, the number of arrivals in each slot when the slots were taken, by parity.
     before: Vec<[u64; 2]>,
 }
 
@@ -70,26 +71,8 @@ impl<F: Fabric> Drop for SlotMemory<F> {
     }
 }
 
-/// Word that a rank without room sends instead of a base.
+/// Word that a rank without memory for slots sends instead of a base.
 const NO_ROOM: u64 = u64::MAX;
-
-/// Operator that returns the larger of two words.
-struct Largest;
-
-impl ElementReduction for Largest {
-    fn combine(&self, left: Sge, right: Sge) {
-        let word = |sge: Sge| {
-            let mut bytes = [0; 8];
-            sge.read(&mut bytes);
-            u64::from_ne_bytes(bytes)
-        };
-        right.fill(&word(left).max(word(right)).to_ne_bytes());
-    }
-
-    fn commutes(&self) -> bool {
-        true
-    }
-}
 
 impl<F: Fabric> WriteSlots<F> {
     /// Makes slots for payloads of up to `len` bytes, at most [`MOST`].
@@ -110,19 +93,19 @@ impl<F: Fabric> WriteSlots<F> {
         }
     }
 
-    /// Returns the smallest room into which `len` bytes fit.
+    /// Returns the smallest entry of [`ROOMS`] that is at least `len` bytes.
     fn room(len: usize) -> usize {
         *ROOMS.iter().find(|&&room| room >= len).expect("a payload of at most MOST bytes")
     }
 
-    /// Tests whether these are the slots of `pattern` for `len` bytes.
+    /// Returns true if these are the slots of `pattern` for `len` bytes.
     pub fn serve(&self, pattern: WritePattern, len: usize, reception: Reception) -> bool {
         (self.pattern, self.reception) == (pattern, reception)
             && self.room == WriteSlots::<F>::room(len)
     }
 
     /// Returns a lease on the slots for the next operation, and makes the slots first if necessary. Waits until this rank has left
-    /// all operations before it. Returns `None` if some rank had no room; then all later calls return `None`, too.
+    /// all earlier operations. Returns `None` if some rank has no memory for slots. Then all later calls also return `None`.
     pub async fn enter(&self, link: &CommView<F>) -> Result<Option<SlotLease<'_, F>>, Fault> {
         let (turn, number) = self.tickets.enter(link).await?;
         let made = match self.made.get() {
@@ -150,7 +133,7 @@ impl<F: Fabric> WriteSlots<F> {
             Reception::Immediates => NotifyMethod::Immediate,
         };
         link.endpoint.clear_parked();
-        // A fabric that has no memory counts as no room.
+        // If the fabric has no memory, this rank has no slots.
         let slots = arena.take(from.len(), self.room, lands).unwrap_or(None);
         // Buffers to write from: a block for each write, and one block for the result.
         let own = arena.take(to.len() + 1, self.room, way).unwrap_or(None);
@@ -164,7 +147,7 @@ impl<F: Fabric> WriteSlots<F> {
         let mut made =
             SlotMemory { arena, slots, own, targets: Vec::new(), base: 0, posted, before };
 
-        // Records: the address of a slot, and its immediate if it has one.
+        // A record has the address of a slot, and the immediate of the slot if it has one.
         let length = 8 * (RemoteAddr::WORDS + usize::from(lands == NotifyMethod::Immediate));
         let (out, into) = (link.stage(length * from.len()), link.stage(length * to.len()));
         let record = |all: Sge, i: usize| all.part(length * i, length);
@@ -175,31 +158,29 @@ impl<F: Fabric> WriteSlots<F> {
             let pair = made.slots.get(i);
             let at = pair.map_or(RemoteAddr::default(), |pair| pair.at());
             let immediate = pair.map_or(0, |pair| pair.immediate(0).into());
-            let words = at.words().into_iter().chain([immediate]);
-            let bytes: Vec<u8> = words.flat_map(|word: u64| word.to_ne_bytes()).collect();
-            record(out.sge(), i).fill(&bytes[..length]);
-            sends.extend(link.isend(peer, record(out.sge(), i)));
+            let record = record(out.sge(), i);
+            words::write(at.words().into_iter().chain([immediate]).take(length / 8), record);
+            sends.extend(link.isend(peer, record));
         }
         link.wait_all(sends.into_iter().chain(receives)).await?;
         for (i, &peer) in to.iter().enumerate() {
-            let mut bytes = [0; 8 * (RemoteAddr::WORDS + 1)];
-            record(into.sge(), i).read(&mut bytes[..length]);
-            let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8"));
-            let at = RemoteAddr::from_words(std::array::from_fn(word));
-            let immediate = word(RemoteAddr::WORDS) as u32;
-            made.targets.push((link.members[peer] as usize, at, immediate));
+            let record = record(into.sge(), i);
+            let immediate = match lands {
+                NotifyMethod::Immediate => words::read(record, RemoteAddr::WORDS) as u32,
+                _ => 0,
+            };
+            let peer = link.members[peer] as usize;
+            made.targets.push((peer, words::read_addr(record), immediate));
         }
-        // All ranks use one base: a write from a slot (of forwarded data) then leaves the slot's own mark unchanged. The agreement
-        // also reports a lack of room to all ranks; the addresses would report it only to the ranks that write to the rank without
-        // room.
+        // All ranks use one base, so that a write from a slot (of forwarded data) leaves the slot's own mark unchanged. The
+        // agreement on the base also reports to all ranks that some rank has no memory. The exchange of addresses reports this only
+        // to the ranks that write to that rank.
         let base = made.slots.iter().map(|pair| pair.base(fabric)).max().unwrap_or(0);
         let (mine, all) = (link.stage(8), link.stage(8));
-        mine.sge().fill(&(if room { base } else { NO_ROOM }).to_ne_bytes());
+        words::write([if room { base } else { NO_ROOM }], mine.sge());
         let buffers = ReductionBuffers { data: mine.sge(), result: all.sge(), element: 8 };
         pairwise_exchange(link, buffers, &Largest).await?;
-        let mut agreed = [0; 8];
-        all.sge().read(&mut agreed);
-        made.base = u64::from_ne_bytes(agreed);
+        made.base = words::read(all.sge(), 0);
         Ok((made.base != NO_ROOM).then_some(made))
     }
 }
@@ -218,11 +199,6 @@ impl<F: Fabric> SlotLease<'_, F> {
         (self.number % 2) as usize
     }
 
-    /// Returns the number of the operation, from 1 on.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
     /// Returns the number of slots of this rank.
     pub fn count(&self) -> usize {
         self.made.slots.len()
@@ -233,7 +209,7 @@ impl<F: Fabric> SlotLease<'_, F> {
         self.made.targets.len()
     }
 
-    /// Returns block `i` of this rank to write from. There is one block for each write, and one more.
+    /// Returns block `i` of this rank's blocks to write from. There is one more block than there are writes.
     pub fn own(&self, i: usize) -> Sge {
         self.made.own[i].block(self.parity())
     }
@@ -243,8 +219,8 @@ impl<F: Fabric> SlotLease<'_, F> {
         self.made.slots[i].block(self.parity())
     }
 
-    /// Writes the last `len` bytes of `block`, which is an [`SlotLease::own`] or a [`SlotLease::slot`], to the `edge`-th
-    /// peer of this rank's edges. The bytes must not change until the operation after the next.
+    /// Writes the last `len` bytes of `block` to peer number `edge` of this rank's edges. `block` is a [`SlotLease::own`] or a
+    /// [`SlotLease::slot`]. The bytes must not change until the operation after the next operation.
     pub fn write(
         &self,
         link: &CommView<F>,

@@ -1,5 +1,6 @@
-//! Staging rings: a rank copies chunks in for one other rank or for all other ranks, and notifies the readers of the place of each
-//! chunk. The rings serve rooted operations of ranks that share memory. A rank waits only for the chunk that it needs next.
+//! Staging rings: a rank copies chunks into its ring for one other rank or for all other ranks, and notifies the readers of the
+//! place of each chunk. The rings serve rooted operations of ranks that share memory. A rank waits only for the chunk that it needs
+//! next.
 //!
 //! ```text
 //!   each rank   a ring of bytes, in which it copies chunks in
@@ -9,24 +10,28 @@
 //!   writer:     chunk k ──copy──> own ring;    word and flag k ──> the readers' lines
 //!   reader:     flag >= k;    ring ──copy──> buffer;    flag k ──> the writer's line
 //! ```
-//! Chunks are numbered, the same on all ranks: an operation has as many numbers as its payload has parts, and operations take
-//! their numbers in the order in which they start. A word holds the chunk's place and the payload's length, so that ranks
-//! that disagree about the length find out.
+//! Chunks have the same numbers on all ranks: an operation has as many numbers as its payload has parts, and operations take their
+//! numbers in the order in which they start. A word holds the chunk's place and the payload's length, so that ranks notice if they
+//! disagree about the length.
 //!
-//! Nothing is overwritten unread, for this reason. Before a rank copies in chunk k it has learnt that all its chunks with
-//! numbers up to k - 7 have been read ([`AHEAD`]). So the word that it overwrites belongs to a chunk that is read. Besides the
-//! new chunk, at most six consecutive chunks are unread, and the ring has room for them: each number takes at most an eighth of
-//! it, and the space left over at the end of the ring is less.
+//! No data are overwritten before they are read, for the following reason. Before a rank copies in chunk k, it has learnt that all
+//! its chunks with numbers up to k - 7 have been read ([`AHEAD`]). So the word that it overwrites belongs to a chunk that has been
+//! read. Besides the new chunk, at most six consecutive chunks are unread. The ring has room for them: each number takes at most an
+//! eighth of the ring, and the unused space at the end of the ring is smaller than an eighth.
 //!
-//! A chunk costs two lines besides its bytes, each a single transfer between caches. A staged message (`weft_p2p`) costs more:
-//! it is also matched, tracked and completed by another message.
+//! In addition to its bytes, a chunk costs two lines, each of which is transferred between caches once. A staged message
+//! (`weft_p2p`) costs more, because it is also matched and tracked, and another message completes it.
 //!
-//! Ranks that disagree about a length would count differently from then on. A rank that finds this out reports to all ranks that it
-//! has read everything, so that no rank waits for it. It does not use these rings any more. Each further operation fails with the
-//! same fault, and the memory of the rings is kept, since other ranks may still write there.
+//! Ranks that disagree about a length would from then on assign different numbers to chunks. A rank that notices this reports to
+//! all ranks that it has read all chunks, so that no rank waits for it, and does not use these rings any more. Each further
+//! operation fails with the same fault. The memory of the rings is not freed, since other ranks may still write there.
 //!
 //! Memory: [`RING`] bytes per rank and communicator, and two lines for each other rank, made by the first operation that needs
-//! them. If some rank has no memory to spare, the ranks agree to do without.
+//! them. If some rank has no memory to spare, the ranks agree not to use rings.
+
+mod cursor;
+
+use cursor::{RingCursor, rotation};
 
 use crate::CommView;
 use crate::address_exchange::{self, Exchanged};
@@ -36,14 +41,15 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use weft_fabric::{
-    Counters, Fabric, FabricExt, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge, Staging, Work,
+    Counters, Fabric, FabricExt, Fault, Flag, FlagKind, Region, RemoteAddr, RemoteFlag, RemoteRead,
+    RemoteWrite, Sge, Staging, Work,
 };
 use weft_intranode::staged;
 
 /// Maximum number of chunks that a rank may be ahead of its readers. The flag and this number of words fill a line.
 const AHEAD: usize = 7;
 
-/// Maximum number of bytes that a rank may copy in under one number.
+/// Maximum number of bytes that a rank may copy in under one chunk number.
 pub const CHUNK: usize = 64 << 10;
 
 /// Size of a ring in bytes.
@@ -56,14 +62,14 @@ const WORD: usize = 8;
 /// Alignment of chunks in bytes.
 const STEP: usize = 64;
 
-/// Layout of a word: below this bit the chunk's offset in units of [`STEP`], above it the payload's length in bytes.
+/// Number of bits of a word for the chunk's offset, in units of [`STEP`]. The higher bits are the payload's length in bytes.
 const LENGTH_SHIFT: u32 = 16;
 const _: () = assert!(RING / STEP <= 1 << LENGTH_SHIFT);
 
 /// Value of the flag by which a rank that stops reading releases all its writers.
 const EVERYTHING: u64 = u64::MAX;
 
-/// Returns the maximum number of bytes for each of the other `size` - 1 ranks that share one number.
+/// Returns the maximum number of bytes per rank if one number covers chunks for all other `size` - 1 ranks.
 pub fn each(size: usize) -> usize {
     CHUNK / size / STEP * STEP
 }
@@ -71,7 +77,7 @@ pub fn each(size: usize) -> usize {
 /// The rings of a communicator, made by the first operation that needs them.
 pub(crate) struct StagingRings<F: Fabric> {
     tickets: Tickets<F>,
-    /// `None` inside if some rank had no memory for the rings.
+    /// Contains `None` if some rank had no memory for the rings.
     made: OnceCell<Option<Box<Rings<F>>>>,
 }
 
@@ -87,53 +93,26 @@ struct Rings<F: Fabric> {
     /// This rank's memory: the lines, then the ring.
     mine: Region,
     peers: Vec<Peer>,
-    cursor: Cell<Cursor>,
+    cursor: Cell<RingCursor>,
+    /// Number of bytes at the beginning of the ring whose pages are present.
+    ready: Cell<usize>,
     /// Chunks that were copied in and may still be unread, the oldest first.
     unread: RefCell<VecDeque<(u64, Readers)>>,
     /// Memory from which the words are written, by rank, then by number modulo [`AHEAD`]. A word stays until its chunk is read.
     words: Staging,
     posted: Outstanding<F>,
-    /// Set once the ranks have counted differently.
+    /// Fault of all further operations. Set once the ranks have assigned different numbers.
     broken: OnceCell<Fault>,
-}
-
-/// The place of the next chunk in a ring. Chunks of the same length with one reader each rotate through eight places at the
-/// beginning of the ring, which stay in the caches.
-#[derive(Debug, Clone, Copy, Default)]
-struct Cursor {
-    /// Offset at which the next chunk may begin, and length of the last chunk.
-    head: usize,
-    len: usize,
-    /// Number of consecutive chunks before the last chunk that were as long as the last chunk. All these chunks had one reader.
-    alike: usize,
-    /// True if the last chunks rotated at the beginning of the ring.
-    is_short: bool,
-}
-
-impl Cursor {
-    /// Returns the offset of the next chunk, of `len` bytes, and the number of directly preceding chunks that may still be unread.
-    fn next(&mut self, len: usize, readers: ReaderCount) -> (usize, usize) {
-        self.alike =
-            if readers == ReaderCount::One && len == self.len { self.alike + 1 } else { 0 };
-        self.len = len;
-        // While chunks rotate at the beginning of the ring, unread chunks lie on both sides of the head, so only a chunk of the
-        // same length fits between them.
-        let anew = self.is_short && self.alike == 0;
-        // The last AHEAD chunks have this length and lie next to each other before the head, none of them at the beginning.
-        let around = self.alike > AHEAD && self.head >= (AHEAD + 1) * len;
-        self.is_short = around || self.is_short && !anew;
-        let at = if anew || around || self.head + len > RING { 0 } else { self.head };
-        self.head = at + len;
-        (at, if anew { 0 } else { AHEAD - 1 })
-    }
 }
 
 /// A rank of the communicator, as this rank sees it.
 struct Peer {
+    /// Number of bytes at the beginning of the peer's ring whose pages are mapped in this rank.
+    ready: Cell<usize>,
     /// Address of the peer's region.
     at: RemoteAddr,
-    /// Flags: number of the last chunk that the peer has copied in for this rank (`told`), and of the last chunk of this rank that
-    /// the peer has read (`read`).
+    /// Flags. `told`: number of the last chunk that the peer has copied in for this rank. `read`: number of the last chunk of this
+    /// rank that the peer has read.
     told: Flag,
     read: Flag,
 }
@@ -141,7 +120,7 @@ struct Peer {
 /// Number of ranks that read each byte of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReaderCount {
-    /// One rank, which takes the lines.
+    /// One rank, which takes the chunk's lines.
     One,
     /// Several ranks.
     Several,
@@ -164,8 +143,8 @@ fn is_read(counters: &Counters, peers: &[Peer], me: usize, number: u64, readers:
 }
 
 impl<F: Fabric> StagingRings<F> {
-    /// Waits for this rank's turn, for an operation of `numbers` chunks on payloads of `len` bytes. All ranks pass the same values.
-    /// Returns `None`, on all ranks, if some rank has no memory for the rings.
+    /// Waits until an operation of `numbers` chunks on payloads of `len` bytes has its turn on this rank. All ranks pass the same
+    /// values. Returns `None`, on all ranks, if some rank has no memory for the rings.
     pub(crate) async fn enter<'p>(
         &'p self,
         link: &'p CommView<F>,
@@ -196,8 +175,8 @@ impl<F: Fabric> Drop for StagingRings<F> {
         endpoint.park(move |fabric| {
             let read =
                 |&(number, readers): &_| is_read(fabric.counters(), &peers, me, number, readers);
-            // A peer that has read everything does not write here any more. If the ranks counted differently, it is unknown whether
-            // a peer has read everything.
+            // A peer that has read all chunks does not write here any more. If the ranks assigned different numbers, it is unknown
+            // whether a peer has read all chunks.
             let free = broken.get().is_none() && unread.borrow().iter().all(read);
             if free {
                 let flags = peers.iter().flat_map(|peer| [peer.told, peer.read]);
@@ -209,8 +188,8 @@ impl<F: Fabric> Drop for StagingRings<F> {
     }
 }
 
-/// Returns the offset of the line for chunks that `rank` copies in. The line for the last number that `rank` has read follows
-/// ([`read`]).
+/// Returns the offset of the line for chunks that `rank` copies in. The next line ([`read`]) is for the last number that `rank` has
+/// read.
 fn told(rank: usize) -> usize {
     2 * LINE * rank
 }
@@ -239,9 +218,10 @@ async fn make<F: Fabric>(link: &CommView<F>) -> Result<Option<Rings<F>>, Fault> 
         return Ok(None);
     }
     let peers = (0..size).map(|rank| Peer {
+        ready: Cell::new(0),
         at: said.addr(rank, 0),
-        told: fabric.flag(&mine, told(rank), true),
-        read: fabric.flag(&mine, read(rank), true),
+        told: fabric.flag(&mine, told(rank), FlagKind::Waking),
+        read: fabric.flag(&mine, read(rank), FlagKind::Waking),
     });
     Ok(Some(Rings {
         endpoint: link.endpoint.clone(),
@@ -249,6 +229,7 @@ async fn make<F: Fabric>(link: &CommView<F>) -> Result<Option<Rings<F>>, Fault> 
         peers: peers.collect(),
         mine,
         cursor: Cell::default(),
+        ready: Cell::new(0),
         unread: RefCell::new(VecDeque::with_capacity(AHEAD + 1)),
         words: link.stage(8 * AHEAD * size),
         posted: Outstanding::new(link.endpoint.clone()),
@@ -290,7 +271,8 @@ impl<F: Fabric> RingSession<'_, F> {
         self.made.posted.all_done().await
     }
 
-    /// Copies in, for each other rank, part `t` of its own data: at most `each` bytes per rank and [`CHUNK`] bytes in all.
+    /// Copies in, for each other rank, part `t` of the data for that rank: at most `each` bytes per rank and [`CHUNK`] bytes in
+    /// total.
     pub async fn copy_in_for_each(
         &self,
         t: usize,
@@ -342,6 +324,15 @@ impl<F: Fabric> RingSession<'_, F> {
         let start = told(self.link.size());
         let chunk = peers[from].at.offset((start + at * STEP) as u64);
         let copies = endpoint.fabric().copies();
+        // This is the third chunk of a length. The writer has provided the pages before it copied the chunk in
+        // ([`RingSession::room`]).
+        let third = at * STEP >= 2 * into.len().next_multiple_of(STEP);
+        if at * STEP + into.len() > peers[from].ready.get() && third {
+            let end = rotation(into.len(), readers).max(at * STEP + into.len()).min(RING);
+            let ring = endpoint.fabric().mapped(peer, peers[from].at.offset(start as u64), end);
+            ring.into_iter().for_each(|ring| endpoint.fabric().populate(ring));
+            peers[from].ready.set(end);
+        }
         match endpoint.fabric().mapped(peer, chunk, into.len()) {
             _ if into.is_empty() => {}
             Some(seen) if readers == ReaderCount::One => staged::read(copies, into, seen, true),
@@ -349,7 +340,12 @@ impl<F: Fabric> RingSession<'_, F> {
                 staged::sense(copies, into, seen);
                 staged::copy_shared(copies, into, seen);
             }
-            None => self.made.posted.finish(|f, done| f.read(peer, into, chunk, done)).await?,
+            None => {
+                self.made
+                    .posted
+                    .finish(|f, done| f.read(peer, &RemoteRead::new(into, chunk, done)))
+                    .await?
+            }
         }
         endpoint.fabric().charge(Work::Copy(into.len()));
         self.has_read(number, from).await
@@ -358,25 +354,34 @@ impl<F: Fabric> RingSession<'_, F> {
     async fn has_read(&self, number: u64, from: usize) -> Result<(), Fault> {
         let at = self.made.peers[from].at.offset(read(self.link.rank) as u64);
         let (peer, flag) = (self.link.members[from] as usize, RemoteFlag { at, waking: true });
-        // Writes are not ordered among themselves, so the next write must come after this one is complete.
+        // Writes are not ordered among themselves, so this write must be complete before the next write starts.
         self.made
             .posted
-            .finish(|f, done| f.write_flag(peer, Sge::EMPTY, at, flag, number, done))
+            .finish(|f, done| {
+                f.write_flag(peer, &RemoteWrite::new(Sge::EMPTY, at, done), &flag.with(number))
+            })
             .await
     }
 
-    /// Returns the other ranks, starting behind this rank, so that roots that take turns do not all serve the same rank last.
+    /// Returns the other ranks, starting behind this rank. If roots take turns, the rank that is served last then changes as well.
     pub fn others(&self) -> impl Iterator<Item = usize> + use<F> {
         let (me, size) = (self.link.rank, self.link.size());
         (1..size).map(move |i| (me + i) % size)
     }
 
-    /// Waits until `len` bytes may be copied in under `number`, and returns their offset.
+    /// Waits until `len` bytes may be copied in under `number`, and returns the offset of these bytes.
     async fn room(&self, number: u64, len: usize, readers: ReaderCount) -> Result<usize, Fault> {
         let mut cursor = self.made.cursor.get();
         let (at, unread) = cursor.next(len.next_multiple_of(STEP), readers);
         self.await_readers(number.saturating_sub(1 + unread as u64)).await?;
         self.made.cursor.set(cursor);
+        // Two chunks of the same length came before this chunk, so more are likely to follow.
+        if at + len > self.made.ready.get() && cursor.alike > 1 {
+            let end = rotation(cursor.len, readers).max(at + len).min(RING);
+            let ring = self.made.mine.local.part(told(self.link.size()), end);
+            self.link.endpoint.fabric().populate(ring);
+            self.made.ready.set(end);
+        }
         Ok(at)
     }
 
@@ -423,50 +428,18 @@ impl<F: Fabric> RingSession<'_, F> {
         debug_assert!(self.len >> (64 - LENGTH_SHIFT) == 0, "{} bytes", self.len);
         let word = (self.len as u64) << LENGTH_SHIFT | (at / STEP) as u64;
         let from = made.words.sge().part(8 * AHEAD * reader + place(number), 8);
-        address_exchange::write(&[word], from);
+        address_exchange::write([word], from);
         let line = made.peers[reader].at.offset(told(link.rank) as u64);
         let (to, flag) =
             (line.offset((WORD + place(number)) as u64), RemoteFlag { at: line, waking: true });
         let peer = link.members[reader] as usize;
-        made.posted.post(|f, done| f.write_flag(peer, from, to, flag, number, done))
+        made.posted.post(|f, done| {
+            f.write_flag(peer, &RemoteWrite::new(from, to, done), &flag.with(number))
+        })
     }
 }
 
 /// Returns the offset in bytes of the word of `number` among the words of a line.
 fn place(number: u64) -> usize {
     8 * (number as usize % AHEAD)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_piece_lies_on_one_that_may_be_unread() {
-        let mut rng = fastrand::Rng::with_seed(7);
-        let (mut cursor, mut usual) = (Cursor::default(), 0);
-        // Number, start and end of each chunk that is copied in.
-        let mut unread: VecDeque<(u64, usize, usize)> = VecDeque::new();
-        let (mut shorts, mut longs) = (0, 0);
-        let lens = [STEP, STEP, 1024, 4096, CHUNK - STEP, CHUNK];
-        for number in 1..if cfg!(miri) { 2_000 } else { 200_000 } {
-            if number % 40 == 1 {
-                usual = rng.usize(0..lens.len());
-            }
-            let len = lens[if rng.u8(0..30) == 0 { rng.usize(0..lens.len()) } else { usual }];
-            if rng.u8(0..8) == 0 {
-                continue;
-            }
-            let readers = if rng.u8(0..50) > 0 { ReaderCount::One } else { ReaderCount::Several };
-            let (at, before) = cursor.next(len, readers);
-            unread.retain(|(other, ..)| *other + before as u64 >= number);
-            assert!(at + len <= RING);
-            let apart = |&(_, start, end): &_| at + len <= start || end <= at;
-            assert!(unread.iter().all(apart), "{number}: {len} bytes at {at} among {unread:?}");
-            unread.push_back((number, at, at + len));
-            shorts += usize::from(cursor.is_short);
-            longs += usize::from(at + len > RING - CHUNK);
-        }
-        assert!(shorts > 100 && longs > 10, "{shorts} {longs}");
-    }
 }

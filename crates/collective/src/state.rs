@@ -1,13 +1,16 @@
 //! State that a communicator keeps for its collective operations, made when an algorithm first needs it.
 
+pub mod hierarchy;
+
+use self::hierarchy::Hierarchy;
+use crate::algorithm_trials::{AlgorithmTrials, DueTrial};
 use crate::arena::NotifyArena;
-use crate::hierarchy::Hierarchy;
 use crate::rdma_pattern::WritePattern;
 use crate::shm_queue::{OperationTicket, Tickets};
 use crate::slots::WriteSlots;
 use crate::tree_counters::TreeCounters;
-use crate::{CommView, ReleaseGather, Selection};
-use std::cell::{Cell, RefCell};
+use crate::{AlgorithmChoice, CommView, Members, RankPlacement, ReleaseGather, Selection};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
 use weft_channel::multicast::MulticastMember;
@@ -23,19 +26,27 @@ pub struct CollectiveState<F: Fabric> {
     slots: RefCell<Vec<Rc<WriteSlots<F>>>>,
     tallies: RefCell<Vec<Rc<TreeCounters<F>>>>,
     selection: RefCell<Rc<Selection>>,
+    /// Trials of algorithms. Boxed, because most communicators have none.
+    trials: OnceCell<Box<AlgorithmTrials>>,
     hierarchy: RefCell<Option<Rc<Hierarchy<F>>>>,
     compositions: Tickets<F>,
     multicasts: Tickets<F>,
-    /// True if the communicator's levels may not use multicast.
-    no_multicast: Cell<bool>,
-    /// True if the communicator uses no memory that its ranks share.
-    lean: Cell<bool>,
-    /// True if the communicator's ranks are of jobs that compute with different arithmetic.
-    unlike: Cell<bool>,
+    limits: Cell<StateLimits>,
     group: RefCell<Option<Rc<MulticastMember<Endpoint<F>>>>>,
 }
 
-/// Number of multicast groups of the fabric that communicators share: adapters and switches support few.
+/// Abilities of the ranks that a communicator does not use.
+#[derive(Clone, Copy, Default)]
+struct StateLimits {
+    /// True if the communicator's levels may not use multicast.
+    no_multicast: bool,
+    /// True if the communicator uses no memory that its ranks share.
+    lean: bool,
+    /// True if the communicator's ranks belong to jobs that compute with different arithmetic.
+    unlike: bool,
+}
+
+/// Maximum number of multicast groups that the communicators share. Adapters and switches support few groups.
 const GROUPS: u64 = 64;
 
 impl<F: Fabric> CollectiveState<F> {
@@ -47,64 +58,65 @@ impl<F: Fabric> CollectiveState<F> {
             slots: RefCell::default(),
             tallies: RefCell::default(),
             selection: RefCell::default(),
+            trials: OnceCell::new(),
             hierarchy: RefCell::default(),
             compositions: Tickets::default(),
             multicasts: Tickets::default(),
-            no_multicast: Cell::default(),
-            lean: Cell::default(),
-            unlike: Cell::default(),
+            limits: Cell::default(),
             group: RefCell::default(),
         }
     }
 
-    /// Makes a state for operations that never overlap: each begins after the previous one has ended.
+    /// Makes a state for operations that never overlap: each operation begins after the previous operation has ended.
     pub fn in_turn(arena: Rc<NotifyArena<F>>) -> CollectiveState<F> {
         let state = CollectiveState::new(arena);
         state.area.forbid_overlap();
         state
     }
 
-    /// Makes an empty state of the same process with the same selection and settings.
+    /// Makes an empty state for the same process, with the same selection and settings.
     pub(crate) fn another(&self) -> CollectiveState<F> {
         let state = CollectiveState::new(self.arena.clone());
         state.select(self.selection());
-        state.no_multicast.set(self.no_multicast.get());
-        state.lean.set(self.lean.get());
-        state.unlike.set(self.unlike.get());
+        state.limits.set(self.limits.get());
+        if self.area.has_unlike_copies() {
+            state.area.set_unlike_copies();
+        }
         state
     }
 
     /// Forbids multicast on the levels. Used for a state that is never closed, because [`CollectiveState::close`] ends the
-    /// multicast groups. Called before the levels are made.
+    /// multicast groups. Must be called before the levels are made.
     pub fn forbid_multicast(&self) {
-        self.no_multicast.set(true);
+        self.limits.set(StateLimits { no_multicast: true, ..self.limits.get() });
     }
 
-    /// Returns true unless [`CollectiveState::forbid_multicast`] was called.
-    pub fn may_multicast(&self) -> bool {
-        !self.no_multicast.get()
+    /// Makes the communicator use no memory that its ranks share. This is best with very many communicators. Algorithms that send
+    /// messages are chosen then. All ranks must call this function before the first operation.
+    pub fn set_lean(&self) {
+        self.limits.set(StateLimits { lean: true, ..self.limits.get() });
     }
 
-    /// Sets `lean`: with true, the communicator does without memory that its ranks share, as is best with very many communicators.
-    /// Algorithms that send messages are chosen then. All ranks set the same, before the first operation.
-    pub fn set_lean(&self, lean: bool) {
-        self.lean.set(lean);
-    }
-
-    /// Returns true if the communicator does without memory that its ranks share.
+    /// Returns true if the communicator uses no memory that its ranks share.
     pub fn is_lean(&self) -> bool {
-        self.lean.get()
+        self.limits.get().lean
     }
 
-    /// Excludes algorithms in which several ranks compute the same result: the ranks are of jobs that compute with different
-    /// arithmetic. Called on all ranks, before the first operation.
+    /// Excludes algorithms in which several ranks compute the same result, because the ranks belong to jobs that compute with
+    /// different arithmetic. All ranks must call this function before the first operation.
     pub fn set_unlike(&self) {
-        self.unlike.set(true);
+        self.limits.set(StateLimits { unlike: true, ..self.limits.get() });
     }
 
-    /// Returns true if [`CollectiveState::set_unlike`] was called.
-    pub fn is_unlike(&self) -> bool {
-        self.unlike.get()
+    /// Returns the placement of `members`, reduced by the abilities that the communicator does not use.
+    pub fn placement(&self, members: &Members, fabric: &F) -> RankPlacement {
+        let (limits, mut site) = (self.limits.get(), members.topology(fabric));
+        site.same_node &= !limits.lean;
+        site.same_arithmetic &= !limits.unlike;
+        if limits.no_multicast {
+            site.multicast = 0;
+        }
+        site
     }
 
     /// Returns the rules by which the levels of two-level algorithms select an algorithm.
@@ -115,6 +127,24 @@ impl<F: Fabric> CollectiveState<F> {
     /// Sets the rules of [`CollectiveState::selection`]. All ranks must set the same rules, before the levels are made.
     pub fn select(&self, selection: Rc<Selection>) {
         *self.selection.borrow_mut() = selection;
+    }
+
+    /// Lets the communicator choose algorithms by the times of its calls. All ranks must call this function before the first
+    /// operation, and operations must not overlap.
+    pub fn enable_trials(&self) {
+        self.trials.get_or_init(Box::default);
+    }
+
+    /// Returns the trials, if the communicator has any.
+    #[inline]
+    pub fn trials(&self) -> Option<&AlgorithmTrials> {
+        self.trials.get().map(|trials| &**trials)
+    }
+
+    /// Returns the task of the trials in a call that now begins by `choice`.
+    #[inline]
+    pub(crate) fn due_trial(&self, choice: AlgorithmChoice) -> Option<DueTrial<'_>> {
+        self.trials()?.due(choice)
     }
 
     /// Returns the hierarchy (the ranks of this node, and the leaders of all nodes) for one operation.
@@ -156,13 +186,14 @@ impl<F: Fabric> CollectiveState<F> {
         }
     }
 
-    /// Returns the multicast group for one operation at a time: the operations that use it must not overlap.
+    /// Returns the multicast group for one operation. Operations that use the group must not overlap.
     pub async fn multicast(&self, link: &CommView<F>) -> Result<MulticastSession<'_, F>, Fault> {
         let (turn, _) = self.multicasts.enter(link).await?;
         if let Some(group) = &*self.group.borrow() {
             return Ok(MulticastSession { group: group.clone(), _turn: turn });
         }
-        // This operation's context and tag are known to all ranks and unique: a communicator has several states.
+        // The context and the tag of this operation are known to all ranks, and are unique together. The communicator alone would
+        // not be unique, because a communicator has several states.
         let context = mix(link.context.0 ^ mix(link.tag as u64));
         let group = GroupId((context % GROUPS) as u32);
         let (endpoint, members) = (&link.endpoint, link.members.ranks().clone());
@@ -171,8 +202,8 @@ impl<F: Fabric> CollectiveState<F> {
         Ok(MulticastSession { group, _turn: turn })
     }
 
-    /// Ends the state when all operations that have begun are complete: a lost last multicast is repaired before
-    /// any rank forgets it. Collective if multicast was used; otherwise returns at once.
+    /// Ends the state when all operations that have begun are complete. If the last multicast was lost, it is sent again while the
+    /// ranks still have its data. If multicast was used, all ranks must call this function. Otherwise the function returns at once.
     pub async fn close(&self) -> Result<(), Fault> {
         // A communicator may be freed while nonblocking operations on it are under way.
         self.compositions.empty().await?;

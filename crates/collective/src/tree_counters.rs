@@ -1,16 +1,17 @@
-//! Words to which the children in a tree add. A parent waits on its word until all children have added.
+//! Words to which the children in a tree add. A parent polls its word until all children have added.
 //!
 //! ```text
 //!   rank p      word ── n adds ── k n      after k operations of n children
 //! ```
-//! A parent has one word, whatever the fan-in, whereas slots need one per child. The word is never reset: the waiter knows the
-//! number of operations so far. The adapters add (by a fetch-and-add whose result is not needed), and the add wakes no process.
+//! A parent has one word for any fan-in, but would need one slot per child. The word is never reset, because the parent knows the
+//! number of operations so far. The adapters add by fetch-and-add, which wakes no process. The result of the fetch-and-add is not
+//! needed.
 
-use crate::CommView;
 use crate::rdma_pattern::WritePattern;
+use crate::{CommView, words};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
-use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, Staging};
+use weft_fabric::{Counter, Fabric, Fault, FetchAdd, Flag, FlagKind, Region, RemoteAddr, Staging};
 use weft_p2p::Endpoint;
 
 /// The words of one tree on one communicator, made by the first operation.
@@ -21,7 +22,7 @@ pub struct TreeCounters<F: Fabric> {
 
 struct TallyMemory<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
-    /// This rank's word, if it has children.
+    /// This rank's word, if the rank has children.
     word: Option<(Region, Flag)>,
     children: u64,
     /// The parent, if there is one: its rank in the fabric, and the address of its word.
@@ -46,8 +47,8 @@ impl<F: Fabric> Drop for TallyMemory<F> {
 }
 
 impl<F: Fabric> TreeCounters<F> {
-    /// Makes counters without memory; the first [`TreeCounters::count`] allocates it, on all ranks. `fan_in`: maximum number of
-    /// children at each step.
+    /// Makes counters without memory. The first [`TreeCounters::count`] allocates the memory, on all ranks. `fan_in` is the maximum
+    /// number of children at each step.
     pub fn new(fan_in: usize) -> TreeCounters<F> {
         TreeCounters { fan_in, made: OnceCell::new() }
     }
@@ -64,7 +65,7 @@ impl<F: Fabric> TreeCounters<F> {
             true => None,
             false => {
                 let region = fabric.allocate(8)?;
-                let flag = fabric.flag(&region, 0, false);
+                let flag = fabric.flag(&region, 0, FlagKind::Silent);
                 Some((region, flag))
             }
         };
@@ -73,20 +74,14 @@ impl<F: Fabric> TreeCounters<F> {
         let receives = edges.to.iter().map(|&parent| link.irecv(parent, into.sge()));
         let receives: Vec<_> = receives.collect();
         if let Some((region, _)) = &word {
-            let words = region.at(0).words();
-            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-            out.sge().fill(&bytes);
+            words::write(region.at(0).words(), out.sge());
         }
         let sends = edges.from.iter().filter_map(|&child| link.isend(child, out.sge()));
         let sends: Vec<_> = sends.collect();
         link.wait_all(sends.into_iter().chain(receives)).await?;
-        let parent = edges.to.first().map(|&parent| {
-            let mut bytes = [0; RECORD];
-            into.sge().read(&mut bytes);
-            let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8"));
-            let at = RemoteAddr::from_words(std::array::from_fn(word));
-            (link.members[parent] as usize, at)
-        });
+        let parent = edges.to.first();
+        let parent =
+            parent.map(|&parent| (link.members[parent] as usize, words::read_addr(into.sge())));
         let added = fabric.counters().allocate();
         let start = fabric.counters().value(added);
         let (before, children) = (link.stage(8), edges.from.len() as u64);
@@ -94,8 +89,8 @@ impl<F: Fabric> TreeCounters<F> {
         Ok(TallyMemory { endpoint, word, children, parent, before, added, start, uses })
     }
 
-    /// Runs one operation: waits for the children, and adds to the parent's word. Operations must not overlap, and
-    /// a rank begins an operation only after its parent has finished the previous one.
+    /// Runs one operation: waits for the children, and adds to the parent's word. Operations must not overlap, and a rank begins an
+    /// operation only after its parent has finished the previous operation.
     pub async fn count(&self, link: &CommView<F>) -> Result<(), Fault> {
         let made = match self.made.get() {
             Some(made) => made,
@@ -111,7 +106,8 @@ impl<F: Fabric> TreeCounters<F> {
         }
         if let Some((parent, at)) = made.parent {
             let (fabric, done) = (link.endpoint.fabric(), Some(made.added));
-            fabric.fetch_add(parent, at, 1, made.before.sge(), done)?;
+            let result = made.before.sge();
+            fabric.fetch_add(parent, &FetchAdd { target: at, operand: 1, result, done })?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Trees with few children per rank, along which segments flow: pure functions of rank and size, tested
 //! for every size up to 1024. Rank 0 is the root.
 
-/// Parent and children of a rank. If there is only one child, it is the first.
+/// Parent and children of a rank. A single child is the first child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeNode {
     pub parent: Option<usize>,
@@ -35,7 +35,7 @@ pub enum TreeHalf {
 pub struct Split {
     pub side: TreeHalf,
     pub place: TreeNode,
-    /// Rank with which it exchanges halves at the end. The root, which has both halves, sends the other half to a left rank
+    /// Rank with which this rank exchanges halves at the end. The root has both halves, and sends the other half to a left rank
     /// without a partner.
     pub partner: Option<usize>,
 }

@@ -1,8 +1,8 @@
-//! Constructors on arrays of several dimensions: a part of an array, and the part of a process of an array that is
-//! distributed over a grid of processes.
+//! Constructors on arrays of several dimensions: a part of an array, and the part that a process has of an array distributed over a
+//! grid of processes.
 
 use crate::construct::{as_long, product};
-use crate::shape::{TypeConstructor, TypeShape};
+use crate::datatype::shape::{TypeConstructor, TypeShape};
 use crate::{Combiner, Contents, Datatype, DatatypeError, Type, Width};
 
 /// `MPI_ORDER_C`: the last dimension is contiguous in memory.
@@ -62,7 +62,7 @@ fn some_dimensions(dimensions: usize) -> Result<(), DatatypeError> {
 
 impl Datatype {
     /// Makes the type of `MPI_Type_create_subarray`: the `parts` elements from `starts` on, of an array of `sizes` elements. The
-    /// bounds are those of the entire array.
+    /// bounds of the type are the bounds of the entire array.
     pub fn subarray(
         width: Width,
         sizes: &[i64],
@@ -117,8 +117,8 @@ impl Datatype {
         Datatype::make(Combiner::Subarray, contents, TypeConstructor::Same(placed), shape)
     }
 
-    /// Makes the type of `MPI_Type_create_darray`: the part of process `rank` of a distributed array. The bounds are those of the
-    /// entire array.
+    /// Makes the type of `MPI_Type_create_darray`: the part of process `rank` of a distributed array. The bounds of the type are
+    /// the bounds of the entire array.
     pub fn darray(width: Width, array: Distributed<'_>, old: &Type) -> Result<Type, DatatypeError> {
         let n = array.global.len();
         some_dimensions(n)?;
@@ -156,7 +156,7 @@ impl Datatype {
 }
 
 impl Distributed<'_> {
-    /// Checks the process grid, and returns the coordinates of this process in it.
+    /// Checks the process grid, and returns the coordinates of this process in the grid.
     fn place(&self) -> Result<Vec<i64>, DatatypeError> {
         let n = self.global.len();
         as_long("array_of_distribs", self.kinds.len(), n)?;
@@ -238,8 +238,8 @@ impl Deal {
         let rest = self.global % self.block;
         let rest = if whole % self.processes == self.place { rest } else { 0 };
         let byte = |element| product("displacement", element, stride);
-        // If this process has no block, or only one, the displacement or the stride is unused. It is 0 then, because the computed
-        // value may not fit in 64 bits.
+        // The displacement is unused if this process has no block. The stride is unused if this process has no block or only one
+        // block. An unused value is set to 0, because the computed value may not fit in 64 bits.
         let step = if mine > 1 { byte(self.processes.saturating_mul(self.block))? } else { 0 };
         let first = if mine > 0 { byte(self.place * self.block)? } else { 0 };
         let last = byte(whole * self.block)?;

@@ -1,8 +1,8 @@
-//! Reductions on memory that other processors reduce on at the same time. Each element is updated atomically (MPI 5.0,
+//! Reductions on memory into which other processors also reduce at the same time. Each element is updated atomically (MPI 5.0,
 //! section 12.7.1).
 //!
-//! Contract: all concurrent updates of an element use these functions, with elements of the same size at the same place. A
-//! reader that uses other means sees a complete value, old or new.
+//! Contract: all concurrent updates of an element use these functions, with elements of the same size at the same place. A reader
+//! that does not use these functions sees either the complete old value or the complete new value.
 
 use crate::number::Numeric;
 use crate::{Basic, ElementSpacing, PredefinedOp, Repr};
@@ -61,7 +61,7 @@ macro_rules! atomic {
 }
 atomic!(AtomicU8: u8, AtomicU16: u16, AtomicU32: u32, AtomicU64: u64);
 
-/// Calls `$run::<Word, AtomicWord>(..)` for elements of `$size` bytes.
+/// Calls `$run::<AtomicWord>(..)` with the atomic word for elements of `$size` bytes.
 macro_rules! by_size {
     ($size:expr, $run:ident($($arg:expr),*)) => {
         match $size {
@@ -73,7 +73,7 @@ macro_rules! by_size {
     };
 }
 
-/// Checked addresses of a call, each with `count` elements.
+/// Checked addresses of the arguments of a call. Each argument has `count` elements.
 #[derive(Clone, Copy)]
 struct Places {
     count: usize,
@@ -113,9 +113,9 @@ impl PredefinedOp {
             target: target.ptr(),
             former: former.map_or(std::ptr::null_mut(), Sge::ptr),
         };
-        // SAFETY: `reduce` needs `count` valid words at each place: the makers of the `Sge`s promised that they are valid, and they
-        // are long enough. It needs an aligned target that is only updated atomically: alignment is checked above, and the module's
-        // contract promises atomic updates.
+        // SAFETY: `reduce` needs `count` valid words at each place: the makers of the `Sge`s promised valid memory, and the memory
+        // is long enough. `reduce` also needs an aligned target that is only updated atomically: alignment is checked above, and
+        // the module's contract promises atomic updates.
         unsafe { by_size!(size, reduce(self, basic, places)) }
     }
 }
@@ -132,8 +132,8 @@ pub fn compare_and_swap(basic: Basic, compare: Sge, new: Sge, target: Sge, forme
     if target.is_phantom() {
         return;
     }
-    // SAFETY: `exchange` needs a valid word at each place: the makers of the `Sge`s promised that they are valid, and they are long
-    // enough. The target is aligned, and only updated atomically by the module's contract.
+    // SAFETY: `exchange` needs a valid word at each place: the makers of the `Sge`s promised valid memory, and the memory is long
+    // enough. The target is aligned. By the module's contract the target is only updated atomically.
     unsafe { by_size!(size, exchange(compare.ptr(), new.ptr(), target.ptr(), former.ptr())) }
 }
 
@@ -145,8 +145,8 @@ unsafe fn exchange<A: Atomic>(
     target: *mut u8,
     former: *mut u8,
 ) {
-    // SAFETY: the caller of `exchange` promises valid words. Only the access to `target` needs alignment, which the caller
-    // promises, too.
+    // SAFETY: the caller of `exchange` promises valid words. Only the access to `target` needs alignment, which the caller also
+    // promises.
     unsafe {
         let (compare, new) = (compare.cast::<A::Word>(), new.cast::<A::Word>());
         let (compare, new) = (compare.read_unaligned(), new.read_unaligned());
@@ -208,7 +208,7 @@ unsafe fn bits<From: Copy, To: Copy>(from: From) -> To {
     unsafe { (&raw const from).cast::<To>().read_unaligned() }
 }
 
-/// Updates a word by `new`, and returns the former value. Repeats while other updates come between.
+/// Updates a word by `new`, and returns the former value. Tries again if another processor has updated the word meanwhile.
 fn update<A: Atomic>(target: &A, new: impl Fn(A::Word) -> A::Word) -> A::Word {
     let mut old = target.read();
     loop {
@@ -224,8 +224,8 @@ fn update<A: Atomic>(target: &A, new: impl Fn(A::Word) -> A::Word) -> A::Word {
 #[inline(always)]
 unsafe fn each<A: Atomic>(places: Places, f: impl Fn(&A, A::Word) -> A::Word) {
     for i in 0..places.count {
-        // SAFETY: the caller of `each` promises `count` valid words, and `i` is less. Without an input, `f` ignores the
-        // operand.
+        // SAFETY: the caller of `each` promises `count` valid words, and `i` is less than `count`. Without an input, `f` ignores
+        // the operand.
         unsafe {
             let target = &*places.target.cast::<A>().add(i);
             let operand = match places.input.is_null() {

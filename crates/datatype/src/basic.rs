@@ -1,8 +1,8 @@
 //! The predefined datatypes of the MPI 5.0 ABI: handle, name, size, alignment and class.
 //!
-//! Handle values come from the standard's appendix "Predefined handles"; a handle is 0x200 to 0x2ff. Sizes of C types are
-//! those of the platform's C compiler. Fortran's default INTEGER, REAL and LOGICAL have 4 bytes and DOUBLE PRECISION has 8,
-//! as with every current compiler without options.
+//! Handle values come from the standard's appendix "Predefined handles"; a handle is 0x200 to 0x2ff. Sizes of C types are the sizes
+//! that the platform's C compiler uses. Fortran's default INTEGER, REAL and LOGICAL have 4 bytes and DOUBLE PRECISION has 8, as
+//! with every current compiler without options.
 
 /// A predefined datatype: its ABI handle minus 0x200.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -108,8 +108,8 @@ const fn e(name: &'static str, size: u8, class: OperandClass, repr: Repr) -> Opt
     Some(Entry { name, size, align: size, class, repr })
 }
 
-/// Makes an entry with an alignment of its own: a complex number is aligned like its parts, a pair like a C struct of its
-/// members.
+/// Makes an entry whose alignment is given separately. A complex number is aligned like its parts, and a pair is aligned like a C
+/// struct of its members.
 const fn parts(
     name: &'static str,
     size: u8,
@@ -248,18 +248,18 @@ impl Basic {
         self.entry().name
     }
 
-    /// Returns the number of bytes of data (`MPI_Type_size`): 12 for `MPI_DOUBLE_INT`.
+    /// Returns the number of bytes of data (`MPI_Type_size`), for example 12 for `MPI_DOUBLE_INT`.
     #[inline]
     pub const fn size(self) -> usize {
         self.entry().size as usize
     }
 
-    /// Returns the alignment by the C or Fortran compiler, in bytes.
+    /// Returns the alignment, in bytes, that the C or Fortran compiler gives this type.
     pub const fn align(self) -> usize {
         self.entry().align as usize
     }
 
-    /// Returns the number of bytes from one element of an array to the next: 16 for `MPI_DOUBLE_INT`.
+    /// Returns the number of bytes from one element of an array to the next, for example 16 for `MPI_DOUBLE_INT`.
     #[inline]
     pub const fn extent(self) -> usize {
         match self.index_offset() {
@@ -268,13 +268,13 @@ impl Basic {
         }
     }
 
-    /// Returns the group of types, on which the defined operators depend.
+    /// Returns the class of this type. The class decides which operators are defined for the type.
     #[inline]
     pub const fn class(self) -> OperandClass {
         self.entry().class
     }
 
-    /// Returns the representation, on which arithmetic and conversion depend.
+    /// Returns the representation of a value. Arithmetic and conversion depend on the representation.
     #[inline]
     pub const fn repr(self) -> Repr {
         self.entry().repr
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn handles_of_fixed_size_types_say_their_size() {
-        // MPI 5.0, appendix A: bits 3 to 5 of a fixed-size handle are the logarithm of its size.
+        // MPI 5.0, appendix A: in the handle of a fixed-size type, bits 3 to 5 are the binary logarithm of the size of the type.
         for basic in Basic::all().filter(|b| b.handle() & 0x2c0 >= 0x240) {
             assert_eq!(basic.size(), 1 << (basic.handle() >> 3 & 7), "{}", basic.name());
         }

@@ -1,8 +1,8 @@
 //! Reductions into separate memory: `result[i] = left[i] op right[i]`.
 //!
-//! Compared with a copy and [`PredefinedOp::apply`], such a reduction saves a pass over memory. It exists only for the operators
-//! and types of long reductions in programs. Its loops differ from the loops that work in place: compilers vectorise them after a
-//! test that the arrays do not overlap.
+//! Compared with a copy and [`PredefinedOp::apply`], such a reduction saves a pass over memory. Such reductions exist only for the
+//! operators and types that programs use in long reductions. The loops here are separate from the loops that work in place, because
+//! compilers vectorise the loops here after a test that the arrays do not overlap.
 
 #[cfg(target_arch = "x86_64")]
 use crate::level::{AVX2, AVX512, level};
@@ -22,8 +22,8 @@ pub struct ReductionArrays {
 }
 
 impl PredefinedOp {
-    /// Computes `result[i] = left[i] op right[i]` for `count` elements of `basic`, packed, at any alignment: the same
-    /// bits as a copy of `right` to `result` and [`PredefinedOp::apply`].
+    /// Computes `result[i] = left[i] op right[i]` for `count` elements of `basic`. The elements are packed, at any alignment. The
+    /// results have the same bits as after a copy of `right` to `result` and [`PredefinedOp::apply`].
     ///
     /// Errors: as for [`PredefinedOp::apply`].
     ///
@@ -42,8 +42,8 @@ impl PredefinedOp {
         assert!(needed <= room, "{count} elements of {} in {room} bytes", basic.name());
         let (left_at, right_at, result_at) = (left.ptr(), right.ptr(), result.ptr());
         let arrays = Apart { count, left: left_at, right: right_at, result: result_at };
-        // SAFETY: `combine_wide` needs valid arrays of `count` elements: the makers of the `Sge`s promised that they are valid, and
-        // they are long enough.
+        // SAFETY: `combine_wide` needs valid arrays of `count` elements: the makers of the `Sge`s promised valid memory, and the
+        // memory is long enough.
         if unsafe { arrays.combine_wide(self, basic) } {
             return Ok(());
         }
@@ -153,7 +153,8 @@ impl Apart {
     #[inline(always)]
     unsafe fn each<T: Copy>(self, f: impl Fn(T, T) -> T) {
         for i in 0..self.count {
-            // SAFETY: the caller promises `count` values of `T` in each array, and `i` is less. All accesses are unaligned.
+            // SAFETY: the caller promises `count` values of `T` in each array, and `i` is less than `count`. All accesses are
+            // unaligned.
             unsafe {
                 let a = self.left.cast::<T>().add(i).read_unaligned();
                 let b = self.right.cast::<T>().add(i).read_unaligned();

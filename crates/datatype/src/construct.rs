@@ -3,7 +3,7 @@
 //! All constructors take 64-bit numbers. `Width` is the form of the call, which matters only for the recorded contents. The new
 //! type is not committed.
 
-use crate::shape::{BlockSum, TypeConstructor, TypeShape};
+use crate::datatype::shape::{BlockSum, TypeConstructor, TypeShape};
 use crate::{Combiner, Contents, Datatype, DatatypeError, Type, Width};
 use std::slice::from_ref;
 
@@ -41,7 +41,7 @@ pub(crate) fn product(what: &'static str, a: i64, b: i64) -> Result<i64, Datatyp
 }
 
 fn count_of(len: usize) -> i64 {
-    // A slice of 8-byte entries is shorter than 2^60.
+    // A slice of 8-byte entries has fewer than 2^60 entries.
     len as i64
 }
 
@@ -185,7 +185,7 @@ impl Datatype {
     }
 
     /// Makes the type of `MPI_Type_create_struct`: blocks of `block_lengths[i]` elements of `types[i]` at `places[i]` bytes. The
-    /// extent is padded to the strictest alignment of the members, unless a resized type sets it.
+    /// extent is padded to the strictest alignment of the members, unless a resized type sets the extent.
     pub fn structure(
         width: Width,
         block_lengths: &[i64],

@@ -1,5 +1,5 @@
-//! Copy loops of which the copy programs of all types consist: blocks of equal length, in rows at equal distances or at listed
-//! places.
+//! Loops that copy blocks of equal length, in rows at equal distances or at listed places. The copy programs of all types consist
+//! of these loops.
 //!
 //! A block of any length is moved by a few moves of a fixed width, which is chosen before the loop. Two of these moves may overlap:
 //!
@@ -31,11 +31,13 @@ pub(crate) struct BlockGrid {
 /// A loop over blocks, for any method to move a block.
 trait Loop: Copy {
     /// # Safety
-    /// Every source block must be readable and every destination block writable. The processor must be of this level.
+    /// Every source block must be readable and every destination block writable. The processor must have the instructions of
+    /// `LEVEL`.
     unsafe fn each<const LEVEL: u8>(self, block: impl BlockMove);
 
     /// # Safety
-    /// Every source block must be readable and every destination block writable. The processor must be of this level.
+    /// Every source block must be readable and every destination block writable. The processor must have the instructions of
+    /// `LEVEL`.
     #[inline(always)]
     unsafe fn copy<const LEVEL: u8>(self, block: usize) {
         // SAFETY: the caller of `copy` promises what `each` needs, and every arm moves `block` bytes.
@@ -117,8 +119,8 @@ impl<const PACK: bool> Loop for Dense<PACK> {
     unsafe fn each<const LEVEL: u8>(self, block: impl BlockMove) {
         let BlockGrid { memory: mut first, step, columns, row, rows } = self.grid;
         let (mut packed, len) = (self.packed, block.len());
-        // The compiler must not know that `three` and `four` are multiples of `step`. Otherwise it would compute each address from
-        // the previous address, and the accesses would wait for each other.
+        // The compiler must not know that `three` and `four` are multiples of `step`. Otherwise the compiler would compute each
+        // address from the previous address, and the accesses would wait for each other.
         let (three, four) = (black_box(3 * step), black_box(4 * step));
         for _ in 0..rows {
             // Addresses beyond the last block are computed, but not accessed, and may be invalid.
@@ -201,7 +203,7 @@ impl<A: BlockMove, B: BlockMove> BlockMove for Two<A, B> {
     }
 }
 
-/// A loop over blocks at `offsets` from `memory`, which lie one after another at `packed`.
+/// A loop over blocks at `offsets` from `memory`. In packed form, the blocks lie one after another at `packed`.
 #[derive(Clone, Copy)]
 struct Listed<'a, const PACK: bool> {
     memory: *mut u8,
@@ -290,7 +292,7 @@ pub(crate) struct MemberPair {
     pub apart: isize,
 }
 
-/// Does [`spread`] for two members at the same time. Returns false, and does nothing, if a member is too long.
+/// Packs or unpacks like [`spread`], but two members at the same time. Returns false, and does nothing, if a member is too long.
 ///
 /// # Safety
 /// Both members of each block must be valid as for [`spread`].

@@ -1,8 +1,11 @@
 //! Datatypes: immutable descriptions with shared ownership.
 
+pub mod contents;
+pub mod shape;
+
 use crate::layout::{ProgramNode, ProgramNodeKind, Sequence};
-use crate::shape::{TypeConstructor, TypeShape};
 use crate::{Basic, Combiner, Contents, DatatypeError};
+use shape::{TypeConstructor, TypeShape};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::OsString;
 use std::fmt;
@@ -137,7 +140,8 @@ impl Datatype {
         self.shape.elements as usize
     }
 
-    /// Returns the predefined type that this type is; `None` for a derived type, even for a duplicate of a predefined type.
+    /// Returns this type as a predefined type, or `None` if this type is derived. A duplicate of a predefined type counts as
+    /// derived.
     pub fn basic(&self) -> Option<Basic> {
         match self.recipe {
             TypeConstructor::Named(basic) => Some(basic),
@@ -145,8 +149,8 @@ impl Datatype {
         }
     }
 
-    /// Returns the predefined type of all data, if all data have the same type. Together with the size it is the type
-    /// signature.
+    /// Returns the predefined type of all data, if all data have the same type. The type signature consists of this type and the
+    /// size.
     pub fn uniform(&self) -> Option<Basic> {
         self.shape.uniform
     }
@@ -196,7 +200,7 @@ impl Datatype {
         self.name.borrow().clone()
     }
 
-    /// Sets the name that [`Datatype::name`] returns. Only the program uses it.
+    /// Sets the name that [`Datatype::name`] returns. Only the program uses this name.
     pub fn set_name(&self, name: impl Into<OsString>) {
         *self.name.borrow_mut() = name.into();
     }
@@ -226,7 +230,7 @@ impl Datatype {
                     all.push(child.block(at, length));
                 }
                 let merged = all.finish();
-                // Runs of equal length are copied without branches, which saves more time than to merge a few neighbours.
+                // Runs of equal length are copied without branches, which saves more time than merging a few neighbours would save.
                 match &merged.kind {
                     ProgramNodeKind::Blocks(few) if 2 * few.len() > blocks.len() => {
                         child.scattered(blocks).unwrap_or(merged)
@@ -245,7 +249,8 @@ impl Datatype {
         }
     }
 
-    /// Returns the blocks as runs of equal length at listed places, if each block is a run.
+    /// Returns the blocks as runs at listed places. Returns `None` unless all blocks have the same length and each block is one
+    /// run.
     fn scattered(&self, blocks: &[(i64, usize)]) -> Option<ProgramNode> {
         let &(origin, length) = blocks.first()?;
         let first = self.block(origin, length);

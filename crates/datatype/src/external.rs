@@ -43,7 +43,7 @@ impl Atom {
     }
 }
 
-/// Returns the atoms of a predefined type in order: at most two kinds of atoms, each with its number.
+/// Returns the atoms of a predefined type in order. There are at most two kinds of atoms, each with its count.
 fn atoms(basic: Basic) -> [Option<(Atom, usize)>; 2] {
     if let Some((value, index)) = basic.pair() {
         return [atoms(value)[0], atoms(index)[0]];
@@ -214,7 +214,7 @@ impl Datatype {
     }
 
     /// Converts packed data of `count` elements to "external32". Each slice must have the length of the elements in its
-    /// representation. Errors: a number does not fit.
+    /// representation. Returns an error if a number does not fit.
     pub fn export(
         &self,
         count: usize,

@@ -37,7 +37,7 @@ pub(crate) enum ProgramNodeKind {
     Sequence(Rc<[(usize, ProgramNode)]>),
 }
 
-/// A run of [`ProgramNodeKind::Blocks`]; `start` is its packed position.
+/// A run of [`ProgramNodeKind::Blocks`]; `start` is the packed position of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProgramBlock {
     pub offset: i64,
@@ -54,7 +54,7 @@ impl ProgramNode {
     }
 
     pub fn shifted(mut self, by: i64) -> ProgramNode {
-        // A node without data may have any displacement, so its offset is set to 0, and it is never used.
+        // A node without data may have any displacement. The offset of such a node is never used, and is set to 0.
         self.offset = if self.size == 0 { 0 } else { self.offset + by };
         self
     }
@@ -94,8 +94,8 @@ impl ProgramNode {
         }
     }
 
-    /// Returns true if both nodes have the same bytes in the same order. The check is short, so it may return false for such nodes,
-    /// which is harmless.
+    /// Returns true if both nodes have the same bytes in the same order. The check is short, and may also return false for two such
+    /// nodes, which is harmless.
     fn same_shape(&self, other: &ProgramNode) -> bool {
         self.size == other.size
             && match (&self.kind, &other.kind) {

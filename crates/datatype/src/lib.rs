@@ -1,6 +1,6 @@
 //! MPI datatypes and reduction operators.
 //!
-//! A [`Datatype`] is an immutable type map. At commit it is compiled to a short program of contiguous runs and strided loops
+//! A [`Datatype`] is an immutable type map. At commit, a type is compiled to a short program of contiguous runs and strided loops
 //! (`layout.rs`). The program packs, unpacks and lists memory, completely or from any byte of the packed stream on. A
 //! [`PredefinedOp`] is a predefined reduction operator, computed on predefined types.
 //!
@@ -14,9 +14,9 @@ mod atomic;
 mod basic;
 mod combine;
 mod construct;
-mod contents;
 mod copies;
 mod datatype;
+mod defined;
 mod error;
 mod external;
 mod layout;
@@ -28,7 +28,6 @@ mod pack;
 mod parametrized;
 mod predefined;
 mod reduce;
-mod shape;
 mod soft;
 mod walk;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -41,7 +40,7 @@ pub use arrays::{
 pub use atomic::compare_and_swap;
 pub use basic::{Basic, OperandClass, Repr};
 pub use combine::ReductionArrays;
-pub use contents::{Combiner, Contents, Width};
+pub use datatype::contents::{Combiner, Contents, Width};
 pub use datatype::{DEPTH_MAX, Datatype, Type};
 pub use error::DatatypeError;
 pub use op::PredefinedOp;

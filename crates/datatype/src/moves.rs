@@ -16,8 +16,8 @@ pub(crate) trait BlockMove: Copy {
     /// Moves four blocks that lie one after another at `packed`, and at the places `memory` in memory.
     ///
     /// # Safety
-    /// Each block must be readable at its source and writable at its destination, as for [`one`](BlockMove::one). The
-    /// processor must be of this level.
+    /// Each block must be readable at its source and writable at its destination, as for [`one`](BlockMove::one). The processor
+    /// must have the instructions of `LEVEL`.
     #[inline(always)]
     unsafe fn four<const PACK: bool, const LEVEL: u8>(self, memory: [*mut u8; 4], packed: *mut u8) {
         let len = self.len();

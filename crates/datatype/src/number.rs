@@ -4,7 +4,7 @@
 //! side makes the result NaN, and -0 is less than +0, so the result does not depend on the order in which ranks are combined.
 //! Products of complex numbers use the plain formula, without C's recovery of infinities.
 
-/// A number as it lies in memory, at any alignment. All bytes are valid.
+/// A number as it lies in memory, at any alignment. Every bit pattern of the size of the type may be read as a number.
 pub(crate) trait Numeric: Copy {
     fn add(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
@@ -63,9 +63,10 @@ macro_rules! floats {
             fn add(self, other: Self) -> Self { self + other }
             #[inline(always)]
             fn mul(self, other: Self) -> Self { self * other }
-            // `min` and `max` have no branches. They are based on the machine's min and max, which return their second operand for
-            // NaNs and for zeros of unlike sign. For these operands the results of the two operand orders differ, and the bitwise
-            // OR of the two results is a NaN or -0. `max` then subtracts the difference of the two results, which turns -0 into +0.
+            // `min` and `max` have no branches. Both functions are based on the machine's min and max, which return their second
+            // operand for NaNs and for zeros of unlike sign. For these operands the results of the two operand orders differ, and
+            // the bitwise OR of the two results is a NaN or -0. `max` then subtracts the difference of the two results, which turns
+            // -0 into +0.
             #[inline(always)]
             fn min(self, other: Self) -> Self {
                 let one = if self < other { self } else { other };
@@ -97,8 +98,8 @@ pub(crate) struct Complex<T> {
 }
 
 impl<T: Numeric> Complex<T> {
-    /// Returns the product. `negate` negates a `T`. It is a parameter because no other operator needs negation, so [`Numeric`] does
-    /// not have it.
+    /// Returns the product. `negate` negates a `T`. The function is a parameter because no other operator needs negation, so
+    /// [`Numeric`] has no negation.
     #[inline(always)]
     pub fn mul(self, other: Self, negate: impl Fn(T) -> T) -> Self {
         Complex {

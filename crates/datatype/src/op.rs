@@ -1,18 +1,16 @@
-//! The predefined reduction operators, and the types on which they are defined.
-
-use crate::{Basic, DatatypeError, OperandClass, Repr};
+//! The predefined reduction operators.
 
 /// A predefined operator. Values are the ABI's handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum PredefinedOp {
-    /// The sum of numbers; of integers modulo their size.
+    /// The sum of numbers. Integers wrap around.
     Sum = 0x21,
     /// The smaller number.
     Min = 0x22,
     /// The larger number.
     Max = 0x23,
-    /// The product of numbers; of integers modulo their size.
+    /// The product of numbers. Integers wrap around.
     Prod = 0x24,
     /// Bitwise AND: the bits that are set in both operands.
     BitAnd = 0x28,
@@ -90,45 +88,5 @@ impl PredefinedOp {
     /// keep only one operand, do not commute.
     pub const fn commutative(self) -> bool {
         !matches!(self, PredefinedOp::Replace | PredefinedOp::NoOp)
-    }
-
-    /// Returns true if MPI defines the operator on the type and this build can compute it.
-    #[inline]
-    pub fn allowed(self, basic: Basic) -> bool {
-        self.check(basic).is_ok()
-    }
-
-    /// Checks that the operator is defined on the type, by the table of MPI 5.0, 6.9.2. `MPI_CHAR` counts as an integer, and
-    /// the multi-language types are allowed in logical operators, as in the other libraries. Errors:
-    /// [`DatatypeError::Undefined`] or [`DatatypeError::Unsupported`].
-    #[inline]
-    pub fn check(self, basic: Basic) -> Result<(), DatatypeError> {
-        use OperandClass::*;
-        let class = basic.class();
-        let defined = match self {
-            PredefinedOp::Min | PredefinedOp::Max => {
-                matches!(class, CInteger | FortranInteger | Floating | MultiLanguage)
-            }
-            PredefinedOp::Sum | PredefinedOp::Prod => {
-                matches!(class, CInteger | FortranInteger | Floating | Complex | MultiLanguage)
-            }
-            PredefinedOp::BitAnd | PredefinedOp::BitOr | PredefinedOp::BitXor => {
-                matches!(class, CInteger | FortranInteger | Byte | MultiLanguage)
-            }
-            PredefinedOp::LogicalAnd | PredefinedOp::LogicalOr | PredefinedOp::LogicalXor => {
-                matches!(class, CInteger | Logical | MultiLanguage)
-            }
-            PredefinedOp::MinLoc | PredefinedOp::MaxLoc => class == Pair,
-            PredefinedOp::Replace | PredefinedOp::NoOp => return Ok(()),
-        };
-        let computed = |basic: Basic| match basic.repr() {
-            Repr::F80 | Repr::ComplexF80 => cfg!(all(target_arch = "x86_64", not(miri))),
-            _ => true,
-        };
-        if !defined {
-            return Err(DatatypeError::Undefined { op: self, basic });
-        }
-        let value = basic.pair().map_or(basic, |(value, _)| value);
-        if computed(value) { Ok(()) } else { Err(DatatypeError::Unsupported { op: self, basic }) }
     }
 }

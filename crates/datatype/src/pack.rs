@@ -14,8 +14,8 @@ impl Datatype {
         bytes.ok_or(DatatypeError::Overflow { what: "packed size" })
     }
 
-    /// Returns the range of bytes that `count` elements may touch, as an offset from the base address and a length; `(0, 0)`
-    /// if they have no data.
+    /// Returns the range of bytes that `count` elements may touch, as an offset from the base address and a length; `(0, 0)` if the
+    /// elements have no data.
     pub fn span(&self, count: usize) -> Result<(i64, usize), DatatypeError> {
         if self.size() == 0 || count == 0 {
             return Ok((0, 0));

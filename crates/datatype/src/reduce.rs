@@ -56,9 +56,9 @@ impl PredefinedOp {
             input.len(),
             inout.len()
         );
-        let arrays = Arrays { count, stride, index, input: input.ptr(), inout: inout.ptr() };
-        // SAFETY: `reduce` needs valid arrays: the makers of the `Sge`s promised that they are valid, and they are long enough for
-        // the elements of `Arrays`. A wider loop runs only if the processor has the features for which it is compiled.
+        let arrays = OperandArrays { count, stride, index, input: input.ptr(), inout: inout.ptr() };
+        // SAFETY: `reduce` needs valid arrays: the makers of the `Sge`s promised valid memory, and the memory is long enough for
+        // the elements of `OperandArrays`. A wider loop runs only if the processor has the features for which it is compiled.
         unsafe {
             #[cfg(target_arch = "x86_64")]
             match level() {
@@ -79,7 +79,7 @@ const WIDE_MIN: usize = 256;
 
 /// Two arrays of `count` elements, which lie `stride` bytes apart. The index of a pair lies `index` bytes from the element's start.
 #[derive(Clone, Copy)]
-struct Arrays {
+struct OperandArrays {
     count: usize,
     stride: usize,
     index: usize,
@@ -87,9 +87,9 @@ struct Arrays {
     inout: *mut u8,
 }
 
-impl Arrays {
-    /// Runs [`reduce`](Arrays::reduce), compiled for the vectors of AVX2. The results are the same: no operation is fused or
-    /// reordered.
+impl OperandArrays {
+    /// Runs [`reduce`](OperandArrays::reduce), compiled for the vectors of AVX2. The results are the same, because no operation is
+    /// fused or reordered.
     ///
     /// # Safety
     /// The arrays must be valid for the elements of `self`, of type `basic`, and the processor must have AVX2.
@@ -100,7 +100,7 @@ impl Arrays {
         unsafe { self.reduce(op, basic) }
     }
 
-    /// Runs [`reduce`](Arrays::reduce), compiled for AVX-512, which also multiplies and compares 64-bit integers.
+    /// Runs [`reduce`](OperandArrays::reduce), compiled for AVX-512, which also multiplies and compares 64-bit integers.
     ///
     /// # Safety
     /// The arrays must be valid for the elements of `self`, of type `basic`, and the processor must have these parts of
@@ -175,8 +175,8 @@ impl Arrays {
         }
     }
 
-    /// Computes `inout = f(input, inout)` for `count` values of `T`, which lie `stride` bytes apart, the first `offset` bytes from
-    /// the start of its array.
+    /// Computes `inout = f(input, inout)` for `count` values of `T`. In each array, the first value lies `offset` bytes from the
+    /// start, and the values lie `stride` bytes apart.
     ///
     /// # Safety
     /// The arrays must hold these values.
@@ -192,7 +192,7 @@ impl Arrays {
         }
     }
 
-    /// Runs [`each`](Arrays::each) for values without gaps.
+    /// Runs [`each`](OperandArrays::each) for values without gaps.
     ///
     /// # Safety
     /// The arrays must hold `count` values of `T` without gaps.
@@ -259,7 +259,7 @@ impl Arrays {
         // their real and imaginary parts, which are twice as many numbers.
         unsafe {
             match op {
-                PredefinedOp::Sum => Arrays { count: 2 * self.count, ..self }.dense(T::add),
+                PredefinedOp::Sum => OperandArrays { count: 2 * self.count, ..self }.dense(T::add),
                 PredefinedOp::Prod => self.dense(|a: Complex<T>, b| a.mul(b, &negate)),
                 _ => unreachable!("refused by check"),
             }
@@ -286,8 +286,8 @@ impl Arrays {
     unsafe fn locate<V: Numeric, I: Numeric>(self, wins: impl Fn(V, V) -> bool) {
         let word = size_of::<V>().max(size_of::<I>());
         let two = self.index == word && self.stride == 2 * word && cfg!(target_endian = "little");
-        // SAFETY: both functions need arrays of such pairs, which the caller promises, in elements of two words, which `two` has
-        // tested.
+        // SAFETY: both functions need arrays of such pairs, which the caller promises. The elements must consist of two words,
+        // which `two` has tested.
         unsafe {
             match word {
                 4 if two => return self.locate_halves::<V, I>(wins),
@@ -314,9 +314,9 @@ impl Arrays {
         }
     }
 
-    /// Runs [`locate`](Arrays::locate) for elements of two 64-bit words: the low bytes of the first word are the value, and the low
-    /// bytes of the second word are the index. The loop is vectorised. It has no branches, because the processor would mispredict
-    /// them.
+    /// Runs [`locate`](OperandArrays::locate) for elements of two 64-bit words. The low bytes of the first word are the value, and
+    /// the low bytes of the second word are the index. The loop is vectorised. The loop has no branches, because the processor
+    /// would mispredict them.
     ///
     /// # Safety
     /// The arrays must hold such pairs, in elements of two 64-bit words.
@@ -324,8 +324,8 @@ impl Arrays {
     unsafe fn locate_words<V: Numeric, I: Numeric>(self, wins: impl Fn(V, V) -> bool) {
         let (values, indices) = (low::<V>(), low::<I>());
         for i in 0..self.count {
-            // SAFETY: the caller promises elements of two 64-bit words. `start` needs a number no longer than the word: `V`
-            // and `I` are.
+            // SAFETY: the caller promises elements of two 64-bit words. `start` needs a number that is no longer than the word, as
+            // `V` and `I` are.
             unsafe {
                 let a = self.input.cast::<[u64; 2]>().add(i).read_unaligned();
                 let place = self.inout.cast::<[u64; 2]>().add(i);
@@ -341,7 +341,7 @@ impl Arrays {
         }
     }
 
-    /// Runs [`locate`](Arrays::locate) for elements of two 32-bit words.
+    /// Runs [`locate`](OperandArrays::locate) for elements of two 32-bit words.
     ///
     /// # Safety
     /// The arrays must hold such pairs, in elements of two 32-bit words.
@@ -349,8 +349,8 @@ impl Arrays {
     unsafe fn locate_halves<V: Numeric, I: Numeric>(self, wins: impl Fn(V, V) -> bool) {
         let part = low::<V>() | low::<I>() << 32;
         for i in 0..self.count {
-            // SAFETY: the caller promises elements of two 32-bit words. `start` needs a number no longer than the word: `V`
-            // and `I` are.
+            // SAFETY: the caller promises elements of two 32-bit words. `start` needs a number that is no longer than the word, as
+            // `V` and `I` are.
             unsafe {
                 let a = self.input.cast::<u64>().add(i).read_unaligned();
                 let place = self.inout.cast::<u64>().add(i);
@@ -414,7 +414,7 @@ fn takes<V: Numeric, I: Numeric>(
 
 /// Reductions of x87 numbers, which use 10 of their 16 bytes.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-impl Arrays {
+impl OperandArrays {
     /// # Safety
     /// The arrays must hold numbers of type `T`, 16 bytes apart.
     unsafe fn spaced<T: Numeric>(self, op: PredefinedOp) {
@@ -439,7 +439,7 @@ impl Arrays {
         unsafe {
             match op {
                 PredefinedOp::Sum => {
-                    Arrays { count: 2 * self.count, ..self }.spaced::<F80>(PredefinedOp::Sum)
+                    OperandArrays { count: 2 * self.count, ..self }.spaced::<F80>(PredefinedOp::Sum)
                 }
                 PredefinedOp::Prod => {
                     for i in 0..self.count {

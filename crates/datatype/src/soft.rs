@@ -6,8 +6,8 @@ use half::f16;
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::Quad;
 
-/// A binary16 number. The sum or product of two such numbers is exact in binary32, or it is rounded so that a second rounding gives
-/// the nearest binary16 number.
+/// A binary16 number. The sum or product of two such numbers is either exact in binary32, or rounded in binary32 so that a second
+/// rounding gives the nearest binary16 number.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct F16(u16);
@@ -96,7 +96,7 @@ impl Numeric for F128 {
     }
 
     fn max(self, other: Self) -> Self {
-        // If `self` is a NaN, the maximum is a NaN, too.
+        // If `self` is a NaN, the maximum is also a NaN.
         let later = !self.first(other) || self.is_nan();
         if later && !other.is_nan() { self } else { other }
     }

@@ -218,12 +218,12 @@ fn strided(
     }
 }
 
-type Head = Option<(usize, usize, usize)>;
+type SplitHead = Option<(usize, usize, usize)>;
 type Tail = Option<(usize, usize)>;
 
 /// Splits `take` bytes from `skip` on at the boundaries of blocks of one size. Returns a partial first block (number, skip,
 /// length), complete blocks, and a partial last block (number, length).
-fn split(block: usize, skip: usize, take: usize) -> (Head, std::ops::Range<usize>, Tail) {
+fn split(block: usize, skip: usize, take: usize) -> (SplitHead, std::ops::Range<usize>, Tail) {
     let (mut first, into) = (skip / block, skip % block);
     let mut left = take;
     let mut head = None;

@@ -48,7 +48,7 @@ impl F80 {
         self
     }
 
-    /// Compares two numbers: `None` if either is NaN. The two zeros are equal.
+    /// Compares two numbers. Returns `None` if either number is NaN. The two zeros are equal.
     fn order(self, other: F80) -> Option<Ordering> {
         let (above, below, unordered): (u8, u8, u8);
         // SAFETY: the assembly reads ten bytes of each operand, which are valid; `fucomip` and `fstp` empty the x87 stack

@@ -1,9 +1,12 @@
 //! The wrapper: its state, and the trait in terms of late messages, datagrams and writes.
 
-use crate::datagrams::FaultyDatagrams;
-use crate::messages::FaultyMessages;
+mod datagrams;
+mod messages;
+mod writes;
+
 use crate::plan::FaultPlan;
-use crate::writes::{Late, Writes};
+use datagrams::FaultyDatagrams;
+use messages::FaultyMessages;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,10 +14,11 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Sleep, Token};
 use weft_fabric::{
-    ArrivedMessage, Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric,
-    FabricExt, Facets, Fault, Flag, GroupId, Head, PeerWords, PostOutcome, Region, RemoteAddr,
-    RemoteFlag, Sge, Work,
+    ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counter, Counters, Datagram,
+    Fabric, FabricExt, Facets, Fault, FetchAdd, Flag, FlagKind, FlagWrite, GroupId, Head,
+    PeerWords, PostOutcome, RdmaDirection, Region, RemoteAddr, RemoteRead, RemoteWrite, Sge, Work,
 };
+use writes::{WriteEnding, Writes};
 
 /// A fabric with faults.
 pub struct FaultyFabric<F> {
@@ -193,55 +197,32 @@ impl<F: Fabric> Fabric for FaultyFabric<F> {
         self.inner.withdraw(region);
     }
 
-    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
-        self.inner.flag(region, offset, waking)
+    fn flag(&self, region: &Region, offset: usize, kind: FlagKind) -> Flag {
+        self.inner.flag(region, offset, kind)
     }
 
-    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.write_late(peer, src, dst, Late::Nothing, done)
+    fn write(&self, peer: usize, write: &RemoteWrite) -> Result<(), Fault> {
+        self.write_late(peer, write, WriteEnding::Nothing)
     }
 
-    fn write_flag(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        flag: RemoteFlag,
-        value: u64,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.write_late(peer, src, dst, Late::Flag(flag, value), done)
+    fn write_flag(&self, peer: usize, write: &RemoteWrite, then: &FlagWrite) -> Result<(), Fault> {
+        self.write_late(peer, write, WriteEnding::Flag(*then))
     }
 
-    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        if dst.len() > self.inner.capabilities(peer).send_max {
+    fn read(&self, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
+        if read.dst.len() > self.inner.capabilities(peer).send_max {
             self.register()?;
         }
-        self.pass_on(done, |done| self.inner.read(peer, dst, src, done))
+        self.pass_on(read.done, |done| self.inner.read(peer, &RemoteRead { done, ..*read }))
     }
 
-    fn fetch_add(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        operand: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.pass_on(done, |done| self.inner.fetch_add(peer, target, operand, result, done))
+    fn fetch_add(&self, peer: usize, add: &FetchAdd) -> Result<(), Fault> {
+        self.pass_on(add.done, |done| self.inner.fetch_add(peer, &FetchAdd { done, ..*add }))
     }
 
-    fn compare_swap(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        compare: u64,
-        swap: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.pass_on(done, |done| {
-            self.inner.compare_swap(peer, target, compare, swap, result, done)
+    fn compare_swap(&self, peer: usize, swap: &CompareSwap) -> Result<(), Fault> {
+        self.pass_on(swap.done, |done| {
+            self.inner.compare_swap(peer, &CompareSwap { done, ..*swap })
         })
     }
 
@@ -302,15 +283,19 @@ impl<F: Fabric> weft_fabric::MappedMemory for FaultyFabric<F> {
         self.inner.shown(peer, at, len)
     }
 
+    fn populate(&self, memory: Sge) {
+        self.inner.populate(memory);
+    }
+
     fn words(&self, _peer: usize, _at: RemoteAddr, _count: usize) -> Option<PeerWords> {
         None
     }
 }
 
 impl<F: Fabric> weft_fabric::Registration for FaultyFabric<F> {
-    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
+    fn prepare(&self, memory: Sge, way: RdmaDirection) -> Result<Option<Region>, Fault> {
         self.register()?;
-        self.inner.prepare(memory, lands)
+        self.inner.prepare(memory, way)
     }
 
     fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
@@ -320,35 +305,17 @@ impl<F: Fabric> weft_fabric::Registration for FaultyFabric<F> {
 
 /// Writes are late on every rail, so no write can be promised to come after the writes before it.
 impl<F: Fabric> weft_fabric::Rails for FaultyFabric<F> {
-    fn write_over(
-        &self,
-        _rail: usize,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.write(peer, src, dst, done)
+    fn write_over(&self, _rail: usize, peer: usize, write: &RemoteWrite) -> Result<(), Fault> {
+        self.write(peer, write)
     }
 
-    fn read_over(
-        &self,
-        rail: usize,
-        peer: usize,
-        dst: Sge,
-        src: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.pass_on(done, |done| self.inner.read_over(rail, peer, dst, src, done))
+    fn read_over(&self, rail: usize, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
+        self.pass_on(read.done, |done| {
+            self.inner.read_over(rail, peer, &RemoteRead { done, ..*read })
+        })
     }
 
-    fn write_flag_after(
-        &self,
-        _rail: usize,
-        _peer: usize,
-        _flag: RemoteFlag,
-        _value: u64,
-    ) -> Result<bool, Fault> {
+    fn write_flag_after(&self, _: usize, _: usize, _: &FlagWrite) -> Result<bool, Fault> {
         Ok(false)
     }
 
@@ -362,15 +329,8 @@ impl<F: Fabric> weft_fabric::Rails for FaultyFabric<F> {
 }
 
 impl<F: Fabric> weft_fabric::Immediates for FaultyFabric<F> {
-    fn write_imm(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        immediate: u32,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.write_late(peer, src, dst, Late::Immediate(immediate), done)
+    fn write_imm(&self, peer: usize, write: &RemoteWrite, immediate: u32) -> Result<(), Fault> {
+        self.write_late(peer, write, WriteEnding::Immediate(immediate))
     }
 
     fn immediate(&self, immediate: u32) -> Counter {
@@ -395,8 +355,8 @@ impl<F: Fabric> weft_fabric::Helper for FaultyFabric<F> {
         Arc::new(Light { inner, most: Duration::from_millis(1), pending })
     }
 
-    fn notify_helper_at_ends(&self, notify: bool) {
-        self.inner.notify_helper_at_ends(notify);
+    fn let_helper_sleep_at_ends(&self) {
+        self.inner.let_helper_sleep_at_ends();
     }
 
     fn moves_by_progress(&self) -> bool {

@@ -5,11 +5,8 @@
 
 #![warn(missing_docs)]
 
-mod datagrams;
 mod faulty;
-mod messages;
 mod plan;
-mod writes;
 
 pub use faulty::FaultyFabric;
 pub use plan::{FaultPlan, PlanError};

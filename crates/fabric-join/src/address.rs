@@ -7,7 +7,7 @@
 //! So both fabrics must name memory by the owner's virtual address. The keys of the near fabric must be 1 to 3, and the far
 //! fabric must leave two bits of its key free. Memory that only this node reaches has no far key.
 
-use weft_fabric::{Key, Region, RemoteAddr};
+use weft_fabric::{FlagWrite, Key, Region, RemoteAddr, RemoteFlag, RemoteRead, RemoteWrite};
 
 const SHIFT: u32 = 62;
 const MASK: u64 = (1 << SHIFT) - 1;
@@ -55,6 +55,30 @@ pub fn near_region(region: Region) -> Region {
 
 pub fn far_region(region: Region) -> Region {
     Region { remote: far(region.remote), ..region }
+}
+
+pub fn near_write(write: &RemoteWrite) -> RemoteWrite {
+    RemoteWrite { dst: near(write.dst), ..*write }
+}
+
+pub fn far_write(write: &RemoteWrite) -> RemoteWrite {
+    RemoteWrite { dst: far(write.dst), ..*write }
+}
+
+pub fn near_read(read: &RemoteRead) -> RemoteRead {
+    RemoteRead { src: near(read.src), ..*read }
+}
+
+pub fn far_read(read: &RemoteRead) -> RemoteRead {
+    RemoteRead { src: far(read.src), ..*read }
+}
+
+pub fn near_flag(set: &FlagWrite) -> FlagWrite {
+    FlagWrite { flag: RemoteFlag { at: near(set.flag.at), ..set.flag }, ..*set }
+}
+
+pub fn far_flag(set: &FlagWrite) -> FlagWrite {
+    FlagWrite { flag: RemoteFlag { at: far(set.flag.at), ..set.flag }, ..*set }
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    ArrivedMessage, Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric,
-    FabricExt, Facets, Fault, FaultCause, Flag, GroupId, Head, Peek, PeerWords, PostOutcome,
-    Region, RemoteAddr, RemoteFlag, Sge,
+    ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counter, Counters, Datagram,
+    Fabric, FabricExt, Facets, Fault, FaultCause, FetchAdd, Flag, FlagKind, FlagWrite, GroupId,
+    Head, Peek, PeerWords, PostOutcome, RdmaDirection, Region, RemoteAddr, RemoteFlag, RemoteRead,
+    RemoteWrite, Sge,
 };
 
 /// The fabric that reaches a rank.
@@ -230,85 +231,61 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         self.near.withdraw(address::near_region(region));
     }
 
-    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
-        let near = self.near.flag(&address::near_region(*region), offset, waking);
+    fn flag(&self, region: &Region, offset: usize, kind: FlagKind) -> Flag {
+        let near = self.near.flag(&address::near_region(*region), offset, kind);
         let at = if address::is_far(region.remote) {
             // The far fabric must know of the flag: whom it wakes, and how.
-            let far = self.far.flag(&address::far_region(*region), offset, waking);
+            let far = self.far.flag(&address::far_region(*region), offset, kind);
             address::join(near.remote.at, far.remote.at)
         } else {
             address::near_only(near.remote.at)
         };
-        Flag { local: near.local, remote: RemoteFlag { at, waking } }
+        Flag { local: near.local, remote: RemoteFlag { at, ..near.remote } }
     }
 
-    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
+    fn write(&self, peer: usize, write: &RemoteWrite) -> Result<(), Fault> {
         ask!(self, peer,
-            near(n, p) n.write(p, src, address::near(dst), done).map_err(|e| self.named(e)),
-            far(f) f.write(peer, src, address::far(dst), done))
+            near(n, p) n.write(p, &address::near_write(write)).map_err(|e| self.named(e)),
+            far(f) f.write(peer, &address::far_write(write)))
     }
 
-    fn write_flag(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        flag: RemoteFlag,
-        value: u64,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn write_flag(&self, peer: usize, write: &RemoteWrite, then: &FlagWrite) -> Result<(), Fault> {
         ask!(self, peer,
-        near(n, p) {
-            let flag = RemoteFlag { at: address::near(flag.at), ..flag };
-            n.write_flag(p, src, address::near(dst), flag, value, done)
-                .map_err(|e| self.named(e))
-        },
-        far(f) {
-            let flag = RemoteFlag { at: address::far(flag.at), ..flag };
-            f.write_flag(peer, src, address::far(dst), flag, value, done)
-        })
+            near(n, p) n
+                .write_flag(p, &address::near_write(write), &address::near_flag(then))
+                .map_err(|e| self.named(e)),
+            far(f) f.write_flag(peer, &address::far_write(write), &address::far_flag(then)))
     }
 
-    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
+    fn read(&self, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
         ask!(self, peer,
-            near(n, p) n.read(p, dst, address::near(src), done).map_err(|e| self.named(e)),
-            far(f) f.read(peer, dst, address::far(src), done))
+            near(n, p) n.read(p, &address::near_read(read)).map_err(|e| self.named(e)),
+            far(f) f.read(peer, &address::far_read(read)))
     }
 
-    fn fetch_add(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        operand: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn fetch_add(&self, peer: usize, add: &FetchAdd) -> Result<(), Fault> {
         match self.route(peer) {
-            Route::Near(at) if self.by_processors(target) => {
-                let target = address::near(target);
-                let added = self.near.fetch_add(at as usize, target, operand, result, done);
-                added.map_err(|fault| self.named(fault))
+            Route::Near(at) if self.by_processors(add.target) => {
+                let add = FetchAdd { target: address::near(add.target), ..*add };
+                self.near.fetch_add(at as usize, &add).map_err(|fault| self.named(fault))
             }
-            _ => self.far.fetch_add(peer, address::far(target), operand, result, done),
+            _ => {
+                let target = address::far(add.target);
+                self.far.fetch_add(peer, &FetchAdd { target, ..*add })
+            }
         }
     }
 
-    fn compare_swap(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        compare: u64,
-        swap: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn compare_swap(&self, peer: usize, swap: &CompareSwap) -> Result<(), Fault> {
         match self.route(peer) {
-            Route::Near(at) if self.by_processors(target) => {
-                let (at, target) = (at as usize, address::near(target));
-                let swapped = self.near.compare_swap(at, target, compare, swap, result, done);
-                swapped.map_err(|fault| self.named(fault))
+            Route::Near(at) if self.by_processors(swap.target) => {
+                let swap = CompareSwap { target: address::near(swap.target), ..*swap };
+                self.near.compare_swap(at as usize, &swap).map_err(|fault| self.named(fault))
             }
-            _ => self.far.compare_swap(peer, address::far(target), compare, swap, result, done),
+            _ => {
+                let target = address::far(swap.target);
+                self.far.compare_swap(peer, &CompareSwap { target, ..*swap })
+            }
         }
     }
 

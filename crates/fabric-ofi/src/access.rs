@@ -10,7 +10,7 @@ pub enum TransferKind {
     Read,
 }
 
-/// Memory of this process, and the descriptor by which the provider knows its registration.
+/// Memory of this process, and the provider's descriptor for the registration of this memory.
 #[derive(Debug, Clone, Copy)]
 pub struct LocalPiece {
     pub memory: Sge,

@@ -1,5 +1,5 @@
-//! Layout of a [`RemoteAddr`]. It names memory with enough detail to post at once, and to find a wrong address before the provider
-//! does.
+//! Layout of a [`RemoteAddr`]. An address has enough detail to post an operation at once, and to reject a wrong address before the
+//! provider does.
 //!
 //! ```text
 //!   addr     virtual address at the owner
@@ -7,19 +7,19 @@
 //!            free    program   zero       check      length of the registration
 //!   key 1    the provider's key                      key 2: first byte of the registration, as an address at the owner
 //! ```
-//! `check` is a digest of all the other bits. It catches mistakes. It need not stop an attacker, who cannot guess a key: a key
-//! has 64 random bits if the provider lets this library choose it. The two free bits are zero; a fabric that wraps this fabric
-//! may use them.
+//! `check` is a digest of all the other bits. The digest catches mistakes. It need not stop an attacker, because an attacker cannot
+//! guess a key: if the provider lets this library choose a key, the key has 64 random bits. The two free bits are zero; a fabric
+//! that wraps this fabric may use them.
 
 use weft_fabric::{Fault, Key, RemoteAddr};
 
-/// Mark of the program's memory, which has no flags and no atomics.
+/// Bit that marks memory of the program. Such memory has no flags and no atomics.
 const PROGRAM: u64 = 1 << 61;
 
 /// Upper bound of lengths and addresses (exclusive), in bytes.
 const TOP: u64 = 1 << 48;
 
-/// The part of a registration that peers know: it names memory in addresses.
+/// The part of a registration that peers know. Each address contains this part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryName {
     pub key: u64,
@@ -39,7 +39,7 @@ pub struct OfiTarget {
 }
 
 impl OfiTarget {
-    /// Returns the target that lies `bytes` bytes behind this target.
+    /// Returns the target that lies `bytes` bytes after this target.
     pub fn further(self, bytes: usize) -> OfiTarget {
         OfiTarget { at: self.at + bytes as u64, offset: self.offset + bytes as u64, ..self }
     }
@@ -60,7 +60,7 @@ impl MemoryName {
         RemoteAddr { addr: at, key: Key([first, self.key, self.start]) }
     }
 
-    /// Returns the registration of an address, or `None` if the address is malformed.
+    /// Returns the registration that an address names, or `None` if the address is malformed.
     pub fn of(at: RemoteAddr) -> Option<MemoryName> {
         let Key([first, key, start]) = at.key;
         let (program, len) = (first & PROGRAM != 0, first & (TOP - 1));
@@ -70,7 +70,7 @@ impl MemoryName {
     }
 }
 
-/// Returns true if memory up to `end` can be named.
+/// Returns true if a [`RemoteAddr`] can name memory that ends at `end`.
 pub fn can_name(end: usize) -> bool {
     (end as u64) < TOP
 }

@@ -1,4 +1,4 @@
-//! Agreement of all processes on one provider, on interfaces of one network if there is such a network.
+//! Agreement of all processes on one provider and, if they have a common network, on interfaces of that network.
 //!
 //! Each process publishes its offers, best first. All processes evaluate the same lists, with the same result.
 
@@ -47,7 +47,7 @@ impl Most {
 struct Line {
     provider: String,
     network: String,
-    /// Interface. Several networks of an interface (IPv4, IPv6) count as one rail.
+    /// Name of the interface. Several networks of an interface (IPv4, IPv6) count as one rail.
     domain: String,
     leads_out: bool,
     is_loopback: bool,
@@ -71,8 +71,8 @@ impl Line {
         }
     }
 
-    /// Returns true if the line may lead to another host. The name of an interface alone does not prove that the interface stays
-    /// within the host.
+    /// Returns true if the offer in this line may lead to another host. The name of an interface alone does not prove that the
+    /// interface stays within the host.
     fn may_lead_out(&self) -> bool {
         self.leads_out || !(self.is_within() || self.network.starts_with("fe80:"))
     }
@@ -109,9 +109,9 @@ pub fn host() -> String {
 
 /// The result of the agreement.
 pub struct Agreed {
-    /// Places in this process's list, by rail.
+    /// Indices into this process's list of offers, by rail.
     pub offers: Vec<usize>,
-    /// Places of further offers that may lead to a peer if the first rail does not, most likely first.
+    /// Indices of further offers that may lead to a peer if the first rail does not. The most likely offer comes first.
     pub also: Vec<usize>,
     /// By rank: true if the process is on this machine, but in another network namespace.
     pub apart: Vec<bool>,
@@ -130,7 +130,7 @@ enum JobReach {
     Hosts,
 }
 
-/// Returns the place in `own` of an offer that all `lists` have, by the order of the first list, with the reason.
+/// Returns the index in `own` of an offer that fits all `lists`, and the reason for this choice.
 fn common(lists: &[&[Line]], own: &[Line], reach: JobReach) -> Option<(usize, String)> {
     let one_host = reach != JobReach::Hosts;
     let alike = |a: &Line, b: &Line| (&a.provider, &a.network) == (&b.provider, &b.network);
@@ -154,7 +154,8 @@ fn common(lists: &[&[Line]], own: &[Line], reach: JobReach) -> Option<(usize, St
             return Some((place, why));
         }
     }
-    // An interface with the name of a bridge within the host may still lead to other hosts.
+    // An interface may have the name of a bridge that stays within the host, and still lead to other hosts. So such interfaces are
+    // tried last.
     for line in order.into_iter().filter(|line| line.may_lead_out()) {
         if lists.iter().all(|list| list.iter().any(|other| alike(line, other))) {
             let place = own.iter().position(|other| alike(line, other))?;
@@ -165,7 +166,7 @@ fn common(lists: &[&[Line]], own: &[Line], reach: JobReach) -> Option<(usize, St
     None
 }
 
-/// Returns the offers that the built-in TCP tries for a peer that its first network does not reach: places in `own`, most likely
+/// Returns the offers that the built-in TCP tries for a peer that its first network does not reach: indices into `own`, most likely
 /// first.
 fn also(own: &[Line], first: usize) -> Vec<usize> {
     if own[first].provider != BUILT_IN || own[first].is_loopback {
@@ -179,8 +180,8 @@ fn also(own: &[Line], first: usize) -> Vec<usize> {
     places
 }
 
-/// Returns the rails as places in `own`: `first`, and other networks of the same provider that all processes have. Each network
-/// has an interface of its own. The list is repeated `paths` times.
+/// Returns the rails as indices into `own`: `first`, and other networks of the same provider that all processes have. Each network
+/// has its own interface. The list is repeated `paths` times.
 fn rails(lists: &[&[Line]], own: &[Line], first: usize, most: Most) -> Vec<usize> {
     let Most { rails, paths } = most;
     let mut places = vec![first];
@@ -227,7 +228,7 @@ impl Told {
         !own.0.is_empty() && own.0 == other.0 && own.1 != other.1
     }
 
-    /// Returns true if another host has the address of `line`, too. Such an address leads to no peer: bridges to virtual machines
+    /// Returns true if another host also has the address of `line`. Such an address leads to no peer: bridges to virtual machines
     /// and containers, and cables to telephones and boards, have the same address on every host.
     fn is_ambiguous(&self, line: &Line, all: &[Told]) -> bool {
         let has_it = |told: &Told| told.offers.iter().any(|other| other.address == line.address);
@@ -291,8 +292,8 @@ fn exchange(
     (0..bootstrap.size()).map(|peer| bootstrap.get(peer, KEY).map(told)).collect()
 }
 
-/// Agrees on the provider and the interfaces. All processes call this, also processes without an offer. If a process has no
-/// offer, all processes get `Ok(None)`. The exchange of addresses reports the reasons.
+/// Agrees on the provider and the interfaces. All processes call this, even processes without an offer. If a process has no offer,
+/// all processes get `Ok(None)`. The exchange of addresses reports the reasons.
 pub fn agree(
     bootstrap: &mut dyn Bootstrap,
     offers: Option<&Offers>,
@@ -320,7 +321,7 @@ pub fn agree(
     };
     let lists: Vec<Vec<Line>> = all.iter().map(clear).collect();
     let lists: Vec<&[Line]> = lists.iter().map(|list| &list[..]).collect();
-    // Places of the remaining offers, as indices into the own list.
+    // Indices of the remaining offers in this process's list.
     let places: Vec<usize> =
         (0..own.len()).filter(|&place| !me.is_ambiguous(&own[place], &all)).collect();
     let left = lists[bootstrap.rank()];
@@ -426,7 +427,7 @@ mod tests {
                 told.offers.iter().map(|line| told.is_ambiguous(line, &all)).collect();
             assert_eq!(ambiguous, [true, false, false, false]);
         }
-        // Containers that share the network of their host have its addresses, and count as the same host.
+        // Containers that share the network of their host have the host's addresses, and count as the same host.
         let shared = [told_of("boot a net:[1]", &[usb]), told_of("boot b net:[1]", &[usb])];
         assert!(!shared[0].is_ambiguous(&line(usb), &shared) && is_one_host(&shared));
         // Containers with networks of their own often all have the same address.

@@ -73,7 +73,7 @@ impl MessageBuffers {
         }
     }
 
-    /// Returns the descriptor by which the provider knows the memory of a buffer.
+    /// Returns the provider's descriptor for the memory of a buffer.
     pub fn descriptor(&self, buffer: u32) -> *mut c_void {
         let chunk = &self.chunks[buffer as usize / CHUNK];
         chunk.registration.as_ref().map_or(ptr::null_mut(), MemoryRegistration::descriptor)

@@ -10,10 +10,10 @@ use std::ffi::{CStr, CString, c_char};
 use std::net::IpAddr;
 use std::ptr;
 
-/// Providers that are chosen unless the user names a provider, best first: providers of special networks, then TCP, which every
-/// machine has. The built-in TCP comes before libfabric's `tcp`, which below ofi_rxm makes one more copy at each end and takes 93
-/// MB per process. `net` of libfabric 1.16 and 1.17 became `tcp` in 1.18 (`descriptor.rs`). `net` needs no layer above and is
-/// faster, but it is used only if the user names it: if hundreds of ranks connect to each other at once, `net` loses first
+/// Providers that are tried unless the user names a provider, best first: providers of special networks, then TCP, which every
+/// machine has. The built-in TCP comes before libfabric's `tcp`, because `tcp` below ofi_rxm makes one more copy at each end and
+/// takes 93 MB per process. `net` of libfabric 1.16 and 1.17 became `tcp` in 1.18 (`descriptor.rs`). `net` needs no layer above it
+/// and is faster, but it is used only if the user names it: if hundreds of ranks connect to each other at once, `net` loses first
 /// messages.
 pub const PROVIDERS: [&str; 7] = ["cxi", "efa", "opx", "psm2", "verbs;ofi_rxm", BUILT_IN, "tcp"];
 
@@ -23,7 +23,7 @@ const VIRTUAL: [&str; 8] = ["docker", "br-", "virbr", "veth", "cni", "flannel", 
 /// The loopback interface.
 const LOOPBACK: &str = "lo";
 
-/// Capabilities that are asked for: messages and remote memory access, in both directions.
+/// Requested capabilities: messages and remote memory access, in both directions.
 const CAPS: u64 =
     FI_MSG | FI_RMA | FI_READ | FI_WRITE | FI_RECV | FI_TRANSMIT | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
@@ -35,6 +35,29 @@ pub const MR_MODES: i32 =
 pub struct Infos {
     library: OfiLibrary,
     first: *mut fi_info,
+}
+
+impl Infos {
+    /// Asks the library for a list of offers. Returns `None` if the library offers nothing.
+    ///
+    /// # Safety
+    /// `hints` is null or complete.
+    unsafe fn get(library: OfiLibrary, hints: *const fi_info) -> Option<Infos> {
+        let mut first = ptr::null_mut();
+        // SAFETY: `fi_getinfo` accepts null for node, service and hints; other hints are complete (contract of this function). It
+        // writes a list to `first`, which `Infos` frees.
+        let error =
+            unsafe { (library.getinfo)(API, ptr::null(), ptr::null(), 0, hints, &mut first) };
+        (error == 0 && !first.is_null()).then_some(Infos { library, first })
+    }
+
+    /// Returns the offers of the list.
+    fn offers(&self) -> impl Iterator<Item = NetworkOffer> {
+        // SAFETY: `at` is an element of the list that `self` keeps alive.
+        let next = |&at: &*mut fi_info| Some(unsafe { (*at).next }).filter(|at| !at.is_null());
+        // SAFETY: `at` is an element of the list that `self` keeps alive, and libfabric fills its attributes.
+        std::iter::successors(Some(self.first), next).map(|at| unsafe { NetworkOffer::of(at) })
+    }
 }
 
 impl Drop for Infos {
@@ -50,7 +73,7 @@ pub struct NetworkOffer {
     pub provider: String,
     /// Interface or adapter.
     pub domain: String,
-    /// Name that is the same for processes that reach each other without a router. For IP, the network.
+    /// Name of the network. Processes whose networks have the same name reach each other without a router.
     pub network: String,
     pub how: ProviderSource,
 }
@@ -81,7 +104,7 @@ fn text(from: *const c_char) -> String {
     unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned()
 }
 
-/// Returns true if `name` is the provider `wanted`, without a layer above or below a layer of libfabric.
+/// Returns true if `name` is the provider `wanted`, with or without a layer above it.
 fn is(name: &str, wanted: &str) -> bool {
     name == wanted || name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(';'))
 }
@@ -111,7 +134,7 @@ impl NetworkOffer {
         !within && !self.network.starts_with("fe80:")
     }
 
-    /// Returns true if this process chooses the keys of memory, so that one key may serve several rails.
+    /// Returns true if this process chooses the keys of memory. Then memory can have the same key on several rails.
     pub fn keys_are_free(&self) -> bool {
         let ProviderSource::Library(info) = self.how else { return true };
         // SAFETY: the element belongs to a list that `Offers` keeps alive, and libfabric fills the attributes of each element.
@@ -139,11 +162,11 @@ impl NetworkOffer {
 }
 
 /// Asks the library for offers. Messages must keep the orders in `order`.
-fn ask(library: OfiLibrary, provider: Option<&str>, order: u64) -> Result<Infos, isize> {
+fn ask(library: OfiLibrary, provider: Option<&str>, order: u64) -> Option<Infos> {
     // SAFETY: `fi_dupinfo` accepts null. It returns an empty list element with all attributes, or null.
     let hints = unsafe { (library.dupinfo)(ptr::null()) };
     if hints.is_null() {
-        return Err(libc::ENOMEM as isize);
+        return None;
     }
     let hints = Infos { library, first: hints };
     // SAFETY: the element and its attributes were just made by `fi_dupinfo`, are not null, and nobody else has them.
@@ -158,23 +181,19 @@ fn ask(library: OfiLibrary, provider: Option<&str>, order: u64) -> Result<Infos,
         (domain.mr_mode, domain.threading) = (MR_MODES, FI_THREAD_SAFE);
         (domain.resource_mgmt, domain.av_type) = (FI_RM_ENABLED, FI_AV_TABLE);
         if let Some(name) = provider.and_then(|name| CString::new(name).ok()) {
-            // The library frees this string with the rest.
+            // The library frees this string with the other parts of the element.
             (*info.fabric_attr).prov_name = libc::strdup(name.as_ptr());
         }
     }
-    let mut first = ptr::null_mut();
-    // SAFETY: the hints are complete, and `fi_getinfo` accepts null for node and service. It writes a list to `first`, which
-    // `Infos` frees.
-    let error =
-        unsafe { (library.getinfo)(API, ptr::null(), ptr::null(), 0, hints.first, &mut first) };
-    if error == 0 && !first.is_null() { Ok(Infos { library, first }) } else { Err(error as isize) }
+    // SAFETY: the hints are complete.
+    unsafe { Infos::get(library, hints.first) }
 }
 
 /// Folders in which the kernel lists adapters that only the library supports.
 const ADAPTERS: [&str; 2] = ["/sys/class/infiniband", "/sys/class/cxi"];
 
-/// Returns true if the library must be asked for offers: the user names it, or the machine has an adapter for it. Otherwise it is
-/// not asked, since it takes 0.2 s to answer.
+/// Returns true if the library must be asked for offers: the user names the library, or the machine has an adapter that needs it.
+/// Otherwise the library is not asked, since its answer takes 0.2 s.
 fn asks_library(options: &OfiOptions) -> bool {
     let has_any =
         |folder: &&str| std::fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
@@ -206,15 +225,10 @@ fn of_library(
     };
     let provider = options.provider.as_deref();
     let infos = ask(library, provider, FI_ORDER_SAS | FI_ORDER_SAW)
-        .or_else(|_| ask(library, provider, FI_ORDER_SAS))
-        .map_err(|_| OfiConnectError::NoOffer { wanted: wanted(), found: everything(library) })?;
+        .or_else(|| ask(library, provider, FI_ORDER_SAS))
+        .ok_or_else(|| OfiConnectError::NoOffer { wanted: wanted(), found: everything(library) })?;
     let mut list: Vec<NetworkOffer> = Vec::new();
-    let mut at = infos.first;
-    while !at.is_null() {
-        // SAFETY: `at` is an element of the list that `infos` keeps alive.
-        let offer = unsafe { NetworkOffer::of(at) };
-        // SAFETY: `at` is an element of the list that `infos` keeps alive.
-        at = unsafe { (*at).next };
+    for offer in infos.offers() {
         let known = list.iter().any(|one| one.name() == offer.name());
         let fits = match provider {
             Some(wanted) => is(&offer.provider, wanted),
@@ -286,23 +300,10 @@ pub fn survey(options: &OfiOptions) -> Result<Vec<String>, OfiConnectError> {
 
 /// Returns the names of all providers of the library, including providers that do not fit the options.
 fn everything(library: OfiLibrary) -> Vec<String> {
-    let mut first = ptr::null_mut();
-    // SAFETY: `fi_getinfo` accepts null hints. It writes a list to `first`, which `Infos` frees.
-    let error =
-        unsafe { (library.getinfo)(API, ptr::null(), ptr::null(), 0, ptr::null(), &mut first) };
-    if error != 0 || first.is_null() {
-        return Vec::new();
-    }
-    let infos = Infos { library, first };
-    let mut names = Vec::new();
-    let mut at = infos.first;
-    while !at.is_null() {
-        // SAFETY: `at` is an element of the list that `infos` keeps alive, and libfabric fills its attributes.
-        unsafe {
-            names.push(text((*(*at).fabric_attr).prov_name));
-            at = (*at).next;
-        }
-    }
+    // SAFETY: null hints are allowed.
+    let infos = unsafe { Infos::get(library, ptr::null()) };
+    let mut names: Vec<String> =
+        infos.iter().flat_map(Infos::offers).map(|offer| offer.provider).collect();
     names.sort();
     names.dedup();
     names

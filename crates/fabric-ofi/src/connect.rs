@@ -57,7 +57,7 @@ struct Published {
     share: u128,
     place: String,
     probe: Vec<u8>,
-    /// Addresses of its endpoints, by rail.
+    /// Addresses of the process's endpoints, by rail.
     names: Vec<Vec<u8>>,
 }
 
@@ -173,8 +173,8 @@ pub fn connect(
     let all: Vec<_> = (0..size)
         .map(|peer| Ok::<_, BootstrapError>(decode(peer, &bootstrap.get(peer, KEY)?)))
         .collect::<Result<_, _>>()?;
-    // A process without an agreement reports the error of a peer, if there is one: its own error says only that another process
-    // lacks something.
+    // A process without an agreement reports the error of a peer, if a peer has an error. The process's own error says only that
+    // another process lacks something.
     let own = match (own, agreed) {
         (Ok(opened), Some(agreed)) => (opened, agreed),
         (Err(OfiConnectError::Bootstrap(_)), _) => {
@@ -237,8 +237,7 @@ fn meet(
         alarm: Arc::default(),
         others,
         probes,
-        keepalive: options.keepalive,
-        patience: options.patience,
+        times: KeepaliveTimes { keepalive: options.keepalive, patience: options.patience },
         credits: options.credits,
         same_arithmetic: agreed.same_arithmetic,
         why: agreed.why,

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// State of the connection to a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionState {
-    /// The provider does not use TCP, or this process cannot see its connections.
+    /// The provider does not use TCP, or this process cannot see the provider's connections.
     Unknown,
     There,
     /// The peer's host has not answered yet.
@@ -18,7 +18,7 @@ pub enum ConnectionState {
     Gone,
 }
 
-/// Number of unanswered probes of an idle connection, after which it counts as broken.
+/// Number of unanswered probes of an idle connection, after which the connection counts as broken.
 const PROBES: u32 = 5;
 
 /// Times after which a silent peer is probed, and after which a host that acknowledges nothing counts as lost.

@@ -7,7 +7,7 @@
 //! holds (`tfd:` in fdinfo).
 //!
 //! `tcp;ofi_rxm` of the same versions signals each completion by a byte into a socket of its own, and takes the byte back at the
-//! next poll. These are three of the seven system calls of a short message. So this signal socket is removed from the set that
+//! next poll. This takes three of the seven system calls of a short message. So this signal socket is removed from the set that
 //! polls read, and sleeping threads poll the signal socket separately. The signal socket then gets one byte until a sleep begins,
 //! and `fi_trywait` takes the byte back.
 //!

@@ -11,7 +11,7 @@ pub enum OfiConnectError {
     Bootstrap(BootstrapError),
     /// The library is missing or too old.
     NoLibrary {
-        /// Name or file that the loader was asked for.
+        /// Name or file that the loader was to load.
         name: String,
         /// Message of the loader.
         error: String,
@@ -32,7 +32,7 @@ pub enum OfiConnectError {
         /// Available offers, each with a provider and a domain.
         found: Vec<String>,
     },
-    /// The processes have no network in common. Lists the networks of each host, a line for each.
+    /// The processes have no network in common. Lists the networks of each host, with one line for each host.
     NothingInCommon {
         /// `"host: provider interface (network), ..."`.
         hosts: Vec<String>,

@@ -1,4 +1,4 @@
-//! Rails of a process besides the first.
+//! All rails of a process except the first.
 
 use crate::object::Objects;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ pub struct ExtraRail {
     pub ips: Vec<Option<SocketAddr>>,
 }
 
-/// Memory by which rails are tried.
+/// Memory for testing rails.
 pub struct Probes {
     pub own: Region,
     /// Address of the word that a probe reads, by rank.

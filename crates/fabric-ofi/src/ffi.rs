@@ -8,7 +8,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// A function that is not called from here.
+/// Pointer to a function that this crate does not call.
 pub type Unused = *const c_void;
 
 /// Oldest API version that has everything this crate uses: `FI_VERSION(1, 9)`.
@@ -43,7 +43,7 @@ pub const FI_CQ_FORMAT_MSG: c_int = 2;
 pub const FI_WAIT_NONE: c_int = 0;
 pub const FI_WAIT_FD: c_int = 3;
 
-/// Commands of [`fi_ops::control`].
+/// Commands for [`fi_ops::control`].
 pub const FI_GETWAIT: c_int = 5;
 pub const FI_ENABLE: c_int = 6;
 
@@ -183,7 +183,7 @@ pub struct fi_ops_domain {
 #[repr(C)]
 pub struct fi_ops_mr {
     pub size: usize,
-    /// Owner, memory, length, access, offset, requested key, flags, result, context.
+    /// Arguments: owner, memory, length, access, offset, requested key, flags, result, context.
     pub reg: unsafe extern "C" fn(
         *mut fid,
         *const c_void,
@@ -319,7 +319,7 @@ pub struct fi_ops_cm {
 #[repr(C)]
 pub struct fi_ops_msg {
     pub size: usize,
-    /// Endpoint, buffer, length, descriptor, source, context.
+    /// Arguments: endpoint, buffer, length, descriptor, source, context.
     pub recv: unsafe extern "C" fn(
         *mut fid_ep,
         *mut c_void,
@@ -330,7 +330,7 @@ pub struct fi_ops_msg {
     ) -> isize,
     pub recvv: Unused,
     pub recvmsg: Unused,
-    /// Endpoint, buffer, length, descriptor, destination, context.
+    /// Arguments: endpoint, buffer, length, descriptor, destination, context.
     pub send: unsafe extern "C" fn(
         *mut fid_ep,
         *const c_void,
@@ -341,14 +341,14 @@ pub struct fi_ops_msg {
     ) -> isize,
     pub sendv: Unused,
     pub sendmsg: Unused,
-    /// Endpoint, buffer, length, destination.
+    /// Arguments: endpoint, buffer, length, destination.
     pub inject: unsafe extern "C" fn(*mut fid_ep, *const c_void, usize, u64) -> isize,
 }
 
 #[repr(C)]
 pub struct fi_ops_rma {
     pub size: usize,
-    /// Endpoint, buffer, length, descriptor, peer, address, key, context.
+    /// Arguments: endpoint, buffer, length, descriptor, peer, address, key, context.
     pub read: Transfer,
     pub readv: Unused,
     pub readmsg: Unused,

@@ -1,16 +1,17 @@
 //! Sleep of the helper thread.
 //!
-//! Contract. Only one thread, the helper, sleeps here. Any thread may arm for the helper, and ring. While no thread has armed,
-//! only rings wake the helper: then a thread of the program is inside the library and handles everything. `arm` enables the
-//! provider's descriptors in an epoll set, for one event each. This takes effect even for a thread that already sleeps. So an
-//! event that is pending at `arm`, or comes later, ends the sleep. If the provider has no descriptor, sleeps are naps while a
-//! thread has armed.
+//! Contract. Only one thread, the helper, sleeps here. Any thread may call `arm` for the helper, and may ring. While no thread has
+//! armed, only rings wake the helper, because then a thread of the program is inside the library and handles everything. `arm`
+//! enables the provider's descriptors in an epoll set, for one event each. This takes effect even for a thread that already sleeps.
+//! So an event that is pending at `arm`, or comes later, ends the sleep. `disarm` disables the descriptors again. Otherwise, the
+//! answer to each operation of a program's thread would wake the helper, too. If the provider has no descriptor, sleeps are short
+//! naps while a thread has armed.
 //!
 //! Before each armed sleep the helper asks the provider if it may sleep, as the [`OfiSleeper`] does. The provider then also takes
 //! its own signals back.
 //!
-//! During an armed sleep the kernel may collect the data of reads before it makes a descriptor readable, so that it wakes the helper
-//! once for many bytes. Such a sleep has a limit, because the peer may wait for bytes that are held back.
+//! During an armed sleep the kernel may collect the data of reads before it makes a descriptor readable. Then the kernel wakes the
+//! helper once for many bytes. Such a sleep has a limit, because the peer may wait for bytes that are held back.
 //!
 //! The helper cannot know the purpose of a message before the message is read, so every arrival wakes the helper, not only a
 //! solicited arrival.
@@ -21,13 +22,14 @@ use nix::poll::{PollFd, PollFlags};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use weft_fabric::wait::{Sleep, Token};
 
-/// Maximum duration of a sleep during which the kernel collects bytes. Two ends that collect wait for each other that long at most.
+/// Maximum duration of a sleep during which the kernel collects bytes. If both ends of a connection collect, they wait for each
+/// other at most this long.
 const COLLECTING_MOST: Duration = Duration::from_millis(4);
 
 /// Place where the helper thread sleeps, next to the [`OfiSleeper`] of the program's threads.
@@ -36,10 +38,14 @@ pub struct HelperPlace {
     /// Epoll set of the provider's descriptors. `arm` enables each descriptor for one event.
     armed: Epoll,
     own: EventFd,
-    /// Descriptor by which another fabric of this process rings its helper.
+    /// Descriptor by which another fabric of this process also wakes the helper.
     other: OnceLock<OwnedFd>,
     announced: AtomicU32,
     rings: AtomicU32,
+    /// True if `arm` has enabled the descriptors, and neither an event nor `disarm` has disabled them since. If threads call `arm`
+    /// and `disarm` at the same time, the value may be wrong. Then the helper is woken once without need, or a system call is made
+    /// without need.
+    enabled: AtomicBool,
 }
 
 impl HelperPlace {
@@ -49,19 +55,27 @@ impl HelperPlace {
             armed.add(fd, EpollEvent::new(EpollFlags::EPOLLONESHOT, 0))?;
         }
         let own = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        let (other, announced, rings) = Default::default();
-        Ok(HelperPlace { sleeper, armed, own, other, announced, rings })
+        let (other, announced, rings, enabled) = Default::default();
+        Ok(HelperPlace { sleeper, armed, own, other, announced, rings, enabled })
     }
 
-    /// Makes `other` end sleeps of the helper, as [`OfiSleeper::watch`] does for the program's threads.
+    /// Lets `other` wake the helper, as [`OfiSleeper::watch`] does for the program's threads.
     pub fn watch(&self, other: OwnedFd) {
         let _ = self.other.set(other);
     }
 
-    fn wait_for_event(&self, fd: BorrowedFd<'_>) {
-        let mut event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLONESHOT, 0);
-        // The descriptor was added in `new`, so this cannot fail.
-        let _ = self.armed.modify(fd, &mut event);
+    /// Lets the next event of each descriptor wake the helper.
+    fn enable(&self) {
+        self.enabled.store(true, Ordering::Relaxed);
+        self.wait_for(EpollFlags::EPOLLIN);
+    }
+
+    fn wait_for(&self, events: EpollFlags) {
+        for fd in self.sleeper.provider() {
+            let mut event = EpollEvent::new(events | EpollFlags::EPOLLONESHOT, 0);
+            // The descriptor was added in `new`, so this cannot fail.
+            let _ = self.armed.modify(fd, &mut event);
+        }
     }
 }
 
@@ -73,7 +87,7 @@ impl Sleep for HelperPlace {
         let token = Token(self.rings.load(Ordering::SeqCst));
         // The poll that follows must not be skipped.
         self.sleeper.look_next();
-        self.sleeper.provider().for_each(|fd| self.wait_for_event(fd));
+        self.enable();
         token
     }
 
@@ -83,6 +97,11 @@ impl Sleep for HelperPlace {
         }
         let announced = self.announced.load(Ordering::SeqCst) > 0;
         let collects = announced && self.sleeper.begin_collecting();
+        // A thread that disarms meanwhile first takes the announcement back, and then ends the collecting. Here the order is
+        // reversed, so at least one of the two threads ends the collecting.
+        if collects && self.announced.load(Ordering::SeqCst) == 0 {
+            self.sleeper.end_collecting();
+        }
         if announced && !self.sleeper.may_sleep() {
             if collects {
                 self.sleeper.end_collecting();
@@ -111,7 +130,8 @@ impl Sleep for HelperPlace {
         }
         all[1..].iter().filter(|bell| bell.any().unwrap_or(false)).for_each(drain);
         if all[0].any().unwrap_or(false) {
-            // This takes the event for which the descriptor was armed.
+            // The event has also disabled the descriptor.
+            self.enabled.store(false, Ordering::Relaxed);
             let mut events = [EpollEvent::empty()];
             let _ = self.armed.wait(&mut events, 0u8);
             self.sleeper.look_next();
@@ -121,12 +141,22 @@ impl Sleep for HelperPlace {
     fn disarm(&self) {
         if self.announced.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.sleeper.set_poller(PollingThread::Program);
+            // The program's thread polls from now on, and needs each byte as soon as it comes.
+            self.sleeper.stop_collecting();
+            if self.enabled.swap(false, Ordering::Relaxed) {
+                self.wait_for(EpollFlags::empty());
+            }
+            // Another thread may have called `arm` before the descriptors were disabled here. Then `arm` has lost its effect, so
+            // the descriptors are enabled again.
+            if self.announced.load(Ordering::SeqCst) > 0 {
+                self.enable();
+            }
         }
     }
 
     fn ring(&self) {
         self.rings.fetch_add(1, Ordering::SeqCst);
-        // A full counter is readable, too.
+        // The write fails only if the counter is full. A full counter is also readable.
         let _ = self.own.write(1);
     }
 

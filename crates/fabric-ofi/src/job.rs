@@ -11,7 +11,6 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 use weft_fabric::{Completion, Counters};
 use weft_job_connections::Roster;
 
@@ -26,10 +25,10 @@ pub struct Where {
 
 /// A reachable process: of this job, or of a linked job.
 pub struct OfiProcess {
-    /// The provider's number for its address.
+    /// The provider's number for the address of the process.
     pub number: u64,
     pub place: Where,
-    /// Address of its endpoint, if the provider uses TCP.
+    /// Address of the process's endpoint, if the provider uses TCP.
     pub ip: Option<SocketAddr>,
 }
 
@@ -46,16 +45,15 @@ pub struct OfiCore {
     pub size: usize,
     /// All processes that can be reached, on the first rail.
     pub roster: RefCell<Roster<OfiProcess>>,
-    /// True if a link with another job has news: a process is lost, or all processes have left.
+    /// True if a link with another job has news: a process is lost, or all processes of the other job have left.
     pub alarm: Arc<AtomicBool>,
     /// The further rails. They connect only processes of this job.
     pub others: Vec<ExtraRail>,
     /// Memory for probes, if there are further rails.
     pub probes: Option<Probes>,
-    /// Time of silence after which a waiting process asks a peer for a sign of life. Zero: a peer is never asked.
-    pub keepalive: Duration,
-    /// Maximum time for which a peer's host may leave data unacknowledged.
-    pub patience: Duration,
+    /// Time of silence after which a waiting process asks a peer for a sign of life (zero: a peer is never asked), and the maximum
+    /// time for which a peer's host may leave data unacknowledged.
+    pub times: KeepaliveTimes,
     /// Credits of each peer: maximum number of messages that a peer may send before credits return to it.
     pub credits: usize,
     pub same_arithmetic: bool,
@@ -85,10 +83,6 @@ impl OfiCore {
             0 => self.roster.borrow().iter().any(|(_, member)| member.ip == Some(there)),
             _ => self.others[rail - 1].ips.contains(&Some(there)),
         }
-    }
-
-    pub fn times(&self) -> KeepaliveTimes {
-        KeepaliveTimes { keepalive: self.keepalive, patience: self.patience }
     }
 
     /// Returns the state of the connection to a peer on a rail, or `None` if the provider does not show the state.

@@ -26,7 +26,6 @@ mod address;
 mod agree;
 mod buffers;
 mod choose;
-mod codes;
 mod connect;
 mod connection_state;
 mod descriptor;

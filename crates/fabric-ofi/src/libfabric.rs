@@ -42,7 +42,7 @@ unsafe impl Send for Libfabric {}
 // SAFETY: the domain was opened with `FI_THREAD_SAFE`, so several threads may use the objects at the same time.
 unsafe impl Sync for Libfabric {}
 
-/// Turns the result of a call that makes an object into an error with its details.
+/// Returns an error with the details of a call that makes an object, unless the result `error` of the call is 0.
 fn made(
     library: &OfiLibrary,
     facts: &ProviderFacts,
@@ -54,6 +54,14 @@ fn made(
     }
     let whom = format!("{} {}", facts.provider, facts.domain);
     Err(OfiConnectError::Call { call, whom, error: library.explain(error as isize) })
+}
+
+/// Returns an address of a peer, padded with zeros, because the provider always reads the length of its own addresses.
+fn padded(name: &[u8]) -> [u8; NAME_MAX] {
+    let mut whole = [0; NAME_MAX];
+    let len = name.len().min(NAME_MAX);
+    whole[..len].copy_from_slice(&name[..len]);
+    whole
 }
 
 impl Libfabric {
@@ -204,13 +212,10 @@ impl Libfabric {
         Ok(name)
     }
 
-    /// Makes the address of a process known and returns its number here.
+    /// Adds the address of a process, and returns the provider's number for this address.
     pub fn insert(&self, name: &[u8]) -> Result<u64, OfiConnectError> {
         let mut number = u64::MAX;
-        // A provider reads as many bytes as its addresses have.
-        let mut whole = [0u8; NAME_MAX];
-        let len = name.len().min(NAME_MAX);
-        whole[..len].copy_from_slice(&name[..len]);
+        let whole = padded(name);
         // SAFETY: the address vector is open. `fi_av_insert` reads one address from `whole`, which has the maximum length, and
         // writes one number.
         let count = unsafe {
@@ -237,9 +242,7 @@ impl Libfabric {
 
     /// Returns an address in readable form.
     pub fn show(&self, name: &[u8]) -> String {
-        let mut whole = [0u8; NAME_MAX];
-        let len = name.len().min(NAME_MAX);
-        whole[..len].copy_from_slice(&name[..len]);
+        let whole = padded(name);
         let mut text = [0u8; NAME_MAX];
         let mut len = text.len() - 1;
         // SAFETY: the address vector is open. `fi_av_straddr` writes at most `len` bytes to `text`, whose last byte stays zero.
@@ -255,7 +258,7 @@ impl Libfabric {
         text.split_once("://").map_or(&*text, |(_, address)| address).to_owned()
     }
 
-    /// Registers memory for the operations in `access`. `key` counts only if this process chooses the keys.
+    /// Registers memory for the operations in `access`. `key` is used only if this process chooses the keys.
     ///
     /// # Safety
     /// The memory stays mapped until the registration is closed.
@@ -298,7 +301,7 @@ impl Libfabric {
     /// Returns true if a sleep on the descriptor is safe now: nothing has come, and the next arrival or completion makes the
     /// descriptor readable.
     pub fn may_sleep(&self) -> bool {
-        // SAFETY: the fabric and the queue are open, and the array has one element, as the call is told.
+        // SAFETY: the fabric and the queue are open, and the array has one element, which is the count that the call gets.
         unsafe {
             let mut own = &raw mut (*self.cq).fid;
             ((*(*self.fabric).ops).trywait)(self.fabric, &mut own, 1) == 0
@@ -349,11 +352,12 @@ impl Libfabric {
         }
     }
 
-    /// Posts a write or a read of `local` at `remote` of the peer. Returns the result of the library.
+    /// Posts a write from `local` to the peer's memory at `remote`, or a read from there into `local`. Returns the library's
+    /// result.
     ///
     /// # Safety
-    /// The local memory lives until the operation with `context` is complete. If the provider needs a descriptor, that of `local`
-    /// belongs to the registration of that memory.
+    /// The local memory lives until the operation with `context` is complete. If the provider needs a descriptor, the
+    /// descriptor in `local` belongs to the registration of the local memory.
     pub unsafe fn transfer(
         &self,
         to: u64,

@@ -24,7 +24,7 @@ pub struct OfiLibrary {
         *mut *mut fi_info,
     ) -> c_int,
     pub freeinfo: unsafe extern "C" fn(*mut fi_info),
-    /// Copies a list element. For null it returns an empty element, which serves as hints.
+    /// Copies a list element. For null, returns an empty element, which serves as hints.
     pub dupinfo: unsafe extern "C" fn(*const fi_info) -> *mut fi_info,
     pub fabric:
         unsafe extern "C" fn(*mut c_void, *mut *mut crate::ffi::fid_fabric, *mut c_void) -> c_int,
@@ -43,7 +43,7 @@ impl OfiLibrary {
         };
         if std::env::var_os(MONITOR).is_none() {
             // SAFETY: `set_var` needs that no other thread reads or writes the environment by other means than Rust's. This runs
-            // once, while MPI starts. If a thread of the program calls C's `getenv` at that time, it races, as in any program
+            // once, while MPI starts. If a thread of the program calls C's `getenv` at that time, this is a race, as in any program
             // that calls `setenv`.
             unsafe { std::env::set_var(MONITOR, "disabled") };
         }

@@ -4,10 +4,9 @@ use crate::address::{self, MemoryName};
 use crate::ffi::*;
 use crate::object::Objects;
 use crate::random::random;
-use crate::registrations::{MemoryOrigin, RegistrationCounts, RegistrationId, Registrations};
+use crate::registrations::{MemoryOrigin, RegistrationId, Registrations};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::HashMap;
-use std::ffi::c_void;
 use std::sync::Arc;
 use weft_fabric::{Fault, Key, Region, RemoteAddr, Sge};
 
@@ -19,7 +18,7 @@ const ACCESS: u64 = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_T
 
 /// Memory of one process that peers may reach.
 pub struct ProcessMemory {
-    registrations: Registrations,
+    pub registrations: Registrations,
     /// Allocations that were given back, by length. They stay mapped, because counters lie in them.
     free: HashMap<usize, Vec<Sge>>,
     /// Number of pieces of the program's memory that peers may reach.
@@ -35,7 +34,7 @@ fn rounded(len: usize) -> usize {
     len.next_multiple_of(step)
 }
 
-/// Names memory that lies in a registration.
+/// Makes the region of memory that lies in a registration.
 fn region(id: RegistrationId, memory: Sge) -> Region {
     let remote = RemoteAddr { addr: memory.ptr().addr() as u64, key: Key(id) };
     Region { local: memory, remote }
@@ -50,31 +49,6 @@ impl ProcessMemory {
     pub fn new(objects: Vec<Arc<Objects>>) -> ProcessMemory {
         let (free, exposed, allocated) = Default::default();
         ProcessMemory { registrations: Registrations::new(objects), free, exposed, allocated }
-    }
-
-    /// Returns the descriptor by which operations on a rail name memory that was allocated or exposed here.
-    pub fn descriptor(&self, rail: usize, id: RegistrationId) -> *mut c_void {
-        self.registrations.descriptor(rail, id)
-    }
-
-    /// Returns a registration of the program's memory that a transfer may use from now on, until [`ProcessMemory::transferred`].
-    pub fn use_for_transfer(&mut self, memory: Sge) -> Option<RegistrationId> {
-        self.registrations.use_for_transfer(memory)
-    }
-
-    /// Ends a transfer's use of a registration.
-    pub fn transferred(&mut self, id: RegistrationId) {
-        self.registrations.transferred(id);
-    }
-
-    /// Undoes [`ProcessMemory::use_for_transfer`] for a transfer that the provider refused.
-    pub fn refused(&mut self, id: RegistrationId) {
-        self.registrations.refused(id);
-    }
-
-    /// Returns the number of registrations made so far, and the number of uses that found an existing registration.
-    pub fn made_and_found(&self) -> RegistrationCounts {
-        self.registrations.totals
     }
 
     /// Returns the number of registrations, and their total size in bytes.

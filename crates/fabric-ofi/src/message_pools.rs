@@ -32,7 +32,7 @@ pub struct Assembly {
     total: usize,
 }
 
-/// Position of a part in a long message, by the part's header.
+/// Position of a part in a long message, as the part's header gives it.
 #[derive(Debug, Clone, Copy)]
 pub struct PartPlace {
     /// Length of the message, in bytes.
@@ -43,7 +43,7 @@ pub struct PartPlace {
 
 /// The pools of buffers for messages.
 pub struct MessagePools {
-    sending: MessageBuffers,
+    pub sending: MessageBuffers,
     receiving: MessageBuffers,
     /// Buffers for messages that come in parts.
     whole: MessageBuffers,
@@ -62,18 +62,12 @@ impl MessagePools {
         }
     }
 
-    /// Returns the pool of messages to be sent.
-    #[inline]
-    pub fn sending(&mut self) -> &mut MessageBuffers {
-        &mut self.sending
-    }
-
     /// Returns the total size of all buffers, in bytes.
     pub fn bytes(&self) -> usize {
         self.sending.bytes() + self.receiving.bytes() + self.whole.bytes()
     }
 
-    /// Gives the provider buffers for messages to come.
+    /// Gives the provider buffers for future messages.
     pub fn repost(&mut self, core: &OfiCore, requests: &mut RequestTable) -> Result<(), Fault> {
         while self.posted < POSTED {
             let buffer = self.receiving.take(&core.objects)?;
@@ -138,7 +132,7 @@ impl MessagePools {
         self.memory(message.buffer).part(HEADER, message.len)
     }
 
-    /// Takes a buffer for a message of this process to itself.
+    /// Takes a buffer for a message that this process sends to itself.
     pub fn take_for(&mut self, core: &OfiCore, len: usize) -> Result<u32, Fault> {
         match len > core.objects.facts.part_max() {
             true => Ok(self.whole.take(&core.objects)? | WHOLE),
@@ -155,7 +149,7 @@ impl MessagePools {
         }
     }
 
-    /// Copies a part of a long message of process `rank` to the message's buffer. `before` has the parts that have arrived so
+    /// Copies a part of a long message of process `rank` to the message's buffer. `before` contains the parts that have arrived so
     /// far.
     pub fn keep_part(
         &mut self,

@@ -26,7 +26,7 @@ enum Kind {
     Tcp(Arc<Tcp>),
 }
 
-/// Ways in which an endpoint takes messages.
+/// Forms in which an endpoint accepts messages.
 pub enum MessageSupport<'o> {
     /// As one piece, in a buffer.
     Pieces(&'o Libfabric),
@@ -162,8 +162,8 @@ impl Objects {
         }
     }
 
-    /// Makes the address of a process known and returns its number on this endpoint. `secret` is for processes of other jobs:
-    /// only this process and the other process know it.
+    /// Makes the address of a process known and returns its number on this endpoint. `secret` is for processes of other jobs: a
+    /// secret that only this process and the other process know.
     pub fn insert(&self, name: &[u8], secret: Option<u128>) -> Result<u64, OfiConnectError> {
         match &self.kind {
             Kind::Libfabric(open) => open.insert(name),
@@ -195,7 +195,7 @@ impl Objects {
         }
     }
 
-    /// Registers memory for the operations in `access`. `key` counts only if this process chooses the keys.
+    /// Registers memory for the operations in `access`. `key` is used only if this process chooses the keys.
     ///
     /// # Safety
     /// The memory stays mapped until the registration is closed.
@@ -222,8 +222,8 @@ impl Objects {
         }
     }
 
-    /// Returns true if this provider names peers' memory by virtual address. Otherwise it uses the offset from the start of the
-    /// registration.
+    /// Returns true if this provider names peers' memory by virtual address. Otherwise the provider uses the offset from the start
+    /// of the registration.
     #[inline]
     pub fn names_by_address(&self) -> bool {
         self.facts.has(FI_MR_VIRT_ADDR)
@@ -251,19 +251,19 @@ impl Objects {
         }
     }
 
-    /// Lets bytes collect before the descriptor becomes readable. Returns true if some do.
+    /// Lets bytes collect before the descriptor becomes readable. Returns true if a connection collects bytes.
     pub fn begin_collecting(&self) -> bool {
         matches!(&self.kind, Kind::Tcp(tcp) if tcp.begin_collecting())
     }
 
-    /// Lets each byte that comes make the descriptor readable.
+    /// Ends the collecting of bytes. From now on, the descriptor becomes readable as soon as any byte arrives.
     pub fn end_collecting(&self) {
         if let Kind::Tcp(tcp) = &self.kind {
             tcp.end_collecting();
         }
     }
 
-    /// Returns true if all sent bytes have reached the peers' hosts. A provider that does not know this counts as true.
+    /// Returns true if all sent bytes have reached the peers' hosts, or if the provider cannot know.
     pub fn has_arrived(&self) -> bool {
         match &self.kind {
             Kind::Libfabric(_) => true,
@@ -280,7 +280,7 @@ impl Objects {
         }
     }
 
-    /// Returns the way in which messages are posted.
+    /// Returns the form in which messages are posted.
     #[inline]
     pub fn messages(&self) -> MessageSupport<'_> {
         match &self.kind {
@@ -305,11 +305,12 @@ impl Objects {
         }
     }
 
-    /// Posts a write or a read of `local` at `remote` of the peer. Returns 0, or an error below 0.
+    /// Posts a write from `local` to the peer's memory at `remote`, or a read from there into `local`. Returns 0, or an error below
+    /// 0.
     ///
     /// # Safety
-    /// The local memory lives until the operation with `context` is complete. If the provider needs a descriptor, that of `local`
-    /// belongs to the registration of that memory.
+    /// The local memory lives until the operation with `context` is complete. If the provider needs a descriptor, the
+    /// descriptor in `local` belongs to the registration of the local memory.
     pub unsafe fn transfer(
         &self,
         to: u64,
@@ -357,8 +358,8 @@ impl Objects {
         }
     }
 
-    /// Takes the next peer that has ended its connection, with the reason. Only providers that report such ends at once return a
-    /// peer.
+    /// Takes the next peer that has ended its connection, with the reason. Returns a peer only if the provider reports such ends at
+    /// once.
     pub fn take_gone(&self) -> Option<(u64, String)> {
         match &self.kind {
             Kind::Libfabric(_) => None,
@@ -366,7 +367,7 @@ impl Objects {
         }
     }
 
-    /// Returns the state of the connection to a peer, or `None` if the provider does not show it.
+    /// Returns the state of the connection to a peer, or `None` if the provider does not show the state.
     pub fn way(&self, number: u64) -> Option<ConnectionState> {
         match &self.kind {
             Kind::Libfabric(_) => None,
@@ -374,7 +375,7 @@ impl Objects {
         }
     }
 
-    /// Takes the next peer that was reached by another network than the agreed network.
+    /// Takes the next peer that was reached over a network other than the agreed network.
     pub fn take_detour(&self) -> Option<Detour> {
         match &self.kind {
             Kind::Libfabric(_) => None,
@@ -394,7 +395,7 @@ impl Objects {
 /// Registered memory.
 pub enum MemoryRegistration {
     Libfabric(Registered),
-    /// Built-in TCP, and the key by which it knows the memory.
+    /// Built-in TCP, and the key of the memory.
     Tcp(Arc<Tcp>, u64),
 }
 

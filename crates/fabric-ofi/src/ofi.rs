@@ -21,8 +21,9 @@ use std::time::{Duration, Instant};
 use weft_bootstrap::Bootstrap;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    ArrivedMessage, Capabilities, Completion, Copies, CopyModel, Counters, Fabric, Facets, Fault,
-    Flag, Head, PostOutcome, Region, RemoteAddr, RemoteFlag, Sge,
+    ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, CopyModel, Counters, Fabric,
+    Facets, Fault, FetchAdd, Flag, FlagKind, FlagWrite, Head, PostOutcome, Region, RemoteAddr,
+    RemoteFlag, RemoteRead, RemoteWrite, Sge,
 };
 
 mod ending;
@@ -51,20 +52,19 @@ pub struct Usage {
     pub carried: [u64; RAILS_MAX],
     /// Number of writes and reads that were repeated because their rail had failed.
     pub repeated: u64,
-    /// Number of peers that were reached by another network than the agreed network.
+    /// Number of peers that were reached over a network other than the agreed network.
     pub detours: u64,
 }
 
-/// Endpoint of one process in a network of libfabric.
+/// Endpoint of one process in a network that libfabric supports.
 pub struct Ofi {
     core: OfiCore,
     copies: Copies,
     state: RefCell<OfiState>,
-    leave: Duration,
 }
 
 impl Ofi {
-    /// Connects the processes of a job. All of them call this, each with its own options.
+    /// Connects the processes of a job. All these processes call this function, each with its own options.
     pub fn connect(
         bootstrap: &mut dyn Bootstrap,
         options: OfiOptions,
@@ -80,16 +80,16 @@ impl Ofi {
     ) -> Result<Ofi, OfiConnectError> {
         let (core, state) = connect::connect(bootstrap, &options, counters)?;
         let copies = Copies::new(Arc::new(CopyModel::GENERIC));
-        Ok(Ofi { core, copies, state: RefCell::new(state), leave: options.leave })
+        Ok(Ofi { core, copies, state: RefCell::new(state) })
     }
 
-    /// Makes `other` end sleeps when it becomes readable. `other` is the descriptor by which another fabric of this process is
-    /// rung.
+    /// Lets `other` wake the program's threads when it becomes readable. `other` is the descriptor that rings another fabric of
+    /// this process.
     pub fn watch(&self, other: OwnedFd) {
         self.core.sleeper.watch(other);
     }
 
-    /// Makes `other` end sleeps of the helper thread, as [`Ofi::watch`] does for the program's threads.
+    /// Lets `other` wake the helper thread, as [`Ofi::watch`] does for the program's threads.
     pub fn watch_for_helper(&self, other: OwnedFd) {
         self.core.helper.watch(other);
     }
@@ -160,7 +160,7 @@ impl Ofi {
         let state = self.state.borrow();
         let (registrations, registered) = state.memory.totals();
         let EventCounts { carried, repeated, detours, strangers } = state.counts;
-        let RegistrationCounts { made, found } = state.memory.made_and_found();
+        let RegistrationCounts { made, found } = state.memory.registrations.totals;
         Usage {
             peers: state.peers.count(),
             buffers: state.pools.bytes(),
@@ -210,16 +210,16 @@ impl Ofi {
     fn write_with(
         &self,
         peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
+        write: &RemoteWrite,
         tail: Option<TransferTail>,
-        done: Completion,
     ) -> Result<(), Fault> {
+        let &RemoteWrite { src, dst, done } = write;
         if let Some(tail) = tail {
             check(peer, tail)?;
         }
         let target = match (src.is_empty(), tail) {
-            // A flag without data needs no address of data. An immediate without data has an address, which must be valid.
+            // For a flag without data, the address of the data is not used. For an immediate without data, the address must be
+            // valid.
             (true, Some(TransferTail::Flag(..)) | None) => None,
             _ => Some(address::decode(peer, dst, src.len())?),
         };
@@ -254,7 +254,7 @@ impl Ofi {
         self.transfer(peer, RemoteTransfer::write(src, target, tail, done), None)
     }
 
-    /// Posts a transfer in parts that the provider takes, over `rail` if a rail is given.
+    /// Posts a transfer in parts that are short enough for the provider, over `rail` if a rail is given.
     fn transfer(
         &self,
         peer: usize,
@@ -365,31 +365,25 @@ impl Fabric for Ofi {
         self.state.borrow_mut().memory.withdraw(region);
     }
 
-    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
+    fn flag(&self, region: &Region, offset: usize, kind: FlagKind) -> Flag {
         let word = region.local.part(offset, 8).ptr().cast();
         let word = NonNull::new(word).expect("memory");
         // SAFETY: `adopt` needs a word that stays mapped: allocated memory is not unmapped before this fabric is dropped.
         let local = unsafe { self.core.counters.adopt(word) };
+        let waking = kind == FlagKind::Waking;
         Flag { local, remote: RemoteFlag { at: region.at(offset), waking } }
     }
 
-    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.write_with(peer, src, dst, None, done)
+    fn write(&self, peer: usize, write: &RemoteWrite) -> Result<(), Fault> {
+        self.write_with(peer, write, None)
     }
 
-    fn write_flag(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        flag: RemoteFlag,
-        value: u64,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.write_with(peer, src, dst, Some(TransferTail::Flag(flag.at, value)), done)
+    fn write_flag(&self, peer: usize, write: &RemoteWrite, then: &FlagWrite) -> Result<(), Fault> {
+        self.write_with(peer, write, Some(TransferTail::Flag(then.flag.at, then.value)))
     }
 
-    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
+    fn read(&self, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
+        let &RemoteRead { dst, src, done } = read;
         if dst.is_empty() {
             self.core.complete(done);
             return Ok(());
@@ -403,26 +397,13 @@ impl Fabric for Ofi {
         self.transfer(peer, RemoteTransfer::read(dst, target, done), None)
     }
 
-    fn fetch_add(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        operand: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn fetch_add(&self, peer: usize, add: &FetchAdd) -> Result<(), Fault> {
+        let &FetchAdd { target, operand, result, done } = add;
         self.atomic(peer, OfiMessageKind::FetchAdd, target, [operand, 0], result, done)
     }
 
-    fn compare_swap(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        compare: u64,
-        swap: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn compare_swap(&self, peer: usize, request: &CompareSwap) -> Result<(), Fault> {
+        let &CompareSwap { target, compare, swap, result, done } = request;
         self.atomic(peer, OfiMessageKind::CompareSwap, target, [compare, swap], result, done)
     }
 

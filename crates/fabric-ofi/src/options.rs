@@ -15,10 +15,10 @@ pub struct OfiOptions {
     /// Interfaces or domains to use, as libfabric names domains (`"eth0"`), best first. Empty: all interfaces whose network the
     /// other hosts also have.
     pub interfaces: Vec<String>,
-    /// True if processes of other hosts may become peers later although all processes of this job are on one host. The loopback
+    /// True if processes of other hosts may become peers later even if all processes of this job are on one host. The loopback
     /// interface is not enough then.
     pub outward: bool,
-    /// Maximum number of rails: interfaces times their paths, 1 to [`crate::RAILS_MAX`].
+    /// Maximum number of rails (number of interfaces times paths), 1 to [`crate::RAILS_MAX`].
     pub rails: usize,
     /// Number of connections with a peer on one interface. Each connection counts as a rail. Several connections help if a
     /// network limits the rate of one connection.
@@ -27,8 +27,6 @@ pub struct OfiOptions {
     pub library: Option<String>,
     /// Maximum number of messages of one peer that are in flight to this process or not yet received here, 4 to 16384.
     pub credits: usize,
-    /// Maximum time that the end waits for messages that other processes still have to receive or send.
-    pub leave: Duration,
     /// Time of silence after which a waiting process asks a peer for a sign of life. Zero: a peer is never asked.
     pub keepalive: Duration,
     /// Maximum time for which the host of a peer may leave data unacknowledged, or a connection request unanswered, before the
@@ -50,7 +48,6 @@ impl Default for OfiOptions {
             paths: 1,
             library: None,
             credits: 64,
-            leave: Duration::from_secs(2),
             keepalive: Duration::from_secs(2),
             patience: Duration::from_secs(30),
             say: |_| (),

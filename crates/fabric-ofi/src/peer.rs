@@ -20,7 +20,7 @@ pub struct OfiPeer {
     pub expects: Option<u64>,
     /// Credits: number of messages that may still be sent to the peer.
     pub credits: usize,
-    /// Credits to return to the peer, with the next message to it.
+    /// Number of credits that the next message to the peer will return.
     pub owed: u16,
     /// Number of bytes of the next message that were already posted as parts.
     pub posted: usize,
@@ -41,7 +41,7 @@ pub struct OfiPeer {
     pub written: [u32; RAILS_MAX],
     /// True if the peer has announced that nothing more will come.
     pub left: bool,
-    /// True if this process does not need the peer any more, so that the death of the peer is not a loss.
+    /// True if this process does not need the peer any more. Then the death of the peer does not count as a loss.
     pub unmissed: bool,
     /// True if the peer is lost. Nothing is posted to it.
     pub lost: bool,

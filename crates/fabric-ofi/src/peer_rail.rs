@@ -11,7 +11,7 @@ use std::time::Instant;
 pub enum RailPhase {
     #[default]
     New,
-    /// The rail is being connected since this time. The probe has not been posted yet.
+    /// The rail has been connecting since this time. The probe has not been posted yet.
     Connecting(Instant),
     /// The probe is under way.
     Asked,
@@ -29,9 +29,9 @@ pub struct PeerRail {
     pub kept: VecDeque<RemoteTransfer>,
     /// Failed transfers, to be repeated over the first rail.
     pub repeat: Vec<RemoteTransfer>,
-    /// True if the connections of this end are gone, and the peer was told.
+    /// True if the connections of this end are gone, and this process has reported that to the peer.
     pub told: bool,
-    /// True if the peer has told that the connections of its end are gone.
+    /// True if the peer has reported that the connections of its end are gone.
     pub heard: bool,
     /// Number of successive checks that found no connection.
     gone: u8,

@@ -6,9 +6,9 @@ use std::cell::Cell;
 /// calls, and a process that waits for a rank of its own node polls millions of times a second.
 const REST_MOST: u32 = 16;
 
-/// Number of polls without a result after which one more poll is skipped. So skipping delays an arrival only by a small part of
-/// the time that it took to come. A skipped poll may take as long as a real poll, because the processor may run other threads in
-/// between.
+/// Number of polls without a result after which one more poll is skipped. So skipping delays an arrival only by a small part of the
+/// time that this process has already waited. A skipped poll may take as long as a real poll, because the processor may run other
+/// threads in between.
 const LOOKS_PER_REST: u32 = 16;
 
 /// Number of polls of the first rail between two polls of the other rails, while this process knows of no transfer under way.
@@ -20,7 +20,7 @@ pub struct PollPace {
     /// `rest` is the number of polls to skip before the next poll, `vain` the number of successive polls without a result.
     rest: Cell<u32>,
     vain: Cell<u32>,
-    /// Number of polls until the further rails are polled, while nothing is under way.
+    /// Number of polls until the next poll of the further rails, while nothing is under way.
     others_rest: Cell<u32>,
 }
 
@@ -49,7 +49,7 @@ impl PollPace {
         self.rest.get() >= REST_MOST / 4
     }
 
-    /// Returns true if the poll of the further rails is skipped, and counts it.
+    /// Counts a call of this function. Returns true if this time the poll of the further rails is skipped.
     pub fn skips_others(&self) -> bool {
         let rest = self.others_rest.get();
         self.others_rest.set(rest.saturating_sub(1));

@@ -1,11 +1,11 @@
-//! Facts of a provider that decide its use.
+//! Facts about a provider that determine how it is used.
 
 use crate::ffi::FI_MR_VIRT_ADDR;
 use crate::tcp::Interface;
 use crate::wire::HEADER;
 use std::ffi::c_int;
 
-/// Facts of a provider that decide its use.
+/// Facts about a provider that determine how it is used.
 #[derive(Debug, Clone)]
 pub struct ProviderFacts {
     pub provider: String,
@@ -28,7 +28,8 @@ pub struct ProviderFacts {
 
 /// Returns the size of a provider's buffers, in bytes. A TCP stream takes any length as one piece, and the system gives no memory
 /// for the unfilled part of a buffer. Other providers split long messages, or make a rendezvous: ofi_rxm does this beyond 16 KiB,
-/// and shorter messages then overtake. Over TCP, a rendezvous of ofi_rxm takes longer than to copy messages of up to 16 KiB.
+/// and shorter messages then overtake longer messages. Over TCP, copying a message of up to 16 KiB takes less time than a
+/// rendezvous of ofi_rxm.
 pub fn buffer(provider: &str) -> usize {
     match provider {
         BUILT_IN => HEADER + LONGEST,
@@ -41,7 +42,7 @@ pub fn buffer(provider: &str) -> usize {
 /// Name of the TCP that needs no library ([`crate::tcp`]).
 pub const BUILT_IN: &str = "weft-tcp";
 
-/// Name of libfabric's TCP provider below ofi_rxm, which makes reliable datagrams of its streams.
+/// Name of libfabric's TCP provider below ofi_rxm. ofi_rxm makes reliable datagrams out of the streams.
 const BELOW_RXM: &str = "tcp;ofi_rxm";
 
 /// Maximum payload of a message over libfabric's TCP, in bytes. Up to this size, a rendezvous would take longer than the copies.
@@ -57,8 +58,8 @@ const PARTS: usize = 3;
 /// Size of a buffer that all providers take as one piece, in bytes.
 const SHORT: usize = 8 << 10;
 
-/// Returns the number of bytes of a message that this crate gives to ofi_rxm as one piece: 16 KiB, or the setting of ofi_rxm if
-/// it is less.
+/// Returns the maximum number of bytes of a message that this crate gives to ofi_rxm as one piece: 16 KiB, or the setting of
+/// ofi_rxm if the setting is less.
 fn whole_by_rxm(set: Option<&str>) -> usize {
     let set = set.and_then(|text| text.trim().parse().ok());
     set.map_or(16 << 10, |set: usize| set.clamp(SHORT, 16 << 10))
@@ -130,7 +131,7 @@ mod tests {
             [0, LONG - 1, LONG, LONGEST].map(|len| ProviderFacts::credits(len, 64)),
             [1, 1, 2, 5]
         );
-        // A receiver keeps back up to half of the credits before it returns them. The rest must be enough.
+        // A receiver keeps back up to half of the credits before it returns them. The rest must be enough for any message.
         for room in 4..200 {
             assert!(
                 ProviderFacts::credits(LONGEST, room) <= room - ((room / 2).max(1) - 1),

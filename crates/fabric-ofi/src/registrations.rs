@@ -1,8 +1,8 @@
-//! Registrations of memory on all rails, shared as long as they are used.
+//! Registrations of memory on all rails. Users share a registration as long as it is in use.
 //!
 //! The rules are the same as in fabric-verbs. An operation or region on a part of registered memory of the program shares the
-//! existing registration, which ends with its last user. New users may share a registration only while it has a region of the
-//! program. After that the program may have freed the memory, and other memory may lie at the same addresses.
+//! existing registration, which ends with its last user. New users may share a registration only while the program has a region in
+//! the registered memory. After that the program may have freed the memory, and other memory may lie at the same addresses.
 
 use crate::address::MemoryName;
 use crate::object::{MemoryRegistration, Objects};
@@ -16,8 +16,8 @@ use weft_fabric::{Fault, Key, Sge};
 /// need not contain the memory.
 const NEAREST: usize = 8;
 
-/// Identifier of a registration: the key of its names ([`weft_fabric::Key`]). The provider's key alone is not enough: a provider
-/// with a cache of its own gives the registrations in one page the same key.
+/// Identifier of a registration: its key for the fabric ([`weft_fabric::Key`]). The provider's key alone is not enough, because a
+/// provider with a cache of its own gives the registrations in one page the same key.
 pub type RegistrationId = [u64; 3];
 
 /// Origin of registered memory.
@@ -35,8 +35,9 @@ pub enum MemoryOrigin {
 pub struct RegisteredEntry {
     pub memory: Sge,
     pub origin: MemoryOrigin,
-    /// Users of the registration: number of regions in the memory, and number of transfers under way from or to the memory.
+    /// Number of regions in the memory. Regions and transfers are the users of the registration.
     pub regions: usize,
+    /// Number of transfers under way from or to the memory.
     transfers: usize,
     first: MemoryRegistration,
     /// Registrations on the further rails.
@@ -54,7 +55,7 @@ pub struct Registrations {
     /// Endpoints, by rail. Memory has the same key on all rails.
     objects: Vec<Arc<Objects>>,
     entries: HashMap<RegistrationId, RegisteredEntry>,
-    /// Registrations of the program's memory, by start.
+    /// Registrations of the program's memory, by start address.
     by_start: BTreeMap<(usize, RegistrationId), ()>,
     /// The provider's keys, each with the number of registrations that have it.
     keys: HashMap<u64, usize>,
@@ -91,7 +92,7 @@ impl Registrations {
     }
 
     /// Registers memory for the operations in `access`, with one region as its user. Returns the identifier of the registration.
-    /// `wanted` counts only if this process chooses the keys.
+    /// `wanted` is used only if this process chooses the keys.
     ///
     /// # Safety
     /// The memory stays mapped until its last user is gone.

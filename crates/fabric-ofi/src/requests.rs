@@ -18,7 +18,7 @@ const CHUNK: usize = 64;
 pub enum TransferTail {
     /// Sets the peer's flag at this address to this value.
     Flag(RemoteAddr, u64),
-    /// Advances the peer's counter of this immediate.
+    /// Advances the peer's counter for this immediate.
     Immediate(u32),
 }
 
@@ -38,30 +38,17 @@ pub struct RemoteTransfer {
 
 impl RemoteTransfer {
     pub fn write(
-        src: Sge,
-        dst: OfiTarget,
+        local: Sge,
+        remote: OfiTarget,
         tail: Option<TransferTail>,
         done: Completion,
     ) -> RemoteTransfer {
-        RemoteTransfer {
-            access: TransferKind::Write,
-            local: src,
-            remote: dst,
-            tail,
-            done,
-            counts: None,
-        }
+        let access = TransferKind::Write;
+        RemoteTransfer { access, local, remote, tail, done, counts: None }
     }
 
     pub fn read(dst: Sge, src: OfiTarget, done: Completion) -> RemoteTransfer {
-        RemoteTransfer {
-            access: TransferKind::Read,
-            local: dst,
-            remote: src,
-            tail: None,
-            done,
-            counts: None,
-        }
+        RemoteTransfer { access: TransferKind::Read, ..RemoteTransfer::write(dst, src, None, done) }
     }
 
     /// Splits the transfer into parts of at most `most` bytes. The last part has the tail and the completion.
@@ -77,10 +64,10 @@ impl RemoteTransfer {
     }
 }
 
-/// Registration of a transfer's local memory, if the provider needs it.
+/// Registration of a transfer's local memory, if the provider needs registered memory.
 pub enum TransferRegistration {
     Nothing,
-    /// A registration that other transfers or regions use, too.
+    /// A registration that other transfers or regions may also use.
     Shared(RegistrationId),
     /// A registration of this transfer only.
     Own(MemoryRegistration),
@@ -95,9 +82,11 @@ pub enum OfiRequest {
     /// A transfer on a rail. If the provider does not keep messages behind writes, the tail of a write is posted after the write
     /// is complete.
     Transfer(u8, RemoteTransfer, TransferRegistration),
-    /// A read that shows that a rail leads to the peer. It is not counted, because it may never be answered.
+    /// A read that tests if a rail leads to the peer. The read is not counted as a request under way, because the answer may never
+    /// come.
     Probe(u8),
-    /// An awaited answer of the peer, with the place for its value (8 bytes) if there is one.
+    /// An answer of the peer that a request waits for. The `Sge` is the place (8 bytes) for the answer's value, if the value is
+    /// needed.
     Reply(Option<Sge>, Completion),
 }
 
@@ -106,7 +95,7 @@ pub enum OfiRequest {
 struct Slot {
     context: [u64; 8],
     number: u32,
-    /// Number of uses of the slot. A ticket contains it, so that an old ticket finds no request.
+    /// Number of uses of the slot. A ticket contains this number, so that an old ticket finds no request.
     turn: u32,
     peer: u32,
     request: OfiRequest,
@@ -169,7 +158,7 @@ impl RequestTable {
         Some(unsafe { (*slot.as_ptr()).number })
     }
 
-    /// Returns the ticket that a peer sends back with its answer. Never zero.
+    /// Returns the ticket that a peer sends back with its answer. The ticket is never 0.
     pub fn ticket(&self, number: u32) -> u64 {
         // SAFETY: slots stay allocated, and only this thread reads and writes these fields.
         let turn = unsafe { (*self.slot(number).as_ptr()).turn };

@@ -12,7 +12,8 @@ pub struct Signs {
     pub asked: bool,
     /// Number of successive checks that found no connection.
     pub gone: u8,
-    /// Time of the check that last found a message of the peer, or of the first exchange with it.
+    /// Time of the last check that found a message of the peer. If no check has found a message, time of the first exchange with
+    /// the peer.
     pub since: Instant,
 }
 

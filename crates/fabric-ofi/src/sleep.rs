@@ -1,7 +1,7 @@
 //! Sleep of the program's threads: one `poll` over the provider's descriptor and over a descriptor that this process's threads
 //! ring.
 //!
-//! Contract. Several threads may sleep. One of them, the leader, polls, and the other threads wait for the doorbell, which the
+//! Contract. Several threads may sleep. One of these threads, the leader, polls. The other threads wait for the doorbell, which the
 //! leader rings after every poll. Before the leader polls, it asks the provider (`fi_trywait`) if a sleep on the descriptor is
 //! safe. If not, the leader does not sleep, and the next poll of the provider is not skipped.
 //!
@@ -29,14 +29,14 @@ pub const NAP_MOST: Duration = Duration::from_millis(1);
 /// waiting thread would take a whole processor.
 const USELESS_MOST: u32 = 8;
 
-/// Duration from which on a sleep has no time limit.
+/// Time limit from which on a sleep counts as unlimited.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 
 pub struct OfiSleeper {
     /// Endpoints of all rails.
     objects: Vec<Arc<Objects>>,
     doorbell: Doorbell,
-    /// Descriptor that threads of this process ring. Other fabrics watch it, too.
+    /// Descriptor that threads of this process ring. Other fabrics also watch it.
     own: EventFd,
     /// Descriptor that rings another fabric of this process.
     other: OnceLock<OwnedFd>,
@@ -72,8 +72,8 @@ impl OfiSleeper {
         })
     }
 
-    /// Makes `other` end sleeps when it becomes readable. A sleep that `other` ends reads all its bytes. Only the first call
-    /// counts.
+    /// Lets `other` wake the program's threads when it becomes readable. A thread that `other` has woken reads all bytes from
+    /// `other`. Only the first call has an effect.
     pub fn watch(&self, other: OwnedFd) {
         let _ = self.other.set(other);
     }
@@ -101,17 +101,17 @@ impl OfiSleeper {
         }
     }
 
-    /// Returns true if the provider's descriptor is trusted at the moment.
+    /// Returns true if the provider's descriptor is not ignored at the moment.
     fn is_trusted(&self) -> bool {
         self.useless.load(Ordering::Relaxed) < USELESS_MOST
     }
 
-    /// Returns the provider's descriptors of all rails, if it has any.
+    /// Returns the provider's descriptor of each rail that has a descriptor.
     pub fn provider(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let all =
             self.objects.iter().flat_map(|objects| [objects.wait(), objects.signal()]).flatten();
-        // SAFETY: `borrow_raw` needs a descriptor that is open as long as the borrow. These belong to the completion queues of
-        // `objects`, which stay open as long as `self`.
+        // SAFETY: `borrow_raw` needs a descriptor that is open as long as the borrow. These descriptors belong to the completion
+        // queues of `objects`, which stay open as long as `self`.
         all.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
@@ -120,10 +120,11 @@ impl OfiSleeper {
         self.objects.iter().for_each(|objects| objects.set_poller(poller));
     }
 
-    /// Lets the provider collect bytes during a sleep of the helper. Returns true if it does: then the sleep needs a limit.
+    /// Lets the provider collect bytes during a sleep of the helper. Returns true if the provider collects bytes. Then the sleep
+    /// needs a limit.
     ///
-    /// A thread of the program that sleeps must hear of each byte. Such a thread first counts itself, and then asks whether bytes
-    /// are collected. Here the order is reversed, so at least one of both threads ends the collecting.
+    /// Each byte must wake a sleeping thread of the program. Before such a thread sleeps, it first counts itself as a sleeper, and
+    /// then checks if bytes are collected. The order here is reversed, so at least one of the two threads ends the collecting.
     pub fn begin_collecting(&self) -> bool {
         self.collecting.store(true, Ordering::SeqCst);
         let collects =
@@ -145,6 +146,13 @@ impl OfiSleeper {
         self.collecting.store(false, Ordering::SeqCst);
     }
 
+    /// Ends the collecting of bytes, if a sleep of the helper has begun it.
+    pub fn stop_collecting(&self) {
+        if self.collecting.load(Ordering::SeqCst) {
+            self.end_collecting();
+        }
+    }
+
     /// Returns true if a rail has no descriptor.
     fn is_blind(&self) -> bool {
         self.objects.iter().any(|objects| objects.wait().is_none())
@@ -156,7 +164,7 @@ impl OfiSleeper {
         self.objects.iter().all(|objects| objects.wait().is_none() || objects.may_sleep())
     }
 
-    /// Returns true if sleeps must be naps, because an event may not make a descriptor readable.
+    /// Returns true if sleeps must be naps, because some events do not make a descriptor readable.
     pub fn needs_naps(&self) -> bool {
         self.is_blind() || self.naps.load(Ordering::Relaxed) || !self.is_trusted()
     }
@@ -169,7 +177,7 @@ impl OfiSleeper {
         limit.min((NAP * (1 << doublings)).min(NAP_MOST))
     }
 
-    /// Polls as the leader. Returns true if something ended the poll before its time.
+    /// Polls as the leader. Returns true if something ended the poll before the time limit.
     fn lead(&self, longest: Duration) -> bool {
         let entry = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let mut all = vec![entry(self.own.as_fd())];
@@ -206,11 +214,9 @@ pub fn drain(bell: &PollFd<'_>) {
 impl Sleep for OfiSleeper {
     fn arm(&self) -> Token {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
-        // Under a lock, the helper may sleep announced while a thread of the program waits.
-        if self.collecting.load(Ordering::SeqCst) {
-            self.end_collecting();
-        }
-        // The poll that follows is the last before the sleep.
+        // If threads use the library under a lock, the helper may be in an armed sleep while a thread of the program waits.
+        self.stop_collecting();
+        // The next poll is the last poll before the sleep, so it must not be skipped.
         self.look_next();
         self.doorbell.arm()
     }
@@ -251,7 +257,7 @@ impl Sleep for OfiSleeper {
 
     fn ring(&self) {
         self.doorbell.ring();
-        // A full counter is readable, too.
+        // The write fails only if the counter is full. A full counter is also readable.
         let _ = self.own.write(1);
     }
 }

@@ -100,7 +100,7 @@ impl Sockets {
             if (0..core.rails()).any(ours) {
                 // SAFETY: `borrow_raw` needs a descriptor that is open during the borrow. It was open a moment ago, and libfabric
                 // closes none during a call of this library.
-                limit(&unsafe { BorrowedFd::borrow_raw(fd) }, core.times());
+                limit(&unsafe { BorrowedFd::borrow_raw(fd) }, core.times);
                 all.ends.push((fd, here, there));
             }
         }
@@ -136,8 +136,8 @@ impl Sockets {
         Some(self.with(core, rail, rank).map(ended).count() + unread)
     }
 
-    /// Returns the state of the connection to a peer on a rail. If the provider does not show the state, this function examines
-    /// the kernel's connections between the two hosts. A connection of another rank of this host counts, too.
+    /// Returns the state of the connection to a peer on a rail. If the provider does not show the state, this function examines the
+    /// kernel's connections between the two hosts. A connection of another rank of this host also counts.
     pub fn to(&self, core: &OfiCore, rail: usize, rank: usize) -> ConnectionState {
         if let Some(way) = core.way(rail, rank) {
             return way;

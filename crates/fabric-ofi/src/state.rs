@@ -34,11 +34,11 @@ const BATCH: usize = 16;
 /// Counts of events, for the user.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EventCounts {
-    /// By rail: bytes of completed transfers.
+    /// By rail: number of bytes of completed transfers.
     pub carried: [u64; RAILS_MAX],
     /// Number of transfers that were repeated over the first rail.
     pub repeated: u64,
-    /// Number of peers that were reached by another network than the agreed network.
+    /// Number of peers that were reached over a network other than the agreed network.
     pub detours: u64,
     /// Number of messages that came without the secret of the job.
     pub strangers: u64,
@@ -59,12 +59,12 @@ pub struct OfiState {
     pub pace: PollPace,
     /// Time of the next check for silent peers.
     next_look: Instant,
-    /// Time at which this process began to end. From then on the death of a peer is not a loss.
+    /// Time at which this process began to end. From then on, the death of a peer does not count as a loss.
     pub ending: Option<Instant>,
 }
 
 impl OfiState {
-    /// Makes the state of a process without peers, and gives the provider buffers for messages to come.
+    /// Makes the state of a process without peers, and gives the provider buffers for future messages.
     pub fn new(core: &OfiCore, memory: ProcessMemory) -> Result<OfiState, Fault> {
         let mut requests = RequestTable::default();
         let mut pools = MessagePools::new(&core.objects);
@@ -80,7 +80,7 @@ impl OfiState {
             trouble: FabricTrouble::default(),
             counts: EventCounts::default(),
             pace: PollPace::default(),
-            next_look: Instant::now() + core.keepalive,
+            next_look: Instant::now() + core.times.keepalive,
             ending: None,
         })
     }
@@ -91,14 +91,15 @@ impl OfiState {
         self.peers.of(core, rank)
     }
 
-    /// Polls. If nothing has come for a while, skips the poll, which costs almost nothing.
+    /// Polls, or skips the poll if nothing has come for a while. A skipped poll costs almost nothing.
     #[inline]
     pub fn look(&mut self, core: &OfiCore) -> bool {
         let must = core.sleeper.take_must_look();
         if core.alarm.load(Ordering::Acquire) {
             self.hear_of_links(core);
         }
-        if self.pace.may_skip() && !self.peers.waits() && !must {
+        // A provider that holds requests back sends them in a poll.
+        if self.pace.may_skip() && !self.peers.waits() && !must && !core.has_unsent() {
             self.pace.skip();
             return false;
         }
@@ -170,12 +171,12 @@ impl OfiState {
         let (peer, request) = self.requests.take(number);
         let what = match request {
             OfiRequest::Receive(buffer) => {
-                // The peer is not known: its message was longer than this library sends, or the receive was cancelled.
+                // The peer is not known: a peer has sent a longer message than this library sends, or the receive was cancelled.
                 self.pools.cancelled(buffer);
                 return;
             }
             OfiRequest::Send(buffer) => {
-                self.pools.sending().give_back(buffer);
+                self.pools.sending.give_back(buffer);
                 "a message"
             }
             OfiRequest::Transfer(rail, transfer, held) => {
@@ -207,7 +208,7 @@ impl OfiState {
                 self.pools.arrived();
                 self.arrival(core, buffer, len);
             }
-            OfiRequest::Send(buffer) => self.pools.sending().give_back(buffer),
+            OfiRequest::Send(buffer) => self.pools.sending.give_back(buffer),
             OfiRequest::Transfer(rail, transfer, held) => {
                 self.let_go(held);
                 self.is_over(core, peer, rail, &transfer);
@@ -228,7 +229,7 @@ impl OfiState {
     pub fn settle(&mut self, core: &OfiCore, rank: usize) {
         let half = (core.credits / 2).max(1);
         if usize::from(self.peer(core, rank).owed) >= half {
-            self.submit(core, rank, OfiWork::Tell { kind: OfiMessageKind::Credits, words: [0; 3] });
+            self.tell(core, rank, OfiMessageKind::Credits, [0; 3]);
         }
     }
 }

@@ -5,8 +5,10 @@
 //!   write ──────► a frame; from memory to memory, acknowledged by the next frame in the other direction
 //!   read ───────► a request, and a frame with the data back
 //! ```
-//! The built-in TCP is a provider like libfabric's ([`crate::object`]). With it a machine without libfabric can use Ethernet, and
-//! a message costs only one system call at each end. Like libfabric's own TCP, it makes progress only when it is polled.
+//! The built-in TCP is a provider like libfabric's ([`crate::object`]). With the built-in TCP, a machine without libfabric can use
+//! Ethernet, and a message costs only one system call at each end. Short writes and requests that follow a request without an
+//! answer are gathered, and the next poll or the next message sends them together. Like libfabric's own TCP, the built-in TCP makes
+//! progress only when it is polled.
 //!
 //! Contract. All threads may call an endpoint, whose lock makes the calls one at a time. All data from a peer is checked before
 //! use: a peer reaches memory only by key, address and length within a registration, and a peer that breaks the rules of frames
@@ -25,6 +27,7 @@ mod reader;
 mod routes;
 mod shared;
 mod tries;
+mod unsent_frame;
 
 pub use frame::{decode_names, encode_names};
 pub use interfaces::{Interface, interfaces};
@@ -103,6 +106,7 @@ impl Tcp {
             better: None,
             detours: VecDeque::new(),
             shared,
+            gathering: Vec::new(),
             gone: VecDeque::new(),
         };
         Ok(Tcp { names, wait, unsent, inner: Mutex::new(inner) })
@@ -195,7 +199,7 @@ impl Tcp {
         self.inner().shared.posted.push((buffer, context));
     }
 
-    /// Posts to a peer. Returns the value that libfabric would return.
+    /// Posts an operation to a peer. Returns the value that libfabric would return.
     fn to(
         &self,
         to: u64,
@@ -210,8 +214,10 @@ impl Tcp {
         let posted = post(&mut peers[at], shared);
         if matches!(peers[at].link, TcpConnectionState::None) {
             inner.connect_first(at);
-        } else if peers[at].has_waiting() {
+        } else if peers[at].waits_for_room() {
             inner.watch(at);
+        } else if peers[at].gathers() && !std::mem::replace(&mut peers[at].listed, true) {
+            inner.gathering.push(at as u32);
         }
         let broken = inner.peers[at].broken.take();
         let refused = posted.err().filter(|&error| error != libc::EAGAIN);
@@ -249,7 +255,7 @@ impl Tcp {
         let mut inner = self.inner();
         let mut moved = false;
         if inner.shared.done.is_empty() {
-            moved = inner.resume() | inner.look();
+            moved = inner.send_gathered() | inner.resume() | inner.look();
         }
         let mut count = 0;
         for entry in entries {
@@ -299,7 +305,7 @@ impl Tcp {
         }
     }
 
-    /// Takes the next peer that was reached by another route than the first.
+    /// Takes the next peer that was reached over a route other than the first.
     pub fn take_detour(&self) -> Option<Detour> {
         self.inner().detours.pop_front()
     }
@@ -313,13 +319,15 @@ impl Tcp {
         let TcpInner { open, peers, shared, .. } = &mut *inner;
         for &at in open.iter() {
             let peer = &mut peers[at as usize];
-            if unattended && let Err(error) = peer.ask(shared) {
+            if unattended
+                && let Err(error) = peer.ask(shared).and_then(|()| peer.send_gathered(shared))
+            {
                 peer.broken = Some(error);
             }
         }
         if unattended {
             let touched: Vec<u32> =
-                open.iter().copied().filter(|&at| peers[at as usize].has_waiting()).collect();
+                open.iter().copied().filter(|&at| peers[at as usize].waits_for_room()).collect();
             touched.into_iter().for_each(|at| inner.watch(at as usize));
         }
     }
@@ -338,7 +346,8 @@ impl Tcp {
     pub fn may_sleep(&self) -> bool {
         let inner = self.inner();
         let ConnectionShared { done, failed, .. } = &inner.shared;
-        done.is_empty() && failed.is_empty() && inner.gone.is_empty() && !inner.can_resume()
+        let is_over = done.is_empty() && failed.is_empty() && inner.gone.is_empty();
+        is_over && inner.gathering.is_empty() && !inner.can_resume()
     }
 
     /// Returns true if a frame waits for room. Only a poll sends such frames.

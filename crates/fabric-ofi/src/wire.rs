@@ -25,9 +25,8 @@
 //! Because it is one message, it works with providers that keep no order between writes and messages. The target's processor does
 //! the atomics, so they are atomic with respect to all other accesses.
 
-use crate::codes::coded_kinds;
 use weft_bootstrap::keyed_hash;
-use weft_fabric::{RemoteAddr, Sge, put_words, word_at};
+use weft_fabric::{RemoteAddr, Sge, coded_enum, put_words, word_at};
 
 /// Size of the header before the body, in bytes.
 pub const HEADER: usize = 40;
@@ -35,23 +34,24 @@ pub const HEADER: usize = 40;
 /// Size of an address in a body, in bytes.
 pub const ADDRESS: usize = 8 * RemoteAddr::WORDS;
 
-coded_kinds! {
+coded_enum! {
     /// Kind of a message of the provider.
     pub enum OfiMessageKind {
-        Message,
-        Credits,
-        Place,
-        FetchAdd,
-        CompareSwap,
-        Reply,
-        Ask,
-        Leave,
-        Shut,
-        Part,
+        Message = 1,
+        Credits = 2,
+        Place = 3,
+        FetchAdd = 4,
+        CompareSwap = 5,
+        Reply = 6,
+        Ask = 7,
+        Leave = 8,
+        Shut = 9,
+        Part = 10,
     }
 }
 
-/// Rank of the receiver in proofs between jobs, where sender and receiver have no common number for the receiver.
+/// Value that replaces the receiver's rank in proofs between jobs, because sender and receiver have no common number for the
+/// receiver.
 pub const FOREIGN: u32 = u32::MAX;
 
 /// Word that makes the hashes of messages differ from other hashes of the same secret.
@@ -76,13 +76,13 @@ impl OfiHeader {
         let mut bytes = [0; HEADER];
         bytes[..8].copy_from_slice(&self.proof.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.rank.to_le_bytes());
-        bytes[12] = self.kind.code();
+        bytes[12] = self.kind as u8;
         bytes[14..16].copy_from_slice(&self.credits.to_le_bytes());
         put_words(&mut bytes[16..], self.words);
         bytes
     }
 
-    /// Decodes a header. Returns `None` if it is malformed. The caller checks proof and rank.
+    /// Decodes a header. Returns `None` if the header is malformed. The caller checks proof and rank.
     pub fn decode(bytes: &[u8; HEADER]) -> Option<OfiHeader> {
         let word = |at| word_at(bytes, at);
         let second = word(8);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn headers_come_back() {
-        for &kind in OfiMessageKind::ALL {
+        for kind in (1..=10).filter_map(OfiMessageKind::of_code) {
             let header =
                 OfiHeader { proof: 77, rank: 3, kind, credits: 500, words: [1, u64::MAX, 3] };
             assert_eq!(OfiHeader::decode(&header.encode()), Some(header));
@@ -153,7 +153,7 @@ mod tests {
             words: [0; 3],
         };
         let bytes = header.encode();
-        for kind in [0, 1 + OfiMessageKind::ALL.len() as u8, 255] {
+        for kind in [0, OfiMessageKind::Part as u8 + 1, 255] {
             let mut bytes = bytes;
             bytes[12] = kind;
             assert_eq!(OfiHeader::decode(&bytes), None, "no such kind");

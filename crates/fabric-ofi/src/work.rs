@@ -5,7 +5,7 @@ use crate::requests::{RemoteTransfer, TransferTail};
 use crate::wire::{ADDRESS, HEADER, OfiMessageKind};
 use weft_fabric::{Completion, Fault, Head, RemoteAddr, Sge};
 
-/// Maximum payload of a message that is copied when the message has to be kept, in bytes.
+/// Maximum payload, in bytes, that is copied when a message has to be kept.
 pub const INLINE_MAX: usize = 256;
 
 /// Maximum length of a write that goes as one message with its tail, in bytes. The target's processor copies these bytes a second
@@ -25,7 +25,7 @@ pub enum OfiWork {
         head: Head,
         payload: KeptPayload,
     },
-    /// A short write and its tail. Without an address there is no data, only the tail.
+    /// A short write and its tail. If there is no address, there is only the tail, without data.
     Place {
         src: Box<[u8]>,
         dst: Option<RemoteAddr>,
@@ -47,8 +47,8 @@ pub enum OfiWork {
 }
 
 impl OfiWork {
-    /// Returns true if a peer may wait for this operation. Nobody waits for credits and for requests for a sign of life: a peer
-    /// that sends no more does not need them, and they cannot be posted to a peer that has ended.
+    /// Returns true if a peer may wait for this operation. No peer waits for credits or for requests for a sign of life, because a
+    /// peer that sends nothing more needs neither. Besides, neither can be posted to a peer that has ended.
     pub fn must_leave(&self) -> bool {
         !matches!(self, OfiWork::Tell { kind: OfiMessageKind::Credits | OfiMessageKind::Ask, .. })
     }

@@ -1,4 +1,4 @@
-//! Bookkeeping of a rank's own arena: the parts that are in use, and the pages that are paid for. It handles only offsets.
+//! Bookkeeping of a rank's own arena, by offsets only: the parts that are in use, and the pages that are paid for (committed).
 
 use crate::pages::{PAGE, PageRanges};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct ShmArena {
 pub struct ArenaSpan {
     pub offset: u64,
     pub len: u64,
-    /// Number of bytes in pages of the part that are not paid for yet.
+    /// Number of bytes of this part's pages that are not paid for yet.
     pub new: u64,
     /// Parts that may contain data of an earlier user. All other parts are zero.
     pub used: Vec<Range<u64>>,
@@ -58,8 +58,8 @@ impl ShmArena {
         self.paid.insert(PageRanges::around(span.offset..span.offset + span.len));
     }
 
-    /// Removes the whole pages within a free range from the pages that are paid for, if `give` has given them back to the
-    /// system. Returns the number of bytes that had been paid for.
+    /// Calls `give` to give the whole pages within a free range back to the system. If `give` returns true, these pages are no
+    /// longer paid for. Returns the number of their bytes that had been paid for.
     pub fn unpay(&mut self, offset: u64, len: u64, give: impl FnOnce(Range<u64>) -> bool) -> u64 {
         let (start, end) = (offset.next_multiple_of(PAGE), (offset + len) & !(PAGE - 1));
         if start >= end || !give(start..end) {

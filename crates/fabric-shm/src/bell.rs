@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use weft_fabric::wait::{Doorbell, Sleep, Token};
 
-/// A doorbell of a rank. It keeps the segment mapped.
+/// A doorbell of a rank, which keeps its segment mapped.
 pub(crate) struct RankBell {
     pub segment: Arc<Segment>,
     pub rank: usize,

@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-/// Returns the quota in whole processors, at least 1; `None` without a quota.
+/// Returns the quota in whole processors, at least 1, or `None` if there is no quota.
 pub fn quota() -> Option<usize> {
     quota_in(Path::new("/"))
 }
 
-/// Returns the quota on the file system under `root`.
+/// Returns the quota that the files of the control groups under `root` state.
 fn quota_in(root: &Path) -> Option<usize> {
     let mut least: Option<f64> = None;
     let mut consider = |quota: Option<f64>| {
@@ -43,6 +43,9 @@ fn visit(root: &Path, controller: &str, mounts: &[&str], mut visit: impl FnMut(&
         }
     }
 }
+
+/// Minimum value, in bytes, by which version 1 expresses that there is no limit. No machine has so much memory.
+const UNLIMITED: u64 = 1 << 60;
 
 /// A group that may limit this process's memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +87,7 @@ impl MemoryGroup {
     /// Returns the number of bytes that the group may still use, if it is less than `others`. Memory that the system can take
     /// back from the group counts as free.
     pub fn left(&self, others: u64) -> Option<u64> {
-        let limit = self.number("max", "limit_in_bytes")?;
+        let limit = self.number("max", "limit_in_bytes").filter(|&limit| limit < UNLIMITED)?;
         let used = self.number("current", "usage_in_bytes")?;
         let free = limit.saturating_sub(used);
         if free >= others {

@@ -24,7 +24,7 @@ const KEEP_BACK: u64 = 64;
 /// Account of the bytes that this rank has committed, and the limits that it must respect.
 #[derive(Debug, Default)]
 pub struct CommitAccount {
-    /// Number of bytes that were committed and belong to no page yet.
+    /// Number of committed bytes that are not used for pages yet.
     credit: Cell<u64>,
     limits: OnceCell<Limits>,
 }
@@ -55,13 +55,14 @@ impl CommitAccount {
         self.limits().fills
     }
 
-    /// Commits `bytes` of fresh pages.
-    pub fn commit(&self, segment: &Segment, bytes: u64) -> Result<(), Fault> {
+    /// Commits `bytes` of fresh pages. Fails if the bytes that no earlier call has committed are more than 1/`parts` of the
+    /// remaining memory.
+    pub fn commit(&self, segment: &Segment, bytes: u64, parts: u64) -> Result<(), Fault> {
         let credit = &self.credit;
         if let Some(missing) = bytes.checked_sub(credit.get()).filter(|&missing| missing > 0) {
-            let asked = match self.ask(segment, missing.next_multiple_of(CHUNK)) {
+            let asked = match self.ask(segment, missing.next_multiple_of(CHUNK), parts) {
                 Ok(asked) => asked,
-                Err(_) => self.ask(segment, missing).map_err(|left| left.refuse(bytes))?,
+                Err(_) => self.ask(segment, missing, parts).map_err(|left| left.refuse(bytes))?,
             };
             credit.set(credit.get() + asked);
         }
@@ -74,23 +75,29 @@ impl CommitAccount {
         let credit = self.credit.get() + bytes;
         let keep = credit.min(CHUNK);
         self.credit.set(keep);
-        segment.header().committed.0.fetch_sub(credit - keep, Ordering::AcqRel);
+        segment.committed().fetch_sub(credit - keep, Ordering::AcqRel);
     }
 
-    /// Adds `bytes` to the committed bytes, if there is room.
-    fn ask(&self, segment: &Segment, bytes: u64) -> Result<u64, Left> {
-        let committed = &segment.header().committed.0;
-        let before = committed.fetch_add(bytes, Ordering::AcqRel);
-        let left = self.left(segment, before);
-        if left.bytes >= bytes {
-            return Ok(bytes);
+    /// Adds `bytes` to the committed bytes. Fails if `bytes` are more than 1/`parts` of the remaining memory.
+    fn ask(&self, segment: &Segment, bytes: u64, parts: u64) -> Result<u64, Left> {
+        let committed = segment.committed();
+        let known = committed.load(Ordering::Acquire);
+        let mut left = self.left(segment, known);
+        // If the bytes are refused here, they are not added even for a moment: a request of another rank could fail meanwhile.
+        if left.bytes / parts >= bytes {
+            let since = committed.fetch_add(bytes, Ordering::AcqRel).saturating_sub(known);
+            left.bytes = left.bytes.saturating_sub(since);
+            if left.bytes / parts >= bytes {
+                return Ok(bytes);
+            }
+            committed.fetch_sub(bytes, Ordering::AcqRel);
         }
-        committed.fetch_sub(bytes, Ordering::AcqRel);
+        left.bytes /= parts;
         Err(left)
     }
 
-    /// Returns the number of bytes that may still be committed if `committed` bytes are committed already, with the limit that
-    /// decides.
+    /// Returns the number of bytes that may still be committed if `committed` bytes are committed already, and the limit that
+    /// leaves the fewest bytes.
     fn left(&self, segment: &Segment, committed: u64) -> Left {
         let owed = committed.saturating_sub(touched(segment));
         let mut least = Left { bytes: machine(), bound: "the machine's free memory".to_owned() };
@@ -107,15 +114,10 @@ impl CommitAccount {
         least
     }
 
-    /// Returns the number of bytes that the ranks can commit now.
-    pub fn spare(&self, segment: &Segment) -> u64 {
-        self.left(segment, segment.header().committed.0.load(Ordering::Acquire)).bytes
-    }
-
     /// Returns the reason why there are no `len` bytes: there is too little memory, or only `space` bytes are left of the
     /// arena.
     pub fn no_room(&self, segment: &Segment, len: u64, space: u64) -> Fault {
-        let left = self.left(segment, segment.header().committed.0.load(Ordering::Acquire));
+        let left = self.left(segment, segment.committed().load(Ordering::Acquire));
         if left.bytes < len {
             return left.refuse(len);
         }
@@ -132,7 +134,7 @@ fn touched(segment: &Segment) -> u64 {
     segment.files().arenas.metadata().map_or(0, |file| file.blocks() * 512)
 }
 
-/// Returns the number of bytes that the file system of the arenas has left, if it has a size.
+/// Returns the number of bytes that the file system of the arenas has left, if the size of the file system is limited.
 fn file_system(segment: &Segment) -> Option<u64> {
     let mut room = std::mem::MaybeUninit::<libc::statvfs>::uninit();
     let file = segment.files().arenas.as_raw_fd();

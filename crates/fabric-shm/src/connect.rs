@@ -12,8 +12,8 @@
 //! ```
 //! If the lowest rank fails, it publishes the reason instead of the name, so that all ranks can report it.
 
-use crate::control::{CPUS_MAX, RankControl};
-use crate::layout::{ARENA_MIN, RANKS_MAX, SegmentShape};
+use crate::control::{CPUS_MAX, RANKS_MAX, RankControl};
+use crate::layout::{ARENA_MIN, LANES_MAX, SegmentShape};
 use crate::options::ShmOptions;
 use crate::segment::{self, Segment, SegmentRefusal, random};
 use crate::socket;
@@ -57,8 +57,27 @@ pub enum ShmConnectError {
     },
     /// The lowest rank failed, for this reason.
     Lowest(String),
+    /// The model of copies that this rank was to use cannot be used, for this reason.
+    Model(String),
     /// The received segment is not the announced segment.
     Mismatch,
+}
+
+impl ShmConnectError {
+    /// Returns true if the failure of another process has caused this error.
+    pub fn is_of_peer(&self) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};
+        match self {
+            ShmConnectError::Lowest(_) => true,
+            ShmConnectError::System { error, .. } => {
+                matches!(
+                    error.kind(),
+                    BrokenPipe | ConnectionRefused | ConnectionReset | UnexpectedEof
+                )
+            }
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for ShmConnectError {
@@ -93,7 +112,7 @@ impl fmt::Display for ShmConnectError {
                     _ => Ok(()),
                 }
             }
-            Lowest(message) => f.write_str(message),
+            Lowest(message) | Model(message) => f.write_str(message),
             Mismatch => write!(
                 f,
                 "the shared segment is not one of this version; all processes must use the same \
@@ -135,7 +154,7 @@ pub fn segment(
         return Ok((visit(bootstrap, ranks, options)?, None));
     }
     let loader = ModelLoader::start(&options.copies, ranks)
-        .map_err(|why| ShmConnectError::Lowest(format!("the model of copies: {why}")));
+        .map_err(|why| ShmConnectError::Model(format!("the model of copies: {why}")));
     if ranks == 1 {
         let loader = loader?;
         return Ok((found(1, options)?, Some(loader)));
@@ -189,8 +208,7 @@ fn host(
     bootstrap.fence().map_err(ShmConnectError::Bootstrap)?;
     let (segment, listener) = made?;
     let shape = segment.shape();
-    let message = [ranks as u64, shape.lines as u64, shape.bytes as u64, shape.arena];
-    socket::serve(&listener, ranks - 1, segment.files(), message, options.patience)
+    socket::serve(&listener, ranks - 1, segment.files(), shape.words(), options.patience)
         .map_err(|error| ShmConnectError::System { what: "handing out the segment", error })?;
     Ok(segment)
 }
@@ -208,18 +226,17 @@ fn visit(
         Some((_, reason)) => return Err(ShmConnectError::Lowest(reason.to_owned())),
         None => return Err(ShmConnectError::Mismatch),
     };
-    let (files, message) = socket::fetch(name, options.patience)
+    let (files, words) = socket::fetch(name, options.patience)
         .map_err(|error| ShmConnectError::System { what: "receiving the segment", error })?;
-    let [_, lines, bytes, arena] = message;
-    let shape = SegmentShape { ranks, lines: lines as usize, bytes: bytes as usize, arena };
-    if message[0] != ranks as u64 || !shape.is_sound() {
+    let shape = SegmentShape::from_words(words);
+    if shape.ranks != ranks || !shape.is_sound() {
         return Err(ShmConnectError::Mismatch);
     }
     let segment = Segment::map(files, shape)?;
     if segment.is_founded() { Ok(segment) } else { Err(ShmConnectError::Mismatch) }
 }
 
-/// Creates a segment for `ranks` ranks. Memory and limits determine its size.
+/// Creates a segment for `ranks` ranks. Memory and limits determine the size of the segment.
 fn found(ranks: usize, options: &ShmOptions) -> Result<Segment, ShmConnectError> {
     found_with(ranks, options, memory())
 }
@@ -235,7 +252,12 @@ pub fn found_with(
         .segment_limit
         .min(limit(libc::RLIMIT_AS).saturating_sub(1) / 2)
         .min(limit(libc::RLIMIT_FSIZE));
-    let shape = SegmentShape::fit(ranks, options.box_budget, arena, limit);
+    let fit = |lanes: usize| SegmentShape {
+        lanes,
+        ..SegmentShape::fit(ranks, options.box_budget, arena, limit / lanes as u64)
+    };
+    let several = Some(fit(options.lanes.clamp(1, LANES_MAX))).filter(SegmentShape::is_sound);
+    let shape = several.unwrap_or_else(|| fit(1));
     if !shape.is_sound() {
         return Err(ShmConnectError::NoRoom { limit, ranks });
     }
@@ -286,7 +308,8 @@ fn affinity() -> [u64; CPUS_MAX / 64] {
     let failed =
         unsafe { libc::sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr().cast()) } != 0;
     if failed {
-        // If there are more processors than the mask holds, the mask names as many processors as this process may use.
+        // The call fails if the system has more processors than the mask holds. Then the mask names the first processors, as many
+        // as this process may use.
         let n = std::thread::available_parallelism().map_or(1, usize::from);
         for bit in 0..n.min(CPUS_MAX) {
             mask[bit / 64] |= 1 << (bit % 64);

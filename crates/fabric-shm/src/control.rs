@@ -1,13 +1,15 @@
 //! Facts that the ranks publish for each other in the segment, apart from messages. Data written by different ranks lie in
 //! different pairs of cache lines.
 
-use crate::layout::RANKS_MAX;
 use crate::sync::AtomicU64;
 use weft_fabric::CopyModel;
 use weft_fabric::wait::Doorbell;
 
 /// The text "WEFTSHM" and the version of the layout.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x07");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x08");
+
+/// Maximum number of ranks on one machine.
+pub const RANKS_MAX: usize = 1024;
 
 /// Maximum number of processors in an affinity mask.
 pub const CPUS_MAX: usize = 1024;
@@ -18,7 +20,7 @@ pub const CPUS_MAX: usize = 1024;
 pub struct SegmentHeader {
     pub magic: AtomicU64,
     pub total: AtomicU64,
-    /// A random number: a part of names that only the job's ranks know.
+    /// A random number in the names of sockets, so that only the job's ranks know these names.
     pub secret: AtomicU64,
     /// Number of bytes of the arenas that were committed, see [`crate::commit`].
     pub committed: OwnCacheLines<AtomicU64>,
@@ -34,7 +36,7 @@ pub struct SegmentHeader {
 #[repr(C, align(128))]
 pub struct OwnCacheLines<T>(pub T);
 
-/// The block of a rank.
+/// The control block of a rank.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct RankControl {
@@ -42,7 +44,8 @@ pub struct RankControl {
     pub doorbell: Doorbell,
     /// The place where the rank's helper thread sleeps.
     pub helper: Doorbell,
-    /// Not 0 while the rank keeps messages back for which there was no room. Then peers must tell the rank's helper of new room.
+    /// Not 0 while the rank keeps messages back because there was no room for them. Then a peer that makes room must also wake the
+    /// rank's helper.
     pub keeps: OwnCacheLines<AtomicU64>,
     /// Facts that the rank writes before the closing fence of the connection.
     pub facts: OwnCacheLines<MemoryFacts>,
@@ -54,7 +57,8 @@ pub struct RankControl {
     pub affinity: OwnCacheLines<[AtomicU64; CPUS_MAX / 64]>,
 }
 
-/// Facts by which other ranks reach a rank's own memory. They include a word in this memory that proves that a peer reaches it.
+/// Facts by which other ranks reach a rank's own memory. They include the address and the content of a word in this memory. A peer
+/// that reads this content at this address has proved that the peer reaches the memory.
 #[derive(Debug)]
 #[repr(C)]
 pub struct MemoryFacts {
@@ -65,10 +69,12 @@ pub struct MemoryFacts {
     pub probe: AtomicU64,
     /// The address at which the rank has mapped its arena.
     pub base: AtomicU64,
-    /// Number of bytes of its arena that the rank has opened, from the start, see [`crate::reach`].
+    /// Number of bytes at the start of the rank's arena that the rank has opened, see [`crate::reach`].
     pub opened: AtomicU64,
     /// Hash of the process's arithmetic, see [`weft_bootstrap::Fingerprint::arithmetic_hash`].
     pub arithmetic: AtomicU64,
+    /// Number of lanes that the rank can use, at least 1. The ranks use as many lanes as all of them can.
+    pub lanes: AtomicU64,
     /// 1 if the rank sleeps in poll(2), see [`crate::poll_bell`].
     pub polls: AtomicU64,
     /// 1 once the rank no longer needs the other members of this segment. Used only in segments between jobs, see

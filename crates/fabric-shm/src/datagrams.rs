@@ -29,7 +29,7 @@ impl ShmDatagrams {
         self.groups.borrow_mut().retain(|&g| g != group);
     }
 
-    /// Sends a datagram of `rank`. The caller then wakes the ranks that sleep.
+    /// Sends a datagram of `rank`. Afterwards the caller must wake the ranks that sleep.
     pub fn speak(&self, segment: &Segment, rank: usize, group: GroupId, src: Sge) {
         let (len, max) = (src.len(), MULTICAST_MAX);
         assert!(len <= max, "a datagram of {len} bytes exceeds the {max} of multicast_max");
@@ -57,7 +57,7 @@ impl ShmDatagrams {
                 return Some(Datagram { source, group, len });
             }
         }
-        // Nothing is left of the datagrams that had been sent when this call began.
+        // This rank has examined all datagrams that had been sent when this call began.
         self.seen.set(sent);
         None
     }

@@ -1,19 +1,25 @@
-//! Implementation of the fabric trait by `messages` and `memory`.
-
-mod facets;
+//! The core of the fabric trait. The optional parts are in `memory` and `messages`.
 
 use crate::bell::RankBell;
 use crate::multicast::MULTICAST_MAX;
 use crate::ring::INLINE;
 use crate::shm::Shm;
+use crate::sync::AtomicU64;
 use crate::sync::Ordering;
+use crate::view::{ALLOCATED, OWN, WITHIN};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    ArrivedMessage, Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Facets,
-    Fault, Flag, GroupId, Head, Peek, PeerWords, PostOutcome, Region, RemoteAddr, RemoteFlag, Sge,
+    ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counters, Fabric, Facets, Fault,
+    FetchAdd, Flag, FlagKind, FlagWrite, Head, MappedMemory, Nodes, PostOutcome, Region,
+    RemoteAddr, RemoteFlag, RemoteRead, RemoteWrite, Sge,
 };
+use weft_intranode::staged;
+
+/// Minimum length, in bytes, of a payload whose cache lines the receiver gives back to the writer, so that the writer can write
+/// them quickly.
+const LINES: usize = 512;
 
 impl Fabric for Shm {
     fn facets(&self) -> Facets<'_> {
@@ -72,74 +78,66 @@ impl Fabric for Shm {
     }
 
     fn allocate(&self, len: usize) -> Result<Region, Fault> {
-        self.allocate_region(len)
+        let local = self.arena.allocate(&self.peers[self.rank].view, len)?;
+        Ok(self.allocated_region(local))
     }
 
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
-        Ok(self.expose_region(memory))
+        let key = if self.lies_within(memory) { WITHIN } else { OWN };
+        let addr = memory.ptr().expose_provenance() as u64;
+        Ok(Region { local: memory, remote: RemoteAddr { key, addr } })
     }
 
     fn withdraw(&self, region: Region) {
-        self.withdraw_region(region);
+        if region.remote.key != ALLOCATED {
+            return;
+        }
+        let offset = region.remote.addr - self.peers[self.rank].base;
+        self.arena.free(offset, region.local.len() as u64);
     }
 
-    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
-        self.flag_in(region, offset, waking)
+    fn flag(&self, region: &Region, offset: usize, kind: FlagKind) -> Flag {
+        assert_eq!(region.remote.key, ALLOCATED, "a flag outside of allocated memory");
+        let word = region.local.part(offset, 8).ptr().cast::<AtomicU64>();
+        assert!(word.is_aligned(), "a flag at offset {offset}, which is not a multiple of 8");
+        let word = NonNull::new(word).expect("part of the segment");
+        // SAFETY: the word lies in the segment's mapping, which stays as long as the counters of this fabric.
+        let local = unsafe { self.counters.adopt(word) };
+        let waking = kind == FlagKind::Waking;
+        Flag { local, remote: RemoteFlag { at: region.at(offset), waking } }
     }
 
-    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.put(peer, src, dst)?;
-        self.complete(done);
+    fn write(&self, peer: usize, write: &RemoteWrite) -> Result<(), Fault> {
+        self.put(peer, write.src, write.dst)?;
+        self.complete(write.done);
         Ok(())
     }
 
-    fn write_flag(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        flag: RemoteFlag,
-        value: u64,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let word = self.word(peer, flag.at)?;
-        self.put(peer, src, dst)?;
-        word.store(value, Ordering::Release);
+    fn write_flag(&self, peer: usize, write: &RemoteWrite, then: &FlagWrite) -> Result<(), Fault> {
+        let word = self.word(peer, then.flag.at)?;
+        self.put(peer, write.src, write.dst)?;
+        word.store(then.value, Ordering::Release);
         self.wake(peer);
-        self.complete(done);
+        self.complete(write.done);
         Ok(())
     }
 
-    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.get(peer, dst, src)?;
-        self.complete(done);
+    fn read(&self, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
+        self.get(peer, read.dst, read.src)?;
+        self.complete(read.done);
         Ok(())
     }
 
-    fn fetch_add(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        operand: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let before = self.word(peer, target)?.fetch_add(operand, Ordering::AcqRel);
-        result.fill(&before.to_ne_bytes());
+    fn fetch_add(&self, peer: usize, add: &FetchAdd) -> Result<(), Fault> {
+        let before = self.word(peer, add.target)?.fetch_add(add.operand, Ordering::AcqRel);
+        add.result.fill(&before.to_ne_bytes());
         self.wake(peer);
-        self.complete(done);
+        self.complete(add.done);
         Ok(())
     }
 
-    fn compare_swap(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        compare: u64,
-        swap: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn compare_swap(&self, peer: usize, request: &CompareSwap) -> Result<(), Fault> {
+        let &CompareSwap { target, compare, swap, result, done } = request;
         let word = self.word(peer, target)?;
         let before = word.compare_exchange(compare, swap, Ordering::AcqRel, Ordering::Acquire);
         let (Ok(before) | Err(before)) = before;
@@ -151,7 +149,13 @@ impl Fabric for Shm {
 
     #[inline(always)]
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
-        self.send_message(peer, head, payload, done)
+        let to = &self.peers[peer];
+        // Tries the quick way first. `push` fails if the message does not fit into the box or if there is no room.
+        if payload.len() <= to.send_max() && to.output.push(&self.copies, head, payload) {
+            self.wake(peer);
+            return PostOutcome::Done;
+        }
+        self.send_slowly(peer, head, payload, done)
     }
 
     #[inline(always)]
@@ -164,7 +168,14 @@ impl Fabric for Shm {
 
     #[inline(always)]
     fn release(&self, message: ArrivedMessage) {
-        self.release_message(&message);
+        let from = &self.peers[message.peer];
+        // The sender will write this memory again, so its cache lines are prepared for the sender.
+        if message.payload.len() >= LINES {
+            staged::give_back(&self.copies, message.payload);
+        }
+        if from.input.pop(message.payload.len()) {
+            self.tell_of_room(message.peer);
+        }
     }
 
     #[inline]
@@ -177,9 +188,23 @@ impl Fabric for Shm {
     }
 
     fn sleeper(&self) -> Arc<dyn Sleep> {
-        Arc::new(RankBell { segment: self.segment.clone(), rank: self.rank, helper: false })
+        Arc::new(RankBell {
+            segment: self.segment.of_process().clone(),
+            rank: self.rank,
+            helper: false,
+        })
     }
     fn keeps_back(&self) -> bool {
         !self.idle()
+    }
+}
+
+impl Nodes for Shm {
+    fn node(&self, _peer: usize) -> usize {
+        0
+    }
+
+    fn same_arithmetic(&self) -> bool {
+        self.same_arithmetic
     }
 }

@@ -1,20 +1,19 @@
-//! The layout of the two files of a job. The layout is pure arithmetic: all ranks compute the same layout from the four numbers of
-//! a [`SegmentShape`].
+//! The layout of the two files of a job. The layout is pure arithmetic: all ranks compute the same layout from the numbers of a
+//! [`SegmentShape`].
 //!
 //! ```text
 //!   the segment:  header │ control[rank] │ slots[rank] │ boxes, in tiles of receivers and senders
 //!   the arenas:   arena[rank]
 //! ```
+//! With several lanes ([`crate::lanes`]), both files repeat this layout for each lane.
+//!
 //! Pages are touched lazily (the files are sparse), so that a rank costs only the memory that it uses. A process maps the whole
 //! segment, and the parts of the arenas that it needs ([`crate::reach`]).
 
-use crate::control::{RankControl, SegmentHeader};
+use crate::control::{RANKS_MAX, RankControl, SegmentHeader};
 use crate::multicast::{MulticastSlot, SLOTS};
 use crate::ring::{RingChunk, RingLine, Taken};
 use std::mem::size_of;
-
-/// Maximum number of ranks on one machine.
-pub const RANKS_MAX: usize = 1024;
 
 /// Minimum size of an arena, in bytes.
 pub const ARENA_MIN: u64 = 1 << 20;
@@ -23,7 +22,7 @@ pub const ARENA_MIN: u64 = 1 << 20;
 /// size.
 pub const STEP: u64 = 1 << 20;
 
-/// Maximum and minimum number of lines of the second ring of each pair, and its number of bytes. The second ring is for immediates,
+/// Maximum and minimum number of lines of the second ring of each pair, and number of its bytes. The second ring is for immediates,
 /// which must not wait behind messages that nobody receives.
 const IMMEDIATE_LINES: usize = 16;
 const IMMEDIATE_LINES_MIN: usize = 4;
@@ -45,6 +44,12 @@ const PAGE: usize = 4096;
 const SKEW: usize = PAGE / 2;
 const TOTAL_MAX: u64 = 1 << 50;
 
+/// Maximum number of lanes.
+pub const LANES_MAX: usize = 16;
+
+/// Position of the number of lanes in the word that begins with the number of ranks.
+const LANES_SHIFT: u32 = 32;
+
 /// The numbers that determine a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentShape {
@@ -55,11 +60,13 @@ pub struct SegmentShape {
     pub bytes: usize,
     /// Address space of a rank for memory that peers reach, in bytes; a multiple of [`STEP`].
     pub arena: u64,
+    /// Number of lanes, at least 1. All other numbers describe a single lane.
+    pub lanes: usize,
 }
 
 impl SegmentShape {
-    /// Returns the shape for `ranks` ranks whose boxes, all in use, take at most `budget` bytes or [`BOXES_EACH`] for each
-    /// rank, whichever is more. The arenas get the rest of `limit` bytes, but at most `memory` each, because nobody can use
+    /// Returns the shape for `ranks` ranks. When all boxes are in use, they take at most `budget` bytes, or [`BOXES_EACH`] bytes
+    /// for each rank if that is more. The arenas get the rest of `limit` bytes, but at most `memory` each, because nobody can use
     /// more.
     ///
     /// Two ranks get longer boxes. Then data that go to and fro between two processors have left the first-level caches of both,
@@ -68,7 +75,7 @@ impl SegmentShape {
     /// 6.5 us).
     pub fn fit(ranks: usize, budget: u64, memory: u64, limit: u64) -> SegmentShape {
         let bytes = if ranks > 2 { 64 << 10 } else { 256 << 10 };
-        let mut shape = SegmentShape { ranks, lines: 128, bytes, arena: 0 };
+        let mut shape = SegmentShape { ranks, lines: 128, bytes, arena: 0, lanes: 1 };
         let budget = budget.max(if budget == 0 { 0 } else { BOXES_EACH * ranks as u64 });
         while (shape.boxes() * shape.stride()) as u64 > budget {
             if shape.bytes > 8 << 10 {
@@ -92,13 +99,31 @@ impl SegmentShape {
         shape
     }
 
-    /// Returns true if the numbers are such as [`SegmentShape::fit`] makes.
+    /// Returns the numbers as words, for [`SegmentShape::from_words`] in another process.
+    pub fn words(&self) -> [u64; 4] {
+        let counts = self.ranks as u64 | (self.lanes as u64) << LANES_SHIFT;
+        [counts, self.lines as u64, self.bytes as u64, self.arena]
+    }
+
+    /// Returns the shape with these words, which may come from a process of another version.
+    pub fn from_words([counts, lines, bytes, arena]: [u64; 4]) -> SegmentShape {
+        SegmentShape {
+            ranks: (counts & ((1 << LANES_SHIFT) - 1)) as usize,
+            lines: lines as usize,
+            bytes: bytes as usize,
+            arena,
+            lanes: (counts >> LANES_SHIFT) as usize,
+        }
+    }
+
+    /// Returns true if [`SegmentShape::fit`] can make these numbers.
     pub fn is_sound(&self) -> bool {
         (1..=RANKS_MAX).contains(&self.ranks)
             && self.lines.is_power_of_two()
             && (4..=1 << 16).contains(&self.lines)
             && self.bytes.is_power_of_two()
             && (256..=1 << 24).contains(&self.bytes)
+            && (1..=LANES_MAX).contains(&self.lanes)
             && self.arena.is_multiple_of(STEP)
             && (ARENA_MIN..=TOTAL_MAX).contains(&self.arena)
     }
@@ -163,14 +188,24 @@ impl SegmentShape {
         end.next_multiple_of(PAGE) as u64
     }
 
+    /// Returns the offset of a lane's part in the file of the segment: a multiple of every page size.
+    pub fn lane_at(&self, lane: usize) -> u64 {
+        lane as u64 * self.segment().next_multiple_of(STEP)
+    }
+
+    /// Returns the size of the file of the segment, in bytes.
+    pub fn segments(&self) -> u64 {
+        self.lane_at(self.lanes - 1) + self.segment()
+    }
+
     /// Returns the offset of the arena of `rank` in the file of the arenas.
-    pub fn arena_of(&self, rank: usize) -> u64 {
-        rank as u64 * self.arena
+    pub fn arena_of(&self, lane: usize, rank: usize) -> u64 {
+        (lane * self.ranks + rank) as u64 * self.arena
     }
 
     /// Returns the size of the file of the arenas, in bytes.
     pub fn arenas(&self) -> u64 {
-        self.arena_of(self.ranks)
+        self.arena_of(self.lanes, 0)
     }
 }
 
@@ -199,7 +234,7 @@ impl RingShape {
     }
 }
 
-// Skipped under Miri: it would take long there, and nothing is unsafe.
+// Skipped under Miri, because these tests would take long there, and use no unsafe code.
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
@@ -233,7 +268,7 @@ mod tests {
             let shape = SegmentShape::fit(ranks, BUDGET, 1 << 30, u64::MAX);
             for ring in [shape.messages(), shape.immediates()] {
                 for len in [128, 256] {
-                    // Visits message by message around the ring.
+                    // Goes around the ring, message by message.
                     let place = |base: usize, step: usize| (base + step) % PAGE;
                     let alike = |i: usize| {
                         let line = place(ring.lines_at(), i % ring.lines * size_of::<RingLine>());
@@ -266,7 +301,7 @@ mod tests {
             for offset in [shape.control(1), shape.slots(1)].iter().chain(&all) {
                 assert_eq!(offset % 128, 0);
             }
-            assert_eq!(shape.arena_of(1) % PAGE as u64, 0);
+            assert_eq!(shape.arena_of(0, 1) % PAGE as u64, 0);
             assert_eq!((shape.stride() / 128) % 2, 1);
         }
     }
@@ -282,6 +317,20 @@ mod tests {
         let (receives, sends) =
             (tables(&|peer| shape.pair(7, peer)), tables(&|peer| shape.pair(peer, 7)));
         assert!(receives + sends <= 200, "{receives} and {sends} page tables");
+    }
+
+    #[test]
+    fn lanes_do_not_overlap() {
+        for ranks in [1, 3, 40] {
+            let shape = SegmentShape::fit(ranks, BUDGET, 1 << 30, u64::MAX);
+            let shape = SegmentShape { lanes: 3, ..shape };
+            assert!(shape.is_sound());
+            assert!(shape.lane_at(1) >= shape.segment() && shape.lane_at(2).is_multiple_of(STEP));
+            assert!(shape.segments() >= shape.lane_at(2) + shape.segment());
+            assert_eq!(shape.arena_of(1, 0), shape.arena_of(0, ranks));
+            assert_eq!(shape.arenas(), shape.arena_of(2, ranks));
+            assert_eq!(SegmentShape::from_words(shape.words()), shape);
+        }
     }
 
     #[test]

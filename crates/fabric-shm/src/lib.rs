@@ -27,6 +27,7 @@
 mod multicast;
 #[cfg(not(loom))]
 mod poll_bell;
+mod populate;
 #[cfg_attr(loom, allow(dead_code))]
 mod ring;
 #[cfg_attr(all(loom, not(test)), allow(dead_code, unused_imports))]
@@ -55,11 +56,15 @@ mod fabric;
 #[cfg(not(loom))]
 mod first_fault;
 #[cfg(not(loom))]
+mod lanes;
+#[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]
 mod memory;
 #[cfg(not(loom))]
 mod messages;
+#[cfg(not(loom))]
+mod open_lane;
 #[cfg(not(loom))]
 mod options;
 #[cfg(not(loom))]

@@ -7,7 +7,7 @@ use crate::shm::Shm;
 use crate::sync::AtomicU64;
 use crate::view::{ALLOCATED, OWN, WITHIN};
 use std::ptr::NonNull;
-use weft_fabric::{Fault, FaultCause, Flag, Region, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{Fabric, Fault, FaultCause, MappedMemory, PeerWords, Region, RemoteAddr, Sge};
 use weft_intranode::CacheLines;
 
 /// The target of an address.
@@ -18,47 +18,53 @@ enum Location {
     There(u64),
 }
 
-impl Shm {
-    pub(crate) fn allocate_region(&self, len: usize) -> Result<Region, Fault> {
-        let local = self.arena.allocate(&self.peers[self.rank].view, len)?;
-        let addr = local.ptr().addr() as u64;
-        Ok(Region { local, remote: RemoteAddr { key: ALLOCATED, addr } })
+impl MappedMemory for Shm {
+    fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
+        self.allocate(len)
     }
 
-    /// Allocates a region, if enough memory is left.
-    pub(crate) fn allocate_spare_region(&self, len: usize) -> Result<Region, Fault> {
-        self.arena.is_spare(len)?;
-        self.allocate_region(len)
+    fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
+        let local = self.arena.allocate_spare(&self.peers[self.rank].view, len)?;
+        Ok(self.allocated_region(local))
     }
 
-    pub(crate) fn is_within(&self, memory: Sge) -> bool {
+    fn lies_within(&self, memory: Sge) -> bool {
         let view = &self.peers[self.rank].view;
         let offset = memory.ptr().addr().checked_sub(view.base().addr().get());
         offset.is_some_and(|offset| (offset as u64) < view.reserved())
     }
 
-    pub(crate) fn expose_region(&self, memory: Sge) -> Region {
-        let key = if self.is_within(memory) { WITHIN } else { OWN };
-        let addr = memory.ptr().expose_provenance() as u64;
-        Region { local: memory, remote: RemoteAddr { key, addr } }
-    }
-
-    pub(crate) fn withdraw_region(&self, region: Region) {
-        if region.remote.key != ALLOCATED {
-            return;
+    #[inline]
+    fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        match self.place(peer, at, len).ok()? {
+            // SAFETY: `place` checked that the bytes lie in the peer's arena, which is mapped as long as `self`; the caller
+            // uses them only while the peer keeps them. Other locations are memory of this program, which it exposed.
+            Location::Here(at) => Some(unsafe { Sge::new(at, len) }),
+            Location::There(_) => None,
         }
-        let offset = region.remote.addr - self.peers[self.rank].base;
-        self.arena.free(offset, region.local.len() as u64);
     }
 
-    pub(crate) fn flag_in(&self, region: &Region, offset: usize, waking: bool) -> Flag {
-        assert_eq!(region.remote.key, ALLOCATED, "a flag outside of allocated memory");
-        let word = region.local.part(offset, 8).ptr().cast::<AtomicU64>();
-        assert!(word.is_aligned(), "a flag at offset {offset}, which is not a multiple of 8");
-        let word = NonNull::new(word).expect("part of the segment");
-        // SAFETY: the word lies in the segment's mapping, which stays as long as the counters of this fabric.
-        let local = unsafe { self.counters.adopt(word) };
-        Flag { local, remote: RemoteFlag { at: region.at(offset), waking } }
+    fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        self.mapped(peer, at, len)
+    }
+
+    fn populate(&self, memory: Sge) {
+        crate::populate::populate(memory);
+    }
+
+    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<PeerWords> {
+        let first = NonNull::from(self.words_at(peer, at, count).ok()?).cast();
+        // SAFETY: `words_at` checked that the words are aligned and lie in the mapping, which `home` keeps. Peers access them
+        // only by atomics.
+        Some(unsafe { PeerWords::new(first, count, self.peers[peer].home.clone()) })
+    }
+}
+
+impl Shm {
+    /// Returns the region of memory that was allocated in the arena of this rank.
+    pub(crate) fn allocated_region(&self, local: Sge) -> Region {
+        let addr = local.ptr().addr() as u64;
+        Region { local, remote: RemoteAddr { key: ALLOCATED, addr } }
     }
 
     /// Finds the location of `len` bytes at `at` of `peer`.
@@ -80,23 +86,12 @@ impl Shm {
         }
     }
 
-    /// Returns `len` bytes at `at` of `peer` as this process sees them. All ranks see memory that lies in the arenas.
-    #[inline]
-    pub(crate) fn view(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
-        match self.place(peer, at, len).ok()? {
-            // SAFETY: `place` checked that the bytes lie in the peer's arena, which is mapped as long as `self`; the caller
-            // uses them only while the peer keeps them. Other locations are memory of this program, which it exposed.
-            Location::Here(at) => Some(unsafe { Sge::new(at, len) }),
-            Location::There(_) => None,
-        }
-    }
-
     /// Returns the aligned word at `at` of `peer`, for flags and atomics.
     pub(crate) fn word(&self, peer: usize, at: RemoteAddr) -> Result<&AtomicU64, Fault> {
         Ok(&self.words_at(peer, at, 1)?[0])
     }
 
-    /// Returns `count` aligned words from `at` of `peer` on.
+    /// Returns `count` aligned words of `peer`, of which `at` is the first.
     pub(crate) fn words_at(
         &self,
         peer: usize,

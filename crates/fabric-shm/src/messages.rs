@@ -1,19 +1,34 @@
 //! Messages, immediates and datagrams: all traffic that goes through rings.
 
+use crate::bell::RankBell;
 use crate::peer::{QueuedPayload, QueuedSend};
 use crate::poll_bell::SleepingPart;
 use crate::ring::{Corrupt, INLINE, RingMessage};
 use crate::shm::Shm;
 use crate::sync::{Ordering, fence};
-use weft_fabric::{ArrivedMessage, Completion, Fault, GroupId, Head, Peek, PostOutcome, Sge};
+use std::sync::Arc;
+use weft_fabric::wait::Sleep;
+use weft_fabric::{
+    ArrivedMessage, Completion, Counter, Datagram, Fabric, Fault, GroupId, Head, Helper,
+    Immediates, Multicast, Peek, PostOutcome, RemoteRead, RemoteWrite, Sge, SignalSafe,
+};
 use weft_intranode::staged;
 
-/// Minimum length, in bytes, of a payload whose cache lines the receiver gives back to the writer, so that the writer can write
-/// them quickly.
-const LINES: usize = 512;
+/// Number of messages for which an empty backlog keeps room.
+const BACKLOG_KEPT: usize = 64;
+
+/// Returns the numbers of the bits that are set in `bits`, the lowest first.
+#[inline(always)]
+fn set_bits(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(bit)
+    })
+}
 
 impl Shm {
-    /// Wakes `peer` if it sleeps. Called after something was published for it.
+    /// Wakes `peer` if it sleeps. Called after something was published for the peer.
     #[inline(always)]
     pub(crate) fn wake(&self, peer: usize) {
         if self.peers[peer].doorbell().wake() {
@@ -28,7 +43,7 @@ impl Shm {
         }
     }
 
-    /// Rings the socket of a peer that sleeps in poll(2), after its doorbell.
+    /// Rings the socket of a peer that sleeps in poll(2), after the doorbell was rung.
     #[cold]
     fn rung(&self, peer: usize, who: SleepingPart) {
         let to = &self.peers[peer];
@@ -38,53 +53,31 @@ impl Shm {
     }
 
     /// Reports to `peer` that there is room in its box again.
-    fn tell_of_room(&self, peer: usize) {
+    pub(crate) fn tell_of_room(&self, peer: usize) {
         self.wake(peer);
-        // The call of `wake` passed the fence. The peer stores `keeps` before it looks for room. That look comes after the
-        // announcement of the helper, by the helper or by the thread that leaves the work to the helper.
+        // The call of `wake` has executed a fence. The peer stores `keeps` before it looks for room. Before that look, the helper
+        // is announced as a sleeper: by the helper itself, or by the thread that leaves the work to the helper. So either the peer
+        // finds the room, or this code finds `keeps` set and wakes the helper.
         let control = self.peers[peer].control();
         if control.keeps.0.load(Ordering::Relaxed) != 0 && control.helper.wake_fenced() {
             self.rung(peer, SleepingPart::Helper);
         }
     }
 
-    #[inline(always)]
-    pub(crate) fn send_message(
-        &self,
-        peer: usize,
-        head: Head,
-        payload: Sge,
-        done: Completion,
-    ) -> PostOutcome {
-        let to = &self.peers[peer];
-        // Tries the quick way first: `push` fails if the message does not fit into the box or if there is no room.
-        if payload.len() <= to.send_max() && to.output.push(&self.copies, head, payload) {
-            self.wake(peer);
-            return PostOutcome::Done;
-        }
-        self.send_slowly(peer, head, payload, done)
-    }
-
-    /// Sends a message that wakes the peer's helper.
-    pub(crate) fn send_solicited_message(
-        &self,
-        peer: usize,
-        head: Head,
-        payload: Sge,
-        done: Completion,
-    ) -> PostOutcome {
-        let posted = self.send_message(peer, head, payload, done);
-        // When a message that was kept back leaves, it wakes both the peer and its helper.
-        self.wake_helper(peer);
-        posted
-    }
-
     #[cold]
-    fn send_slowly(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
+    pub(crate) fn send_slowly(
+        &self,
+        peer: usize,
+        head: Head,
+        payload: Sge,
+        done: Completion,
+    ) -> PostOutcome {
         let to = &self.peers[peer];
         let (len, max) = (payload.len(), to.send_max());
         assert!(len <= max, "a payload of {len} bytes exceeds the {max} of send_max");
         if !to.announced.replace(true) {
+            // This comes before the peer looks, so that the first look of the peer finds all pages of the lines.
+            to.output.refresh();
             let active = &to.control().active.0;
             active[to.bit / 64].fetch_or(1 << (to.bit % 64), Ordering::Release);
         }
@@ -100,7 +93,7 @@ impl Shm {
             // Looks again, because the receiver may have made room before it could see that a message is kept back.
             fence(Ordering::SeqCst);
             to.output.refresh();
-            if to.output.push(&self.copies, head, payload) {
+            if to.output.push_widening(&self.copies, head, payload) {
                 self.wake(peer);
                 return PostOutcome::Done;
             }
@@ -108,9 +101,9 @@ impl Shm {
         // From now on no message may overtake the backlog, until the backlog is empty.
         to.output.block();
         let (payload, posted) = if len <= INLINE {
-            let mut copy = [0; INLINE];
-            payload.read(&mut copy[..len]);
-            (QueuedPayload::Copied(copy, len), PostOutcome::Done)
+            let mut copy = vec![0; len].into_boxed_slice();
+            payload.read(&mut copy);
+            (QueuedPayload::Copied(copy), PostOutcome::Done)
         } else {
             (QueuedPayload::Held(payload, done), PostOutcome::Later)
         };
@@ -148,18 +141,22 @@ impl Shm {
         while let Some(kept) = backlog.front_mut() {
             let (payload, done) = match &mut kept.payload {
                 QueuedPayload::Held(payload, done) => (*payload, *done),
-                QueuedPayload::Copied(copy, len) => {
-                    // SAFETY: `kept` stays in place during the push, which copies the first `len` bytes of `copy`.
-                    (unsafe { Sge::new(copy.as_mut_ptr(), *len) }, None)
+                QueuedPayload::Copied(copy) => {
+                    // SAFETY: `copy` stays allocated during the push, which only reads its bytes.
+                    (unsafe { Sge::new(copy.as_mut_ptr(), copy.len()) }, None)
                 }
             };
-            if !to.output.push(&self.copies, kept.head, payload) {
+            if !to.output.push_widening(&self.copies, kept.head, payload) {
                 to.output.block();
                 break;
             }
             self.complete(done);
             backlog.pop_front();
             moved = true;
+        }
+        if backlog.is_empty() {
+            // A peer that was slow once must not cost memory from then on.
+            backlog.shrink_to(BACKLOG_KEPT);
         }
         let mut kept = to.immediates_kept.borrow_mut();
         while let Some(&immediate) = kept.front()
@@ -178,7 +175,7 @@ impl Shm {
     }
 
     /// Sends one arrival of `immediate`.
-    pub(crate) fn announce(&self, peer: usize, immediate: u32) {
+    fn announce(&self, peer: usize, immediate: u32) {
         let mut kept = self.peers[peer].immediates_kept.borrow_mut();
         if kept.is_empty() && self.push_immediate(peer, immediate) {
             self.wake(peer);
@@ -217,8 +214,8 @@ impl Shm {
         }
     }
 
-    /// Receives from any peer. Looks first at the box that had the last message, so that a batch costs no search. Every
-    /// Nth time all boxes are searched ([`crate::poll_turn`]), so that a peer that sends much does not keep the others waiting.
+    /// Receives from any peer. Looks first at the box that had the last message, so that a batch costs no search. Every Nth time
+    /// all boxes are searched ([`crate::poll_turn`]), so that a peer that sends much does not keep the other peers waiting.
     #[inline(always)]
     pub(crate) fn receive_any(&self) -> Option<ArrivedMessage> {
         if let Some(peer) = self.turn.goes_on() {
@@ -247,9 +244,7 @@ impl Shm {
             } else if i == words {
                 bits &= !from_turn;
             }
-            while bits != 0 {
-                let peer = word * 64 + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
+            for peer in set_bits(bits).map(|bit| word * 64 + bit) {
                 if !self.peers.has(peer) {
                     continue;
                 }
@@ -262,45 +257,6 @@ impl Shm {
         None
     }
 
-    /// Shows the messages that have arrived, by peer. A box shows only one message at a time. Returns true if `look` left a
-    /// message, behind which other messages may be hidden.
-    pub(crate) fn peek_at_messages(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool {
-        let mut hidden = false;
-        let active = &self.own().active.0;
-        for (word, bits) in active.iter().enumerate().take(self.peers.end().div_ceil(64)) {
-            let mut bits = bits.load(Ordering::Acquire);
-            while bits != 0 {
-                let peer = word * 64 + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
-                if !self.peers.has(peer) {
-                    continue;
-                }
-                while let Some(message) = self.receive_from(peer) {
-                    match look(&message) {
-                        Peek::Taken => self.release_message(&message),
-                        Peek::Left => {
-                            hidden |= self.peers[peer].input.has_another();
-                            break;
-                        }
-                        Peek::Behind => break,
-                    }
-                }
-            }
-        }
-        hidden
-    }
-
-    /// Sends a head, if there is room and no earlier message is kept back.
-    pub(crate) fn try_push(&self, peer: usize, head: Head) -> bool {
-        let to = &self.peers[peer];
-        let push = || to.output.push(&self.copies, head, Sge::EMPTY);
-        let pushed = to.announced.get() && (push() || self.may_refresh(peer) && push());
-        if pushed {
-            self.wake(peer);
-        }
-        pushed
-    }
-
     /// Looks for room, unless a message is kept for `peer`. Returns true if no message is kept.
     fn may_refresh(&self, peer: usize) -> bool {
         let nothing_kept = self.peers[peer].backlog.borrow().is_empty();
@@ -308,18 +264,6 @@ impl Shm {
             self.peers[peer].output.refresh();
         }
         nothing_kept
-    }
-
-    #[inline(always)]
-    pub(crate) fn release_message(&self, message: &ArrivedMessage) {
-        let from = &self.peers[message.peer];
-        // The sender writes this memory again.
-        if message.payload.len() >= LINES {
-            staged::give_back(&self.copies, message.payload);
-        }
-        if from.input.pop(message.payload.len()) {
-            self.tell_of_room(message.peer);
-        }
     }
 
     /// Counts the immediates that have arrived. Returns true if there were any.
@@ -354,14 +298,111 @@ impl Shm {
         }
         moved
     }
+}
 
-    /// Sends a datagram to the ranks of the job, and wakes the ranks that sleep.
-    pub(crate) fn speak(&self, group: GroupId, src: Sge) {
+impl SignalSafe for Shm {
+    fn peek(&self, look: &mut dyn FnMut(&ArrivedMessage) -> Peek) -> bool {
+        // A box shows only one message at a time, so a message that `look` leaves may hide others.
+        let mut hidden = false;
+        let active = &self.own().active.0;
+        for (word, bits) in active.iter().enumerate().take(self.peers.end().div_ceil(64)) {
+            for peer in set_bits(bits.load(Ordering::Acquire)).map(|bit| word * 64 + bit) {
+                if !self.peers.has(peer) {
+                    continue;
+                }
+                while let Some(message) = self.receive_from(peer) {
+                    match look(&message) {
+                        Peek::Taken => self.release(message),
+                        Peek::Left => {
+                            hidden |= self.peers[peer].input.has_another();
+                            break;
+                        }
+                        Peek::Behind => break,
+                    }
+                }
+            }
+        }
+        hidden
+    }
+
+    fn try_read(&self, peer: usize, read: &RemoteRead) -> bool {
+        self.is_open(peer, read.src, read.dst.len()) && self.read(peer, read).is_ok()
+    }
+
+    fn try_write(&self, peer: usize, write: &RemoteWrite) -> bool {
+        self.is_open(peer, write.dst, write.src.len()) && self.write(peer, write).is_ok()
+    }
+
+    /// Sends a head, if there is room and no earlier message is kept back.
+    fn try_send(&self, peer: usize, head: Head) -> bool {
+        let to = &self.peers[peer];
+        let push = || to.output.push(&self.copies, head, Sge::EMPTY);
+        let pushed = to.announced.get() && (push() || self.may_refresh(peer) && push());
+        if pushed {
+            self.wake(peer);
+        }
+        pushed
+    }
+}
+
+impl Immediates for Shm {
+    fn write_imm(&self, peer: usize, write: &RemoteWrite, immediate: u32) -> Result<(), Fault> {
+        self.put(peer, write.src, write.dst)?;
+        self.announce(peer, immediate);
+        self.complete(write.done);
+        Ok(())
+    }
+
+    fn immediate(&self, immediate: u32) -> Counter {
+        self.counters.immediate(immediate)
+    }
+}
+
+impl Helper for Shm {
+    fn send_solicited(
+        &self,
+        peer: usize,
+        head: Head,
+        payload: Sge,
+        done: Completion,
+    ) -> PostOutcome {
+        let posted = self.send(peer, head, payload, done);
+        // When a message that was kept back is sent, both the peer and its helper must wake.
+        self.wake_helper(peer);
+        posted
+    }
+
+    fn helper(&self) -> Arc<dyn Sleep> {
+        Arc::new(RankBell { segment: self.segment.clone(), rank: self.rank, helper: true })
+    }
+
+    fn let_helper_sleep_at_ends(&self) {}
+
+    fn moves_by_progress(&self) -> bool {
+        false
+    }
+}
+
+impl Multicast for Shm {
+    fn join(&self, group: GroupId) {
+        self.datagrams.join(group);
+    }
+
+    fn leave(&self, group: GroupId) {
+        self.datagrams.leave(group);
+    }
+
+    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
         self.datagrams.speak(&self.segment, self.rank, group, src);
         for (peer, to) in self.peers.own().iter().enumerate() {
             if peer != self.rank && to.doorbell().wake_fenced() {
                 self.rung(peer, SleepingPart::Main);
             }
         }
+        Ok(())
+    }
+
+    fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
+        self.datagrams.listen(&self.segment, self.rank, self.peers.own(), into)
     }
 }

@@ -22,10 +22,11 @@ fn sge(bytes: &mut [u8]) -> Sge {
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-/// Sends and receives messages of `len` bytes through 2 lines and 256 bytes. Both sides sleep on doorbells when there is no
-/// room or nothing to read. loom reports a lost wake-up as a deadlock, and it reports a read of a cell that races with a write.
-fn exchange(messages: u64, len: usize) {
-    let heap = Arc::new(Heap::new(2, 256));
+/// Sends and receives messages of the lengths `lens` through `lines` lines and `bytes` bytes. Both sides sleep on doorbells if
+/// there is no room or nothing to read. loom reports a lost wake-up as a deadlock. It also reports a read of a cell that races with
+/// a write.
+fn exchange(lens: &'static [usize], lines: usize, bytes: usize) {
+    let heap = Arc::new(Heap::new(lines, bytes));
     let bells = Arc::new([Doorbell::new(), Doorbell::new()]);
     let sender = {
         let (heap, bells) = (heap.clone(), bells.clone());
@@ -33,13 +34,12 @@ fn exchange(messages: u64, len: usize) {
             // SAFETY: this is the only producer of the ring, and `heap` outlives it.
             let producer = Producer::new(unsafe { heap.ring() });
             let copies = Copies::new(std::sync::Arc::new(CopyModel::GENERIC));
-            for i in 1..=messages {
+            for (i, &len) in (1..).zip(lens) {
                 let mut payload = vec![i as u8; len];
-                let mut push = || producer.push(&copies, Head([i; 3]), sge(&mut payload));
-                if !push() {
+                if !producer.push(&copies, Head([i; 3]), sge(&mut payload)) {
                     wait(&bells[0], || {
                         producer.refresh();
-                        push()
+                        producer.push_widening(&copies, Head([i; 3]), sge(&mut payload))
                     });
                 }
                 bells[1].wake();
@@ -49,7 +49,7 @@ fn exchange(messages: u64, len: usize) {
     // SAFETY: this is the only consumer of the ring, and `heap` outlives it.
     let ring = unsafe { heap.ring() };
     let consumer = Consumer::new(ring);
-    for i in 1..=messages {
+    for (i, &len) in (1..).zip(lens) {
         wait(&bells[1], || consumer.peek().unwrap().is_some());
         let arrival = consumer.peek().unwrap().unwrap();
         assert_eq!(arrival.head, Head([i; 3]));
@@ -61,9 +61,9 @@ fn exchange(messages: u64, len: usize) {
     sender.join().unwrap();
 }
 
-/// Waits as the contract of `Sleep` demands.
+/// Waits as the contract of `Sleep` demands: one look between `arm` and `sleep`, as a helper thread does.
 fn wait(bell: &Doorbell, mut ready: impl FnMut() -> bool) {
-    while !ready() {
+    loop {
         let token = bell.arm();
         let found = ready();
         if !found {
@@ -78,12 +78,22 @@ fn wait(bell: &Doorbell, mut ready: impl FnMut() -> bool) {
 
 #[test]
 fn loom_small_messages_keep_to_their_lines() {
-    check(2, || exchange(3, 8));
+    check(2, || exchange(&[8; 3], 2, 256));
+}
+
+#[test]
+fn loom_short_messages_keep_to_their_lines() {
+    check(2, || exchange(&[40; 3], 2, 256));
 }
 
 #[test]
 fn loom_long_messages_keep_to_their_bytes() {
-    check(2, || exchange(3, 40));
+    check(2, || exchange(&[100; 4], 4, 512));
+}
+
+#[test]
+fn loom_a_long_message_follows_short_messages() {
+    check(2, || exchange(&[8, 8, 100, 100], 2, 1024));
 }
 
 #[test]

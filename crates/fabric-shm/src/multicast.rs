@@ -22,7 +22,7 @@ pub const MULTICAST_MAX: usize = WORDS * 8;
 #[repr(C)]
 pub struct MulticastSlot {
     stamp: AtomicU64,
-    /// Group and length.
+    /// Group and length of the datagram.
     title: AtomicU64,
     words: [AtomicU64; WORDS],
 }
@@ -35,7 +35,7 @@ impl MulticastSlot {
     }
 }
 
-/// The owner's end.
+/// The owner's end, which writes datagrams.
 #[derive(Debug, Default)]
 pub struct MulticastSpeaker {
     next: Cell<u64>,
@@ -85,8 +85,8 @@ impl SlotReader {
                 return None;
             }
             if stamp > complete {
-                // Overrun: the slot holds datagram `newest` now or soon, and all datagrams that are older by a ring are gone. The
-                // reader continues half a ring behind the newest datagram, which no sender overwrites soon.
+                // Overrun: the slot holds datagram `newest`, now or soon. Datagrams that are older than `newest` by a whole ring
+                // are gone. The reader continues half a ring behind the newest datagram, at a slot that no sender overwrites soon.
                 let newest = (stamp - 1) / 2;
                 self.next.set((newest + 1).saturating_sub(SLOTS as u64 / 2).max(position + 1));
                 continue;

@@ -12,15 +12,17 @@
 //!   ──────────────── all members are ready ────────────────────────────
 //! ```
 //! So the processes use the doorbells and the memory that each job has already, under the same names; only the boxes are new. Each
-//! process chooses the numbers of its peers itself: it sends each peer the number of the bit that the peer sets in its control
-//! block.
+//! process chooses the numbers of its peers itself. It tells each peer the number of the bit that the peer must set in this
+//! process's control block.
 //!
-//! Contract of the end. A member that no longer needs the other members stores `left` in its block of the new segment
-//! (release), and rings them. Until then its death is a loss, which [`WatchThread`] notices: launchers only watch their own
-//! job. After that the member neither reads nor writes any box of the segment.
+//! Contract of the end. A member that no longer needs the other members stores `left` in its block of the new segment (release),
+//! and rings them. Until then, the death of the member is a loss. [`WatchThread`] notices this loss, because launchers only watch
+//! their own job. After that, the member neither reads nor writes any box of the segment.
 
 use crate::connect::{self, ShmConnectError};
-use crate::layout::{ARENA_MIN, RANKS_MAX, SegmentShape};
+use crate::control::RANKS_MAX;
+use crate::layout::{ARENA_MIN, SegmentShape};
+use crate::options::ShmOptions;
 use crate::peer::{ShmPeer, Situation};
 use crate::segment::{Segment, random};
 use crate::shm::Shm;
@@ -32,8 +34,8 @@ use std::sync::Arc;
 use weft_bootstrap::calls::start_thread;
 use weft_job_connections::{Exchange, PeerIdentity, messages};
 
-/// Number of rounds of exchange that [`Shm::admit`] makes if nothing fails. A process that shares an exchange with members and is
-/// no member makes the same number of rounds.
+/// Number of rounds of exchange that [`Shm::admit`] makes if nothing fails. A process that takes part in the exchange but is no
+/// member makes the same number of rounds.
 pub const ADMIT_ROUNDS: usize = 4;
 
 /// A link between processes of several jobs. It lasts until all these processes have left it.
@@ -103,8 +105,8 @@ impl Shm {
             messages::known_to_both(members, place, views).map_err(ShmConnectError::Lowest)?;
         let (segment, homes) = fetched?;
         let count = both.iter().filter(|known| known.is_none()).count();
-        // A member that does not know this process is a new peer, even if this process knows the member. The old number of the
-        // member stays with the old link.
+        // If a member does not know this process, then this process treats the member as a new peer, even if this process knows the
+        // member already. The member's old number stays with the old link.
         let numbers = self.peers.reserve(count);
         let mut free = numbers.iter().flat_map(|reserved| reserved.numbers()).copied();
         let peers: Vec<usize> =
@@ -150,8 +152,8 @@ impl Shm {
             self.forget_link(&link);
             return Err(error);
         }
-        // Watches the processes only from now on: until all processes are ready, the end of a process ends the link, and is no loss
-        // of a peer.
+        // Watches the processes only from now on. Before all processes are ready, the end of a process ends the link, and does not
+        // count as a lost peer.
         let watch = self.watch.get().expect("begun above");
         watched.into_iter().for_each(|one| watch.add(one));
         Ok(link)
@@ -180,8 +182,7 @@ impl Shm {
             let listener =
                 socket::listen(&name).map_err(|error| ShmConnectError::System { what, error })?;
             let (segment, patience) = (segment.clone(), self.options.patience);
-            let shape = *segment.shape();
-            let words = [shape.ranks as u64, shape.lines as u64, shape.bytes as u64, shape.arena];
+            let words = segment.shape().words();
             // A process that does not come has reported a reason, or the next round finds that it is missing.
             let hand_out = move || {
                 let _ = socket::serve(&listener, clients, segment.files(), words, patience);
@@ -192,7 +193,8 @@ impl Shm {
             Ok::<String, ShmConnectError>(name)
         };
         if place == 0 {
-            let segment = Arc::new(connect::found_with(members.len(), &self.options, ARENA_MIN)?);
+            let options = ShmOptions { lanes: 1, ..self.options.clone() };
+            let segment = Arc::new(connect::found_with(members.len(), &options, ARENA_MIN)?);
             names[0] = serve(&segment, members.len() - 1)?;
             made = Some(segment);
         }
@@ -221,14 +223,9 @@ impl Shm {
         };
         let fetch = |name: Option<&str>| {
             let name = name.ok_or(ShmConnectError::Mismatch)?;
-            let (files, [ranks, lines, bytes, arena]) = socket::fetch(name, self.options.patience)
+            let (files, words) = socket::fetch(name, self.options.patience)
                 .map_err(|error| ShmConnectError::System { what: "receiving a segment", error })?;
-            let shape = SegmentShape {
-                ranks: ranks as usize,
-                lines: lines as usize,
-                bytes: bytes as usize,
-                arena,
-            };
+            let shape = SegmentShape::from_words(words);
             if !shape.is_sound() {
                 return Err(ShmConnectError::Mismatch);
             }

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use weft_bootstrap::calls::once;
-use weft_fabric::{Fault, FaultCause, Sge};
+use weft_fabric::{Fault, Sge};
 
 /// Minimum size, in bytes, of a freed block that goes back to the system at once. Smaller blocks are kept, because the first touch
 /// of a page costs a microsecond.
@@ -21,7 +21,8 @@ const KEEP: u64 = 16 << 20;
 /// Divisor: spare memory may take 1/[`SPARE`] of the remaining memory.
 const SPARE: u64 = 8;
 
-/// The arena of this rank. Its methods get the mapped arena as an argument, because it is kept with the mapped arenas of the peers.
+/// The arena of this rank. Its methods get the mapped arena as an argument, because the mapped arenas of this rank and of its peers
+/// are kept together.
 pub(crate) struct OwnArena {
     segment: Arc<Segment>,
     rank: usize,
@@ -43,12 +44,21 @@ impl OwnArena {
 
     /// Allocates `len` bytes, filled with zeros.
     pub fn allocate(&self, view: &MappedArena, len: usize) -> Result<Sge, Fault> {
+        self.allocate_part(view, len, 1)
+    }
+
+    /// Allocates `len` bytes, filled with zeros, if fresh pages for them take at most 1/[`SPARE`] of the remaining memory.
+    pub fn allocate_spare(&self, view: &MappedArena, len: usize) -> Result<Sge, Fault> {
+        self.allocate_part(view, len, SPARE)
+    }
+
+    fn allocate_part(&self, view: &MappedArena, len: usize, parts: u64) -> Result<Sge, Fault> {
         let mut spans = self.spans.borrow_mut();
         let Some(span) = spans.allocate(len as u64) else {
             let space = spans.len() - spans.used();
             return Err(self.commits.no_room(&self.segment, len as u64, space));
         };
-        if let Err(fault) = self.back(view, &span) {
+        if let Err(fault) = self.back(view, &span, parts) {
             spans.free(span.offset, len as u64);
             return Err(fault);
         }
@@ -65,16 +75,6 @@ impl OwnArena {
         })
     }
 
-    /// Checks that `len` bytes are at most 1/[`SPARE`] of the remaining memory.
-    pub fn is_spare(&self, len: usize) -> Result<(), Fault> {
-        let (asked, left) = (len as u64, self.commits.spare(&self.segment) / SPARE);
-        if left < asked {
-            let bound = "what may be used of the node's memory without need".to_owned();
-            return Err(FaultCause::NoRoom { asked, left, memory: true, bound }.into());
-        }
-        Ok(())
-    }
-
     /// Frees the allocated `len` bytes at `offset`.
     pub fn free(&self, offset: u64, len: u64) {
         let mut spans = self.spans.borrow_mut();
@@ -87,11 +87,12 @@ impl OwnArena {
         }
     }
 
-    /// Makes sure that a span can be touched.
-    fn back(&self, view: &MappedArena, span: &ArenaSpan) -> Result<(), Fault> {
+    /// Makes sure that a span can be touched. Fails if the memory that must be committed for the span's fresh pages is more than
+    /// 1/`parts` of the remaining memory.
+    fn back(&self, view: &MappedArena, span: &ArenaSpan, parts: u64) -> Result<(), Fault> {
         let end = span.offset + span.len;
         self.open(view, end)?;
-        self.commits.commit(&self.segment, span.new)?;
+        self.commits.commit(&self.segment, span.new, parts)?;
         if span.new > 0
             && self.commits.fills()
             && self.fallocate(0, PageRanges::around(span.offset..end)).is_err()
@@ -115,7 +116,7 @@ impl OwnArena {
     }
 
     /// Calls fallocate(2) for a range of pages: reserves them, or gives them back. The range is split into pieces if signals
-    /// interrupt the call. When it is interrupted in the middle, the system may undo the whole call, and a long call would
+    /// interrupt the call. When the call is interrupted in the middle, the system may undo the whole call, and a long call would
     /// never finish.
     fn fallocate(&self, mode: i32, range: Range<u64>) -> Result<(), Fault> {
         let (mut at, mut piece) = (range.start, range.end - range.start);
@@ -128,7 +129,7 @@ impl OwnArena {
                 }
                 Err(libc::EINTR) => piece = (now / 2).next_multiple_of(PAGE).max(PAGE),
                 Err(errno) => {
-                    // Neighbours may use the rest of the first page, so it stays.
+                    // Neighbours may use the rest of the first page, so this page stays.
                     if mode == 0 && at > range.start + PAGE {
                         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
                         let _ = self.fallocate(mode, range.start + PAGE..at);
@@ -140,9 +141,9 @@ impl OwnArena {
         Ok(())
     }
 
-    /// Calls fallocate(2) once. The error is the system's number.
+    /// Calls fallocate(2) once. Returns the system's error number if the call fails.
     fn fallocate_once(&self, mode: i32, offset: u64, len: u64) -> Result<(), i32> {
-        let start = self.segment.shape().arena_of(self.rank) + offset;
+        let start = self.segment.arena_of(self.rank) + offset;
         let (offset, len) = (start as libc::off_t, len as libc::off_t);
         let fd = self.segment.files().arenas.as_raw_fd();
         // SAFETY: fallocate(2) takes no pointers; the descriptor is open. The range lies in the arena of this rank, inside the

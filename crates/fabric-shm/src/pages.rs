@@ -53,12 +53,12 @@ impl PageRanges {
     }
 }
 
-// Skipped under Miri: it would take long there, and nothing is unsafe.
+// Skipped under Miri, because these tests would take long there, and use no unsafe code.
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 
-    /// Compares with a set of page numbers, after the same operations in a fixed pseudo-random order.
+    /// Applies the same pseudo-random operations to page ranges and to a set of page numbers, and compares the results.
     #[test]
     fn ranges_are_what_a_set_of_pages_is() {
         let (mut pages, mut model) = (PageRanges::default(), std::collections::BTreeSet::new());

@@ -3,7 +3,7 @@
 use crate::cma::{self, CopyDirection};
 use crate::control::RankControl;
 use crate::multicast::SlotReader;
-use crate::ring::{Consumer, INLINE, Producer};
+use crate::ring::{Consumer, Producer};
 use crate::segment::Segment;
 use crate::sync::Ordering;
 use crate::view::MappedArena;
@@ -20,8 +20,11 @@ pub struct ShmPeer {
     pub(crate) output: Producer,
     pub(crate) input: Consumer,
     pub(crate) control: NonNull<RankControl>,
-    /// The segment of the peer's own job, and the peer's rank in that job.
+    /// The control block with the doorbell where the peer sleeps, which is the same for all lanes.
+    bell: NonNull<RankControl>,
+    /// The segment of the peer's own job.
     pub(crate) home: Arc<Segment>,
+    /// The peer's rank in its own job.
     pub(crate) home_rank: usize,
     /// Number of the bit in the peer's `active` words by which this rank says that it has sent.
     pub(crate) bit: usize,
@@ -31,7 +34,7 @@ pub struct ShmPeer {
     _boxes: Arc<Segment>,
     /// True if the peer sleeps in poll(2).
     pub(crate) polls: bool,
-    /// True if the bit `bit` is set, so that the peer looks into this rank's box.
+    /// True if this rank has set bit number `bit` in the peer's `active` words, so that the peer looks into this rank's box.
     pub(crate) announced: Cell<bool>,
     pub(crate) backlog: RefCell<VecDeque<QueuedSend>>,
     pub(crate) immediates_out: Producer,
@@ -53,9 +56,11 @@ pub(crate) struct QueuedSend {
     pub(crate) payload: QueuedPayload,
 }
 
+/// The payload of a message that is kept back. Most such messages are acknowledgements without a payload, and there may be very
+/// many for a slow peer. So an entry has no space for the bytes of a payload.
 pub(crate) enum QueuedPayload {
     Held(Sge, Completion),
-    Copied([u8; INLINE], usize),
+    Copied(Box<[u8]>),
 }
 
 /// Segments and numbers of a peer: for its boxes, and for its own control block and arena.
@@ -90,6 +95,7 @@ impl ShmPeer {
             immediates_in: Consumer::new(ring(rank, peer, immediates)),
             immediates_kept: RefCell::default(),
             control: NonNull::from(control),
+            bell: NonNull::from(home.of_process().control(home_rank)),
             home: home.clone(),
             home_rank,
             bit,
@@ -109,13 +115,14 @@ impl ShmPeer {
         self.output.send_max()
     }
 
-    /// Returns the process's number in this process's name space.
+    /// Returns the peer's process number in the name space of this process.
     pub(crate) fn pid(&self) -> i32 {
         self.control().facts.0.pid.load(Ordering::Relaxed) as i32
     }
 
-    /// Reads the proving word of the peer, whose number is `peer`. This succeeds only if the system permits it, and the process
-    /// with the peer's process number (in this process's name space) is the peer.
+    /// Reads the word at the peer's `probe_at`. `peer` is the number of the peer. Returns true if the system permits the read and
+    /// the word has the content that the peer has announced. Then the peer's process number also names the peer in the name space
+    /// of this process.
     pub(crate) fn probe(&self, peer: usize) -> bool {
         let facts = &self.control().facts.0;
         let mut found = 0u64;
@@ -134,6 +141,7 @@ impl ShmPeer {
 
     #[inline(always)]
     pub(crate) fn doorbell(&self) -> &Doorbell {
-        &self.control().doorbell
+        // SAFETY: the control block lies in the segment of the first lane, which `home` keeps mapped. It consists of atomics.
+        unsafe { &self.bell.as_ref().doorbell }
     }
 }

@@ -1,16 +1,19 @@
 //! Peers of a process by number: first the ranks of its job, then processes of other jobs, which come and go.
 
-use crate::layout::RANKS_MAX;
-use crate::peer::ShmPeer;
+use crate::control::RANKS_MAX;
+use crate::peer::{ShmPeer, Situation};
+use crate::segment::Segment;
+use crate::view::MappedArena;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::collections::HashSet;
 use std::ops::Index;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// All peers. The peers of the own job are in a slice; other peers are found in a cold branch.
 ///
 /// Contract: a reference to a peer is held only within a method of [`crate::Shm`]. Such a method calls neither [`ShmPeers::remove`]
-/// nor a caller of it.
+/// nor a method that calls it.
 pub(crate) struct ShmPeers {
     own: Box<[ShmPeer]>,
     /// Peers of other jobs; their numbers follow the numbers of the own job. They are boxed, so they stay in place when peers are
@@ -43,8 +46,30 @@ impl Drop for Reserved {
 }
 
 impl ShmPeers {
+    /// Creates the table with the ranks of the job, which is connected through `segment`. `own` is the arena of `rank`, the caller.
+    ///
+    /// # Safety
+    /// Called at most once for each rank of a segment.
+    pub unsafe fn of_job(segment: &Arc<Segment>, rank: usize, own: MappedArena) -> ShmPeers {
+        let situation = |peer| Situation {
+            boxes: segment,
+            rank,
+            peer,
+            home: segment,
+            home_rank: peer,
+            bit: rank,
+            is_foreign: false,
+        };
+        let ranks = 0..segment.shape().ranks;
+        // SAFETY: the caller promised that this is the only call for `rank`, so each pair is created once.
+        let mut peers: Box<[ShmPeer]> =
+            ranks.map(|peer| unsafe { ShmPeer::new(situation(peer)) }).collect();
+        peers[rank].view = own;
+        ShmPeers::new(peers)
+    }
+
     /// Creates the table with only the ranks of the job.
-    pub fn new(own: Box<[ShmPeer]>) -> ShmPeers {
+    fn new(own: Box<[ShmPeer]>) -> ShmPeers {
         let end = Cell::new(own.len());
         ShmPeers { own, foreign: UnsafeCell::default(), end, reserved: Rc::default() }
     }
@@ -102,7 +127,7 @@ impl ShmPeers {
         Some(Reserved { numbers, all: self.reserved.clone() })
     }
 
-    /// Gives a process of another job the number `peer`, which is free and is not a rank of the own job.
+    /// Gives the number `peer` to a process of another job. The number is free, and is not a rank of this process's job.
     pub fn add(&self, peer: usize, entry: ShmPeer) {
         assert!(!self.has(peer), "two peers of one number");
         // SAFETY: no reference to the list exists, because each is held only within one method, and this method holds none.

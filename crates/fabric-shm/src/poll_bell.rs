@@ -34,7 +34,7 @@ fn address(segment: &Segment, rank: usize, who: SleepingPart) -> io::Result<Sock
         SleepingPart::Main => "bell",
         SleepingPart::Helper => "helper",
     };
-    // Does not allocate, because signal handlers ring.
+    // Does not allocate memory, because signal handlers also ring.
     let mut name = ArrayString::<64>::new();
     write!(name, "weft-{who}-{secret:016x}-{rank}").map_err(|_| io::ErrorKind::InvalidInput)?;
     SocketAddr::from_abstract_name(name.as_str())
@@ -71,7 +71,7 @@ impl PollBell {
         Ok(PollBell { socket, helper })
     }
 
-    /// Returns the descriptor that becomes readable when a peer rings for `who`. Reading empties it.
+    /// Returns the descriptor that becomes readable when a peer rings for `who`. The reader empties the descriptor.
     fn descriptor(&self, who: SleepingPart) -> Option<BorrowedFd<'_>> {
         let helper = self.helper.as_ref()?;
         Some(if who == SleepingPart::Helper { helper.as_fd() } else { self.socket.as_fd() })

@@ -5,11 +5,11 @@
 //!
 //! Contract. The owner reserves addresses for its whole arena when it connects, and for no other arena. The owner opens the arena
 //! from the start on, before it hands out memory there, and then stores in its control block the number of open bytes (release).
-//! The number only grows, and memory keeps the addresses that peers have received. A peer receives an address only after that
-//! store, in whatever way. If the peer has not mapped and opened enough of the owner's arena, it reads the owner's number
-//! (acquire), opens exactly that many bytes, and refuses addresses beyond them. Opened memory stays at its place, and open, until
-//! the segment is unmapped. A [`MappedArena`](crate::view::MappedArena) belongs to one `Shm`, which only one thread uses at a time.
-//! A signal handler never opens anything ([`Shm::is_open`]). If all is open, no system call is made.
+//! The number only grows, and memory keeps the addresses that peers have received. However a peer receives an address, it receives
+//! the address only after that store. If the peer has not mapped and opened enough of the owner's arena, it reads the owner's
+//! number (acquire), opens exactly that many bytes, and refuses addresses beyond them. Opened memory stays open, and stays at its
+//! place, until the segment is unmapped. A [`MappedArena`](crate::view::MappedArena) belongs to one `Shm`, which only one thread
+//! uses at a time. A signal handler never opens anything ([`Shm::is_open`]). If all bytes are open, no system call is made.
 
 use crate::layout::STEP;
 use crate::shm::Shm;

@@ -20,11 +20,18 @@
 //! - A long payload is contiguous. If it does not fit before the end of the bytes, the rest of the bytes is skipped.
 //!   Both sides compute the same skip from the length.
 //!
-//! No deadlock: the consumer publishes `taken` once a quarter of either ring has been consumed since the last time. A producer
-//! that found no room had more than a quarter outstanding beyond the `taken` that it read (a payload and its skip take less
-//! than half of the bytes). Consuming this quarter makes the consumer publish again, and then ring. When all is consumed, less
-//! than a quarter is unpublished, and any payload fits into the other three quarters.
+//! The pages of the lines are provided at once before the first message ([`populate`]). The pages of the bytes are touched by the
+//! first long payloads, and the other pages are provided at once before the next payload, so that a ring that carries few payloads
+//! has few pages. At first the producer has only the room of the first payloads. When a later payload finds no room there, the
+//! producer provides the pages, and has all room from then on ([`Producer::push_widening`]). The consumer provides the pages when it
+//! has consumed the first payloads, and more than a single payload.
+//!
+//! No deadlock, once a producer has all room: the consumer publishes `taken` once a quarter of either ring has been consumed since
+//! the last time. A producer that found no room had more than a quarter outstanding beyond the `taken` that it read (a payload and
+//! its skip take less than half of the bytes). Consuming this quarter makes the consumer publish again, and then ring. When all is
+//! consumed, less than a quarter is unpublished, and any payload fits into the other three quarters.
 
+use crate::populate::populate;
 use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 use std::cell::Cell;
 use weft_fabric::{Copies, Head, SMALL, Sge, copy_small};
@@ -37,6 +44,10 @@ pub const INLINE: usize = 96;
 
 /// Maximum payload of any box, in bytes.
 const SEND_MAX: usize = 16 << 10;
+
+/// Number of bytes of the first payloads of a ring, for which its pages are not provided at once. Ten payloads occupy more, so that
+/// a call that follows ten like it takes no page fault. A single payload may be longer.
+const FIRST_BYTES: u64 = if cfg!(loom) { 64 } else { 1 << 10 };
 
 #[derive(Debug)]
 #[repr(C, align(128))]
@@ -171,6 +182,22 @@ impl MessageRing {
         unsafe { &*self.taken }
     }
 
+    /// Provides the pages of all lines.
+    #[cold]
+    fn populate_lines(&self) {
+        let lines = self.lines.cast_mut().cast::<u8>();
+        // SAFETY: the caller of `new` promised that the lines stay mapped. The content is neither read nor written.
+        populate(unsafe { Sge::new(lines, self.line_count as usize * size_of::<RingLine>()) });
+    }
+
+    /// Provides the pages of all bytes.
+    #[cold]
+    fn populate_bytes(&self) {
+        let bytes = self.chunks.cast_mut().cast::<u8>();
+        // SAFETY: the caller of `new` promised that the chunks stay mapped. The content is neither read nor written.
+        populate(unsafe { Sge::new(bytes, self.byte_count as usize) });
+    }
+
     /// Returns the positions at which a payload of `len` contiguous bytes begins and ends. `from`: the first position that is not
     /// used by earlier payloads.
     #[inline(always)]
@@ -250,12 +277,27 @@ pub struct Producer {
     limit: Cell<u64>,
     bytes: Cell<u64>,
     bytes_limit: Cell<u64>,
+    /// True if the pages of the lines are there.
+    has_lines: Cell<bool>,
+    /// Number of bytes that may be outstanding: those of the first payloads until the pages of all bytes are there.
+    byte_room: Cell<u64>,
+    /// End of a payload that has found no room, or 0.
+    lacked: Cell<u64>,
 }
 
 impl Producer {
     pub fn new(ring: MessageRing) -> Producer {
         let zero = || Cell::new(0);
-        Producer { ring, next: zero(), limit: zero(), bytes: zero(), bytes_limit: zero() }
+        Producer {
+            ring,
+            next: zero(),
+            limit: zero(),
+            bytes: zero(),
+            bytes_limit: zero(),
+            has_lines: Cell::new(false),
+            byte_room: Cell::new(ring.byte_count.min(FIRST_BYTES)),
+            lacked: zero(),
+        }
     }
 
     pub fn send_max(&self) -> usize {
@@ -280,6 +322,7 @@ impl Producer {
         } else {
             let (start, end) = self.ring.place(self.bytes.get(), len);
             if end > self.bytes_limit.get() {
+                self.lacked.set(end);
                 return false;
             }
             self.bytes.set(end);
@@ -296,14 +339,41 @@ impl Producer {
         true
     }
 
+    /// Publishes a message, as [`Producer::push`], and first takes all room if the message lacks more than the first room. A sender
+    /// that would wait after a failure must call this method, because the consumer does not wake a sender that has room to take.
+    #[cold]
+    pub fn push_widening(&self, copies: &Copies, head: Head, payload: Sge) -> bool {
+        if self.push(copies, head, payload) {
+            return true;
+        }
+        if self.lacked.get() == 0 || self.byte_room.get() == self.ring.byte_count {
+            return false;
+        }
+        self.refresh();
+        self.push(copies, head, payload)
+    }
+
     /// Reads the progress of the consumer.
     pub fn refresh(&self) {
         let taken = self.ring.taken();
         // At most the positions that were sent, because the peer writes `taken` and may write a false value.
         let lines = taken.lines.load(Ordering::Acquire).min(self.next.get());
         let bytes = taken.bytes.load(Ordering::Acquire).min(self.bytes.get());
+        if !self.has_lines.replace(true) {
+            self.ring.populate_lines();
+        }
+        let lacked = self.lacked.take();
+        if lacked > 0 && self.byte_room.get() < self.ring.byte_count {
+            // The first payload has room even if it is longer than the first room.
+            if self.bytes.get() == 0 {
+                self.byte_room.set(lacked);
+            } else {
+                self.byte_room.set(self.ring.byte_count);
+                self.ring.populate_bytes();
+            }
+        }
         self.limit.set(lines + self.ring.line_count);
-        self.bytes_limit.set(bytes + self.ring.byte_count);
+        self.bytes_limit.set(bytes + self.byte_room.get());
     }
 
     /// Makes every push fail until [`Producer::refresh`], because older messages wait elsewhere.
@@ -329,15 +399,28 @@ pub struct Consumer {
     ring: MessageRing,
     next: Cell<u64>,
     bytes: Cell<u64>,
-    /// The values that were last stored in `taken`.
+    /// The values that were last stored in `taken`. At first `told_bytes` is less, so that progress is published [`soon`].
     told_lines: Cell<u64>,
     told_bytes: Cell<u64>,
+    /// True if the pages of the bytes are there.
+    has_bytes: Cell<bool>,
+}
+
+/// Returns the value of `told_bytes` with which progress is published when [`FIRST_BYTES`] behind `bytes` have been consumed.
+fn soon(bytes: u64, quarter: u64) -> u64 {
+    bytes.wrapping_add(quarter.min(FIRST_BYTES)).wrapping_sub(quarter)
 }
 
 impl Consumer {
     pub fn new(ring: MessageRing) -> Consumer {
-        let zero = || Cell::new(0);
-        Consumer { ring, next: zero(), bytes: zero(), told_lines: zero(), told_bytes: zero() }
+        Consumer {
+            ring,
+            next: Cell::new(0),
+            bytes: Cell::new(0),
+            told_lines: Cell::new(0),
+            told_bytes: Cell::new(soon(0, ring.byte_count / 4)),
+            has_bytes: Cell::new(ring.byte_count <= FIRST_BYTES),
+        }
     }
 
     /// Returns the oldest message that was not popped.
@@ -384,21 +467,31 @@ impl Consumer {
             self.bytes.set(self.ring.place(self.bytes.get(), len).1);
         }
         let lines = next - self.told_lines.get();
-        let bytes = self.bytes.get() - self.told_bytes.get();
+        let bytes = self.bytes.get().wrapping_sub(self.told_bytes.get());
         let tell = lines >= self.ring.line_count / 4 || bytes >= self.ring.byte_count / 4;
         if tell {
-            self.tell();
+            self.tell(len);
         }
         tell
     }
 
+    /// Publishes the progress after a payload of `len` bytes. The first payload of the ring may be its only payload, and needs no
+    /// other pages.
     #[cold]
-    fn tell(&self) {
+    fn tell(&self, len: usize) {
         let taken = self.ring.taken();
         taken.lines.store(self.next.get(), Ordering::Release);
         taken.bytes.store(self.bytes.get(), Ordering::Release);
         self.told_lines.set(self.next.get());
-        self.told_bytes.set(self.bytes.get());
+        if self.bytes.get() > 0 {
+            self.told_bytes.set(self.bytes.get());
+            let is_first = self.bytes.get() == (len as u64).next_multiple_of(64);
+            if is_first {
+                self.told_bytes.set(soon(self.bytes.get(), self.ring.byte_count / 4));
+            } else if !self.has_bytes.replace(true) {
+                self.ring.populate_bytes();
+            }
+        }
     }
 }
 

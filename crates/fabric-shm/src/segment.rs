@@ -6,12 +6,12 @@ use crate::control::{MAGIC, RankControl, SegmentHeader};
 use crate::layout::{RingShape, SegmentShape};
 use crate::multicast::{MulticastSlot, SLOTS};
 use crate::ring::MessageRing;
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::{NonNull, slice_from_raw_parts};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use weft_bootstrap::calls::repeat_c;
 use weft_bootstrap::memory;
 use weft_fabric::Region;
@@ -41,7 +41,10 @@ pub struct Segment {
     shape: SegmentShape,
     /// Size of the segment in bytes, as computed from the shape.
     total: u64,
-    files: Files,
+    files: Arc<Files>,
+    /// The lane of which this value maps the part, and the segment of the first lane; `None` if this is the first lane.
+    lane: usize,
+    first: Option<Arc<Segment>>,
     /// Mappings of arenas, or of parts of them. They are unmapped only at the end.
     arenas: Mutex<Vec<Mapping>>,
 }
@@ -54,8 +57,8 @@ struct Mapping {
 }
 
 impl Mapping {
-    /// Maps the first `len` bytes of `file`, at an address that the kernel chooses.
-    fn new(file: &File, len: u64) -> io::Result<Mapping> {
+    /// Maps `len` bytes of `file` from `offset` on, at an address that the kernel chooses.
+    fn new(file: &File, offset: u64, len: u64) -> io::Result<Mapping> {
         // SAFETY: without MAP_FIXED, mmap(2) makes a new mapping that replaces nothing.
         let base = unsafe {
             libc::mmap(
@@ -64,7 +67,7 @@ impl Mapping {
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED | libc::MAP_NORESERVE,
                 file.as_raw_fd(),
-                0,
+                offset as libc::off_t,
             )
         };
         if base == libc::MAP_FAILED {
@@ -114,7 +117,7 @@ impl Mapping {
         Ok(Mapping { base, len })
     }
 
-    /// Returns the part of `len` bytes from `offset` on. Both are whole pages.
+    /// Returns the part of `len` bytes from `offset` on. Both numbers are multiples of the page size.
     fn part(&self, offset: usize, len: usize) -> Mapping {
         assert!(offset <= self.len && len <= self.len - offset);
         // SAFETY: `offset <= self.len`, so the result lies within the mapping, or at its end.
@@ -135,9 +138,9 @@ unsafe impl Send for Segment {}
 // SAFETY: all access to the mapping goes through atomics and raw copies, from any thread.
 unsafe impl Sync for Segment {}
 
-/// Creates files of the sizes of `shape`.
+/// Creates files with the sizes that `shape` gives.
 pub fn create(shape: &SegmentShape) -> Result<Files, SegmentRefusal> {
-    Ok(Files { segment: sealed(shape.segment())?, arenas: sealed(shape.arenas())? })
+    Ok(Files { segment: sealed(shape.segments())?, arenas: sealed(shape.arenas())? })
 }
 
 /// Creates a file of `len` bytes, whose size cannot change any more.
@@ -164,30 +167,62 @@ pub fn random() -> u64 {
 impl Segment {
     /// Maps the segment of `files`, which [`create`] made for `shape` (perhaps in another process).
     pub fn map(files: Files, shape: SegmentShape) -> Result<Segment, SegmentRefusal> {
-        let total = shape.segment();
-        for (file, least) in [(&files.segment, total), (&files.arenas, shape.arenas())] {
+        for (file, least) in [(&files.segment, shape.segments()), (&files.arenas, shape.arenas())] {
             let len = file.metadata().map_err(refused("fstat of the shared segment"))?.len();
             if len < least {
                 let error = io::Error::other(format!("it has {len} bytes instead of {least}"));
                 return Err(SegmentRefusal { what: "checking the shared segment", error });
             }
         }
-        let mapping =
-            Mapping::new(&files.segment, total).map_err(refused("mmap of the shared segment"))?;
-        Ok(Segment { base: mapping.base, total, shape, files, arenas: Mutex::default() })
+        Segment::map_lane(Arc::new(files), shape, 0, None)
+    }
+
+    /// Maps the part of another lane in the files of `self`, which is the segment of the first lane.
+    pub fn lane(self: &Arc<Segment>, lane: usize) -> Result<Segment, SegmentRefusal> {
+        assert!(lane < self.shape.lanes && self.first.is_none());
+        Segment::map_lane(self.files.clone(), self.shape, lane, Some(self.clone()))
+    }
+
+    fn map_lane(
+        files: Arc<Files>,
+        shape: SegmentShape,
+        lane: usize,
+        first: Option<Arc<Segment>>,
+    ) -> Result<Segment, SegmentRefusal> {
+        let total = shape.segment();
+        let mapping = Mapping::new(&files.segment, shape.lane_at(lane), total)
+            .map_err(refused("mmap of the shared segment"))?;
+        let base = mapping.base;
+        Ok(Segment { base, total, shape, files, lane, first, arenas: Mutex::default() })
+    }
+
+    /// Returns the segment of the first lane, in which the doorbells of all lanes are.
+    pub fn of_process(self: &Arc<Segment>) -> &Arc<Segment> {
+        self.first.as_ref().unwrap_or(self)
+    }
+
+    /// Returns the number of bytes that were committed in the arenas of all lanes.
+    pub fn committed(&self) -> &AtomicU64 {
+        let first = self.first.as_deref().unwrap_or(self);
+        &first.header().committed.0
+    }
+
+    /// Returns the offset of the arena of `rank` in the file of the arenas.
+    pub fn arena_of(&self, rank: usize) -> u64 {
+        self.shape.arena_of(self.lane, rank)
     }
 
     /// Reserves addresses for `len` bytes of the arena of `rank`, from its start on. No process may touch the bytes before
     /// [`Segment::open`]. The addresses stay reserved as long as `self`. Each process has the arena at a multiple of
     /// [`Region::ALIGN_SEEN`], so that an address that is aligned in one process is aligned in all.
     pub fn reserve(&self, rank: usize, len: u64) -> io::Result<NonNull<u8>> {
-        let offset = self.shape.arena_of(rank);
+        let offset = self.arena_of(rank);
         let mapping = Mapping::aligned(&self.files.arenas, offset, len)?;
         self.arenas.lock().unwrap_or_else(PoisonError::into_inner).push(mapping);
         Ok(mapping.base)
     }
 
-    /// Opens `len` bytes at `at` for this process, whole pages within the addresses of [`Segment::reserve`].
+    /// Opens `len` bytes at `at` for this process. The bytes are whole pages within the addresses of [`Segment::reserve`].
     ///
     /// # Safety
     /// The bytes are such pages.
@@ -217,7 +252,7 @@ impl Segment {
 
     /// Returns the size of both files together, in bytes.
     fn size(&self) -> u64 {
-        self.shape.segment() + self.shape.arenas()
+        self.shape.segments() + self.shape.arenas()
     }
 
     pub fn files(&self) -> &Files {

@@ -5,9 +5,9 @@ use crate::connect::{self, ShmConnectError};
 use crate::control::RankControl;
 use crate::datagrams::ShmDatagrams;
 use crate::first_fault::FirstFault;
+use crate::lanes::ReservedLanes;
 use crate::options::ShmOptions;
 use crate::own_arena::OwnArena;
-use crate::peer::{ShmPeer, Situation};
 use crate::peers::ShmPeers;
 use crate::poll_bell::{PollBells, SleepingPart};
 use crate::poll_turn::PollTurn;
@@ -45,8 +45,10 @@ pub struct Shm {
     pub(crate) bells: PollBells,
     /// The thread that watches the processes of other jobs. It is started with the first such process.
     pub(crate) watch: OnceCell<WatchThread>,
+    /// The further lanes, which are opened at their first use.
+    pub(crate) lanes: ReservedLanes,
     /// The word that peers read to prove that they reach this process.
-    _probe: Box<u64>,
+    pub(crate) _probe: Box<u64>,
     pub(crate) segment: Arc<Segment>,
 }
 
@@ -93,27 +95,16 @@ impl Shm {
             })?,
             false => PollBells::default(),
         };
+        let lanes = ReservedLanes::reserve(&segment, rank, options.lanes);
         if let Some(loader) = loader {
             connect::tell_costs(&segment, loader);
         }
         bootstrap.fence().map_err(ShmConnectError::Bootstrap)?;
         let copies = Copies::new(Arc::new(connect::costs(&segment)));
         let same_arithmetic = connect::same_arithmetic(&segment);
-        let size = segment.shape().ranks;
-        let situation = |peer| Situation {
-            boxes: &segment,
-            rank,
-            peer,
-            home: &segment,
-            home_rank: peer,
-            bit: rank,
-            is_foreign: false,
-        };
+        lanes.agree(&segment);
         // SAFETY: every rank connects once, so each end of each box has only one user. The peers keep `segment`.
-        let mut peers: Box<[ShmPeer]> =
-            (0..size).map(|peer| unsafe { ShmPeer::new(situation(peer)) }).collect();
-        peers[rank].view = own;
-        let peers = ShmPeers::new(peers);
+        let peers = unsafe { ShmPeers::of_job(&segment, rank, own) };
         Ok(Shm {
             rank,
             counters,
@@ -129,6 +120,7 @@ impl Shm {
             fault: FirstFault::default(),
             bells,
             watch: OnceCell::new(),
+            lanes,
             _probe: probe,
             segment,
         })
@@ -140,7 +132,7 @@ impl Shm {
         WaitPolicy::for_ranks(self.peers.own().len(), self.processors())
     }
 
-    /// Returns the number of processes that share memory with this process, including itself and processes of other jobs.
+    /// Returns the number of processes that share memory with this process, including this process and processes of other jobs.
     pub fn processes(&self) -> usize {
         (0..self.peers.end()).filter(|&peer| self.peers.has(peer)).count()
     }
@@ -161,7 +153,7 @@ impl Shm {
         processors::count(&self.segment)
     }
 
-    /// Returns the descriptor that becomes readable when a peer rings for a sleeper of this process. Only with
+    /// Returns the descriptor that becomes readable when a peer rings for a sleeper of this process. It exists only with
     /// [`ShmOptions::polls`]. The descriptor does not block, and the thread that sleeps on it empties it. The doorbell of
     /// [`Fabric::sleeper`] must be armed.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {

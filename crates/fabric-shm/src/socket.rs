@@ -60,7 +60,7 @@ pub fn fetch(name: &str, patience: Duration) -> io::Result<(Files, DescriptorWor
     receive(&stream)
 }
 
-/// Waits until `fd` is readable, at most until the clock must be read again. Returns true if it is readable.
+/// Waits until `fd` is readable, at most until the clock must be read again. Returns true if `fd` is readable.
 fn readable(fd: RawFd, patience: &Patience) -> io::Result<bool> {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     // SAFETY: `poll` is a single valid pollfd, as the length says.
@@ -147,6 +147,9 @@ fn receive(stream: &UnixStream) -> io::Result<(Files, DescriptorWords)> {
     })?;
     // SAFETY: `control` was zeroed before the call, and any bytes are a valid `Control`.
     let control = unsafe { control.assume_init() };
+    if n == 0 {
+        return Err(Error::new(ErrorKind::UnexpectedEof, "the lowest rank is gone"));
+    }
     let header = &control.header;
     let named = message.msg_controllen as usize >= size_of::<libc::cmsghdr>()
         && header.cmsg_level == libc::SOL_SOCKET

@@ -46,11 +46,11 @@ pub(crate) struct WatchedProcess {
 }
 
 impl WatchedProcess {
-    /// Creates the entry for `peer`. `link` is the control block in which the peer says that it has left; `home` is its control
-    /// block in its own job.
+    /// Creates the entry for `peer`. `link` is the control block in which the peer says that it has left. `home` is the control
+    /// block of the peer in its own job.
     pub fn new(peer: usize, link: ControlPlace, home: &ControlPlace) -> WatchedProcess {
         let pid = home.get().facts.0.pid.load(Ordering::Relaxed) as i32;
-        // SAFETY: pidfd_open takes no pointers. Kernels before 5.3 do not know it and return an error.
+        // SAFETY: pidfd_open takes no pointers. Kernels before 5.3 do not have this call and return an error.
         let found = once(|| unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) });
         // SAFETY: the call has just returned this descriptor, and nothing else owns it.
         let descriptor = found.ok().map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) });
@@ -191,7 +191,7 @@ mod tests {
         Arc::new(found_with(3, &ShmOptions::default(), ARENA_MIN).unwrap())
     }
 
-    /// Starts a process as rank `rank`. It lives until the test ends it.
+    /// Starts a process as rank `rank`. The process lives until the test ends it.
     fn alive(segment: &Segment, rank: usize) -> Child {
         let child = Command::new("sleep").arg("100").spawn().unwrap();
         segment.control(rank).facts.0.pid.store(u64::from(child.id()), Ordering::Relaxed);
@@ -258,7 +258,8 @@ mod tests {
         let watch = WatchThread::start(segment.clone(), 0).unwrap();
         let place = |rank: usize| ControlPlace { segment: segment.clone(), rank };
         for _ in 0..50 {
-            // The descriptor of the process that ends is reused for the next process before the thread has looked.
+            // The watch of the next process gets the descriptor number of the ended process's watch, before the thread has looked
+            // at that descriptor.
             let (old, new) = (alive(&segment, 1), alive(&segment, 2));
             watch.add(WatchedProcess::new(11, place(1), &place(1)));
             segment.control(1).facts.0.left.store(1, Ordering::Release);

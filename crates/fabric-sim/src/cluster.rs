@@ -4,8 +4,8 @@
 use crate::host;
 use crate::machine::Machine;
 use crate::options::{Death, SimOptions};
-use crate::run::Stopped;
 use crate::sim::Sim;
+use crate::stopped::Stopped;
 use crate::units::Picoseconds;
 use crate::world::{RunCounts, WorldState};
 use std::cell::RefCell;
@@ -24,6 +24,14 @@ use std::task::{Context, Poll, Waker};
 pub struct Cluster {
     pub(crate) state: Rc<RefCell<WorldState>>,
     limit: Picoseconds,
+}
+
+/// A rank whose program is to be polled.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DueRank {
+    pub rank: usize,
+    /// True if the rank has threads.
+    pub hosted: bool,
 }
 
 impl Cluster {
@@ -62,18 +70,18 @@ impl Cluster {
     /// rank. Before that, handles all events that are due now.
     #[inline]
     pub fn due(&self) -> Option<usize> {
-        self.due_hosted().map(|(rank, _)| rank)
+        self.due_hosted().map(|due| due.rank)
     }
 
-    /// Returns the next rank that is due, as [`due`](Self::due), and true if the rank has threads.
+    /// Returns the next rank that is due, as [`due`](Self::due) does.
     #[inline]
-    pub(crate) fn due_hosted(&self) -> Option<(usize, bool)> {
+    pub(crate) fn due_hosted(&self) -> Option<DueRank> {
         let state = &mut *self.state.borrow_mut();
         let now = state.now;
         while state.queue.due(now) {
             state.step(now);
         }
-        state.next_ready()
+        state.next_ready().map(|(rank, hosted)| DueRank { rank, hosted })
     }
 
     /// Handles the next event, and moves global time to the time of the event. Returns false if no event is left before
@@ -89,12 +97,9 @@ impl Cluster {
         self.state.borrow_mut().rest(rank);
     }
 
-    /// Polls the program of a rank that is due. The `bool` is true if the rank has threads.
-    pub(crate) fn poll<P: Future>(
-        &self,
-        (rank, hosted): (usize, bool),
-        program: Pin<&mut P>,
-    ) -> Poll<P::Output> {
+    /// Polls the program of a rank that is due.
+    pub(crate) fn poll<P: Future>(&self, due: DueRank, program: Pin<&mut P>) -> Poll<P::Output> {
+        let DueRank { rank, hosted } = due;
         let mut cx = Context::from_waker(Waker::noop());
         if hosted {
             return host::turn(&self.state, rank, program, &mut cx);

@@ -1,6 +1,6 @@
 //! Effects of a flight that is due: messages enter inboxes, writes are placed, counters advance.
 
-use crate::in_flight::{FlightAction, FlightPayload, NO_RAIL, NONE, SimFlight, Then};
+use crate::in_flight::{AfterWrite, FlightAction, FlightPayload, NO_RAIL, NONE, SimFlight};
 use crate::threads::RankArrival;
 use crate::trace::{Arrow, Travel};
 use crate::units::Picoseconds;
@@ -31,7 +31,7 @@ impl WorldState {
             self.deliver_in_turn(number);
             return;
         }
-        if let FlightAction::Write { then: Then::Flag(..), .. } = self.flights[number].action
+        if let FlightAction::Write { then: AfterWrite::Flag(..), .. } = self.flights[number].action
             && self.behind.keeps(number)
         {
             return;
@@ -74,10 +74,9 @@ impl WorldState {
                     }
                     Err(fault) => self.fail(from, fault),
                 }
-                let latency = self.prices.atomic.latency;
                 let before = u64::from_ne_bytes(before);
                 let back = FlightAction::AtomicReply { before, result, done };
-                self.launch(self.now, to, from, 8, latency - latency / 2, back);
+                self.answer_atomic(from, to, back);
             }
             FlightAction::AtomicReply { before, result, done } => {
                 result.fill(&before.to_ne_bytes());
@@ -95,6 +94,18 @@ impl WorldState {
             FlightAction::Obituary(rank) => self.announce(rank),
             FlightAction::Parted { peer } => self.fail(to, Fault::lost(peer)),
             FlightAction::Free | FlightAction::Message { .. } => unreachable!("handled before"),
+        }
+    }
+
+    /// Sends the former value of a word of `to` back to `from`.
+    fn answer_atomic(&mut self, from: usize, to: usize, back: FlightAction) {
+        let latency = self.prices.atomic.latency;
+        match self.levels.is_some() && self.is_local(from, to) {
+            // The processor of `from` has the line, and the value with it.
+            true => self.post(self.now, to, from, back),
+            false => {
+                self.launch(self.now, to, from, 8, latency - latency / 2, back);
+            }
         }
     }
 
@@ -160,11 +171,17 @@ impl WorldState {
         self.wake(to, RankArrival::Silent);
     }
 
-    fn finish_write(&mut self, from: usize, to: usize, then: Then, done: weft_fabric::Completion) {
+    fn finish_write(
+        &mut self,
+        from: usize,
+        to: usize,
+        then: AfterWrite,
+        done: weft_fabric::Completion,
+    ) {
         self.counts.writes += 1;
         match then {
-            Then::Nothing => {}
-            Then::Flag(flag, value) => match self.memory.word(to, flag.at) {
+            AfterWrite::Nothing => {}
+            AfterWrite::Flag(flag, value) => match self.memory.word(to, flag.at) {
                 Ok(word) => {
                     word.fill(&value.to_ne_bytes());
                     let rousing =
@@ -173,7 +190,7 @@ impl WorldState {
                 }
                 Err(fault) => self.fail(from, fault),
             },
-            Then::Immediate(immediate) => {
+            AfterWrite::Immediate(immediate) => {
                 self.counts.immediates += 1;
                 let counter = self.rest[to].counters.immediate(immediate);
                 self.advance(to, counter, RankArrival::Rousing);
@@ -182,6 +199,7 @@ impl WorldState {
         if let Some(counter) = done {
             // The acknowledgement travels back like a small write.
             let latency = match self.is_local(from, to) {
+                true if self.levels.is_some() => 0,
                 true => self.prices.local.latency,
                 false => self.prices.write.latency,
             };

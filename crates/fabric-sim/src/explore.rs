@@ -15,8 +15,8 @@ use crate::cluster::Cluster;
 use crate::host;
 use crate::machine::Machine;
 use crate::options::{Chaos, SimOptions};
-use crate::run::Stopped;
 use crate::sim::Sim;
+use crate::stopped::Stopped;
 use crate::units::{MICROSECOND, Picoseconds, Time};
 use std::fmt;
 use std::future::Future;
@@ -193,7 +193,7 @@ where
     let mut results: Vec<Option<T>> = (0..size).map(|_| None).collect();
     loop {
         if let Some(due) = cluster.due_hosted() {
-            let rank = due.0;
+            let rank = due.rank;
             let Some(running) = &mut programs[rank] else { continue };
             let poll = AssertUnwindSafe(|| cluster.poll(due, running.as_mut()));
             let polled = catch_unwind(poll);

@@ -13,7 +13,7 @@
 //! A rank begins with one thread, its program. The costs of this file begin with the first call of a method below. Then:
 //!
 //! - A thread that waits for the fabric spins: it keeps its core, and sees an arrival after `host.poll`. A thread that has chosen
-//!   [`Waiting::Sleep`] gives up its core and is woken by an interrupt. A thread that sleeps for an [`InterruptEvent`] is woken
+//!   [`WaitBehaviour::Sleep`] gives up its core and is woken by an interrupt. A thread that sleeps for an [`InterruptEvent`] is woken
 //!   after `host.interrupt`. An interrupt itself takes no processor time, but the resulting switches do (`scheduler.switch`).
 //!   A change without an event (a plain write, a flag that is not waking) does not wake a sleeping thread.
 //! - [`Sim::compute`] takes the given time of a core, whenever the thread gets a core. A computing thread does not poll the
@@ -39,7 +39,7 @@ pub use notify::Notify;
 pub(crate) use turn::{Threads, end_threads, turn};
 
 use crate::sim::Sim;
-use crate::threads::{HostCounts, InterruptEvent, NEVER, Waiting};
+use crate::threads::{HostCounts, InterruptEvent, NEVER, WaitBehaviour};
 use crate::units::Picoseconds;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -81,7 +81,7 @@ impl Sim {
     }
 
     /// Sets the behaviour of the calling thread while it waits for the fabric.
-    pub fn set_waiting(&self, waiting: Waiting) {
+    pub fn set_waiting(&self, waiting: WaitBehaviour) {
         self.state().host(self.rank()).me().waiting = waiting;
     }
 

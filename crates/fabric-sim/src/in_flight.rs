@@ -7,7 +7,7 @@ use weft_fabric::{
 
 /// Effect of a write after its data has been placed.
 #[derive(Debug, Clone, Copy)]
-pub enum Then {
+pub enum AfterWrite {
     Nothing,
     Flag(RemoteFlag, u64),
     Immediate(u32),
@@ -28,7 +28,7 @@ pub enum FlightAction {
     Write {
         src: Sge,
         dst: RemoteAddr,
-        then: Then,
+        then: AfterWrite,
         done: Completion,
     },
     /// Some packets of a write are placed, and further packets follow.

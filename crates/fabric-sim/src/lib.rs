@@ -9,10 +9,12 @@
 //!                               order of messages, also after deaths            turns, order, deaths
 //!   RankThreads                 a rank's threads, cores, interrupts, signals    threads; their interface: host
 //!   NetworkState                ports and buses, where messages wait            network
+//!   NodeLevels                  caches, domains and sockets of a node            node_levels
 //!   Machine                     a TOML file: latencies, gaps, rates             machine
 //! ```
 //! Dependencies point downwards: `run` and `explore` use `host` and `sim`; these use `post`, `travel`, `event` and `deaths`;
-//! these use `world`; and `world` uses `threads`, `turns`, `ordered_flag`, `network`, `queue`, `in_flight` and `machine`.
+//! these use `world`; and `world` uses `threads`, `turns`, `ordered_flag`, `network`,
+//! `node_levels`, `queue`, `in_flight` and `machine`.
 
 #![warn(missing_docs)]
 
@@ -25,6 +27,7 @@ mod in_flight;
 pub mod machine;
 mod memory;
 mod network;
+mod node_levels;
 mod options;
 mod order;
 mod ordered_flag;
@@ -34,6 +37,7 @@ mod prices;
 mod queue;
 mod run;
 mod sim;
+mod stopped;
 mod threads;
 mod trace;
 mod travel;
@@ -46,8 +50,9 @@ pub use explore::explore;
 pub use host::{Compute, Notify, Thread};
 pub use machine::Machine;
 pub use options::{Chaos, Death, SimOptions};
-pub use run::{RunOutcome, Stopped, run};
+pub use run::{RunOutcome, run};
 pub use sim::Sim;
-pub use threads::{HostCounts, InterruptEvent, Waiting};
+pub use stopped::Stopped;
+pub use threads::{HostCounts, InterruptEvent, WaitBehaviour};
 pub use trace::{Activity, Arrow, BusySpan, Trace, Travel};
 pub use world::RunCounts;

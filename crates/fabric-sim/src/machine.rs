@@ -14,9 +14,11 @@ use serde::Deserialize;
 mod check;
 mod document;
 mod evidence;
+mod level;
 mod load;
 
 pub use evidence::{Evidence, EvidenceRole};
+pub use level::{LevelName, ProcessorLevel};
 pub use load::{MachineError, NAMES};
 
 /// A cluster.
@@ -50,6 +52,10 @@ pub struct Machine {
     pub bus: Vec<Bus>,
     /// Path between ranks of one node (and from a rank to itself).
     pub local: Local,
+    /// Levels of the processors of a node, from near to far. If missing, all pairs of ranks of a node are equally far apart, and
+    /// [`Local`] gives the cost of every transfer between them.
+    #[serde(default)]
+    pub level: Vec<ProcessorLevel>,
     /// Datagrams to groups. `None` if the machine has no multicast, so that datagrams are refused as unsupported.
     pub multicast: Option<DatagramMulticast>,
     /// Costs of copies between ranks of one node, by which algorithms are chosen. If missing, default costs of a processor that was
@@ -140,6 +146,10 @@ pub struct NetworkPort {
     /// True if bytes of a packet become visible in ascending order.
     #[serde(default)]
     pub in_order: bool,
+    /// Approximate round trip through the kernel's network code, if the kernel carries messages; 0 for an adapter that programs use
+    /// directly. This time is not added to any operation: algorithms and the limit of eager messages are chosen by it.
+    #[serde(default)]
+    pub round_trip: Time,
     /// Cost of a write of an empty payload to another node.
     pub write: Cost,
     /// Cost of a read: `latency` is the round trip.

@@ -13,7 +13,7 @@ use crate::units::{Picoseconds, Rate};
 type Free = Picoseconds;
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Port {
+struct SwitchPort {
     out: Free,
     into: Inwards,
     /// Time at which the port would have taken all messages so far at the interval of [`Burst`](crate::machine::Burst).
@@ -81,7 +81,7 @@ pub struct NetworkState {
     rails: usize,
     paths: Vec<Path>,
     buses: Vec<BusPath>,
-    ports: Vec<Port>,
+    ports: Vec<SwitchPort>,
     states: Vec<BusState>,
 }
 
@@ -109,7 +109,7 @@ impl NetworkState {
         };
         let paths: Vec<Path> = machine.rail.iter().map(path).collect();
         let rails = paths.len();
-        let ports = vec![Port::default(); nodes * rails];
+        let ports = vec![SwitchPort::default(); nodes * rails];
         let states = vec![BusState::default(); nodes * buses.len()];
         NetworkState {
             contention: machine.contention,

@@ -1,11 +1,11 @@
 //! Order of writes over one path: a flag waits at its target until all writes that were posted before it are complete.
 
-use crate::in_flight::{FlightAction, Then};
+use crate::in_flight::{AfterWrite, FlightAction};
 use crate::units::Picoseconds;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Sender, target and requested rail.
-pub(crate) type Path = (u32, u32, u8);
+pub(crate) type FlagPath = (u32, u32, u8);
 
 #[derive(Default)]
 struct Lane {
@@ -20,14 +20,14 @@ struct Lane {
 /// Writes over paths, by number.
 #[derive(Default)]
 pub(crate) struct OrderedFlags {
-    lanes: HashMap<Path, Lane>,
+    lanes: HashMap<FlagPath, Lane>,
     /// Writes under way, by flight.
-    numbers: HashMap<u32, (Path, u64)>,
+    numbers: HashMap<u32, (FlagPath, u64)>,
 }
 
 impl OrderedFlags {
     /// Records that a write over `path` has been posted as `flight`.
-    pub fn posted(&mut self, path: Path, flight: u32) {
+    pub fn posted(&mut self, path: FlagPath, flight: u32) {
         let lane = self.lanes.entry(path).or_default();
         lane.under_way.insert(lane.posted);
         self.numbers.insert(flight, (path, lane.posted));
@@ -36,11 +36,16 @@ impl OrderedFlags {
 
     /// Returns the time at which a write over `path` reaches its node. `tail` is its time without other writes. A flag comes after
     /// all earlier writes.
-    pub fn tail(&mut self, path: Path, action: &FlightAction, tail: Picoseconds) -> Picoseconds {
+    pub fn tail(
+        &mut self,
+        path: FlagPath,
+        action: &FlightAction,
+        tail: Picoseconds,
+    ) -> Picoseconds {
         let FlightAction::Write { then, .. } = action else { return tail };
         let lane = self.lanes.entry(path).or_default();
         let tail = match then {
-            Then::Flag(..) => tail.max(lane.latest + 1),
+            AfterWrite::Flag(..) => tail.max(lane.latest + 1),
             _ => tail,
         };
         lane.latest = lane.latest.max(tail);
@@ -48,7 +53,7 @@ impl OrderedFlags {
     }
 
     /// Returns the path of `flight`, if the flight is a write over a path.
-    pub fn path(&self, flight: u32) -> Option<Path> {
+    pub fn path(&self, flight: u32) -> Option<FlagPath> {
         self.numbers.get(&flight).map(|&(path, _)| path)
     }
 

@@ -1,16 +1,29 @@
 //! Posts of writes, reads, atomics and messages: their cost to the rank, and the flights that they start.
 
-use crate::in_flight::{FlightAction, FlightAtomic, FlightPayload, Then};
+use crate::in_flight::{AfterWrite, FlightAction, FlightAtomic, FlightPayload};
 use crate::prices::Price;
 use crate::sim::{SEND_MAX, Sim};
 use crate::trace::Activity;
 use crate::world::WorldState;
-use weft_fabric::{Completion, Fabric, Fault, Head, PostOutcome, RemoteAddr, Sge};
+use weft_fabric::{
+    Completion, Fabric, Fault, Head, PostOutcome, RemoteAddr, RemoteRead, RemoteWrite, Sge,
+};
 
 impl WorldState {
     /// Returns the cost of an operation from `me` to `peer`.
     pub(crate) fn price(&self, me: usize, peer: usize, of: Price) -> Price {
         if self.is_local(me, peer) { self.prices.local } else { of }
+    }
+
+    /// Returns the cost of a write or a message from `me` to `peer`, which change lines that `peer` has read.
+    fn price_of_lines(&self, me: usize, peer: usize, of: Price) -> Price {
+        let price = self.price(me, peer, of);
+        match &self.levels {
+            Some(levels) if self.is_local(me, peer) => {
+                Price { overhead: price.overhead + levels.rewrite(me, peer), ..price }
+            }
+            _ => price,
+        }
     }
 }
 
@@ -20,37 +33,36 @@ impl Sim {
         &self,
         rail: Option<usize>,
         peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        then: Then,
-        done: Completion,
+        write: &RemoteWrite,
+        then: AfterWrite,
     ) -> Result<(), Fault> {
+        let &RemoteWrite { src, dst, done } = write;
         let state = &mut *self.state();
         state.memory.find(peer, dst, src.len())?;
-        if let Then::Flag(flag, _) = then {
+        if let AfterWrite::Flag(flag, _) = then {
             state.memory.word(peer, flag.at)?;
         }
         let me = self.rank();
         let local = state.is_local(me, peer);
         let prices = state.prices;
-        let mut price = state.price(me, peer, prices.write);
+        let mut price = state.price_of_lines(me, peer, prices.write);
         let len = src.len();
         if !local && len > prices.inline {
             price.latency += prices.fetch;
         }
-        if !local && matches!(then, Then::Immediate(_)) {
+        if !local && matches!(then, AfterWrite::Immediate(_)) {
             price.latency += prices.immediate;
         }
         state.spend(me, price.overhead, Activity::Post);
         let at = state.ranks[me].clock;
         // Data and flag lie at different addresses, so they are two writes that are posted together.
-        let pair = len > 0 && matches!(then, Then::Flag(..));
+        let pair = len > 0 && matches!(then, AfterWrite::Flag(..));
         if pair && !local {
             state.spend(me, prices.second.overhead, Activity::Post);
             price.latency += prices.second.latency;
         }
         let wire = match then {
-            Then::Flag(..) => len + 8,
+            AfterWrite::Flag(..) => len + 8,
             _ => len,
         };
         let action = FlightAction::Write { src, dst, then, done };
@@ -72,10 +84,9 @@ impl Sim {
         &self,
         rail: Option<usize>,
         peer: usize,
-        dst: Sge,
-        src: RemoteAddr,
-        done: Completion,
+        read: &RemoteRead,
     ) -> Result<(), Fault> {
+        let &RemoteRead { dst, src, done } = read;
         let state = &mut *self.state();
         state.memory.find(peer, src, dst.len())?;
         let price = state.price(self.rank(), peer, state.prices.read);
@@ -118,7 +129,7 @@ impl Sim {
         state.ranks[me].home = std::ptr::from_ref(self).addr();
         let prices = &state.prices;
         let inline = prices.inline.clamp(64, SEND_MAX);
-        let mut price = state.price(me, peer, prices.send);
+        let mut price = state.price_of_lines(me, peer, prices.send);
         if len > prices.inline && !state.is_local(me, peer) {
             price.latency += prices.fetch;
         }

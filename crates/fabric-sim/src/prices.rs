@@ -45,6 +45,8 @@ pub struct Prices {
     pub inline: usize,
     pub mtu: usize,
     pub in_order: bool,
+    /// Round trip through the kernel's network code in nanoseconds, or 0.
+    pub round_trip: u32,
 }
 
 impl Prices {
@@ -74,6 +76,7 @@ impl Prices {
             inline: rail.inline,
             mtu: rail.mtu.0,
             in_order: rail.in_order,
+            round_trip: u32::try_from(rail.round_trip.0 / 1000).unwrap_or(u32::MAX),
         }
     }
 }

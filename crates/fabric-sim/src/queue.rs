@@ -14,18 +14,18 @@ pub const NUMBER_BITS: u32 = 28;
 const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 
 /// Key of an event: time (64) | order of posting (36) | number (28)
-type Key = u128;
+type EventKey = u128;
 
 pub struct EventQueue {
-    lanes: [VecDeque<Key>; LANES],
-    /// First and last key of each lane, so that the lanes need not be examined. An empty lane has [`Key::MAX`] and 0.
-    first: [Key; LANES],
-    last: [Key; LANES],
-    heap: BinaryHeap<Reverse<Key>>,
-    /// First key of the heap, or [`Key::MAX`].
-    heaped: Key,
+    lanes: [VecDeque<EventKey>; LANES],
+    /// First and last key of each lane, so that the lanes need not be examined. An empty lane has [`EventKey::MAX`] and 0.
+    first: [EventKey; LANES],
+    last: [EventKey; LANES],
+    heap: BinaryHeap<Reverse<EventKey>>,
+    /// First key of the heap, or [`EventKey::MAX`].
+    heaped: EventKey,
     /// Lowest of the first keys of all lanes and the heap.
-    next: Key,
+    next: EventKey,
     posted: u64,
 }
 
@@ -33,11 +33,11 @@ impl Default for EventQueue {
     fn default() -> EventQueue {
         EventQueue {
             lanes: Default::default(),
-            first: [Key::MAX; LANES],
+            first: [EventKey::MAX; LANES],
             last: [0; LANES],
             heap: BinaryHeap::new(),
-            heaped: Key::MAX,
-            next: Key::MAX,
+            heaped: EventKey::MAX,
+            next: EventKey::MAX,
             posted: 0,
         }
     }
@@ -55,7 +55,7 @@ impl EventQueue {
         for i in 0..LANES {
             if self.last[i] < key {
                 self.last[i] = key;
-                if self.first[i] == Key::MAX {
+                if self.first[i] == EventKey::MAX {
                     self.first[i] = key;
                 }
                 self.lanes[i].push_back(key);
@@ -69,7 +69,7 @@ impl EventQueue {
     /// Returns true if an event is due at `until` or before.
     #[inline]
     pub fn due(&self, until: Picoseconds) -> bool {
-        (self.next >> 64) as u64 <= until && self.next != Key::MAX
+        (self.next >> 64) as u64 <= until && self.next != EventKey::MAX
     }
 
     /// Returns the first event, if it is due at `until` or before.
@@ -81,13 +81,13 @@ impl EventQueue {
         let next = self.next;
         if self.heaped == next {
             self.heap.pop();
-            self.heaped = self.heap.peek().map_or(Key::MAX, |&Reverse(key)| key);
+            self.heaped = self.heap.peek().map_or(EventKey::MAX, |&Reverse(key)| key);
         } else {
             let lane = self.first.iter().position(|&key| key == next).expect("the first of one");
             self.lanes[lane].pop_front();
             match self.lanes[lane].front() {
                 Some(&key) => self.first[lane] = key,
-                None => (self.first[lane], self.last[lane]) = (Key::MAX, 0),
+                None => (self.first[lane], self.last[lane]) = (EventKey::MAX, 0),
             }
         }
         self.next = self.first.iter().fold(self.heaped, |least, &key| least.min(key));

@@ -3,13 +3,13 @@
 use crate::cluster::Cluster;
 use crate::host;
 use crate::machine::Machine;
-use crate::options::{Death, SimOptions};
+use crate::options::SimOptions;
 use crate::sim::Sim;
+use crate::stopped::Stopped;
 use crate::threads::HostCounts;
 use crate::trace::Trace;
 use crate::units::Picoseconds;
 use crate::world::RunCounts;
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -53,72 +53,6 @@ impl<T> RunOutcome<T> {
     /// Returns the time at which the last rank ended.
     pub fn end(&self) -> Picoseconds {
         self.ends.iter().copied().max().unwrap_or(0)
-    }
-}
-
-/// Reason why a run did not come to its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stopped {
-    /// No rank can continue, and nothing is under way any more.
-    Deadlock {
-        /// Global time in picoseconds.
-        at: Picoseconds,
-        /// Living ranks that have not ended, in ascending order.
-        waiting: Vec<usize>,
-    },
-    /// Virtual time has reached [`SimOptions::limit`].
-    Limit {
-        /// Global time in picoseconds.
-        at: Picoseconds,
-        /// Living ranks that have not ended, in ascending order.
-        waiting: Vec<usize>,
-    },
-    /// The machine cannot hold this number of ranks, or the number is 0.
-    Ranks {
-        /// Value of [`SimOptions::ranks`].
-        asked: usize,
-        /// Maximum number of ranks: the number of nodes times the number of ranks on a node.
-        most: usize,
-    },
-    /// The rank, node or rail that is to die does not exist.
-    Death {
-        /// The wrong entry of [`SimOptions::deaths`].
-        death: Death,
-        /// Number of ranks of the run.
-        ranks: usize,
-        /// Number of nodes that the ranks of the run fill.
-        nodes: usize,
-        /// Number of rails of each node.
-        rails: usize,
-    },
-}
-
-impl fmt::Display for Stopped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, at, waiting) = match self {
-            Stopped::Deadlock { at, waiting } => ("deadlock", at, waiting),
-            Stopped::Limit { at, waiting } => ("the limit of virtual time", at, waiting),
-            Stopped::Ranks { asked, most } => {
-                return write!(f, "{asked} ranks: the machine has room for 1 to {most}");
-            }
-            Stopped::Death { death, ranks, nodes, rails } => {
-                write!(f, "{death:?} cannot die: there are ranks 0 to {}, ", ranks - 1)?;
-                return write!(f, "nodes 0 to {}, rails 0 to {}", nodes - 1, rails - 1);
-            }
-        };
-        let us = *at as f64 / 1e6;
-        write!(f, "{what} at {us:.3} us: ")?;
-        match waiting.as_slice() {
-            [] => write!(f, "nobody waits"),
-            [one] => write!(f, "rank {one} waits"),
-            [first, .., last] if waiting.len() > 8 => {
-                write!(f, "{} ranks wait, from {first} to {last}", waiting.len())
-            }
-            some => {
-                let list: Vec<_> = some.iter().map(usize::to_string).collect();
-                write!(f, "ranks {} wait", list.join(", "))
-            }
-        }
     }
 }
 

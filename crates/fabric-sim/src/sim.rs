@@ -1,6 +1,6 @@
 //! One rank's handle of the simulated cluster: the fabric.
 
-use crate::in_flight::{FlightAction, FlightAtomic, Then};
+use crate::in_flight::{AfterWrite, FlightAction, FlightAtomic};
 use crate::trace::Activity;
 use crate::units::Picoseconds;
 use crate::world::WorldState;
@@ -11,9 +11,9 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Doorbell, Sleep};
 use weft_fabric::{
-    ArrivedMessage, Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric,
-    FabricExt, Facets, Fault, FaultCause, Flag, GroupId, Head, Peek, PostOutcome, Region,
-    RemoteAddr, RemoteFlag, Sge, Work,
+    ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counter, Counters, Datagram,
+    Fabric, FabricExt, Facets, Fault, FaultCause, FetchAdd, Flag, FlagKind, FlagWrite, GroupId,
+    Head, Peek, PostOutcome, Region, RemoteFlag, RemoteRead, RemoteWrite, Sge, Work,
 };
 
 /// A rank of a simulated cluster. Cheap to clone.
@@ -21,7 +21,8 @@ use weft_fabric::{
 pub struct Sim {
     state: Rc<RefCell<WorldState>>,
     counters: Rc<Counters>,
-    /// Costs of copies, the same for all ranks and for the whole run, so that virtual time does not depend on earlier copies.
+    /// Costs of copies, the same for the whole run, so that virtual time does not depend on earlier copies. All ranks have the same
+    /// costs, except for the groups of their processors.
     copies: Rc<Copies>,
     rank: usize,
     size: usize,
@@ -40,7 +41,7 @@ impl Sim {
     pub(crate) fn new(state: &Rc<RefCell<WorldState>>, rank: usize) -> Sim {
         let counters = state.borrow().rest[rank].counters.clone();
         let size = state.borrow().ranks.len();
-        let copies = state.borrow().copies.clone();
+        let copies = state.borrow().copies_of(rank);
         Sim { state: state.clone(), counters, copies, rank, size }
     }
 
@@ -124,7 +125,7 @@ impl Fabric for Sim {
             synchronous: false,
             by_progress: false,
             rails: state.machine.rail.len(),
-            round_trip: 0,
+            round_trip: if local { 0 } else { prices.round_trip },
             flags_wake: true,
         }
     }
@@ -155,56 +156,35 @@ impl Fabric for Sim {
         self.state().memory.withdraw(region);
     }
 
-    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
+    fn flag(&self, region: &Region, offset: usize, kind: FlagKind) -> Flag {
         let at = region.at(offset);
         let word = self.look().memory.word(self.rank, at).expect("a word of an allocated region");
         let word = std::ptr::NonNull::new(word.ptr().cast()).expect("not null");
         // SAFETY: the word is 8-byte aligned (`WorldMemory::word` checks it), and allocated memory stays mapped until the world
         // ends, after the last use of a counter.
         let local = unsafe { self.counters.adopt(word) };
-        Flag { local, remote: RemoteFlag { at, waking } }
+        Flag { local, remote: RemoteFlag { at, waking: kind == FlagKind::Waking } }
     }
 
-    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.post_write(None, peer, src, dst, Then::Nothing, done)
+    fn write(&self, peer: usize, write: &RemoteWrite) -> Result<(), Fault> {
+        self.post_write(None, peer, write, AfterWrite::Nothing)
     }
 
-    fn write_flag(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        flag: RemoteFlag,
-        value: u64,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.post_write(None, peer, src, dst, Then::Flag(flag, value), done)
+    fn write_flag(&self, peer: usize, write: &RemoteWrite, then: &FlagWrite) -> Result<(), Fault> {
+        self.post_write(None, peer, write, AfterWrite::Flag(then.flag, then.value))
     }
 
-    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.post_read(None, peer, dst, src, done)
+    fn read(&self, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
+        self.post_read(None, peer, read)
     }
 
-    fn fetch_add(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        operand: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn fetch_add(&self, peer: usize, add: &FetchAdd) -> Result<(), Fault> {
+        let &FetchAdd { target, operand, result, done } = add;
         self.post_atomic(peer, target, FlightAtomic::Add(operand), result, done)
     }
 
-    fn compare_swap(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        compare: u64,
-        swap: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn compare_swap(&self, peer: usize, request: &CompareSwap) -> Result<(), Fault> {
+        let &CompareSwap { target, compare, swap, result, done } = request;
         self.post_atomic(peer, target, FlightAtomic::Swap { compare, swap }, result, done)
     }
 
@@ -245,37 +225,18 @@ impl Fabric for Sim {
 }
 
 impl weft_fabric::Rails for Sim {
-    fn write_over(
-        &self,
-        rail: usize,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.post_write(Some(rail), peer, src, dst, Then::Nothing, done)
+    fn write_over(&self, rail: usize, peer: usize, write: &RemoteWrite) -> Result<(), Fault> {
+        self.post_write(Some(rail), peer, write, AfterWrite::Nothing)
     }
 
-    fn read_over(
-        &self,
-        rail: usize,
-        peer: usize,
-        dst: Sge,
-        src: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.post_read(Some(rail), peer, dst, src, done)
+    fn read_over(&self, rail: usize, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
+        self.post_read(Some(rail), peer, read)
     }
 
-    fn write_flag_after(
-        &self,
-        rail: usize,
-        peer: usize,
-        flag: RemoteFlag,
-        value: u64,
-    ) -> Result<bool, Fault> {
-        let then = Then::Flag(flag, value);
-        self.post_write(Some(rail), peer, Sge::EMPTY, flag.at, then, None).map(|()| true)
+    fn write_flag_after(&self, rail: usize, peer: usize, set: &FlagWrite) -> Result<bool, Fault> {
+        let nothing = RemoteWrite::new(Sge::EMPTY, set.flag.at, None);
+        let then = AfterWrite::Flag(set.flag, set.value);
+        self.post_write(Some(rail), peer, &nothing, then).map(|()| true)
     }
 
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
@@ -288,15 +249,8 @@ impl weft_fabric::Rails for Sim {
 }
 
 impl weft_fabric::Immediates for Sim {
-    fn write_imm(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        immediate: u32,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.post_write(None, peer, src, dst, Then::Immediate(immediate), done)
+    fn write_imm(&self, peer: usize, write: &RemoteWrite, immediate: u32) -> Result<(), Fault> {
+        self.post_write(None, peer, write, AfterWrite::Immediate(immediate))
     }
 
     fn immediate(&self, immediate: u32) -> Counter {
@@ -310,12 +264,12 @@ impl weft_fabric::SignalSafe for Sim {
         false
     }
 
-    fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
-        self.read(peer, dst, src, done).is_ok()
+    fn try_read(&self, peer: usize, read: &RemoteRead) -> bool {
+        self.read(peer, read).is_ok()
     }
 
-    fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
-        self.write(peer, src, dst, done).is_ok()
+    fn try_write(&self, peer: usize, write: &RemoteWrite) -> bool {
+        self.write(peer, write).is_ok()
     }
 
     fn try_send(&self, peer: usize, head: Head) -> bool {
@@ -338,7 +292,7 @@ impl weft_fabric::Helper for Sim {
         self.sleeper()
     }
 
-    fn notify_helper_at_ends(&self, _notify: bool) {}
+    fn let_helper_sleep_at_ends(&self) {}
 
     fn moves_by_progress(&self) -> bool {
         false

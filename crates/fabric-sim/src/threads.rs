@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::future::Future;
 use std::pin::Pin;
 pub(crate) use thread::RankArrival;
-pub use thread::{InterruptEvent, Waiting};
+pub use thread::{InterruptEvent, WaitBehaviour};
 use weft_fabric::Head;
 
 /// Costs of a rank's threads.
@@ -31,7 +31,7 @@ pub struct HostCounts {
 pub const NEVER: Picoseconds = Picoseconds::MAX;
 
 pub type Task = Pin<Box<dyn Future<Output = ()>>>;
-pub type Handler = Box<dyn FnMut()>;
+pub type InterruptHandler = Box<dyn FnMut()>;
 pub type Solicits = Box<dyn Fn(&Head) -> bool>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,11 +84,11 @@ pub struct SimThread {
     wake_at: Picoseconds,
     /// Time until which the thread has asked to sleep during this poll.
     pub rest: Option<Picoseconds>,
-    pub waiting: Waiting,
+    pub waiting: WaitBehaviour,
     pub armed: Option<InterruptEvent>,
     /// Time at which the interrupt that the thread has asked for reaches the thread.
     pub fired: Option<Picoseconds>,
-    pub handler: Option<Handler>,
+    pub handler: Option<InterruptHandler>,
     pub blocked: bool,
     /// Time from which the handler of a pending signal can run.
     pub signal: Option<Picoseconds>,
@@ -176,7 +176,7 @@ impl RankThreads {
             peek: false,
             wake_at: NEVER,
             rest: None,
-            waiting: Waiting::Spin,
+            waiting: WaitBehaviour::Spin,
             armed: None,
             fired: None,
             handler: None,
@@ -399,7 +399,8 @@ impl RankThreads {
         self.cores[core].free_at = clock;
         let me = &mut self.threads[thread];
         me.busy_from = clock;
-        let by_default = me.rest.is_none() && me.waiting == Waiting::Sleep && deadline > clock;
+        let by_default =
+            me.rest.is_none() && me.waiting == WaitBehaviour::Sleep && deadline > clock;
         if me.left.is_some() {
             me.rest = None;
         } else if me.rest.is_some() || by_default {
@@ -427,7 +428,7 @@ impl RankThreads {
     }
 
     /// Prepares a thread whose handler is called at `at`.
-    pub fn begin_handler(&mut self, thread: usize, at: Picoseconds) -> Option<Handler> {
+    pub fn begin_handler(&mut self, thread: usize, at: Picoseconds) -> Option<InterruptHandler> {
         self.current = thread;
         self.began = (at, false);
         self.counts.signals += 1;
@@ -440,8 +441,8 @@ impl RankThreads {
         &mut self,
         thread: usize,
         clock: Picoseconds,
-        handler: Handler,
-    ) -> Option<Handler> {
+        handler: InterruptHandler,
+    ) -> Option<InterruptHandler> {
         let me = &mut self.threads[thread];
         let over = match me.handler {
             Some(_) => Some(handler),

@@ -1,6 +1,6 @@
 //! Start and end of flights: posts, launches over ports and buses, and the next event.
 
-use crate::in_flight::{FlightAction, SimFlight};
+use crate::in_flight::{FlightAction, NO_RAIL, SimFlight};
 use crate::units::Picoseconds;
 use crate::world::{POLLS, WorldState};
 use weft_fabric::{GroupId, Staging};
@@ -44,7 +44,13 @@ impl WorldState {
         let path = rail.map(|rail| (from as u32, to as u32, rail as u8));
         let mut flight = SimFlight { to: to as u32, bytes, ..SimFlight::aside(action, from, at) };
         let (a, b) = (self.node(from), self.node(to));
-        let mut tail = if a == b {
+        let mut tail = if a == b && self.levels.is_some() {
+            // The flight begins at its time, in the order of all flights of the node.
+            flight.leaving = true;
+            let index = self.flights.add(flight);
+            self.queue.push(at, index);
+            return Some(index);
+        } else if a == b {
             at + self.prices.local.latency + self.prices.local_bandwidth.time(bytes)
         } else {
             let works = |&rail: &usize| self.network.works(a, rail) && self.network.works(b, rail);
@@ -189,7 +195,10 @@ impl WorldState {
         }
         let flight = &mut self.flights[number];
         if flight.leaving {
-            self.leave(number);
+            match flight.rail {
+                NO_RAIL => self.begin_within_node(number),
+                _ => self.leave(number),
+            }
             return true;
         }
         if !flight.admitted {
@@ -210,6 +219,30 @@ impl WorldState {
         }
         self.apply(number);
         true
+    }
+
+    /// Begins a flight between processors of a node that has levels.
+    fn begin_within_node(&mut self, number: u32) {
+        let SimFlight { from, to, bytes, .. } = self.flights[number];
+        let (from, to, now) = (from as usize, to as usize, self.now);
+        self.flights[number].leaving = false;
+        let Some(levels) = self.levels.as_deref_mut() else { return };
+        let mut tail = match self.flights[number].action {
+            // A load is one transfer, from the owner to the reader.
+            FlightAction::ReadRequest { .. } => now,
+            FlightAction::AtomicRequest { target, .. } => levels.take_line(to, target, from, now),
+            _ => levels.carry(from, to, now, bytes),
+        };
+        if self.options.jitter.0 > 0 || self.options.chaos.is_some() {
+            tail = self.unsteady(tail);
+        }
+        if matches!(self.flights[number].action, FlightAction::Message { .. }) {
+            tail = self.in_order(from, to, now, tail);
+        }
+        if let Some(path) = self.behind.path(number) {
+            tail = self.behind.tail(path, &self.flights[number].action, tail);
+        }
+        self.queue.push(tail, number);
     }
 
     /// Lets a flight leave if it is the first at its port, and if port and bus are free. Otherwise the flight waits.

@@ -8,6 +8,7 @@ use crate::in_flight::{FlightAction, NONE, SimFlights};
 use crate::machine::Machine;
 use crate::memory::WorldMemory;
 use crate::network::NetworkState;
+use crate::node_levels::NodeLevels;
 use crate::options::SimOptions;
 use crate::ordered_flag::OrderedFlags;
 use crate::prices::Prices;
@@ -95,6 +96,8 @@ pub(crate) struct WorldState {
     /// Ranks that are to be polled now.
     pub ready: VecDeque<u32>,
     pub network: NetworkState,
+    /// Levels of the nodes' processors, if the machine file has any.
+    pub levels: Option<Box<NodeLevels>>,
     /// Flights that wait at a port, by node and rail.
     pub waiting: BTreeMap<(u32, u32), VecDeque<u32>>,
     pub memory: WorldMemory,
@@ -148,6 +151,7 @@ impl WorldState {
             queue: EventQueue::default(),
             ready: (0..options.ranks as u32).collect(),
             network: NetworkState::new(&machine, nodes),
+            levels: NodeLevels::new(&machine, nodes),
             waiting: BTreeMap::new(),
             memory: WorldMemory::default(),
             members: BTreeMap::new(),
@@ -167,6 +171,14 @@ impl WorldState {
             state.post(at, 0, 0, FlightAction::Death(death));
         }
         state
+    }
+
+    /// Returns the costs of copies for `rank`. All ranks share them, unless their processors belong to groups.
+    pub fn copies_of(&self, rank: usize) -> Rc<Copies> {
+        let Some(levels) = &self.levels else { return self.copies.clone() };
+        let copies = Copies::new(Arc::new(self.copies.model().clone()));
+        copies.set_groups(levels.groups_of(rank));
+        Rc::new(copies)
     }
 
     pub fn node(&self, rank: usize) -> usize {

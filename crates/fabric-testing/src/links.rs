@@ -4,9 +4,11 @@
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use weft_bootstrap::ports::{Caller, Invitation, Member, Port};
+use weft_bootstrap::ports::{AcceptingGroup, Caller, Invitation, Member, Port};
 use weft_bootstrap::{ThreadBootstrap, threads};
-use weft_fabric::{Fabric, FabricExt, FaultCause, Head, Region, RemoteAddr, Sge};
+use weft_fabric::{
+    Fabric, FabricExt, FaultCause, FetchAdd, FlagKind, Head, Region, RemoteAddr, RemoteRead, Sge,
+};
 use weft_fabric_ofi::Ofi;
 use weft_fabric_verbs::Verbs;
 use weft_job_connections::{
@@ -65,7 +67,8 @@ fn session() -> Invitation {
             None => thread::sleep(Duration::from_millis(1)),
         }
     };
-    let invitation = port.admit(calling, (0, SIZES[0]), 0, PATIENCE).unwrap();
+    let invitation =
+        port.admit(calling, AcceptingGroup { root: 0, size: SIZES[0] }, 0, PATIENCE).unwrap();
     caller.join().unwrap();
     invitation
 }
@@ -133,7 +136,7 @@ impl<F: Linked> Process<'_, F> {
         let region = fabric.allocate(LEN).unwrap();
         let content: Vec<u8> = (0..LEN - 16).map(|i| number(self.place, i)).collect();
         region.local.part(16, LEN - 16).fill(&content);
-        let flag = fabric.flag(&region, 8, true);
+        let flag = fabric.flag(&region, 8, FlagKind::Waking);
         let mut name: Vec<u8> = region.remote.words().map(u64::to_le_bytes).concat();
         // SAFETY: `Sge::new` needs memory that stays until the operation is complete. `name` lives until the fabric is idle, after
         // the messages have left.
@@ -181,7 +184,9 @@ impl<F: Linked> Process<'_, F> {
             // The first read may find the rail not open yet.
             for _ in 0..2 {
                 into.local.fill(&vec![0; LEN - 16]);
-                fabric.read_over(rail, peer, into.local, at.offset(16), Some(done)).unwrap();
+                fabric
+                    .read_over(rail, peer, &RemoteRead::new(into.local, at.offset(16), Some(done)))
+                    .unwrap();
                 wait("a read");
                 let mut bytes = vec![0; LEN - 16];
                 into.local.read(&mut bytes);
@@ -190,7 +195,12 @@ impl<F: Linked> Process<'_, F> {
             }
         }
         let result = into.local.part(0, 8);
-        fabric.fetch_add(peer, at.offset(8), 1, result, Some(done)).unwrap();
+        fabric
+            .fetch_add(
+                peer,
+                &FetchAdd { target: at.offset(8), operand: 1, result, done: Some(done) },
+            )
+            .unwrap();
         wait("an atomic");
         counters.free(done);
         fabric.withdraw(into);

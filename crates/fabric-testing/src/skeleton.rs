@@ -25,8 +25,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use weft_fabric::block::OwnedBlock;
 use weft_fabric::wait::{Doorbell, Sleep};
 use weft_fabric::{
-    ArrivedMessage, Capabilities, Completion, Copies, CopyModel, Counters, Fabric, Facets, Fault,
-    Flag, Head, PostOutcome, Region, RemoteAddr, RemoteFlag, Sge,
+    ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, CopyModel, Counters, Fabric,
+    Facets, Fault, FetchAdd, Flag, FlagKind, FlagWrite, Head, PostOutcome, Region, RemoteAddr,
+    RemoteFlag, RemoteRead, RemoteWrite, Sge,
 };
 
 /// Maximum payload of one message, in bytes.
@@ -178,76 +179,49 @@ impl Fabric for Skeleton {
         }
     }
 
-    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
+    fn flag(&self, region: &Region, offset: usize, kind: FlagKind) -> Flag {
         // (###) 3, continued: if a network raises no event for a plain write, its waking flag carries the number of an immediate in
         // its key.
         let word = region.local.part(offset, 8).ptr().cast::<AtomicU64>();
         let word = NonNull::new(word).expect("memory");
         // SAFETY: `adopt` needs a word that stays mapped: allocated memory is never freed.
         let local = unsafe { self.counters.adopt(word) };
+        let waking = kind == FlagKind::Waking;
         Flag { local, remote: RemoteFlag { at: region.at(offset), waking } }
     }
 
-    fn write(
-        &self,
-        _peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn write(&self, _peer: usize, write: &RemoteWrite) -> Result<(), Fault> {
         // (###) 4: keys and addresses come from peers, so check what the adapter does not check. Never wait for room: keep the
         // operation back and let `progress` post it.
-        self.find(dst, src.len())?.copy_from(src);
-        self.complete(done);
+        self.find(write.dst, write.src.len())?.copy_from(write.src);
+        self.complete(write.done);
         Ok(())
     }
 
-    fn write_flag(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        flag: RemoteFlag,
-        value: u64,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let word = self.word(flag.at)?;
-        self.write(peer, src, dst, done)?;
-        word.store(value, Ordering::Release);
+    fn write_flag(&self, peer: usize, write: &RemoteWrite, then: &FlagWrite) -> Result<(), Fault> {
+        let word = self.word(then.flag.at)?;
+        self.write(peer, write)?;
+        word.store(then.value, Ordering::Release);
         self.doorbell.wake();
         Ok(())
     }
 
-    fn read(&self, _peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        dst.copy_from(self.find(src, dst.len())?);
-        self.complete(done);
+    fn read(&self, _peer: usize, read: &RemoteRead) -> Result<(), Fault> {
+        read.dst.copy_from(self.find(read.src, read.dst.len())?);
+        self.complete(read.done);
         Ok(())
     }
 
-    fn fetch_add(
-        &self,
-        _peer: usize,
-        target: RemoteAddr,
-        operand: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let before = self.word(target)?.fetch_add(operand, Ordering::AcqRel);
-        result.fill(&before.to_ne_bytes());
-        self.complete(done);
+    fn fetch_add(&self, _peer: usize, add: &FetchAdd) -> Result<(), Fault> {
+        let before = self.word(add.target)?.fetch_add(add.operand, Ordering::AcqRel);
+        add.result.fill(&before.to_ne_bytes());
+        self.complete(add.done);
         self.doorbell.wake();
         Ok(())
     }
 
-    fn compare_swap(
-        &self,
-        _peer: usize,
-        target: RemoteAddr,
-        compare: u64,
-        swap: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn compare_swap(&self, _peer: usize, request: &CompareSwap) -> Result<(), Fault> {
+        let &CompareSwap { target, compare, swap, result, done } = request;
         let (ok, failed) = (Ordering::AcqRel, Ordering::Acquire);
         let before = self.word(target)?.compare_exchange(compare, swap, ok, failed);
         result.fill(&before.unwrap_or_else(|found| found).to_ne_bytes());

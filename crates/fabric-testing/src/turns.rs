@@ -13,9 +13,9 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Sleep, Token};
 use weft_fabric::{
-    ArrivedMessage, Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric,
-    FabricExt, Facets, Fault, Flag, GroupId, Head, PostOutcome, Region, RemoteAddr, RemoteFlag,
-    Sge, Work,
+    ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counter, Counters, Datagram,
+    Fabric, FabricExt, Facets, Fault, FetchAdd, Flag, FlagKind, FlagWrite, GroupId, Head,
+    PostOutcome, Region, RemoteRead, RemoteWrite, Sge, Work,
 };
 use weft_fabric_sim::{Cluster, Machine, Sim, SimOptions};
 
@@ -46,7 +46,7 @@ unsafe impl Send for TurnWorld {}
 unsafe impl Sync for TurnWorld {}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum TurnPhase {
     /// The rank has a turn in every round.
     Polls,
     /// The rank has no turn until the simulator has something for it.
@@ -56,7 +56,7 @@ enum Phase {
 
 struct Baton {
     owner: usize,
-    phases: Vec<Phase>,
+    phases: Vec<TurnPhase>,
     /// By rank: number of times that there was something to see.
     rings: Vec<u32>,
     /// Ranks that are still to have a turn in this round.
@@ -75,7 +75,7 @@ impl TurnWorld {
         let n = options.ranks;
         let baton = Baton {
             owner: 0,
-            phases: vec![Phase::Polls; n],
+            phases: vec![TurnPhase::Polls; n],
             rings: vec![0; n],
             round: VecDeque::new(),
             events: 0,
@@ -117,7 +117,7 @@ impl TurnWorld {
     }
 
     /// Passes the baton, and waits for it unless `rank` has ended.
-    fn pass(&self, rank: usize, phase: Phase) {
+    fn pass(&self, rank: usize, phase: TurnPhase) {
         let mut baton = self.lock();
         self.cluster.rest(rank);
         baton.phases[rank] = phase;
@@ -133,7 +133,7 @@ impl TurnWorld {
         // The thread is woken without the lock, because it takes the lock first.
         drop(baton);
         self.turn[next].notify_one();
-        if phase != Phase::Ended {
+        if phase != TurnPhase::Ended {
             self.await_turn(self.lock(), rank);
         }
     }
@@ -141,19 +141,19 @@ impl TurnWorld {
     /// Returns the rank that runs next, or `None` if all have ended.
     fn choose(&self, baton: &mut Baton) -> Option<usize> {
         loop {
-            if baton.phases.iter().all(|&p| p == Phase::Ended) {
+            if baton.phases.iter().all(|&p| p == TurnPhase::Ended) {
                 return None;
             }
             if let Some(rank) = baton.round.pop_front() {
-                if baton.phases[rank] == Phase::Polls {
+                if baton.phases[rank] == TurnPhase::Polls {
                     return Some(rank);
                 }
                 continue;
             }
             if let Some(rank) = self.cluster.due() {
                 baton.rings[rank] += 1;
-                if baton.phases[rank] != Phase::Ended {
-                    baton.phases[rank] = Phase::Polls;
+                if baton.phases[rank] != TurnPhase::Ended {
+                    baton.phases[rank] = TurnPhase::Polls;
                     return Some(rank);
                 }
                 continue;
@@ -165,7 +165,7 @@ impl TurnWorld {
             }
             baton.rounds += 1;
             baton.events = if baton.rng.bool() { EVENTS } else { 0 };
-            let polls = |&rank: &usize| baton.phases[rank] == Phase::Polls;
+            let polls = |&rank: &usize| baton.phases[rank] == TurnPhase::Polls;
             baton.round = (0..baton.phases.len()).filter(polls).collect();
             if baton.rounds > ROUNDS {
                 self.fail(baton, "nothing is under way, and all ranks wait: a wake-up was lost");
@@ -177,8 +177,8 @@ impl TurnWorld {
     fn fail(&self, baton: &mut Baton, cause: &'static str) {
         baton.failed.get_or_insert(cause);
         for phase in &mut baton.phases {
-            if *phase == Phase::Sleeps {
-                *phase = Phase::Polls;
+            if *phase == TurnPhase::Sleeps {
+                *phase = TurnPhase::Polls;
             }
         }
     }
@@ -202,7 +202,7 @@ impl Drop for TurnRank {
             let mut baton = self.world.lock();
             self.world.fail(&mut baton, "another rank failed");
         }
-        self.world.pass(self.rank, Phase::Ended);
+        self.world.pass(self.rank, TurnPhase::Ended);
     }
 }
 
@@ -226,7 +226,7 @@ impl Sleep for Bed {
             let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
             assert!(sim.poll_any(&[], Some(end), &mut cx).is_pending() || sim.fault().is_some());
         }
-        self.world.pass(self.rank, Phase::Sleeps);
+        self.world.pass(self.rank, TurnPhase::Sleeps);
     }
 
     fn disarm(&self) {}
@@ -234,8 +234,8 @@ impl Sleep for Bed {
     fn ring(&self) {
         let mut baton = self.world.lock();
         baton.rings[self.rank] += 1;
-        if baton.phases[self.rank] == Phase::Sleeps {
-            baton.phases[self.rank] = Phase::Polls;
+        if baton.phases[self.rank] == TurnPhase::Sleeps {
+            baton.phases[self.rank] = TurnPhase::Polls;
         }
     }
 }
@@ -256,7 +256,7 @@ impl Fabric for TurnRank {
     }
 
     fn progress(&self) -> bool {
-        self.world.pass(self.rank, Phase::Polls);
+        self.world.pass(self.rank, TurnPhase::Polls);
         let rings = self.world.lock().rings[self.rank];
         self.seen.replace(rings) != rings
     }
@@ -303,51 +303,28 @@ impl Fabric for TurnRank {
         self.sim.withdraw(region);
     }
 
-    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
-        self.sim.flag(region, offset, waking)
+    fn flag(&self, region: &Region, offset: usize, kind: FlagKind) -> Flag {
+        self.sim.flag(region, offset, kind)
     }
 
-    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.sim.write(peer, src, dst, done)
+    fn write(&self, peer: usize, write: &RemoteWrite) -> Result<(), Fault> {
+        self.sim.write(peer, write)
     }
 
-    fn write_flag(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        flag: RemoteFlag,
-        value: u64,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.sim.write_flag(peer, src, dst, flag, value, done)
+    fn write_flag(&self, peer: usize, write: &RemoteWrite, then: &FlagWrite) -> Result<(), Fault> {
+        self.sim.write_flag(peer, write, then)
     }
 
-    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.sim.read(peer, dst, src, done)
+    fn read(&self, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
+        self.sim.read(peer, read)
     }
 
-    fn fetch_add(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        operand: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.sim.fetch_add(peer, target, operand, result, done)
+    fn fetch_add(&self, peer: usize, add: &FetchAdd) -> Result<(), Fault> {
+        self.sim.fetch_add(peer, add)
     }
 
-    fn compare_swap(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        compare: u64,
-        swap: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.sim.compare_swap(peer, target, compare, swap, result, done)
+    fn compare_swap(&self, peer: usize, swap: &CompareSwap) -> Result<(), Fault> {
+        self.sim.compare_swap(peer, swap)
     }
 
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome {
@@ -371,15 +348,8 @@ impl Fabric for TurnRank {
 }
 
 impl weft_fabric::Immediates for TurnRank {
-    fn write_imm(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        immediate: u32,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        FabricExt::write_imm(&*self.sim, peer, src, dst, immediate, done)
+    fn write_imm(&self, peer: usize, write: &RemoteWrite, immediate: u32) -> Result<(), Fault> {
+        FabricExt::write_imm(&*self.sim, peer, write, immediate)
     }
 
     fn immediate(&self, immediate: u32) -> Counter {

@@ -1,5 +1,6 @@
-//! The encoding of memory in a [`RemoteAddr`]. It holds enough to post at once on any rail that the peers share, and to find
-//! a wrong address before the adapter does (an error of the adapter would end the connection).
+//! The encoding of memory in a [`RemoteAddr`]. From the encoding alone, an operation can be posted at once on any rail that the
+//! peers share. A wrong address can usually be rejected before it reaches the adapter. An error of the adapter would end the
+//! connection.
 //!
 //! ```text
 //!   addr     virtual address at the owner
@@ -8,28 +9,28 @@
 //!   key 1    63 ........ 32  31 ......... 0
 //!            key of rail 1   key of rail 0        key 2: keys of rails 3 and 2
 //! ```
-//! `length` is the length of the registration, rounded up to a number with four leading bits. `check` is a digest of the
-//! keys. Both catch mistakes, not malice: the adapter checks exactly. The two free bits are zero; they are left to a fabric
-//! that wraps this one.
+//! `length` is the length of the registration, rounded up to a number with four leading bits. `check` is a digest of the keys. Both
+//! detect accidental errors, but not malicious addresses. The check of the adapter is exact. The two free bits are zero. A fabric
+//! that wraps this fabric may use them.
 
 use crate::RAILS_MAX;
 use weft_fabric::{Fault, Key, Region, RemoteAddr};
 
-/// Flag: wake the owner after the operation (a waking flag of the fabric).
+/// Mark in an address: the operation wakes the owner afterwards, because the address is a waking flag of the fabric.
 const WAKE: u64 = 1 << 61;
-/// Flag: the memory belongs to the program, so it has neither flags nor atomics.
+/// Mark in an address: the memory belongs to the program, so it has neither flags nor atomics.
 const PROGRAM: u64 = 1 << 60;
 
-/// Limit of virtual addresses (exclusive), in bytes.
+/// Virtual addresses are below this limit.
 const TOP: u64 = 1 << 48;
 
-/// Limit of keys (exclusive): adapters give only keys below it.
+/// Keys are below this limit. Adapters give only such keys.
 const NO_KEY: u32 = 0xffff_ff00;
 
 /// Maximum exponent of a valid length code.
 const STEEPEST: u32 = 44;
 
-/// Keys by rail; a rail without a key has 0.
+/// Keys by rail. A rail without a key has the key 0.
 type RailKeys = [u32; RAILS_MAX];
 
 const _: () = assert!(RAILS_MAX == 4, "two words of keys");
@@ -49,7 +50,7 @@ fn length(code: u64) -> Option<u64> {
     (exponent <= STEEPEST).then(|| (8 + (code & 7)) << exponent)
 }
 
-/// Returns `len` rounded up, so that few different lengths occur.
+/// Returns `len` rounded up. Rounding reduces the number of different lengths.
 pub fn rounded(len: usize) -> usize {
     length(length_code(len as u64)).map_or(len, |len| len as usize)
 }
@@ -78,7 +79,7 @@ pub enum MemoryOwner {
     Program,
 }
 
-/// Encodes byte `at` of the `len` bytes registered from `start` on.
+/// Encodes address `at`, which lies in a registration of `len` bytes that begins at `start`.
 pub fn encode(keys: RailKeys, start: u64, len: u64, at: u64, owner: MemoryOwner) -> RemoteAddr {
     let [first, second] = pack(keys);
     let end = start + len;
@@ -88,7 +89,7 @@ pub fn encode(keys: RailKeys, start: u64, len: u64, at: u64, owner: MemoryOwner)
     RemoteAddr { addr: at, key: Key([bounds, first, second]) }
 }
 
-/// Encodes the address of an empty piece: it refers to no memory of the program.
+/// Encodes the address of an empty piece, which refers to no memory of the program.
 pub fn empty(at: u64) -> RemoteAddr {
     RemoteAddr { addr: at, key: Key([PROGRAM, 0, 0]) }
 }
@@ -99,19 +100,19 @@ pub fn is_programs(region: &Region) -> bool {
     bounds & PROGRAM != 0
 }
 
-/// Returns the same place as a waking flag.
+/// Returns the same address with the mark of a waking flag.
 pub fn waking(at: RemoteAddr) -> RemoteAddr {
     let Key([bounds, first, second]) = at.key;
     RemoteAddr { key: Key([bounds | WAKE, first, second]), ..at }
 }
 
-/// Returns the keys, which all regions of one registration have in common.
+/// Returns the keys of the region's registration. All regions of one registration have the same keys.
 pub fn registration(region: &Region) -> [u64; 2] {
     let Key([_, first, second]) = region.remote.key;
     [first, second]
 }
 
-/// Returns the value of [`registration`] for regions with these keys.
+/// Returns the value that [`registration`] returns for regions with these keys.
 pub fn registration_of(keys: RailKeys) -> [u64; 2] {
     pack(keys)
 }
@@ -128,13 +129,13 @@ impl VerbsTarget {
     /// An empty address, for operations without data.
     pub const NOWHERE: VerbsTarget = VerbsTarget { keys: [0; RAILS_MAX], at: 0, wake: false };
 
-    /// Returns the target that lies `bytes` bytes behind this target.
+    /// Returns the target that lies `bytes` bytes after this target.
     pub fn further(self, bytes: usize) -> VerbsTarget {
         VerbsTarget { at: self.at + bytes as u64, ..self }
     }
 }
 
-/// Checks that `len` bytes at `at` of process `rank` can exist.
+/// Checks that `len` bytes at `at` can lie within a registration of process `rank`.
 pub fn decode(rank: usize, at: RemoteAddr, len: usize) -> Result<VerbsTarget, Fault> {
     let Key([bounds, first, second]) = at.key;
     let keys = [first as u32, (first >> 32) as u32, second as u32, (second >> 32) as u32];

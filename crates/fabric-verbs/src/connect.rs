@@ -1,7 +1,8 @@
 //! The exchange of adapter addresses among the processes of a job.
 //!
-//! Each process opens its rails and publishes their addresses, or the reason why it could not. After the fence every process
-//! reads all entries. Connections are made later, by connect requests, between processes that need one.
+//! Each process opens its rails. Then it publishes their addresses, or the reason why it could not open any rail. After the fence,
+//! every process reads what all processes have published. Connections are made later by connect requests, when two processes need a
+//! connection.
 
 use crate::VerbsConnectError;
 use crate::adapter::device::{self, LinkLayer};
@@ -28,7 +29,7 @@ use weft_bootstrap::Bootstrap;
 use weft_fabric::Counters;
 use weft_job_connections::Roster;
 
-/// Key under which each process publishes `+` and its address, or `-`, its host, a line feed and a reason.
+/// Key under which each process publishes `+` and its address, or `-`, its host, a line feed and a reason for its failure.
 const KEY: &str = "verbs";
 
 /// Checks the ranges of the options before they are used.
@@ -44,12 +45,11 @@ fn check(options: &VerbsOptions) -> Result<(), VerbsConnectError> {
     outside("paths", options.paths, 1, 128)?;
     outside("credits", options.credits, 4, CREDITS_MAX)?;
     outside("timeout", options.timeout.into(), 1, 31)?;
-    outside("retries", options.retries.into(), 0, 6)?;
     outside("mtu", options.mtu.unwrap_or(4096), 256, 65536)?;
     outside("connections", options.connections, 1, usize::MAX)
 }
 
-/// The resources of this process, before it knows its peers.
+/// The resources of this process, before it knows the peers.
 struct Own {
     state: VerbsState,
     address: VerbsAddress,
@@ -69,14 +69,14 @@ fn own(
     let (adapters, mut notes) = (chosen.rails, chosen.notes);
     let domains = adapters.iter().map(|(context, _)| object::domain(context).map(Arc::new));
     let domains = domains.collect::<Result<Vec<_>, _>>()?;
-    let mut memories = Memories::new(domains.clone(), options.keep);
+    let mut memories = Memories::new(domains.clone());
     let posting = Posting::new(&mut memories)?;
     let mut rails = Vec::new();
     for (number, ((_, port), domain)) in adapters.iter().zip(domains).enumerate() {
         rails.push(VerbsRail::new(port, number, bounds, options, &mut memories, domain)?);
     }
     let first = &rails[0];
-    // If this fails, everything except multicast works.
+    // If this process cannot multicast, everything else still works.
     let (domain, base, port) = (&first.domain, &first.base, &first.port);
     let multicast = VerbsMulticast::new(domain, base, port, &mut memories, options);
     let multicast =
@@ -138,7 +138,7 @@ pub fn connect(
     match multicast::largest(rank, &addresses) {
         Ok(max) => {
             if let Some(multicast) = &mut state.multicast {
-                multicast.set_max(max);
+                multicast.max = max;
             }
         }
         Err(why) => {
@@ -172,7 +172,7 @@ pub fn connect(
     Ok((core, state))
 }
 
-/// Checks that rails of the same number belong to the same network, as far as their addresses show.
+/// Checks that rails of the same number belong to the same network, as far as the addresses of the rails show this.
 pub fn compare(
     own: &VerbsAddress,
     rank: usize,
@@ -200,7 +200,7 @@ pub fn compare(
     Ok(())
 }
 
-/// Returns notes for the user about rails that not all processes have, and about differing MTUs. `names` are the names of the
+/// Returns notes for the user about rails that only some processes have, and about MTUs that differ. `names` are the names of the
 /// local rails.
 fn notes(addresses: &[VerbsAddress], rank: usize, rails: usize, names: &[String]) -> Vec<String> {
     let mut notes = Vec::new();
@@ -283,9 +283,9 @@ mod tests {
 
     #[test]
     fn impossible_options_are_named() {
-        let options = VerbsOptions { retries: 7, ..VerbsOptions::default() };
+        let options = VerbsOptions { timeout: 32, ..VerbsOptions::default() };
         let text = check(&options).unwrap_err().to_string();
-        assert_eq!(text, "the option `retries` is 7, but must be 0 to 6");
+        assert_eq!(text, "the option `timeout` is 32, but must be 1 to 31");
         assert!(check(&VerbsOptions::default()).is_ok());
     }
 }

@@ -23,12 +23,12 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use weft_fabric::{Completion, Sge};
 
-/// Actions to take when a posted request has completed.
+/// Actions to take when a posted request completes.
 #[derive(Debug, Clone, Copy)]
 pub struct Record {
     /// A buffer of the fabric to give back, or [`NONE`].
     pub buffer: u32,
-    /// Destination of the content of the buffer (reads, atomics).
+    /// Destination to which the content of the buffer is copied (reads, atomics).
     pub landing: Option<Sge>,
     /// A registration to release, or [`NONE`].
     pub registration: u32,
@@ -45,25 +45,26 @@ impl Record {
     }
 }
 
-/// Need for the completion of a request.
+/// Urgency of the completion of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// The completion is needed soon.
     Always,
-    /// A later completion is enough, unless the record has an effect.
+    /// The request may be unsignaled, so that only the completion of a later request reports its completion. A request whose
+    /// [`Record`] has an effect is signaled in any case.
     WhenDue,
 }
 
 /// Number and flags of a request that is added to a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRequest {
-    /// The `wr_id`: the number of the connection, and the number of the request on it.
+    /// The `wr_id` of the request: the number of the connection, and the number of the request on this connection.
     pub id: u64,
     /// [`IBV_SEND_SIGNALED`], or 0.
     pub flags: u32,
 }
 
-/// A failed request: its record, and the work to repeat.
+/// A failed request: its record, and the work that must be repeated.
 #[derive(Debug, Clone, Copy)]
 pub struct FailedRequest {
     pub record: Record,
@@ -73,7 +74,7 @@ pub struct FailedRequest {
 /// Progress of a connection from setup to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionPhase {
-    /// Connect requests are exchanged; nothing may be posted.
+    /// Connect requests are being exchanged, and nothing may be posted.
     Connecting,
     Open,
     /// The peer has disconnected.
@@ -86,8 +87,8 @@ pub enum ConnectionPhase {
 #[derive(Debug, Clone, Copy)]
 pub struct Asking {
     pub since: Instant,
-    /// Time spent waiting for the answer so far. Time in which the process did not poll, because it computed or was stopped, does
-    /// not count.
+    /// Time spent waiting for the answer so far. Time in which the process did not poll does not count, because the process may
+    /// have computed or may have been stopped.
     pub waited: Duration,
     pub looked: Instant,
     pub next: Instant,
@@ -95,10 +96,10 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Maximum time between two polls that counts as waiting. A process that waits polls far more often.
+    /// Maximum time between two polls that counts as waiting time. A process that waits polls far more often.
     const LOOK: Duration = Duration::from_secs(1);
 
-    /// Adds the time since the last poll to the waiting time, and returns the sum.
+    /// Adds the time since the last poll to the waiting time. Returns the new waiting time.
     pub fn wait(&mut self, now: Instant) -> Duration {
         self.waited += now.saturating_duration_since(self.looked).min(Self::LOOK);
         self.looked = now;
@@ -118,14 +119,16 @@ pub struct VerbsConnection {
     pub asking: Asking,
     /// First packet sequence number of this end.
     pub psn: u32,
-    /// The connect request of the peer, which describes its end.
+    /// The connect request of the peer, which describes the peer's end.
     pub theirs: Option<ConnectRequest>,
 
-    /// Credits: the numbers of messages and of events for which the peer has room.
+    /// Number of messages for which the peer has room (credits).
     pub messages: u32,
+    /// Number of events for which the peer has room (credits).
     pub events: u32,
-    /// Credits to return: the numbers of free buffers here that the peer does not know of yet.
+    /// Number of this process's free buffers for messages that have not been reported to the peer yet (credits to return).
     pub owed_messages: u32,
+    /// Number of this process's free buffers for events that have not been reported to the peer yet (credits to return).
     pub owed_events: u32,
 
     /// Requests that were posted and have not completed, in order.
@@ -143,7 +146,7 @@ pub struct VerbsConnection {
     pub kept_work: WorkList,
     /// True if the connection is in the list of connections with kept work.
     pub waiting: bool,
-    /// True if a request has completed since the last check of the keepalive.
+    /// True if a request has completed since the last check for silent peers.
     pub lively: bool,
     /// State of a secondary connection; `None` for a first connection.
     pub secondary: Option<Box<Secondary>>,
@@ -190,10 +193,10 @@ impl VerbsConnection {
         }
     }
 
-    /// Moves the queue pair to the error state: it carries nothing any more, and requests in flight end with an error.
+    /// Moves the queue pair to the error state. Then it carries no more data, and requests in flight end with an error.
     pub fn shut(&self) {
         let mut attributes = ibv_qp_attr { qp_state: IBV_QPS_ERR, ..ibv_qp_attr::default() };
-        // If the adapter refuses, the queue pair or the adapter has failed, and its completions report that.
+        // If the adapter refuses, the queue pair or the adapter has already failed, and completions report this.
         let _ = self.pair.modify(&mut attributes, IBV_QP_STATE);
     }
 
@@ -208,18 +211,18 @@ impl VerbsConnection {
         self.first.wrapping_add(self.window.len() as u32).wrapping_sub(1)
     }
 
-    /// Returns true if request `number` is not known to have completed.
+    /// Returns true if request `number` may still be in flight.
     pub fn is_outstanding(&self, number: u32) -> bool {
         number.wrapping_sub(self.first) as i32 >= 0
     }
 
-    /// Returns the number of posted requests that are not known to have completed.
+    /// Returns the number of posted requests that may still be in flight.
     pub fn outstanding(&self) -> usize {
         self.window.len()
     }
 
-    /// Returns the need for completions. Requests of a secondary connection are always signaled: if the connection is shut, it
-    /// must be known which requests have completed.
+    /// Returns the urgency of completions on this connection. Requests of a secondary connection are always signaled, because this
+    /// process must know which requests have completed when the connection is shut.
     #[inline]
     pub fn signal(&self) -> Signal {
         if self.secondary.is_some() { Signal::Always } else { Signal::WhenDue }
@@ -240,7 +243,7 @@ impl VerbsConnection {
         NewRequest { id, flags: if signaled { IBV_SEND_SIGNALED } else { 0 } }
     }
 
-    /// Returns the credits that the peer is owed, as a tag. Afterwards the peer is owed nothing.
+    /// Returns all credits that are owed to the peer, as a tag. Afterwards no credits are owed to the peer.
     #[inline]
     pub fn take_credits(&mut self, kind: WireKind) -> ImmediateTag {
         let messages = std::mem::take(&mut self.owed_messages);
@@ -248,10 +251,11 @@ impl VerbsConnection {
         ImmediateTag { kind, messages, events }
     }
 
-    /// Takes the record of the oldest request, unless the request was posted after request `last`. Requests complete in order.
+    /// Takes the record of the oldest request, if this request is `last` or was posted before `last`. Requests complete in the
+    /// order in which they were posted.
     #[inline]
     pub fn completed(&mut self, last: u32) -> Option<Record> {
-        // The distance is negative once all records up to `last` have been taken.
+        // The distance is negative after all records up to `last` have been taken.
         if (last.wrapping_sub(self.first) as i32) < 0 {
             return None;
         }
@@ -263,12 +267,12 @@ impl VerbsConnection {
         let record = self.window.pop_front()?;
         self.first = self.first.wrapping_add(1);
         if let Some(secondary) = &mut self.secondary {
-            secondary.drop_oldest();
+            secondary.posted.pop_front();
         }
         Some(record)
     }
 
-    /// Takes the records of all posted requests, whose completions will not be seen any more.
+    /// Takes the records of all posted requests. Their completions will not be handled any more.
     pub fn abandon(&mut self) -> Vec<Record> {
         std::iter::from_fn(|| self.pop()).collect()
     }

@@ -1,4 +1,4 @@
-//! A queue pair for datagrams (UD), for connect requests and for multicast.
+//! A queue pair for datagrams (UD). Connect requests and multicast use such queue pairs.
 
 use crate::VerbsConnectError;
 use crate::adapter::device::DevicePort;
@@ -12,17 +12,17 @@ use weft_fabric::Sge;
 /// Q_Key that all queue pairs for datagrams share.
 const QKEY: u32 = 0x0057_4654;
 
-/// Size of the global routing header in front of a received datagram, in bytes.
+/// Size of the global routing header before a received datagram, in bytes.
 pub const GRH: usize = 40;
 
-/// First `wr_id` of datagrams; the `wr_id` of a connection's request is smaller.
+/// Lowest `wr_id` of datagrams. The `wr_id` of any request of a connection is smaller.
 pub const GREETER_TAG: u64 = 1 << 62;
 pub const MULTICAST_TAG: u64 = 2 << 62;
 
-/// Queue pair number that addresses a multicast group.
+/// Number of the queue pair to which datagrams for a multicast group are sent.
 pub const MULTICAST: u32 = 0x00ff_ffff;
 
-/// Sizes of a [`DatagramQueuePair`]: numbers of slots for receiving and sending.
+/// Sizes of a [`DatagramQueuePair`]: number of slots for receiving, and number of slots for sending.
 #[derive(Debug, Clone, Copy)]
 pub struct DatagramSizes {
     pub received: usize,
@@ -102,8 +102,8 @@ impl DatagramQueuePair {
         (id - self.tag) as u32
     }
 
-    /// Returns the bytes of a datagram of `len` bytes (with the header) in `slot`. `None`: it is too short, or longer than a
-    /// slot.
+    /// Returns the bytes of a datagram in `slot`. `len` is the length with the header. Returns `None` if the datagram is too short,
+    /// or longer than a slot.
     pub fn received(&self, slot: u32, len: u32) -> Option<Sge> {
         let len = (len as usize).checked_sub(GRH)?;
         (len <= self.sizes.payload).then(|| self.slot(slot).part(GRH, len))
@@ -116,7 +116,8 @@ impl DatagramQueuePair {
         let mut wr = ibv_recv_wr { wr_id, next: ptr::null_mut(), sg_list: &mut sge, num_sge: 1 };
         let mut bad = ptr::null_mut();
         // SAFETY: `post_recv` needs a live queue pair and memory that stays until the completion: the slots live as long as
-        // `memories`, and this slot is idle. If the queue refuses the slot, one slot less receives; datagrams may be lost anyway.
+        // `memories`, and this slot is idle. If the queue refuses the slot, the number of slots that receive is one lower.
+        // Datagrams may be lost anyway.
         unsafe { (self.pair.context.table.post_recv)(self.pair.raw(), &mut wr, &mut bad) };
     }
 
@@ -125,7 +126,7 @@ impl DatagramQueuePair {
         !self.free.is_empty()
     }
 
-    /// Sends the parts, one after the other, as one datagram. Returns false if there is no room; then nothing is sent.
+    /// Sends the parts, one after the other, as one datagram. If there is no room, sends nothing and returns false.
     pub fn send(&mut self, memories: &Memories, to: &Handle, number: u32, parts: &[Sge]) -> bool {
         let Some(slot) = self.free.pop_front() else { return false };
         let mut len = 0;
@@ -134,7 +135,7 @@ impl DatagramQueuePair {
             len += part.len();
         }
         let mut sge = memories.sge(self.registration, self.rail, self.slot(slot).part(0, len));
-        // A connect request is solicited, so that it wakes the peer's helper thread too.
+        // A connect request is solicited, so it also wakes the peer's helper thread.
         let greets = self.tag == GREETER_TAG;
         let target = ibv_ud { ah: to.raw(), remote_qpn: number, remote_qkey: QKEY };
         let mut wr = ibv_send_wr {
@@ -159,7 +160,7 @@ impl DatagramQueuePair {
         sent
     }
 
-    /// Frees `slot`, whose datagram has left.
+    /// Frees `slot` after its datagram was sent.
     pub fn sent(&mut self, slot: u32) {
         self.free.push_back(slot);
     }

@@ -4,7 +4,7 @@ use crate::job::VerbsCore;
 use crate::sizes::{BUFFER, DEPTH, SEND_MAX};
 use crate::state::VerbsState;
 
-/// Returns rails, bounds and use, as lines for the user.
+/// Describes rails, limits and usage, line by line.
 pub fn describe(core: &VerbsCore, state: &VerbsState) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, rail) in state.rails.iter().enumerate() {
@@ -25,7 +25,7 @@ pub fn describe(core: &VerbsCore, state: &VerbsState) -> Vec<String> {
         "credits of a peer: {} messages of up to {SEND_MAX} bytes, {} immediates",
         bounds.messages, bounds.events
     ));
-    let totals = state.memories.totals();
+    let totals = state.memories.totals;
     lines.push(format!(
         "registered memory: {} KiB in {} pieces; {} made, {} found again",
         totals.registered >> 10,
@@ -34,7 +34,7 @@ pub fn describe(core: &VerbsCore, state: &VerbsState) -> Vec<String> {
         totals.found
     ));
     if let Some(multicast) = &state.multicast {
-        let (max, lost) = (multicast.max(), multicast.lost());
+        let (max, lost) = (multicast.max, multicast.lost);
         lines.push(format!("multicast: datagrams of up to {max} bytes; {lost} lost here"));
     }
     lines.extend(state.trouble.notes().iter().cloned());

@@ -5,7 +5,7 @@ use crate::verbs::Verbs;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// Maximum time that the end of a fabric waits for acknowledgements of its posted requests.
+/// Maximum time for which a fabric that ends waits for acknowledgements of its posted requests.
 const LONGEST_DISCONNECT: Duration = Duration::from_secs(2);
 
 impl Verbs {
@@ -16,12 +16,12 @@ impl Verbs {
         let mut told = HashSet::new();
         loop {
             state.poll(&self.core);
-            // Links that all members have left are closed here: the peers may have destroyed their queue pairs, and would
-            // acknowledge nothing.
+            // Closes connections between jobs that all members have left. The peers may have destroyed their queue pairs, and then
+            // they acknowledge nothing.
             state.end_links(&self.core);
             state.drain_all(&self.core);
             state.tend(&self.core);
-            // Disconnects go over first connections, after the secondary connections are idle.
+            // Disconnects are sent over first connections, after the secondary connections have become idle.
             let quiet = !state.secondary.holds_work() && state.connections.is_secondary_idle();
             let mut waits = !quiet;
             for peer in state.connections.numbers() {

@@ -10,41 +10,41 @@ use weft_fabric::{Fault, FaultCause};
 pub enum VerbsConnectError {
     /// The launcher's services failed.
     Bootstrap(BootstrapError),
-    /// libibverbs is not there, or too old.
+    /// libibverbs is missing or too old.
     NoLibrary {
-        /// The file that the loader was asked for.
+        /// The file that the loader was to load.
         name: &'static str,
         /// The loader's message.
         error: String,
     },
-    /// The machine has no adapter that the library knows. The fields list the adapters that the kernel knows, and say if
-    /// there are files to open them.
+    /// The machine has no adapter that the library supports. The fields list the adapters that the kernel knows, and say whether
+    /// there are device files to open them.
     NoDevice {
-        /// Names from sysfs. Empty: the kernel has no adapter, either.
+        /// Names of adapters in sysfs. Empty if the kernel knows no adapter either.
         kernel: Vec<String>,
         /// True if there are files `/dev/infiniband/uverbs*`.
         files: bool,
     },
     /// The adapter is neither InfiniBand nor RoCE.
     OtherKind {
-        /// The adapter as the kernel calls it.
+        /// Name of the adapter in the kernel.
         device: String,
     },
     /// The wanted adapter does not exist. The error lists the existing ports.
     NoSuchDevice {
         /// Value of the option: an adapter, or an adapter and a port.
         wanted: String,
-        /// Ports that can be opened, as the option may name them.
+        /// Ports that can be opened, in the form in which the option names ports.
         found: Vec<String>,
     },
-    /// These devices exist, but may not be opened.
+    /// These devices exist, but this process has no permission to open them.
     NoPermission {
-        /// All such devices, so that the user gets a single remedy.
+        /// All devices that cannot be opened, so that the user gets a single remedy.
         denied: Vec<Denied>,
     },
     /// The device exists, but its device file does not.
     NoFile {
-        /// The adapter as the kernel calls it.
+        /// Name of the adapter in the kernel.
         device: String,
         /// The file that is missing.
         path: String,
@@ -56,16 +56,16 @@ pub enum VerbsConnectError {
     },
     /// The port has no address at the wanted index.
     NoGid {
-        /// The port by [`DevicePort::name`](crate::DevicePort::name).
+        /// Name of the port ([`DevicePort::name`](crate::DevicePort::name)).
         port: String,
         /// Value of the option `gid_index`.
         index: u8,
         /// Number of entries of the port's table of addresses, including empty entries.
         length: usize,
     },
-    /// The port has no network interface with an IPv4 address, by which groups are joined.
+    /// The port has no network interface with an IPv4 address. Such an address is necessary to join a group.
     NoInterface {
-        /// The port by [`DevicePort::name`](crate::DevicePort::name).
+        /// Name of the port ([`DevicePort::name`](crate::DevicePort::name)).
         port: String,
     },
     /// The limit on locked memory is too small.
@@ -77,25 +77,25 @@ pub enum VerbsConnectError {
     },
     /// The adapter lacks an ability that Weft needs.
     Lacks {
-        /// The adapter as the kernel calls it.
+        /// Name of the adapter in the kernel.
         device: String,
-        /// The missing ability, in words that follow "cannot do".
+        /// The missing ability. The text continues "cannot do".
         what: &'static str,
     },
     /// A peer's rail cannot be reached from the rail of the same number here.
     Incompatible {
-        /// Number of the rail, from 0, at either process.
+        /// Number of the rail at both processes, from 0.
         rail: usize,
-        /// Kind and address of the own rail.
+        /// Kind and address of this process's rail.
         here: String,
         /// Rank of the peer in the job.
         rank: usize,
         /// Kind and address of the peer's rail.
         there: String,
-        /// The difference that prevents a connection, in words.
+        /// Description of the difference that prevents a connection.
         why: &'static str,
     },
-    /// A peer could not use verbs, for this reason.
+    /// A peer could not use verbs. The fields give its reason.
     Peer {
         /// Rank of the first process that published a reason.
         rank: usize,
@@ -128,12 +128,12 @@ pub enum VerbsConnectError {
         name: &'static str,
         /// Value that was set.
         value: String,
-        /// Allowed values, in words that follow "must be".
+        /// Allowed values. The text continues "must be".
         allowed: String,
     },
     /// The operating system refused `what`.
     System {
-        /// The attempted action, in words.
+        /// The attempted action in words.
         what: &'static str,
         /// Object of the action: an adapter, or a device of the kernel.
         device: String,
@@ -142,7 +142,7 @@ pub enum VerbsConnectError {
     },
 }
 
-/// An adapter that may not be opened: its name, and its file with mode, owner and group.
+/// An adapter that this process has no permission to open: its name, and the mode, owner and group of its device file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denied {
     pub device: String,
@@ -186,14 +186,14 @@ impl VerbsConnectError {
         }
     }
 
-    /// Makes an error from a fault of `what` on `device`.
+    /// Makes an error from `fault`, with which the action `what` on `device` failed.
     pub(crate) fn from_fault(fault: &Fault, what: &'static str, device: &str) -> VerbsConnectError {
         let errno = if let FaultCause::System { errno, .. } = fault.cause() { *errno } else { 0 };
         let error = io::Error::from_raw_os_error(errno);
         VerbsConnectError::System { what, device: device.to_owned(), error }
     }
 
-    /// Makes an error from the last error of the system (`errno`), for `what` on `device`.
+    /// Makes an error for the action `what` on `device` from the last error of the system (`errno`).
     pub(crate) fn last(what: &'static str, device: &str) -> VerbsConnectError {
         let error = io::Error::last_os_error();
         VerbsConnectError::System { what, device: device.to_owned(), error }
@@ -211,29 +211,32 @@ fn no_library(f: &mut fmt::Formatter<'_>, name: &str, error: &str) -> fmt::Resul
     write!(f, "{name} cannot be loaded ({error}); install {package}")
 }
 
-/// Writes the message for a machine without usable adapter. `kernel`: adapters that the kernel has. `files`: there are files
-/// to open them.
-fn no_device(f: &mut fmt::Formatter<'_>, kernel: &[String], files: bool) -> fmt::Result {
-    let all = kernel.join(", ");
-    match (kernel.is_empty(), files) {
-        (true, _) => f.write_str(
-            "this machine has no InfiniBand or RoCE adapter (nothing in \
-             /sys/class/infiniband); is the adapter's kernel module loaded? In a container, \
-             /dev/infiniband must be passed in",
-        ),
-        (false, false) => write!(
-            f,
-            "the kernel has {all} in /sys/class/infiniband, but there is no file \
-             /dev/infiniband/uverbs*; load the module ib_uverbs (`modprobe ib_uverbs`), or, in a \
-             container, pass the files in (docker: --device /dev/infiniband/uverbs0 --ulimit \
-             memlock=-1)"
-        ),
-        (false, true) => write!(
-            f,
-            "the kernel has {all} in /sys/class/infiniband, but libibverbs has no driver for it; \
-             install them (Debian, Ubuntu: ibverbs-providers; Red Hat, Fedora: libibverbs)"
-        ),
-    }
+fn no_adapter(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(
+        "this machine has no InfiniBand or RoCE adapter (nothing in \
+         /sys/class/infiniband); is the adapter's kernel module loaded? In a container, \
+         /dev/infiniband must be passed in",
+    )
+}
+
+fn no_device_file(f: &mut fmt::Formatter<'_>, kernel: &[String]) -> fmt::Result {
+    write!(
+        f,
+        "the kernel has {} in /sys/class/infiniband, but there is no file \
+         /dev/infiniband/uverbs*; load the module ib_uverbs (`modprobe ib_uverbs`), or, in a \
+         container, pass the files in (docker: --device /dev/infiniband/uverbs0 --ulimit \
+         memlock=-1)",
+        kernel.join(", ")
+    )
+}
+
+fn no_driver(f: &mut fmt::Formatter<'_>, kernel: &[String]) -> fmt::Result {
+    write!(
+        f,
+        "the kernel has {} in /sys/class/infiniband, but libibverbs has no driver for it; \
+         install them (Debian, Ubuntu: ibverbs-providers; Red Hat, Fedora: libibverbs)",
+        kernel.join(", ")
+    )
 }
 
 fn system(f: &mut fmt::Formatter<'_>, what: &str, device: &str, error: &io::Error) -> fmt::Result {
@@ -253,7 +256,9 @@ impl fmt::Display for VerbsConnectError {
         match self {
             Bootstrap(error) => write!(f, "connecting through verbs: {error}"),
             NoLibrary { name, error } => no_library(f, name, error),
-            NoDevice { kernel, files } => no_device(f, kernel, *files),
+            NoDevice { kernel, .. } if kernel.is_empty() => no_adapter(f),
+            NoDevice { kernel, files: false } => no_device_file(f, kernel),
+            NoDevice { kernel, files: true } => no_driver(f, kernel),
             OtherKind { device } => write!(
                 f,
                 "{device} is neither InfiniBand nor RoCE (iWARP, EFA or another kind), which Weft \

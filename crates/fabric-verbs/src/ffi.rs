@@ -1,8 +1,8 @@
-//! The part of libibverbs' binary interface that this crate uses, under its own names.
+//! The part of libibverbs' binary interface that this crate uses. The names are libibverbs' own names.
 //!
-//! Source: rdma-core, `libibverbs/verbs.h`. The layouts have been stable since 2006. A structure whose last fields are not
-//! read here is declared up to the last field that is read, and is never made on this side. `layout.rs` compares all layouts
-//! with the system's header.
+//! Source: rdma-core, `libibverbs/verbs.h`. The layouts have been stable since 2006. A structure whose last fields are not read
+//! here is declared only up to the last field that is read. This crate never creates such a structure. `layout.rs` compares all
+//! layouts with the system's header.
 #![allow(non_camel_case_types)]
 // The names are rdma-core's, and its manual pages explain them.
 #![allow(missing_docs)]
@@ -92,7 +92,7 @@ pub struct ibv_port_attr {
 pub struct ibv_wc {
     pub wr_id: u64,
     pub status: c_int,
-    /// Not valid unless the status is success.
+    /// Valid only if the status is success.
     pub opcode: c_int,
     pub vendor_err: u32,
     pub byte_len: u32,

@@ -6,7 +6,7 @@ use crate::adapter::manager::interface_of;
 use crate::rail::VerbsRail;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Returns an IP address by which other hosts reach this process: that of the first rail with an IP address.
+/// Returns an IP address at which other hosts reach this process: the address of the first rail with an IP address.
 pub fn ip(rails: &[VerbsRail]) -> Option<IpAddr> {
     rails.iter().find_map(|rail| {
         let of_interface = || {
@@ -17,11 +17,12 @@ pub fn ip(rails: &[VerbsRail]) -> Option<IpAddr> {
     })
 }
 
-/// Returns the IP address in a GID, unless the address is valid on one link only (link-local).
+/// Returns the IP address in a GID, unless the address is valid only on one link (link-local).
 fn ip_of(gid: Gid) -> Option<IpAddr> {
     let six = Ipv6Addr::from(gid.bytes);
     let four = gid.ipv4().map(IpAddr::from);
-    // GIDs that InfiniBand derives from its own numbers are not IP addresses.
+    // On InfiniBand, a GID consists of a subnet prefix and a GUID, and is not an IP address. So an IPv6 address is returned only if
+    // it is global or unique local.
     let global = six.segments()[0] & 0xe000 == 0x2000 || six.is_unique_local();
     four.or_else(|| global.then_some(six.into()))
 }

@@ -1,4 +1,4 @@
-//! The fixed part of the fabric: the processes that can be reached, and the numbers of the connections with them.
+//! The part of the fabric that does not change: the processes that can be reached, and the numbers of the connections with them.
 
 use crate::VerbsOptions;
 use crate::connection::connections::SECONDARY;
@@ -17,7 +17,7 @@ pub struct VerbsProcess {
     pub address: VerbsAddress,
     /// Rank in its own job.
     pub home: usize,
-    /// True for a process of another job that this process does not need any more: the death of that process is not a loss.
+    /// True for a process of another job that this process does not need any more. The death of such a process is not a loss.
     pub unmissed: Cell<bool>,
 }
 
@@ -27,7 +27,7 @@ impl VerbsProcess {
     }
 }
 
-/// The fixed part of the fabric.
+/// The part of the fabric that does not change.
 pub struct VerbsCore {
     pub rank: usize,
     pub counters: Rc<Counters>,
@@ -38,13 +38,13 @@ pub struct VerbsCore {
     pub size: usize,
     /// All reachable processes: the processes of the job and of connected jobs.
     pub roster: RefCell<Roster<VerbsProcess>>,
-    /// True if a connection with another job has news: a process is lost, or all processes have left.
+    /// True if there is news about a connection with another job: a process is lost, or all processes have left.
     pub alarm: Arc<AtomicBool>,
     /// Number of rails that all processes have.
     pub rails: usize,
-    /// The networks of the rails, by names that are equal at all processes.
+    /// The networks of the rails. All processes use the same names.
     pub networks: Vec<String>,
-    /// An IP address by which other hosts reach this process; `None` if a process of the job has no IP address.
+    /// An IP address at which other hosts reach this process; `None` if a process of the job has no IP address.
     pub ip: Option<IpAddr>,
     /// True if all processes compute with the same arithmetic.
     pub same_arithmetic: bool,
@@ -53,12 +53,12 @@ pub struct VerbsCore {
 impl VerbsCore {
     /// Returns the rail of the first connection with `peer`. Both ends choose the same rail.
     pub fn rail_to(&self, peer: usize) -> usize {
-        // A process connects with itself on the rail that carries atomics on its memory.
+        // A process connects with itself on the rail that carries the atomics on its own memory.
         let usual = if peer == self.rank { peer } else { self.rank + self.home(peer) };
         self.options.rail.unwrap_or(usual) % self.rails
     }
 
-    /// Returns the rank of `peer` in its own job, which both ends know.
+    /// Returns the rank of `peer` in the peer's own job. Both ends know this rank.
     pub fn home(&self, peer: usize) -> usize {
         if peer < self.size { peer } else { self.roster.borrow().member(peer).home }
     }
@@ -92,7 +92,7 @@ impl VerbsCore {
         }
     }
 
-    /// Returns the number of receive buffers that connection `link` adds.
+    /// Returns the number of receive buffers that connection `link` needs.
     pub fn buffers_of(&self, link: usize) -> usize {
         match self.is_secondary(link) {
             true => self.bounds.secondary_buffers(),
@@ -142,7 +142,7 @@ impl VerbsCore {
         link >= SECONDARY
     }
 
-    /// Returns the number of the connection for atomics on memory of `peer`.
+    /// Returns the number of the connection that carries atomics on memory of `peer`.
     pub fn atomics_to(&self, peer: usize) -> usize {
         self.link_over(peer, self.home(peer) % self.rails)
     }

@@ -1,5 +1,4 @@
-//! Compares `ffi.rs` with the system's `<infiniband/verbs.h>`, by a C program that prints its layouts
-//! and constants.
+//! Compares `ffi.rs` with the system's `<infiniband/verbs.h>`. A C program prints the layouts and constants of the header.
 
 use crate::adapter::manager::{
     EventChannel, RDMA_CM_EVENT_MULTICAST_ERROR, RDMA_CM_EVENT_MULTICAST_JOIN, RDMA_PS_UDP,
@@ -9,11 +8,11 @@ use crate::ffi::*;
 use std::mem::{offset_of, size_of};
 use std::process::Command;
 
-/// Name, value on this side, and the C expression for the value.
+/// A name, the value in `ffi.rs`, and the C expression that gives the value.
 type Fact = (&'static str, u64, String);
 
-/// Facts about complete structures (`=`), or structures that are declared up to a field only (`<`), with their fields. A field is
-/// written `rust: c` if the names differ.
+/// Facts about structures and their fields. A structure is complete (`=`), or declared only up to a field (`<`). A field is written
+/// `rust: c` if the names differ.
 macro_rules! facts {
     ($facts:ident; $($name:ident $kind:tt { $($field:ident $(: $c:literal)?),* $(,)? })*) => {
         $(

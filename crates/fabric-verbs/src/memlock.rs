@@ -5,14 +5,15 @@ use crate::memory::pool::RegisteredPool;
 use crate::sizes::BUFFER;
 use std::fs;
 
-/// Number of bytes that each rail locks for itself: the pool, and buffers for datagrams and small allocations.
+/// Number of bytes that each rail locks: the pool, the buffers for datagrams, and small allocations.
 const RAIL: u64 = RegisteredPool::BYTES as u64 + (2 << 20);
 
-/// RLIMIT_MEMLOCK of this process, in bytes.
+/// The limit RLIMIT_MEMLOCK of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memlock {
-    /// Current limit, and maximum to which this process may raise it, in bytes. `u64::MAX`: no limit.
+    /// Current limit in bytes; `u64::MAX` if there is no limit.
     soft: u64,
+    /// Maximum to which this process may raise the limit, in bytes; `u64::MAX` if there is no maximum.
     hard: u64,
     /// True if the process may exceed any limit (CAP_IPC_LOCK).
     privileged: bool,
@@ -30,17 +31,18 @@ impl Memlock {
         Memlock { soft: limit.rlim_cur, hard: limit.rlim_max, privileged }
     }
 
-    /// Returns the maximum number of bytes that this process may lock, after it has raised its limit.
+    /// Returns the maximum number of bytes that this process may lock after it has raised its limit.
     fn most(&self) -> u64 {
         if self.privileged { u64::MAX } else { self.hard }
     }
 
-    /// Returns the maximum number of receive buffers that may be locked besides the own needs of `rails` rails.
+    /// Returns the maximum number of receive buffers that may be locked in addition to the memory that `rails` rails need.
     pub fn buffers(&self, rails: usize) -> usize {
         (self.most().saturating_sub(rails as u64 * RAIL) / BUFFER as u64) as usize
     }
 
-    /// Checks that `rails` rails and the buffers of one peer may be locked. Error: they need more than the limit.
+    /// Checks that this process may lock the memory that `rails` rails and the `buffers` buffers of one peer need. Returns an error
+    /// if the limit is too small.
     pub fn check(&self, rails: usize, buffers: usize) -> Result<(), VerbsConnectError> {
         let needed = rails as u64 * RAIL + (buffers * BUFFER) as u64;
         match self.most() {

@@ -1,7 +1,6 @@
-//! Memory that the adapters may access: registrations, allocations from them, and the registration cache.
+//! Memory that the adapters may access: registrations, and allocations from registrations.
 //!
-//! A registration covers all rails. All users of a part of its memory share it while it is in use. Afterwards it is dropped,
-//! or kept for the next use if [`crate::VerbsOptions::keep`] allows.
+//! A registration covers all rails. All users of the same memory share one registration. It is dropped when its last user is gone.
 
 pub mod pool;
 pub mod receive_pool;
@@ -11,7 +10,6 @@ use crate::RAILS_MAX;
 use crate::adapter::object::{self, Domain, RegisteredMemory};
 use crate::address::{self, MemoryOwner};
 use crate::ffi::*;
-use crate::options::Keep;
 pub use registration_uses::{RegistrationTotals, Uses};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -19,20 +17,20 @@ use std::sync::Arc;
 use weft_fabric::{Fault, Region, Sge};
 
 const PAGE: usize = 4096;
-/// Size in bytes of the chunks from which small allocations come; each chunk is a registration.
+/// Size in bytes of a chunk. Small allocations are parts of chunks, and each chunk has one registration.
 const CHUNK: usize = 1 << 20;
 /// Maximum size in bytes of an allocation from a chunk. A larger allocation has its own registration.
 const SMALL: usize = 256 << 10;
 const SMALLEST: usize = 64;
 const CLASSES: usize = (SMALL / SMALLEST).trailing_zeros() as usize + 1;
 
-/// Number that refers to no registration.
+/// Number that stands for no registration.
 pub const NONE: u32 = u32::MAX;
 
-/// Owner of registered memory.
+/// Holder of registered memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Owner {
-    /// Buffers and chunks of the fabric, which live as long as the fabric: their users are not counted.
+enum Holder {
+    /// Buffers and chunks of the fabric. They live as long as the fabric, so their users are not counted.
     Fabric,
     /// A large allocation. Its region counts as a user.
     Allocation,
@@ -41,7 +39,7 @@ enum Owner {
 }
 
 /// Registered memory.
-struct Registration {
+struct MemoryEntry {
     start: usize,
     len: usize,
     /// Registrations with the adapters, by rail.
@@ -49,51 +47,43 @@ struct Registration {
     lkeys: [u32; RAILS_MAX],
     rkeys: [u32; RAILS_MAX],
     uses: Uses,
-    /// Number of operations and regions that use the registration. An operation uses it until it is acknowledged, even if its
-    /// effect was seen: the adapter reads the memory again to resend a lost packet.
+    /// Number of operations and regions that use the registration. An operation is a user until it is acknowledged, because the
+    /// adapter reads the memory again to resend a lost packet. The effect of the operation may be visible earlier.
     users: u32,
-    owner: Owner,
-    /// Number of the program's regions in the registration. Without a cache, new users may share the registration only while
-    /// there is a region, since the program keeps the memory of a region mapped.
+    owner: Holder,
+    /// Number of the program's regions in the registration. New users may share the registration only while there is a region,
+    /// because the program keeps only the memory of a region mapped.
     regions: u32,
-    /// True if new users may not share the registration.
+    /// True if new users must not share the registration.
     closed: bool,
-    /// Clock value of the last use, which orders the evictions.
-    used: u64,
 }
 
 /// The registrations of one process.
 pub struct Memories {
-    slots: Vec<Option<Registration>>,
+    slots: Vec<Option<MemoryEntry>>,
     vacant: Vec<u32>,
     by_start: BTreeMap<(usize, u32), ()>,
     by_keys: HashMap<[u64; 2], u32>,
     last: u32,
-    clock: u64,
-    keep: Option<Keep>,
-    idle: Keep,
-    totals: RegistrationTotals,
-    /// Free pieces of chunks, by size class. All were used before, so they need not be zero.
+    pub totals: RegistrationTotals,
+    /// Free pieces of chunks, by size class. All these pieces have been used before, so they may contain old data.
     free: [Vec<usize>; CLASSES],
-    /// Unused end of the last chunk.
+    /// The part of the last chunk that has not been used yet.
     fresh: (usize, usize),
-    /// Large memory that was given back, by length: mapped, but not registered.
+    /// Large allocations that were given back, by length. They are mapped, but not registered.
     spare: HashMap<usize, Vec<usize>>,
     mapped: Vec<(usize, usize)>,
     domains: Vec<Arc<Domain>>,
 }
 
 impl Memories {
-    pub fn new(domains: Vec<Arc<Domain>>, keep: Option<Keep>) -> Memories {
+    pub fn new(domains: Vec<Arc<Domain>>) -> Memories {
         Memories {
             slots: Vec::new(),
             vacant: Vec::new(),
             by_start: BTreeMap::new(),
             by_keys: HashMap::new(),
             last: NONE,
-            clock: 0,
-            keep,
-            idle: Keep { bytes: 0, entries: 0 },
             totals: RegistrationTotals::default(),
             free: Default::default(),
             fresh: (0, 0),
@@ -103,28 +93,24 @@ impl Memories {
         }
     }
 
-    pub fn totals(&self) -> RegistrationTotals {
-        self.totals
-    }
-
-    fn slot(&self, id: u32) -> &Registration {
+    fn slot(&self, id: u32) -> &MemoryEntry {
         self.slots[id as usize].as_ref().expect("a registration in use")
     }
 
-    fn slot_mut(&mut self, id: u32) -> &mut Registration {
+    fn slot_mut(&mut self, id: u32) -> &mut MemoryEntry {
         self.slots[id as usize].as_mut().expect("a registration in use")
     }
 
-    /// Counts one more user of a registration in use. [`NONE`] has no users to count.
+    /// Adds a user to a registration that is in use. Does nothing for [`NONE`].
     pub fn add_user(&mut self, id: u32) {
         if id != NONE && !self.is_lasting(id) {
             self.slot_mut(id).users += 1;
         }
     }
 
-    /// Returns true if users of `id` need not be counted.
+    /// Returns true if the registration `id` lasts as long as the fabric, so its users need not be counted.
     pub fn is_lasting(&self, id: u32) -> bool {
-        self.slot(id).owner == Owner::Fabric
+        self.slot(id).owner == Holder::Fabric
     }
 
     /// Returns the scatter/gather element of `memory`, which lies in registration `id`, for an operation on `rail`.
@@ -133,10 +119,10 @@ impl Memories {
         ibv_sge { addr: memory.ptr().addr() as u64, length: memory.len() as u32, lkey }
     }
 
-    /// Returns a registration that holds all of `memory`, if there is one.
+    /// Returns a registration that contains all of `memory`, if there is such a registration.
     fn find(&mut self, memory: Sge, uses: Uses) -> Option<u32> {
         let (start, end) = (memory.ptr().addr(), memory.ptr().addr() + memory.len());
-        let holds = |it: &Registration| {
+        let holds = |it: &MemoryEntry| {
             it.start <= start && end <= it.start + it.len && it.uses >= uses && !it.closed
         };
         if let Some(Some(it)) = self.slots.get(self.last as usize)
@@ -144,7 +130,7 @@ impl Memories {
         {
             return Some(self.last);
         }
-        // Registrations may overlap, so the registration with the nearest start may not hold all of `memory`.
+        // Registrations may overlap. So the registration with the nearest start need not contain all of `memory`.
         let before = self.by_start.range(..=(start, NONE)).rev().take(8);
         let found = before.map(|(&(_, id), ())| id).find(|&id| holds(self.slot(id)))?;
         self.last = found;
@@ -154,19 +140,11 @@ impl Memories {
     /// Adds a user to an existing registration of `memory`.
     pub fn share(&mut self, memory: Sge, uses: Uses) -> Option<u32> {
         let id = self.find(memory, uses)?;
-        self.clock += 1;
-        let clock = self.clock;
         let it = self.slot_mut(id);
-        if it.owner == Owner::Fabric {
+        if it.owner == Holder::Fabric {
             return Some(id);
         }
-        it.used = clock;
         it.users += 1;
-        if it.users == 1 {
-            let len = it.len;
-            self.idle.bytes -= len;
-            self.idle.entries -= 1;
-        }
         self.totals.found += 1;
         Some(id)
     }
@@ -175,7 +153,7 @@ impl Memories {
     /// program.
     ///
     /// # Safety
-    /// `memory` stays mapped until its last user is gone, and as long as the registration is kept.
+    /// `memory` stays mapped until its last user is gone.
     pub unsafe fn acquire(&mut self, memory: Sge, uses: Uses) -> Result<u32, Fault> {
         if let Some(id) = self.share(memory, uses) {
             return Ok(id);
@@ -187,18 +165,18 @@ impl Memories {
         }
         let most = uses.max(Uses::Writes);
         // SAFETY: `register` needs memory that stays mapped. The caller of `acquire` promises this.
-        match unsafe { self.register(start, len, most, Owner::Program, None) } {
-            // Read-only memory of the program (constants) cannot be registered for writes.
+        match unsafe { self.register(start, len, most, Holder::Program, None) } {
+            // Read-only memory of the program (constants) can only be registered for reads.
             Err(error) if uses == Uses::Reads && error.raw_os_error() == Some(libc::EFAULT) => {
                 // SAFETY: `register` needs memory that stays mapped. The caller of `acquire` promises this.
-                let id = unsafe { self.register(start, len, uses, Owner::Program, None) };
+                let id = unsafe { self.register(start, len, uses, Holder::Program, None) };
                 id.map_err(|error| refused(&error))
             }
             result => result.map_err(|error| refused(&error)),
         }
     }
 
-    /// Makes a registration with one user.
+    /// Makes a registration that has one user.
     ///
     /// # Safety
     /// `start` to `start + len` stays mapped until the registration is dropped.
@@ -207,7 +185,7 @@ impl Memories {
         start: usize,
         len: usize,
         uses: Uses,
-        owner: Owner,
+        owner: Holder,
         only: Option<usize>,
     ) -> io::Result<u32> {
         let mut memories = Vec::with_capacity(self.domains.len());
@@ -227,10 +205,9 @@ impl Memories {
             self.slots.push(None);
             self.slots.len() as u32 - 1
         });
-        self.clock += 1;
         self.by_start.insert((start, id), ());
         self.by_keys.insert(address::registration_of(rkeys), id);
-        self.slots[id as usize] = Some(Registration {
+        self.slots[id as usize] = Some(MemoryEntry {
             start,
             len,
             memories,
@@ -240,8 +217,7 @@ impl Memories {
             users: 1,
             owner,
             regions: 0,
-            closed: owner == Owner::Program && self.keep.is_none(),
-            used: self.clock,
+            closed: owner == Holder::Program,
         });
         self.totals.made += 1;
         self.totals.entries += 1;
@@ -249,48 +225,23 @@ impl Memories {
         Ok(id)
     }
 
-    /// Removes a user. [`NONE`] has no users.
+    /// Removes a user. Does nothing for [`NONE`].
     pub fn release(&mut self, id: u32) {
         if id == NONE {
             return;
         }
         let it = self.slot_mut(id);
-        if it.owner == Owner::Fabric {
+        if it.owner == Holder::Fabric {
             return;
         }
         it.users -= 1;
         if it.users > 0 {
             return;
         }
-        let (start, len, closed) = (it.start, it.len, it.closed);
-        if it.owner == Owner::Allocation {
-            self.discard(id);
+        let (start, len, owner) = (it.start, it.len, it.owner);
+        self.discard(id);
+        if owner == Holder::Allocation {
             self.spare(start, len);
-            return;
-        }
-        match self.keep {
-            Some(keep) if !closed && len <= keep.bytes => {
-                self.idle.bytes += len;
-                self.idle.entries += 1;
-                self.evict(keep);
-            }
-            _ => self.discard(id),
-        }
-    }
-
-    /// Drops the least recently used idle registrations until the limits are met.
-    fn evict(&mut self, keep: Keep) {
-        while self.idle.bytes > keep.bytes || self.idle.entries > keep.entries {
-            let unused = |(i, slot): (usize, &Option<Registration>)| {
-                let it = slot.as_ref().filter(|it| it.users == 0)?;
-                Some((it.used, i as u32, it.len))
-            };
-            let Some((_, id, len)) = self.slots.iter().enumerate().filter_map(unused).min() else {
-                return;
-            };
-            self.idle.bytes -= len;
-            self.idle.entries -= 1;
-            self.discard(id);
         }
     }
 
@@ -304,23 +255,6 @@ impl Memories {
         drop(it.memories);
     }
 
-    /// Forgets registrations that overlap the program's `memory`. A registration in use is forgotten at the end of its use.
-    pub fn forget(&mut self, memory: Sge) {
-        let (start, end) = (memory.ptr().addr(), memory.ptr().addr() + memory.len());
-        for id in 0..self.slots.len() as u32 {
-            let Some(it) = &mut self.slots[id as usize] else { continue };
-            if it.owner != Owner::Program || it.start >= end || it.start + it.len <= start {
-                continue;
-            }
-            it.closed = true;
-            if it.users == 0 {
-                self.idle.bytes -= it.len;
-                self.idle.entries -= 1;
-                self.discard(id);
-            }
-        }
-    }
-
     fn name(&self, id: u32, memory: Sge, owner: MemoryOwner) -> Region {
         let it = self.slot(id);
         let at = memory.ptr().addr() as u64;
@@ -328,12 +262,11 @@ impl Memories {
         Region { local: memory, remote }
     }
 
-    /// Lets peers access memory that was not allocated here: the program's memory, or for [`Uses::Atomics`] memory of another
+    /// Lets peers access memory that was not allocated here: the program's memory or, with [`Uses::Atomics`], memory of another
     /// fabric.
     ///
     /// # Safety
-    /// `memory` stays mapped until the region is withdrawn and its last user is gone, and as long as the registration is
-    /// kept.
+    /// `memory` stays mapped until the region is withdrawn and its last user is gone.
     pub unsafe fn expose(&mut self, memory: Sge, uses: Uses) -> Result<Region, Fault> {
         if memory.is_empty() {
             let remote = address::empty(memory.ptr().addr() as u64);
@@ -355,11 +288,10 @@ impl Memories {
     pub fn withdraw(&mut self, region: Region) {
         // An empty region has no registration.
         let Some(&id) = self.by_keys.get(&address::registration(&region)) else { return };
-        if self.slot(id).owner == Owner::Program || address::is_programs(&region) {
-            let without_cache = self.keep.is_none();
+        if self.slot(id).owner == Holder::Program || address::is_programs(&region) {
             let it = self.slot_mut(id);
             it.regions = it.regions.saturating_sub(1);
-            it.closed |= without_cache && it.owner == Owner::Program && it.regions == 0;
+            it.closed |= it.owner == Holder::Program && it.regions == 0;
             self.release(id);
             return;
         }
@@ -373,7 +305,7 @@ impl Memories {
         }
     }
 
-    /// Returns the pages of a mapping to the system, but keeps its addresses, since counters may lie there.
+    /// Returns the pages of a mapping to the system. Keeps the addresses mapped, because counters may lie there.
     fn spare(&mut self, start: usize, len: usize) {
         // SAFETY: `madvise` discards the content, which must be unused: the mapping was made by `map`, and nothing is
         // registered in it any more. A failure costs memory only.
@@ -384,7 +316,7 @@ impl Memories {
         self.spare.entry(len).or_default().push(start);
     }
 
-    /// Allocates zeroed memory, on which peers can do all operations.
+    /// Allocates zeroed memory. Peers can do all operations on this memory.
     pub fn allocate(&mut self, len: usize) -> Result<Region, Fault> {
         let start = match class(len) {
             Some(class) => self.allocate_small(class)?,
@@ -393,7 +325,7 @@ impl Memories {
                     address::rounded(len.checked_next_multiple_of(PAGE).ok_or_else(no_memory)?);
                 let spare = self.spare.get_mut(&len).and_then(Vec::pop);
                 let start = spare.map_or_else(|| self.map(len), Ok)?;
-                if let Err(fault) = self.register_own(start, len, Owner::Allocation) {
+                if let Err(fault) = self.register_own(start, len, Holder::Allocation) {
                     self.spare.entry(len).or_default().push(start);
                     return Err(fault);
                 }
@@ -417,7 +349,7 @@ impl Memories {
         }
         if self.fresh.1 - self.fresh.0 < size {
             let start = self.map(CHUNK)?;
-            self.register_own(start, CHUNK, Owner::Fabric)?;
+            self.register_own(start, CHUNK, Holder::Fabric)?;
             self.fresh = (start, start + CHUNK);
         }
         let start = self.fresh.0;
@@ -425,14 +357,14 @@ impl Memories {
         Ok(start)
     }
 
-    fn register_own(&mut self, start: usize, len: usize, owner: Owner) -> Result<u32, Fault> {
+    fn register_own(&mut self, start: usize, len: usize, owner: Holder) -> Result<u32, Fault> {
         // SAFETY: `register` needs memory that stays mapped: `map` mapped it, and dropping `self` unmaps it after all
         // registrations.
         let id = unsafe { self.register(start, len, Uses::Atomics, owner, None) };
         id.map_err(|error| refused(&error))
     }
 
-    /// Maps zeroed memory, which stays mapped.
+    /// Maps zeroed memory, which stays mapped until `self` is dropped.
     fn map(&mut self, len: usize) -> Result<usize, Fault> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -447,14 +379,14 @@ impl Memories {
         Ok(start)
     }
 
-    /// Maps and registers memory of the fabric itself, for its buffers on one rail or on all rails. Returns the registration
-    /// and the start.
+    /// Maps and registers memory for the fabric's own buffers, on rail `rail` or on all rails. Returns the registration and the
+    /// start of the memory.
     pub fn buffers(&mut self, len: usize, rail: Option<usize>) -> Result<(u32, *mut u8), Fault> {
         let len = len.next_multiple_of(PAGE);
         let start = self.map(len)?;
         // SAFETY: `register` needs memory that stays mapped: dropping `self` unmaps it after all registrations. Peers do not
         // access it.
-        let id = unsafe { self.register(start, len, Uses::Buffers, Owner::Fabric, rail) };
+        let id = unsafe { self.register(start, len, Uses::Buffers, Holder::Fabric, rail) };
         let id = id.map_err(|error| refused(&error))?;
         Ok((id, std::ptr::with_exposed_provenance_mut(start)))
     }

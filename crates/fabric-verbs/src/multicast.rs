@@ -1,9 +1,9 @@
-//! Multicast by datagrams: one group of the network for each group of the program.
+//! Multicast by datagrams. Each group of the program uses one group of the network.
 //!
-//! A group is an IP multicast address, to which the adapter's queue pair is attached. On RoCE the network interface joins the
-//! group, since otherwise switches (and the kernel) would drop its packets. On InfiniBand the subnet manager forms the group, on
-//! request of [`crate::adapter::manager`]. Every datagram begins with the job's nonce, the source and the group: several jobs may
-//! share an address, and a sender receives its own datagrams.
+//! A group is an IP multicast address to which the adapter's queue pair is attached. On RoCE the network interface also joins the
+//! group, because otherwise switches and the kernel would drop the group's packets. On InfiniBand the subnet manager forms the
+//! group, at the request of [`crate::adapter::manager`]. Several jobs may share an address, and a sender receives its own
+//! datagrams. So every datagram begins with the job's nonce, the source and the group.
 
 use crate::adapter::calls::done;
 use crate::adapter::device::{DevicePort, LinkLayer};
@@ -30,7 +30,7 @@ use weft_fabric::{Datagram, FabricTrouble, Fault, GroupId, Sge};
 /// Size in bytes of the header: job, source and group.
 const HEADER: usize = 16;
 
-/// Size in bytes for which groups on InfiniBand are formed; larger MTUs of the ports are not used.
+/// Maximum datagram size in bytes for groups on InfiniBand, even if the MTU of the ports is larger.
 const GROUP_MTU: usize = 2048;
 
 /// Method to join groups.
@@ -61,19 +61,20 @@ struct WaitingDatagram {
     len: u32,
 }
 
-/// The groups of the network to which this process belongs or sends, and the datagrams from them.
+/// The groups of the network to which this process belongs or sends, and the datagrams that came from these groups.
 pub struct VerbsMulticast {
     datagrams: DatagramQueuePair,
     joining: Joining,
     routes: HashMap<IpAddr, Route>,
     /// Arrived datagrams.
     waiting: VecDeque<WaitingDatagram>,
-    max: usize,
-    /// Number of datagrams dropped because there was no room to send or to keep them.
-    lost: u64,
+    /// Maximum payload that all processes can multicast, in bytes.
+    pub max: usize,
+    /// Number of datagrams that were dropped, because there was no room to send or to keep them.
+    pub lost: u64,
 }
 
-/// Returns the maximum payload in bytes that all processes can multicast. The error says why multicast is impossible.
+/// Returns the maximum payload in bytes that all processes can multicast. An error is the reason why multicast is impossible.
 pub fn largest(rank: usize, addresses: &[VerbsAddress]) -> Result<usize, String> {
     let own = &addresses[rank].rails[0];
     if let Some(other) = addresses.iter().position(|address| !address.multicast) {
@@ -99,7 +100,7 @@ enum GroupKind {
     Ipv6,
 }
 
-/// Returns the address of a group. Groups may collide on an address, since each datagram carries its job and group.
+/// Returns the address of a group. Several groups may have the same address, because each datagram names its job and its group.
 fn address_of(nonce: u64, group: GroupId, kind: GroupKind) -> IpAddr {
     let digest = (nonce ^ u64::from(group.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     if kind == GroupKind::Ipv4 {
@@ -155,21 +156,6 @@ impl VerbsMulticast {
         })
     }
 
-    /// Returns the maximum payload of a datagram, in bytes.
-    pub fn max(&self) -> usize {
-        self.max
-    }
-
-    /// Sets the maximum payload that all processes can multicast, in bytes.
-    pub fn set_max(&mut self, max: usize) {
-        self.max = max;
-    }
-
-    /// Returns the number of datagrams dropped because there was no room to send or to keep them.
-    pub fn lost(&self) -> u64 {
-        self.lost
-    }
-
     fn is_member(&self, group: GroupId) -> bool {
         self.routes.values().any(|route| route.members.contains(&group))
     }
@@ -181,7 +167,8 @@ impl VerbsMulticast {
         address_of(nonce, group, if ipv4 { GroupKind::Ipv4 } else { GroupKind::Ipv6 })
     }
 
-    /// Returns the route to a group. With the connection manager, a route needs a membership, so this function joins the group.
+    /// Returns the route to a group. If the connection manager is used, only members have a route, so this function joins the
+    /// group.
     fn route(&mut self, rail: &VerbsRail, address: IpAddr) -> io::Result<&mut Route> {
         let vacant = match self.routes.entry(address) {
             Entry::Occupied(route) => return Ok(route.into_mut()),
@@ -200,7 +187,7 @@ impl VerbsMulticast {
         Ok(vacant.insert(Route { gid, lid, path, hold, members: Vec::new() }))
     }
 
-    /// Joins a group. A failure is a fault.
+    /// Joins a group. If this fails, records a fault.
     pub fn join(
         &mut self,
         core: &VerbsCore,
@@ -219,7 +206,7 @@ impl VerbsMulticast {
         }
     }
 
-    /// Attaches the queue pair, and makes the interface join.
+    /// Attaches the queue pair to the group. Without the connection manager, the network interface also joins the group.
     fn attach(&mut self, rail: &VerbsRail, nonce: u64, group: GroupId) -> io::Result<()> {
         let address = self.address(rail, nonce, group);
         self.route(rail, address)?;
@@ -245,7 +232,7 @@ impl VerbsMulticast {
                 // SAFETY: `ibv_detach_mcast` needs a live queue pair, and reads the GID during the call only. Late datagrams
                 // are filtered out.
                 unsafe { detach(pair.raw(), &route.gid, route.lid) };
-                // The manager's membership stays, since it is also the route for sending.
+                // The membership through the connection manager stays, because it is also the route for sending.
                 route.hold.take_if(|hold| matches!(hold, Hold::Interface(_)));
             }
         }
@@ -256,7 +243,7 @@ impl VerbsMulticast {
         self.datagrams.has_room()
     }
 
-    /// Sends a datagram to a group. Without room the datagram is lost.
+    /// Sends a datagram to a group. If there is no room, the datagram is lost.
     pub fn send(
         &mut self,
         core: &VerbsCore,
@@ -281,12 +268,12 @@ impl VerbsMulticast {
         Ok(())
     }
 
-    /// Frees the slot of a datagram that has left.
+    /// Frees the slot of a datagram that has been sent.
     pub fn sent(&mut self, id: u64) {
         self.datagrams.sent(self.datagrams.slot_of(id));
     }
 
-    /// Queues a datagram that has arrived, until it is read.
+    /// Queues an arrived datagram until it is read.
     pub fn keep(&mut self, core: &VerbsCore, memories: &Memories, wc: &ibv_wc) {
         let slot = self.datagrams.slot_of(wc.wr_id);
         let mut bytes = [0; HEADER];
@@ -339,7 +326,7 @@ impl VerbsMulticast {
     }
 }
 
-/// Makes the network interface join an IP group, as long as the socket is open.
+/// Makes the network interface join an IP group. The interface is a member until the returned socket is closed.
 fn interface_joins(rail: &VerbsRail, address: IpAddr) -> io::Result<UdpSocket> {
     let _occupied = Occupied::standard();
     match (address, rail.port.gid.and_then(|gid| gid.ipv4())) {

@@ -1,6 +1,6 @@
-//! Agreement on the common networks. Rails of the same number must be in the same network. A node may lack a network (a port
-//! is down, an adapter may not be opened), which would shift the numbers of its other rails. So the processes agree on the
-//! networks that all of them have. They also check that their data formats are equal ([`Fingerprint`]).
+//! Agreement on the common networks. Rails of the same number must be in the same network. If a node lacks a network (a port is
+//! down, or an adapter cannot be opened), its other rails would have different numbers. So the processes agree on the networks that
+//! all of them have. They also check that they use the same data formats ([`Fingerprint`]).
 
 use crate::VerbsConnectError;
 use crate::adapter::subnets::of;
@@ -11,8 +11,9 @@ use weft_bootstrap::{Bootstrap, BootstrapError, Fingerprint};
 /// Key under which each process publishes its host, its fingerprint and the networks of its rails, one per line.
 const KEY: &str = "verbs-networks";
 
-/// Returns, for each common rail, the rail of each process: networks that all processes have, in the order of the first
-/// process. If there is no common network, rails keep their numbers, since there may be routers.
+/// Returns, for each network that all processes have, the rail of each process in this network. The order of the networks is the
+/// order of the first process's rails. If there is no common network, rails keep their numbers, because there may be routers
+/// between networks.
 fn common(all: &[Vec<String>]) -> Vec<Vec<usize>> {
     let nth = |of: &[String], network: &String, n: usize| {
         of.iter().enumerate().filter(|(_, other)| *other == network).nth(n).map(|(i, _)| i)
@@ -31,8 +32,8 @@ fn common(all: &[Vec<String>]) -> Vec<Vec<usize>> {
     rails
 }
 
-/// Returns the common name of the rail that is `places[rank]` at process `rank`: its network, or only the kind of the network if
-/// routers lie between the processes.
+/// Returns the common name of the rail that has number `places[rank]` at process `rank`. The name is the rail's network, or only
+/// the kind of the network if the processes are in different networks with routers between them.
 fn name(all: &[Vec<String>], places: &[usize]) -> String {
     let first = &all[0][places[0]];
     match all.iter().zip(places).all(|(theirs, &at)| theirs[at] == *first) {
@@ -41,8 +42,9 @@ fn name(all: &[Vec<String>], places: &[usize]) -> String {
     }
 }
 
-/// Compares the fingerprints of all processes with the fingerprint of process `rank`. Returns an error if formats differ, with
-/// the first process that differs. Returns `Ok(Err(peer))` if only arithmetic differs: `peer` is the first process that differs.
+/// Compares the fingerprints of all processes with the fingerprint of process `rank`. If formats differ, returns an error that
+/// names the first process with other formats. If only arithmetic differs, returns `Ok(Err(peer))` with the first process that has
+/// other arithmetic.
 fn alike(
     rank: usize,
     hosts: &[String],
@@ -63,8 +65,9 @@ fn alike(
     Ok(other)
 }
 
-/// Keeps the rails of networks that all processes have, in one order. The `bool` is true if all processes compute with the
-/// same arithmetic. Every process calls this, even without rails; its peers learn the reason when they connect.
+/// Keeps only the rails of networks that all processes have, in a common order. The `bool` is true if all processes compute with
+/// the same arithmetic. Every process calls this function, even if it has no rails. The peers of a process without rails learn the
+/// reason when they connect.
 pub fn agree(
     bootstrap: &mut dyn Bootstrap,
     chosen: Result<ChosenPorts, VerbsConnectError>,
@@ -200,7 +203,7 @@ mod tests {
             text.contains("process 2 on c") && text.contains("Weft (2 there, 1 here)"),
             "{text}"
         );
-        // Each process finds the process that computes differently from itself.
+        // Each process finds the first process that computes differently.
         let line = own.encode();
         let flushed = Fingerprint::decode(&format!("0 {line}"));
         for (rank, peer) in [(0, 2), (1, 2), (2, 0)] {
@@ -209,7 +212,7 @@ mod tests {
         }
     }
 
-    /// All processes learn the difference before they read addresses of other processes.
+    /// Tests that all processes learn the difference before they read the addresses of other processes.
     #[test]
     fn fingerprints_are_exchanged_through_the_launcher() {
         let print = |rank: usize| match rank {

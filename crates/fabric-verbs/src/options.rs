@@ -4,76 +4,58 @@ use crate::VerbsFunctions;
 use std::time::Duration;
 use weft_bootstrap::Fingerprint;
 
-/// Bounds of the registration cache: registrations that outlive their use, see [`VerbsOptions::keep`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Keep {
-    /// Maximum number of bytes in unused registrations.
-    pub bytes: usize,
-    /// Maximum number of unused registrations.
-    pub entries: usize,
-}
-
 /// Options of the fabric. The defaults suit most machines.
 #[derive(Debug, Clone)]
 pub struct VerbsOptions {
-    /// Adapters to use, as `"mlx5_0"` or, for one port, `"mlx5_0:1"`, in the order of the rails. Empty: all adapters that
-    /// have an active port, by name.
+    /// Adapters to use, in the order of the rails. `"mlx5_0"` means all ports of the adapter, and `"mlx5_0:1"` means one port. If
+    /// empty, all adapters that have an active port are used, in the order of their names.
     pub devices: Vec<String>,
-    /// Maximum number of paths of one port that become rails, if the subnet manager gave the port several (InfiniBand's LMC).
+    /// Maximum number of paths of one port that become rails, if the subnet manager gave the port several paths (InfiniBand's LMC).
     pub paths: usize,
-    /// Networks, by the names of [`crate::Verbs::networks`]: only ports in these networks become rails, in this order, unless
-    /// there is no such port. A job that will be connected with another job names that job's networks here, to get the same
-    /// rails. Empty: all networks.
+    /// Networks, by the names that [`crate::Verbs::networks`] returns. Only ports in these networks become rails, in this order,
+    /// unless there is no such port. If a job will be connected with another job, it names the networks of the other job here. Then
+    /// both jobs have the same rails. If empty, all networks are used.
     pub networks: Vec<String>,
-    /// Maximum number of rails. A [`weft_fabric::RemoteAddr`] has room for the keys of [`crate::RAILS_MAX`].
+    /// Maximum number of rails, at most [`crate::RAILS_MAX`].
     pub rails: usize,
-    /// The rail for all traffic, the same at all processes. `None`: each pair of processes chooses the rail of its first
-    /// connection by the sum of the two ranks, and writes and reads use the other rails, too.
+    /// The rail for all traffic, which is the same at all processes. If `None`, the sum of the two ranks selects the rail of the
+    /// first connection of each pair of processes, and writes and reads also use the other rails.
     pub rail: Option<usize>,
-    /// Index in the port's table of addresses, for RoCE. `None`: RoCE version 2 over IPv4 if there is such an address, then
-    /// version 2 over IPv6, then version 1.
+    /// Index in the port's table of addresses, for RoCE. If `None`, RoCE version 2 over IPv4 is used if there is such an address,
+    /// else version 2 over IPv6, else version 1.
     pub gid_index: Option<u8>,
     /// Service level of all traffic, 0 to 15.
     pub service_level: u8,
-    /// Service level of datagrams (multicast, and the connect requests before a connection), 0 to 15. `None`: the level of
-    /// all other traffic; for multicast on InfiniBand the level of the group, which the subnet manager chose.
+    /// Service level of datagrams (multicast and connect requests), 0 to 15. If `None`, datagrams have the level of all other
+    /// traffic. Only multicast on InfiniBand then has the level of the group, which the subnet manager chose.
     pub datagram_service_level: Option<u8>,
     /// Traffic class (DSCP and ECN bits) of all traffic, for RoCE.
     pub traffic_class: u8,
-    /// Maximum MTU in bytes, if smaller than the MTU of the ports.
+    /// Maximum MTU in bytes, to use less than the MTU of the ports.
     pub mtu: Option<usize>,
-    /// Maximum number of messages from one peer that are in flight or not yet received here.
+    /// Maximum number of messages from one peer that are in flight, or that this process has not received yet.
     pub credits: usize,
     /// Maximum number of connections (queue pairs) of this process.
     pub connections: usize,
-    /// Maximum number of additional connections, beyond the connections of the job itself, for processes of other jobs that
-    /// come later. Room for each is made beforehand, some 10 KiB of queues.
+    /// Maximum number of additional connections for processes of other jobs that connect with this job later. Queues for each
+    /// additional connection (about 10 KiB) are allocated beforehand.
     pub linked: usize,
-    /// Registrations of the program's memory to keep after their use, for the next use of the same memory. `None`: no
-    /// registration is kept. With this option, a caller must call [`crate::Verbs::forget`] before it returns memory to the system
-    /// (`munmap`, `free` of large blocks) that was ever exposed or transferred. libc is not patched, so the fabric does not
-    /// notice by itself, and peers would access the old pages.
-    pub keep: Option<Keep>,
-    /// True if bytes written to this process become visible in ascending order within the MTU, so that peers may rely on the
-    /// order. `None`: true for adapters that are known to keep the order. Peers rely on the order only if both ends of a path
-    /// declare it.
+    /// True if bytes written to this process become visible in ascending order within the MTU. Peers rely on this order only if
+    /// both ends of a path declare it. If `None`, it is true for adapters that are known to keep the order.
     pub in_order_placement: Option<bool>,
-    /// Timeout of one transmission, as the exponent that verbs use: 4.096 us * 2^`timeout`. With the defaults (0.27 s, seven
+    /// Timeout of one transmission, as the exponent that verbs use: 4.096 us * 2^`timeout`. With the default (0.27 s, seven
     /// transmissions) a dead peer is detected after 2 s, or after 8 s on adapters that round up. A lost packet costs one timeout.
     pub timeout: u8,
-    /// Number of retransmissions before a peer counts as lost, 0 to 6.
-    pub retries: u8,
-    /// Maximum time that a peer may leave a connect request unanswered. It is long, because a peer that computes does not
-    /// answer.
+    /// Maximum time for which a peer may leave a connect request unanswered. The default is long, because a peer does not answer
+    /// while it computes.
     pub patience: Duration,
-    /// Silence of a peer after which this process, while it waits, asks if the peer is alive. Zero: never.
+    /// Time of silence after which a waiting process checks if a peer is alive. Zero means that peers are never checked.
     pub keepalive: Duration,
-    /// True if multicast groups are joined through the connection manager (librdmacm) on RoCE too, as they always are on
-    /// InfiniBand.
+    /// True if the connection manager (librdmacm) joins multicast groups on RoCE, too. On InfiniBand it always does.
     pub manager: bool,
     /// Data formats of this process, which must be equal in all processes.
     pub fingerprint: Fingerprint,
-    /// For tests: a function that puts its own functions between the fabric and the device.
+    /// For tests: a function that replaces functions of the device.
     pub interpose: Option<fn(VerbsFunctions) -> VerbsFunctions>,
 }
 
@@ -93,10 +75,8 @@ impl Default for VerbsOptions {
             credits: 32,
             connections: 4096,
             linked: 0,
-            keep: None,
             in_order_placement: None,
             timeout: 16,
-            retries: 6,
             patience: Duration::from_secs(300),
             keepalive: Duration::from_secs(2),
             manager: false,

@@ -1,5 +1,5 @@
-//! Processes of other jobs as peers. Their addresses come from the session that connects the jobs. Connections are made when
-//! first needed, as within a job. Every such process has all rails of this job.
+//! Processes of other jobs as peers. The session that connects the jobs provides the addresses of these processes. A connection is
+//! made when it is first needed, as within a job. Every such process has all rails of this job.
 //!
 //! ```text
 //!   connect request   of the job: its number, ranks at both ends
@@ -16,7 +16,7 @@ use weft_fabric::wait::Sleep;
 use weft_job_connections::{Connectable, Foreign, Introduced, JobConnections};
 
 impl Verbs {
-    /// Returns the networks of the rails, by names that are equal at all processes of the job.
+    /// Returns the networks of the rails, with names that are the same at all processes of the job.
     pub fn networks(&self) -> &[String] {
         &self.core.networks
     }

@@ -11,11 +11,13 @@ use crate::ffi::*;
 use crate::memory::Memories;
 use crate::memory::receive_pool::ReceivePool;
 use crate::options::VerbsOptions;
-use crate::sizes::{DEPTH, HEAD, INLINE_MAX, MULTICAST_RECEIVED, MULTICAST_SENT, QueueDepths};
+use crate::sizes::{
+    DEPTH, HEAD, INLINE_MAX, MULTICAST_RECEIVED, MULTICAST_SENT, QueueDepths, RETRIES,
+};
 use crate::wire::{CONNECT_REQUEST, RailAddress};
 use std::sync::Arc;
 
-/// Queues that a sleeper needs, even after the fabric is gone.
+/// Queues of a rail that a sleeper needs. They may outlive the fabric.
 pub struct Base {
     /// Completion queues: `arrivals` for receives of connections, `departures` for sends, `datagrams` for receives of datagrams.
     pub arrivals: CompletionQueue,
@@ -88,7 +90,7 @@ impl VerbsRail {
         self.options.in_order_placement.unwrap_or(self.port.places_in_order())
     }
 
-    /// Returns the address that peers need.
+    /// Returns the address of the rail, which peers need to connect.
     pub fn address(&self) -> RailAddress {
         RailAddress {
             link: self.port.link,
@@ -117,7 +119,7 @@ impl VerbsRail {
         path::of_group(&self.options, joined)
     }
 
-    /// Makes a queue pair for a connection, in the state INIT. Returns it with its inline size in bytes.
+    /// Makes a queue pair for a connection, in the state INIT. Returns the queue pair and its inline size in bytes.
     pub fn pair(&self) -> Result<(QueuePair, usize), VerbsConnectError> {
         let ends = QueuePairParts {
             domain: &self.domain,
@@ -161,8 +163,8 @@ impl VerbsRail {
         pair.modify(attributes, mask).map_err(wrap)
     }
 
-    /// Connects `pair`, whose first packet number is `psn`, with queue pair `number` of a peer at `to`, whose first packet
-    /// number is `their_psn`.
+    /// Connects `pair` with queue pair `number` of a peer at `to`. The first packet number of `pair` is `psn`, and the first packet
+    /// number of the peer's queue pair is `their_psn`.
     pub fn connect(
         &self,
         pair: &QueuePair,
@@ -179,7 +181,7 @@ impl VerbsRail {
             dest_qp_num: number,
             rq_psn: their_psn,
             max_dest_rd_atomic: self.reads,
-            // 12 means 0.64 ms. Credits make an RNR NAK rare.
+            // The value 12 means 0.64 ms. RNR NAKs are rare because of credits.
             min_rnr_timer: 12,
             ah_attr: self.path(to, Traffic::Connections),
             ..ibv_qp_attr::default()
@@ -195,8 +197,8 @@ impl VerbsRail {
         let mut attributes = ibv_qp_attr {
             qp_state: IBV_QPS_RTS,
             timeout: self.options.timeout,
-            // Both values are at most 6: a `rnr_retry` of 7 would mean to retry for ever.
-            retry_cnt: self.options.retries.min(6),
+            // Both numbers of retries are at most 6, because 7 would mean infinite retries in `rnr_retry`.
+            retry_cnt: RETRIES,
             rnr_retry: 6,
             sq_psn: psn,
             max_rd_atomic: self.reads.min(their_reads).max(1),

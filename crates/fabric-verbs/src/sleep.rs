@@ -1,12 +1,13 @@
-//! The sleep of a process: one `poll` over the completion channels of all rails and a descriptor that its own threads ring.
+//! The sleep of a process: one `poll` over the completion channels of all rails, and over a descriptor on which threads of the
+//! process ring.
 //!
-//! Contract. Several threads may sleep. One of them, the leader, polls the descriptors. The other threads wait for the doorbell,
-//! which the leader rings when its poll ends. `arm` asks the adapters for events, so an arrival between `arm` and the sleep makes
-//! a descriptor readable. The caller polls after `arm`, and so sees earlier arrivals.
+//! Contract. Several threads may sleep. One of these threads, the leader, polls the descriptors. The other threads wait for the
+//! doorbell, which the leader rings when its poll ends. `arm` requests events from the adapters, so an arrival between `arm` and
+//! the sleep makes a descriptor readable. The caller polls after `arm`, and so finds messages that arrived before `arm`.
 //!
 //! The helper thread sleeps in its own place: see `helper_thread.rs`.
 //!
-//! A silent flag is a plain write, which raises no event. While there are silent flags, sleeps are naps of 50 us to 1 ms.
+//! A silent flag is set by a plain write, which raises no event. So a process with silent flags only takes naps of 50 us to 1 ms.
 
 pub mod helper_share;
 pub mod helper_thread;
@@ -23,7 +24,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use weft_fabric::wait::{Doorbell, Sleep, Token};
 
-/// Length of the first nap, and maximum length of a nap, while there are silent flags.
+/// Length of the first nap, and maximum length of a nap, of a process with silent flags.
 const NAP: Duration = Duration::from_micros(50);
 const NAP_MOST: Duration = Duration::from_millis(1);
 
@@ -39,7 +40,7 @@ pub enum PollScope {
 /// Result of a poll.
 #[derive(Debug, Clone, Copy)]
 pub struct Polled {
-    /// True if a descriptor ended the poll before its time.
+    /// True if a descriptor ended the poll before the time limit.
     pub ready: bool,
     /// True if events of the adapters were taken.
     pub event: bool,
@@ -49,18 +50,18 @@ pub struct VerbsSleeper {
     bell: Doorbell,
     own: WakeDescriptor,
     pub helping: HelperShare,
-    /// Descriptor by which another fabric of this process ends the sleep.
+    /// Descriptor on which another fabric of this process rings to end the sleep.
     other: OnceLock<OwnedFd>,
     leader: Mutex<()>,
     /// Number of threads that have armed and not yet disarmed.
     sleepers: AtomicU32,
     pub bases: Vec<Arc<Base>>,
-    /// Maximum sleep in nanoseconds, for deadlines of the fabric itself.
+    /// Maximum duration of a sleep, in nanoseconds. It depends on the deadlines of the fabric itself.
     limit: AtomicU64,
     silent: AtomicBool,
-    /// Number of consecutive naps that ended by time.
+    /// Number of consecutive naps that timed out.
     naps: AtomicU32,
-    /// True if a thread has slept since the last call of [`VerbsSleeper::take_slept`]: time has passed.
+    /// True if a thread has slept since the last call of [`VerbsSleeper::take_slept`], so that time has passed.
     slept: AtomicBool,
     /// True if an adapter has announced an asynchronous event.
     asynchronous: AtomicBool,
@@ -84,12 +85,13 @@ impl VerbsSleeper {
         })
     }
 
-    /// Makes `other` end sleeps when it is readable. A sleep that `other` ends reads all its bytes. Only the first call counts.
+    /// Lets `other` end sleeps when it becomes readable. After such a sleep, all bytes are read from `other`. Only the first call
+    /// has an effect.
     pub fn watch(&self, other: OwnedFd) {
         let _ = self.other.set(other);
     }
 
-    /// Sets the maximum sleep.
+    /// Sets the maximum duration of a sleep.
     pub fn set_limit(&self, limit: Duration) {
         let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         if self.limit.load(Ordering::Relaxed) != limit {
@@ -97,7 +99,7 @@ impl VerbsSleeper {
         }
     }
 
-    /// Declares if this process has silent flags. Writes to them wake no sleeper, so sleeps become naps.
+    /// Sets whether this process has silent flags. Writes to silent flags do not wake a sleeper, so sleeps become naps.
     pub fn set_silent(&self, silent: bool) {
         self.silent.store(silent, Ordering::Relaxed);
     }
@@ -121,19 +123,19 @@ impl VerbsSleeper {
         longest
     }
 
-    /// Records that time has passed, for work that is done by the clock.
+    /// Records that time has passed. The next poll then does the work that is due.
     pub fn note_slept(&self) {
         self.slept.store(true, Ordering::Relaxed);
     }
 
-    /// Rings the sleepers: the helper has taken an event that may have been meant for them.
+    /// Rings the sleepers after the helper has taken an event, because the event may have been meant for a sleeper.
     pub fn event_taken(&self) {
         if self.sleepers.load(Ordering::SeqCst) != 0 {
             self.ring();
         }
     }
 
-    /// Polls the descriptors `rung`, by which threads ring (-1: none), and the descriptors of `scope`.
+    /// Polls the descriptors of `scope`, and the descriptors `rung`, on which threads ring (-1 stands for no descriptor).
     pub fn poll(&self, rung: [RawFd; 2], scope: PollScope, longest: Duration) -> Polled {
         let entry = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // Two entries per rail. `ppoll` ignores negative descriptors.
@@ -180,7 +182,7 @@ impl Sleep for VerbsSleeper {
         for base in &self.bases {
             base.arrivals.arm(ArmFor::Any);
             base.datagrams.arm(ArmFor::Any);
-            // The sleeper may wait for the completion of a local write or read.
+            // The sleeper may wait for the completion of its own write or read.
             base.departures.arm(ArmFor::Any);
         }
         token
@@ -193,7 +195,7 @@ impl Sleep for VerbsSleeper {
             self.bell.sleep(token, longest);
             return;
         };
-        // Check for rings since `arm`. A thread that rings also writes to the descriptor, but an earlier leader rings only the
+        // Checks for rings since `arm`. A thread that rings also writes to the descriptor, but an earlier leader rings only the
         // doorbell.
         let now = self.bell.arm();
         self.bell.disarm();

@@ -1,5 +1,4 @@
-//! State that changes while a [`crate::Verbs`] is used. The files of the folder `state` have the operations that need several
-//! parts of the state.
+//! State that changes while a [`crate::Verbs`] is used. Operations that need several parts of the state are in the folder `state`.
 
 mod connecting;
 mod links;
@@ -9,7 +8,6 @@ pub mod peek;
 mod secondary_connections;
 
 use crate::adapter::object::BATCH;
-use crate::connection::ConnectionPhase;
 use crate::connection::arrivals::Arrivals;
 use crate::connection::connection_shutdowns::ConnectionShutdowns;
 use crate::connection::connections::Connections;
@@ -17,6 +15,7 @@ use crate::connection::debts::Debts;
 use crate::connection::handshakes::Handshakes;
 use crate::connection::posting::Posting;
 use crate::connection::work_backlog::WorkBacklog;
+use crate::connection::{ConnectionPhase, VerbsConnection};
 use crate::datagrams::{GREETER_TAG, MULTICAST_TAG};
 use crate::ffi::*;
 use crate::job::VerbsCore;
@@ -31,7 +30,7 @@ use peek::Peeked;
 use weft_fabric::{FabricTrouble, Fault};
 use weft_job_connections::JobConnections;
 
-// The order of the fields is the order of their drop: queue pairs before the objects from which they were made.
+// Fields are dropped in this order: queue pairs before the objects from which they were made.
 pub struct VerbsState {
     /// Connections by number, see [`VerbsCore::link_over`].
     pub connections: Connections,
@@ -83,7 +82,7 @@ impl VerbsState {
         }
     }
 
-    /// Handles all completions. Returns true if there were any.
+    /// Handles all completions. Returns true if there were completions.
     #[inline]
     pub fn poll(&mut self, core: &VerbsCore) -> bool {
         let mut moved = self.follow_up(core);
@@ -146,14 +145,14 @@ impl VerbsState {
         let number = self.connections.of_pair(rail, wc.qp_num);
         let Some(number) = number.filter(|_| wc.status == IBV_WC_SUCCESS) else {
             if let Some(number) = number {
-                // The receive queue belongs to all connections, so the failure counts as a failure of the peer's first
-                // connection.
+                // The receive queue belongs to all connections, so a failure on any connection counts as a failure of the peer's
+                // first connection.
                 self.broken(core, core.peer_of(number), wc.status);
             }
             return self.rails[rail].receives.give_back(buffer, core.rank, BufferUse::Control);
         };
         if self.connections.of(number).phase == ConnectionPhase::Connecting {
-            // A peer that sends has received this end's connect request.
+            // The peer sends messages, so it has received the connect request of this end.
             self.settle(core, number);
         }
         let VerbsState { connections, rails, arrivals, trouble, .. } = self;
@@ -192,7 +191,7 @@ impl VerbsState {
         self.rails[rail].receives.give_back(buffer, number, BufferUse::Control)
     }
 
-    /// Posts idle receive buffers, and counts the credits that peers are owed for them.
+    /// Posts idle receive buffers, and counts the credits that are owed to peers for these buffers.
     fn repost(&mut self, core: &VerbsCore, rail: usize) {
         let VerbsState { connections, rails, debts, trouble, .. } = self;
         let posted = rails[rail].receives.repost(|number, of| {
@@ -206,47 +205,50 @@ impl VerbsState {
         self.pay(core);
     }
 
-    /// Sends credits to peers that are owed many. Returns true if any were sent.
+    /// Sends credits to peers to which many credits are owed. Returns true if any credits were sent.
     pub fn pay(&mut self, core: &VerbsCore) -> bool {
         let VerbsState { connections, posting, debts, trouble, .. } = self;
         debts.pay(core, connections, posting, trouble)
     }
 
-    /// Posts work that is kept for connection `number`. Returns true if any was posted.
+    /// Posts work that is kept for connection `number`. Returns true if any work was posted.
     fn drain(&mut self, core: &VerbsCore, number: usize) -> bool {
         let VerbsState { connections, posting, memories, kept, trouble, .. } = self;
         kept.drain(core, memories, connections.of(number), posting, trouble)
     }
 
-    /// Posts kept work for all peers. Returns true if any was posted.
+    /// Posts kept work for all peers. Returns true if any work was posted.
     pub fn drain_all(&mut self, core: &VerbsCore) -> bool {
         let VerbsState { connections, posting, memories, kept, trouble, .. } = self;
         kept.drain_all(core, memories, connections, posting, trouble)
     }
 
-    /// Posts a request without effect on connection `number`. Returns false if there is no room.
+    /// Posts a probe, a request that transfers nothing, on connection `number`. Returns false if there is no room.
     pub fn probe(&mut self, number: usize) -> bool {
-        let VerbsState { connections, posting, trouble, .. } = self;
-        let link = connections.of(number);
-        let added = posting.add_probe(link);
-        if added {
-            posting.ring(link, trouble);
-        }
-        added
+        self.post_control(number, Posting::add_probe)
     }
 
     /// Disconnects from `peer`. Returns false if there is no room for the message.
     pub fn disconnect(&mut self, peer: usize) -> bool {
+        self.post_control(peer, Posting::add_disconnect)
+    }
+
+    /// Posts a control request on a connection. `add` adds the request to the batch, and returns false if there is no room.
+    pub fn post_control(
+        &mut self,
+        number: usize,
+        add: impl FnOnce(&mut Posting, &mut VerbsConnection) -> bool,
+    ) -> bool {
         let VerbsState { connections, posting, trouble, .. } = self;
-        let link = connections.of(peer);
-        let added = posting.add_disconnect(link);
+        let link = connections.of(number);
+        let added = add(posting, link);
         if added {
             posting.ring(link, trouble);
         }
         added
     }
 
-    /// Returns true if work is kept, or a connection is being made. Then the helper must wake for all events, not only for
+    /// Returns true if work is kept, or if a connection is being made. Then the helper must wake for all events, not only for
     /// solicited messages.
     #[inline]
     pub fn is_busy(&self, core: &VerbsCore) -> bool {
@@ -259,7 +261,7 @@ impl VerbsState {
         !self.kept.is_empty() || self.secondary.holds_work()
     }
 
-    /// Handles the disconnect of `peer`. Work that is kept for `peer` is lost.
+    /// Handles the disconnect message of `peer`. Work that is kept for `peer` is lost.
     fn left(&mut self, core: &VerbsCore, peer: usize) {
         let VerbsState { connections, handshakes, trouble, .. } = self;
         for number in core.links_with(peer).skip(1) {
@@ -283,7 +285,7 @@ impl VerbsState {
         let VerbsState { connections, rails, trouble, .. } = self;
         let Some(link) = connections.find(peer) else { return };
         let before = std::mem::replace(&mut link.phase, ConnectionPhase::Lost);
-        // Credits and probes may arrive too late at a peer that has left, so their failure is no fault.
+        // Credits and probes may arrive too late at a peer that has left. Their failure is not a fault.
         if before == ConnectionPhase::Lost || before == ConnectionPhase::Gone && !link.is_awaited()
         {
             return;
@@ -297,8 +299,8 @@ impl VerbsState {
         }
     }
 
-    /// Posts a probe to every peer that was silent since the last call. So a lost peer is detected even if this process only
-    /// waits for its messages.
+    /// Posts a probe to every peer that was silent since the last call. With these probes, a lost peer is detected even if this
+    /// process only waits for messages of the peer.
     pub fn ask_silent_peers(&mut self) {
         for peer in 0..self.connections.peers() {
             let Some(link) = self.connections.get_mut(peer) else { continue };

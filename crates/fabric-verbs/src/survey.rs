@@ -1,4 +1,4 @@
-//! Selection of the ports that become rails, with the reasons why other ports do not.
+//! Selection of the ports that become rails, with the reasons why other ports do not become rails.
 
 use crate::adapter::device::{self, DeviceContext, DeviceList, DevicePort};
 use crate::adapter::path;
@@ -8,24 +8,24 @@ use crate::sizes::{BUFFER, QueueDepths};
 use crate::{VerbsConnectError, VerbsOptions};
 use std::sync::Arc;
 
-/// The hardware that this machine has for [`crate::Verbs`], before a process connects.
+/// The hardware of this machine that [`crate::Verbs`] can use, examined before a process connects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Survey {
     /// Ports that become rails, in their order.
     pub rails: Vec<DevicePort>,
-    /// Ports that do not become rails, with reasons.
+    /// Ports that do not become rails, each with the reason.
     pub unused: Vec<(DevicePort, String)>,
     /// Reasons why adapters cannot be used at all, each with the adapter's name and a remedy.
     pub unusable: Vec<String>,
-    /// Limits of a process and costs of a peer, in words.
+    /// Limits of a process and costs of a peer, as sentences.
     pub bounds: Vec<String>,
 }
 
-/// Sizes of the jobs for which bounds are shown, in ranks: the minimum that needs a network, and a large job.
+/// Sizes of the jobs for which limits are shown, in ranks: the smallest job that needs a network, and a large job.
 const SIZES: [usize; 2] = [2, 4096];
 
 impl Survey {
-    /// Examines the adapters of this machine. Error: the reason why there is no rail.
+    /// Examines the adapters of this machine. An error is the reason why there is no rail.
     pub fn look(options: &VerbsOptions) -> Result<Survey, VerbsConnectError> {
         let memlock = Memlock::get();
         let mut chosen = choose(options)?;
@@ -51,7 +51,7 @@ impl Survey {
     }
 }
 
-/// The ports that become rails, with their adapters, and the ports and adapters that do not become rails.
+/// The ports that become rails, with their adapters, and the ports and adapters that do not.
 #[derive(Default)]
 pub struct ChosenPorts {
     pub rails: Vec<(Arc<DeviceContext>, DevicePort)>,
@@ -59,13 +59,13 @@ pub struct ChosenPorts {
     unusable: Vec<String>,
     /// Notes for the user about ports that could be rails if a problem were solved.
     pub notes: Vec<String>,
-    /// The networks of the rails, by names that are equal at all processes of the job; empty before the processes have agreed.
+    /// The networks of the rails. All processes of the job use the same names. Empty until the processes have agreed.
     pub networks: Vec<String>,
 }
 
 impl ChosenPorts {
-    /// Gives up rails until the memory for the rails and a job of `size` processes may be locked. Error: the limit is too
-    /// small for one rail.
+    /// Reduces the number of rails until this process may lock the memory for the rails and for a job of `size` processes. Returns
+    /// an error if the limit is too small even for one rail.
     pub fn fit(
         &mut self,
         options: &VerbsOptions,
@@ -99,8 +99,8 @@ impl ChosenPorts {
     }
 }
 
-/// Chooses the rails: the ports that the options name, in that order, or all usable ports, by name. A broken port does not
-/// prevent the use of other ports.
+/// Chooses the rails. If the options name ports, they become rails in the order of the options. Otherwise all usable ports become
+/// rails, in the order of their names. A broken port does not prevent the use of other ports.
 pub fn choose(options: &VerbsOptions) -> Result<ChosenPorts, VerbsConnectError> {
     select(device::look(options)?, options)
 }
@@ -156,7 +156,7 @@ fn select(look: DeviceList, options: &VerbsOptions) -> Result<ChosenPorts, Verbs
     Err(VerbsConnectError::NoActivePort { reasons })
 }
 
-/// Merges all adapters that may not be opened into one error with one remedy.
+/// Merges the errors of all adapters that this process has no permission to open into one error with one remedy.
 fn together(refused: Vec<(String, VerbsConnectError)>) -> Vec<(Vec<String>, VerbsConnectError)> {
     let mut result = Vec::new();
     let (mut names, mut all) = (Vec::new(), Vec::new());

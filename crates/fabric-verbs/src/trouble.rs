@@ -3,10 +3,11 @@
 use crate::ffi::*;
 use crate::job::VerbsCore;
 use crate::rail::VerbsRail;
+use crate::sizes::RETRIES;
 use std::ffi::CStr;
 use weft_fabric::{FabricTrouble, Fault};
 
-/// Handles the loss of `peer`: a fault, unless this process does not need `peer` any more.
+/// Handles the loss of `peer`. The loss is a fault unless this process does not need `peer` any more.
 #[cold]
 pub fn lose(trouble: &mut FabricTrouble, core: &VerbsCore, peer: usize, why: String) {
     if core.misses(peer) {
@@ -21,13 +22,13 @@ pub fn refuse_post(trouble: &mut FabricTrouble, peer: usize, errno: i32) {
     trouble.fail(fault, format!("posting to process {peer} failed"));
 }
 
-/// Returns the minimum time that the adapter tries before it gives up on a peer, in milliseconds.
+/// Returns the minimum time in milliseconds for which the adapter retries before it gives up a peer.
 fn tried(core: &VerbsCore) -> u64 {
     let once_ns = 4096u64 << core.options.timeout.min(31);
-    once_ns * (u64::from(core.options.retries.min(6)) + 1) / 1_000_000
+    once_ns * (u64::from(RETRIES) + 1) / 1_000_000
 }
 
-/// Describes the location of the peer, the adapter's status, the time that the adapter tried, and likely causes.
+/// Describes a failure: the location of the peer, the adapter's status, the time for which the adapter tried, and likely causes.
 pub fn explain(
     core: &VerbsCore,
     rails: &[VerbsRail],
@@ -47,7 +48,7 @@ pub fn explain(
              has ended, or the network between is broken, or, if short messages came through, lets \
              no packets of {} bytes pass (compare the MTUs of interfaces and switches)",
             tried(core),
-            core.options.retries.min(6) + 1,
+            RETRIES + 1,
             rail.port.mtu.min(core.address_of(peer, number).mtu as usize)
         ),
         IBV_WC_RNR_RETRY_EXC_ERR => {

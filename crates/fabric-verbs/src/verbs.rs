@@ -1,4 +1,4 @@
-//! The fabric itself: the trait in terms of [`VerbsState`].
+//! The fabric itself: the implementation of the fabric trait on [`VerbsState`].
 
 use crate::address;
 use crate::connect;
@@ -9,7 +9,7 @@ use crate::memory::{RegistrationTotals, Uses};
 use crate::sizes::{INLINE_MAX, SEND_MAX};
 use crate::sleep::VerbsSleeper;
 use crate::sleep::helper_thread::SleepPlace;
-use crate::state::onesided::{self, RemoteRead, RemoteWrite};
+use crate::state::onesided;
 use crate::state::{VerbsState, peek};
 use crate::watch;
 use crate::{VerbsConnectError, VerbsOptions};
@@ -23,12 +23,12 @@ use std::time::{Duration, Instant};
 use weft_bootstrap::Bootstrap;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    ArrivedMessage, Capabilities, Completion, Copies, CopyModel, Counter, Counters, Datagram,
-    Fabric, Facets, Fault, Flag, GroupId, Head, Peek, PostOutcome, Region, RemoteAddr, RemoteFlag,
-    Sge,
+    ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, CopyModel, Counter, Counters,
+    Datagram, Fabric, Facets, Fault, FetchAdd, Flag, FlagKind, FlagWrite, GroupId, Head, Peek,
+    PostOutcome, RdmaDirection, Region, RemoteFlag, RemoteRead, RemoteWrite, Sge,
 };
 
-/// Maximum sleep while a connect request awaits its answer.
+/// Maximum duration of a sleep while a connect request awaits its answer.
 const WHILE_CONNECTING: Duration = Duration::from_millis(10);
 
 /// The processes of a job, connected through InfiniBand or RoCE.
@@ -45,7 +45,7 @@ pub struct Verbs {
 unsafe impl Send for Verbs {}
 
 impl Verbs {
-    /// Connects the processes of a job. All of them call this.
+    /// Connects the processes of a job. All these processes call this function.
     pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<Verbs, VerbsConnectError> {
         Verbs::connect_with(bootstrap, VerbsOptions::default())
     }
@@ -58,7 +58,7 @@ impl Verbs {
         Verbs::connect_counting(bootstrap, options, Rc::default())
     }
 
-    /// Connects like [`Verbs::connect_with`], with a table of counters that another fabric of this process also uses.
+    /// Connects like [`Verbs::connect_with`], but with counters that another fabric of this process also uses.
     pub fn connect_counting(
         bootstrap: &mut dyn Bootstrap,
         options: VerbsOptions,
@@ -73,36 +73,31 @@ impl Verbs {
         if !core.options.keepalive.is_zero() {
             sleeper.set_limit(core.options.keepalive / 2);
         }
-        // Ranks of one machine share memory by another fabric, so this fabric needs no measured copy model.
+        // Ranks of one machine share memory through another fabric, so this fabric needs no measured copy model.
         let copies = Copies::new(Arc::new(CopyModel::GENERIC));
         Ok(Verbs { state: RefCell::new(state), core, sleeper: Arc::new(sleeper), copies })
     }
 
-    /// Describes [`Fabric::fault`] in words: the peer, its host, the time that the adapter tried, and the likely causes.
+    /// Describes [`Fabric::fault`] in words: the peer, its host, the time for which the adapter tried, and the likely causes.
     pub fn trouble(&self) -> Option<String> {
         self.state.borrow().trouble.text().map(str::to_owned)
     }
 
-    /// Forgets the registrations of `memory`, which the program returns to the system. Needed only with
-    /// [`VerbsOptions::keep`].
-    pub fn forget(&self, memory: Sge) {
-        self.state.borrow_mut().memories.forget(memory);
-    }
-
-    /// Makes `other` end sleeps when it becomes readable: another fabric of this process wakes this fabric by it. A sleep that
-    /// `other` ends reads all its bytes, so `other` must not block. Only the first call counts.
+    /// Lets `other` end sleeps when it becomes readable, so that another fabric of this process can wake this fabric. After such a
+    /// sleep, all bytes are read from `other`, which must not block. Only the first call has an effect.
     pub fn watch(&self, other: OwnedFd) {
         self.sleeper.watch(other);
     }
 
-    /// Makes `other` end sleeps at [`weft_fabric::FabricExt::helper`], like [`Verbs::watch`].
+    /// Lets `other` end sleeps of the helper thread ([`weft_fabric::FabricExt::helper`]), as [`Verbs::watch`] does for the
+    /// program's threads.
     pub fn watch_for_helper(&self, other: OwnedFd) {
         self.sleeper.helping.watch(other);
     }
 
     /// Returns the totals of registrations with the adapters.
     pub fn registrations(&self) -> RegistrationTotals {
-        self.state.borrow().memories.totals()
+        self.state.borrow().memories.totals
     }
 
     /// Returns the number of first connections, one per connected peer.
@@ -115,12 +110,12 @@ impl Verbs {
         self.state.borrow().connections.secondary_open()
     }
 
-    /// Returns the number of multicast datagrams dropped here because there was no room to send or to keep them.
+    /// Returns the number of multicast datagrams that this process has dropped, because there was no room to send or to keep them.
     pub fn datagrams_lost(&self) -> u64 {
-        self.state.borrow().multicast.as_ref().map_or(0, |multicast| multicast.lost())
+        self.state.borrow().multicast.as_ref().map_or(0, |multicast| multicast.lost)
     }
 
-    /// Returns rails, bounds and use, as lines for the user.
+    /// Describes rails, limits and usage, line by line.
     pub fn describe(&self) -> Vec<String> {
         crate::describe::describe(&self.core, &self.state.borrow())
     }
@@ -147,7 +142,7 @@ impl Verbs {
         self.posting(post)
     }
 
-    /// Does the work that is due by the clock: repeats connect requests, asks silent peers.
+    /// Does the work that is due at this time: repeats connect requests, and probes silent peers.
     #[cold]
     fn look_at_the_clock(&self, state: &mut VerbsState) {
         let now = Instant::now();
@@ -156,7 +151,7 @@ impl Verbs {
             state.hear_of_links(&self.core);
         }
         let keepalive = self.core.options.keepalive;
-        // Checks are half an interval apart, so that a peer that falls silent right after a check is asked within the interval.
+        // The interval has two checks, so that a peer that becomes silent right after a check is still probed within the interval.
         let look = keepalive / 2;
         let connecting = state.handshakes.is_connecting(&self.core, &state.connections);
         let limit = match (!connecting, keepalive.is_zero()) {
@@ -218,9 +213,9 @@ impl Fabric for Verbs {
             inline_max: INLINE_MAX,
             mtu: rail.port.mtu.min(there.mtu as usize),
             // Multicast groups contain only processes of this job.
-            multicast_max: multicast.map_or(0, |multicast| multicast.max()),
+            multicast_max: multicast.map_or(0, |multicast| multicast.max),
             direct: true,
-            // The adapter at the other end places the bytes, and both ends must agree.
+            // The adapter at the other end determines the order of the bytes, but both ends must declare the order.
             in_order_placement: rail.in_order() && there.in_order,
             shares_memory: false,
             coherent_atomics: false,
@@ -248,7 +243,7 @@ impl Fabric for Verbs {
 
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
         // SAFETY: `expose` needs memory that stays mapped: the maker of the `Sge` promised that the memory lives until it is
-        // withdrawn; a registration that is kept longer is subject to the rule of `VerbsOptions::keep`.
+        // withdrawn.
         unsafe { self.state.borrow_mut().memories.expose(memory, Uses::Reads) }
     }
 
@@ -262,11 +257,12 @@ impl Fabric for Verbs {
         state.memories.withdraw(region);
     }
 
-    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
+    fn flag(&self, region: &Region, offset: usize, kind: FlagKind) -> Flag {
         assert!(!address::is_programs(region), "a flag outside of allocated memory");
         let word = region.local.part(offset, 8).ptr().cast::<AtomicU64>();
         assert!(word.is_aligned(), "a flag at offset {offset}, which is not a multiple of 8");
         let state = &mut *self.state.borrow_mut();
+        let waking = kind == FlagKind::Waking;
         if !waking {
             state.silent.push(word.addr());
             self.sleeper.set_silent(true);
@@ -277,56 +273,35 @@ impl Fabric for Verbs {
         let local = unsafe { self.core.counters.adopt(word) };
         let mut at = region.at(offset);
         if waking {
-            // The address also carries the waking mark, so that atomics on the word wake, too.
+            // The address carries the waking mark, so atomics on the word also wake its owner.
             at = address::waking(at);
         }
         Flag { local, remote: RemoteFlag { at, waking } }
     }
 
-    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        let write = RemoteWrite { src, dst, tail: WriteTail::Nothing, done };
-        self.posting_for(done, |state, core| state.write(core, peer, write))
+    fn write(&self, peer: usize, write: &RemoteWrite) -> Result<(), Fault> {
+        self.posting_for(write.done, |state, core| {
+            state.write(core, peer, write, WriteTail::Nothing)
+        })
     }
 
-    fn write_flag(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        flag: RemoteFlag,
-        value: u64,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let write = RemoteWrite { src, dst, tail: onesided::flag(peer, flag, value)?, done };
-        self.posting_for(done, |state, core| state.write(core, peer, write))
+    fn write_flag(&self, peer: usize, write: &RemoteWrite, then: &FlagWrite) -> Result<(), Fault> {
+        let tail = onesided::flag(peer, then)?;
+        self.posting_for(write.done, |state, core| state.write(core, peer, write, tail))
     }
 
-    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        let read = RemoteRead { dst, src, done };
-        self.posting_for(done, |state, core| state.read(core, peer, read))
+    fn read(&self, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
+        self.posting_for(read.done, |state, core| state.read(core, peer, read))
     }
 
-    fn fetch_add(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        operand: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn fetch_add(&self, peer: usize, add: &FetchAdd) -> Result<(), Fault> {
+        let &FetchAdd { target, operand, result, done } = add;
         let what = PendingAtomic::Add { operand };
         self.posting_for(done, |state, core| state.atomic(core, peer, target, what, result, done))
     }
 
-    fn compare_swap(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        compare: u64,
-        swap: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn compare_swap(&self, peer: usize, request: &CompareSwap) -> Result<(), Fault> {
+        let &CompareSwap { target, compare, swap, result, done } = request;
         let what = PendingAtomic::Swap { compare, swap };
         self.posting_for(done, |state, core| state.atomic(core, peer, target, what, result, done))
     }
@@ -387,7 +362,7 @@ impl Fabric for Verbs {
                 continue;
             }
             idle = false;
-            // Without a probe, the last unsignaled requests would never report completion.
+            // Without a probe, this process would never learn that the last unsignaled requests have completed.
             if link.unsignaled > 0 {
                 state.probe(peer);
             }

@@ -12,7 +12,7 @@ const TURNS_PER_LOOK: u32 = 16;
 /// Times of periodic checks.
 #[derive(Default)]
 pub struct PeriodicChecks {
-    /// Number of calls of `progress`, for work that is done every Nth call.
+    /// Number of calls of `progress`. Some work is done only at every Nth call.
     turns: u32,
     next_keepalive: Option<Instant>,
 }
@@ -25,7 +25,7 @@ impl PeriodicChecks {
         self.turns.is_multiple_of(TURNS_PER_LOOK)
     }
 
-    /// Returns true if silent peers must be asked, at most once in each interval `look`.
+    /// Returns true if silent peers must be probed. Returns true at most once in each interval `look`.
     pub fn is_keepalive_due(&mut self, now: Instant, look: Duration) -> bool {
         let due = self.next_keepalive.is_none_or(|next| now >= next);
         if due {

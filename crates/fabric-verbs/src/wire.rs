@@ -1,11 +1,12 @@
 //! Data that processes exchange outside of the connections: the address that each process publishes through the launcher, and the
-//! connect request that makes a connection. Also the immediate of a message.
+//! connect request that makes a connection. The immediate of a message is also defined here.
 
 use crate::RAILS_MAX;
 use crate::adapter::device::LinkLayer;
 use crate::ffi::ibv_gid;
+use weft_fabric::put_words;
 
-/// Mark of all formats that are sent: "WEFTVRB", and the version in the last byte.
+/// Mark of all formats: "WEFTVRB", with the version in the last byte.
 const MAGIC: u64 = u64::from_le_bytes(*b"WEFTVRB\x05");
 
 /// Address of a rail of a process.
@@ -27,7 +28,7 @@ pub struct RailAddress {
 /// The address that a process publishes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerbsAddress {
-    /// Number that identifies the job on the network. All processes use the number of rank 0.
+    /// Number that identifies the job on the network. All processes use the nonce of rank 0.
     pub nonce: u64,
     pub host: String,
     /// True if the process can join multicast groups.
@@ -100,7 +101,7 @@ impl VerbsAddress {
     }
 }
 
-/// Description of a queue pair, which one end sends to the other repeatedly until both are ready.
+/// Description of a queue pair. Each end sends this description to the other end repeatedly until both ends are ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectRequest {
     pub nonce: u64,
@@ -109,13 +110,13 @@ pub struct ConnectRequest {
     pub number: u32,
     /// First packet number that the sender will use.
     pub psn: u32,
-    /// Credits: maximum numbers of messages, and of immediates, that the sender of the connect request has room for.
+    /// Credits: the maximum numbers of messages and of immediates for which the sender of the connect request has room.
     pub messages: u16,
     pub events: u16,
     pub rail: u8,
     /// Maximum number of reads and atomics in flight towards the sender of the connect request.
     pub reads: u8,
-    /// True if the sender has received a connect request: its end can receive.
+    /// True if the sender has received a connect request. Then the sender's end can receive.
     pub heard: bool,
     /// True if the sender needs no answer.
     pub settled: bool,
@@ -126,21 +127,18 @@ pub const CONNECT_REQUEST: usize = 48;
 
 impl ConnectRequest {
     pub fn encode(&self) -> [u8; CONNECT_REQUEST] {
+        let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+        let rest = [self.rail, self.reads, u8::from(self.heard), u8::from(self.settled)];
+        let credits = u32::from(self.events) << 16 | u32::from(self.messages);
+        let words = [
+            MAGIC,
+            self.nonce,
+            pair(self.from, self.to),
+            pair(self.number, self.psn),
+            pair(credits, u32::from_le_bytes(rest)),
+        ];
         let mut bytes = [0; CONNECT_REQUEST];
-        let mut at = 0;
-        let mut put = |field: &[u8]| {
-            bytes[at..at + field.len()].copy_from_slice(field);
-            at += field.len();
-        };
-        put(&MAGIC.to_le_bytes());
-        put(&self.nonce.to_le_bytes());
-        put(&self.from.to_le_bytes());
-        put(&self.to.to_le_bytes());
-        put(&self.number.to_le_bytes());
-        put(&self.psn.to_le_bytes());
-        put(&self.messages.to_le_bytes());
-        put(&self.events.to_le_bytes());
-        put(&[self.rail, self.reads, u8::from(self.heard), u8::from(self.settled)]);
+        put_words(&mut bytes, words);
         bytes
     }
 
@@ -149,7 +147,7 @@ impl ConnectRequest {
         if u64::from_le_bytes(from.take()?) != MAGIC {
             return None;
         }
-        let mut request = ConnectRequest {
+        Some(ConnectRequest {
             nonce: u64::from_le_bytes(from.take()?),
             from: u32::from_le_bytes(from.take()?),
             to: u32::from_le_bytes(from.take()?),
@@ -157,19 +155,15 @@ impl ConnectRequest {
             psn: u32::from_le_bytes(from.take()?),
             messages: u16::from_le_bytes(from.take()?),
             events: u16::from_le_bytes(from.take()?),
-            rail: 0,
-            reads: 0,
-            heard: false,
-            settled: false,
-        };
-        let [rail, reads, heard, settled] = from.take()?;
-        (request.rail, request.reads) = (rail, reads);
-        (request.heard, request.settled) = (heard != 0, settled != 0);
-        Some(request)
+            rail: u8::from_le_bytes(from.take()?),
+            reads: u8::from_le_bytes(from.take()?),
+            heard: from.take()? != [0],
+            settled: from.take()? != [0],
+        })
     }
 }
 
-/// The immediate of a send (not of a write): its kind, and returned credits.
+/// The immediate of a send: its kind, and returned credits. Writes do not use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImmediateTag {
     pub kind: WireKind,
@@ -181,12 +175,13 @@ pub struct ImmediateTag {
 pub enum WireKind {
     /// A message: head and payload.
     Message = 0,
-    /// Credits only; or, with 8 bytes of data, the number of a rail whose end at the sender is shut.
+    /// Only credits. If the message has 8 bytes of data, these bytes contain the number of a rail. The sender's end of the
+    /// connection over this rail is shut.
     Credits = 1,
-    /// An immediate of the program that is equal to [`WAKE`]. A write cannot carry it, because writes use [`WAKE`] for waking
-    /// flags.
+    /// An immediate of the program that is equal to [`WAKE`]. A write cannot carry this immediate, because [`WAKE`] in a write is
+    /// for waking flags.
     Reserved = 2,
-    /// The sender disconnects; its end of the connection will be destroyed.
+    /// The sender disconnects. It will destroy its end of the connection.
     Disconnect = 3,
 }
 

@@ -43,11 +43,10 @@ mod three_ranks_with_few_credits {
     super::tests!(|| super::makers(3, |options| options.credits = 4));
 }
 
-/// All traffic goes over one rail, whatever the ranks, and registrations are kept.
+/// All traffic goes over one rail, whatever the ranks.
 mod two_ranks_on_the_first_rail {
     super::tests!(|| super::makers(2, |options| {
         options.rail = Some(0);
-        options.keep = Some(weft_fabric_verbs::Keep { bytes: 1 << 20, entries: 8 });
     });
         every_length_arrives
         messages_of_a_peer_keep_their_order

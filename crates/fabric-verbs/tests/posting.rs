@@ -8,7 +8,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Fabric, FabricExt, Head, PostOutcome, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{
+    Fabric, FabricExt, FetchAdd, Head, PostOutcome, RemoteAddr, RemoteFlag, RemoteRead,
+    RemoteWrite, Sge,
+};
 use weft_fabric_testing::adapters;
 use weft_fabric_verbs::ffi::*;
 use weft_fabric_verbs::{Verbs, VerbsFunctions};
@@ -219,29 +222,50 @@ fn data_and_flag_are_one_post() {
             let done = verbs.counters().allocate();
             type Post<'p> = Box<dyn Fn() + 'p>;
             let posts: [(&str, u32, Post); 6] = [
-                ("write", 1, Box::new(|| verbs.write(1, data, to, Some(done)).unwrap())),
+                (
+                    "write",
+                    1,
+                    Box::new(|| verbs.write(1, &RemoteWrite::new(data, to, Some(done))).unwrap()),
+                ),
                 (
                     "write and silent flag",
                     2,
-                    Box::new(|| verbs.write_flag(1, data, to, flag(false), 1, None).unwrap()),
+                    Box::new(|| {
+                        verbs
+                            .write_flag(1, &RemoteWrite::new(data, to, None), &flag(false).with(1))
+                            .unwrap()
+                    }),
                 ),
                 (
                     "write and waking flag",
                     2,
-                    Box::new(|| verbs.write_flag(1, data, to, flag(true), 2, None).unwrap()),
+                    Box::new(|| {
+                        verbs
+                            .write_flag(1, &RemoteWrite::new(data, to, None), &flag(true).with(2))
+                            .unwrap()
+                    }),
                 ),
                 (
                     "write with immediate",
                     1,
-                    Box::new(|| verbs.write_imm(1, data, to, 7, None).unwrap()),
+                    Box::new(|| verbs.write_imm(1, &RemoteWrite::new(data, to, None), 7).unwrap()),
                 ),
-                ("read", 1, Box::new(|| verbs.read(1, data, to, Some(done)).unwrap())),
+                (
+                    "read",
+                    1,
+                    Box::new(|| verbs.read(1, &RemoteRead::new(data, to, Some(done))).unwrap()),
+                ),
                 (
                     "fetch and add",
                     1,
                     Box::new(|| {
                         let result = data.part(0, 8);
-                        verbs.fetch_add(1, to, 0, result, Some(done)).unwrap();
+                        verbs
+                            .fetch_add(
+                                1,
+                                &FetchAdd { target: to, operand: 0, result, done: Some(done) },
+                            )
+                            .unwrap();
                     }),
                 ),
             ];
@@ -311,7 +335,8 @@ fn a_post_makes_no_other_system_call() {
         if failed == 0 {
             side.send(1);
             side.verbs.send(1, Head([2, 0, 0]), data, None);
-            let _ = side.verbs.write_flag(1, data, side.theirs, flag, 1, None);
+            let _ =
+                side.verbs.write_flag(1, &RemoteWrite::new(data, side.theirs, None), &flag.with(1));
             SENT.store(1, Ordering::Release);
         }
         // SAFETY: `exit` takes no pointers. It ends only this thread, without the usual cleanup, whose system calls are

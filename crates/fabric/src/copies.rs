@@ -18,14 +18,18 @@
 //! they are far, or the beginning of each copy does. No rank waits for an observation, and a wrong score only costs time. Nothing
 //! is observed before a caller asks for it ([`Copies::assume`]), because in virtual time there is nothing to observe.
 
+mod by_level;
 mod copy_methods;
 mod features;
 mod fields;
+mod groups;
 mod model;
 mod score;
 
+pub use by_level::ByLevel;
 pub use copy_methods::Ways;
 pub use fields::{Field, Unit};
+pub use groups::ProcessorGroups;
 pub use model::{ByDistance, CacheDistance, CopyModel, LINE, PAGE};
 
 use score::{SLOW, SLOW_LOOK, Score};
@@ -81,6 +85,8 @@ pub struct Copies {
     questions: Cell<u32>,
     count_past: Cell<u64>,
     count_far: Cell<u64>,
+    /// Groups of the processor on which this rank runs.
+    groups: Cell<ProcessorGroups>,
 }
 
 impl Copies {
@@ -105,6 +111,7 @@ impl Copies {
             questions: Cell::new(0),
             count_past: Cell::new(0),
             count_far: Cell::new(0),
+            groups: Cell::default(),
         }
     }
 
@@ -128,6 +135,16 @@ impl Copies {
         self.caches.set(caches);
         self.alone.set(alone);
         self.observes.set(caches == Caches::AsFound && self.model.tells_distances());
+    }
+
+    /// Sets the groups of the processor on which this rank runs.
+    pub fn set_groups(&self, groups: ProcessorGroups) {
+        self.groups.set(groups);
+    }
+
+    /// Returns the groups of the processor on which this rank runs. All numbers are zero until [`Copies::set_groups`].
+    pub fn groups(&self) -> ProcessorGroups {
+        self.groups.get()
     }
 
     fn is_as_found(&self) -> bool {
@@ -179,7 +196,7 @@ impl Copies {
     /// Returns [`Copies::distance`], except that every 64th answer while caches are far is near. If all copies used the methods
     /// for far caches, the rank would not notice that caches have become near.
     pub fn distance_to_try(&self) -> CacheDistance {
-        match self.fetched.is_past_if(self.is_far()) {
+        match self.is_far() && !self.fetched.is_probe() {
             true => CacheDistance::Apart,
             false => CacheDistance::Shared,
         }
@@ -226,21 +243,21 @@ impl Copies {
     #[inline]
     pub fn is_told_past(&self, len: usize) -> bool {
         let past = matches!(self.past.get(), PastCaches::From(least) if len >= least);
-        self.count_past(past)
+        past && self.count_past()
     }
 
     /// Returns true if a copy of `len` bytes for several readers goes past the caches. The readers report if they read slowly
     /// ([`Copies::told`]).
     pub fn is_past(&self, len: usize) -> bool {
         let asked = self.is_as_found() && len >= LEAST.max(self.ways.apart.past_many);
-        self.is_told_past(len) || self.count_past(asked && self.readers.is_past())
+        self.is_told_past(len) || asked && self.readers.is_past() && self.count_past()
     }
 
     /// Answers as [`Copies::is_past`] does, for a rank that also reads from the readers, and so has observed their distance
     /// itself.
     pub fn is_past_far(&self, len: usize) -> bool {
         let asked = || self.is_as_found() && len >= self.ways().past_many;
-        self.is_told_past(len) || self.count_past(asked())
+        self.is_told_past(len) || asked() && self.count_past()
     }
 
     /// Returns true if, by the model, a copy of `len` bytes for one reader goes past the caches. The reader may give lines that
@@ -255,12 +272,10 @@ impl Copies {
             && len >= self.ways().past_one
     }
 
-    /// Counts a copy if `past` says that it goes past the caches.
-    pub fn count_past(&self, past: bool) -> bool {
-        if past {
-            self.count_past.set(self.count_past.get() + 1);
-        }
-        past
+    /// Counts a copy that goes past the caches. Returns true.
+    pub fn count_past(&self) -> bool {
+        self.count_past.set(self.count_past.get() + 1);
+        true
     }
 
     /// Returns the number of copies that went past the caches so far.

@@ -1,20 +1,48 @@
 //! Counters: the only objects on which processes wait.
 
 use crate::block::OwnedBlock;
-use crate::{Fabric, FabricExt, Fault};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
-use std::time::Instant;
 
 /// A monotonic 64-bit word of this process, named by its number in [`Counters`]. A wait ends when `value >= target`. A counter is
 /// never reset, and its 64 bits never wrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Counter(pub u32);
+
+/// The counter that advances by one when an operation completes. Then the source may be reused, and the destination holds the
+/// data. `None`: the caller does not need the completion.
+pub type Completion = Option<Counter>;
+
+/// The end of one or several operations, which comes when `counter >= value`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CounterTarget {
+    /// Counter that the operations advance.
+    pub counter: Counter,
+    /// Value of the counter when all operations are complete.
+    pub value: u64,
+}
+
+impl CounterTarget {
+    /// Returns the target of `counter` before any operation has been posted with it.
+    pub fn new(counters: &Counters, counter: Counter) -> CounterTarget {
+        CounterTarget { counter, value: counters.value(counter) }
+    }
+
+    /// Counts another operation, and returns the completion to post it with.
+    #[inline]
+    pub fn one_more(&mut self) -> Completion {
+        self.value += 1;
+        Some(self.counter)
+    }
+
+    /// Returns true if all operations are complete.
+    #[inline]
+    pub fn has_come(&self, counters: &Counters) -> bool {
+        counters.value(self.counter) >= self.value
+    }
+}
 
 /// Number of counters in the first chunk. Each further chunk has as many as all chunks before, up to [`MOST`].
 const FIRST: usize = 16;
@@ -47,8 +75,8 @@ struct Word {
 }
 
 impl Word {
-    fn new(at: NonNull<AtomicU64>, adopted: bool) -> Word {
-        Word { at, watch: Cell::new(if adopted { ADOPTED } else { NOBODY }) }
+    fn new(at: NonNull<AtomicU64>, watch: u64) -> Word {
+        Word { at, watch: Cell::new(watch) }
     }
 
     fn word(&self) -> &AtomicU64 {
@@ -78,7 +106,7 @@ impl Counters {
         let len = (first as usize).clamp(FIRST, MOST);
         let chunk = OwnedBlock::new((0..len).map(|_| AtomicU64::new(0)));
         // SAFETY: `i < len`, so the pointer stays inside the chunk.
-        let word = |i| Word::new(unsafe { chunk.first().add(i) }, false);
+        let word = |i| Word::new(unsafe { chunk.first().add(i) }, NOBODY);
         self.words.borrow_mut().extend((0..len).map(word));
         self.owned.borrow_mut().push(chunk);
         self.rebase();
@@ -117,10 +145,10 @@ impl Counters {
     pub unsafe fn adopt(&self, word: NonNull<AtomicU64>) -> Counter {
         let mut words = self.words.borrow_mut();
         if let Some(index) = self.vacant.borrow_mut().pop() {
-            words[index as usize] = Word::new(word, true);
+            words[index as usize] = Word::new(word, ADOPTED);
             return Counter(index);
         }
-        words.push(Word::new(word, true));
+        words.push(Word::new(word, ADOPTED));
         let index = words.len() as u32 - 1;
         drop(words);
         self.rebase();
@@ -206,42 +234,6 @@ impl Counters {
     pub fn take_reached(&self) -> Option<Counter> {
         self.reached.borrow_mut().pop()
     }
-}
-
-/// A wait for one counter. Cancel-safe: dropping the wait withdraws nothing.
-pub struct Until<'f, F: Fabric + ?Sized> {
-    fabric: &'f F,
-    waits: [(Counter, u64); 1],
-    deadline: Option<Instant>,
-}
-
-/// Waits until `counter >= value`.
-pub fn until<F: Fabric + ?Sized>(fabric: &F, counter: Counter, value: u64) -> Until<'_, F> {
-    Until { fabric, waits: [(counter, value)], deadline: None }
-}
-
-impl<F: Fabric + ?Sized> Until<'_, F> {
-    /// Ends the wait with [`crate::FaultCause::TimedOut`] at `deadline`.
-    pub fn before(mut self, deadline: Instant) -> Self {
-        self.deadline = Some(deadline);
-        self
-    }
-}
-
-impl<F: Fabric + ?Sized> Future for Until<'_, F> {
-    type Output = Result<(), Fault>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.fabric.poll_any(&self.waits, self.deadline, cx).map_ok(|_| ())
-    }
-}
-
-/// Waits until a target of `waits` is reached, and returns the index of the first such wait.
-pub async fn until_any<F: Fabric + ?Sized>(
-    fabric: &F,
-    waits: &[(Counter, u64)],
-) -> Result<usize, Fault> {
-    std::future::poll_fn(|cx| fabric.poll_any(waits, None, cx)).await
 }
 
 #[cfg(test)]

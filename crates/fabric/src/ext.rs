@@ -2,8 +2,9 @@
 //! the part.
 
 use crate::{
-    ArrivedMessage, Completion, Counter, Datagram, Fabric, Fault, FaultCause, GroupId, Head, Peek,
-    PeerWords, PostOutcome, Region, RemoteAddr, RemoteFlag, Sge, Work, wait::Sleep,
+    ArrivedMessage, Completion, Counter, Datagram, Fabric, Fault, FaultCause, FlagWrite, GroupId,
+    Head, Peek, PeerWords, PostOutcome, RdmaDirection, Region, RemoteAddr, RemoteRead, RemoteWrite,
+    Sge, Work, wait::Sleep,
 };
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -130,6 +131,15 @@ pub trait FabricExt: Fabric {
         self.facets().mapped_memory?.shown(peer, at, len)
     }
 
+    /// Provides the pages of `memory`, from [`Fabric::allocate`] or [`FabricExt::mapped`], before they are accessed. Does nothing if
+    /// the fabric has no mapped memory.
+    #[inline]
+    fn populate(&self, memory: Sge) {
+        if let Some(mapped) = self.facets().mapped_memory {
+            mapped.populate(memory);
+        }
+    }
+
     /// Returns `count` aligned 64-bit words of `peer` for atomics by this processor, which wake nobody; `None` if only operations
     /// of the fabric reach the words.
     #[inline]
@@ -138,11 +148,11 @@ pub trait FabricExt: Fabric {
     }
 
     /// Registers `memory` once for many operations on parts of it. The caller withdraws the region. Returns `None` if operations
-    /// on parts cost no more than an operation on the whole. `lands` is true if reads write to the memory.
+    /// on parts cost no more than an operation on the whole.
     #[inline]
-    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
+    fn prepare(&self, memory: Sge, way: RdmaDirection) -> Result<Option<Region>, Fault> {
         match self.facets().registration {
-            Some(registration) => registration.prepare(memory, lands),
+            Some(registration) => registration.prepare(memory, way),
             None => Ok(None),
         }
     }
@@ -156,50 +166,30 @@ pub trait FabricExt: Fabric {
         }
     }
 
-    /// Writes `src` to `dst` over path `rail`. A fabric with only one path ignores `rail`.
+    /// Writes over path `rail`. A fabric with only one path ignores `rail`.
     #[inline]
-    fn write_over(
-        &self,
-        rail: usize,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn write_over(&self, rail: usize, peer: usize, write: &RemoteWrite) -> Result<(), Fault> {
         match self.facets().rails {
-            Some(rails) => rails.write_over(rail, peer, src, dst, done),
-            None => self.write(peer, src, dst, done),
+            Some(rails) => rails.write_over(rail, peer, write),
+            None => self.write(peer, write),
         }
     }
 
-    /// Reads `src` into `dst` over path `rail`. A fabric with only one path ignores `rail`.
+    /// Reads over path `rail`. A fabric with only one path ignores `rail`.
     #[inline]
-    fn read_over(
-        &self,
-        rail: usize,
-        peer: usize,
-        dst: Sge,
-        src: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn read_over(&self, rail: usize, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
         match self.facets().rails {
-            Some(rails) => rails.read_over(rail, peer, dst, src, done),
-            None => self.read(peer, dst, src, done),
+            Some(rails) => rails.read_over(rail, peer, read),
+            None => self.read(peer, read),
         }
     }
 
-    /// Sets `flag` after all earlier writes over path `rail`. Returns false if nothing was done, as always on a fabric with only
+    /// Sets a flag after all earlier writes over path `rail`. Returns false if nothing was done, as always on a fabric with only
     /// one path. Then the caller must first wait for these writes to complete.
     #[inline]
-    fn write_flag_after(
-        &self,
-        rail: usize,
-        peer: usize,
-        flag: RemoteFlag,
-        value: u64,
-    ) -> Result<bool, Fault> {
+    fn write_flag_after(&self, rail: usize, peer: usize, set: &FlagWrite) -> Result<bool, Fault> {
         match self.facets().rails {
-            Some(rails) => rails.write_flag_after(rail, peer, flag, value),
+            Some(rails) => rails.write_flag_after(rail, peer, set),
             None => Ok(false),
         }
     }
@@ -216,19 +206,12 @@ pub trait FabricExt: Fabric {
         self.facets().rails.and_then(|rails| rails.fragment_min())
     }
 
-    /// Writes `src` to `dst`, then advances the peer's counter for `immediate` by one. Fails with [`FaultCause::Unsupported`] if
+    /// Posts a write, then advances the peer's counter for `immediate` by one. Fails with [`FaultCause::Unsupported`] if
     /// the network has no immediates.
     #[inline]
-    fn write_imm(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        immediate: u32,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn write_imm(&self, peer: usize, write: &RemoteWrite, immediate: u32) -> Result<(), Fault> {
         match self.facets().immediates {
-            Some(immediates) => immediates.write_imm(peer, src, dst, immediate, done),
+            Some(immediates) => immediates.write_imm(peer, write, immediate),
             None => Err(Fault::unsupported(peer, "write with an immediate")),
         }
     }
@@ -254,18 +237,18 @@ pub trait FabricExt: Fabric {
         self.facets().signal_safe.is_some_and(|safe| safe.peek(look))
     }
 
-    /// Posts a read from a signal handler, if this is possible at once. `dst` must be prepared. Returns false if the read was not
-    /// posted; then `done` does not advance.
+    /// Posts a read from a signal handler, if this is possible at once. The memory must be prepared. Returns false if the read
+    /// was not posted; then its counter does not advance.
     #[inline]
-    fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
-        self.facets().signal_safe.is_some_and(|safe| safe.try_read(peer, dst, src, done))
+    fn try_read(&self, peer: usize, read: &RemoteRead) -> bool {
+        self.facets().signal_safe.is_some_and(|safe| safe.try_read(peer, read))
     }
 
-    /// Posts a write from a signal handler, if this is possible at once. `src` must be prepared. Returns false if the write was
-    /// not posted; then `done` does not advance.
+    /// Posts a write from a signal handler, if this is possible at once. The memory must be prepared. Returns false if the
+    /// write was not posted; then its counter does not advance.
     #[inline]
-    fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
-        self.facets().signal_safe.is_some_and(|safe| safe.try_write(peer, src, dst, done))
+    fn try_write(&self, peer: usize, write: &RemoteWrite) -> bool {
+        self.facets().signal_safe.is_some_and(|safe| safe.try_write(peer, write))
     }
 
     /// Sends a head without payload from a signal handler, if this is possible at once. Returns false if nothing was sent.
@@ -295,10 +278,10 @@ pub trait FabricExt: Fabric {
         self.facets().helper.map_or_else(|| self.sleeper(), |helper| helper.helper())
     }
 
-    /// Sets if completed reads and writes wake the helper. Has no effect if the helper has no place of its own.
-    fn notify_helper_at_ends(&self, notify: bool) {
+    /// From now on, completed reads and writes do not wake the helper. Has no effect if the helper has no place of its own.
+    fn let_helper_sleep_at_ends(&self) {
         if let Some(helper) = self.facets().helper {
-            helper.notify_helper_at_ends(notify);
+            helper.let_helper_sleep_at_ends();
         }
     }
 

@@ -1,14 +1,11 @@
 //! The core of a fabric.
 
 use crate::{
-    ArrivedMessage, Capabilities, Copies, Counter, Counters, Facets, Fault, Flag, Head,
-    PostOutcome, Region, RemoteAddr, RemoteFlag, Sge, wait::Sleep,
+    ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counters, Facets, Fault,
+    FetchAdd, Flag, FlagKind, FlagWrite, Head, PostOutcome, Region, RemoteRead, RemoteWrite, Sge,
+    wait::Sleep,
 };
 use std::sync::Arc;
-
-/// The counter that advances by one when an operation completes. Then the source may be reused, and the destination holds the
-/// data. `None`: the caller does not need the completion.
-pub type Completion = Option<Counter>;
 
 /// A network that connects `size` processes: the core, which every fabric has. The trait is used generically and as `&dyn
 /// Fabric`. No method has a default, so that a wrapper of a fabric must pass on all calls. The methods that only some fabrics
@@ -62,49 +59,24 @@ pub trait Fabric: 'static {
     fn withdraw(&self, region: Region);
 
     /// Makes a counter of the 8-byte aligned word at `offset` of an allocated region.
-    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag;
+    fn flag(&self, region: &Region, offset: usize, kind: FlagKind) -> Flag;
 
     // ---- one-sided ----------------------------------------------------------------------------
 
-    /// Posts an RDMA write of `src` to `dst` at `peer`.
-    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault>;
+    /// Posts an RDMA write to `peer`.
+    fn write(&self, peer: usize, write: &RemoteWrite) -> Result<(), Fault>;
 
-    /// Posts an RDMA write, then `flag = value` at the same peer, visible after the data.
-    fn write_flag(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        flag: RemoteFlag,
-        value: u64,
-        done: Completion,
-    ) -> Result<(), Fault>;
+    /// Posts an RDMA write, then sets a flag at the same peer, visible after the data.
+    fn write_flag(&self, peer: usize, write: &RemoteWrite, then: &FlagWrite) -> Result<(), Fault>;
 
-    /// Posts an RDMA read of `src` at `peer` into `dst`.
-    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault>;
+    /// Posts an RDMA read from `peer`.
+    fn read(&self, peer: usize, read: &RemoteRead) -> Result<(), Fault>;
 
-    /// Adds `operand` to the aligned word at `target` and puts its former value into `result`
-    /// (8 bytes).
-    fn fetch_add(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        operand: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault>;
+    /// Posts an atomic addition to a word of `peer`.
+    fn fetch_add(&self, peer: usize, add: &FetchAdd) -> Result<(), Fault>;
 
-    /// Replaces the aligned word at `target` by `swap` if it equals `compare`, and puts its former
-    /// value into `result` (8 bytes).
-    fn compare_swap(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        compare: u64,
-        swap: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault>;
+    /// Posts an atomic compare and swap of a word of `peer`.
+    fn compare_swap(&self, peer: usize, swap: &CompareSwap) -> Result<(), Fault>;
 
     // ---- two-sided ----------------------------------------------------------------------------
 

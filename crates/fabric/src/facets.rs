@@ -9,8 +9,9 @@
 //! until it answers for each part. The behaviour without a part is defined only once, in [`crate::FabricExt`].
 
 use crate::{
-    ArrivedMessage, Completion, Counter, Datagram, Fault, GroupId, Head, Peek, PeerWords,
-    PostOutcome, Region, RemoteAddr, RemoteFlag, Sge, wait::Sleep,
+    ArrivedMessage, Completion, Counter, Datagram, Fault, FlagWrite, GroupId, Head, Peek,
+    PeerWords, PostOutcome, RdmaDirection, Region, RemoteAddr, RemoteRead, RemoteWrite, Sge,
+    wait::Sleep,
 };
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -78,6 +79,10 @@ pub trait MappedMemory {
     /// memory from `mapped` still shows it here.
     fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
 
+    /// Provides the pages of `memory`, which this fabric or a fabric of a peer allocated and this process sees. Later accesses of
+    /// this process take no page fault. Does nothing if the system cannot provide the pages at once.
+    fn populate(&self, memory: Sge);
+
     /// Returns `count` aligned words of `peer`, if this process sees them and processors carry out the fabric's atomics on them.
     /// Then this process may do its own atomics on the words. These atomics wake nobody. If they are `SeqCst`, they have a total
     /// order with `SeqCst` atomics of other processes.
@@ -87,11 +92,10 @@ pub trait MappedMemory {
 /// Memory that must be registered before an adapter touches it. Without this part, operations on parts cost no more than an
 /// operation on the whole, and no memory of other fabrics can be adopted.
 pub trait Registration {
-    /// Registers the program's `memory` for operations on its parts: for reads into the memory if `lands` is true, else for
-    /// writes from the memory. A single registration serves all operations that are posted before [`crate::Fabric::withdraw`],
-    /// and lasts until these operations are complete. Returns `None` if operations on parts cost no more than an operation on the
+    /// Registers the program's `memory` for operations of direction `way` on its parts. A single registration serves all operations
+    /// that are posted before [`crate::Fabric::withdraw`], and lasts until these operations are complete. Returns `None` if operations on parts cost no more than an operation on the
     /// whole.
-    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault>;
+    fn prepare(&self, memory: Sge, way: RdmaDirection) -> Result<Option<Region>, Fault>;
 
     /// Makes memory that another fabric of this process allocated reachable for peers, including flags and atomics, like memory
     /// of this fabric.
@@ -103,34 +107,14 @@ pub trait Registration {
 pub trait Rails {
     /// Writes as [`crate::Fabric::write`] does, over path `rail` to `peer`. If path `rail` does not work, the fabric uses another
     /// path.
-    fn write_over(
-        &self,
-        rail: usize,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault>;
+    fn write_over(&self, rail: usize, peer: usize, write: &RemoteWrite) -> Result<(), Fault>;
 
     /// Reads as [`crate::Fabric::read`] does, over path `rail`.
-    fn read_over(
-        &self,
-        rail: usize,
-        peer: usize,
-        dst: Sge,
-        src: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault>;
+    fn read_over(&self, rail: usize, peer: usize, read: &RemoteRead) -> Result<(), Fault>;
 
-    /// Sets `flag = value` at `peer`, visible after all data that was written to `peer` over path `rail` before. Returns false
+    /// Sets a flag at `peer`, visible after all data that was written to `peer` over path `rail` before. Returns false
     /// and does nothing if this order cannot be guaranteed now. Then the caller must wait for these writes to complete.
-    fn write_flag_after(
-        &self,
-        rail: usize,
-        peer: usize,
-        flag: RemoteFlag,
-        value: u64,
-    ) -> Result<bool, Fault>;
+    fn write_flag_after(&self, rail: usize, peer: usize, set: &FlagWrite) -> Result<bool, Fault>;
 
     /// Returns true if path `rail` to `peer` works, as far as this process knows.
     fn rail_works(&self, rail: usize, peer: usize) -> bool;
@@ -144,14 +128,7 @@ pub trait Rails {
 pub trait Immediates {
     /// Posts an RDMA write, then one arrival of `immediate` at the peer. The arrival becomes visible after the data and wakes
     /// the peer: its counter of [`Immediates::immediate`] advances by one.
-    fn write_imm(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        immediate: u32,
-        done: Completion,
-    ) -> Result<(), Fault>;
+    fn write_imm(&self, peer: usize, write: &RemoteWrite, immediate: u32) -> Result<(), Fault>;
 
     /// Returns the counter of arrivals of `immediate` at this process. Arrivals before the first call count, too.
     fn immediate(&self, immediate: u32) -> Counter;
@@ -168,11 +145,11 @@ pub trait SignalSafe {
 
     /// Reads as [`crate::Fabric::read`] does, into memory that was [prepared](Registration::prepare). Returns false and does
     /// nothing if the read cannot be posted at once.
-    fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool;
+    fn try_read(&self, peer: usize, read: &RemoteRead) -> bool;
 
     /// Writes as [`crate::Fabric::write`] does, from memory that was prepared. Returns false and does nothing if the write cannot
     /// be posted at once.
-    fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool;
+    fn try_write(&self, peer: usize, write: &RemoteWrite) -> bool;
 
     /// Sends only a head, as [`crate::Fabric::send`] does. Returns false and does nothing if the head cannot be sent at once.
     fn try_send(&self, peer: usize, head: Head) -> bool;
@@ -196,8 +173,8 @@ pub trait Helper {
     /// with a completion, and new room for work that is kept back.
     fn helper(&self) -> Arc<dyn Sleep>;
 
-    /// Sets if the completion of reads and writes that were posted with a completion wakes the helper. The default is true.
-    fn notify_helper_at_ends(&self, notify: bool);
+    /// From now on, the completion of reads and writes that were posted with a completion does not wake the helper.
+    fn let_helper_sleep_at_ends(&self);
 
     /// Returns true if there may be bytes under way that only this process's progress moves: bytes of its own operations, or
     /// bytes of peers that read and write the program's memory. False if adapters or peers' processors move all bytes.

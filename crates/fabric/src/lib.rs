@@ -17,6 +17,7 @@
 pub mod arithmetic;
 pub mod block;
 mod capabilities;
+mod codes;
 pub mod copies;
 mod counter;
 mod ext;
@@ -26,24 +27,31 @@ mod fault;
 mod memory;
 mod message;
 mod methods;
+mod one_sided;
 mod staging;
 mod trouble;
+mod until;
 pub mod wait;
 mod watched;
 mod words;
 
 pub use capabilities::Capabilities;
 pub use copies::{ByDistance, CacheDistance, Copies, CopyModel, Field, Unit};
-pub use counter::{Counter, Counters, Until, until, until_any};
+pub use counter::{Completion, Counter, CounterTarget, Counters};
 pub use ext::FabricExt;
-pub use fabric::{Completion, Fabric};
+pub use fabric::Fabric;
 pub use facets::{
     Facets, Helper, Immediates, MappedMemory, Multicast, Nodes, Rails, Registration, SignalSafe,
     Simulated, Work,
 };
 pub use fault::{Fault, FaultCause, repeated};
-pub use memory::{Flag, Key, PeerWords, Region, RemoteAddr, RemoteFlag, SMALL, Sge, copy_small};
+pub use memory::{
+    Flag, FlagKind, Key, PeerWords, Region, RemoteAddr, RemoteFlag, SMALL, Sge, copy_small,
+};
 pub use message::{ArrivedMessage, Datagram, GroupId, Head, Peek, PostOutcome};
+pub use one_sided::{CompareSwap, FetchAdd, FlagWrite, RdmaDirection, RemoteRead, RemoteWrite};
 pub use staging::{Staging, StagingPool};
 pub use trouble::FabricTrouble;
+pub use until::{Until, until, until_any};
+pub use weft_topology::TopologyLevel;
 pub use words::{put_words, word_at};

@@ -129,6 +129,12 @@ impl Sge {
     }
 }
 
+impl Default for Sge {
+    fn default() -> Sge {
+        Sge::EMPTY
+    }
+}
+
 /// Maximum length for [`copy_small`], in bytes.
 pub const SMALL: usize = 32;
 
@@ -249,6 +255,15 @@ pub struct RemoteFlag {
     pub at: RemoteAddr,
     /// True if a write to the flag must wake a sleeping peer on every fabric.
     pub waking: bool,
+}
+
+/// Kind of a flag, by whether a write to it must wake a sleeping owner on every fabric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlagKind {
+    /// A write wakes the owner.
+    Waking,
+    /// A write need not wake the owner.
+    Silent,
 }
 
 /// Memory that peers may reach: zeroed memory from [`crate::Fabric::allocate`], or memory of the program that was exposed by

@@ -30,51 +30,16 @@ macro_rules! methods {
             fn allocate(&self, len: usize) -> Result<$crate::Region, $crate::Fault>;
             fn expose(&self, memory: $crate::Sge) -> Result<$crate::Region, $crate::Fault>;
             fn withdraw(&self, region: $crate::Region);
-            fn flag(&self, region: &$crate::Region, offset: usize, waking: bool) -> $crate::Flag;
+            fn flag(&self, region: &$crate::Region, offset: usize, kind: $crate::FlagKind) -> $crate::Flag;
         }
     };
     (OneSided, $each:ident) => {
         $each! {
-            fn write(
-                &self,
-                peer: usize,
-                src: $crate::Sge,
-                dst: $crate::RemoteAddr,
-                done: $crate::Completion
-            ) -> Result<(), $crate::Fault>;
-            fn write_flag(
-                &self,
-                peer: usize,
-                src: $crate::Sge,
-                dst: $crate::RemoteAddr,
-                flag: $crate::RemoteFlag,
-                value: u64,
-                done: $crate::Completion
-            ) -> Result<(), $crate::Fault>;
-            fn read(
-                &self,
-                peer: usize,
-                dst: $crate::Sge,
-                src: $crate::RemoteAddr,
-                done: $crate::Completion
-            ) -> Result<(), $crate::Fault>;
-            fn fetch_add(
-                &self,
-                peer: usize,
-                target: $crate::RemoteAddr,
-                operand: u64,
-                result: $crate::Sge,
-                done: $crate::Completion
-            ) -> Result<(), $crate::Fault>;
-            fn compare_swap(
-                &self,
-                peer: usize,
-                target: $crate::RemoteAddr,
-                compare: u64,
-                swap: u64,
-                result: $crate::Sge,
-                done: $crate::Completion
-            ) -> Result<(), $crate::Fault>;
+            fn write(&self, peer: usize, write: &$crate::RemoteWrite) -> Result<(), $crate::Fault>;
+            fn write_flag(&self, peer: usize, write: &$crate::RemoteWrite, then: &$crate::FlagWrite) -> Result<(), $crate::Fault>;
+            fn read(&self, peer: usize, read: &$crate::RemoteRead) -> Result<(), $crate::Fault>;
+            fn fetch_add(&self, peer: usize, add: &$crate::FetchAdd) -> Result<(), $crate::Fault>;
+            fn compare_swap(&self, peer: usize, swap: &$crate::CompareSwap) -> Result<(), $crate::Fault>;
         }
     };
     (Messages, $each:ident) => {
@@ -107,6 +72,7 @@ macro_rules! methods {
                 at: $crate::RemoteAddr,
                 len: usize
             ) -> Option<$crate::Sge>;
+            fn populate(&self, memory: $crate::Sge);
             fn words(
                 &self,
                 peer: usize,
@@ -117,73 +83,30 @@ macro_rules! methods {
     };
     (Registration, $each:ident) => {
         $each! {
-            fn prepare(
-                &self,
-                memory: $crate::Sge,
-                lands: bool
-            ) -> Result<Option<$crate::Region>, $crate::Fault>;
+            fn prepare(&self, memory: $crate::Sge, way: $crate::RdmaDirection) -> Result<Option<$crate::Region>, $crate::Fault>;
             fn adopt(&self, memory: $crate::Sge) -> Result<$crate::Region, $crate::Fault>;
         }
     };
     (Rails, $each:ident) => {
         $each! {
-            fn write_over(
-                &self,
-                rail: usize,
-                peer: usize,
-                src: $crate::Sge,
-                dst: $crate::RemoteAddr,
-                done: $crate::Completion
-            ) -> Result<(), $crate::Fault>;
-            fn read_over(
-                &self,
-                rail: usize,
-                peer: usize,
-                dst: $crate::Sge,
-                src: $crate::RemoteAddr,
-                done: $crate::Completion
-            ) -> Result<(), $crate::Fault>;
-            fn write_flag_after(
-                &self,
-                rail: usize,
-                peer: usize,
-                flag: $crate::RemoteFlag,
-                value: u64
-            ) -> Result<bool, $crate::Fault>;
+            fn write_over(&self, rail: usize, peer: usize, write: &$crate::RemoteWrite) -> Result<(), $crate::Fault>;
+            fn read_over(&self, rail: usize, peer: usize, read: &$crate::RemoteRead) -> Result<(), $crate::Fault>;
+            fn write_flag_after(&self, rail: usize, peer: usize, set: &$crate::FlagWrite) -> Result<bool, $crate::Fault>;
             fn rail_works(&self, rail: usize, peer: usize) -> bool;
             fn fragment_min(&self) -> Option<usize>;
         }
     };
     (Immediates, $each:ident) => {
         $each! {
-            fn write_imm(
-                &self,
-                peer: usize,
-                src: $crate::Sge,
-                dst: $crate::RemoteAddr,
-                immediate: u32,
-                done: $crate::Completion
-            ) -> Result<(), $crate::Fault>;
+            fn write_imm(&self, peer: usize, write: &$crate::RemoteWrite, immediate: u32) -> Result<(), $crate::Fault>;
             fn immediate(&self, immediate: u32) -> $crate::Counter;
         }
     };
     (SignalSafe, $each:ident) => {
         $each! {
             fn peek(&self, look: &mut dyn FnMut(&$crate::ArrivedMessage) -> $crate::Peek) -> bool;
-            fn try_read(
-                &self,
-                peer: usize,
-                dst: $crate::Sge,
-                src: $crate::RemoteAddr,
-                done: $crate::Completion
-            ) -> bool;
-            fn try_write(
-                &self,
-                peer: usize,
-                src: $crate::Sge,
-                dst: $crate::RemoteAddr,
-                done: $crate::Completion
-            ) -> bool;
+            fn try_read(&self, peer: usize, read: &$crate::RemoteRead) -> bool;
+            fn try_write(&self, peer: usize, write: &$crate::RemoteWrite) -> bool;
             fn try_send(&self, peer: usize, head: $crate::Head) -> bool;
         }
     };
@@ -197,7 +120,7 @@ macro_rules! methods {
                 done: $crate::Completion
             ) -> $crate::PostOutcome;
             fn helper(&self) -> ::std::sync::Arc<dyn $crate::wait::Sleep>;
-            fn notify_helper_at_ends(&self, notify: bool);
+            fn let_helper_sleep_at_ends(&self);
             fn moves_by_progress(&self) -> bool;
         }
     };

@@ -1,7 +1,7 @@
 //! Maps of the fastest algorithm over message size and processes, as CollGM draws them.
 
 use super::draw::COLOURS;
-use super::figure::{Axis, Contender, Map};
+use super::figure::{AlgorithmMap, Axis, Contender};
 use super::lab::Lab;
 use plotters::prelude::*;
 use std::error::Error;
@@ -21,7 +21,7 @@ pub struct Cell {
 }
 
 /// Measures all points of a map.
-pub fn survey(lab: &Lab, map: &Map) -> Result<Vec<Cell>, String> {
+pub fn survey(lab: &Lab, map: &AlgorithmMap) -> Result<Vec<Cell>, String> {
     let mut cells = Vec::new();
     for &processes in &map.processes {
         for &bytes in &map.bytes {
@@ -38,13 +38,14 @@ pub fn survey(lab: &Lab, map: &Map) -> Result<Vec<Cell>, String> {
 }
 
 /// Draws the map as SVG.
-pub fn svg(map: &Map, cells: &[Cell]) -> Result<String, String> {
+pub fn svg(map: &AlgorithmMap, cells: &[Cell]) -> Result<String, String> {
     let mut text = String::new();
     draw(&mut text, map, cells).map_err(|e| format!("{}: {e}", map.id))?;
     Ok(text)
 }
 
-/// Returns the edges of the cell of `all[at]`: half-way to its neighbours, in the coordinates of the drawing.
+/// Returns the left and right (or lower and upper) edge of the cell at `all[at]`. Each edge is half-way to a neighbour in the
+/// coordinates of the drawing.
 fn edges(all: &[usize], at: usize) -> (f64, f64) {
     let place = |i: usize| (all[i] as f64).log2();
     let here = place(at);
@@ -53,7 +54,7 @@ fn edges(all: &[usize], at: usize) -> (f64, f64) {
     (down, up)
 }
 
-fn draw(text: &mut String, map: &Map, cells: &[Cell]) -> Result<(), Box<dyn Error>> {
+fn draw(text: &mut String, map: &AlgorithmMap, cells: &[Cell]) -> Result<(), Box<dyn Error>> {
     let span = |all: &[usize]| (edges(all, 0).0, edges(all, all.len() - 1).1);
     let (wide, high) = (span(&map.bytes), span(&map.processes));
     let root = SVGBackend::with_string(text, SIZE).into_drawing_area();

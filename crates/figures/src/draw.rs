@@ -1,7 +1,9 @@
 //! One figure as SVG: curves with points, published numbers as crosses.
 
-use super::figure::{Axis, Figure, digits};
+use super::digits::digits;
+use super::figure::{Axis, Figure};
 use plotters::prelude::*;
+use std::ops::Range;
 
 const SIZE: (u32, u32) = (640, 420);
 /// Colours that colour-blind readers can distinguish, too (Okabe and Ito).
@@ -16,7 +18,7 @@ pub const COLOURS: [RGBColor; 9] = [
     RGBColor(40, 40, 40),
     RGBColor(200, 190, 40),
 ];
-/// Maximum of the axis, relative to the highest point.
+/// Maximum of the axis, divided by the value of the highest point.
 const HEADROOM: f64 = 1.15;
 
 /// Minimum value on an axis of powers of two. Smaller values are drawn at this value.
@@ -58,8 +60,9 @@ impl Axis {
 }
 
 /// Returns the corner with the fewest points, for the legend.
-fn corner(points: &[(f64, f64)], width: (f64, f64), height: (f64, f64)) -> SeriesLabelPosition {
-    let (middle, half) = ((width.0 + width.1) / 2.0, (height.0 + height.1) / 2.0);
+fn corner(points: &[(f64, f64)], width: &Range<f64>, height: &Range<f64>) -> SeriesLabelPosition {
+    let middle = (width.start + width.end) / 2.0;
+    let half = (height.start + height.end) / 2.0;
     let count = |left: bool, up: bool| {
         let inside = |p: &&(f64, f64)| (p.0 < middle) == left && (p.1 > half) == up;
         points.iter().filter(inside).count()
@@ -95,13 +98,13 @@ fn draw(
     let last = all.iter().map(|p| p.0).fold(f64::NEG_INFINITY, f64::max);
     let most = all.iter().map(|p| p.1).fold(f64::NEG_INFINITY, f64::max);
     let margin = ((last - first) * 0.04).max(0.2);
-    let width = (first - margin, last + margin);
+    let width = first - margin..last + margin;
     let height = match figure.y.doubling {
         true => {
             let least = all.iter().map(|p| p.1).fold(most, f64::min);
-            (least.floor(), most + (HEADROOM - 1.0) * (most - least).max(1.0))
+            least.floor()..most + (HEADROOM - 1.0) * (most - least).max(1.0)
         }
-        false => (0.0, if most > 0.0 { most * HEADROOM } else { 1.0 }),
+        false => 0.0..if most > 0.0 { most * HEADROOM } else { 1.0 },
     };
 
     let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
@@ -111,7 +114,7 @@ fn draw(
         .caption(figure.title, ("sans-serif", 17))
         .x_label_area_size(44)
         .y_label_area_size(64)
-        .build_cartesian_2d(width.0..width.1, height.0..height.1)?;
+        .build_cartesian_2d(width.clone(), height.clone())?;
     chart
         .configure_mesh()
         .max_light_lines(1)
@@ -141,7 +144,7 @@ fn draw(
     }
     chart
         .configure_series_labels()
-        .position(corner(&all, width, height))
+        .position(corner(&all, &width, &height))
         .background_style(WHITE.mix(0.8))
         .border_style(BLACK.mix(0.3))
         .label_font(("sans-serif", 13))

@@ -1,9 +1,10 @@
 //! Fence: designs of fence synchronization.
 
-use super::figure::{Axis, Check, Document, Figure, Headline, Quotient, Series, Shown, Simulate};
+use super::figure::{Axis, Check, Document, Figure, FigureHeading, Headline, Shown, Simulate};
 use super::lab::Lab;
 use super::orders::{grouped, order};
-use super::published::Value;
+use super::published::{CheckResult, FigureValue};
+use super::series::{Quotient, Series};
 use super::workload::{Fence, Workload};
 use weft_rma::FenceDesign;
 
@@ -48,14 +49,8 @@ const ROWS: [(&str, &str); 10] = [
     ("fence-halo", HALO_EVERYWHERE),
 ];
 
-fn figure(
-    id: &'static str,
-    title: &'static str,
-    place: &'static str,
-    fence: Fence,
-    (x, y): (Axis, Axis),
-    note: &'static str,
-) -> Figure {
+fn figure(heading: FigureHeading, fence: Fence, x: Axis, y: Axis, note: &'static str) -> Figure {
+    let FigureHeading { id, title, place } = heading;
     let sizes = match fence {
         Fence::Overlap => (4..=20).step_by(2).map(|power| 1 << power).collect(),
         _ => SIZES.to_vec(),
@@ -82,21 +77,21 @@ fn ranking(lab: &Lab, fence: Fence, ranks: usize) -> Result<Vec<&'static str>, S
     Ok(all.into_iter().map(|(_, name)| name).collect())
 }
 
-fn fastest(lab: &Lab, fence: Fence) -> Result<Value, String> {
-    Ok(Value::Word(ranking(lab, fence, NODES)?[0].to_owned()))
+fn fastest(lab: &Lab, fence: Fence) -> CheckResult {
+    Ok(FigureValue::Word(ranking(lab, fence, NODES)?[0].to_owned()))
 }
 
-fn slowest(lab: &Lab, fence: Fence) -> Result<Value, String> {
-    Ok(Value::Word(ranking(lab, fence, NODES)?[3].to_owned()))
+fn slowest(lab: &Lab, fence: Fence) -> CheckResult {
+    Ok(FigureValue::Word(ranking(lab, fence, NODES)?[3].to_owned()))
 }
 
 /// Compares Fence-RI with Fence-1S-Barrier.
-fn immediate_against_barrier(lab: &Lab, fence: Fence) -> Result<Value, String> {
+fn immediate_against_barrier(lab: &Lab, fence: Fence) -> CheckResult {
     let order = ranking(lab, fence, NODES)?;
     let place = |name| order.iter().position(|&other| other == name);
     let faster = place("Fence-RI") < place("Fence-1S-Barrier");
     let word = if faster { "Fence-RI faster" } else { "Fence-1S-Barrier faster" };
-    Ok(Value::Word(word.to_owned()))
+    Ok(FigureValue::Word(word.to_owned()))
 }
 
 /// Returns the largest overlap of a design over all sizes.
@@ -105,18 +100,18 @@ fn overlap(lab: &Lab, design: FenceDesign) -> Result<f64, String> {
     (4..=20).step_by(2).map(at).try_fold(0.0, |most: f64, found| Ok(most.max(found?)))
 }
 
-fn one_sided_overlap(lab: &Lab) -> Result<Value, String> {
+fn one_sided_overlap(lab: &Lab) -> CheckResult {
     let base = overlap(lab, FenceDesign::TwoSided)?;
     for design in [FenceDesign::Pairwise, FenceDesign::Barrier, FenceDesign::Immediate] {
         if overlap(lab, design)? <= base {
-            return Ok(Value::Word("less".to_owned()));
+            return Ok(FigureValue::Word("less".to_owned()));
         }
     }
-    Ok(Value::Word("more".to_owned()))
+    Ok(FigureValue::Word("more".to_owned()))
 }
 
-/// Compares Fence-2S with the same design whose epochs end by a separate message.
-fn joined(lab: &Lab) -> Result<Value, String> {
+/// Compares Fence-2S with a variant of Fence-2S that ends its epochs by a separate message.
+fn joined(lab: &Lab) -> CheckResult {
     let mut pairs = Vec::new();
     for fence in [Fence::Put, Fence::Puts] {
         let time = |design| lab.measure(MACHINE, on(fence, design), NODES);
@@ -137,10 +132,10 @@ fn checks() -> Vec<Check> {
         (HALO_EVERYWHERE, |lab| {
             let best = |ranks| Ok((ranks, ranking(lab, Fence::Halo, ranks)?[0]));
             let all = SIZES.into_iter().map(best).collect::<Result<Vec<_>, String>>()?;
-            Ok(Value::Word(grouped(&all)))
+            Ok(FigureValue::Word(grouped(&all)))
         }),
         ("overlap of Fence-2S; any size", |lab| {
-            Ok(Value::Number(overlap(lab, FenceDesign::TwoSided)?))
+            Ok(FigureValue::Number(overlap(lab, FenceDesign::TwoSided)?))
         }),
         ("slowest design; 64 nodes, one put each", |lab| slowest(lab, Fence::Put)),
         ("Fence-RI against Fence-1S-Barrier; 8 neighbours, 64 nodes", |lab| {
@@ -160,43 +155,46 @@ fn figures() -> Vec<Figure> {
     let bytes = Axis { label: "Message", unit: "bytes", doubling: true };
     vec![
         figure(
-            "fence-overlap",
-            "Overlap",
-            "\"Overlap\"",
+            FigureHeading::new("fence-overlap", "Overlap", "\"Overlap\""),
             Fence::Overlap,
-            (bytes, percent),
+            bytes,
+            percent,
             "A put and its fence between two nodes; computation that takes as long between them.",
         ),
         figure(
-            "fence-zero",
-            "Latency of fence",
-            "\"Latency of Fence (Zero-put)\"",
+            FigureHeading::new("fence-zero", "Latency of fence", "\"Latency of Fence (Zero-put)\""),
             Fence::Alone,
-            (RANKS, TIME),
+            RANKS,
+            TIME,
             "Fences, one after the other.",
         ),
         figure(
-            "fence-put",
-            "Latency of fence with a put",
-            "\"Latency of Fence with Put Operations\"",
+            FigureHeading::new(
+                "fence-put",
+                "Latency of fence with a put",
+                "\"Latency of Fence with Put Operations\"",
+            ),
             Fence::Put,
-            (RANKS, TIME),
+            RANKS,
+            TIME,
             "Each process puts 64 bytes to the next one between two fences.",
         ),
         figure(
-            "fence-puts",
-            "Latency of fence with puts to 8 neighbours",
-            "\"Latency of Fence with Multiple Put Operations\"",
+            FigureHeading::new(
+                "fence-puts",
+                "Latency of fence with puts to 8 neighbours",
+                "\"Latency of Fence with Multiple Put Operations\"",
+            ),
             Fence::Puts,
-            (RANKS, TIME),
+            RANKS,
+            TIME,
             "Each process puts 64 bytes to each of the next eight between two fences.",
         ),
         figure(
-            "fence-halo",
-            "Halo exchange",
-            "\"Halo Communication Pattern\"",
+            FigureHeading::new("fence-halo", "Halo exchange", "\"Halo Communication Pattern\""),
             Fence::Halo,
-            (RANKS, TIME),
+            RANKS,
+            TIME,
             "Four faces of 8 KiB on a torus, 60 us of computation before the fence.",
         ),
     ]

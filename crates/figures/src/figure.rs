@@ -2,12 +2,13 @@
 //! add one line to the figure.
 
 use super::lab::Lab;
-use super::published::Value;
+use super::published::CheckResult;
+use super::series::{Quotient, Series};
 use super::workload::Workload;
 use weft_collective::CollectiveKind;
 use weft_fabric_sim::Machine;
 
-/// A document: its machines, the figures that are drawn, and the statements that are compared.
+/// A document: its machines, the figures to draw, and the statements to compare.
 pub struct Document {
     /// Name for the option `--only`. The document's files begin with this name.
     pub id: &'static str,
@@ -16,18 +17,33 @@ pub struct Document {
     pub title: &'static str,
     /// Machine files that model the document's clusters.
     pub machines: &'static [&'static str],
-    /// Text of the page before the figures: the state of the implementation and the method of measurement.
+    /// Text before the figures on the page. It describes the state of the implementation and the method of measurement.
     pub about: &'static str,
     pub figures: Vec<Figure>,
-    pub maps: Vec<Map>,
+    pub maps: Vec<AlgorithmMap>,
     pub checks: Vec<Check>,
-    /// Results whose sensitivity to the assumed parameters is measured.
+    /// Results for which the effect of the assumed parameters is measured.
     pub headlines: Vec<Headline>,
+}
+
+/// Names of a figure or a map.
+pub struct FigureHeading {
+    /// Name, without extension, of the files that contain the drawing and its data.
+    pub id: &'static str,
+    pub title: &'static str,
+    /// Place in the document.
+    pub place: &'static str,
+}
+
+impl FigureHeading {
+    pub fn new(id: &'static str, title: &'static str, place: &'static str) -> FigureHeading {
+        FigureHeading { id, title, place }
+    }
 }
 
 /// A figure or table of a document, or an additional figure of our own.
 pub struct Figure {
-    /// Name of the files with the drawing and its data, without extension.
+    /// Name, without extension, of the files that contain the drawing and its data.
     pub id: &'static str,
     pub title: &'static str,
     /// Place in the document.
@@ -43,8 +59,8 @@ pub struct Figure {
 }
 
 /// A map of the fastest algorithm over message size and processes.
-pub struct Map {
-    /// Name of the files with the drawing and its data, without extension.
+pub struct AlgorithmMap {
+    /// Name, without extension, of the files that contain the drawing and its data.
     pub id: &'static str,
     pub title: &'static str,
     /// Place in the document.
@@ -54,7 +70,7 @@ pub struct Map {
     /// Algorithms that compete, each as a function of the number of processes.
     pub names: Vec<Contender>,
     pub processes: Vec<usize>,
-    /// Message sizes, as the operation's measure counts them.
+    /// Message sizes in bytes, as [`CollectiveKind::measure`] counts them.
     pub bytes: Vec<usize>,
     /// Published rows to list below the map.
     pub rows: Vec<&'static str>,
@@ -64,7 +80,7 @@ pub struct Map {
 /// A name on a map, and the function that returns its workload for an operation and a number of processes.
 pub type Contender = (&'static str, fn(CollectiveKind, usize) -> Workload);
 
-/// An axis. Times are microseconds, sizes bytes.
+/// An axis. Times are in microseconds, sizes in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Axis {
     pub label: &'static str,
@@ -73,20 +89,9 @@ pub struct Axis {
     pub doubling: bool,
 }
 
-/// A curve: one workload on one machine.
-#[derive(Clone)]
-pub struct Series {
-    pub name: &'static str,
-    pub machine: &'static str,
-    pub workload: Workload,
-    /// Baseline of a curve that shows a factor of improvement: the baseline's value is divided by the curve's own value.
-    pub over: Option<Workload>,
-    pub x: Vec<usize>,
-}
-
-/// A published number, drawn at `x` of the series that it belongs to.
+/// A published number, drawn on the curve `series` at `x`.
 pub struct Mark {
-    /// The row of `published.csv`: see [`super::published::Row::is`].
+    /// Name of the row of `published.csv`: see [`super::published::PublishedRow::is`].
     pub row: &'static str,
     pub series: &'static str,
     pub x: usize,
@@ -94,65 +99,27 @@ pub struct Mark {
 
 /// Simulation of a row of `published.csv`.
 pub struct Check {
-    /// The row: see [`super::published::Row::is`].
+    /// Name of the row: see [`super::published::PublishedRow::is`].
     pub row: &'static str,
     pub simulate: Simulate,
 }
 
-/// A row, and the function that runs workloads to check it.
-pub type Shown = (&'static str, fn(&Lab) -> Result<Value, String>);
+/// Name of a row, and the function that runs workloads to check the row.
+pub type Shown = (&'static str, fn(&Lab) -> CheckResult);
 
 /// Source of a simulated value.
 pub enum Simulate {
     /// One measurement: the machine, the workload, and x.
     Run(&'static str, Workload, usize),
-    /// Several runs. The function returns their result in the words of the row.
-    Runs(fn(&Lab) -> Result<Value, String>),
-    /// No run: the value of the machine file at this path.
+    /// Several runs. The function returns their result in the same words as the row.
+    Runs(fn(&Lab) -> CheckResult),
+    /// No run: the value of a parameter in a machine file. The first text names the machine, and the second names the parameter.
     Parameter(&'static str, &'static str, fn(&Machine) -> Option<f64>),
 }
 
-/// A result that the assumed parameters may change.
+/// A result that may depend on the assumed parameters.
 pub struct Headline {
     pub name: &'static str,
     pub machine: &'static str,
     pub of: Quotient,
-}
-
-/// A measurement, or the ratio of two.
-pub enum Quotient {
-    One(Workload, usize),
-    Ratio([(Workload, usize); 2]),
-}
-
-/// Formats a number with four significant digits, without trailing zeros.
-pub fn digits(number: f64) -> String {
-    if number == 0.0 || !number.is_finite() {
-        return format!("{}", number.abs());
-    }
-    let before = number.abs().log10().floor() as i32 + 1;
-    let places = (4 - before).max(0) as usize;
-    let text = format!("{number:.places$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::digits;
-
-    #[test]
-    fn numbers_have_four_digits() {
-        for (number, text) in
-            [(5.80934, "5.809"), (9.6, "9.6"), (2049.0, "2049"), (-0.03217, "-0.03217")]
-        {
-            assert_eq!(digits(number), text);
-        }
-        assert_eq!(
-            (digits(0.0), digits(-0.0), digits(1234567.0)),
-            ("0".into(), "0".into(), "1234567".into())
-        );
-    }
 }

@@ -1,9 +1,9 @@
-//! Changes of the model for which a published number was known, and which changed the simulated value of this number:
+//! Changes of the model that were made while a published number was known, and that changed the simulated value of this number:
 //! `informed.csv`. Each line is a change of one row.
 
 use super::listing::{Listing, RowName};
 
-/// The list in the repository.
+/// The list `informed.csv` of the repository.
 const LIST: Listing<6> = Listing {
     file: "figures/informed.csv",
     text: include_str!("../../../figures/informed.csv"),
@@ -16,7 +16,7 @@ pub struct Move {
     /// Line in the file, from 1.
     pub line: usize,
     pub name: RowName,
-    /// Simulated values before and after the change, in the form of the row's value or in words.
+    /// Simulated values before and after the change. Each has the form of the row's value, or is a sentence.
     pub before: String,
     pub after: String,
     /// Commit in the project's history.

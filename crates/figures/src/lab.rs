@@ -1,7 +1,7 @@
 //! Laboratory that runs all measurements. It reads each machine file once, and repeats no measurement.
 
-use super::figure::{Quotient, Series};
-use super::published::Published;
+use super::published::PublishedList;
+use super::series::{Quotient, Series};
 use super::workload::{Effort, Workload};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::RefCell;
@@ -10,23 +10,30 @@ use std::rc::Rc;
 use weft_fabric_sim::Machine;
 
 /// Parameters that identify a measurement. The effort is the same for all measurements of a lab.
-type Key = (&'static str, Workload, usize);
+type MeasurementKey = (&'static str, Workload, usize);
 
 pub struct Lab {
     effort: Effort,
     /// Effort of measurements that vary parameters.
     study: Effort,
     machines: RefCell<BTreeMap<&'static str, Rc<Machine>>>,
-    known: RefCell<HashMap<Key, f64>>,
-    published: Published,
+    known: RefCell<HashMap<MeasurementKey, f64>>,
+    published: PublishedList,
     progress: ProgressBar,
 }
 
 impl Lab {
-    /// Creates a lab. `quick`: fewer iterations.
-    pub fn new(quick: bool, published: &Published) -> Lab {
-        let effort = if quick { Effort::QUICK } else { Effort::FULL };
-        let study = if quick { Effort::QUICK } else { Effort::STUDY };
+    /// Creates a lab that measures with few iterations.
+    pub fn quick(published: &PublishedList) -> Lab {
+        Lab::with_efforts(Effort::QUICK, Effort::QUICK, published)
+    }
+
+    /// Creates a lab that measures with all iterations.
+    pub fn full(published: &PublishedList) -> Lab {
+        Lab::with_efforts(Effort::FULL, Effort::STUDY, published)
+    }
+
+    fn with_efforts(effort: Effort, study: Effort, published: &PublishedList) -> Lab {
         let (machines, known) = (RefCell::default(), RefCell::default());
         let (published, progress) = (published.clone(), ProgressBar::hidden());
         Lab { effort, study, machines, known, published, progress }
@@ -38,21 +45,21 @@ impl Lab {
         self
     }
 
-    /// Returns the number that a word in a row stands for, from the list of published values.
+    /// Returns the number that stands for a word of `row` in the list of published values.
     pub fn threshold(&self, paper: &str, row: &str) -> Result<f64, String> {
         let found = self.published.find(paper, row)?;
         let (file, line) = (&self.published.file, found.line);
         found.threshold.ok_or_else(|| format!("{file}:{line}: \"{row}\" needs a threshold"))
     }
 
-    /// Shows a bar for `total` measurements on standard error, if that is a terminal.
+    /// Shows a progress bar for `total` measurements, if standard error is a terminal.
     pub fn show_progress(&mut self, total: u64) {
         let style = "{msg:24} [{bar:40}] {pos}/{len} measurements, {eta} left";
         let style = ProgressStyle::with_template(style).expect("a template of known parts");
         self.progress = ProgressBar::new(total).with_style(style.progress_chars("=> "));
     }
 
-    /// Shows what is measured from now on.
+    /// Shows `what` as the subject of the next measurements.
     pub fn announce(&self, what: &str) {
         self.progress.set_message(what.to_owned());
     }
@@ -82,7 +89,7 @@ impl Lab {
         let value = match known {
             Some(value) => value,
             None => match workload.contenders(x) {
-                // Each competing workload may also be a curve, whose measurement is then reused.
+                // A competing workload may also be a curve of its own. Its measurement is then reused.
                 Some(all) => {
                     let times = all.into_iter().map(|workload| self.measure(machine, workload, x));
                     times.collect::<Result<Vec<_>, _>>()?.into_iter().fold(f64::INFINITY, f64::min)
@@ -94,7 +101,7 @@ impl Lab {
         Ok(value)
     }
 
-    /// Measures a point of a curve that was announced as part of the total.
+    /// Measures a point of a curve and advances the progress bar. The bar's total includes the point.
     pub fn of(&self, series: &Series, x: usize) -> Result<f64, String> {
         let own = self.measure(series.machine, series.workload, x);
         let value = match series.over {
@@ -105,7 +112,7 @@ impl Lab {
         value
     }
 
-    /// Measures one point of a map that was announced as part of the total.
+    /// Measures a point of a map and advances the progress bar. The bar's total includes the point.
     pub fn point(
         &self,
         machine: &'static str,

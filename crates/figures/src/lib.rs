@@ -7,8 +7,8 @@
 //!   (kini.rs, ...)                                            └── index.html: with informed.csv, reasons.csv, ranges.csv,
 //!                                                                             unsimulated.csv
 //! ```
-//! Each document has one file. A figure is one description in it, and a curve is one line. Everything that is drawn was measured,
-//! except the crosses, which are read from the list of published numbers.
+//! Each document has one source file. Each figure is one description in this file, and each curve is one line of the description.
+//! Everything that is drawn is measured, except the crosses, which come from the list of published numbers.
 //!
 //! Dependencies point one way: documents, checks ──▶ figure, lab ──▶ run ──▶ measure ──▶ workload.
 
@@ -16,6 +16,7 @@
 
 mod atlas;
 mod collgm;
+mod digits;
 mod draw;
 mod fence;
 mod figure;
@@ -33,15 +34,17 @@ mod reasons;
 mod rendezvous;
 mod run;
 mod sensitivity;
+mod series;
 mod summary;
+mod survey;
 mod unsimulated;
 mod workload;
 
 use draw::Points;
-use figure::{Document, Figure, Map};
+use figure::{AlgorithmMap, Document, Figure};
 use lab::Lab;
 use page::{Chapter, Picture};
-use published::Published;
+use published::PublishedList;
 use std::fs;
 use std::path::{Path, PathBuf};
 use summary::Remarks;
@@ -74,9 +77,9 @@ pub struct Request {
     pub ranges: Option<usize>,
 }
 
-/// Simulates everything and writes all files. Returns a list of the files written.
+/// Simulates all results and writes all files. Returns a list of the written files.
 pub fn run(request: &Request) -> Result<String, String> {
-    let published = Published::load(request.published.as_deref())?;
+    let published = PublishedList::load(request.published.as_deref())?;
     let remarks = Remarks::load()?;
     let unsimulated = unsimulated::load()?;
     let wanted = |document: &Document| {
@@ -99,7 +102,10 @@ pub fn run(request: &Request) -> Result<String, String> {
     }
     writable(&request.out, "index.html")?;
 
-    let mut lab = Lab::new(request.quick, &published);
+    let mut lab = match request.quick {
+        true => Lab::quick(&published),
+        false => Lab::full(&published),
+    };
     let mut findings = summary::rows(&lab, &documents, &published, &remarks)?;
     lab.show_progress(total(&lab, &documents)?);
     let mut drawn = Vec::new();
@@ -116,7 +122,7 @@ pub fn run(request: &Request) -> Result<String, String> {
         }
         drawn.push((pictures, maps));
     }
-    // Rows are compared after the figures are drawn, because both use the same points.
+    // Rows are compared after the figures are drawn, because rows can reuse measured points of the figures.
     summary::answer(&lab, &documents, &mut findings)?;
     let mut chapters = Vec::new();
     for (document, (pictures, maps)) in documents.iter().zip(drawn) {
@@ -147,23 +153,23 @@ pub fn run(request: &Request) -> Result<String, String> {
 /// Writes `ranges.csv`, and reports progress on standard error.
 fn vary(
     request: &Request,
-    published: &Published,
+    published: &PublishedList,
     wanted: impl Fn(&Document) -> bool,
     samples: usize,
 ) -> Result<String, String> {
     writable(&request.out, "ranges.csv")?;
     let file = request.out.join("ranges.csv");
-    ranges::survey(published, wanted, samples, &file, |how_far| eprintln!("{how_far}"))?;
+    survey::run(published, wanted, samples, &file, |how_far| eprintln!("{how_far}"))?;
     Ok(format!("{samples} samples: {}\n", file.display()))
 }
 
-/// Returns the number of measurements of a whole run.
+/// Returns the number of measurements of a complete run.
 fn total(lab: &Lab, documents: &[Document]) -> Result<u64, String> {
     let mut total = 0;
     for document in documents {
         let series = document.figures.iter().flat_map(|figure| &figure.series);
         total += series.map(|series| series.x.len() as u64).sum::<u64>();
-        let places = |map: &Map| map.names.len() * map.processes.len() * map.bytes.len();
+        let places = |map: &AlgorithmMap| map.names.len() * map.processes.len() * map.bytes.len();
         total += document.maps.iter().map(|map| places(map) as u64).sum::<u64>();
         total += sensitivity::count(lab, document)?;
     }
@@ -181,10 +187,10 @@ fn save(file: &Path, text: &str) -> Result<(), String> {
     fs::write(file, text).map_err(|e| format!("cannot write {}: {e}", file.display()))
 }
 
-/// Measures a figure and writes its files. Returns the parts that the page shows.
+/// Measures a figure and writes its files. Returns the drawing and the comparisons for the page.
 fn write(
     lab: &Lab,
-    published: &Published,
+    published: &PublishedList,
     document: &Document,
     figure: &Figure,
     out: &Path,
@@ -217,8 +223,8 @@ fn write(
     Ok(Picture { svg, beside })
 }
 
-/// Measures a map and writes its files; returns the picture.
-fn write_map(lab: &Lab, map: &Map, out: &Path) -> Result<String, String> {
+/// Measures a map and writes its files. Returns the drawing as SVG.
+fn write_map(lab: &Lab, map: &AlgorithmMap, out: &Path) -> Result<String, String> {
     let cells = atlas::survey(lab, map)?;
     let svg = atlas::svg(map, &cells)?;
     save(&out.join(format!("{}.svg", map.id)), &svg)?;
@@ -238,7 +244,7 @@ fn write_map(lab: &Lab, map: &Map, out: &Path) -> Result<String, String> {
     Ok(svg)
 }
 
-/// Formats a number to a millionth. Microseconds are exact to a picosecond.
+/// Formats a number with six decimal places. Times in microseconds are then exact to a picosecond.
 fn exact(number: f64) -> String {
     let text = format!("{number:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

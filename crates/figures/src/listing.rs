@@ -1,6 +1,6 @@
 //! Lists in the repository: CSV files without empty fields.
 
-use super::published::Row;
+use super::published::PublishedRow;
 
 /// A list that is compiled into the program.
 pub struct Listing<const N: usize> {
@@ -8,12 +8,12 @@ pub struct Listing<const N: usize> {
     pub file: &'static str,
     /// Content of the file.
     pub text: &'static str,
-    /// Names of the columns. The file has exactly these.
+    /// Names of the columns. The file has exactly these columns.
     pub columns: [&'static str; N],
 }
 
 impl<const N: usize> Listing<N> {
-    /// Reads all entries, in order. `entry` creates an entry from the number of the line, which starts at 1, and the fields.
+    /// Reads all entries, in order. `entry` makes an entry from its line number, which starts at 1, and its fields.
     pub fn read<T>(&self, entry: impl Fn(usize, [String; N]) -> T) -> Result<Vec<T>, String> {
         let Listing { file, text, columns } = self;
         let mut reader = csv::Reader::from_reader(text.as_bytes());
@@ -44,13 +44,13 @@ impl<const N: usize> Listing<N> {
 pub struct RowName {
     /// Short name of the document.
     pub paper: String,
-    /// Name of the row, as in machine files: see [`Row::is`].
+    /// Name of the row, as in machine files: see [`PublishedRow::is`].
     pub row: String,
 }
 
 impl RowName {
     /// Returns true if this name means `row`.
-    pub fn is_of(&self, row: &Row) -> bool {
+    pub fn is_of(&self, row: &PublishedRow) -> bool {
         self.paper == row.paper() && row.is(&self.row)
     }
 }

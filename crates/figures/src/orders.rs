@@ -1,22 +1,22 @@
 //! Conversion of measured times to the words of the list of published numbers, such as "faster" or "similar".
 
-use super::published::Value;
+use super::published::FigureValue;
 
-/// Maximum ratio of two times that count as equal.
+/// Maximum ratio of two times that count as similar.
 pub const ALIKE: f64 = 1.005;
 
-/// Describes whether `name` is faster or slower than a competitor. Each pair has the time of `name`, then the time of the
+/// Describes whether `name` is faster or slower than a competitor. Each pair has the time of `name` and then the time of the
 /// competitor.
-pub fn order(name: &str, pairs: &[(f64, f64)]) -> Value {
+pub fn order(name: &str, pairs: &[(f64, f64)]) -> FigureValue {
     order_beyond(ALIKE, name, pairs)
 }
 
-/// Compares as [`order`] does, but times count as equal if their ratio is at most `alike`.
-pub fn order_beyond(alike: f64, name: &str, pairs: &[(f64, f64)]) -> Value {
+/// Compares as [`order`] does, but two times count as similar if their ratio is at most `alike`.
+pub fn order_beyond(alike: f64, name: &str, pairs: &[(f64, f64)]) -> FigureValue {
     let count = |holds: &dyn Fn(f64, f64) -> bool| pairs.iter().filter(|p| holds(p.0, p.1)).count();
     let (slower, faster) = (count(&|a, b| a > b * alike), count(&|a, b| b > a * alike));
     let all = pairs.len();
-    Value::Word(match (slower, faster) {
+    FigureValue::Word(match (slower, faster) {
         (s, _) if s == all => format!("{name} slower"),
         (_, f) if f == all => format!("{name} faster"),
         (0, 0) => "similar".to_owned(),

@@ -1,7 +1,8 @@
-//! `index.html`: a page with all results, which needs no other file.
+//! `index.html`: a page with all results. The page needs no other file.
 
-use super::figure::{Document, Figure, digits};
-use super::published::Value;
+use super::digits::digits;
+use super::figure::{Document, Figure};
+use super::published::FigureValue;
 use super::ranges::Range;
 use super::sensitivity::{Study, change};
 use super::summary::{APART, Finding, Role};
@@ -47,9 +48,9 @@ const MEANING: [(&str, &str); 6] = [
 pub struct Chapter<'p> {
     pub document: &'p Document,
     pub machines: Vec<Rc<Machine>>,
-    /// Pictures, by figure.
+    /// Pictures, one for each figure.
     pub pictures: Vec<Picture>,
-    /// Maps as SVG, by map.
+    /// Maps as SVG, one for each map.
     pub maps: Vec<String>,
     pub findings: Vec<&'p Finding<'p>>,
     pub studies: Vec<Study>,
@@ -58,7 +59,7 @@ pub struct Chapter<'p> {
 /// A figure, measured and drawn.
 pub struct Picture {
     pub svg: String,
-    /// Row of each mark, and a sentence that compares the published number with the curve.
+    /// For each mark, its row, and a sentence that compares the published number with the curve.
     pub beside: Vec<(&'static str, String)>,
 }
 
@@ -154,7 +155,7 @@ fn disagreements(chapters: &[Chapter]) -> Markup {
             @let apart: Vec<_> = chapter.findings.iter().copied().filter(|f| f.disagrees()).collect();
             @if !apart.is_empty() {
                 h3 { a href={ "#" (chapter.document.id) } { (chapter.document.paper) } }
-                (table(&apart, true))
+                (table(&apart, ReasonColumn::Shown))
             }
         }
     }
@@ -176,7 +177,7 @@ fn unsimulated(chapters: &[Chapter], claims: &[UnsimulatedClaim]) -> Markup {
     }
 }
 
-/// Renders rows whose simulated values were changed by a choice for which the published number was known.
+/// Renders rows whose simulated values changed by a choice that was made while the published number was known.
 fn informed(findings: &[&Finding]) -> Markup {
     let moved: Vec<_> = findings.iter().filter(|finding| !finding.moves.is_empty()).collect();
     html! {
@@ -203,7 +204,7 @@ fn informed(findings: &[&Finding]) -> Markup {
                             td.n { (moved.after) }
                             @if at == 0 {
                                 td.n rowspan=(finding.moves.len()) {
-                                    (finding.simulated.as_ref().map(Value::to_string).unwrap_or_default())
+                                    (finding.simulated.as_ref().map(FigureValue::to_string).unwrap_or_default())
                                 }
                             }
                             td { code { (moved.commit) } }
@@ -217,7 +218,7 @@ fn informed(findings: &[&Finding]) -> Markup {
 }
 
 /// Returns the style class of a cell. Numbers are aligned to the right.
-fn number(value: &Value) -> Option<&'static str> {
+fn number(value: &FigureValue) -> Option<&'static str> {
     value.number().map(|_| "n")
 }
 
@@ -242,7 +243,7 @@ fn chapter(chapter: &Chapter) -> Markup {
             p { a href={ (map.id) ".csv" } { (map.id) ".csv" } }
         }
         h3 { "Every number of the text" }
-        (table(&chapter.findings, false))
+        (table(&chapter.findings, ReasonColumn::Hidden))
         (informed(&chapter.findings))
         @if !chapter.studies.is_empty() {
             h3 { "What the assumed parameters move" }
@@ -315,8 +316,15 @@ fn item(finding: &Finding) -> Markup {
     }
 }
 
-/// Renders a table of rows. `reasons` adds the reason to each row that disagrees.
-fn table(findings: &[&Finding], reasons: bool) -> Markup {
+/// Column of a table with the reason why each row disagrees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReasonColumn {
+    Shown,
+    Hidden,
+}
+
+/// Renders a table of rows.
+fn table(findings: &[&Finding], reasons: ReasonColumn) -> Markup {
     let heads = ["where", "quantity", "configuration"];
     html! {
         div.wide { table {
@@ -324,7 +332,7 @@ fn table(findings: &[&Finding], reasons: bool) -> Markup {
                 @for head in heads { th { (head) } }
                 th.n { "published" } th.n { "simulated" } th { "unit" } th { "role" }
                 th.n { "difference, %, or agrees" } th.n { "holds" }
-                @if reasons { th { "reason" } }
+                @if reasons == ReasonColumn::Shown { th { "reason" } }
             }
             @for finding in findings {
                 @let informed = (!finding.moves.is_empty()).then_some("informed");
@@ -335,13 +343,13 @@ fn table(findings: &[&Finding], reasons: bool) -> Markup {
                     td { (finding.row.configuration()) (reading(finding)) }
                     td class=[number(&finding.row.value)] { (finding.row.value) }
                     td class=[finding.simulated.as_ref().and_then(number)] {
-                        (finding.simulated.as_ref().map(Value::to_string).unwrap_or_default())
+                        (finding.simulated.as_ref().map(FigureValue::to_string).unwrap_or_default())
                     }
                     td { (finding.row.unit()) }
                     td { (finding.role) }
                     td class=(if apart.is_some() { "n apart" } else { "n" }) { (finding.difference()) }
                     td.n { (finding.range.map(Range::to_string).unwrap_or_default()) }
-                    @if reasons {
+                    @if reasons == ReasonColumn::Shown {
                         td { (finding.reason.map(|reason| reason.reason.as_str()).unwrap_or_default()) }
                     }
                 }
@@ -350,7 +358,7 @@ fn table(findings: &[&Finding], reasons: bool) -> Markup {
     }
 }
 
-/// Renders the number that a word in the row stands for, and the reason for it.
+/// Renders the number that stands for a word in the row, and the reason for this number.
 fn reading(finding: &Finding) -> Markup {
     html! {
         @if let Some(threshold) = finding.row.threshold {

@@ -3,63 +3,66 @@
 use std::fmt;
 use std::path::Path;
 
-/// The list in the repository.
+/// The list `published.csv` of the repository.
 const LIST: &str = include_str!("../../../figures/published.csv");
 const LIST_NAME: &str = "figures/published.csv";
 
 /// The columns that describe a published value, in order.
 pub const COLUMNS: [&str; 6] = ["paper", "where", "quantity", "configuration", "value", "unit"];
-/// The columns about thresholds: the number that a word of the text stands for, and the reason for the number.
+/// The columns about thresholds: the number that stands for a word of the text, and the reason for the number.
 const READING: [&str; 2] = ["threshold", "why"];
 
 /// A published value, or a simulated one.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum FigureValue {
     Number(f64),
     /// A word instead of a number, such as a name or an order.
     Word(String),
 }
 
-impl Value {
-    fn parse(text: &str) -> Value {
+/// Result of a check: the value, or the reason why there is none.
+pub type CheckResult = Result<FigureValue, String>;
+
+impl FigureValue {
+    fn parse(text: &str) -> FigureValue {
         match text.parse() {
-            Ok(number) => Value::Number(number),
-            Err(_) => Value::Word(text.to_owned()),
+            Ok(number) => FigureValue::Number(number),
+            Err(_) => FigureValue::Word(text.to_owned()),
         }
     }
 
     pub fn number(&self) -> Option<f64> {
         match self {
-            Value::Number(number) => Some(*number),
-            Value::Word(_) => None,
+            FigureValue::Number(number) => Some(*number),
+            FigureValue::Word(_) => None,
         }
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for FigureValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Number(number) => f.write_str(&super::figure::digits(*number)),
-            Value::Word(word) => f.write_str(word),
+            FigureValue::Number(number) => f.write_str(&super::digits::digits(*number)),
+            FigureValue::Word(word) => f.write_str(word),
         }
     }
 }
 
 /// A row of the list.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct PublishedRow {
     /// Line in the file, from 1.
     pub line: usize,
     /// Fields as in the file, by [`COLUMNS`].
     pub fields: [String; 6],
-    pub value: Value,
-    /// The number that a word of the text, such as "similar" or "gradual", stands for in this row.
+    pub value: FigureValue,
+    /// The number that stands for a word of the text in this row, such as "similar" or "gradual".
     pub threshold: Option<f64>,
     /// A sentence that gives the reason for the threshold; empty without a threshold.
     pub why: String,
 }
 
-impl Row {
+impl PublishedRow {
     /// Returns the short name of the document.
     pub fn paper(&self) -> &str {
         &self.fields[0]
@@ -91,22 +94,22 @@ impl Row {
 
 /// All rows, in order.
 #[derive(Clone)]
-pub struct Published {
+pub struct PublishedList {
     /// Name of the file, for errors.
     pub file: String,
-    pub rows: Vec<Row>,
+    pub rows: Vec<PublishedRow>,
 }
 
-impl Published {
+impl PublishedList {
     /// Loads the list in the repository, or the list in `file`, which has the same columns.
-    pub fn load(file: Option<&Path>) -> Result<Published, String> {
-        let Some(file) = file else { return Published::parse(LIST_NAME, LIST) };
+    pub fn load(file: Option<&Path>) -> Result<PublishedList, String> {
+        let Some(file) = file else { return PublishedList::parse(LIST_NAME, LIST) };
         let name = file.display().to_string();
         let text = std::fs::read_to_string(file).map_err(|e| format!("{name}: {e}"))?;
-        Published::parse(&name, &text)
+        PublishedList::parse(&name, &text)
     }
 
-    pub fn parse(file: &str, text: &str) -> Result<Published, String> {
+    pub fn parse(file: &str, text: &str) -> Result<PublishedList, String> {
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let head = reader.headers().map_err(|e| format!("{file}: {e}"))?;
         let columns = COLUMNS.into_iter().chain(READING);
@@ -134,14 +137,14 @@ impl Published {
                 return Err(format!("{file}:{line}: a threshold has a sentence that says why"));
             }
             let fields = [paper, place, quantity, configuration, value, unit];
-            let value = Value::parse(&fields[4]);
-            rows.push(Row { line, fields, value, threshold, why });
+            let value = FigureValue::parse(&fields[4]);
+            rows.push(PublishedRow { line, fields, value, threshold, why });
         }
-        Ok(Published { file: file.to_owned(), rows })
+        Ok(PublishedList { file: file.to_owned(), rows })
     }
 
-    /// Returns the shortest name that stands only for this row: see [`Row::is`].
-    pub fn name(&self, row: &Row) -> String {
+    /// Returns the shortest name that stands only for this row: see [`PublishedRow::is`].
+    pub fn name(&self, row: &PublishedRow) -> String {
         let short = format!("{}; {}", row.quantity(), row.configuration());
         match self.find(row.paper(), &short) {
             Ok(_) => short,
@@ -149,8 +152,8 @@ impl Published {
         }
     }
 
-    /// Returns the only row of `paper` that `name` means: see [`Row::is`].
-    pub fn find(&self, paper: &str, name: &str) -> Result<&Row, String> {
+    /// Returns the only row of `paper` that `name` means: see [`PublishedRow::is`].
+    pub fn find(&self, paper: &str, name: &str) -> Result<&PublishedRow, String> {
         let mut found = self.rows.iter().filter(|row| row.paper() == paper && row.is(name));
         match (found.next(), found.next()) {
             (Some(row), None) => Ok(row),
@@ -171,9 +174,12 @@ mod tests {
     fn rows_are_found_by_quantity_and_configuration() {
         let text = "paper,where,quantity,configuration,value,unit,threshold,why\n\
             A,1,speed,\"cold, dry\",1.5,x,,\nA,2,winner,wet,one,name,,\nA,3,winner,wet,two,name,,\n";
-        let list = Published::parse("list.csv", text).unwrap();
-        assert_eq!(list.find("A", "speed; cold, dry").unwrap().value, Value::Number(1.5));
-        assert_eq!(list.find("A", "3; winner; wet").unwrap().value, Value::Word("two".into()));
+        let list = PublishedList::parse("list.csv", text).unwrap();
+        assert_eq!(list.find("A", "speed; cold, dry").unwrap().value, FigureValue::Number(1.5));
+        assert_eq!(
+            list.find("A", "3; winner; wet").unwrap().value,
+            FigureValue::Word("two".into())
+        );
         let twice = list.find("A", "winner; wet").unwrap_err();
         assert!(twice.contains("lines 3 and 4"), "{twice}");
         assert!(list.find("B", "speed; cold, dry").unwrap_err().contains("list.csv: no row of B"));
@@ -181,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_malformed_list_is_named_with_its_line() {
-        let error = |text: &str| Published::parse("list.csv", text).err().unwrap();
+        let error = |text: &str| PublishedList::parse("list.csv", text).err().unwrap();
         assert!(error("paper,value\n").starts_with("list.csv:1: the columns are paper,value"));
         let head = "paper,where,quantity,configuration,value,unit,threshold,why\n";
         let short = error(&format!("{head}A,1,speed\n"));
@@ -196,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_project_s_list_is_in_order() {
-        let list = Published::load(None).unwrap();
+        let list = PublishedList::load(None).unwrap();
         assert!(list.rows.len() > 59, "the list only grows");
         assert!(list.find("Kini", "base RDMA write latency; cluster 1, small").is_ok());
     }

@@ -2,7 +2,7 @@
 
 use super::listing::{Listing, RowName};
 
-/// The list in the repository.
+/// The list `reasons.csv` of the repository.
 const LIST: Listing<3> = Listing {
     file: "figures/reasons.csv",
     text: include_str!("../../../figures/reasons.csv"),
@@ -11,24 +11,24 @@ const LIST: Listing<3> = Listing {
 
 /// The reason why a row disagrees, from an examination of its runs.
 #[derive(Debug, Clone)]
-pub struct Reason {
+pub struct RowReason {
     pub name: RowName,
     pub reason: String,
 }
 
 /// Loads all reasons, in order.
-pub fn load() -> Result<Vec<Reason>, String> {
-    LIST.read(|_, [paper, row, reason]| Reason { name: RowName { paper, row }, reason })
+pub fn load() -> Result<Vec<RowReason>, String> {
+    LIST.read(|_, [paper, row, reason]| RowReason { name: RowName { paper, row }, reason })
 }
 
 #[cfg(test)]
 mod tests {
     use super::load;
-    use crate::published::Published;
+    use crate::published::PublishedList;
 
     #[test]
     fn each_line_is_a_sentence_about_one_row() {
-        let published = Published::load(None).unwrap();
+        let published = PublishedList::load(None).unwrap();
         let reasons = load().unwrap();
         for (at, reason) in reasons.iter().enumerate() {
             let name = &reason.name;

@@ -1,10 +1,14 @@
 //! Runs a workload on a machine, in virtual time.
 
+use crate::measure::cannon::Multiplication;
+use crate::measure::collectives::IntegerSum;
+use crate::measure::messages::WindowedTransfer;
+use crate::measure::streams::StreamCollective;
 use crate::measure::{
     cannon, collectives, conjugate, fences, halos, messages, onesided, raw, streams, sweeps,
     twosided,
 };
-use crate::workload::{Effort, Fence, Memory, Overlap, Workload};
+use crate::workload::{Effort, Fence, Overlap, RegistrationPolicy, Workload};
 use std::rc::Rc;
 use weft_fabric_sim::Machine;
 use weft_p2p::ProtocolLimits;
@@ -13,7 +17,7 @@ use weft_p2p::ProtocolLimits;
 const FEW: usize = 3;
 
 impl Workload {
-    /// Returns the workloads that compete at `x`, if the value is the shortest time of several workloads.
+    /// Returns the workloads that compete at `x`, if the value is the shortest of their times.
     pub fn contenders(self, x: usize) -> Option<Vec<Workload>> {
         match self {
             Workload::Fastest(who, operation, ranks) => {
@@ -26,22 +30,25 @@ impl Workload {
     /// Runs the workload on `machine`.
     pub fn run(self, machine: &Rc<Machine>, x: usize, effort: Effort) -> Result<f64, String> {
         let Effort { iterations, few } = effort;
+        let allreduce = |sum| collectives::allreduce(machine, x, sum, iterations);
+        let bandwidth = |transfer| messages::bandwidth(machine, x, transfer, few);
+        let collective = |what| streams::collective(machine, what, x, few.min(FEW));
         match self {
             Workload::Barrier(name) => collectives::barrier(machine, x, name, iterations),
             Workload::Allreduce(name, integers) => {
-                collectives::allreduce(machine, x, (name, integers), None, iterations)
+                allreduce(IntegerSum { name, integers, registered: None })
             }
             Workload::RegisteringAllreduce(name, integers, when) => {
-                collectives::allreduce(machine, x, (name, integers), Some(when), iterations)
+                allreduce(IntegerSum { name, integers, registered: Some(when) })
             }
             Workload::Equations(name) => conjugate::solve(machine, x, name),
             Workload::Collective(operation, name, ranks) => {
-                let usual = ProtocolLimits::default();
-                streams::collective(machine, (ranks, usual), operation, name, x, few.min(FEW))
+                let limits = ProtocolLimits::default();
+                collective(StreamCollective { ranks, operation, name, limits })
             }
             Workload::CollectiveAtOnce(operation, name, ranks) => {
                 let limits = ProtocolLimits { eager: 64 << 10, ..ProtocolLimits::default() };
-                streams::collective(machine, (ranks, limits), operation, name, x, few.min(FEW))
+                collective(StreamCollective { ranks, operation, name, limits })
             }
             Workload::Fastest(..) => {
                 let all = self.contenders(x).unwrap_or_default();
@@ -77,10 +84,11 @@ impl Workload {
             }
             Workload::OneSided(what) => onesided::measure(machine, x, what, few),
             Workload::Bandwidth(memory, progress) => {
-                messages::bandwidth(machine, x, (memory, progress), None, few)
+                bandwidth(WindowedTransfer { memory, progress, policy: None })
             }
             Workload::BandwidthUnder(policy, progress) => {
-                messages::bandwidth(machine, x, (Memory::Once, progress), Some(policy), few)
+                let memory = RegistrationPolicy::Once;
+                bandwidth(WindowedTransfer { memory, progress, policy: Some(policy) })
             }
             Workload::Availability(overlap) => messages::availability(machine, x, overlap, few),
             Workload::AvailabilityOver(bytes, overlap) => {
@@ -88,8 +96,12 @@ impl Workload {
                 messages::availability(machine, bytes, overlap, few)
             }
             Workload::Interrupts(progress) => messages::interrupts(machine, x, progress),
-            Workload::CannonOnNodes(size, what) => cannon::multiply(machine, (x, size), what),
-            Workload::CannonOfSize(nodes, what) => cannon::multiply(machine, (nodes, x), what),
+            Workload::CannonOnNodes(size, what) => {
+                cannon::multiply(machine, Multiplication { nodes: x, size, what })
+            }
+            Workload::CannonOfSize(nodes, what) => {
+                cannon::multiply(machine, Multiplication { nodes, size: x, what })
+            }
             Workload::Sweeps(progress, part) => sweeps::step(machine, x, progress, part),
             Workload::Halos(progress) => halos::step(machine, x, progress),
             Workload::IsRendezvous => messages::is_rendezvous(machine, x),

@@ -1,8 +1,10 @@
 //! Sensitivity of the results to parameters that no document gives: each assumed parameter of a machine file is reduced and
 //! increased by 30 %.
 
-use super::figure::{Document, Headline, Quotient, digits};
+use super::digits::digits;
+use super::figure::{Document, Headline};
 use super::lab::Lab;
+use super::series::Quotient;
 use std::path::Path;
 use std::rc::Rc;
 use weft_fabric_sim::Machine;
@@ -15,7 +17,7 @@ pub struct Study {
     pub machine: &'static str,
     /// Results with the unchanged machine file: name, value and unit.
     pub results: Vec<(&'static str, f64, &'static str)>,
-    /// Parameters that change a result, those with the largest change first.
+    /// Parameters that change a result. The parameter with the largest change comes first.
     pub rows: Vec<Moved>,
     /// Parameters that change no result.
     pub still: Vec<String>,
@@ -93,7 +95,7 @@ fn study(lab: &Lab, name: &'static str, headlines: &[&Headline]) -> Result<Study
     Ok(Study { machine: name, results, rows, still })
 }
 
-/// Writes `sensitivity.csv`: one row for each machine, parameter that changes a result, and result.
+/// Writes `sensitivity.csv`: one row for each combination of a machine, a parameter that changes a result, and a result.
 pub fn write(file: &Path, studies: &[&Study]) -> Result<(), String> {
     let failed = |e: csv::Error| format!("cannot write {}: {e}", file.display());
     let mut writer = csv::Writer::from_path(file).map_err(failed)?;

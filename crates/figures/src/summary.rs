@@ -1,11 +1,12 @@
 //! Comparison of each published row with the value of the simulation.
 
-use super::figure::{Check, Document, Figure, Mark, Simulate, digits};
+use super::digits::digits;
+use super::figure::{Check, Document, Figure, Mark, Simulate};
 use super::informed::{self, Move};
 use super::lab::Lab;
-use super::published::{COLUMNS, Published, Row, Value};
+use super::published::{COLUMNS, FigureValue, PublishedList, PublishedRow};
 use super::ranges::{self, Range};
-use super::reasons::{self, Reason};
+use super::reasons::{self, RowReason};
 use std::fmt;
 use std::path::Path;
 use weft_fabric_sim::machine;
@@ -44,24 +45,24 @@ impl fmt::Display for Role {
     }
 }
 
-/// A published row and its simulation.
+/// A published row and the result of its simulation.
 pub struct Finding<'p> {
-    pub row: &'p Row,
-    pub simulated: Option<Value>,
+    pub row: &'p PublishedRow,
+    pub simulated: Option<FigureValue>,
     pub role: Role,
-    /// Changes of the model that changed the simulated value, and for which the published number was known.
+    /// Changes of the model that were made while the published number was known, and that changed the simulated value.
     pub moves: Vec<&'p Move>,
     /// Results of the row while all assumed parameters vary together.
     pub range: Option<&'p Range>,
     /// Reason why the row disagrees.
-    pub reason: Option<&'p Reason>,
+    pub reason: Option<&'p RowReason>,
 }
 
 /// The project's lists of remarks on published rows.
 pub struct Remarks {
     pub moves: Vec<Move>,
     pub ranges: Vec<Range>,
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<RowReason>,
 }
 
 impl Remarks {
@@ -71,8 +72,8 @@ impl Remarks {
         Ok(Remarks { moves, ranges, reasons })
     }
 
-    /// Returns a finding for `row` with all remarks on the row, before it is simulated.
-    fn on<'p>(&'p self, row: &'p Row, role: Role) -> Finding<'p> {
+    /// Returns a finding for `row` with all remarks on the row. The finding has no simulated value yet.
+    fn on<'p>(&'p self, row: &'p PublishedRow, role: Role) -> Finding<'p> {
         let moves = self.moves.iter().filter(|moved| moved.name.is_of(row)).collect();
         let range = self.ranges.iter().find(|range| range.name.is_of(row));
         let reason = self.reasons.iter().find(|reason| reason.name.is_of(row));
@@ -92,7 +93,7 @@ impl Finding<'_> {
     pub fn difference(&self) -> String {
         match (&self.simulated, &self.row.value) {
             (None, _) => String::new(),
-            (Some(Value::Number(ours)), Value::Number(theirs)) => {
+            (Some(FigureValue::Number(ours)), FigureValue::Number(theirs)) => {
                 let points = self.row.unit().starts_with('%');
                 let difference = ours - theirs;
                 // No published number is more precise than a tenth of a percent.
@@ -104,12 +105,12 @@ impl Finding<'_> {
         }
     }
 
-    /// Returns true if the simulation contradicts the text: another word or count, or a number that differs by more than
+    /// Returns true if the simulation contradicts the text: the word or the count is different, or the number differs by more than
     /// [`APART`].
     pub fn disagrees(&self) -> bool {
         match (&self.simulated, &self.row.value) {
             (None, _) => false,
-            (Some(Value::Number(ours)), Value::Number(theirs)) => {
+            (Some(FigureValue::Number(ours)), FigureValue::Number(theirs)) => {
                 let most = if COUNTED.contains(&self.row.unit()) { 0.0 } else { APART };
                 let points = self.row.unit().starts_with('%');
                 let difference = if points { ours - theirs } else { 100.0 * (ours / theirs - 1.0) };
@@ -123,7 +124,7 @@ impl Finding<'_> {
     pub fn sentence(&self) -> String {
         let row = self.row;
         let unit = match (row.unit(), &row.value) {
-            (_, Value::Word(_)) => String::new(),
+            (_, FigureValue::Word(_)) => String::new(),
             (unit, _) => format!(" {unit}"),
         };
         let what = format!("{} ({})", row.quantity(), row.configuration());
@@ -131,7 +132,7 @@ impl Finding<'_> {
             return format!("{what}: published {}{unit}; not built yet.", row.value);
         };
         let difference = match (&row.value, row.unit().starts_with('%')) {
-            (Value::Word(_), _) => match simulated == &row.value {
+            (FigureValue::Word(_), _) => match simulated == &row.value {
                 true => "agrees".to_owned(),
                 false => "does not agree".to_owned(),
             },
@@ -147,11 +148,11 @@ impl Finding<'_> {
 
 /// Returns a sentence that compares the published number of a mark with the curve on which the mark lies, even if the row itself is
 /// not simulated.
-pub fn beside(figure: &Figure, mark: &Mark, simulated: f64, row: &Row) -> String {
+pub fn beside(figure: &Figure, mark: &Mark, simulated: f64, row: &PublishedRow) -> String {
     let (what, unit) = (figure.x.label.to_lowercase(), figure.x.unit);
     let x =
         if unit.is_empty() { format!("{} {what}", mark.x) } else { format!("{} {unit}", mark.x) };
-    let ours = Some(Value::Number(simulated));
+    let ours = Some(FigureValue::Number(simulated));
     let finding = Finding {
         row,
         simulated: ours,
@@ -175,8 +176,8 @@ pub fn beside(figure: &Figure, mark: &Mark, simulated: f64, row: &Row) -> String
 fn evidence(
     lab: &Lab,
     document: &Document,
-    published: &Published,
-    row: &Row,
+    published: &PublishedList,
+    row: &PublishedRow,
 ) -> Result<Role, String> {
     for name in document.machines {
         let machine = lab.machine(name)?;
@@ -198,8 +199,9 @@ fn evidence(
     ))
 }
 
-/// Checks the roles: a row that is "informed" has a change that moved it, and a row that was moved is not "held out".
-fn told(row: &Row, role: Role, moves: &[&Move]) -> Result<(), String> {
+/// Checks the role of a row. The list of changes must contain a change that has moved an "informed" row, and must not contain a
+/// change that has moved a "held out" row.
+fn told(row: &PublishedRow, role: Role, moves: &[&Move]) -> Result<(), String> {
     let name = format!("{}; {}", row.quantity(), row.configuration());
     match (role, moves.first()) {
         (Role::Of(machine::EvidenceRole::Informed), None) => Err(format!(
@@ -214,27 +216,27 @@ fn told(row: &Row, role: Role, moves: &[&Move]) -> Result<(), String> {
     }
 }
 
-fn simulate(lab: &Lab, check: &Check) -> Result<(Value, Option<Role>), String> {
+fn simulate(lab: &Lab, check: &Check) -> Result<(FigureValue, Option<Role>), String> {
     Ok(match &check.simulate {
         Simulate::Run(machine, workload, x) => {
-            (Value::Number(lab.measure(machine, *workload, *x)?), None)
+            (FigureValue::Number(lab.measure(machine, *workload, *x)?), None)
         }
         Simulate::Runs(runs) => (runs(lab)?, None),
         Simulate::Parameter(name, path, value) => {
             let machine = lab.machine(name)?;
             let value = value(&machine).ok_or(format!("machines/{name}.toml has no {path}"))?;
             let assumed = machine.evidence.assumed.iter().any(|p| p == path);
-            (Value::Number(value), assumed.then_some(Role::Assumed))
+            (FigureValue::Number(value), assumed.then_some(Role::Assumed))
         }
     })
 }
 
-/// Returns a finding for each published row of the documents, in the order of the list, before any simulation. So errors in
+/// Returns a finding for each published row of the documents, in the order of `published`. Nothing is simulated here, so errors in
 /// descriptions and machine files are reported before anything is measured.
 pub fn rows<'p>(
     lab: &Lab,
     documents: &[Document],
-    published: &'p Published,
+    published: &'p PublishedList,
     remarks: &'p Remarks,
 ) -> Result<Vec<Finding<'p>>, String> {
     for document in documents {
@@ -282,7 +284,7 @@ pub fn write(file: &Path, findings: &[Finding]) -> Result<(), String> {
     writer.write_record(columns).map_err(failed)?;
     for finding in findings {
         let simulated = match &finding.simulated {
-            Some(Value::Number(number)) => digits(*number),
+            Some(FigureValue::Number(number)) => digits(*number),
             Some(word) => word.to_string(),
             None => String::new(),
         };

@@ -3,7 +3,7 @@
 
 use super::listing::Listing;
 
-/// The list in the repository.
+/// The list `unsimulated.csv` of the repository.
 const LIST: Listing<4> = Listing {
     file: "figures/unsimulated.csv",
     text: include_str!("../../../figures/unsimulated.csv"),
@@ -19,7 +19,7 @@ pub struct UnsimulatedClaim {
     pub place: String,
     /// The claim as a sentence.
     pub claim: String,
-    /// The reason why no run shows it.
+    /// The reason why no simulation shows whether the claim is true.
     pub reason: String,
 }
 
@@ -31,11 +31,11 @@ pub fn load() -> Result<Vec<UnsimulatedClaim>, String> {
 #[cfg(test)]
 mod tests {
     use super::load;
-    use crate::published::Published;
+    use crate::published::PublishedList;
 
     #[test]
     fn each_claim_and_each_reason_is_a_sentence_about_a_known_document() {
-        let published = Published::load(None).unwrap();
+        let published = PublishedList::load(None).unwrap();
         for claim in load().unwrap() {
             assert!(published.rows.iter().any(|row| row.paper() == claim.paper), "{claim:?}");
             assert!(claim.claim.ends_with('.') && claim.reason.ends_with('.'), "{claim:?}");

@@ -16,9 +16,9 @@ pub enum Workload {
     /// A collective operation by the named algorithm on this number of ranks, from a common start until the last rank has finished;
     /// x: number of bytes as [`CollectiveKind::measure`] defines it.
     Collective(CollectiveKind, &'static str, usize),
-    /// As `Collective`, with messages of up to 64 KiB sent eagerly, through memory that stays registered.
+    /// As `Collective`, but messages of up to 64 KiB are sent eagerly, through memory that stays registered.
     CollectiveAtOnce(CollectiveKind, &'static str, usize),
-    /// The shortest time of a group of algorithms; x: as for `Collective`.
+    /// The shortest time of a group of algorithms; x as for `Collective`.
     Fastest(Contenders, CollectiveKind, usize),
     /// 32 MiB from rank to rank over a stream; x: bytes of a segment.
     Segments,
@@ -31,12 +31,13 @@ pub enum Workload {
     /// A datagram of this number of bytes to a group, until the last receiver has it; x: number of receivers.
     MulticastLatency(usize),
     /// Epochs of one-sided operations; x: bytes; unit: us for latencies, else MB/s.
-    OneSided(OneSided),
-    /// A fence of this design after the given work; x: ranks; unit: us. For [`Fence::Overlap`] x: bytes; unit: %.
+    OneSided(OneSidedTest),
+    /// A fence of this design after the given work; x: ranks; unit: us. If the work is [`Fence::Overlap`], x is a number of bytes,
+    /// and the unit is %.
     Fence(Fence, FenceDesign),
     /// A window of MPI messages; x: bytes; unit: MB/s.
-    Bandwidth(Memory, Progress),
-    /// As `Bandwidth`, with memory registered once, under this policy for all threads.
+    Bandwidth(RegistrationPolicy, Progress),
+    /// As `Bandwidth`, with memory that is registered once, and this scheduling policy for all threads.
     BandwidthUnder(SchedulerPolicy, Progress),
     /// Computing time that is available during an MPI message, in percent of the message's time; x: bytes.
     Availability(Overlap),
@@ -49,7 +50,7 @@ pub enum Workload {
     /// A multiplication of matrices on this number of nodes; x: elements a side.
     CannonOfSize(usize, Cannon),
     /// A time step modelled on NAS SP, or its part in MPI_Wait; x: ranks.
-    Sweeps(Progress, Part),
+    Sweeps(Progress, MeasuredPart),
     /// A time step with large faces to four neighbours; x: ranks, each on a node.
     Halos(Progress),
     /// 1 if an MPI message is a rendezvous, else 0; x: bytes.
@@ -69,9 +70,9 @@ pub enum Workload {
     Chain(Passing),
     /// The longest piece of an epoch of one kind of operation on all rails, divided by the shortest piece; x: bytes of an
     /// operation.
-    PieceRatio(Test),
-    /// The epoch of [`Workload::OneSided`] on one rail, with messages instead of RDMA operations; x: bytes.
-    OfMessages(Test),
+    PieceRatio(OneSidedPattern),
+    /// The epoch of [`Workload::OneSided`] on one rail, made of messages instead of RDMA operations; x: bytes.
+    OfMessages(OneSidedPattern),
 }
 
 /// Time at which the buffers of a collective operation are allocated, registered and announced to other ranks.
@@ -126,29 +127,37 @@ pub enum Fence {
     Overlap,
 }
 
+/// Rails that a one-sided test uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RailUse {
+    /// Only the first rail of the machine.
+    First,
+    /// All rails of the machine.
+    All,
+}
+
 /// A test of one-sided operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct OneSided {
-    pub test: Test,
-    /// True for all rails of the machine, false for only the first rail.
-    pub all_rails: bool,
+pub struct OneSidedTest {
+    pub test: OneSidedPattern,
+    pub rails: RailUse,
     pub order: IssueOrder,
     /// Way in which targets learn that an epoch is complete.
     pub ending: EpochEnding,
-    pub pieces: Pieces,
+    pub pieces: FragmentLength,
 }
 
 /// Minimum length of an operation that is divided into fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Pieces {
+pub enum FragmentLength {
     /// The length in the machine file.
     Usual,
-    /// This number of bytes; never: `usize::MAX`.
+    /// This number of bytes. `usize::MAX` stands for no fragments.
     From(usize),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Test {
+pub enum OneSidedPattern {
     /// 16 puts in an epoch.
     Put,
     /// 16 gets in an epoch.
@@ -163,15 +172,15 @@ pub enum Test {
     Interleaved,
 }
 
-impl Test {
+impl OneSidedPattern {
     fn is_latency(self) -> bool {
-        matches!(self, Test::PutLatency | Test::GetLatency)
+        matches!(self, OneSidedPattern::PutLatency | OneSidedPattern::GetLatency)
     }
 }
 
 /// Rank that computes during a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Side {
+pub enum ComputingSide {
     /// The rank that sends.
     Sender,
     /// The rank that receives.
@@ -180,7 +189,7 @@ pub enum Side {
 
 /// Time at which the memory of a rendezvous is registered with the adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Memory {
+pub enum RegistrationPolicy {
     /// Registration for each message, as `weft-p2p` does.
     Each,
     /// Registration before the measurement, as by a library with a registration cache.
@@ -196,7 +205,7 @@ pub enum Progress {
     Locked,
     /// As `Locked`, and threads spin for the lock.
     Spinning,
-    /// As `Spinning`, and the helper has a core of its own.
+    /// As `Spinning`, but the helper has its own core.
     SpinningApart,
     /// A helper signals the main thread when a payload is offered.
     Signal,
@@ -209,22 +218,22 @@ pub enum Progress {
 /// A test of computation during a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Overlap {
-    pub side: Side,
-    pub memory: Memory,
+    pub side: ComputingSide,
+    pub memory: RegistrationPolicy,
     pub progress: Progress,
     /// Scheduling policy of all threads.
     pub policy: SchedulerPolicy,
-    /// Number of iterations of the test, if it must differ from the number of the effort, because schedulers remember how long
+    /// Number of iterations of the test, if it must differ from the usual number. It matters because schedulers remember how long
     /// threads have run and slept.
     pub rounds: Option<usize>,
 }
 
-/// A matrix multiplication, and the part of it that is measured.
+/// A matrix multiplication, and the part of its time that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cannon {
     pub team: Team,
     pub progress: Progress,
-    pub part: Part,
+    pub part: MeasuredPart,
 }
 
 /// Ranks and threads that compute on a node.
@@ -239,7 +248,7 @@ pub enum Team {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Part {
+pub enum MeasuredPart {
     Total,
     /// Only the time in MPI_Wait.
     Wait,
@@ -255,7 +264,7 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// Effort of the documents.
+    /// Effort with the numbers of iterations that the documents use.
     pub const FULL: Effort = Effort { iterations: 1000, few: 20 };
     /// Effort of a quick run. Few iterations are enough, because iterations on a virtual cluster without jitter soon take the same
     /// time.

@@ -44,7 +44,7 @@ pub fn variable(p: &ProcedureParameter, way: CallVariant) -> String {
 
 /// Returns a subroutine that calls `name`.
 fn caller(procedure: &Procedure, name: &str, way: CallVariant, number: usize) -> String {
-    let shown: Vec<_> = procedure.of(way.large()).filter(|p| !p.c_alone).collect();
+    let shown: Vec<_> = procedure.of(way.function()).filter(|p| !p.c_alone).collect();
     let functions: Vec<_> = shown.iter().filter(|p| !p.callback.is_empty()).collect();
     let functions: Vec<_> = functions.iter().map(|p| p.name.as_str()).collect();
     let mut arguments: Vec<_> = shown.iter().map(|p| p.name.as_str()).collect();

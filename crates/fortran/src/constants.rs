@@ -86,8 +86,18 @@ fn values() -> Vec<Value> {
     own.into_iter().chain(values).collect()
 }
 
-/// Returns the constants of `mpi_f08`, or of `mpi`, in which handles are integers.
-pub fn declarations(typed: bool) -> String {
+/// Type of handles in Fortran.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum HandleTypes {
+    /// Integers: in the module `mpi`.
+    Integers,
+    /// A derived type for each kind of handle: in the module `mpi_f08`.
+    Derived,
+}
+
+/// Returns the constants of a module.
+pub fn declarations(handles: HandleTypes) -> String {
+    let typed = handles == HandleTypes::Derived;
     let mut out = String::new();
     for Value { c_type, name, number } in values() {
         let line = match c_type.as_str() {
@@ -131,7 +141,7 @@ pub fn types_module() -> String {
         writeln!(out, "  type, bind(C) :: {handle}\n    integer(c_int) :: MPI_VAL\n  end type")
             .unwrap();
     }
-    out.push_str(&declarations(true));
+    out.push_str(&declarations(HandleTypes::Derived));
     for (operator, word) in [("==", "equal"), ("/=", "differ")] {
         writeln!(out, "  interface operator({operator})").unwrap();
         for handle in HANDLES {

@@ -72,10 +72,31 @@ impl ProcedureParameter {
     }
 }
 
+/// C's two functions for a procedure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FunctionForm {
+    /// The function whose counts are `int`.
+    Plain,
+    /// The large-count function, whose name ends with `_c`.
+    Large,
+}
+
+impl FunctionForm {
+    pub const ALL: [FunctionForm; 2] = [FunctionForm::Plain, FunctionForm::Large];
+
+    /// Returns the end of the function's name.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            FunctionForm::Plain => "",
+            FunctionForm::Large => "_c",
+        }
+    }
+}
+
 impl Procedure {
-    /// Returns the parameters of the function, or of the large-count function.
-    pub fn of(&self, large: bool) -> impl Iterator<Item = &ProcedureParameter> {
-        self.parameters.iter().filter(move |p| large || !p.large_only)
+    /// Returns the parameters of a function.
+    pub fn of(&self, form: FunctionForm) -> impl Iterator<Item = &ProcedureParameter> {
+        self.parameters.iter().filter(move |p| form == FunctionForm::Large || !p.large_only)
     }
 
     /// Returns true if the procedure has an error code.

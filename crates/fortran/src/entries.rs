@@ -12,7 +12,7 @@ pub const BY_HAND: [&str; 4] =
 /// Returns the linker's name of a procedure, without `p` in front and `_` at the end.
 pub fn linker_name(procedure: &Procedure, way: CallVariant) -> String {
     let name = procedure.name.to_lowercase();
-    let large = if way == CallVariant::Large { "_c" } else { "" };
+    let large = way.function().suffix();
     let buffer = procedure.find("BUFFER").is_some();
     match way {
         CallVariant::Old => name,
@@ -69,14 +69,14 @@ fn beginning(procedure: &Procedure) -> &'static str {
 }
 
 /// The arguments of the C function, and the replacements by views of buffers.
-struct Arguments<'a> {
+struct EntryArguments<'a> {
     rows: Vec<(&'a ProcedureParameter, ArgumentRow)>,
     views: Vec<(String, String)>,
 }
 
-fn arguments(procedure: &Procedure, way: CallVariant) -> Arguments<'_> {
+fn arguments(procedure: &Procedure, way: CallVariant) -> EntryArguments<'_> {
     let (mut rows, mut views) = (Vec::new(), Vec::new());
-    for p in procedure.of(way.large()) {
+    for p in procedure.of(way.function()) {
         if p.kind != "BUFFER" || way == CallVariant::Old {
             rows.push((p, kinds::of(procedure, p, way)));
             continue;
@@ -90,10 +90,10 @@ fn arguments(procedure: &Procedure, way: CallVariant) -> Arguments<'_> {
         let after = if address { String::new() } else { after };
         rows.push((p, ArgumentRow { declare, before, give: String::new(), after, hidden: false }));
     }
-    Arguments { rows, views }
+    EntryArguments { rows, views }
 }
 
-impl Arguments<'_> {
+impl EntryArguments<'_> {
     /// Returns the statements before the call. Buffers come first, since queries about a communicator depend on them.
     fn before(&self) -> String {
         let (buffers, rest): (Vec<_>, Vec<_>) =
@@ -118,12 +118,11 @@ impl Arguments<'_> {
         self.rows.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
-    fn declared(&self, error: bool) -> String {
+    /// Returns C's declarations of Fortran's arguments. `last` follows them, before the lengths of strings.
+    fn declared(&self, last: Option<&str>) -> String {
         let shown = self.rows.iter().filter(|(_, row)| !row.declare.is_empty());
         let mut all: Vec<String> = shown.map(|(_, row)| row.declare.clone()).collect();
-        if error {
-            all.push("int *ierror".to_owned());
-        }
+        all.extend(last.map(str::to_owned));
         let hidden = self.rows.iter().filter(|(_, row)| row.hidden);
         all.extend(hidden.map(|(p, _)| format!("size_t {}_l", p.name)));
         if all.is_empty() { "void".to_owned() } else { all.join(", ") }
@@ -133,13 +132,13 @@ impl Arguments<'_> {
 /// Writes an entry point.
 fn entry(out: &mut String, procedure: &Procedure, way: CallVariant) {
     let name = linker_name(procedure, way);
-    let large = if way == CallVariant::Large { "_c" } else { "" };
+    let large = way.function().suffix();
     let c_name = format!("{}{large}", procedure.name);
-    let returns = procedure.returns[usize::from(way.large())].as_deref().unwrap_or("int");
+    let returns = procedure.returns[way.function() as usize].as_deref().unwrap_or("int");
     let error = procedure.has_error();
     let result = if error { "void" } else { returns };
     let arguments = arguments(procedure, way);
-    let declared = arguments.declared(error);
+    let declared = arguments.declared(error.then_some("int *ierror"));
     writeln!(out, "WEFT_ENTRY({result}, {name}, ({declared}))\n{{").unwrap();
     if error {
         let given = arguments.given();

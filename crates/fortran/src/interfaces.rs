@@ -1,7 +1,7 @@
 //! The modules `mpi` and `mpi_f08`: an interface for each procedure, generated from the same data as its entry point.
 
 use crate::constants;
-use crate::data::{Procedure, ProcedureParameter};
+use crate::data::{FunctionForm, Procedure, ProcedureParameter};
 use crate::entries::{self, has, linker_name};
 use crate::kinds::{CallVariant, handle, handle_type};
 use std::fmt::Write;
@@ -49,7 +49,7 @@ pub fn declared(p: &ProcedureParameter, way: CallVariant) -> Declared {
         "EXTRA_STATE" | "ATTRIBUTE_VAL" => of("integer(MPI_ADDRESS_KIND)", ""),
         "FUNCTION" | "POLYFUNCTION" if old => of("external", ""),
         "FUNCTION" | "POLYFUNCTION" => {
-            let large = if way.large() && p.kind == "POLYFUNCTION" { "_c" } else { "" };
+            let large = if p.kind == "POLYFUNCTION" { way.function().suffix() } else { "" };
             of(&format!("procedure({}{large})", p.callback), "")
         }
         "RANK" if p.length == "n;3" => of("integer", "(3, *)"),
@@ -63,10 +63,10 @@ pub fn declared(p: &ProcedureParameter, way: CallVariant) -> Declared {
 
 /// Returns the integer type of a number. Parameters of callbacks have no C type here, so their kind determines it.
 fn number(p: &ProcedureParameter, way: CallVariant) -> &'static str {
-    match (p.types[usize::from(way.large())].as_str(), p.kind.as_str()) {
+    match (p.types[way.function() as usize].as_str(), p.kind.as_str()) {
         ("", "OFFSET") => "integer(MPI_OFFSET_KIND)",
         ("", "DISPOFFSET_SMALL") => "integer(MPI_ADDRESS_KIND)",
-        ("", "POLYXFER_NUM_ELEM") if way.large() => "integer(MPI_COUNT_KIND)",
+        ("", "POLYXFER_NUM_ELEM") if way == CallVariant::Large => "integer(MPI_COUNT_KIND)",
         (c_type, _) => integer(c_type),
     }
 }
@@ -114,7 +114,7 @@ struct Style<'a> {
 
 fn interface(out: &mut String, procedure: &Procedure, style: &Style) {
     let way = style.way;
-    let shown: Vec<_> = procedure.of(way.large()).filter(|p| !p.c_alone).collect();
+    let shown: Vec<_> = procedure.of(way.function()).filter(|p| !p.c_alone).collect();
     let mut names: Vec<_> = shown.iter().map(|p| p.name.as_str()).collect();
     let error = procedure.has_error();
     if error {
@@ -156,7 +156,7 @@ fn told_apart(p: &ProcedureParameter) -> bool {
 
 /// Returns true if Fortran can tell the large-count interface from the other.
 pub fn distinct(procedure: &Procedure) -> bool {
-    let mut all = procedure.of(true).filter(|p| !p.c_alone);
+    let mut all = procedure.of(FunctionForm::Large).filter(|p| !p.c_alone);
     all.any(|p| p.large_only || told_apart(p)) && procedure.find("POLYFUNCTION").is_none()
 }
 
@@ -223,7 +223,7 @@ pub fn module(procedures: &[Procedure], way: CallVariant) -> String {
             write!(out, ", &\n    {handle}").unwrap();
         }
         out.push_str(", &\n    operator(==), operator(/=)\n  implicit none\n  private :: c_ptr\n");
-        out.push_str(&constants::declarations(false));
+        out.push_str(&constants::declarations(constants::HandleTypes::Integers));
     } else {
         out.push_str("  use mpi_f08_types\n  use mpi_f08_callbacks\n  implicit none\n");
         out.push_str("  private :: c_ptr\n");

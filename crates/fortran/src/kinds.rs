@@ -4,7 +4,7 @@
 //! the C function, and the statements after the call. In the texts `$` is the argument's name, `#` the number of its
 //! elements, and `@` the type of the handle.
 
-use crate::data::{Procedure, ProcedureParameter};
+use crate::data::{FunctionForm, Procedure, ProcedureParameter};
 
 /// The ways of calling from Fortran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,9 +18,12 @@ pub enum CallVariant {
 }
 
 impl CallVariant {
-    /// Returns true if this way calls the large-count C function.
-    pub fn large(self) -> bool {
-        self == CallVariant::Large
+    /// Returns the form of the C function that this way calls.
+    pub fn function(self) -> FunctionForm {
+        match self {
+            CallVariant::Large => FunctionForm::Large,
+            CallVariant::Old | CallVariant::New => FunctionForm::Plain,
+        }
     }
 }
 
@@ -72,8 +75,7 @@ fn elements(procedure: &Procedure, p: &ProcedureParameter) -> String {
     match (p.length.as_str(), p.kind.as_str()) {
         ("*", "DATATYPE") => {
             let side = if p.name.starts_with("send") { "sendbuf" } else { "recvbuf" };
-            let neighbors = procedure.name.to_lowercase().contains("neighbor");
-            format!("weft_peers(weft_Comm_in(*comm), {}, {side}_at)", peers(neighbors, side))
+            format!("weft_peers(weft_Comm_in(*comm), {}, {side}_at)", peers(procedure, side))
         }
         ("*", "LOGICAL") => "weft_dimensions(weft_Comm_in(*comm))".to_owned(),
         ("*" | "", _) => "0".to_owned(),
@@ -81,8 +83,9 @@ fn elements(procedure: &Procedure, p: &ProcedureParameter) -> String {
     }
 }
 
-fn peers(neighbors: bool, side: &str) -> &'static str {
-    match (neighbors, side) {
+fn peers(procedure: &Procedure, side: &str) -> &'static str {
+    let is_neighborhood = procedure.name.to_lowercase().contains("neighbor");
+    match (is_neighborhood, side) {
         (false, _) => "WEFT_ALL",
         (true, "sendbuf") => "WEFT_DESTINATIONS",
         (true, _) => "WEFT_SOURCES",
@@ -249,7 +252,7 @@ fn places(procedure: &Procedure, p: &ProcedureParameter) -> Option<ArgumentRow> 
 }
 
 /// Returns the row of a callback, or of its state.
-fn callbacks(procedure: &Procedure, p: &ProcedureParameter, large: bool) -> ArgumentRow {
+fn callbacks(procedure: &Procedure, p: &ProcedureParameter, form: FunctionForm) -> ArgumentRow {
     let declare = "weft_function *$";
     let stateful = procedure.parameters.iter().any(|p| p.kind.starts_with("EXTRA_STATE"));
     match p.kind.as_str() {
@@ -267,7 +270,7 @@ fn callbacks(procedure: &Procedure, p: &ProcedureParameter, large: bool) -> Argu
             row(&format!("{change}{integer} *$"), "", &text, "")
         }
         _ if stateful => {
-            let suffix = if large && p.kind == "POLYFUNCTION" { "_c" } else { "" };
+            let suffix = if p.kind == "POLYFUNCTION" { form.suffix() } else { "" };
             let text = if p.name.contains("conversion") {
                 let trampoline = p.name.replace("_conversion_fn", "_conversion");
                 format!("WEFT_CONVERSION($, weft_{trampoline}{suffix})")
@@ -277,7 +280,7 @@ fn callbacks(procedure: &Procedure, p: &ProcedureParameter, large: bool) -> Argu
             row(declare, "", &text, "")
         }
         _ => {
-            let suffix = if large && p.kind == "POLYFUNCTION" { "_c" } else { "" };
+            let suffix = if p.kind == "POLYFUNCTION" { form.suffix() } else { "" };
             let slot = p.callback.replacen("MPI_", "weft_slot_", 1);
             row(declare, "", &format!("{slot}{suffix}($)"), "")
         }
@@ -325,7 +328,7 @@ fn numbers(p: &ProcedureParameter, c_type: &str) -> ArgumentRow {
 /// Returns the row of a parameter. Buffers of `mpi_f08` are not in this table: they are in `sections`.
 pub fn of(procedure: &Procedure, p: &ProcedureParameter, way: CallVariant) -> ArgumentRow {
     let kind = p.kind.as_str();
-    let c_type = p.types[usize::from(way.large())].clone();
+    let c_type = p.types[way.function() as usize].clone();
     let keyval = procedure.parameters.iter().find(|p| p.kind == "KEYVAL");
     let mut row = match kind {
         _ if p.c_alone => row("", "", if c_type == "int" { "0" } else { "NULL" }, ""),
@@ -345,7 +348,7 @@ pub fn of(procedure: &Procedure, p: &ProcedureParameter, way: CallVariant) -> Ar
         }
         "INDEX" => places(procedure, p).unwrap_or_else(|| numbers(p, &c_type)),
         "EXTRA_STATE" | "EXTRA_STATE2" | "FUNCTION" | "POLYFUNCTION" => {
-            callbacks(procedure, p, way.large())
+            callbacks(procedure, p, way.function())
         }
         _ => match handle(kind) {
             Some(name) => handles(procedure, p, name),

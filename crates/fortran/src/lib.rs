@@ -18,10 +18,10 @@ use entries::file;
 use kinds::CallVariant;
 
 /// A source file: its name and its text.
-pub type Source = (&'static str, String);
+pub type FortranSource = (&'static str, String);
 
 /// Returns all sources that `mpifort` builds, and `mpif.h`.
-pub fn sources() -> Vec<Source> {
+pub fn sources() -> Vec<FortranSource> {
     let procedures = data::procedures();
     let fixed = |text: &str| text.to_owned();
     vec![

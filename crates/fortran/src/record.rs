@@ -90,8 +90,8 @@ pub fn recorded(form: BindingForm) -> Vec<RecordedCall> {
             {
                 continue;
             }
-            let large = if way == CallVariant::Large { "_c" } else { "" };
-            let function = procedure.returns[usize::from(way.large())].as_ref();
+            let large = way.function().suffix();
+            let function = procedure.returns[way.function() as usize].as_ref();
             calls.push(RecordedCall {
                 name: format!("{}{}", procedure.name, if by_name { "_c" } else { "" }),
                 function: function.map(|_| format!("{}{large}", procedure.name)),

@@ -1,26 +1,27 @@
-//! A copy of data that lie in the cache of a distant processor.
+//! A copy of data in the cache of a distant processor.
 //!
 //! ```text
 //!   page by page     0000 1111 2222 ...      a processor fetches ahead only within a page: it waits at each new page
 //!   many at once     0 1 2 ... 15 0 1 2 ...  each page is fetched ahead while the other pages are copied
 //! ```
 //! Distant data take so long to arrive that only the number of simultaneous requests counts. For data in the processor's own cache
-//! this copy is slower than a usual copy. So it is used only if the copy model says that it pays
+//! this copy is slower than a usual copy. So this copy is used only if the copy model predicts a gain
 //! ([`weft_fabric::copies::Ways::interleaves`]).
 
 use weft_fabric::Sge;
 use weft_fabric::copies::PAGE;
 
-/// Number of pages that are copied at the same time. Processors follow this many streams of loads; half as many gain nothing.
+/// Number of pages that are copied at the same time. Processors follow this many streams of loads. Half as many streams gain
+/// nothing.
 const STREAMS: usize = 16;
 
 /// Minimum length, in bytes, of a copy that is faster in this way.
 pub const LEAST: usize = STREAMS / 2 * PAGE;
 
-/// Maximum number of bytes that are copied in this way at a time.
+/// Maximum number of bytes that are copied in this way at once.
 pub const MOST: usize = STREAMS * PAGE;
 
-/// Copies `source` to `into`, which has the same length. The two do not overlap.
+/// Copies `source` to `into`, which has the same length. `source` and `into` do not overlap.
 pub fn copy_interleaved(into: Sge, source: Sge) {
     assert_eq!(into.len(), source.len(), "copy between elements of different length");
     if into.len() < LEAST || into.is_phantom() || source.is_phantom() {
@@ -43,7 +44,7 @@ pub fn copy_interleaved(into: Sge, source: Sge) {
 unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     let (mut at, mut pages) = (0, len / PAGE);
     while pages > 0 {
-        // Each turn copies about the same number of pages, so that no page is left over for a turn by itself.
+        // Each turn copies about the same number of pages, so that the last turn does not consist of a single page.
         let streams = pages.div_ceil(pages.div_ceil(STREAMS));
         // SAFETY: `streams` is at most `pages`, so these pages lie inside the `len` bytes. The processor has AVX2.
         unsafe { copy_pages(from.add(at), to.add(at), streams) };

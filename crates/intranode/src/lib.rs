@@ -1,4 +1,5 @@
-//! The ways in which ranks of one machine move bytes: the copy loops, copies with both ends at work, and their costs.
+//! The ways in which ranks of one machine move bytes: copy loops, copies in which both ends work at the same time, and the costs of
+//! both.
 //!
 //! ```text
 //!   lines         operations on cache lines for other processors
@@ -10,8 +11,8 @@
 //!   store         the file in which the measured costs are stored
 //!   model_loader  the choice of a job's model: stored, measured, given or generic
 //! ```
-//! This crate does not decide which of these ways pays. The fabric's [`weft_fabric::Copies`] decides it, by a model of the machine
-//! and by the observations of this rank since its start.
+//! This crate does not decide which of these ways is the fastest. The fabric's [`weft_fabric::Copies`] decides this by a model of
+//! the machine, and by the observations of this rank since its start.
 
 #![warn(missing_docs)]
 
@@ -19,6 +20,8 @@ mod interleaved;
 mod lines;
 #[cfg(not(loom))]
 pub mod measure;
+#[cfg(not(loom))]
+mod measurement_places;
 #[cfg(not(loom))]
 pub mod model_loader;
 pub mod pipelined;
@@ -28,8 +31,6 @@ pub mod staging;
 pub mod store;
 #[cfg(not(loom))]
 mod table;
-#[cfg(not(loom))]
-mod topology;
 
 pub use interleaved::copy_interleaved;
 pub use lines::{CacheLines, CachePath};

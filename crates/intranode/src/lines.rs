@@ -5,12 +5,14 @@
 //!   reader:                                                               reads them, and takes them: they will come
 //!                                                                         back in one transfer each
 //! ```
-//! All these operations are hints, which change only the time. The copy model says which hints pay ([`weft_fabric::copies::Ways`]).
+//! All these operations are hints, which only change how long accesses take. The copy model says which hints pay off
+//! ([`weft_fabric::copies::Ways`]).
 
 use weft_fabric::copies::LINE;
 use weft_fabric::{Copies, Sge};
 
-/// Minimum size of a processor's first-level cache, in bytes. Data that other processors must get quickly take less than this size.
+/// Minimum size of a processor's first-level cache, in bytes. Memory whose lines are requested or demoted together must be smaller
+/// than this size.
 const FIRST_LEVEL: usize = 32 << 10;
 
 /// Path of a copy's stores.
@@ -24,24 +26,24 @@ pub enum CachePath {
 
 /// Operations on the cache lines of memory.
 pub trait CacheLines: Copy {
-    /// Copies `source` to `self`. Another processor will read the copy, and this processor will not. Both have the same length and
-    /// do not overlap. If the copy goes past the caches, it is ordered before all stores that follow.
+    /// Copies `source` to `self`. Another processor will read the copy, and this processor will not. `source` and `self` have the
+    /// same length and do not overlap. A copy past the caches is ordered before all later stores.
     fn copy_for_others(self, source: Sge, path: CachePath, copies: &Copies);
 
-    /// Takes the cache lines of memory that was read here to this processor only, without changing the memory. Used for memory that
-    /// another processor wrote and will write again, and that no third processor uses now. The writer then gets each line by a
-    /// single transfer. Otherwise the writer would first have to take the line away from the processors that read it, which is 4 to
-    /// 10 times as slow.
+    /// Takes the cache lines of memory for exclusive use by this processor, without changing the memory. Used after a read of
+    /// memory that another processor wrote and will write again, and that no third processor uses now. The writer then gets each
+    /// line by a single transfer. Otherwise the writer would first have to invalidate the line in the processors that read it,
+    /// which is 4 to 10 times as slow.
     fn take_lines(self);
 
-    /// Requests all cache lines of memory together, if that pays. Used before this processor writes memory that another processor
-    /// has read, because stores would request one line after another. For a single line this gains nothing. Too many lines would
-    /// drive each other out before they are written.
+    /// Requests all cache lines of memory together, if that pays off. Used before this processor writes memory that another
+    /// processor has read, because stores would request one line after another. This gains nothing for a single line. Too many
+    /// lines would evict each other before they are written.
     fn want_lines(self, copies: &Copies);
 
-    /// Demotes the cache lines of memory that was written here, after another processor was told of it. The reader finds the lines
-    /// in the cache behind both processors, and need not request each line. Used only between caches that are far from each other,
-    /// and for few lines: with many lines the reader is quicker without demotion.
+    /// Demotes the cache lines of memory that this processor wrote, after it has notified the reader. The reader then finds the
+    /// lines in a cache beyond this processor's private caches, and need not fetch each line from the private caches. Used only
+    /// between caches that are far from each other, and for few lines. With many lines the reader is faster without demotion.
     fn hand_over_lines(self);
 
     /// Reads a byte of each cache line.
@@ -105,12 +107,12 @@ fn each_line(memory: Sge, touch: impl Fn(*const u8)) {
     }
 }
 
-/// Requests all cache lines of `memory` for writing, without asking whether that pays.
+/// Requests all cache lines of `memory` for writing, even if that does not pay off.
 pub(crate) fn ask_for_lines(memory: Sge) {
     each_line(memory, ask_for_line);
 }
 
-/// Requests the cache line of `at` for writing. Any address will do.
+/// Requests the cache line of `at` for writing. Any address is allowed.
 #[inline(always)]
 fn ask_for_line(at: *const u8) {
     // SAFETY: prefetchw is a hint, which accepts any address, cannot fail, and changes nothing. Processors without it ignore
@@ -128,7 +130,7 @@ fn ask_for_line(at: *const u8) {
     let _ = at;
 }
 
-/// Moves the cache line of `at` to a cache level behind this processor's own caches. Any address will do.
+/// Moves the cache line of `at` to a cache level beyond this processor's private caches. Any address is allowed.
 #[inline(always)]
 fn let_go_of_line(at: *const u8) {
     // SAFETY: cldemote is a hint, which accepts any address, cannot fail, and changes nothing. Processors without it ignore it.
@@ -140,7 +142,7 @@ fn let_go_of_line(at: *const u8) {
     let _ = at;
 }
 
-/// Copies by stores that go past the caches, and that are ordered before all stores that follow.
+/// Copies by stores that go past the caches and are ordered before all later stores.
 ///
 /// # Safety
 /// `from` is readable and `to` writable for `len` bytes, and they do not overlap.
@@ -168,7 +170,7 @@ unsafe fn copy_past_caches(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Copies in the usual way, because this target has no such stores.
+/// Copies in the usual way, because this target has no stores that go past the caches.
 ///
 /// # Safety
 /// `from` is readable and `to` writable for `len` bytes, and they do not overlap.

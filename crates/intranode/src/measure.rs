@@ -7,24 +7,27 @@
 //!   with thread 2 on another cache:       the same
 //!   with thread 2 on the same processor:  yields
 //! ```
-//! Of several samples the second shortest counts: other programs make samples longer, and a change of the clock makes a sample too
-//! short. A value that could not be measured in time stays as in [`CopyModel::GENERIC`], and the result names it. Both threads end
-//! with the measurement. The caller's processors, signals and memory stay as they are.
+//! Of several samples the second shortest counts. Other programs make samples longer, and a change of the clock may make a sample
+//! too short. A value that could not be measured in time stays as in [`CopyModel::GENERIC`], and the result names it. Both threads
+//! end with the measurement. The caller's processors, signals and memory stay as they are.
 
 mod one_thread;
 mod pair;
 
-use crate::topology::{self, MeasurementPlaces, SYSTEM};
+use crate::measurement_places::{self, MEASURED_LEVELS, MeasurementPlaces};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 use weft_fabric::CopyModel;
+use weft_topology::Sysfs;
 
 /// Maximum time of the whole measurement, even if other threads want the processors.
 const MOST: Duration = Duration::from_millis(8);
+
+/// Maximum additional time for each level of the machine.
+const MOST_OF_LEVEL: Duration = Duration::from_millis(1);
 
 /// Minimum number of samples of a value.
 const LEAST_SAMPLES: usize = 3;
@@ -34,7 +37,7 @@ const LEAST_SAMPLES: usize = 3;
 pub struct MeasuredModel {
     /// The measured values; all other values are taken from [`CopyModel::GENERIC`].
     pub model: CopyModel,
-    /// Names of the fields that cannot be measured on this machine: there is no such pair of processors, or a call is not
+    /// Names of the fields that cannot be measured on this machine, because there is no such pair of processors or a call is not
     /// permitted.
     pub absent: BTreeSet<String>,
     /// Names of the fields for which there was no time.
@@ -43,7 +46,7 @@ pub struct MeasuredModel {
     pub took: Duration,
 }
 
-/// The result for one field.
+/// The outcome of the measurement of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Outcome {
     /// A measured value, in the model's unit.
@@ -69,14 +72,15 @@ fn sampled(most: usize, end: Instant, mut sample: impl FnMut() -> Option<f64>) -
     Outcome::Had(all[1])
 }
 
-/// Returns the nanoseconds that `work` takes.
+/// Returns the nanoseconds for which `work` runs.
 fn timed(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     start.elapsed().as_nanos() as f64
 }
 
-/// Returns the end of a part that may take `micros` microseconds, but at most `end`, the end of the whole measurement.
+/// Returns the end of a part of the measurement: `micros` microseconds from now, but at most `end`, the end of the whole
+/// measurement.
 fn within(end: Instant, micros: u64) -> Instant {
     end.min(Instant::now() + Duration::from_micros(micros))
 }
@@ -87,8 +91,8 @@ fn clock(end: Instant) -> Outcome {
     sampled(16, within(end, 100), || Some(timed(|| (0..32).for_each(|_| _ = timed(|| ()))) / 32.0))
 }
 
-/// Waits, at most until `end`, until at most as many threads want to run as there are processors. Otherwise a second thread would
-/// take turns with many threads, and would need many milliseconds to begin and to end. Returns true if the machine is quiet.
+/// Waits until at most as many threads want to run as there are processors, but not beyond `end`. With more threads, a second
+/// thread would take turns with them, and would need many milliseconds to begin and to end. Returns true if the machine is quiet.
 fn quiet(end: Instant) -> bool {
     loop {
         if is_quiet() {
@@ -103,7 +107,7 @@ fn quiet(end: Instant) -> bool {
 
 /// Returns true if at most as many threads want to run now as there are processors.
 pub fn is_quiet() -> bool {
-    let online = topology::online(Path::new(SYSTEM)).unwrap_or(usize::MAX);
+    let online = Sysfs::real().online().map_or(usize::MAX, |online| online.len());
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let running = text.split_whitespace().nth(3).and_then(|word| word.split_once('/'));
     let running = running.and_then(|(running, _)| running.parse::<usize>().ok());
@@ -118,7 +122,7 @@ fn bind(processor: usize) -> bool {
 
 /// Returns the processors for the measurement.
 pub fn places() -> MeasurementPlaces {
-    topology::places(Path::new(SYSTEM), &topology::listed(&topology::allowed()))
+    measurement_places::places(&Sysfs::real(), &measurement_places::allowed_to_job())
 }
 
 /// Load of the machine under which two threads are measured.
@@ -130,14 +134,15 @@ pub enum MachineLoad {
     Any,
 }
 
-/// Measures on this thread, which is bound to processors and should end afterwards. Returns `None` if a tool watches this
-/// process, because times mean nothing then. On a loaded machine the measurement may take longer.
+/// Measures on this thread, which is bound to processors and should end afterwards. Returns `None` if a tool such as a debugger
+/// watches this process, because times mean nothing then. On a loaded machine the measurement may take longer.
 pub fn on_this_thread(places: &MeasurementPlaces, load: MachineLoad) -> Option<MeasuredModel> {
     if watched() {
         return None;
     }
     let start = Instant::now();
-    let end = start + MOST;
+    let levels = places.by_level.iter().flatten().count() as u32;
+    let end = start + MOST + levels * MOST_OF_LEVEL;
     let mut all = Vec::new();
     all.push(("clock".to_owned(), clock(end)));
     one_thread::measure(end, &mut all);
@@ -151,13 +156,26 @@ pub fn on_this_thread(places: &MeasurementPlaces, load: MachineLoad) -> Option<M
         let names = pair::NAMES.map(|name| format!("{name}.{distance}"));
         all.extend(names.into_iter().zip(had));
     }
+    for (level, pair) in MEASURED_LEVELS.into_iter().zip(places.by_level) {
+        let had = match pair {
+            // The pair without a common cache has been measured.
+            Some(_) if pair == places.apart => {
+                pair::LEVEL_NAMES.map(|name| outcome(&all, &format!("{name}.apart")))
+            }
+            Some((one, other)) if quiet => pair::measure_level(one, other, end),
+            Some(_) => [Outcome::Late; pair::LEVEL_NAMES.len()],
+            None => [Outcome::Absent; pair::LEVEL_NAMES.len()],
+        };
+        let names = pair::LEVEL_NAMES.map(|name| format!("{name}.{}", level.name()));
+        all.extend(names.into_iter().zip(had));
+    }
     let switch = match places.first {
         Some(processor) if quiet => pair::switch(processor, end),
         Some(_) => Outcome::Late,
         None => Outcome::Absent,
     };
     all.push(("switch".to_owned(), switch));
-    // Last, because it takes the longest.
+    // The cost of memory is measured last, because this takes the longest.
     let memory = if quiet { one_thread::memory(end) } else { Outcome::Late };
     all.push(("memory".to_owned(), memory));
     for (name, size) in [("private", places.private), ("last", places.last)] {
@@ -166,10 +184,15 @@ pub fn on_this_thread(places: &MeasurementPlaces, load: MachineLoad) -> Option<M
     Some(gathered(&all, start.elapsed()))
 }
 
+/// Returns the outcome of the measurement of a field, which has been tried.
+fn outcome(all: &[(String, Outcome)], name: &str) -> Outcome {
+    all.iter().find(|(other, _)| other == name).map_or(Outcome::Absent, |(_, outcome)| *outcome)
+}
+
 /// Returns the nanoseconds for each byte of a copy in the processor's own caches.
 fn cached(all: &[(String, Outcome)]) -> f64 {
-    match all.iter().find(|(name, _)| name == "cached") {
-        Some((_, Outcome::Had(rate))) => *rate,
+    match outcome(all, "cached") {
+        Outcome::Had(rate) => rate,
         _ => CopyModel::GENERIC.cached,
     }
 }
@@ -210,7 +233,7 @@ impl MeasuredModel {
     }
 
     /// Corrects the order of the two distances: a cost between processors without a common cache is never less than the cost
-    /// between processors with a common cache. A value that was not measured follows the measured one.
+    /// between processors with a common cache. If only one of the two costs was measured, the other follows from the measured cost.
     fn order(&mut self) {
         for name in pair::NAMES {
             let [shared, apart] = [".shared", ".apart"].map(|end| format!("{name}{end}"));
@@ -223,13 +246,31 @@ impl MeasuredModel {
                 far.set(&mut self.model, a);
             }
         }
+        for name in pair::LEVEL_NAMES {
+            self.inherit(name);
+        }
     }
 
-    /// Takes the values that this measurement lacks from a later measurement of the same machine. For values that the later
-    /// measurement lacks, too, takes its reasons.
+    /// Gives each level that was not measured the cost of the nearest level before it.
+    fn inherit(&mut self, name: &str) {
+        for [level, before] in
+            [["core", "shared"], ["numa", "apart"], ["socket", "numa"], ["node", "socket"]]
+        {
+            let [level, before] = [level, before].map(|level| format!("{name}.{level}"));
+            if !self.had(&level) {
+                let [to, from] = [&level, &before]
+                    .map(|name| CopyModel::field(name).expect("a field of the model"));
+                let cost = from.of(&self.model);
+                to.set(&mut self.model, cost);
+            }
+        }
+    }
+
+    /// Takes the values that this measurement lacks from a later measurement of the same machine. If the later measurement also
+    /// lacks a value, takes the later measurement's reason.
     pub fn fill(&mut self, later: &MeasuredModel) {
         self.complete(later);
-        // A value for which only the time was missing is worth another try. A value that cannot be measured is not.
+        // Trying again is worthwhile for a value for which only the time was missing, but not for a value that cannot be measured.
         for name in &later.absent {
             if self.late.remove(name) {
                 self.absent.insert(name.clone());
@@ -256,14 +297,18 @@ impl MeasuredModel {
 
     /// Returns true if a measurement at `places` may find values that this measurement lacks.
     pub fn lacks(&self, places: &MeasurementPlaces) -> bool {
-        let pair = |pair: &Option<_>, name| pair.is_some() && self.absent.contains(name);
+        let pair = |pair: &Option<_>, name: &str| pair.is_some() && self.absent.contains(name);
         !self.late.is_empty()
             || pair(&places.shared, "line.shared")
             || pair(&places.apart, "line.apart")
+            || MEASURED_LEVELS
+                .iter()
+                .zip(&places.by_level)
+                .any(|(level, places)| pair(places, &format!("line.{}", level.name())))
     }
 }
 
-/// Returns true if a tool watches this process, so that its times are not the times of the machine.
+/// Returns true if a tool such as a debugger watches this process, so that measured times are not the times of the machine.
 fn watched() -> bool {
     if cfg!(miri) {
         return true;
@@ -285,7 +330,7 @@ fn watched() -> bool {
 mod tests {
     use super::*;
 
-    /// Measures on a thread of its own, as callers do.
+    /// Measures on a separate thread, as callers do.
     fn measured(places: &MeasurementPlaces) -> MeasuredModel {
         std::thread::scope(|scope| {
             scope.spawn(|| on_this_thread(places, MachineLoad::Quiet)).join().unwrap().unwrap()
@@ -316,6 +361,34 @@ mod tests {
             measured
                 .lacks(&MeasurementPlaces { shared: Some((0, 1)), ..MeasurementPlaces::default() })
         );
+    }
+
+    #[test]
+    fn levels_that_are_not_there_cost_as_much_as_nearer_ones() {
+        let all = [
+            ("line.shared", Outcome::Had(50.0)),
+            ("line.apart", Outcome::Had(120.0)),
+            ("line.core", Outcome::Absent),
+            ("line.numa", Outcome::Had(120.0)),
+            ("line.socket", Outcome::Late),
+            ("line.node", Outcome::Had(400.0)),
+        ];
+        let costs = gathered(&all, Duration::ZERO).model.line_by_level;
+        assert_eq!((costs.core, costs.numa, costs.socket, costs.node), (50.0, 120.0, 120.0, 400.0));
+        let two = gathered(
+            &all.map(|(name, outcome)| match name {
+                "line.shared" | "line.apart" => (name, outcome),
+                _ => (name, Outcome::Absent),
+            }),
+            Duration::ZERO,
+        );
+        let costs = two.model.line_by_level;
+        assert_eq!((costs.core, costs.numa, costs.socket, costs.node), (50.0, 120.0, 120.0, 120.0));
+        let other = MeasurementPlaces {
+            by_level: [None, None, None, Some((0, 1))],
+            ..MeasurementPlaces::default()
+        };
+        assert!(two.lacks(&other) && !two.lacks(&MeasurementPlaces::default()));
     }
 
     #[test]
@@ -367,7 +440,7 @@ mod tests {
         assert_eq!(third.model.cached, 0.02);
         third.fill(&gathered(&[("line.shared", Outcome::Late)], Duration::ZERO));
         assert!(third.late.contains("line.shared") && third.absent.is_empty());
-        // A value out of range counts as a value for which there was no time.
+        // A value that is out of range counts as a value for which there was no time.
         let wild = gathered(&[("cached", Outcome::Had(1e-9))], Duration::ZERO);
         assert_eq!(wild.model, CopyModel::GENERIC);
         assert!(wild.late.contains("cached"));

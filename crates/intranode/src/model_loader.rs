@@ -5,7 +5,7 @@
 //!                    └─no──▶ measured, and stored if possible
 //!   measure   measured, and stored        generic   CopyModel::GENERIC          a path   the model in this file
 //! ```
-//! The model is found on a thread of its own, while the ranks of a job connect.
+//! A separate thread finds the model, while the ranks of a job connect.
 
 use crate::measure::{self, MachineLoad, MeasuredModel};
 use crate::store::{self, CachedModel, MachineKey};
@@ -62,11 +62,11 @@ pub enum ModelOrigin {
 /// A model with its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedModel {
-    /// The costs by which ranks decide. They are complete: unknown values are taken from [`CopyModel::GENERIC`].
+    /// The costs by which ranks decide. All values are there: unknown values are taken from [`CopyModel::GENERIC`].
     pub model: CopyModel,
     /// For reports: the source and the age of the costs.
     pub origin: ModelOrigin,
-    /// Names of the fields whose values are generic although the rest is not.
+    /// Names of the fields whose values are generic although other values of the model are not.
     pub generic: BTreeSet<String>,
 }
 
@@ -75,6 +75,10 @@ impl LoadedModel {
         let names = CopyModel::FIELDS.map(|field| field.name.to_owned());
         let generic = BTreeSet::from(names);
         LoadedModel { model: CopyModel::GENERIC, origin: ModelOrigin::Generic(why), generic }
+    }
+
+    fn kept(place: &Path, kept: CachedModel) -> LoadedModel {
+        LoadedModel::of(kept.measured, ModelOrigin::Kept(place.to_path_buf(), kept.when))
     }
 
     fn of(measured: MeasuredModel, origin: ModelOrigin) -> LoadedModel {
@@ -97,8 +101,8 @@ pub struct ModelLoader {
 }
 
 impl ModelLoader {
-    /// Begins to find the model for a job of `ranks` ranks on this machine. For a single rank no measurement is made, unless the
-    /// user demands it. The error says that the file that the user named is no model.
+    /// Starts to find the model for a job of `ranks` ranks on this machine. For a single rank no measurement is made, unless the
+    /// user demands it. Returns an error text if the file that the user named is not a model.
     pub fn start(wanted: &ModelSource, ranks: usize) -> Result<ModelLoader, String> {
         let now = |found| Ok(ModelLoader { thread: None, found });
         let force = match wanted {
@@ -167,11 +171,10 @@ impl ModelSearch {
             let whole = kept.measured.absent.is_empty() && kept.measured.late.is_empty();
             let mut suffices =
                 || whole || !kept.measured.lacks(places.get_or_insert_with(measure::places));
-            // Earlier jobs did without the missing values, too. No job should spend time on these values while other threads want
-            // the processors.
+            // Earlier jobs did without the missing values, so this job can as well. No job should spend time on these values while
+            // other threads want the processors.
             if !peers || suffices() || !measure::is_quiet() {
-                let origin = ModelOrigin::Kept(place.to_path_buf(), kept.when);
-                return LoadedModel::of(kept.measured.clone(), origin);
+                return LoadedModel::kept(place, kept.clone());
             }
         }
         if !peers && !force {
@@ -181,16 +184,13 @@ impl ModelSearch {
         let load = if force { MachineLoad::Any } else { MachineLoad::Quiet };
         let Some(mut measured) = measure::on_this_thread(&places, load) else {
             return match kept {
-                Some((place, kept)) => LoadedModel::of(
-                    kept.measured,
-                    ModelOrigin::Kept(place.to_path_buf(), kept.when),
-                ),
+                Some((place, kept)) => LoadedModel::kept(place, kept),
                 None => LoadedModel::generic(WATCHED),
             };
         };
         let mut when = SystemTime::now();
         match kept {
-            // Numbers that earlier jobs used stay as they are. Only missing numbers are filled in.
+            // Values that earlier jobs used do not change. Only missing values are filled in.
             Some((_, mut kept)) if !force => {
                 kept.measured.fill(&measured);
                 (measured, when) = (kept.measured, kept.when);
@@ -243,7 +243,7 @@ mod tests {
         assert!(matches!(&second.origin, ModelOrigin::Kept(at, _) if *at == place), "{second:?}");
         assert_eq!(second.model, crate::CostTable::of(&first.model).model());
         assert_eq!(find(true, true).origin, ModelOrigin::Measured(Some(place.clone())));
-        // A stored model that lacks some values is used, whether the values could be filled in or not.
+        // A stored model that lacks some values is used, even if the values could not be filled in.
         let text = fs::read_to_string(&place).unwrap();
         let less = text.lines().map(|line| match line.split_once(" = ") {
             Some(("late", _)) => "late = [\"switch\"]",

@@ -5,14 +5,14 @@
 //!   producer:   open;  tell the consumer;  copy a part, produced = its end;  the next part ...;   asked?  wake the consumer
 //!   consumer:   copy up to produced;  nothing new for a while?  asked = 1, look once more, go on with other work
 //! ```
-//! Contract. There is one producer and one consumer. The head is reset before the consumer learns of it, and the memory is used
-//! again only after the consumer is done. Bytes up to `produced` were written before `produced` was (release, acquire). Each side
-//! has a sequentially consistent fence: the producer between its last store of `produced` and its load of `asked`, the consumer
-//! between its store of `asked` and its last load of `produced`. So a consumer that goes away because a part is missing is woken.
+//! Contract. There is one producer and one consumer. The head is reset before the consumer learns of it, and the memory is reused
+//! only after the consumer is done. Bytes up to `produced` were written before `produced` was (release, acquire). Each side has a
+//! sequentially consistent fence: the producer between its last store of `produced` and its load of `asked`, the consumer between
+//! its store of `asked` and its last load of `produced`. So a consumer that stops polling because a part is missing will be woken.
 //!
-//! Cost: a line that goes to and fro once for each part, in addition to two simultaneous copies. In two cases the consumer
-//! takes the lines to itself after it has read them ([`crate::CacheLines::take_lines`]): for short payloads, whose memory is used
-//! again soon, and between far caches.
+//! Cost: in addition to two simultaneous copies, a line goes back and forth once for each part. In two cases the consumer takes the
+//! lines for its processor after it has read them ([`crate::CacheLines::take_lines`]): for short payloads, whose memory is reused
+//! soon, and between far caches.
 
 use crate::lines::{CacheLines, CachePath};
 use crate::{interleaved, staged};
@@ -26,15 +26,15 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 /// Size of a head, in bytes. It stands before the payload.
 pub const HEAD: usize = 64;
 
-/// Maximum length of a short payload, in bytes: the size of first-level caches. The memory of short payloads is used again soon,
-/// while the caches still have it.
+/// Maximum length of a short payload, in bytes: the size of first-level caches. The memory of short payloads is reused soon, while
+/// it is still in the caches.
 pub const SHORT: usize = 32 << 10;
 
 /// Minimum and maximum length of a part, in bytes. A part is an eighth of a payload, within these bounds.
 const SHORTEST: usize = 2 << 10;
 const LONGEST: usize = 16 << 10;
 
-/// Returns the number of bytes that a producer publishes at a time, for a payload of `len` bytes.
+/// Returns the number of bytes that a producer publishes at once, for a payload of `len` bytes.
 pub fn part(len: usize) -> usize {
     part_within(len, LONGEST)
 }
@@ -43,17 +43,17 @@ fn part_within(len: usize, longest: usize) -> usize {
     (len / 8).clamp(SHORTEST, longest).next_multiple_of(HEAD)
 }
 
-/// Maximum number of successive fruitless looks of a consumer. A part that is under way arrives earlier.
+/// Maximum number of successive polls without new data. A part that is under way arrives earlier.
 const LOOKS: u32 = 256;
 
-/// The head in shared memory. The memory is zeroed, or was used for anything before.
+/// The head in shared memory. Before the reset, the memory is zeroed or holds arbitrary old content.
 #[repr(C, align(64))]
-struct Head {
+struct PipelineHead {
     produced: AtomicU64,
     asked: AtomicU64,
 }
 
-impl Head {
+impl PipelineHead {
     fn reset(&self) {
         self.produced.store(0, Ordering::Relaxed);
         self.asked.store(0, Ordering::Relaxed);
@@ -63,7 +63,7 @@ impl Head {
         self.produced.store(produced, Ordering::Release);
     }
 
-    /// Ends the publication. Returns true if the consumer must be woken.
+    /// Ends the publication. Returns true if the producer must wake the consumer.
     fn end(&self) -> bool {
         fence(Ordering::SeqCst);
         self.asked.load(Ordering::Relaxed) != 0
@@ -73,8 +73,8 @@ impl Head {
         self.produced.load(Ordering::Acquire)
     }
 
-    /// Announces that the consumer goes away, and returns the value of `seen`. If this value shows further bytes, the consumer
-    /// stays.
+    /// Announces that the consumer stops polling, and returns the value of `produced` after the announcement. If this value shows
+    /// further bytes, the consumer continues.
     fn ask(&self) -> u64 {
         self.asked.store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -96,21 +96,21 @@ pub enum Consumed {
 /// A head and a payload in memory that both processes see.
 #[derive(Clone, Copy)]
 pub struct Pipelined<'m> {
-    head: &'m Head,
+    head: &'m PipelineHead,
     payload: Sge,
 }
 
 impl Pipelined<'_> {
-    /// Finds the head and the payload in `memory`, which both processes see and which is [`HEAD`] bytes longer than the payload.
-    /// `None`: the memory is a phantom, is too short, or does not begin with a cache line.
+    /// Finds the head and the payload in `memory`, which both processes see. `memory` is [`HEAD`] bytes longer than the payload.
+    /// Returns `None` if the memory is a phantom, is too short, or is not aligned to a cache line.
     pub fn at(memory: &Sge) -> Option<Pipelined<'_>> {
-        let aligned = memory.ptr().addr().is_multiple_of(align_of::<Head>());
+        let aligned = memory.ptr().addr().is_multiple_of(align_of::<PipelineHead>());
         if memory.is_phantom() || memory.len() < HEAD || !aligned {
             return None;
         }
         // SAFETY: the pointer is aligned and lies inside memory that the caller of `Sge::new` promised to be valid. The
         // contract says that while the words are a head, both processes access them only by atomics.
-        let head = unsafe { &*memory.ptr().cast::<Head>() };
+        let head = unsafe { &*memory.ptr().cast::<PipelineHead>() };
         Some(Pipelined { head, payload: memory.part(HEAD, memory.len() - HEAD) })
     }
 
@@ -119,7 +119,7 @@ impl Pipelined<'_> {
         self.head.reset();
     }
 
-    /// Copies `source`, which is as long as the payload, for the consumer. Returns true if the consumer must be woken.
+    /// Copies `source`, which is as long as the payload, for the consumer. Returns true if the producer must wake the consumer.
     pub fn produce(&self, source: Sge, copies: &Copies) -> bool {
         let len = source.len();
         let past = copies.is_told_past(len);
@@ -127,7 +127,7 @@ impl Pipelined<'_> {
             true => CachePath::Past,
             false => CachePath::Through,
         };
-        // Distant data are read many pages at once.
+        // Distant data are read from many pages at once.
         let longest = if copies.interleaves() { interleaved::MOST } else { LONGEST };
         let part = part_within(len, longest);
         let mut at = 0;
@@ -194,7 +194,7 @@ mod tests {
     }
 
     fn lines(len: usize) -> Vec<u128> {
-        // The memory has a line more than needed, so that the head can begin with a line.
+        // The memory has an extra line, so that the head can be aligned to a line.
         vec![!0; (len + HEAD) / 16 + 8]
     }
 
@@ -279,7 +279,8 @@ mod loom_tests {
     #[test]
     fn loom_who_goes_away_is_woken() {
         loom::model(|| {
-            let head = Arc::new(Head { produced: AtomicU64::new(9), asked: AtomicU64::new(9) });
+            let head =
+                Arc::new(PipelineHead { produced: AtomicU64::new(9), asked: AtomicU64::new(9) });
             head.reset();
             let writer = head.clone();
             let roused = loom::thread::spawn(move || {

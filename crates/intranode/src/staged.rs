@@ -9,9 +9,9 @@
 //!                         lines back if they are      and gives the lines back
 //!                         written again soon
 //! ```
-//! If each rank has a processor of its own, a reader learns its distance to the writer from a look at some of the lines before it
-//! copies. Otherwise a reader learns the distance from the time that copies of some blocks take. A writer demotes the lines of
-//! short payloads after it has told the reader of them. Then the reader need not get the payload out of the writer's cache.
+//! If each rank has a separate processor, a reader times accesses to some of the lines before it copies, and so learns its distance
+//! to the writer. Otherwise a reader learns the distance from the time that copies of some blocks take. A writer demotes the lines
+//! of short payloads after it has notified the reader. Then the reader need not get the payload out of the writer's cache.
 
 use crate::interleaved::{self, copy_interleaved};
 use crate::lines::{CacheLines, CachePath};
@@ -19,22 +19,22 @@ use std::time::Instant;
 use weft_fabric::copies::PAGE;
 use weft_fabric::{Copies, Sge};
 
-/// Copies `from` to `to`, which has the same length, for a single other rank that reads the copy ([`read`]): `past` the caches, or
-/// in the best way for the distance between the ranks. In the latter case the first page always goes through the caches, because
-/// the reader learns its distance from this page.
+/// Copies `from` to `to`, which has the same length, for a single other rank that reads the copy ([`read`]). If `past` is set, the
+/// copy goes past the caches. Otherwise it goes in the best way for the distance between the ranks. Then the first page always goes
+/// through the caches, because the reader learns its distance from this page.
 pub fn write(copies: &Copies, to: Sge, from: Sge, past: bool) {
     let len = from.len();
     let head = if !past && copies.is_past_for_one(len) { PAGE } else { len };
     let path = if past { CachePath::Past } else { CachePath::Through };
     to.part(0, head).copy_for_others(from.part(0, head), path, copies);
     if head < len {
-        copies.count_past(true);
+        copies.count_past();
         let (to, from) = (to.part(head, len - head), from.part(head, len - head));
         to.copy_for_others(from, CachePath::Past, copies);
     }
 }
 
-/// Demotes the lines of `memory`, after this rank has told another rank that it wrote there.
+/// Demotes the lines of `memory`, after this rank has notified another rank of its writes there.
 #[inline]
 pub fn told_of(copies: &Copies, memory: Sge) {
     if !memory.is_empty() && copies.hands_over() {
@@ -43,24 +43,24 @@ pub fn told_of(copies: &Copies, memory: Sge) {
 }
 
 /// Copies data that another rank has just written, and will write again, in blocks that stay in the nearest cache until their lines
-/// are taken ([`CacheLines::take_lines`]). Lines are taken if the caches are far from each other, or if `soon` is set: then the
-/// memory is written again so soon that the lines would still be in this processor's cache.
+/// are taken ([`CacheLines::take_lines`]). Lines are taken if the caches are far from each other, or if `soon` is set. `soon` means
+/// that the memory is written again while the lines would still be in this processor's cache.
 pub fn read(copies: &Copies, into: Sge, from: Sge, soon: bool) {
     if !copies.may_be_past() {
         return by_blocks(copies, into, from, BlockCopies { soon, learns: true });
     }
-    // Data that may have gone past the caches do not show the distance to the writer.
+    // Data that may have gone past the caches do not reveal the distance to the writer.
     let (head, learns) = (PAGE.min(into.len()), !copies.looks_alone());
     sense_sent(copies, from);
     by_blocks(copies, into.part(0, head), from.part(0, head), BlockCopies { soon, learns });
     read_more(copies, into.part(head, into.len() - head), from.part(head, from.len() - head), soon);
 }
 
-/// Copies the data after the first block as [`read`] does. Data that may have gone past the caches do not show the distance, so
-/// nothing is learnt from them.
+/// Copies the data after the first block as [`read`] does. If data may have gone past the caches, they do not reveal the distance,
+/// and the time of the copy is ignored.
 pub fn read_more(copies: &Copies, into: Sge, from: Sge, soon: bool) {
     match copies.is_past_for_one(into.len()) {
-        // Lines that went past the caches do not come back faster if they are taken.
+        // If the data went past the caches, it is useless to take their lines, because the writer gets them back no faster.
         true => into.copy_from(from),
         false => {
             let learns = !copies.may_be_past();
@@ -74,7 +74,7 @@ pub fn read_more(copies: &Copies, into: Sge, from: Sge, soon: bool) {
 struct BlockCopies {
     /// True if the memory is written again soon.
     soon: bool,
-    /// True if the copies show the distance to the writer.
+    /// True if the time of the copies reveals the distance to the writer.
     learns: bool,
 }
 
@@ -113,8 +113,9 @@ fn timed(copies: &Copies, into: Sge, from: Sge) {
     copies.note_copy(from.len(), start.elapsed());
 }
 
-/// Takes the lines of memory that another rank has written, this rank has read, and the other rank will write again, if that pays.
-/// If the two ranks demote lines for each other, taking lines gains nothing, because the writer requests all lines together.
+/// Takes the lines of `read` for this processor, if that pays off. This rank has read this memory, and another rank has written it
+/// and will write it again. If the two ranks demote lines for each other, taking lines gains nothing, because the writer requests
+/// all lines together.
 #[inline]
 pub fn give_back(copies: &Copies, read: Sge) {
     let through = if copies.is_past_for_one(read.len()) { PAGE } else { read.len() };
@@ -123,8 +124,8 @@ pub fn give_back(copies: &Copies, read: Sge) {
     }
 }
 
-/// Copies data that another rank has written for several readers, in the way that is best for the distance between the ranks.
-/// Returns true if the copy was slow. The writer must learn of this ([`Copies::told`]).
+/// Copies data that another rank has written for several readers, in the best way for the distance between the ranks. Returns true
+/// if the copy was slow. The caller must report this to the writer ([`Copies::told`]).
 pub fn read_shared(copies: &Copies, into: Sge, from: Sge) -> bool {
     if !copies.times_shared(into.len()) {
         copy_shared(copies, into, from);
@@ -135,7 +136,7 @@ pub fn read_shared(copies: &Copies, into: Sge, from: Sge) -> bool {
     copies.is_slow(into.len(), start.elapsed())
 }
 
-/// Copies as [`read_shared`] does, but learns nothing from the copy.
+/// Copies as [`read_shared`] does, but ignores the time of the copy.
 pub fn copy_shared(copies: &Copies, into: Sge, from: Sge) {
     match into.len() >= interleaved::LEAST && copies.interleaves() {
         true => copy_interleaved(into, from),
@@ -143,8 +144,8 @@ pub fn copy_shared(copies: &Copies, into: Sge, from: Sge) {
     }
 }
 
-/// Learns from data that another rank has just written and this rank is about to read in place. If this rank learns from copies,
-/// every Nth call copies a block to `spare`, which is as long as `from`.
+/// Learns the distance from data that another rank has just written and this rank is about to read in place. If this rank learns
+/// from copies, every Nth call copies a block to `spare`, which is as long as `from`.
 pub fn sense(copies: &Copies, spare: Sge, from: Sge) {
     if copies.looks_alone() {
         sense_sent(copies, from);
@@ -153,8 +154,8 @@ pub fn sense(copies: &Copies, spare: Sge, from: Sge) {
     }
 }
 
-/// Learns from data that another rank has just sent and this rank is about to copy. Times a look at the lines of the data if
-/// [`Copies::looks`] says so.
+/// Learns the distance from data that another rank has just sent and this rank is about to copy. Times accesses to the lines of the
+/// data if [`Copies::looks`] returns true.
 #[inline]
 pub fn sense_sent(copies: &Copies, from: Sge) {
     if copies.looks(from.len()) {
@@ -172,7 +173,7 @@ mod tests {
     use weft_fabric::copies::{Caches, PastCaches};
     use weft_fabric::{ByDistance, CopyModel};
 
-    /// Returns models by which each way pays, once with near and once with far caches.
+    /// Returns models by which each way pays off, both with near caches and with far caches.
     fn models() -> impl Iterator<Item = CopyModel> {
         let all = |cost| ByDistance { shared: cost, apart: cost };
         (0..16).map(move |bits| {
@@ -216,7 +217,7 @@ mod tests {
         }
     }
 
-    /// Copies that pay past the caches go past them, and are counted.
+    /// Copies that are faster past the caches go past them, and are counted.
     #[test]
     fn what_goes_past_is_counted() {
         let dear = ByDistance { shared: 100.0, apart: 100.0 };

@@ -1,20 +1,23 @@
 //! The staging pool: memory of a process into which a sender copies payloads, while receivers of the same node copy them out
 //! ([`crate::pipelined`]).
 //!
-//! A line that another processor has just read is slow to write, unless that processor took the line to itself. So there are two
-//! rings of places:
+//! A line that another processor has just read is slow to write, unless that processor took the line to itself. So there are
+//! three rings of places:
 //!
 //! ```text
 //!   narrow ring, short payloads      NARROW bytes, which stay in the caches     the receiver takes the lines
-//!   wide ring, other payloads        the rest, more than the caches hold        lines have left the receiver's caches by then
-//!     between far caches             room for a few payloads                    the receiver takes the lines
-//!     if ranks share processors      room for a few payloads                    lines are in the caches of the next rank
+//!   near ring, other payloads        room for a few payloads                    lines have left the receiver's first cache by then,
+//!   wide ring, if that is full       the rest                                   or the receiver takes them
 //! ```
-//! Contract. A place belongs to its sender from when it is taken. An offer tells the receiver of the place, and the receiver
-//! gives it back by ATS. Places are taken around a ring in turn, and given back in any order. No two taken places overlap.
+//! So a sender whose payloads are read soon touches few pages, and leaves its second-level cache to the program. A payload that
+//! stays unread for long blocks the places of one ring behind it, and the next payloads go on in the wide ring.
 //!
-//! Memory: each process has a pool of the given size. The first payload that needs the pool creates it, but only where the node
-//! has plenty of memory. Without a pool, or while it is full, payloads go by the cheapest other protocol.
+//! Contract. A place belongs to its sender as soon as it is taken. An offer gives the receiver the address of the place, and the
+//! receiver gives the place back by ATS. Places are taken around a ring in turn, and given back in any order. No two taken places
+//! overlap.
+//!
+//! Memory: each process has a pool of the given size. The first payload that needs the pool creates it, but only where the node has
+//! plenty of memory. If there is no pool, or the pool is full, payloads go by the cheapest other protocol.
 
 use crate::pipelined::{HEAD, SHORT};
 use std::collections::VecDeque;
@@ -23,28 +26,32 @@ use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge};
 /// Default size of a pool, in bytes: room for several payloads of the maximum length.
 pub const USUAL: usize = 5 << 20;
 
-/// Alignment of places, in bytes. Without it, payloads whose length is a multiple of a page would all begin at the same place
-/// of the caches.
+/// Alignment of places, in bytes. Without it, payloads whose length is a multiple of a page would all begin in the same set of the
+/// caches.
 const STEP: usize = 256;
 
-/// Size of the ring for short payloads, in bytes, in a pool that has enough memory for both rings. The ring fits into a part of
-/// a processor's private cache.
+/// Size of the ring for short payloads, in bytes, in a pool that has enough memory for both rings. The ring takes only a part of a
+/// processor's private cache.
 const NARROW: usize = 256 << 10;
 
-/// Number of payloads for which the wide ring has room between far caches, and if ranks share processors. Each rank needs room for
-/// several payloads, because ranks go ahead of each other.
-const FEW: usize = 12;
+/// Number of payloads of the same length that the near ring has room for. Each rank needs room for several payloads, because ranks
+/// go ahead of each other. Likewise for the part of the narrow ring that is used if no more payloads are under way.
+const FEW: usize = 8;
+
+/// Share of the near ring in the memory that the narrow ring leaves: one part of this number of parts.
+const NEAR_SHARE: usize = 4;
 
 /// Maximum number of payloads in a ring at the same time.
 const PLACES: usize = 1 << 10;
 
 /// Bits of an offer's request number: the number names a place instead of a request (`STAGED`); the place is in the narrow ring
-/// (`ON_NARROW`).
+/// (`ON_NARROW`), or in the near ring (`ON_NEAR`).
 const STAGED: u32 = 1 << 31;
 const ON_NARROW: u32 = 1 << 30;
-const NUMBER: u32 = ON_NARROW - 1;
+const ON_NEAR: u32 = 1 << 29;
+const NUMBER: u32 = ON_NEAR - 1;
 
-/// Returns true if an offered payload is staged: it can be copied at once, and its sender waits for nothing.
+/// Returns true if an offered payload is staged: it can be copied at once, and its sender does not wait.
 pub fn is_staged(request: u32) -> bool {
     request & STAGED != 0
 }
@@ -56,7 +63,7 @@ pub fn largest(size: usize) -> usize {
 
 /// The taken bytes of a ring.
 struct Places {
-    /// Places that are not reusable yet, the oldest first: the end of each place, and true if the place was given back.
+    /// Places that are not reusable yet, the oldest first: the end of each place, and true if the receiver has given it back.
     taken: VecDeque<(usize, bool)>,
     /// Number of the oldest place. Numbers wrap.
     first: u32,
@@ -90,14 +97,20 @@ impl Places {
                 self.tail = 0;
                 0
             }
-            // The bytes that are skipped behind the last place belong to this place.
+            // Starts again at 0. The skipped bytes behind the last place become free together with this place.
             false if len <= self.tail => 0,
             false => return None,
         };
         self.head = at + len;
         self.taken.push_back((self.head, false));
-        // The number is sent together with two bits of other meaning.
+        // The number is sent together with three bits of other meaning.
         Some((self.first.wrapping_add(self.taken.len() as u32 - 1) & NUMBER, at))
+    }
+
+    /// Takes a place as [`Places::take`] does: within room for [`FEW`] payloads of this length if there is a free place.
+    fn take_near(&mut self, len: usize, size: usize) -> Option<(u32, usize)> {
+        let few = size.min(FEW * len.next_multiple_of(STEP));
+        self.take(len, few).or_else(|| self.take(len, size))
     }
 
     /// Gives the place with this number back; only the bits of `NUMBER` count. Returns `None` if no such place is taken.
@@ -117,80 +130,102 @@ impl Places {
 /// The pool of a process.
 pub struct ProcessStaging {
     size: usize,
-    made: Option<Rings>,
+    made: Option<Pool>,
     /// True if the process has no pool: its size is 0, or there was no memory for it.
     none: bool,
-    /// Number of ranks that take turns on a processor; 1 if each rank has its own processor.
-    ranks_each: u32,
 }
 
-/// The memory: the wide ring, then the narrow ring.
-struct Rings {
+/// The memory, and the places in it.
+struct Pool {
     region: Region,
-    narrow: Places,
+    rings: Rings,
+}
+
+/// The rings, in the order of their memory.
+struct Rings {
+    near: Places,
     wide: Places,
-    /// Sizes of the narrow and the wide ring, in bytes.
-    sizes: (usize, usize),
+    narrow: Places,
+    /// Sizes of the rings, in bytes.
+    sizes: RingSizes,
+}
+
+/// Sizes of the rings in a pool, in bytes.
+#[derive(Clone, Copy)]
+struct RingSizes {
+    near: usize,
+    wide: usize,
+    narrow: usize,
+}
+
+impl RingSizes {
+    fn new(pool: usize) -> RingSizes {
+        let narrow = if pool >= 4 * NARROW { NARROW } else { 0 };
+        let near = (pool - narrow) / NEAR_SHARE / STEP * STEP;
+        RingSizes { near, wide: (pool - narrow - near) / STEP * STEP, narrow }
+    }
 }
 
 impl Rings {
-    fn new(region: Region, size: usize) -> Rings {
-        let narrow = if size >= 4 * NARROW { NARROW } else { 0 };
-        let sizes = (narrow, (size - narrow) / STEP * STEP);
-        Rings { region, narrow: Places::new(), wide: Places::new(), sizes }
+    fn new(pool: usize) -> Rings {
+        let [near, wide, narrow] = std::array::from_fn(|_| Places::new());
+        Rings { near, wide, narrow, sizes: RingSizes::new(pool) }
     }
 
-    /// Takes a place of `len` bytes. Returns the place's number with the ring's bit, and its start. If `few` is set, only the part
-    /// of the wide ring for a few payloads is used, if they fit.
-    fn take(&mut self, len: usize, few: bool) -> Option<(u32, usize)> {
-        let (narrow, wide) = self.sizes;
+    /// Takes a place of `len` bytes. Returns the place's number with the ring's bit, and its start.
+    fn take(&mut self, len: usize) -> Option<(u32, usize)> {
+        let RingSizes { near, wide, narrow } = self.sizes;
         if len <= HEAD + SHORT
             && narrow > 0
-            && let Some((number, at)) = self.narrow.take(len, narrow)
+            && let Some((number, at)) = self.narrow.take_near(len, narrow)
         {
-            return Some((number | ON_NARROW, wide + at));
+            return Some((number | ON_NARROW, near + wide + at));
         }
-        let part = wide.min(FEW * len.next_multiple_of(STEP));
-        let near = if few { self.wide.take(len, part) } else { None };
-        near.or_else(|| self.wide.take(len, wide))
+        if let Some((number, at)) = self.near.take_near(len, near) {
+            return Some((number | ON_NEAR, at));
+        }
+        self.wide.take(len, wide).map(|(number, at)| (number, near + at))
+    }
+
+    /// Returns the ring of the place with this request.
+    fn ring(&mut self, request: u32) -> &mut Places {
+        if request & ON_NARROW != 0 {
+            &mut self.narrow
+        } else if request & ON_NEAR != 0 {
+            &mut self.near
+        } else {
+            &mut self.wide
+        }
     }
 }
 
 impl ProcessStaging {
     /// Creates a pool of `size` bytes, which gets its memory when it is first needed. If `size` is 0, the pool never gets memory.
-    pub fn new(size: usize, ranks_each: u32) -> ProcessStaging {
-        ProcessStaging { size, made: None, none: size == 0, ranks_each }
+    pub fn new(size: usize) -> ProcessStaging {
+        ProcessStaging { size, made: None, none: size == 0 }
     }
 
-    /// Takes a place for `payload` in memory that peers of the node see. `apart`: the caches of the peers may be far. Returns the
-    /// request of the offer, the address of the place for peers, and the place itself. `None`: there is no free place.
-    pub fn place<F: Fabric>(
-        &mut self,
-        fabric: &F,
-        payload: Sge,
-        apart: bool,
-    ) -> Option<(u32, RemoteAddr, Sge)> {
+    /// Takes a place for `payload` in memory that peers of the node see. Returns the request number for the offer, the address of
+    /// the place for peers, and the place itself. Returns `None` if there is no free place.
+    pub fn place<F: Fabric>(&mut self, fabric: &F, payload: Sge) -> Option<(u32, RemoteAddr, Sge)> {
         if self.none || payload.len() > largest(self.size) || payload.is_phantom() {
             return None;
         }
         if self.made.is_none() {
             let region = fabric.allocate_spare(self.size).ok();
-            self.made = region.map(|region| Rings::new(region, self.size));
+            self.made = region.map(|region| Pool { region, rings: Rings::new(self.size) });
             self.none = self.made.is_none();
         }
-        let rings = self.made.as_mut()?;
+        let Pool { region, rings } = self.made.as_mut()?;
         let len = HEAD + payload.len();
-        let (number, at) = rings.take(len, self.ranks_each > 1 || apart)?;
-        let region = rings.region;
+        let (number, at) = rings.take(len)?;
         Some((number | STAGED, region.at(at), region.local.part(at, len)))
     }
 
-    /// Gives the place of an offer with this request back, after its receiver has copied it. Returns `None` if there is no such
-    /// place.
+    /// Gives back the place of an offer with this request, after the receiver has copied the payload. Returns `None` if there is no
+    /// such place.
     pub fn give(&mut self, request: u32) -> Option<()> {
-        let rings = self.made.as_mut()?;
-        let narrow = request & ON_NARROW != 0;
-        if narrow { &mut rings.narrow } else { &mut rings.wide }.give(request)
+        self.made.as_mut()?.rings.ring(request).give(request)
     }
 }
 
@@ -202,7 +237,7 @@ mod tests {
     fn places_do_not_overlap_and_all_come_back() {
         const SIZE: usize = 16 * STEP;
         // Numbers wrap during the test, both as sent in an offer and as counted.
-        let mut places = Places { first: ON_NARROW - 500, ..Places::new() };
+        let mut places = Places { first: NUMBER - 500, ..Places::new() };
         let mut live: Vec<(u32, usize, usize)> = Vec::new();
         let (mut refused, mut around, mut word) = (0, 0, 1u64);
         for _ in 0..20_000 {
@@ -231,5 +266,43 @@ mod tests {
         assert!(refused > 100 && around > 100, "{refused} {around}");
         assert!(live.drain(..).all(|(number, ..)| places.give(number).is_some()));
         assert!(places.taken.is_empty());
+    }
+
+    /// Payloads of one length, of which one stays unread: the others never lack a place, and use few bytes.
+    #[test]
+    fn a_payload_that_stays_unread_leaves_room_for_others() {
+        for len in [1 << 10, HEAD + SHORT, 64 << 10, 256 << 10] {
+            let mut rings = Rings::new(USUAL);
+            let mut unread = None;
+            for round in 0..400 {
+                let (number, _) = rings.take(len).expect("more than half of the pool is free");
+                if round == 2 {
+                    unread = Some(number);
+                } else {
+                    assert!(rings.ring(number).give(number).is_some());
+                }
+            }
+            let number = unread.expect("the payload of round 2");
+            assert!(rings.ring(number).give(number).is_some());
+            let rings = [&rings.near, &rings.wide, &rings.narrow];
+            assert!(rings.iter().all(|ring| ring.taken.is_empty()), "{len}");
+        }
+    }
+
+    /// As many payloads are under way as the pool has room for.
+    #[test]
+    fn payloads_under_way_use_the_whole_pool() {
+        for len in [HEAD + SHORT, 64 << 10, 256 << 10] {
+            let mut rings = Rings::new(USUAL);
+            let mut places = Vec::new();
+            while let Some((_, at)) = rings.take(len) {
+                assert!(
+                    places.iter().all(|&other| at + len <= other || other + len <= at),
+                    "{len}"
+                );
+                places.push(at);
+            }
+            assert!(places.len() * len > USUAL / 5 * 3, "{len}: {} places", places.len());
+        }
     }
 }

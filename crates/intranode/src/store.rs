@@ -19,9 +19,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use weft_fabric::CopyModel;
+use weft_topology::{Sysfs, format_list};
 
-/// Version of the format. It changes if other values are measured, or values are measured in another way.
-const FORMAT: u32 = 2;
+/// Version of the format. It changes when the set of measured values changes, or the way in which values are measured.
+const FORMAT: u32 = 3;
 
 /// Maximum number of bytes that are read of a file. A usual file has a tenth of this number.
 const MOST_BYTES: u64 = 64 << 10;
@@ -44,19 +45,16 @@ pub struct MachineKey {
 impl MachineKey {
     /// Returns the identity of this machine.
     pub fn here() -> MachineKey {
-        let read = |path: String| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-        let system = crate::topology::SYSTEM;
-        let caches: Vec<String> = (0..8)
-            .map(|index| read(format!("{system}/cpu0/cache/index{index}/size")))
-            .filter(|size| !size.is_empty())
-            .collect();
-        // Reads only the first processor, because this file takes long to read for hundreds of processors.
+        let sysfs = Sysfs::real();
+        let sizes = sysfs.caches(0).into_iter().filter_map(|cache| cache.size);
+        let caches: Vec<String> = sizes.map(|size| format!("{}K", size >> 10)).collect();
+        // Reads only the first processor, because with hundreds of processors it takes long to read this whole file.
         let mut text = Vec::new();
         let _ = fs::File::open("/proc/cpuinfo").map(|file| file.take(8192).read_to_end(&mut text));
         let (processor, features) = of_processor(&String::from_utf8_lossy(&text));
         let kernel = uname().map(|name| name.release().to_string_lossy().into_owned());
         MachineKey {
-            online: read(format!("{system}/online")),
+            online: format_list(sysfs.online().unwrap_or_default()),
             caches: caches.join(" "),
             kernel: kernel.unwrap_or_default(),
             features,
@@ -129,7 +127,7 @@ pub fn path() -> Option<PathBuf> {
     Some(dirs::cache_dir()?.join("weft").join(format!("copies-{host}.toml")))
 }
 
-/// Reads the model at `path`; returns `None` if there is no model, or the model is of another machine than `machine`.
+/// Reads the model at `path`. Returns `None` if there is no model, or if the model belongs to a machine other than `machine`.
 pub fn read(path: &Path, machine: &MachineKey) -> Option<CachedModel> {
     let file: StoreFile = toml::from_str(&text(path).ok()?).ok()?;
     let names = || file.absent.iter().chain(&file.late);
@@ -172,8 +170,8 @@ pub fn write(path: &Path, kept: &CachedModel, machine: &MachineKey) -> io::Resul
     Ok(())
 }
 
-/// Reads the model of a file that the user names. Any file with a table `[copies]` will do, of any machine. Also returns the time
-/// of the measurement, if the file gives it. The error is a text for the user.
+/// Reads the model of a file that the user names. Any file with a table `[copies]` is accepted, from any machine. Also returns the
+/// time of the measurement, if the file gives it. The error is a text for the user.
 pub fn given(path: &Path) -> Result<(CopyModel, Option<SystemTime>), String> {
     #[derive(Deserialize)]
     struct Given {
@@ -255,7 +253,7 @@ mod tests {
     fn a_file_cut_anywhere_is_none() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("copies-x.toml");
-        // A processor name, so that this field is not empty wherever the tests run.
+        // Sets a processor name, so that this field is not empty wherever the tests run.
         let machine = MachineKey { processor: "a processor".to_owned(), ..MachineKey::here() };
         write(&path, &kept(), &machine).unwrap();
         let whole = fs::read(&path).unwrap();
@@ -273,8 +271,8 @@ mod tests {
         write(&path, &kept(), &machine).unwrap();
         let whole = fs::read_to_string(&path).unwrap();
         for (from, to) in [
-            ("format = 2", "format = 1"),
-            ("format = 2", "format = 2\nmore = 2"),
+            ("format = 3", "format = 2"),
+            ("format = 3", "format = 3\nmore = 2"),
             ("cached = ", "cached = -"),
             ("cached = ", "cashed = "),
             ("\"memory\"", "\"memories\""),

@@ -1,73 +1,131 @@
-//! A model in the form of files: the keys of `[copies]`, in a machine file of the simulator and in the store.
+//! A model in the format of files: the keys of `[copies]`, both in a machine file of the simulator and in the store.
 //!
 //! ```toml
 //! [copies]
-//! line = { shared = 0.06, apart = 0.2 }   # times in microseconds
+//! line = { shared = 0.06, apart = 0.2 }   # times in microseconds; also by level: core, numa, socket, node
 //! cached = 30000                          # rates in MB/s
 //! private = 1048576                       # sizes in bytes
 //! ```
 //! Missing values are taken from [`CopyModel::GENERIC`].
 
-use serde::de::{Deserializer, Error, Unexpected};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use weft_fabric::{CopyModel, Unit};
 
-/// A number within the range of its unit.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(transparent)]
-struct Number<const UNIT: u8>(f64);
+/// The numbers of a model, in the units of files and in the order of [`CopyModel::FIELDS`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct CostTable([f64; CopyModel::FIELDS.len()]);
 
-const TIME: u8 = 0;
-const RATE: u8 = 1;
-const SIZE: u8 = 2;
+/// A value for each distance, and for each level if the model has them. Such a value is several fields: the field `x.shared`, the
+/// field `x.apart` behind it, and the fields `x.core` to `x.node` behind these; see [`weft_fabric::ByDistance`] and
+/// [`weft_fabric::copies::ByLevel`].
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Distances {
+    shared: f64,
+    apart: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    core: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    numa: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    socket: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<f64>,
+}
 
-impl<'de, const UNIT: u8> Deserialize<'de> for Number<UNIT> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Number<UNIT>, D::Error> {
-        let value = f64::deserialize(from)?;
-        let (unit, expected) = match UNIT {
-            TIME => (Unit::Time, "a time in microseconds from 1e-6 to 1e6"),
-            RATE => (Unit::Rate, "a rate in MB/s from 1 to 1e7"),
-            _ => (Unit::Size, "a size in bytes from 1024 to 1e12"),
-        };
-        let (least, most) = unit.range();
-        if (least..=most).contains(&value) {
-            Ok(Number(value))
-        } else {
-            Err(D::Error::invalid_value(Unexpected::Float(value), &expected))
+/// Returns true if the fields of distances at `at` are followed by fields of levels.
+fn has_levels(at: usize) -> bool {
+    CopyModel::FIELDS.get(at + 2).is_some_and(|field| field.name.ends_with(".core"))
+}
+
+impl Serialize for CostTable {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        let mut at = 0;
+        while let Some(field) = CopyModel::FIELDS.get(at) {
+            match field.name.strip_suffix(".shared") {
+                None => {
+                    map.serialize_entry(field.name, &self.0[at])?;
+                    at += 1;
+                }
+                Some(name) => {
+                    let levels = has_levels(at);
+                    let level = |offset: usize| levels.then(|| self.0[at + offset]);
+                    let (shared, apart) = (self.0[at], self.0[at + 1]);
+                    let [core, numa, socket, node] = [2, 3, 4, 5].map(level);
+                    map.serialize_entry(
+                        name,
+                        &Distances { shared, apart, core, numa, socket, node },
+                    )?;
+                    at += if levels { 6 } else { 2 };
+                }
+            }
         }
+        map.end()
     }
 }
 
-/// A value for each distance; see [`weft_fabric::ByDistance`].
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Pair<T> {
-    shared: T,
-    apart: T,
+/// Reader of a field's value, or of the values of a field and of the next one. Its errors have the line of the value.
+struct FieldSeed<'t> {
+    table: &'t mut CostTable,
+    at: usize,
 }
 
-/// The table. Its names are the names in [`CopyModel::FIELDS`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct CostTable {
-    line: Pair<Number<TIME>>,
-    rewrite: Pair<Number<TIME>>,
-    rewrite_asked: Pair<Number<TIME>>,
-    rewrite_returned: Pair<Number<TIME>>,
-    fetch: Pair<Number<RATE>>,
-    fetch_pages: Pair<Number<RATE>>,
-    cma_fetch: Pair<Number<RATE>>,
-    cached: Number<RATE>,
-    memory: Number<RATE>,
-    past: Number<RATE>,
-    cma_call: Number<TIME>,
-    cma_page: Number<TIME>,
-    switch: Number<TIME>,
-    yielding: Number<TIME>,
-    reduce: Number<RATE>,
-    clock: Number<TIME>,
-    private: Number<SIZE>,
-    last: Number<SIZE>,
+impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        let FieldSeed { table, at } = self;
+        if !CopyModel::FIELDS[at].name.ends_with(".shared") {
+            return table.put(at, f64::deserialize(from)?);
+        }
+        let Distances { shared, apart, core, numa, socket, node } = Distances::deserialize(from)?;
+        table.put(at, shared)?;
+        table.put(at + 1, apart)?;
+        let levels = [core, numa, socket, node];
+        if !has_levels(at) {
+            return match levels.into_iter().flatten().next() {
+                Some(_) => Err(D::Error::custom("only `line` and `fetch` have levels")),
+                None => Ok(()),
+            };
+        }
+        // A level that a file does not name costs as much as the nearest level before it.
+        let numa = numa.unwrap_or(apart);
+        let socket = socket.unwrap_or(numa);
+        let levels = [core.unwrap_or(shared), numa, socket, node.unwrap_or(socket)];
+        (at + 2..).zip(levels).try_for_each(|(at, value)| table.put(at, value))
+    }
+}
+
+/// Reader of a table.
+struct TableVisitor;
+
+impl<'de> Deserialize<'de> for CostTable {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<CostTable, D::Error> {
+        from.deserialize_map(TableVisitor)
+    }
+}
+
+impl<'de> Visitor<'de> for TableVisitor {
+    type Value = CostTable;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table of costs")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<CostTable, A::Error> {
+        let place = |name: &str| CopyModel::FIELDS.iter().position(|field| field.name == name);
+        let mut table = CostTable::default();
+        while let Some(name) = map.next_key::<String>()? {
+            let at = place(&name).or_else(|| place(&format!("{name}.shared")));
+            let unknown = || A::Error::custom(format_args!("unknown field `{name}`"));
+            map.next_value_seed(FieldSeed { table: &mut table, at: at.ok_or_else(unknown)? })?;
+        }
+        Ok(table)
+    }
 }
 
 impl Default for CostTable {
@@ -77,79 +135,36 @@ impl Default for CostTable {
 }
 
 impl CostTable {
-    /// Runs `step` for each number, with its name.
-    fn each(&mut self, mut step: impl FnMut(&str, &mut f64)) {
-        let CostTable {
-            line, rewrite, rewrite_asked, rewrite_returned, fetch, fetch_pages, ..
-        } = self;
-        step("line.shared", &mut line.shared.0);
-        step("line.apart", &mut line.apart.0);
-        step("rewrite.shared", &mut rewrite.shared.0);
-        step("rewrite.apart", &mut rewrite.apart.0);
-        step("rewrite_asked.shared", &mut rewrite_asked.shared.0);
-        step("rewrite_asked.apart", &mut rewrite_asked.apart.0);
-        step("rewrite_returned.shared", &mut rewrite_returned.shared.0);
-        step("rewrite_returned.apart", &mut rewrite_returned.apart.0);
-        step("fetch.shared", &mut fetch.shared.0);
-        step("fetch.apart", &mut fetch.apart.0);
-        step("fetch_pages.shared", &mut fetch_pages.shared.0);
-        step("fetch_pages.apart", &mut fetch_pages.apart.0);
-        step("cma_fetch.shared", &mut self.cma_fetch.shared.0);
-        step("cma_fetch.apart", &mut self.cma_fetch.apart.0);
-        step("cached", &mut self.cached.0);
-        step("memory", &mut self.memory.0);
-        step("past", &mut self.past.0);
-        step("cma_call", &mut self.cma_call.0);
-        step("cma_page", &mut self.cma_page.0);
-        step("switch", &mut self.switch.0);
-        step("yielding", &mut self.yielding.0);
-        step("reduce", &mut self.reduce.0);
-        step("clock", &mut self.clock.0);
-        step("private", &mut self.private.0);
-        step("last", &mut self.last.0);
+    /// Stores a number, if it is within the range of its unit.
+    fn put<E: Error>(&mut self, at: usize, value: f64) -> Result<(), E> {
+        let field = &CopyModel::FIELDS[at];
+        let expected = match field.unit {
+            Unit::Time => "a time in microseconds from 1e-6 to 1e6",
+            Unit::Rate => "a rate in MB/s from 1 to 1e7",
+            Unit::Size => "a size in bytes from 1024 to 1e12",
+        };
+        if !field.allows(value) {
+            return Err(E::custom(format_args!("{} = {value}: expected {expected}", field.name)));
+        }
+        self.0[at] = value;
+        Ok(())
     }
 
     /// Returns the table of a model, with four digits of each number.
     pub fn of(model: &CopyModel) -> CostTable {
-        let (time, rate, size) = (Number(0.0), Number(0.0), Number(0.0));
-        let pair = Pair { shared: time, apart: time };
-        let mut table = CostTable {
-            line: pair,
-            rewrite: pair,
-            rewrite_asked: pair,
-            rewrite_returned: pair,
-            fetch: Pair { shared: rate, apart: rate },
-            fetch_pages: Pair { shared: rate, apart: rate },
-            cma_fetch: Pair { shared: rate, apart: rate },
-            cached: rate,
-            memory: rate,
-            past: rate,
-            cma_call: time,
-            cma_page: time,
-            switch: time,
-            yielding: time,
-            reduce: rate,
-            clock: time,
-            private: size,
-            last: size,
-        };
-        table.each(|name, value| {
-            let field = CopyModel::field(name).expect("a field of the model");
-            let shown = field.shown(model);
-            *value = match field.unit {
-                Unit::Size => shown,
-                _ => digits(shown),
-            };
-        });
-        table
+        CostTable(CopyModel::FIELDS.map(|field| match field.unit {
+            Unit::Size => field.shown(model),
+            _ => digits(field.shown(model)),
+        }))
     }
 
     /// Returns the costs of this table, in nanoseconds and bytes.
     pub fn model(&self) -> CopyModel {
         let mut model = CopyModel::GENERIC;
-        self.clone().each(|name, value| {
-            CopyModel::field(name).expect("a field of the model").put(&mut model, *value);
-        });
+        CopyModel::FIELDS
+            .iter()
+            .zip(self.0)
+            .for_each(|(field, value)| field.put(&mut model, value));
         model
     }
 }
@@ -163,13 +178,7 @@ fn digits(value: f64) -> f64 {
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_number_of_a_model_is_in_the_table() {
-        let mut names = Vec::new();
-        CostTable::default().each(|name, _| names.push(name.to_owned()));
-        assert_eq!(names, CopyModel::FIELDS.map(|field| field.name));
-    }
+    use weft_fabric::copies::ByLevel;
 
     #[test]
     fn a_table_read_again_is_the_same_model() {
@@ -195,10 +204,17 @@ mod tests {
         let model = table.model();
         assert_eq!((model.line.shared, model.line.apart), (1000.0, 2500.0));
         assert_eq!(model.cma_call, CopyModel::GENERIC.cma_call);
+        let levels = ByLevel { core: 1000.0, numa: 2500.0, socket: 2500.0, node: 2500.0 };
+        assert_eq!(model.line_by_level, levels);
+        let text = "line = { shared = 1, apart = 2, core = 0.5, socket = 3 }";
+        let model = toml::from_str::<CostTable>(text).unwrap().model();
+        let levels = ByLevel { core: 500.0, numa: 2000.0, socket: 3000.0, node: 3000.0 };
+        assert_eq!(model.line_by_level, levels);
         for (text, expected) in [
             ("lines = 1", "unknown field `lines`"),
             ("line = { shared = 1, apart = 2, far = 3 }", "unknown field `far`"),
             ("line = { shared = 1 }", "missing field `apart`"),
+            ("rewrite = { shared = 1, apart = 2, node = 3 }", "only `line` and `fetch`"),
             ("cached = 0", "a rate in MB/s from 1 to 1e7"),
             ("switch = -1", "a time in microseconds"),
             ("switch = nan", "a time in microseconds"),

@@ -7,11 +7,11 @@ use crate::byte_range::ByteRange;
 pub struct AccessExtent {
     /// First byte of the part in the file.
     pub first: u64,
-    /// Byte after the last byte.
+    /// Byte after the last byte of the part in the file.
     pub end: u64,
     /// Number of bytes of data; 0 if the rank has no data.
     pub bytes: u64,
-    /// Number of pieces of the file.
+    /// Number of pieces of the part in the file.
     pub pieces: u64,
 }
 
@@ -34,17 +34,17 @@ impl AccessExtent {
         ByteRange { first: self.first, end: self.end }
     }
 
-    /// Reports whether there may be data in `window`.
+    /// Reports whether the part may have data in `window`.
     pub fn touches(self, window: ByteRange) -> bool {
         self.range().overlaps(window)
     }
 
-    /// Reports whether there are no data.
+    /// Reports whether the part has no data.
     pub fn is_empty(self) -> bool {
         self.bytes == 0
     }
 
-    /// Returns the number of bytes from the first to the last.
+    /// Returns the number of bytes from the first to the last byte of the part, gaps included.
     pub fn span(self) -> u64 {
         self.end - self.first
     }

@@ -2,7 +2,8 @@
 
 use weft_fabric::Sge;
 
-/// Memory that may go to another thread. Its owner keeps it until the operation is complete, which waits for that thread.
+/// Memory that may go to another thread. The owner keeps the memory until the operation is complete, and the operation waits for
+/// the thread.
 #[derive(Clone, Copy)]
 pub struct AccessMemory(Sge);
 
@@ -22,7 +23,7 @@ impl AccessMemory {
         self.0.len()
     }
 
-    /// Returns the address of the first byte, for the system.
+    /// Returns the address of the first byte, for system calls.
     pub fn ptr(self) -> *mut u8 {
         self.0.ptr()
     }

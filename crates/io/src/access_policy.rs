@@ -9,15 +9,15 @@ use crate::storage::WriteGuard;
 pub struct AccessPolicy {
     /// Use of data sieving.
     pub sieving: Sieving,
-    /// Maximum number of bytes that one call moves when it sieves, gaps included.
+    /// Maximum number of bytes that one call moves in data sieving, gaps included.
     pub buffer: usize,
     /// Costs of the file system.
     pub costs: FileCosts,
-    /// Writers to guard against.
+    /// Writers of neighbouring bytes to guard against.
     pub guard: WriteGuard,
 }
 
-/// Relation of an access to the program (MPI 5.0, section 14.4.1).
+/// Distinction between an access for which the program waits and an access in the background (MPI 5.0, section 14.4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Synchronism {
     /// The program waits for the access.

@@ -1,16 +1,16 @@
 //! Costs of accesses as measured, relative to the model of `file_costs`. File systems differ: a write with a journal takes several
-//! times as long as a write to memory, large pages are copied twice as fast as small ones, and no model knows which other processes
-//! use the file.
+//! times as long as a write to memory, large pages are copied twice as fast as small pages, and no model knows which other
+//! processes use the file.
 //!
 //! ```text
 //!   choice     the method whose cost by the model, multiplied by its measured factor, is lower
 //!   at first   the method that the model prefers, then the other method if it may be cheaper, and again from time to time
 //! ```
-//! Collective writes begin with two phases, unless these are far more expensive: a file system keeps large writes in larger pages
-//! and extents, and all later accesses gain by this, with any method.
+//! The first collective writes use two phases, unless two phases are far more expensive. A file system keeps large writes in larger
+//! pages and extents, which makes all later accesses faster, with either method.
 //!
-//! Each rank measures one opening of a file. In a collective access ranks choose by the measurements of all ranks, which they
-//! exchange at its beginning ([`MethodChoice::words`]).
+//! Each rank measures its own accesses, separately for each opening of a file. When a collective access begins, the ranks exchange
+//! their measurements, and choose a method by the measurements of all ranks ([`MethodChoice::words`]).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,19 +26,21 @@ pub enum AccessMethod {
 
 /// Number of first measurements of a method, of which only the minimum counts, because caches and memory are cold at first.
 const FIRST_TRIES: u32 = 4;
-/// Number of consecutive measurements in a later try, because caches are then cold, too.
+/// Number of consecutive measurements in a later try. One measurement is not enough, because caches are cold again at a later try.
 const LATER_TRIES: u32 = 3;
-/// Maximum error of the model, as a factor. A method whose cost by the model is more than this factor higher is not tried.
+/// Maximum error of the model, as a factor. A method is not tried if its cost by the model is more than this factor times the cost
+/// of the other method.
 const MODEL_ERROR: f64 = 4.0;
 /// Maximum ratio of measured costs at which the more expensive method is tried again, as conditions may have changed.
 const RETRY_RATIO: f64 = 2.0;
 /// Number of accesses between two tries of the more expensive method.
 const RETRY_INTERVAL: u32 = 64;
-/// First access after which the more expensive method is tried again at powers of two, even if its measured cost was high.
+/// Number of the first access with an early retry. Early retries begin at each access whose number is a power of two. They try the
+/// more expensive method even if its measured cost was high.
 const EARLY_RETRY: u32 = 16;
 /// Minimum cost in nanoseconds of an access that is measured.
 const MIN_MEASURED: f64 = 4000.0;
-/// Maximum ratio of measurement and model, in both directions. Beyond that the access was interrupted.
+/// Maximum factor between a measurement and the model, in both directions. If the factor is larger, the access was interrupted.
 const MAX_FACTOR: f64 = 16.0;
 
 /// Measured time of a method, relative to the model.
@@ -79,10 +81,10 @@ impl CostFactor {
 /// Usual reason why a method takes longer than before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum DelayCause {
-    /// Unrelated work delayed it, so that short times count more.
+    /// Unrelated work delays the method, so short times get more weight.
     #[default]
     Interruption,
-    /// Ranks waited for each other, as they will again, so that the mean counts.
+    /// Ranks wait for each other, as they will also do in later accesses, so the mean of the times is used.
     OtherRanks,
 }
 
@@ -96,7 +98,7 @@ pub struct AdaptiveCost {
     combined_preference: Option<f64>,
 }
 
-/// Reports whether the method that the model holds for more expensive is tried at all, because the model may be wrong.
+/// Returns true if the method that is more expensive by the model is tried, too. It may be cheaper, because the model may be wrong.
 pub fn is_worth_trying(separate: f64, combined: f64) -> bool {
     let cheaper = separate.min(combined);
     cheaper >= MIN_MEASURED && separate.max(combined) < MODEL_ERROR * cheaper
@@ -147,7 +149,7 @@ impl AdaptiveCost {
         MethodChoice { factors, try_ratios: [0, 1].map(try_ratio), gap_factor }
     }
 
-    /// Adds a measurement: `method` took `took`, and the model says `cost` nanoseconds.
+    /// Adds a measurement: `method` took the time `took`, and the model says `cost` nanoseconds.
     pub fn note(&self, method: AccessMethod, cost: f64, took: Duration) {
         if cost >= MIN_MEASURED {
             self.factors[method as usize].learn(took.as_nanos() as f64 / cost, self.delays);
@@ -172,8 +174,8 @@ impl MethodChoice {
         [pair(self.factors), pair(self.try_ratios)]
     }
 
-    /// Combines the choices of all ranks into one that is the same on all. The slowest rank determines the time of an access, and
-    /// the first rank decides on tries.
+    /// Combines the choices of all ranks into one choice, which is the same on all ranks. The slowest rank determines the time of
+    /// an access, and the first rank decides whether the other method is tried.
     pub fn of_all(all: impl IntoIterator<Item = [u64; MethodChoice::WORDS]>) -> MethodChoice {
         let pair = |word: u64| {
             let number = |bits: u64| f64::from(f32::from_bits(bits as u32));
@@ -188,7 +190,7 @@ impl MethodChoice {
         MethodChoice { factors, try_ratios, gap_factor: 1.0 }
     }
 
-    /// Chooses a method, given the model's costs of both.
+    /// Chooses a method, given the costs of both methods by the model.
     pub fn method(&self, separate: f64, combined: f64) -> AccessMethod {
         let measured = [separate * self.factors[0], combined * self.factors[1]];
         let (cheap, expensive) = match measured[1] < measured[0] {

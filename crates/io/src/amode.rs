@@ -55,7 +55,7 @@ impl Amode {
         Ok(Amode(bits))
     }
 
-    /// Returns the ABI's number.
+    /// Returns the access mode as bits of the ABI.
     pub fn bits(self) -> i32 {
         self.0
     }
@@ -88,7 +88,7 @@ impl Amode {
         if self.writes() { Overlaps::Refused } else { Overlaps::Allowed }
     }
 
-    /// Reports whether all pointers begin at the file's end.
+    /// Reports whether all pointers are at the file's end after the open (MPI_MODE_APPEND).
     pub fn appends(self) -> bool {
         self.has(APPEND)
     }
@@ -113,7 +113,7 @@ impl Amode {
         self.has(UNIQUE_OPEN)
     }
 
-    /// Returns the system's options. Only the first rank creates the file.
+    /// Returns the options with which a rank in this role opens the file. Only the first rank creates the file.
     pub fn options(self, role: OpenRole) -> OpenOptions {
         let mut options = OpenOptions::new();
         options.read(self.reads()).write(self.writes());
@@ -122,11 +122,6 @@ impl Amode {
             options.create_new(self.has(CREATE) && self.has(EXCL));
         }
         options
-    }
-
-    /// Reports whether an existing file is refused.
-    pub fn is_exclusive(self) -> bool {
-        self.has(EXCL) && self.has(CREATE)
     }
 }
 
@@ -140,7 +135,7 @@ mod tests {
             assert_eq!(Amode::new(bits).unwrap_err().class(), class::AMODE, "{bits:#x}");
         }
         let mode = Amode::new(RDWR | CREATE | EXCL | DELETE_ON_CLOSE).unwrap();
-        assert!(mode.reads() && mode.writes() && mode.deletes() && mode.is_exclusive());
+        assert!(mode.reads() && mode.writes() && mode.deletes() && mode.bits() & EXCL != 0);
         assert!(!mode.appends() && !mode.is_unique() && !mode.is_sequential());
     }
 }

@@ -5,11 +5,11 @@
 //!   and each has a processor
 //!   otherwise                                   locks of the file's bytes by the system (`storage::with_lock`)
 //! ```
-//! The lock in memory is fair. Where ranks share a processor, each access would wait until the next rank is scheduled, while the
-//! system's locks let the running rank continue: 28 to 185 us against 12 to 20, with 4 ranks on 2 processors.
+//! The lock in memory is fair. If ranks shared a processor, each access under this lock would wait until the next rank is
+//! scheduled, while the system's locks let the running rank continue.
 //!
-//! The system does not know the owner of the lock in memory: if a rank is killed while it holds the lock, it stays locked. The
-//! launcher then ends the job, as it does when a rank waits for a message of the killed rank: `mpiexec` and Hydra by default,
+//! The system does not know the owner of the lock in memory. So if a rank is killed while it holds the lock, the lock stays locked.
+//! The launcher then ends the job, as it does when a rank waits for a message of the killed rank: `mpiexec` and Hydra by default,
 //! `srun` with `--kill-on-bad-exit`. Files of several jobs, each with its own launcher, never use the lock in memory.
 
 use crate::access_direction::AccessDirection;
@@ -24,20 +24,19 @@ use weft_rma::{Fifo, LockKind, Window, WindowOffer, WindowOptions};
 pub enum LockPlace {
     /// Shared memory, if all ranks share memory. This place is best if each rank has a processor of its own.
     Memory,
-    /// The bytes of the file.
+    /// The bytes of the file that an access moves.
     File,
 }
 
 /// Atomic mode of a file.
 pub struct AtomicMode<F: Fabric> {
     enabled: Cell<bool>,
-    /// The lock, from the time at which atomic mode is first enabled. An inner `None` means that bytes of the file are locked
-    /// instead.
+    /// The lock; empty until atomic mode is first enabled. An inner `None` means that bytes of the file are locked instead.
     lock: OnceCell<Option<AtomicModeLock<F>>>,
 }
 
 impl<F: Fabric> AtomicMode<F> {
-    /// Creates the mode of a new file: disabled.
+    /// Creates the atomic mode of a new file. The mode is disabled.
     pub fn new() -> AtomicMode<F> {
         AtomicMode { enabled: Cell::new(false), lock: OnceCell::new() }
     }
@@ -47,12 +46,12 @@ impl<F: Fabric> AtomicMode<F> {
         self.enabled.get()
     }
 
-    /// Returns the lock in memory, if atomic mode is enabled and has one.
+    /// Returns the lock in memory, if atomic mode is enabled and uses such a lock.
     pub fn lock(&self) -> Option<&AtomicModeLock<F>> {
         self.lock.get().filter(|_| self.enabled.get())?.as_ref()
     }
 
-    /// Reports whether accesses lock the bytes of the file that they move.
+    /// Reports whether an access locks the bytes of the file that it moves.
     pub fn locks_bytes(&self) -> bool {
         self.enabled.get() && self.lock().is_none()
     }
@@ -87,7 +86,7 @@ impl<F: Fabric> AtomicMode<F> {
 pub struct AtomicModeLock<F: Fabric> {
     /// Window without memory, of which only the first rank's lock is used.
     window: Rc<Window<F>>,
-    /// Order of this process's accesses, as each rank can hold the window's lock only once.
+    /// Queue of this process's accesses, because a rank can hold the window's lock only once at a time.
     turn: Fifo<F>,
 }
 
@@ -95,11 +94,11 @@ pub struct AtomicModeLock<F: Fabric> {
 const HOLDER: usize = 0;
 
 impl<F: Fabric> AtomicModeLock<F> {
-    /// Creates the lock on all ranks. Returns `None` where they share no memory.
+    /// Creates the lock on all ranks. Returns `None` if the ranks share no memory.
     async fn new(comm: &Rc<Comm<F>>) -> Result<Option<AtomicModeLock<F>>, Error> {
         let fabric = comm.engine().endpoint().fabric();
         let node = fabric.node(fabric.rank());
-        // All ranks reach the same result: they look at the same group, and test whether all its ranks are on one node of one job.
+        // All ranks get the same result, because each rank tests whether all ranks of the same group are on one node of one job.
         let near =
             |&rank: &u32| (rank as usize) < fabric.size() && fabric.node(rank as usize) == node;
         if comm.size() == 1 || !comm.group().ranks().iter().all(near) {

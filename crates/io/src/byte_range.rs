@@ -25,7 +25,7 @@ impl ByteRange {
         self.first.max(other.first) < self.end.min(other.end)
     }
 
-    /// Returns the smallest range that contains all of `ranges`, or `None` if there are none.
+    /// Returns the smallest range that contains all of `ranges`, or `None` if `ranges` is empty.
     pub fn hull(ranges: impl Iterator<Item = ByteRange>) -> Option<ByteRange> {
         ranges.reduce(|all, range| ByteRange {
             first: all.first.min(range.first),

@@ -47,8 +47,9 @@ impl CollectiveAccessState {
         self.count.replace(self.count.get().wrapping_add(1))
     }
 
-    /// Lists the ranks that read and write for all others. `wanted` is the hint cb_nodes, where 0 asks for one aggregator per node.
-    /// Aggregators are spread evenly over nodes, and further aggregators evenly over the remaining ranks.
+    /// Lists the ranks that read and write for all other ranks. `wanted` is the hint cb_nodes, where 0 asks for one aggregator per
+    /// node. Aggregators are spread evenly over the nodes. If there are more aggregators than nodes, each node has an aggregator,
+    /// and the additional aggregators are spread evenly over the remaining ranks.
     pub fn aggregators(&self, wanted: usize) -> Vec<usize> {
         let nodes = self.leaders.len();
         let wanted = if wanted == 0 { nodes } else { wanted.min(self.size) };

@@ -49,7 +49,7 @@ struct GroupLimits {
     span: u64,
 }
 
-/// Calls `f` with groups of pieces in order, and with the place of each group in the data, until it returns false.
+/// Calls `f` for each group of pieces, in order, with the place of the group in the data, until `f` returns false.
 fn for_each_group(
     runs: &StridedRuns,
     limits: GroupLimits,
@@ -91,8 +91,8 @@ fn for_each_group(
 
 impl AccessPolicy {
     /// Returns the factors by which an access chooses its method. Measurements are not used if a hint asks for a method, or if
-    /// other ranks write at the same time. In the latter case each time depends on the choices of other ranks, and ranks that learn
-    /// from each other's delays end with a bad mixture of methods.
+    /// other ranks write at the same time. If other ranks write, a measured time also depends on the methods of these ranks. Ranks
+    /// that learn from each other's delays settle on a bad mixture of methods.
     fn choice(&self, measured: &AdaptiveCost, direction: AccessDirection) -> MethodChoice {
         let among_writers = direction == AccessDirection::Write && self.guard == WriteGuard::Ranks;
         match self.sieving {
@@ -110,7 +110,7 @@ impl AccessPolicy {
         GroupLimits { gap, span: self.buffer as u64 }
     }
 
-    /// Chooses the method for a group. Returns it with its cost by the model.
+    /// Chooses the method for a group. Returns the method, and its cost by the model.
     fn method(
         &self,
         choice: &MethodChoice,
@@ -129,8 +129,8 @@ impl AccessPolicy {
     }
 }
 
-/// Maximum mean length in bytes of pieces whose access is measured. The time of longer pieces is that of their copy, which says
-/// nothing about the cost of calls.
+/// Maximum mean length in bytes of pieces whose access is measured. The time of longer pieces is mostly the time to copy them,
+/// which says nothing about the cost of calls.
 const MAX_MEASURED_PIECE: u64 = 64 << 10;
 
 /// An access whose time may be measured.
@@ -158,12 +158,12 @@ fn measure<T>(
     Ok(value)
 }
 
-/// Pieces that are written by one call each, under one guard.
+/// Pieces to write by one call each. One guard protects all of these calls.
 #[derive(Default)]
 struct SeparatePieces {
     places: Vec<(u64, u64)>,
     bytes: u64,
-    /// Start of the data of the pieces.
+    /// Offset of the pieces' data in the data of the access.
     from: usize,
 }
 
@@ -206,7 +206,7 @@ impl SeparatePieces {
     }
 }
 
-/// Fills `buffer`, and writes it to the file from byte `first` on.
+/// Fills `buffer`, and writes the buffer to the file from byte `first` on.
 pub fn write_contiguous(
     storage: &dyn Storage,
     guard: WriteGuard,
@@ -219,8 +219,8 @@ pub fn write_contiguous(
     with_guard(storage, guard, range, || write_full(storage, first, buffer))
 }
 
-/// Reads the file from byte `first` on into `buffer`, changes it by `fill`, and writes it back. Returns false and does nothing if
-/// another writer may use the gaps.
+/// Reads the file from byte `first` on into `buffer`, lets `fill` change the buffer, and writes the buffer back. Returns false and
+/// does nothing if another writer may write in the gaps.
 pub fn write_sieved(
     storage: &dyn Storage,
     guard: WriteGuard,
@@ -249,7 +249,7 @@ pub fn write(
     let measured = storage.state().adaptive_cost(direction);
     let choice = policy.choice(measured, direction);
     let mut separate = SeparatePieces::default();
-    // Becomes false when another opening is seen, which may write in the gaps.
+    // Becomes false when another opening is seen, because the other opening may write in the gaps.
     let mut gaps_are_free = true;
     storage.state().with_buffer(|buffer| {
         for_each_group(runs, policy.limits(&choice, direction), |group, at| {
@@ -285,7 +285,7 @@ pub fn write(
     separate.write(storage, data, policy)
 }
 
-/// Reads the pieces to `data`. Returns the number of bytes of `data` before the end of the file.
+/// Reads the pieces into `data`. Returns the number of bytes of `data` that lie before the end of the file.
 pub fn read(
     storage: &dyn Storage,
     runs: &StridedRuns,
@@ -392,7 +392,7 @@ mod tests {
             let mut found = vec![0; model.len() + 1];
             assert_eq!(read_full(&storage, 0, &mut found).unwrap(), model.len(), "case {case}");
             assert_eq!(found[..model.len()], model, "case {case}");
-            // Reads the pieces back from a file that may end before them.
+            // Reads the pieces back. The file may now end before some of the pieces.
             storage.set_length(rng.u64(..end as u64 + 9)).unwrap();
             let whole = &model[..model.len().min(storage.length().unwrap() as usize)];
             let mut expected = vec![0; data.len()];

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// A file to delete when it is closed. It keeps the folder in which it was opened, even if the program changes its working
+/// A file to delete when it is closed. The folder in which the file was opened stays open, so the program may change its working
 /// directory.
 pub struct DeleteOnClose {
     folder: OwnedFd,

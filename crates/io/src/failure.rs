@@ -11,8 +11,6 @@ pub mod class {
     pub const AMODE: i32 = 21;
     /// A file name is invalid.
     pub const BAD_FILE: i32 = 23;
-    /// A representation of this name is already registered.
-    pub const DUP_DATAREP: i32 = 27;
     /// The file exists already.
     pub const FILE_EXISTS: i32 = 28;
     /// The file is open elsewhere.
@@ -29,8 +27,6 @@ pub mod class {
     pub const QUOTA: i32 = 44;
     /// The file or its file system is read-only.
     pub const READ_ONLY: i32 = 45;
-    /// The representation is unknown.
-    pub const UNSUPPORTED_DATAREP: i32 = 54;
 }
 
 /// Operation of the system on a file.
@@ -99,7 +95,7 @@ impl FileFailure {
         FileFailure { act, errno: error.raw_os_error().unwrap_or(libc::EIO), offset, len }
     }
 
-    /// Encodes a failure or its absence, which is all zeros.
+    /// Encodes a failure. `None` is encoded as zeros.
     pub fn words(failure: Option<FileFailure>) -> [u64; FileFailure::WORDS] {
         match failure {
             None => [0; FileFailure::WORDS],
@@ -160,7 +156,7 @@ impl FileFailure {
         }
     }
 
-    /// Describes the failure on `file`. `whose` names the rank on which it happened, if that is another rank.
+    /// Makes an error that describes the failure on `file`. `whose` names the rank with the failure, if it is another rank.
     #[cold]
     pub fn error(&self, file: &str, whose: &str) -> Error {
         let system = io::Error::from_raw_os_error(self.errno);

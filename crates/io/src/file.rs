@@ -38,7 +38,7 @@ impl Representation {
     }
 }
 
-/// A view with the arguments of the program.
+/// The arguments with which the program has set a view.
 pub struct ViewArguments {
     /// Start of the view in bytes of the file.
     pub displacement: u64,
@@ -60,7 +60,7 @@ pub struct File<F: Fabric> {
     position: Cell<u64>,
 }
 
-/// Base of a new pointer position.
+/// Position from which the offset of a seek counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whence {
     /// The view's beginning.
@@ -145,7 +145,7 @@ impl<F: Fabric> File<F> {
         Ok(view.file_offset(at))
     }
 
-    /// Converts an offset of the program to bytes of the stream.
+    /// Converts the program's offset in elementary types to a byte offset in the view's stream.
     fn stream_offset(&self, offset: i64) -> Result<u64, Error> {
         let etype_size = self.stream().etype_size();
         let at = u64::try_from(offset).ok().and_then(|at| at.checked_mul(etype_size));

@@ -15,12 +15,12 @@ use std::rc::Rc;
 use weft_fabric::{Fabric, Sge, Staging, StagingPool};
 use weft_process::{Buffer, BufferPiece, Error, WaitHooks};
 
-/// The program's side of an access.
+/// The program's data of an access.
 #[derive(Clone)]
 pub struct AccessData {
     /// The program's memory.
     pub buffer: Buffer,
-    /// Conversion between buffer and file. `None`: the file has the same bytes.
+    /// Conversion between buffer and file. `None`: the bytes in the file are the same as in the buffer.
     pub convert: Option<Rc<dyn Convert>>,
 }
 
@@ -39,9 +39,9 @@ pub struct FileAccess {
     pub data: AccessData,
     /// View through which the file is seen.
     pub view: Rc<FileView>,
-    /// First byte of the view's stream.
+    /// Offset of the first byte in the view's stream.
     pub from: u64,
-    /// Number of bytes in the file.
+    /// Number of bytes of the access in the file.
     pub len: u64,
 }
 
@@ -59,7 +59,7 @@ impl FileAccess {
         (self.len / self.view.etype_size()) as i64
     }
 
-    /// Returns place and size of the access.
+    /// Returns the place and the size of the access.
     pub fn extent(&self) -> AccessExtent {
         let FileAccess { view, from, len: bytes, .. } = self;
         let bytes = *bytes;
@@ -87,8 +87,8 @@ impl FileAccess {
         Ok(ContiguousData { sge: piece.sge, piece: Some(piece), _staging: None })
     }
 
-    /// Unpacks or converts the data that were read. `moved` is the number of bytes of the file. Returns the number of bytes of the
-    /// program's data.
+    /// Unpacks or converts the data that were read. `moved` is the number of bytes read from the file. Returns the number of bytes
+    /// of the program's data.
     pub fn finish(&self, data: &ContiguousData, moved: u64) -> Result<u64, Error> {
         let AccessData { buffer, convert } = &self.data;
         match (convert, self.direction) {
@@ -172,7 +172,7 @@ impl FileAccess {
         let moved = open.pool.run_transfer(run_on, transfer);
         match open.atomic.lock() {
             Some(lock) => {
-                // The lock must be released even if the program does not call MPI for a long time.
+                // Without the helper, the lock would stay locked until the program calls MPI again.
                 if nonblocking {
                     open.comm.engine().want_helper();
                 }

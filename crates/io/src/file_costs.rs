@@ -34,7 +34,7 @@ pub struct FileCosts {
     pub message: f64,
     /// Bytes per nanosecond of an exchange between ranks, including packing.
     pub exchange: f64,
-    /// Time to copy a piece to or from its place, in addition to its bytes.
+    /// Time to copy a piece to or from its place, in addition to the time for its bytes.
     pub piece: f64,
     /// Time of a handover to a thread and back.
     pub handover: f64,
@@ -49,7 +49,7 @@ pub struct Aggregation {
     pub step: u64,
 }
 
-/// Approximate number of thread switches of a handover to a sleeping thread and back. Each of the two threads wakes on an idle
+/// Approximate time of a handover to a sleeping thread and back, in thread switches. Each of the two threads wakes on an idle
 /// processor, which must be interrupted.
 const WAKE_SWITCHES: f64 = 16.0;
 
@@ -60,18 +60,19 @@ const PARALLEL_READERS: f64 = 4.0;
 /// several ranks lie in the same page.
 const WHOLE_PAGE_WAIT: f64 = 0.2;
 
-/// Fraction of a call in which a write excludes other writers.
+/// Fraction of the time of a write call during which other writers are excluded.
 const EXCLUSIVE_FRACTION: f64 = 0.5;
 
 impl FileCosts {
     /// Number of words of encoded costs.
     pub const WORDS: usize = 9;
 
-    /// Derives the costs of a filled page cache, and of ranks that share memory, from the machine's model.
+    /// Derives the costs from the machine's model, for files in the page cache and for ranks that share memory.
     pub fn of(model: &CopyModel) -> FileCosts {
         // A page of a file costs the system as much as a page of another process.
         let moved = 1.0 / (model.memory + model.cma_page / PAGE as f64);
-        // Copies to and from a staging buffer, then to a contiguous place and between the pieces of other ranks.
+        // Time per byte of four copies: to a staging buffer, from this buffer, to a contiguous place, and between the pieces of
+        // other ranks.
         let exchanged = model.cached + 2.0 * model.fetch.shared + model.memory;
         // A call takes longer than a yield, and less time than the access to another process's memory.
         let call = (model.yielding + model.cma_call) / 2.0;
@@ -90,7 +91,7 @@ impl FileCosts {
         }
     }
 
-    /// Encodes the costs for other ranks, as all ranks choose by the first rank's costs.
+    /// Encodes the costs for other ranks, because all ranks choose a method by the first rank's costs.
     pub fn words(&self) -> [u64; FileCosts::WORDS] {
         let FileCosts {
             call,
@@ -115,12 +116,12 @@ impl FileCosts {
         FileCosts { call, contended, wait, lock, read, write, message, exchange, piece, handover }
     }
 
-    /// Returns the costs with `others` further ranks that write to the file.
+    /// Returns the costs if `others` further ranks write to the file.
     pub fn with_other_writers(self, others: u64) -> FileCosts {
         FileCosts { wait: others as f64 * self.contended, ..self }
     }
 
-    /// Returns the cost of one call for each piece.
+    /// Returns the cost of an access that makes one call for each piece.
     pub fn separate_cost(&self, direction: AccessDirection, pieces: u64, bytes: u64) -> f64 {
         match direction {
             AccessDirection::Read => pieces as f64 * self.call + bytes as f64 / self.read,
@@ -155,7 +156,7 @@ impl FileCosts {
         }
     }
 
-    /// Returns the cost of one rank's access by itself, and the part of it in which no other rank can access the file.
+    /// Returns the cost of an access by one rank alone, and the part of this cost during which no other rank can access the file.
     fn rank_cost(
         &self,
         direction: AccessDirection,
@@ -272,7 +273,8 @@ mod tests {
         let pages = turns(2, 64, 4096);
         let together = costs.two_phase_cost(AccessDirection::Write, &pages, BY_ONE);
         assert!(costs.independent_cost(AccessDirection::Write, &pages, Sieving::Auto) < together);
-        // With two ranks, locks and gaps cost less than messages. With many ranks, each would move the bytes of all ranks.
+        // With two ranks, locks and gaps cost less than messages. With many ranks, a sieved access of each rank would move the
+        // bytes of all ranks.
         let read = AccessDirection::Read;
         for (ranks, phases) in [(2, false), (64, true)] {
             let hulls = turns(ranks, 4096, 64);

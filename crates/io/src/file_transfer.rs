@@ -40,7 +40,7 @@ impl FileTransfer {
         }
     }
 
-    /// Returns the transfer as a piece for the kernel's ring, if it is a single piece that needs no lock.
+    /// Returns the transfer as a piece for the kernel's ring, if the transfer is a single piece that needs no lock.
     pub fn as_single_piece(&self) -> Option<FilePiece> {
         let unguarded =
             self.direction == AccessDirection::Read || self.policy.guard == WriteGuard::None;

@@ -1,4 +1,4 @@
-//! Hints about the use of a file, by the standard's names and ROMIO's (MPI 5.0, section 14.2.8).
+//! Hints about the use of a file, under the names of the standard and of ROMIO (MPI 5.0, section 14.2.8).
 
 use crate::access_direction::AccessDirection;
 use weft_process::Info;
@@ -27,7 +27,7 @@ pub enum CollectiveBuffering {
     Off,
 }
 
-/// Hints with an effect, as they are in force.
+/// Values in force of all hints that have an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hints {
     /// Size of an aggregator's buffer in bytes.
@@ -66,8 +66,8 @@ impl Default for Hints {
     }
 }
 
-/// Known hints without an effect, which are returned as they were given. They describe the program, or they ask for file system
-/// layouts, which the system's own tools set.
+/// Known hints without an effect, which are returned as they were given. These hints describe the program, or they ask for file
+/// system layouts, which the system's own tools set.
 const UNUSED: [&str; 12] = [
     "access_style",
     "collective_buffering",
@@ -132,7 +132,8 @@ impl Hints {
         }
     }
 
-    /// Returns the hints in force. `aggregators` and `unit` are the values that 0 stands for.
+    /// Returns the hints in force. `aggregators` is the number of aggregators in use. `unit` is the alignment of file domains if
+    /// `striping_unit` is 0.
     pub fn to_info(self, aggregators: usize, unit: u64, unused: &Info) -> Info {
         let mut info = Info::default();
         let unit = if self.striping_unit == 0 { unit } else { self.striping_unit };

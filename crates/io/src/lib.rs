@@ -19,7 +19,7 @@
 
 #![warn(missing_docs)]
 
-/// Lets unit tests share a file with integration tests, which know this crate by its name.
+/// Lets unit tests share a source file with integration tests, which refer to this crate by its name.
 #[cfg(test)]
 extern crate self as weft_io;
 
@@ -36,7 +36,7 @@ mod data_sieving;
 mod delete_on_close;
 mod failure;
 #[cfg(test)]
-#[path = "../tests/random_programs/faulty.rs"]
+#[path = "../tests/oracle/faulty.rs"]
 mod faulty;
 mod file;
 mod file_access;

@@ -38,15 +38,15 @@ pub struct OpenFile<F: Fabric> {
     pub hints: Cell<Hints>,
     /// Hints without an effect, which are only returned to the program.
     pub unused_hints: RefCell<Info>,
-    /// Kind of the file system, from its first use on.
+    /// Kind of the file system. Empty until the kind is needed for the first time.
     pub kind_cache: OnceCell<FileSystemKind>,
     /// Preferred size of a read or write, in bytes, on the first rank's host.
     pub preferred_size: u64,
-    /// True if old contents can be read before a write, which data sieving needs.
+    /// True if data sieving can read the old contents before a write.
     pub can_sieve_writes: bool,
     /// Atomic mode and its lock.
     pub atomic: AtomicMode<F>,
-    /// True if the views of all ranks are contiguous. Then no rank reads and writes back bytes of another rank.
+    /// True if the views of all ranks are contiguous. Then no rank writes back gaps that have bytes of other ranks.
     pub contiguous_views: Cell<bool>,
     /// State of collective accesses.
     pub collective: CollectiveAccessState,
@@ -66,7 +66,7 @@ impl<F: Fabric> OpenFile<F> {
         failure.error(&self.name(), "")
     }
 
-    /// Returns the kind of the file system on this rank's host. On the host of a file server it is local.
+    /// Returns the kind of the file system on this rank's host. On the host of a file server, the file system is local.
     pub fn kind(&self) -> FileSystemKind {
         *self.kind_cache.get_or_init(|| self.storage.kind())
     }

@@ -29,9 +29,9 @@ impl<F: Fabric> OpenFile<F> {
         AccessPolicy { sieving, buffer, costs: self.costs.with_other_writers(others), guard }
     }
 
-    /// Decides whether gaps are written back, given the hint `asked`. Gaps need their old contents, and no other opening may write
-    /// there meanwhile, which only locks prevent. Locks on a network mount may be valid only within the host, so there the program
-    /// must ask for sieving, or state that the file has no other opening.
+    /// Decides whether gaps are written back, given the hint `asked`. The old contents of a gap must be readable, and only a lock
+    /// can prevent another opening from writing in the gap meanwhile. On a network file system, locks may be valid only within the
+    /// host. So there the program must ask for sieving, or state that the file has no other opening.
     fn write_sieving(&self, asked: Sieving) -> Sieving {
         match self.kind() {
             _ if !self.can_sieve_writes || !self.storage.state().other_openings.is_known() => {
@@ -55,8 +55,8 @@ impl<F: Fabric> OpenFile<F> {
     }
 
     /// Chooses the thread for work that takes `cost` nanoseconds in a page cache. Work that may wait for another host or for a lock
-    /// is given to a thread of the pool. In a nonblocking access the caller's thread does only work that is shorter than two
-    /// handovers. In a blocking access it does all work that does not delay its answers to messages for too long.
+    /// is given to a thread of the pool. In a nonblocking access, the caller's thread does only work that is shorter than two
+    /// handovers. In a blocking access, the caller's thread does all work that does not delay its answers to messages for too long.
     pub fn run_on(&self, cost: f64, synchronism: Synchronism) -> RunOn {
         let most = match synchronism {
             Synchronism::Nonblocking => 2.0 * self.costs.handover,
@@ -66,11 +66,11 @@ impl<F: Fabric> OpenFile<F> {
         if cost < most && !waits { RunOn::Caller } else { RunOn::Thread }
     }
 
-    /// Reports whether ranks move their own data in collective accesses. All ranks know this without communication: the hints
-    /// ask for it, or no rank's view has gaps in which pieces of other ranks could lie.
+    /// Reports whether ranks move their own data in collective accesses, because the hints ask for it, or because no rank's view
+    /// has gaps in which pieces of other ranks could lie. All ranks get the same result without communication.
     pub fn is_collective_independent(&self, direction: AccessDirection) -> bool {
         match self.hints.get().collective_buffering(direction) {
-            // In atomic mode each rank's access takes locks of its own.
+            // In atomic mode each rank takes locks for its own access.
             _ if self.comm.size() == 1 || self.atomic.is_enabled() => true,
             CollectiveBuffering::Off => true,
             CollectiveBuffering::On => false,

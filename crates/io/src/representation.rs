@@ -22,8 +22,8 @@ pub struct External32;
 
 /// Returns memory of the library as an `Sge`.
 fn memory_of(bytes: &mut [u8]) -> Sge {
-    // SAFETY: `Sge::new` requires memory that stays valid and unchanged: the caller is done with the result before it uses the bytes
-    // again.
+    // SAFETY: `Sge::new` requires memory that stays valid and unchanged. The caller does not use the bytes again before its last
+    // use of the result.
     unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
@@ -63,7 +63,7 @@ impl Convert for External32 {
 
 /// Sizes of predefined types in a file.
 pub trait RepresentationSizes {
-    /// Returns size and extent of the predefined type `basic` in bytes.
+    /// Returns the size and the extent of the predefined type `basic`, in bytes.
     fn of(&self, basic: &Type) -> Result<(usize, i64), Error>;
 }
 
@@ -74,8 +74,8 @@ impl RepresentationSizes for External32 {
     }
 }
 
-/// Converts a type to the file's sizes. Displacements in extents are scaled, and displacements in bytes stay unchanged. `byte` is
-/// MPI_BYTE.
+/// Converts a type to the file's sizes. Displacements that count extents are scaled, and displacements that count bytes stay
+/// unchanged. `byte` is MPI_BYTE.
 pub fn in_file(ty: &Type, sizes: &dyn RepresentationSizes, byte: &Type) -> Result<Type, Error> {
     use weft_datatype::Combiner::*;
     if ty.basic().is_some()
@@ -90,7 +90,7 @@ pub fn in_file(ty: &Type, sizes: &dyn RepresentationSizes, byte: &Type) -> Resul
     let inner: Vec<Type> =
         contents.types.iter().map(|ty| in_file(ty, sizes, byte)).collect::<Result<_, _>>()?;
     let old = inner.first().unwrap_or(byte);
-    // Both forms of a constructor have their arguments in the order of the standard.
+    // A constructor has a form with large counts and a form without. Both list their arguments in the order of the standard.
     let large = !contents.counts.is_empty();
     let numbers: Vec<i64> = match large {
         false => contents.integers.iter().chain(&contents.addresses).copied().collect(),

@@ -14,7 +14,7 @@ pub enum SharedPointer<F: Fabric> {
     Local(Cell<i64>),
     /// Pointer of several ranks: a window of one word.
     Window {
-        /// The window, whose communicator is also the file's.
+        /// The window. Its communicator is also the file's communicator.
         window: Rc<Window<F>>,
         /// MPI_AINT.
         word: Type,
@@ -28,7 +28,7 @@ const AINT: Basic = match Basic::of_handle(0x201) {
 };
 
 impl<F: Fabric> SharedPointer<F> {
-    /// Creates a pointer of value 0 on all ranks of `comm`. Returns it with a new communicator for the file.
+    /// Creates a pointer of value 0 on all ranks of `comm`. Returns the pointer, and a new communicator for the file.
     pub async fn new(comm: &Comm<F>) -> Result<(SharedPointer<F>, Rc<Comm<F>>), Error> {
         if comm.size() == 1 {
             return Ok((SharedPointer::Local(Cell::new(0)), comm.dup().await?));
@@ -39,11 +39,11 @@ impl<F: Fabric> SharedPointer<F> {
         window.lock_all(0).await?;
         let own = window.comm().clone();
         let pointer = SharedPointer::Window { window, word: weft_rma::named(AINT) };
-        // New memory of the fabric is zero, so no rank has to wait until the first rank has set it.
+        // New memory of the fabric is zero, so no rank has to wait until the first rank has set the pointer.
         Ok((pointer, own))
     }
 
-    /// Adds `by`. Returns the former value.
+    /// Adds `by` to the pointer. Returns the former value.
     pub async fn add(&self, by: i64) -> Result<i64, Error> {
         match self {
             SharedPointer::Local(value) => Ok(value.replace(value.get().wrapping_add(by))),
@@ -59,7 +59,7 @@ impl<F: Fabric> SharedPointer<F> {
         }
     }
 
-    /// Returns the value.
+    /// Returns the value of the pointer.
     pub async fn get(&self) -> Result<i64, Error> {
         self.add(0).await
     }

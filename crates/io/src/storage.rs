@@ -23,7 +23,7 @@ pub enum LockMode {
     Exclusive,
 }
 
-/// An open file of the system. Threads use it at the same time.
+/// An open file of the system. Several threads may use it at the same time.
 pub trait Storage: Send + Sync {
     /// Reads at most `to.len()` bytes at `offset`. Returns 0 at the end of the file.
     fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<usize>;
@@ -64,7 +64,7 @@ pub trait Storage: Send + Sync {
     /// Returns this process's state of the opening.
     fn state(&self) -> &OpenState;
 
-    /// Returns the system's file, if reads and writes go to it unchanged.
+    /// Returns the descriptor of the system's file, if the storage passes reads and writes to this file unchanged.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -73,7 +73,8 @@ pub trait Storage: Send + Sync {
 /// A process's state of an opening.
 #[derive(Default)]
 pub struct OpenState {
-    /// Mutex of the thread that has a lock of the system, because these locks do not exclude threads that use the same opening.
+    /// Mutex that a thread holds while it has a lock of the system, because these locks do not exclude threads that use the same
+    /// opening.
     pub turn: Mutex<()>,
     /// Measured costs of reads and writes.
     costs: [AdaptiveCost; 2],
@@ -117,7 +118,7 @@ pub fn write_full(storage: &dyn Storage, offset: u64, from: &[u8]) -> Result<(),
     let mut done = 0;
     while done < from.len() {
         match storage.write_at(offset + done as u64, &from[done..]) {
-            // A write that returns 0 would be repeated for ever, although no file system should return 0.
+            // No file system should return 0. If a write returns 0 again and again, the loop would never end, so the write fails.
             Ok(0) => {
                 let error = io::Error::from_raw_os_error(libc::EIO);
                 return Err(access_failure(FileAction::Write, &error, offset, done, from.len()));
@@ -181,7 +182,7 @@ pub(crate) fn access_failure(
 /// Writers of neighbouring bytes to guard against. Such a writer may read and write back gaps in which this rank's bytes lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteGuard {
-    /// No writers: there are none, or the caller excludes them.
+    /// No writers, because there are none or the caller excludes them.
     None,
     /// Other threads of this process.
     Threads,
@@ -189,8 +190,8 @@ pub enum WriteGuard {
     Ranks,
 }
 
-/// Does `work` on a range while no rank or thread writes gaps back there ([`with_exclusive_gaps`]). Without locks of the file system no
-/// rank writes gaps back, and the work is done without a lock.
+/// Does `work` on a range while no rank or thread writes gaps back there ([`with_exclusive_gaps`]). If the file system has no
+/// locks, no rank writes gaps back, and `work` is done without a lock.
 pub fn with_guard(
     storage: &dyn Storage,
     guard: WriteGuard,
@@ -249,7 +250,7 @@ fn turn(storage: &dyn Storage) -> MutexGuard<'_, ()> {
     storage.state().turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Does `work` while a range is locked, as [`with_lock`], for a thread that already has the turn.
+/// Does `work` while a range is locked, as [`with_lock`] does, for a thread that already has the turn.
 fn hold<T>(
     storage: &dyn Storage,
     range: ByteRange,

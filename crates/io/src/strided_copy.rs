@@ -1,4 +1,4 @@
-//! Copies between contiguous data and their places in a part of a file.
+//! Copies between contiguous data and the places of these data in a part of a file.
 
 use crate::strided_runs::StridedRun;
 
@@ -73,7 +73,7 @@ struct SpreadLoop<'a> {
 
 impl PieceLoop for SpreadLoop<'_> {
     fn run<const N: usize>(&mut self) {
-        // The last place has no gap behind its piece.
+        // The last place has no gap after its piece.
         let pieces = self.data.as_chunks::<N>().0;
         for (piece, place) in pieces.iter().zip(self.places.chunks_mut(self.stride)) {
             if let Some(place) = place.first_chunk_mut() {
@@ -116,7 +116,8 @@ impl PieceLoop for GatherLoop<'_> {
 mod tests {
     use super::*;
 
-    /// Compares copies of random runs, including those of constant lengths, with copies of single bytes.
+    /// Compares copies of random runs with copies of single bytes. Some of the runs have the lengths that are compiled as
+    /// constants.
     #[test]
     fn copies_of_runs_equal_copies_of_bytes() {
         let mut rng = fastrand::Rng::with_seed(9);

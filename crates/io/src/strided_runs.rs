@@ -9,7 +9,7 @@ pub struct StridedRun {
     pub offset: u64,
     /// Length of a piece in bytes; not 0.
     pub len: u64,
-    /// Number of bytes from the start of a piece to the start of the next, at least `len`.
+    /// Number of bytes from the start of a piece to the start of the next piece, at least `len`.
     pub stride: u64,
     /// Number of pieces; not 0.
     pub count: u64,
@@ -29,7 +29,7 @@ impl StridedRun {
         self.offset + (self.count - 1) * self.stride + self.len
     }
 
-    /// Lists place and length of each piece, in order.
+    /// Lists the place and the length of each piece, in order.
     pub fn places(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
         let run = *self;
         (0..run.count).map(move |i| (run.offset + i * run.stride, run.len))
@@ -46,7 +46,7 @@ impl StridedRun {
     }
 }
 
-/// Runs in the order of the data, which is the order of their places in the file.
+/// Runs in the order of the data. The order of the runs in the file is the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StridedRuns {
     list: Vec<StridedRun>,
@@ -125,12 +125,12 @@ impl StridedRuns {
         self.list.iter().map(|run| run.count).sum()
     }
 
-    /// Returns the range from the first to the last byte, or `None` without data.
+    /// Returns the range from the first to the last byte, or `None` if there are no data.
     pub fn bounds(&self) -> Option<ByteRange> {
         Some(ByteRange { first: self.list.first()?.offset, end: self.list.last()?.end() })
     }
 
-    /// Lists place and length of each piece, in order.
+    /// Lists the place and the length of each piece, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.list.iter().flat_map(StridedRun::places)
     }

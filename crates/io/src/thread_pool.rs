@@ -44,7 +44,7 @@ struct JobQueue {
 struct PoolState {
     queue: Mutex<JobQueue>,
     wake: Condvar,
-    /// Places where the process's threads and its helper sleep.
+    /// Bells that wake the process's threads and its helper thread.
     bells: [Arc<dyn Sleep>; 2],
 }
 
@@ -74,7 +74,7 @@ impl PoolState {
     }
 }
 
-/// A word that jobs advance, one job at a time, and its counter.
+/// A word that jobs advance, one job at a time, and the fabric's counter by which the engine waits for the word.
 pub struct JobCounter {
     word: &'static AtomicU64,
     counter: Counter,
@@ -85,7 +85,7 @@ pub struct IoPool<F: Fabric> {
     engine: Rc<Engine<F>>,
     state: Arc<PoolState>,
     threads: RefCell<Vec<JoinHandle<()>>>,
-    /// The ring, from its first use on. An inner `None` means that no ring is wanted, or that the system forbids it.
+    /// The ring; empty until its first use. An inner `None` means that no ring is wanted, or that the system forbids rings.
     ring: OnceCell<Option<KernelRing>>,
     idle_counters: RefCell<Vec<JobCounter>>,
 }
@@ -148,7 +148,7 @@ impl<F: Fabric> IoPool<F> {
         self.state.wake.notify_one();
     }
 
-    /// Starts a job. [`IoPool::end`] waits for its end. A job also ends if that function is never called.
+    /// Starts a job. [`IoPool::end`] waits for its end. The job also ends if [`IoPool::end`] is never called.
     pub fn start<T: Send + 'static>(
         &self,
         run_on: RunOn,

@@ -1,5 +1,5 @@
-//! Collective access in two phases (ROMIO's collective buffering): ranks exchange their pieces with a few aggregators, each of which
-//! reads or writes a contiguous part of the file, its file domain, in large steps.
+//! Collective access in two phases (ROMIO's collective buffering): ranks exchange their pieces with a few aggregators, each of
+//! which reads or writes a contiguous part of the file, its file domain, in large steps.
 //!
 //! ```text
 //!   all       exchange the extents of their parts and the measured costs of both methods; all choose the same method, by the
@@ -10,8 +10,8 @@
 //!                     rank ◀── result
 //!             read:   aggregator: a thread reads the window, in the same way; rank ◀── result and data
 //! ```
-//! An aggregator sends no messages to itself. A rank's pieces in a window are one part of its data, because the view's order is the
-//! file's order: data are sent from where they lie.
+//! An aggregator sends no messages to itself. The pieces of a view are in the order of the file, so a rank's pieces in a window are
+//! one contiguous part of its data. The data are sent without a copy.
 
 mod aggregator_messages;
 mod collective_read;
@@ -92,8 +92,8 @@ impl<F: Fabric> TwoPhaseAccess<'_, F> {
         Ok(all)
     }
 
-    /// Returns the synchronism of reads and writes of windows. If there are several windows, they are nonblocking, so that the next
-    /// window is exchanged meanwhile.
+    /// Returns the synchronism of reads and writes of windows. If there are several windows, the accesses are nonblocking, so that
+    /// the next window is exchanged meanwhile.
     fn window_synchronism(&self) -> Synchronism {
         match self.domains.rounds() {
             0 | 1 => self.synchronism,
@@ -107,10 +107,10 @@ fn hull<'a>(all: impl Iterator<Item = &'a StridedRuns>) -> Option<ByteRange> {
     ByteRange::hull(all.filter_map(StridedRuns::bounds))
 }
 
-/// Number of bytes moved, where a read stops at the end of the file, or the failure of some of this rank's data.
+/// Number of bytes moved, or the failure of some of this rank's data. A read stops at the end of the file.
 pub type AccessResult = Result<u64, FileFailure>;
 
-/// Chooses the method of a collective access, which is the same on all ranks. Returns it with its cost by the model.
+/// Chooses the method of a collective access, which is the same on all ranks. Returns the method, and its cost by the model.
 /// `sieving`: use of data sieving by ranks that move their own data.
 fn choose_method<F: Fabric>(
     open: &OpenFile<F>,
@@ -136,11 +136,11 @@ fn choose_method<F: Fabric>(
 
 /// Properties of one collective access that all ranks share.
 pub struct CollectiveAccess<'a, F: Fabric> {
-    /// The file's communicator, or its context for operations in the background.
+    /// The file's communicator, or the communicator's context for operations in the background.
     pub comm: &'a Comm<F>,
     /// Number of the operation.
     pub number: u32,
-    /// Relation of the access to the program.
+    /// Distinction between a blocking and a nonblocking access.
     pub synchronism: Synchronism,
 }
 
@@ -217,7 +217,7 @@ async fn in_two_phases<F: Fabric>(
     else {
         return Ok(Ok(0));
     };
-    // Aggregators on other hosts read and write in place of this rank. They revalidate their caches with each window.
+    // Aggregators on other hosts read and write for this rank. They revalidate their caches with each window.
     let published = on_host_cache(open, publish).await?;
     let messages = AggregatorMessages::new(&open.comm, &open.byte, collective.number);
     let synchronism = collective.synchronism;

@@ -6,7 +6,7 @@
 //!   kernel             moves the bytes
 //!   weft-io-ring       sleeps until entries complete; submits the rest of an incomplete piece; reports the end of a piece
 //! ```
-//! Containers often forbid io_uring. Then, and for accesses of several pieces, the threads of `thread_pool` move the bytes.
+//! Containers often forbid io_uring. In this case, and for accesses of several pieces, the threads of `thread_pool` move the bytes.
 
 use crate::access_direction::AccessDirection;
 use crate::access_memory::AccessMemory;
@@ -39,7 +39,7 @@ pub struct FilePiece {
     pub direction: AccessDirection,
     /// First byte in the file.
     pub offset: u64,
-    /// Memory of the piece, at least one byte. Its owner keeps it until the piece is complete.
+    /// Memory of the piece, at least one byte. The owner of the memory keeps it until the piece is complete.
     pub data: AccessMemory,
 }
 
@@ -64,7 +64,7 @@ struct ActivePiece {
 }
 
 impl ActivePiece {
-    /// Creates an entry for the rest of the piece. Returns `None` if the storage is no file of the system.
+    /// Creates an entry for the rest of the piece. Returns `None` if the storage is not a file of the system.
     fn entry(&self, number: usize, max_bytes: usize) -> Option<squeue::Entry> {
         let FilePiece { storage, direction, offset, data } = &self.piece;
         let fd = Fd(storage.descriptor()?.as_raw_fd());
@@ -95,7 +95,8 @@ impl ActivePiece {
             // When a thread ends, the kernel cancels the entries that it submitted. The ring's thread submits them again.
             (result, _) if [libc::EINTR, libc::EAGAIN, libc::ECANCELED].contains(&-result) => None,
             (result, _) if result < 0 => fails(-result, self.done),
-            // A write that returns 0 would be repeated for ever, although no file system should return 0.
+            // No file system should return 0. If a write returned 0 again and again, the piece would never be complete, so the
+            // piece fails.
             (0, AccessDirection::Write) => fails(libc::EIO, self.done),
             (0, AccessDirection::Read) => Some(Ok(self.done as u64)),
             (some, _) => {
@@ -142,7 +143,7 @@ fn open() -> io::Result<IoUring> {
 }
 
 impl KernelRing {
-    /// Creates a ring whose thread calls `after` when it has reported results. Errors: the system forbids io_uring.
+    /// Creates a ring. Its thread calls `after` whenever the thread has reported results. Errors: the system forbids io_uring.
     pub fn new(after: impl Fn() + Send + Sync + 'static) -> io::Result<KernelRing> {
         KernelRing::with_entries(MAX_BYTES, Box::new(after))
     }
@@ -159,8 +160,8 @@ impl KernelRing {
         Ok(KernelRing { state, thread: Some(thread) })
     }
 
-    /// Gives a piece to the kernel. The ring's thread later calls the function with the result. Returns the piece and the function
-    /// if the ring is full, or if the storage is no file of the system.
+    /// Gives a piece to the kernel. The ring's thread later calls `on_complete` with the result. Returns both arguments if the ring
+    /// is full, or if the storage is not a file of the system.
     pub fn start(
         &self,
         piece: FilePiece,
@@ -206,19 +207,19 @@ impl RingState {
             loop {
                 match self.ring.submit() {
                     Ok(_) => return Ok(()),
-                    // The kernel lacks memory at the moment. The reason is not a full completion queue, because there are fewer
-                    // pieces than places.
+                    // The kernel lacks memory at the moment. The completion queue is not full, because it has a place for every
+                    // piece.
                     Err(error) if is_transient(&error) => std::thread::sleep(PAUSE),
                     Err(error) => return Err(error),
                 }
             }
         });
-        // A refused entry stays in the queue and is never taken, as nothing is submitted any more.
+        // A refused entry stays in the queue. The kernel never takes it, because nothing is submitted any more.
         self.broken.fetch_or(submitted.is_err(), Ordering::Relaxed);
         submitted.is_ok()
     }
 
-    /// Runs the ring's thread: takes completions until it is stopped and no piece is active.
+    /// Runs the ring's thread: takes completions until the ring is stopped and no piece is active.
     fn reap(&self) {
         let mut stopped = false;
         let mut completions = Vec::new();

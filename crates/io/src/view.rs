@@ -1,7 +1,8 @@
 //! Views: the bytes of a file that a rank sees, and their order (MPI 5.0, section 14.3).
 //!
 //! The file type repeats from the displacement on. The bytes that it selects form a stream, and all positions are byte offsets in
-//! this stream. The type's compiled loops find a position in time that does not depend on the number of pieces before it.
+//! this stream. The type's compiled loops find a position. The time for this does not depend on the number of pieces before the
+//! position.
 
 use crate::byte_range::ByteRange;
 use crate::failure::class;
@@ -95,8 +96,8 @@ impl FileView {
         ((u128::from(len) * pieces).div_ceil(size) as u64).max(1)
     }
 
-    /// Checks that a range of the stream is valid. Errors: ARG beyond the maximum length of a file, TYPE if the range needs a second
-    /// tile that would overlap or precede the first.
+    /// Checks that a range of the stream is valid. Errors: ARG beyond the maximum length of a file, TYPE if the range needs a
+    /// second tile that would overlap or precede the first.
     pub fn check_range(&self, from: u64, len: u64) -> Result<(), Error> {
         if len == 0 {
             return Ok(());
@@ -213,7 +214,8 @@ impl FileView {
         }
     }
 
-    /// Converts an offset in the file to an offset in the stream: the number of bytes of the stream before it.
+    /// Converts an offset in the file to an offset in the stream. The result is the number of bytes of the stream that lie before
+    /// the place in the file.
     pub fn stream_offset(&self, offset: u64) -> u64 {
         if offset <= self.displacement || self.is_empty() {
             return 0;
@@ -267,7 +269,7 @@ fn as_one_run(filetype: &Type) -> Option<StridedRun> {
 }
 
 /// Checks that displacements are not negative and never decrease, as the standard requires of a file type. Returns the number of
-/// pieces, and true if the type's repetitions satisfy this rule, too.
+/// pieces, and true if the type's repetitions also satisfy this rule.
 fn check(filetype: &Type, overlaps: Overlaps) -> Result<(u64, bool), Error> {
     let refuse = |why: &str| {
         let text =
@@ -308,7 +310,7 @@ mod tests {
         Predefined::new().of(Basic::BYTE).clone()
     }
 
-    /// Returns a type with two of every five bytes, then a single byte, in tiles of 13 bytes.
+    /// Returns a type with an extent of 13 bytes. Bytes 1, 2, 6, 7 and 9, counted from 0, are data, and the other bytes are gaps.
     fn holes() -> Type {
         let ty = Datatype::indexed(Width::Int, &[2, 2, 1], &[1, 6, 9], &byte()).unwrap();
         Datatype::resized(Width::Int, &ty, 0, 13).unwrap()

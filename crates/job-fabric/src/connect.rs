@@ -8,7 +8,7 @@
 //! ```
 
 use crate::job_fabric::NonShmKind;
-use crate::{FabricChoice, HostNetwork, JobFabric, JobFabricOptions};
+use crate::{ConnectFailure, FabricChoice, HostNetwork, JobFabric, JobFabricOptions};
 use std::fmt::Display;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -30,24 +30,24 @@ fn words(error: impl Display) -> String {
 }
 
 impl JobFabric {
-    /// Connects the ranks of the job. All ranks call this function. An error is in words.
+    /// Connects the ranks of the job. All ranks call this function.
     pub fn connect(
         bootstrap: &mut dyn Bootstrap,
         options: JobFabricOptions,
-    ) -> Result<JobFabric, String> {
+    ) -> Result<JobFabric, ConnectFailure> {
         let nodes = bootstrap.nodes();
         let own = nodes[bootstrap.rank()];
         let one = nodes.iter().all(|&node| node == nodes[0]);
         let (choice, why) = options.settled();
         let node = match choice {
             FabricChoice::Alone(HostNetwork::Verbs) => {
-                let verbs = Verbs::connect_with(bootstrap, (options.verbs)(own)?).map_err(words)?;
+                let verbs = Verbs::connect_with(bootstrap, (options.verbs)(own)?)?;
                 JobFabric::other(NonShmKind::Verbs(verbs), None)
             }
             FabricChoice::Alone(HostNetwork::Ofi) => {
                 let outward = options.reaches_out;
                 let options = OfiOptions { outward, ..(options.ofi)(own)? };
-                let ofi = Ofi::connect(bootstrap, options).map_err(words)?;
+                let ofi = Ofi::connect(bootstrap, options)?;
                 JobFabric::other(NonShmKind::Ofi(ofi), None)
             }
             FabricChoice::Auto if !one => {
@@ -73,7 +73,7 @@ impl JobFabric {
                 join(bootstrap, &options, network, Some(why))?
             }
             FabricChoice::Auto | FabricChoice::Shm | FabricChoice::Between(_) => {
-                JobFabric::Shm(Shm::connect_with(bootstrap, options.shm).map_err(words)?)
+                JobFabric::Shm(Shm::connect_with(bootstrap, options.shm)?)
             }
         };
         Ok(match options.faults {
@@ -131,14 +131,15 @@ fn join(
     options: &JobFabricOptions,
     network: HostNetwork,
     why: Option<String>,
-) -> Result<JobFabric, String> {
+) -> Result<JobFabric, ConnectFailure> {
     let nodes = bootstrap.nodes();
     let own = nodes[bootstrap.rank()];
     let counters = Rc::new(Counters::new());
     // If a rank fails early, it still takes part in all fences, because the other ranks wait for it at the fences.
     let near = {
         let mut node = OnNode::new(bootstrap);
-        let shm = ShmOptions { polls: true, ..options.shm.clone() };
+        // A process that sleeps in poll(2) has a single lane.
+        let shm = ShmOptions { polls: true, lanes: 1, ..options.shm.clone() };
         let near = Shm::connect_counting(&mut node, shm, counters.clone());
         node.fence_up_to(FENCES).map_err(words)?;
         near
@@ -147,18 +148,28 @@ fn join(
         ($network:ident, $options:expr, $kind:ident, $why:expr) => {{
             let options = $options;
             let far = $network::connect_counting(bootstrap, options, counters.clone());
-            let (near, far) = (near.map_err(words)?, far.map_err($why)?);
+            let (near, far) = match (near.map_err(ConnectFailure::from), far.map_err($why)) {
+                // The failure of this process is the better reason.
+                (Err(ConnectFailure::Peer(_)), Err(own @ ConnectFailure::Here(_))) => {
+                    return Err(own);
+                }
+                (near, far) => (near?, far?),
+            };
             far.watch(doorbell(near.descriptor())?);
             far.watch_for_helper(doorbell(near.helper_descriptor())?);
             NonShmKind::$kind(Joined::new(near, far, &nodes, counters))
         }};
     }
     let kind = match network {
-        HostNetwork::Verbs => joined!(Verbs, (options.verbs)(own)?, JoinedVerbs, words),
+        HostNetwork::Verbs => {
+            joined!(Verbs, (options.verbs)(own)?, JoinedVerbs, ConnectFailure::from)
+        }
         HostNetwork::Ofi => {
-            let reason = |error| match &why {
-                Some(why) => format!("{error} ({why})"),
-                None => words(error),
+            let reason = |error| {
+                ConnectFailure::from(error).map(|words| match &why {
+                    Some(why) => format!("{words} ({why})"),
+                    None => words,
+                })
             };
             let outward = nodes.iter().all(|&node| node == nodes[0]);
             let options = OfiOptions { outward, ..(options.ofi)(own)? };

@@ -98,6 +98,22 @@ impl JobFabric {
         }
     }
 
+    /// Returns the number of lanes: 1, unless only shared memory connects the ranks.
+    pub fn lanes(&self) -> usize {
+        match self {
+            JobFabric::Shm(shm) => shm.lanes(),
+            JobFabric::NonShmFabric(_) => 1,
+        }
+    }
+
+    /// Opens a further lane, as [`Shm::open_lane`] does.
+    pub fn open_lane(&self, lane: usize) -> Option<JobFabric> {
+        match self {
+            JobFabric::Shm(shm) => shm.open_lane(lane).map(JobFabric::Shm),
+            JobFabric::NonShmFabric(_) => None,
+        }
+    }
+
     /// Returns true if only shared memory connects the ranks.
     pub fn is_shm_alone(&self) -> bool {
         matches!(self, JobFabric::Shm(_))

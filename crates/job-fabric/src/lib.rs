@@ -6,12 +6,14 @@
 #![warn(missing_docs)]
 
 mod connect;
+mod connect_failure;
 mod job_fabric;
 mod job_transport;
 mod local_peers;
 mod memory_and_network;
 mod options;
 
+pub use connect_failure::ConnectFailure;
 pub use job_fabric::{JobFabric, NonShmFabric};
 pub use job_transport::{JobTransport, SharedConnection};
 pub use memory_and_network::MemoryAndNetwork;

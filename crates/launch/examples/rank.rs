@@ -143,6 +143,10 @@ fn main() {
             "finalizing" => {
                 next!(world).report().expect("a page for the report").phase(Phase::Finalizing);
             }
+            "pause" => {
+                let millis = next!(number) as u64;
+                std::thread::sleep(std::time::Duration::from_millis(millis));
+            }
             "sleep" => sleep_for_ever(),
             // Runs the remaining arguments as a child with the present environment (child), or with that of the start (stale).
             "child" | "stale" => {

@@ -1,5 +1,5 @@
-//! `mpiexec --agent`: the parent of the ranks on one host of a job. `mpiexec` starts it through ssh, and both exchange messages over
-//! the agent's standard input and output. The agent ends its ranks when this connection ends.
+//! `mpiexec --agent`: the parent of the ranks on one host of a job. `mpiexec` starts the agent through ssh. Both exchange messages
+//! over the agent's standard input and output. The agent ends its ranks when this connection ends.
 
 use std::env;
 use std::ffi::OsString;
@@ -20,15 +20,16 @@ use crate::inherited::Inheritance;
 use crate::options::Options;
 use crate::signs::AliveTimes;
 use crate::spawn;
-use crate::supervisor::{self, Part, Upstream, standard};
+use crate::standard_streams::{StandardStream, standard};
+use crate::supervisor::{self, HostPart, Upstream};
 use crate::uplink::Uplink;
 
-/// Runs the ranks that `mpiexec` asks for.
+/// Runs the ranks that `mpiexec` requests.
 pub fn run() -> ExitCode {
     foreground::guard(attend)
 }
 
-/// Returns standard input, valid until the process ends.
+/// Returns the descriptor of standard input, which stays open until the process ends.
 fn input() -> BorrowedFd<'static> {
     let stdin: &'static std::io::Stdin = Box::leak(Box::new(std::io::stdin()));
     stdin.as_fd()
@@ -41,7 +42,7 @@ fn flush(uplink: &Uplink) {
     }
 }
 
-/// Waits until `mpiexec` has sent bytes. Returns `false` if a sign of life has to be sent first.
+/// Waits until `mpiexec` has sent bytes. Returns `false` if a sign of life must be sent first.
 fn wait(times: AliveTimes) -> bool {
     let mut ready = [PollFd::new(input(), PollFlags::POLLIN)];
     let none = times.timeout.is_zero();
@@ -50,14 +51,14 @@ fn wait(times: AliveTimes) -> bool {
 }
 
 fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
-    let uplink = Uplink::new(standard(true));
+    let uplink = Uplink::new(standard(StandardStream::Output));
     uplink.send(&Up::Host(identity()));
     flush(&uplink);
     let mut inbox = Vec::new();
     let (mut times, mut silence) = (AliveTimes::default(), Duration::ZERO);
     let share = loop {
         match take(&mut inbox) {
-            Ok(Some(Down::Start(share))) => break share,
+            Ok(Some(Down::Start(share))) => break *share,
             Ok(Some(Down::Times(given))) => {
                 times = given;
                 continue;
@@ -98,10 +99,10 @@ fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
         flush(&uplink);
         return 126;
     }
-    let part = Part::share(&share);
-    let Share { apps, bind, report_bindings, grace, .. } = share;
+    let part = HostPart::share(&share);
+    let Share { apps, placement, report_bindings, grace, .. } = share;
     let grace = Duration::from_millis(grace);
-    let options = Options { apps, bind, report_bindings, grace, ..Options::default() };
+    let options = Options { apps, placement, report_bindings, grace, ..Options::default() };
     let upstream = Upstream::new(uplink, input(), inbox, times);
     supervisor::supervise(options, Ok(part), Some(upstream), control, inheritance)
 }

@@ -1,5 +1,5 @@
-//! A clock that does not count the time in which this process was stopped (SIGSTOP, a frozen container, a suspended machine). So no
-//! deadline passes while the process is stopped and cannot handle events.
+//! A clock that does not count the time in which this process was stopped (SIGSTOP, a frozen container, a suspended machine). A
+//! stopped process cannot handle events, so no deadline may pass in this time.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use nix::poll::PollTimeout;
 
 /// Maximum length of a sleep while there is a deadline.
 const STEP: Duration = Duration::from_millis(250);
-/// Time by which a sleep may be longer than planned on a busy machine. If a sleep takes even longer, the process was stopped.
+/// Maximum delay of the end of a sleep on a busy machine. A longer delay means that the process was stopped.
 const SLACK: Duration = Duration::from_millis(250);
 
 /// Clock of an event loop, which calls [`Clock::look`] after each sleep.
@@ -30,14 +30,15 @@ impl Clock {
     }
 
     /// Returns the maximum time to sleep until `deadline` or `patient`. A sleep until `deadline` is divided into short steps. A
-    /// sleep until `patient` is not: if the process is stopped meanwhile, the clock may count up to the complete sleep as passed.
+    /// sleep until `patient` is not divided. If the process is stopped during such a sleep, the clock may count the whole planned
+    /// sleep.
     pub fn until(&mut self, deadline: Option<Instant>, patient: Option<Instant>) -> PollTimeout {
         let rest = |until: Instant| until.saturating_duration_since(self.now);
         let short = deadline.map(|deadline| rest(deadline).min(STEP));
         let sleep = short.into_iter().chain(patient.map(rest)).min();
         self.planned = sleep.unwrap_or(STEP).max(STEP);
         sleep.map_or(PollTimeout::NONE, |sleep| {
-            // The time is rounded up, because the loop would spin if a sleep ended too early.
+            // The time is rounded up, because the event loop would spin if a sleep ended too early.
             let milliseconds = sleep.as_micros().div_ceil(1000);
             i32::try_from(milliseconds)
                 .ok()

@@ -12,21 +12,30 @@ pub enum Cause {
     Signal(#[serde(with = "by_number")] Signal),
     /// The rank called MPI_Abort.
     Abort { code: i32, message: String },
-    /// The rank exited with code 0 after MPI_Init, without completing MPI_Finalize. `called`: it has called MPI_Finalize, which
-    /// failed or did not return.
+    /// The rank exited with code 0 after MPI_Init, without completing MPI_Finalize. `called` is true if it has called MPI_Finalize,
+    /// but the call failed or did not return.
     NoFinalize { called: bool },
-    /// A descendant of the rank's process, such as the child of a script, left MPI without completing MPI_Finalize.
+    /// A descendant of the rank's process, such as the child of a script, called MPI_Init and ended without completing
+    /// MPI_Finalize.
     Left { pid: i32, called: bool },
-    /// The rank exited with code 0, but rank `other` is still in MPI and needs the rank.
+    /// The rank exited with code 0, but rank `other` has not finalized MPI yet and needs this rank.
     Missing { other: usize },
-    /// The rank could not be started. `program` is the name that the user gave. `limited`: the number of processes had reached its
-    /// limit.
+    /// The rank could not be started. `program` is the name that the user gave. `limited` is true if the number of processes had
+    /// reached its limit.
     Start { program: String, error: String, code: i32, limited: bool },
     /// The rank sent a message that `mpiexec` does not understand.
     Protocol(String),
 }
 
+/// Error class MPI_ERR_PROC_ABORTED of the standard ABI: a peer of the rank has ended.
+const PEER_ENDED: i32 = 58;
+
 impl Cause {
+    /// Returns true if the failure of another rank probably caused this failure.
+    pub fn is_consequence(&self) -> bool {
+        matches!(self, Cause::Abort { code: PEER_ENDED, .. })
+    }
+
     /// Returns a line for standard error. `host` is given if the job has several hosts.
     pub fn line(&self, rank: usize, program: &str, host: Option<&str>) -> String {
         let place = host.map(|host| format!(" on {host}")).unwrap_or_default();
@@ -61,7 +70,8 @@ impl Cause {
         match self {
             Cause::Code(code) | Cause::Start { code, .. } => *code,
             Cause::Signal(signal) => 128 + *signal as i32,
-            // Only eight bits of the code reach the shell. The result is never 0, because an aborted job must not look successful.
+            // Only eight bits of the code reach the shell. If they are all 0, another code is used, because an aborted job must not
+            // look successful.
             Cause::Abort { code, .. } if code & 0xff != 0 => code & 0xff,
             _ => 1,
         }
@@ -73,7 +83,7 @@ impl Cause {
 fn without_speaker(message: &str, rank: usize) -> String {
     let name = format!("rank {rank}");
     let Some((before, after)) = message.split_once(&name) else { return message.to_owned() };
-    // Removes only a prefix such as `MPI_Init: rank 3 on host: ` or `rank 3: `, and no words within a sentence.
+    // Removes only a prefix such as `MPI_Init: rank 3 on host: ` or `rank 3: `. Words within a sentence stay.
     let end = match after.strip_prefix(" on ") {
         Some(host) => {
             host.find(": ").filter(|&end| !host[..end].contains(' ')).map(|end| " on ".len() + end)
@@ -86,7 +96,7 @@ fn without_speaker(message: &str, rank: usize) -> String {
     }
 }
 
-/// Describes how a process left MPI.
+/// Describes the state in which a process left MPI.
 fn unfinished(called: bool) -> &'static str {
     match called {
         true => "after a call of MPI_Finalize that failed or did not return",

@@ -1,5 +1,5 @@
-//! The process that the user started. It relays signals to the supervisor, stops and continues together with the job, and ends with
-//! the exit code or the signal of the job.
+//! The process that the user started. It relays signals to the supervisor, and stops and continues together with the job. It ends
+//! with the exit code or the signal of the job.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -47,8 +47,8 @@ pub fn run(options: Options) -> ExitCode {
     })
 }
 
-/// Runs `supervise` in a child process, and relays signals to the child. `supervise` gets its end of the connection to this
-/// process, and the signals and limits that ranks inherit.
+/// Runs `supervise` in a child process, and relays signals to the child. The arguments of `supervise` are its end of the connection
+/// to this process, and the signals and limits that ranks inherit.
 pub fn guard(supervise: impl FnOnce(UnixStream, Inheritance) -> i32) -> ExitCode {
     let mut taken = SigSet::empty();
     for signal in HANDLED {
@@ -114,7 +114,7 @@ fn relay(supervisor: Pid, taken: &SigSet, mut control: UnixStream) -> ExitCode {
             if signal == Signal::SIGCHLD {
                 continue;
             }
-            // A terminal sends the signal to the complete process group, so the ranks have already received it.
+            // A signal from a terminal goes to the complete process group, so the ranks have already received it.
             let from_terminal = info.ssi_code == libc::SI_KERNEL;
             let _ = control.write_all(&[signal as u8, from_terminal as u8]);
             match signal {
@@ -128,8 +128,8 @@ fn relay(supervisor: Pid, taken: &SigSet, mut control: UnixStream) -> ExitCode {
     }
 }
 
-/// Stops this process until SIGCONT, if there is a shell that could continue the process. The kernel ignores the signal in a
-/// process group without a shell, such as that of a container's only program.
+/// Stops this process until SIGCONT, if there is a shell that could continue the process. In a process group without a shell, such
+/// as the group of a container's only program, the kernel ignores the signal.
 fn stop() {
     let mut set = SigSet::empty();
     set.add(Signal::SIGTSTP);
@@ -138,7 +138,7 @@ fn stop() {
     let _ = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), None);
 }
 
-/// Ends this process by the signal, so that a shell sees how the job ended.
+/// Ends this process with the signal `which`, so that a shell sees how the job ended.
 fn die_of(which: Signal) {
     // SAFETY: the default action installs no handler.
     if unsafe { signal(which, SigHandler::SigDfl) }.is_ok() && raise(which).is_ok() {
@@ -148,7 +148,7 @@ fn die_of(which: Signal) {
     }
 }
 
-/// Kills all processes that a dead supervisor has left.
+/// Kills all processes that remain after the supervisor has died.
 fn clean_up() {
     loop {
         processes::send_all(Signal::SIGKILL);

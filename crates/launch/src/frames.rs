@@ -1,5 +1,5 @@
-//! Messages between `mpiexec` and its agents on the hosts of a job, over the agent's standard input and output. A line marks the
-//! beginning. Frames follow. A frame is a 32-bit length and a message in postcard's format.
+//! Messages between `mpiexec` and its agents on the hosts of a job, over the agent's standard input and output. The agent's output
+//! begins with a line of text. Then come frames. A frame is a 32-bit length and a message in postcard's format.
 //!
 //! ```text
 //!   mpiexec                                        agent
@@ -12,16 +12,17 @@
 //!                ◀──────────────────────────────── Done
 //! ```
 //!
-//! If its input ends or stays silent, the agent takes `mpiexec` for dead and ends its ranks.
+//! If its input ends or no message comes for too long, the agent assumes that `mpiexec` is dead, and ends its ranks.
 
 use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use weft_bootstrap::wire::Entry;
+use weft_bootstrap::wire::PublishedEntry;
 
 use crate::failure::Cause;
 use crate::hang;
-use crate::options::{App, Bind};
+use crate::options::App;
+use crate::placement::Placement;
 use crate::service::View;
 use crate::signs::AliveTimes;
 
@@ -29,7 +30,7 @@ use crate::signs::AliveTimes;
 pub const GREETING: &str = "weft agent ";
 /// First line of an agent of this version: the version of the message format, and the version of the installation, because the
 /// library must be the same on all hosts.
-pub const MAGIC: &str = concat!("weft agent 2 ", env!("CARGO_PKG_VERSION"), "\n");
+pub const MAGIC: &str = concat!("weft agent 3 ", env!("CARGO_PKG_VERSION"), "\n");
 /// Maximum length of a message, in bytes.
 const MAX: usize = 1 << 30;
 
@@ -42,7 +43,7 @@ pub struct Share {
     pub ranks: Vec<(u32, u32)>,
     /// Number of ranks of the job.
     pub size: u32,
-    /// Nodes in the order of the ranks, each with the number of consecutive ranks on it.
+    /// Nodes in the order of the ranks, each with the number of consecutive ranks on this node.
     pub nodes: Vec<(u32, u32)>,
     /// Name of the job.
     pub job: String,
@@ -54,7 +55,8 @@ pub struct Share {
     pub environment: Vec<(OsString, OsString)>,
     /// Working directory of `mpiexec`.
     pub directory: OsString,
-    pub bind: Bind,
+    /// Processors of the ranks.
+    pub placement: Placement,
     pub report_bindings: bool,
     /// Time from SIGTERM to SIGKILL, in milliseconds.
     pub grace: u64,
@@ -67,28 +69,29 @@ pub enum Down {
     Times(AliveTimes),
     /// Sign of life of `mpiexec`.
     Alive,
-    Start(Share),
+    Start(Box<Share>),
     /// Opening of the fence of a generation, with the values of all ranks.
     Fenced {
         generation: u32,
-        entries: Vec<Entry>,
+        entries: Vec<PublishedEntry>,
     },
     /// Signal for the ranks.
     Signal(i32),
-    /// End of the job: ranks get this signal, and SIGKILL after the grace time. A second such message kills the ranks at once.
+    /// End of the job. The ranks get this signal, and SIGKILL after the grace time. A second message of this kind kills the ranks
+    /// at once.
     End(i32),
     /// Request for the states of the ranks.
     Report,
-    /// Number of bytes of output that were read: of standard error if `error` is true, else of standard output.
+    /// Number of bytes of output that the reader has read: of standard error if `error` is true, else of standard output.
     Room {
         error: bool,
         bytes: usize,
     },
-    /// Notice that standard error (if `error` is true) or standard output has no reader any more.
+    /// Notice that the output has no reader any more: standard error if `error` is true, else standard output.
     Unread {
         error: bool,
     },
-    /// Standard input of rank 0. No bytes mean its end.
+    /// Standard input of rank 0. An empty message means the end of the input.
     Input(Vec<u8>),
 }
 
@@ -99,7 +102,7 @@ pub enum Up {
     Host(String),
     /// Sign of life of the agent.
     Alive,
-    /// Notice that the agent has received nothing for too long, and ends its ranks.
+    /// Notice that the agent has received nothing for too long, and therefore ends its ranks.
     Deaf,
     /// Output of a rank.
     Output { rank: u32, error: bool, text: Vec<u8> },
@@ -107,14 +110,14 @@ pub enum Up {
     Say(String),
     /// State of a seat that has changed.
     Seat { rank: u32, view: View },
-    /// Notice that all ranks of this host have come to the fence of this generation, with their values.
-    Fence { generation: u32, entries: Vec<Entry> },
-    /// Failure of the first rank of this host that failed. The agent is ending the other ranks.
+    /// Notice that all ranks of this host have reached the fence of this generation. It carries the values of these ranks.
+    Fence { generation: u32, entries: Vec<PublishedEntry> },
+    /// Failure of the rank of this host that failed first. The agent is ending the other ranks.
     Failed { rank: u32, cause: Cause },
-    /// Notice that a rank has ended in good order.
+    /// Notice that a rank has ended successfully.
     Ended { rank: u32 },
-    /// States of the ranks, and the present time `now` on the clock of the host, which the times in the states use.
-    States { now: u64, ranks: Vec<(u32, hang::Rank)> },
+    /// States of the ranks, and the present time `now`. `now` and the times in the states are on the clock of the agent's host.
+    States { now: u64, ranks: Vec<(u32, hang::RankReport)> },
     /// Number of bytes of the input that rank 0 has taken.
     Taken(usize),
     /// Notice that no process is left, and all output was sent.
@@ -124,7 +127,7 @@ pub enum Up {
 /// Encodes a message.
 pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
     let mut bytes = vec![0; 4];
-    // Serialization into memory fails only for sequences of unknown length, which these messages do not have.
+    // Serialization into memory fails only for sequences of unknown length. These messages contain no such sequence.
     let body = postcard::to_stdvec(message).unwrap_or_default();
     bytes[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
     bytes.extend(body);
@@ -181,7 +184,7 @@ mod tests {
         assert!(take::<Up>(&mut vec![255; 8]).unwrap_err().contains("limit"));
         assert!(take::<Up>(&mut vec![1, 0, 0, 0, 200]).is_err());
         assert!(take::<Up>(&mut encode(&(Up::Done, 0u8, 0u8))).is_err());
-        // The test replaces the number of a signal by a number that no signal has.
+        // Replaces the number of a signal by a number that no signal has.
         let mut wrong = encode(&Up::Failed { rank: 0, cause: Cause::Signal(Signal::SIGHUP) });
         *wrong.last_mut().unwrap() = 250;
         assert!(take::<Up>(&mut wrong).is_err());

@@ -7,14 +7,14 @@ use weft_bootstrap::report::{Pending, Phase, RankStatus};
 
 /// State of a rank.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rank {
+pub struct RankReport {
     /// Name of the program.
     pub program: String,
     /// Number of the process.
     pub pid: i32,
     /// Status that the rank publishes; `None` if the status cannot be read.
     pub status: Option<RankStatus>,
-    /// State letter of the process, `None` if it has ended.
+    /// State letter of the process; `None` if the process has ended.
     pub state: Option<char>,
 }
 
@@ -52,16 +52,16 @@ fn operation(pending: &Pending, now: u64) -> String {
     text
 }
 
-fn phase(rank: &Rank) -> Option<Phase> {
+fn phase(rank: &RankReport) -> Option<Phase> {
     rank.state?;
     Some(rank.status.as_ref()?.phase)
 }
 
-fn is_waiting(rank: &Rank) -> bool {
+fn is_waiting(rank: &RankReport) -> bool {
     rank.state.is_some() && rank.status.as_ref().is_some_and(|status| !status.pending.is_empty())
 }
 
-fn headline(rank: &Rank) -> String {
+fn headline(rank: &RankReport) -> String {
     let process = match rank.state {
         None => return "ended".into(),
         Some('T' | 't') => " (the process is stopped)",
@@ -80,7 +80,7 @@ fn headline(rank: &Rank) -> String {
 }
 
 /// Returns the rank for which `rank` waits, if there is exactly one such rank.
-fn target(rank: &Rank) -> Option<usize> {
+fn target(rank: &RankReport) -> Option<usize> {
     let status = rank.status.as_ref().filter(|status| is_waiting(rank) && status.more == 0)?;
     let first = status.pending.first()?.peer?;
     status.pending.iter().all(|pending| pending.peer == Some(first)).then_some(first)
@@ -89,7 +89,7 @@ fn target(rank: &Rank) -> Option<usize> {
 /// Finds cycles of ranks in which each rank waits only for the next rank. Each cycle begins with its lowest rank.
 pub fn cycles(targets: &[Option<usize>]) -> Vec<Vec<usize>> {
     let mut found = Vec::new();
-    // For each rank, the start of the walk that has visited it.
+    // For each rank, the start of the walk that has visited the rank.
     let mut seen = vec![usize::MAX; targets.len()];
     for start in 0..targets.len() {
         let mut path = Vec::new();
@@ -112,10 +112,10 @@ pub fn cycles(targets: &[Option<usize>]) -> Vec<Vec<usize>> {
 }
 
 /// Writes the report. `now` is the present time in milliseconds, on the clock of the ranks' status.
-pub fn render(ranks: &[Rank], now: u64) -> String {
+pub fn render(ranks: &[RankReport], now: u64) -> String {
     let mut text = format!("mpiexec: what {} ranks are doing\n", ranks.len());
     for (number, rank) in ranks.iter().enumerate() {
-        let Rank { program, pid, status, .. } = rank;
+        let RankReport { program, pid, status, .. } = rank;
         writeln!(text, "  rank {number} ({program}, process {pid}): {}", headline(rank))
             .expect("a string takes all");
         if let Some(status) = status.as_ref().filter(|_| is_waiting(rank)) {
@@ -144,7 +144,7 @@ pub fn render(ranks: &[Rank], now: u64) -> String {
         writeln!(text, "  rank {number} waits for rank {at}, which {why}")
             .expect("a string takes all");
     }
-    let which = |test: &dyn Fn(&Rank) -> bool| -> Vec<usize> {
+    let which = |test: &dyn Fn(&RankReport) -> bool| -> Vec<usize> {
         (0..ranks.len()).filter(|&number| test(&ranks[number])).collect()
     };
     let leaving = which(&|rank| phase(rank) == Some(Phase::Finalizing));
@@ -170,7 +170,7 @@ pub fn render(ranks: &[Rank], now: u64) -> String {
 mod tests {
     use super::*;
 
-    fn rank(phase: Phase, peers: &[Option<usize>]) -> Rank {
+    fn rank(phase: Phase, peers: &[Option<usize>]) -> RankReport {
         let pending = peers.iter().map(|&peer| Pending {
             operation: "MPI_Recv".into(),
             peer,
@@ -180,7 +180,7 @@ mod tests {
             since_millis: 1000,
         });
         let status = RankStatus { phase, pending: pending.collect(), more: 0 };
-        Rank { program: "a".into(), pid: 10, status: Some(status), state: Some('S') }
+        RankReport { program: "a".into(), pid: 10, status: Some(status), state: Some('S') }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! `mpiexec` of a job on several hosts: it starts an agent on each host, opens the fences of the key-value space, prints the output,
-//! and decides how the job ends.
+//! `mpiexec` of a job on several hosts. It starts an agent on each host, opens the fences of the key-value space, prints the
+//! output, and decides how the job ends.
 
 mod ending;
 mod link;
@@ -20,7 +20,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use weft_bootstrap::limits::{explain, words};
 use weft_bootstrap::nodes::number;
-use weft_bootstrap::wire::Entry;
+use weft_bootstrap::wire::PublishedEntry;
 
 use crate::clock::Clock;
 use crate::failure::Cause;
@@ -28,27 +28,28 @@ use crate::frames::{Down, Share, Up, encode};
 use crate::hosts::{place, runs};
 use crate::inherited::Inheritance;
 use crate::input::Relay;
-use crate::options::{Bind, LAUNCH_AGENT, Options};
-use crate::output::{Sink, unwritten};
+use crate::options::{LAUNCH_AGENT, Options};
+use crate::output::Sink;
+use crate::placement::BindPolicy;
 use crate::service::{View, stranded};
 use crate::signs::Pulse;
 use crate::spawn::first_of_each;
-use crate::supervisor::{become_supervisor, new_job, raise_files, standard, standard_error};
+use crate::supervisor::{become_supervisor, new_job, raise_files, standard_sinks};
 use crate::{complain, last_words};
 use link::Link;
-use report::Report;
+use report::HangReport;
 
-/// Exit code at a time-out, the same as that of timeout(1).
+/// Exit code if the time limit is reached. timeout(1) uses the same code.
 const TIMED_OUT: i32 = 124;
 /// Exit code if a host cannot be reached.
 const UNREACHED: i32 = 1;
-/// Time for which `mpiexec` waits for the end of an agent that should have killed its ranks.
+/// Maximum time for which `mpiexec` waits for the end of an agent that should have killed its ranks.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
-/// Maximum time for which the command that reached a host (ssh) may run after the agent's last message.
+/// Maximum time for which the command that reached a host (ssh) may still run after the agent's last message.
 const LEAVE: Duration = Duration::from_secs(3);
 /// Maximum number of bytes of input in flight.
 const INPUT: usize = 64 * 1024;
-/// Environment variables of this machine or this session, which are not sent to other hosts.
+/// Environment variables that concern only this machine or this session. They are not sent to other hosts.
 const OWN: &[&str] = &[
     "HOSTNAME",
     "HOST",
@@ -77,7 +78,7 @@ enum Source {
     Input,
 }
 
-struct Head {
+struct HeadProcess {
     options: Options,
     inheritance: Inheritance,
     /// Program of each rank.
@@ -88,7 +89,7 @@ struct Head {
     signals: SignalFd,
     control: Option<UnixStream>,
     sinks: [Sink; 2],
-    /// True if the agents know that standard output or standard error has no reader.
+    /// For standard output and standard error: true if the agents know that the stream has no reader.
     unread: [bool; 2],
     /// Clock of all deadlines.
     clock: Clock,
@@ -97,9 +98,9 @@ struct Head {
     input_under_way: usize,
     seats: Vec<View>,
     ended: Vec<bool>,
-    /// Fences that are not open, by generation: number of hosts at the fence, and the values of their ranks.
-    fences: HashMap<u32, (usize, Vec<Entry>)>,
-    report: Option<Report>,
+    /// Fences that are not open yet, by generation: the number of hosts that have reached the fence, and the values of their ranks.
+    fences: HashMap<u32, (usize, Vec<PublishedEntry>)>,
+    report: Option<HangReport>,
     /// Time by which all hosts must have answered.
     answer: Option<Instant>,
     timeout: Option<Instant>,
@@ -107,11 +108,13 @@ struct Head {
     ending: Option<Instant>,
     interrupted: bool,
     code: Option<i32>,
+    /// True if standard output or error could not be written.
+    has_lost_output: bool,
 }
 
 /// Runs a job on the hosts of `options`. Returns the exit code.
 pub fn run(options: Options, control: UnixStream, inheritance: Inheritance) -> i32 {
-    let mut head = match Head::new(options, control, inheritance) {
+    let mut head = match HeadProcess::new(options, control, inheritance) {
         Ok(head) => head,
         Err(error) => {
             let line = format!("cannot start the job: {error}");
@@ -123,15 +126,15 @@ pub fn run(options: Options, control: UnixStream, inheritance: Inheritance) -> i
     head.launch();
     head.attend();
     last_words::send("", head.sinks[1].last_words(None));
-    head.code.unwrap_or(0)
+    head.exit_code()
 }
 
-impl Head {
+impl HeadProcess {
     fn new(
         options: Options,
         control: UnixStream,
         inheritance: Inheritance,
-    ) -> Result<Head, Box<dyn std::error::Error>> {
+    ) -> Result<HeadProcess, Box<dyn std::error::Error>> {
         become_supervisor()?;
         // Each host has two pipes.
         raise_files(inheritance, 2 * options.hosts.len(), "hosts", options.hosts.len())?;
@@ -139,15 +142,14 @@ impl Head {
         let mut set = SigSet::empty();
         set.add(Signal::SIGCHLD);
         let size = options.size();
-        let tag = options.tag_output;
         let clock = Clock::new();
-        Ok(Head {
+        Ok(HeadProcess {
             places: place(&options.hosts, size, options.map)?,
             programs: options.programs().collect(),
             links: Vec::new(),
             signals: SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?,
             control: Some(control),
-            sinks: [Sink::new(standard(true), tag), standard_error(tag)],
+            sinks: standard_sinks(options.tag_output),
             unread: [false; 2],
             input: None,
             input_under_way: 0,
@@ -160,6 +162,7 @@ impl Head {
             ending: None,
             interrupted: false,
             code: None,
+            has_lost_output: false,
             clock,
             inheritance,
             options,
@@ -189,7 +192,7 @@ impl Head {
         }
     }
 
-    /// Sends each host its share of the job, once all hosts have answered.
+    /// Sends each host its share of the job after all hosts have answered.
     fn start(&mut self) {
         let identities: Vec<&String> =
             self.links.iter().filter_map(|link| link.identity.as_ref()).collect();
@@ -220,10 +223,10 @@ impl Head {
         for (index, link) in self.links.iter_mut().enumerate() {
             // Agents on the same machine do not know which processors the other agents use.
             let is_shared = machines.iter().filter(|&&m| m == machines[index]).count() > 1;
-            let bind = match self.options.bind {
-                Bind::Share if is_shared => Bind::None,
-                bind => bind,
-            };
+            let mut placement = self.options.placement.clone();
+            if is_shared && placement.is_share() {
+                placement.bind = Some(BindPolicy::None);
+            }
             let rank = |&rank: &usize| (rank as u32, self.programs[rank] as u32);
             let share = Share {
                 apps: self.options.apps.clone(),
@@ -235,12 +238,12 @@ impl Head {
                 token,
                 environment: environment.clone(),
                 directory: directory.clone().into(),
-                bind,
+                placement,
                 report_bindings: self.options.report_bindings,
                 grace: self.options.grace.as_millis().min(u64::MAX.into()) as u64,
             };
             link.started = true;
-            link.send(&Down::Start(share));
+            link.send(&Down::Start(Box::new(share)));
         }
         match Relay::start(self.inheritance.group) {
             Ok(relay) => self.input = Some(relay),
@@ -337,7 +340,7 @@ impl Head {
 
     /// Handles a message of an agent.
     fn take(&mut self, index: usize, message: Up) {
-        // A message of an agent must concern only the agent's own ranks.
+        // An agent may send messages only about its own ranks.
         let is_here = |rank: u32| self.links[index].ranks.contains(&(rank as usize));
         match message {
             Up::Host(identity) => {
@@ -368,13 +371,13 @@ impl Head {
             Up::Alive => {}
             Up::Deaf => self.deaf(index),
             Up::Done => self.links[index].done = true,
-            // A message that concerns a rank of another agent is ignored.
+            // A message about a rank of another agent is ignored.
             _ => {}
         }
     }
 
-    /// Notes that all ranks of a host have come to a fence. Opens the fence once the ranks of all hosts have come to it.
-    fn fence(&mut self, generation: u32, entries: Vec<Entry>) {
+    /// Records that all ranks of a host have reached a fence. Opens the fence after the ranks of all hosts have reached it.
+    fn fence(&mut self, generation: u32, entries: Vec<PublishedEntry>) {
         let fence = self.fences.entry(generation).or_default();
         fence.0 += 1;
         fence.1.extend(entries);
@@ -396,15 +399,10 @@ impl Head {
         self.look_for_losses();
         self.check_silence(now);
         if self.sinks.iter().any(Sink::is_full) {
-            // While a queue is full, agents have to wait with their output, so they do not count as silent.
+            // While a queue is full, agents must wait with their output, so they do not count as silent.
             self.heard();
         }
-        for index in 0..2 {
-            if let Some(line) = unwritten(&mut self.sinks[index], index) {
-                self.code.get_or_insert(1);
-                self.say(&line);
-            }
-        }
+        self.report_lost_output();
         if self.answer.is_some_and(|until| until <= now) {
             let line = self.unanswered();
             self.fail(&line, UNREACHED);
@@ -418,7 +416,7 @@ impl Head {
             self.timeout = None;
             if self.code.is_none() {
                 self.code = Some(TIMED_OUT);
-                self.ask(true);
+                self.ask_at_end();
             }
         }
         self.answer_report(now);
@@ -433,13 +431,13 @@ impl Head {
         }
     }
 
-    /// Ends the job if an agent has ended before it reported the end of all its ranks.
+    /// Ends the job if an agent has ended before it has reported the end of all its ranks.
     fn look_for_losses(&mut self) {
         let now = self.clock.now();
         for index in 0..self.links.len() {
             let link = &mut self.links[index];
             if link.done && link.reading().is_some() {
-                // The agent is done, so the command is asked to end, within a limited time.
+                // The agent is done, so the command must end within a limited time.
                 link.hang_up();
                 link.leave.get_or_insert(now + LEAVE);
             }
@@ -464,7 +462,7 @@ impl Head {
         }
     }
 
-    /// Reports to the agents how much output was read, and that output has no reader.
+    /// Reports to the agents how much output has been read, or that output has no reader any more.
     fn make_room(&mut self) {
         for index in 0..2 {
             let error = index == 1;

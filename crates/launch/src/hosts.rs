@@ -16,7 +16,7 @@ const LONGEST: u64 = 16 << 20;
 pub struct Host {
     /// Name as the user wrote it.
     pub name: String,
-    /// Number of ranks before the next host has its turn.
+    /// Number of ranks that are placed on this host before the next host has its turn.
     pub slots: usize,
     /// Maximum number of ranks on the host; `None` if there is no maximum.
     pub most: Option<usize>,
@@ -24,7 +24,7 @@ pub struct Host {
 
 /// Order in which the slots are filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Map {
+pub enum SlotOrder {
     /// All slots of a host are filled, then all slots of the next host.
     #[default]
     Slot,
@@ -54,7 +54,7 @@ fn host(text: &str) -> Result<Host, String> {
     Ok(Host { name: name.into(), slots: slots.unwrap_or(1), most: None })
 }
 
-/// Adds a host. A host that is in the list already gets more slots.
+/// Adds a host. If the list already contains the host, adds the slots to this host.
 fn add(hosts: &mut Vec<Host>, more: Host) {
     match hosts.iter_mut().find(|host| host.name == more.name) {
         Some(host) => {
@@ -73,7 +73,7 @@ pub fn list(text: &str, hosts: &mut Vec<Host>) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the text of a host file. It may be a file or a pipe; the size is limited.
+/// Returns the text of a host file, which may be a file or a pipe. The size of the text is limited.
 pub fn read(path: &Path) -> Result<String, String> {
     let failed = |error: std::io::Error| words(&error);
     let kind = fs::metadata(path).map_err(failed)?.file_type();
@@ -95,8 +95,8 @@ pub fn read(path: &Path) -> Result<String, String> {
     })
 }
 
-/// Reads the text of a host file. Each line has a host, as in a list, then `slots=N` and `max-slots=N`. Text behind `#` is a
-/// comment. `path` is for error messages.
+/// Reads the text of a host file. Each line has a host in the form of a list's element, and may have `slots=N` and `max-slots=N`.
+/// Text after `#` is a comment. `path` is only for error messages.
 pub fn file(path: &str, text: &str, hosts: &mut Vec<Host>) -> Result<(), String> {
     for (number, line) in text.lines().enumerate() {
         let wrong = |what: String| format!("{path}, line {}: {what}", number + 1);
@@ -124,26 +124,26 @@ pub fn file(path: &str, text: &str, hosts: &mut Vec<Host>) -> Result<(), String>
     Ok(())
 }
 
-/// Returns the index in `hosts` of each of `size` ranks. If all slots are full, they are filled again, up to the maximum of each
-/// host.
-pub fn place(hosts: &[Host], size: usize, map: Map) -> Result<Vec<usize>, String> {
+/// Returns the index in `hosts` of the host of each of `size` ranks. When all slots are full, fills them again, up to the maximum
+/// of each host.
+pub fn place(hosts: &[Host], size: usize, map: SlotOrder) -> Result<Vec<usize>, String> {
     let mut used = vec![0; hosts.len()];
     let mut places = Vec::with_capacity(size);
-    // Number of the turn in which the slots are filled.
+    // Number of times that the slots have been filled, including this time.
     for turn in 1.. {
         let before = places.len();
         let room = |host: &Host, used: usize| {
             host.slots.saturating_mul(turn).min(host.most.unwrap_or(usize::MAX)) - used
         };
         match map {
-            Map::Slot => {
+            SlotOrder::Slot => {
                 hosts.iter().zip(&mut used).enumerate().for_each(|(place, (host, used))| {
                     let count = room(host, *used).min(size - places.len());
                     *used += count;
                     places.extend(std::iter::repeat_n(place, count));
                 })
             }
-            Map::Node => loop {
+            SlotOrder::Node => loop {
                 let so_far = places.len();
                 for (place, (host, used)) in hosts.iter().zip(&mut used).enumerate() {
                     if places.len() < size && room(host, *used) > 0 {
@@ -179,7 +179,7 @@ pub fn is_local(name: &str) -> bool {
     ["localhost", "127.0.0.1", "::1", &own, short].contains(&name)
 }
 
-/// Encodes values by rank as runs: a value, and the number of consecutive ranks that have it.
+/// Encodes a value for each rank as runs. A run is a value and the number of consecutive ranks that have this value.
 pub fn runs(values: &[usize]) -> Vec<(u32, u32)> {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &value in values {
@@ -269,21 +269,21 @@ mod tests {
     #[test]
     fn slots_are_filled_in_order_or_in_turn() {
         let two = hosts("a:2,b:1");
-        assert_eq!(place(&two, 3, Map::Slot).unwrap(), [0, 0, 1]);
-        assert_eq!(place(&two, 3, Map::Node).unwrap(), [0, 1, 0]);
+        assert_eq!(place(&two, 3, SlotOrder::Slot).unwrap(), [0, 0, 1]);
+        assert_eq!(place(&two, 3, SlotOrder::Node).unwrap(), [0, 1, 0]);
         // There are more ranks than slots, so the slots are filled twice.
-        assert_eq!(place(&two, 7, Map::Slot).unwrap(), [0, 0, 1, 0, 0, 1, 0]);
-        assert_eq!(place(&two, 5, Map::Node).unwrap(), [0, 1, 0, 0, 1]);
-        assert_eq!(place(&two, 1, Map::Slot).unwrap(), [0]);
+        assert_eq!(place(&two, 7, SlotOrder::Slot).unwrap(), [0, 0, 1, 0, 0, 1, 0]);
+        assert_eq!(place(&two, 5, SlotOrder::Node).unwrap(), [0, 1, 0, 0, 1]);
+        assert_eq!(place(&two, 1, SlotOrder::Slot).unwrap(), [0]);
     }
 
     #[test]
     fn hosts_take_no_more_than_they_may() {
         let mut limited = hosts("a:2,b:1");
         limited[0].most = Some(2);
-        assert_eq!(place(&limited, 5, Map::Slot).unwrap(), [0, 0, 1, 1, 1]);
+        assert_eq!(place(&limited, 5, SlotOrder::Slot).unwrap(), [0, 0, 1, 1, 1]);
         limited[1].most = Some(2);
-        let error = place(&limited, 5, Map::Node).unwrap_err();
+        let error = place(&limited, 5, SlotOrder::Node).unwrap_err();
         assert!(error.contains("5 processes") && error.contains("b: 2"), "{error}");
     }
 

@@ -1,5 +1,5 @@
 //! Signals that are ignored or blocked, the process group, and limits, as this process has inherited them. The ranks get these
-//! settings unchanged, although this process changes some of them for itself.
+//! settings unchanged, although this process changes some of its own settings.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
 use nix::unistd::{Pid, getpgrp};
 
-/// Signals that were ignored when the process began, a bit for each signal.
+/// Signals that were ignored when the process began. Each signal has one bit.
 static IGNORED: AtomicU64 = AtomicU64::new(0);
 
 /// Function that the loader calls before `main`, and before Rust's runtime changes the action of SIGPIPE.
@@ -30,7 +30,8 @@ extern "C" fn record() {
     IGNORED.store(bits, Ordering::Relaxed);
 }
 
-/// Returns whether the signal was ignored when this process began (`nohup`, a script's background job).
+/// Returns true if the signal was ignored when this process began, for example because of `nohup` or in a background job of a
+/// script.
 pub fn is_ignored(signal: Signal) -> bool {
     IGNORED.load(Ordering::Relaxed) >> (signal as i32 - 1) & 1 == 1
 }
@@ -47,15 +48,16 @@ pub struct Inheritance {
 }
 
 impl Inheritance {
-    /// Records the inherited settings, and changes those settings with which this process cannot work.
+    /// Records the inherited settings. Changes the settings with which this process cannot work.
     pub fn take() -> io::Result<Self> {
         let mask = SigSet::thread_get_mask()?;
         let files = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
         // SAFETY: `signal` is unsafe only for handlers. SIG_DFL and SIG_IGN are not handlers.
         unsafe {
-            // If SIGCHLD is ignored, the exit status of children is lost.
+            // If SIGCHLD were ignored, the exit status of children would be lost.
             signal(Signal::SIGCHLD, SigHandler::SigDfl)?;
-            // If an output file reaches its size limit, this process must report the error. The signal would kill it.
+            // If an output file reaches its size limit, this process must report the error. Without this call, the signal would
+            // kill the process.
             signal(Signal::SIGXFSZ, SigHandler::SigIgn)?;
         }
         Ok(Inheritance { group: getpgrp(), mask, files })

@@ -1,5 +1,5 @@
-//! Standard input for rank 0 on another host. A process in the foreground's process group reads the input and passes it on through
-//! a pipe, because a terminal gives no input to the supervisor's group.
+//! Standard input for rank 0 on another host. A terminal gives no input to the process group of the supervisor. So a process in the
+//! process group of the foreground process reads the input, and passes it on through a pipe.
 
 use std::fs::File;
 use std::io;
@@ -12,10 +12,10 @@ use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, kill, signal, sig
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork, pipe2, read, setpgid, write};
 
-/// Interval at which a process in the background tries to read from the terminal again.
+/// Interval between two attempts of a background process to read from the terminal.
 const BACKGROUND: Duration = Duration::from_millis(300);
 
-/// The process that reads the input. It ends when this value is dropped.
+/// The process that reads the input. The process ends when this value is dropped.
 pub struct Relay {
     process: Pid,
     /// Pipe with the input, in nonblocking mode.
@@ -45,7 +45,7 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        // The process has not been reaped yet, so no other process has its number.
+        // The process has not been reaped yet, so no other process can have its number.
         let _ = kill(self.process, Signal::SIGKILL);
         let _ = waitpid(self.process, None);
     }
@@ -53,8 +53,8 @@ impl Drop for Relay {
 
 fn relay(to: &OwnedFd) {
     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
-    // The foreground process handles signals of the terminal, so they are blocked here. SIGTTIN is ignored, so that in the
-    // background reading fails instead of stopping this process.
+    // The foreground process handles signals of the terminal, so this process blocks them. SIGTTIN is ignored. A read in the
+    // background then fails, instead of stopping this process.
     let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None);
     // SAFETY: `signal` is unsafe only for handlers, and SIG_IGN is not a handler.
     let _ = unsafe { signal(Signal::SIGTTIN, SigHandler::SigIgn) };

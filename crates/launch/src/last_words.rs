@@ -6,8 +6,8 @@
 //!   mpiexec  keeps the socket, and has /dev/null as its standard input
 //!            ── at the first failure: the reason, the last bytes of that rank's standard error ──► parents
 //! ```
-//! The parents raise the reason and the output as the error of MPI_Comm_spawn. A failure to send the report is ignored, because the
-//! parents may be gone.
+//! The parents report the reason and the output as the error of MPI_Comm_spawn. If the report cannot be sent, this is ignored,
+//! because the parents may be gone.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::unistd::dup2_stdin;
 use weft_bootstrap::failure_report::{FailureReport, VARIABLE};
 
-/// Maximum number of bytes of each rank's standard error that are kept.
+/// Maximum number of bytes of standard error that are kept for each rank.
 const KEPT: usize = 1024;
 
 /// The socket to the parents.
@@ -29,8 +29,8 @@ static PARENTS: OnceLock<UnixStream> = OnceLock::new();
 /// True if this process has sent its report.
 static SENT: AtomicBool = AtomicBool::new(false);
 
-/// Takes the socket to the parents, if there is one, from standard input, which becomes /dev/null. Must be called while the process
-/// has one thread.
+/// Takes the socket to the parents from standard input, if it is such a socket. Standard input then becomes /dev/null. This
+/// function must be called while the process has one thread.
 pub fn take_socket() {
     if std::env::var_os(VARIABLE).is_none() {
         return;
@@ -44,18 +44,18 @@ pub fn take_socket() {
     };
     if dup2_stdin(&null).is_ok() {
         let socket = UnixStream::from(socket);
-        // A parent that does not read must not stop the job.
+        // A parent that does not read the report must not stop the job.
         let _ = socket.set_nonblocking(true);
         let _ = PARENTS.set(socket);
     }
 }
 
-/// Reports whether there are parents that want a report.
+/// Returns true if there are parents, to which a report must be sent.
 pub fn is_wanted() -> bool {
     PARENTS.get().is_some()
 }
 
-/// Sends the report, unless this process has sent one. `reason` is empty if no rank has failed.
+/// Sends the report, unless this process has already sent a report. `reason` is empty if no rank has failed.
 pub fn send(reason: &str, words: &[u8]) {
     let Some(mut socket) = PARENTS.get() else { return };
     if !SENT.swap(true, Ordering::Relaxed) {

@@ -1,27 +1,27 @@
 //! `mpiexec` and `mpirun`: start the processes of a job, supervise them, and leave no process behind.
 //!
 //! Two processes share the work. The user starts the *foreground* process, which relays signals and the exit code. The *supervisor*
-//! is its child in a process group of its own. It is the parent of the ranks and the reaper of all processes that they start. It
-//! serves the key-value space (`service`), gathers the output (`output`), and ends the job. If the foreground process or the
-//! supervisor is killed, the remaining process cleans up. The kernel kills a rank whose supervisor dies.
+//! is a child of the foreground process, in a separate process group. It is the parent of the ranks, and reaps all processes that
+//! the ranks start. It serves the key-value space (`service`), gathers the output (`output`), and ends the job. If the foreground
+//! process or the supervisor is killed, the remaining process cleans up. The kernel kills a rank whose supervisor dies.
 //!
 //! Ranks stay in the process group of the foreground process, so that the job control of a terminal works without further code.
 //!
-//! For a job on several hosts, a *head* (`head`) replaces the supervisor on this host. On each host it starts an *agent* (`agent`)
-//! through ssh: a foreground process and a supervisor of the ranks there. Head and agent exchange messages over the agent's
-//! standard input and output (`frames`), so no port is open and no secret is on a command line. If the connection ends or stays
+//! For a job on several hosts, a *head* (`head`) replaces the supervisor on this host. Through ssh, it starts an *agent* (`agent`)
+//! on each host: a foreground process and a supervisor of the ranks there. Head and agent exchange messages over the agent's
+//! standard input and output (`frames`). So no port is open, and no secret is on a command line. If the connection ends or stays
 //! silent (`signs`), the agent ends its ranks.
 
 #![warn(missing_docs)]
 
 mod agent;
 mod clock;
-mod cores;
 mod failure;
 mod foreground;
 mod frames;
 mod hang;
 mod head;
+mod host_binding;
 mod hosts;
 mod inherited;
 mod input;
@@ -30,10 +30,12 @@ mod library;
 mod message_dedup;
 mod options;
 mod output;
+mod placement;
 mod processes;
 mod service;
 mod signs;
 mod spawn;
+mod standard_streams;
 mod supervisor;
 mod uplink;
 
@@ -41,14 +43,14 @@ use std::env;
 use std::io::Write;
 use std::process::ExitCode;
 
-use options::Command;
+use options::CommandLine;
 
-/// Prints a line on standard error. Ignores errors: standard error may be closed.
+/// Prints a line on standard error. Ignores errors, because standard error may be closed.
 fn complain(line: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Prints on standard output. Returns the exit code.
+/// Prints text on standard output. Returns the exit code.
 fn print(text: &str) -> ExitCode {
     let mut out = std::io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -60,13 +62,15 @@ fn print(text: &str) -> ExitCode {
 /// Runs the program: reads the command line, runs the job, and returns the job's exit code.
 pub fn main() -> ExitCode {
     match options::parse(env::args_os().skip(1), &|name| env::var_os(name)) {
-        Ok(Command::Help) => print(include_str!("help.txt")),
-        Ok(Command::Version) => print(concat!("mpiexec (Weft) ", env!("CARGO_PKG_VERSION"), "\n")),
-        Ok(Command::Run(options)) => {
+        Ok(CommandLine::Help) => print(include_str!("help.txt")),
+        Ok(CommandLine::Version) => {
+            print(concat!("mpiexec (Weft) ", env!("CARGO_PKG_VERSION"), "\n"))
+        }
+        Ok(CommandLine::Run(options)) => {
             last_words::take_socket();
             foreground::run(*options)
         }
-        Ok(Command::Agent) => agent::run(),
+        Ok(CommandLine::Agent) => agent::run(),
         Err(error) => {
             last_words::take_socket();
             complain(format_args!("mpiexec: {error}"));

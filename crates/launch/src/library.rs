@@ -1,5 +1,5 @@
-//! The folder in which ranks find the MPI library. Programs that `mpicc` links contain the folder (an rpath). Programs that are
-//! linked only with `-L` and `-l` do not contain the folder, and would not start.
+//! The folder in which ranks find the MPI library. Programs that `mpicc` links contain the path of the folder (an rpath). Programs
+//! that are linked only with `-L` and `-l` do not contain this path, and would not start.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -12,11 +12,11 @@ use object::{Endianness, ReadCache};
 
 use crate::options::App;
 
-/// File name of the library, by which programs ask the loader for it.
+/// File name of the library. Programs contain this name, and the loader searches for it.
 const NAME: &str = "libmpi_abi.so.1";
-/// The variable with the loader's list of folders.
+/// The variable with the list of folders in which the loader searches.
 pub const VARIABLE: &str = "LD_LIBRARY_PATH";
-/// The loader's cache of libraries in the system's folders.
+/// The loader's cache, which lists the libraries in the system's folders.
 const CACHE: &str = "/etc/ld.so.cache";
 
 /// Returns the value of [`VARIABLE`] for the ranks of `app`, or `None` if the ranks find a library without the variable.
@@ -38,7 +38,7 @@ pub fn search_path(app: &App) -> Option<OsString> {
 
 /// Appends a folder to a list.
 fn extended(mut given: OsString, folder: &Path) -> OsString {
-    // No colon is added to an empty list, because the loader would take an empty entry for the working directory.
+    // An empty list gets no colon, because an empty entry would mean the working directory.
     if !given.is_empty() {
         given.push(":");
     }
@@ -46,19 +46,19 @@ fn extended(mut given: OsString, folder: &Path) -> OsString {
     given
 }
 
-/// Returns the folders of a list, as the loader reads it.
+/// Returns the folders of a list. Reads the list as the loader does.
 fn folders(list: &OsStr) -> impl Iterator<Item = PathBuf> {
     let parts = list.as_bytes().split(|&byte| byte == b':' || byte == b';');
     parts.filter(|part| !part.is_empty()).map(|part| OsStr::from_bytes(part).into())
 }
 
-/// Reports whether the loader's cache has the library.
+/// Returns true if the loader's cache has the library.
 fn knows(cache: &[u8]) -> bool {
     let end = [b"/", NAME.as_bytes(), b"\0"].concat();
     cache.windows(end.len()).any(|window| window == end)
 }
 
-/// Returns the program's file, as execvp(3) finds it.
+/// Returns the file that execvp(3) would run for the program.
 fn program(app: &App, path: Option<OsString>) -> Option<PathBuf> {
     let name = Path::new(&app.command[0]);
     let from = app.directory.as_ref().map(PathBuf::from).unwrap_or_default();
@@ -69,7 +69,7 @@ fn program(app: &App, path: Option<OsString>) -> Option<PathBuf> {
     folders(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Reports whether a program names a folder that has the library. A script never names such a folder.
+/// Returns true if the program's file names a folder that has the library. A script never names such a folder.
 fn says_where(program: &Path) -> bool {
     let Ok(program) = fs::canonicalize(program) else { return false };
     let origin = program.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes();

@@ -1,24 +1,24 @@
-//! Messages that the library prints on many ranks for one cause, such as "the connection to mpiexec is lost". The message of the
-//! first rank is printed. The number of other ranks with the same message is printed at the end.
+//! Messages that the library prints on many ranks for one cause, such as "the connection to mpiexec is lost". The first rank's
+//! message is printed. At the end, the number of other ranks with the same message is printed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Beginning of the library's own lines.
 const MARK: &[u8] = b"weft: ";
-/// Maximum number of causes that are distinguished. Lines of further causes are all printed.
+/// Maximum number of causes that are distinguished. If there are more causes, all their lines are printed.
 const CAUSES: usize = 256;
 
 /// The library's lines on standard error.
 #[derive(Default)]
 pub struct MessageDedup {
-    /// Ranks for each line, from which numbers of ranks are removed: the rank whose line was printed, and the other ranks with the
-    /// same line.
+    /// For each line, the ranks that have printed it: the rank whose line was printed, and the other ranks. The key is the line
+    /// without numbers of ranks.
     seen: BTreeMap<Vec<u8>, (usize, Vec<usize>)>,
 }
 
-/// Returns the line without the parts that differ between ranks with the same cause: numbers of ranks and processes, and the hosts
-/// after these numbers.
+/// Returns the line without the parts that differ between ranks with the same cause. These parts are the numbers of ranks and
+/// processes, and the hosts that follow these numbers.
 fn cause(line: &[u8]) -> Vec<u8> {
     let mut rest = line;
     let mut cause = Vec::with_capacity(line.len());
@@ -43,7 +43,7 @@ fn cause(line: &[u8]) -> Vec<u8> {
 }
 
 impl MessageDedup {
-    /// Reports whether to print the line `line` of rank `rank`. A line is not printed if another rank has printed the same line
+    /// Returns true if `line` of rank `rank` must be printed. A line is not printed if the same line of another rank was printed
     /// before.
     pub fn is_new(&mut self, rank: usize, line: &[u8]) -> bool {
         if !line.starts_with(MARK) {
@@ -60,7 +60,7 @@ impl MessageDedup {
         *first == rank
     }
 
-    /// Returns a line for each message that was left out since the last call, with the number of ranks.
+    /// Returns a line for each message that was left out since the last call. The line names the number of ranks.
     pub fn summary(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         for (cause, (_, others)) in &mut self.seen {

@@ -1,7 +1,8 @@
-//! The command line, with the options of other MPI launchers: long options with one dash or two, `--option=value`, and programs
-//! separated by `:`.
+//! The command line. It accepts the options of other MPI launchers: long options with one dash or two, `--option=value`, and
+//! programs separated by `:`.
 
 mod names;
+mod placement;
 mod room;
 
 use std::ffi::{OsStr, OsString};
@@ -11,7 +12,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weft_bootstrap::slot_table::Limit;
 
-use crate::hosts::{self, Host, Map, is_local};
+use crate::hosts::{self, Host, SlotOrder, is_local};
+use crate::placement::Placement;
 use crate::signs::{self, AliveTimes};
 use names::{Meaning, NAMES};
 use room::room;
@@ -19,23 +21,11 @@ use room::room;
 /// Maximum number of processes of a job.
 pub const MAX_RANKS: usize = 1 << 16;
 
-/// The variable that names the command by which hosts are reached.
+/// The variable that names the command which reaches hosts.
 pub const LAUNCH_AGENT: &str = "WEFT_RSH";
 
-/// Default time in which a host must answer.
+/// Default of the maximum time until a host must have answered.
 const LAUNCH_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Binding of ranks to cores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Bind {
-    /// An equal share of the cores for each rank, if there is a core for each rank. Otherwise ranks are not bound.
-    #[default]
-    Share,
-    /// One core for each rank, in turn.
-    Core,
-    /// Ranks are not bound.
-    None,
-}
 
 /// One program of the job.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -46,7 +36,7 @@ pub struct App {
     pub command: Vec<OsString>,
     /// Variables to set.
     pub environment: Vec<(OsString, OsString)>,
-    /// Directory to run in.
+    /// Working directory of the processes.
     pub directory: Option<OsString>,
 }
 
@@ -55,8 +45,8 @@ pub struct App {
 pub struct Options {
     /// The programs, in the order of their ranks.
     pub apps: Vec<App>,
-    /// Binding of ranks to cores.
-    pub bind: Bind,
+    /// Processors of the ranks.
+    pub placement: Placement,
     /// Print the processors of each rank.
     pub report_bindings: bool,
     /// Print `[rank] ` before each line of output.
@@ -68,12 +58,12 @@ pub struct Options {
     /// Hosts of the ranks. If empty, all ranks run on this host.
     pub hosts: Vec<Host>,
     /// Order in which ranks take the slots of the hosts.
-    pub map: Map,
+    pub map: SlotOrder,
     /// Command with arguments that is used instead of ssh. The host and a command line are appended.
     pub launch_agent: Option<Vec<String>>,
-    /// Time in which a host must answer.
+    /// Maximum time until a host must have answered.
     pub launch_timeout: Duration,
-    /// Maximum number of processes, of this job and of the jobs that it spawns.
+    /// Maximum number of processes of this job and of the jobs that it spawns.
     pub universe: Option<Limit>,
     /// Times of the signs of life between hosts.
     pub alive: AliveTimes,
@@ -94,7 +84,7 @@ impl Options {
 
 /// The outcome of reading a command line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum CommandLine {
     /// Run a job.
     Run(Box<Options>),
     /// `--agent`: run the ranks of one host for another `mpiexec`.
@@ -118,7 +108,7 @@ fn seconds(option: &str, value: &OsStr) -> Result<Duration, String> {
         .ok_or_else(|| format!("{option}: {value:?} is not a number of seconds"))
 }
 
-/// Splits `NAME=VALUE`. A name without a value takes the value from `mpiexec`'s own environment.
+/// Splits `NAME=VALUE`. If there is only a name, the value comes from `mpiexec`'s own environment.
 fn export(
     value: &OsStr,
     get: &dyn Fn(&str) -> Option<OsString>,
@@ -131,7 +121,7 @@ fn export(
     if name.is_empty() || name.contains(&0) {
         return Err(format!("-x: {:?} names no variable", OsStr::from_bytes(name)));
     }
-    // A variable that is not set in this process is not passed on.
+    // Variables that are not set in this process are not passed on.
     Ok(value.map(|value| (OsStr::from_bytes(name).to_os_string(), value)))
 }
 
@@ -144,13 +134,13 @@ fn words(option: &str, value: &OsStr) -> Result<Option<Vec<String>>, String> {
     Ok(Some(words))
 }
 
-/// Reads a number of processes, of at most `most`.
+/// Reads a number of processes, which may be at most `most`.
 fn count(option: &str, value: &OsStr, most: usize, what: &str) -> Result<usize, String> {
     let count = text(value).parse().ok().filter(|count| (1..=most).contains(count));
     count.ok_or_else(|| format!("{option}: {value:?} is not a number of processes {what}"))
 }
 
-/// Parser of a command line, with the options that were read.
+/// Parser of a command line, with the options that have been read so far.
 struct Parser<'g> {
     options: Options,
     /// Variables for all programs.
@@ -162,15 +152,15 @@ struct Parser<'g> {
 }
 
 impl Parser<'_> {
-    /// Handles an option for `app` or for all programs. `given` is the option as the user wrote it, and `value` returns the next
-    /// argument. Returns a command if the option asks for a command that is not a job.
+    /// Handles an option for `app` or for all programs. `given` is the option in the user's spelling, and `value` returns the next
+    /// argument. Returns a command if the option requests something other than a job, such as help.
     fn take(
         &mut self,
         given: &str,
         option: Meaning,
         app: &mut App,
         mut value: impl FnMut() -> Result<OsString, String>,
-    ) -> Result<Option<Command>, String> {
+    ) -> Result<Option<CommandLine>, String> {
         let options = &mut self.options;
         match option {
             Meaning::Count => {
@@ -181,15 +171,7 @@ impl Parser<'_> {
             Meaning::Env => app.environment.push((value()?, value()?)),
             Meaning::GlobalEnv => self.global.push((value()?, value()?)),
             Meaning::Directory => app.directory = Some(value()?),
-            Meaning::Bind => {
-                let value = value()?;
-                options.bind = match text(&value).as_str() {
-                    "core" => Bind::Core,
-                    "none" => Bind::None,
-                    "share" => Bind::Share,
-                    _ => return Err(format!("{given}: {value:?} is not core, none or share")),
-                };
-            }
+            Meaning::Bind => self.bind_to(given, &text(&value()?))?,
             Meaning::ReportBindings => options.report_bindings = true,
             Meaning::Tag => options.tag_output = true,
             Meaning::Timeout => options.timeout = Some(seconds(given, &value()?)?),
@@ -207,13 +189,8 @@ impl Parser<'_> {
                 hosts::file(&path, &lines, &mut options.hosts)?;
             }
             Meaning::PerHost => self.each = Some(count(given, &value()?, usize::MAX, "a host")?),
-            Meaning::MapBy => {
-                // Other policies place ranks within a machine, which here is the task of --bind-to.
-                options.map = match text(&value()?).split(':').next() {
-                    Some("node") => Map::Node,
-                    _ => Map::Slot,
-                };
-            }
+            Meaning::MapBy => self.map_by(given, &text(&value()?))?,
+            Meaning::RankBy => self.rank_by(given, &text(&value()?))?,
             Meaning::LaunchAgent => options.launch_agent = words(given, &value()?)?,
             Meaning::LaunchTimeout => options.launch_timeout = seconds(given, &value()?)?,
             Meaning::AliveInterval => options.alive.interval = seconds(given, &value()?)?,
@@ -224,19 +201,19 @@ impl Parser<'_> {
                     format!("{given}: {value:?} is not SYSTEM, INFINITE or a number of processes")
                 })?);
             }
-            Meaning::Agent => return Ok(Some(Command::Agent)),
+            Meaning::Agent => return Ok(Some(CommandLine::Agent)),
             Meaning::Ignored(values) => {
                 for _ in 0..values {
                     value()?;
                 }
             }
-            Meaning::Help => return Ok(Some(Command::Help)),
-            Meaning::Version => return Ok(Some(Command::Version)),
+            Meaning::Help => return Ok(Some(CommandLine::Help)),
+            Meaning::Version => return Ok(Some(CommandLine::Version)),
         }
         Ok(None)
     }
 
-    /// Checks the options, and applies options for all programs or hosts to each program or host.
+    /// Checks the options. Applies options for all programs or hosts to each program or host.
     fn finish(self) -> Result<Options, String> {
         let Parser { mut options, mut global, each, get } = self;
         for host in &mut options.hosts {
@@ -281,7 +258,7 @@ fn unquoted(argument: OsString) -> OsString {
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     get: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<Command, String> {
+) -> Result<CommandLine, String> {
     let mut arguments = arguments.into_iter().peekable();
     let options = Options {
         grace: Duration::from_secs(1),
@@ -336,7 +313,7 @@ pub fn parse(
         }
         parser.options.apps.push(app);
         if !more {
-            return Ok(Command::Run(parser.finish()?.into()));
+            return Ok(CommandLine::Run(parser.finish()?.into()));
         }
     }
 }
@@ -344,15 +321,17 @@ pub fn parse(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement::BindPolicy;
+    use weft_topology::TopologyLevel;
 
-    fn read(line: &str) -> Result<Command, String> {
+    fn read(line: &str) -> Result<CommandLine, String> {
         let get = |name: &str| (name == "HERE").then(|| "seen".into());
         parse(line.split_whitespace().map(OsString::from), &get)
     }
 
     fn run(line: &str) -> Options {
         match read(line) {
-            Ok(Command::Run(options)) => *options,
+            Ok(CommandLine::Run(options)) => *options,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -390,7 +369,8 @@ mod tests {
     #[test]
     fn settings_of_the_job() {
         let options = run("--bind-to core -l --timeout 1.5 -n 2 a");
-        assert_eq!((options.bind, options.tag_output), (Bind::Core, true));
+        let core = Some(BindPolicy::Level(TopologyLevel::Core));
+        assert_eq!((options.placement.bind, options.tag_output), (core, true));
         assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
         assert_eq!(run("a").grace, Duration::from_secs(1));
         let alive = run("--alive-interval 0.5 --alive-timeout 0 a").alive;
@@ -421,12 +401,12 @@ mod tests {
         assert_eq!(names("--hosts localhost:2,127.0.0.1 a"), []);
         assert_eq!(names("--hosts localhost,b:3 a"), [pair("localhost", 1), pair("b", 3)]);
         assert_eq!(names("--hosts b,c -ppn 2 a"), [pair("b", 2), pair("c", 2)]);
-        // If the user names a command that reaches hosts, the command is used even for this host.
+        // A command that the user names is used for all hosts, even for this host.
         assert_eq!(names("--launch-agent rsh -H localhost a"), [pair("localhost", 1)]);
         assert_eq!(words("-", OsStr::new(" rsh  -l me")).unwrap().unwrap(), ["rsh", "-l", "me"]);
         let options = run("--map-by node:PE=2 a");
-        assert_eq!(options.map, Map::Node);
-        assert_eq!(read("--agent").unwrap(), Command::Agent);
+        assert_eq!(options.map, SlotOrder::Node);
+        assert_eq!(read("--agent").unwrap(), CommandLine::Agent);
     }
 
     #[test]
@@ -459,7 +439,7 @@ mod tests {
 
     #[test]
     fn help_and_version() {
-        assert_eq!(read("--help").unwrap(), Command::Help);
-        assert_eq!(read("-V").unwrap(), Command::Version);
+        assert_eq!(read("--help").unwrap(), CommandLine::Help);
+        assert_eq!(read("-V").unwrap(), CommandLine::Version);
     }
 }

@@ -1,10 +1,11 @@
-//! Output of the ranks: complete lines, in the order in which they come, and with the rank's number if the user wants it.
+//! Output of the ranks: complete lines, in the order in which they arrive. If the user wants it, each line begins with the rank's
+//! number.
 //!
-//! A rank's pipe is read without waiting. Finished lines go to the queue of their [`Sink`] (standard output or error). An
+//! A rank's pipe is read without waiting. Complete lines go to the queue of their [`Sink`] (standard output or error). An
 //! unfinished line, such as a prompt or a progress bar, goes to the queue after the rank has written nothing for a short time. This
-//! pause counts only while the pipe is read and is empty, and not while the sink waits for its reader. A line that is longer than
+//! time counts only while the pipe is read and is empty, and not while the sink waits for its reader. A line that is longer than
 //! the limit is written in pieces, and no other rank's pipe is read meanwhile. On a remote host, the sink is `mpiexec` on the
-//! user's host, which reports how much its reader has taken.
+//! user's host, which reports how many bytes its reader has read.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -17,34 +18,35 @@ use weft_bootstrap::limits::explain;
 use crate::frames::Up;
 use crate::last_words::LastWords;
 use crate::message_dedup::MessageDedup;
+use crate::standard_streams::StandardStream;
 use crate::uplink::Uplink;
 
 /// Pause after which an unfinished line is written.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Number of further pauses that a rank gets while its process is running.
+/// Maximum number of times that another [`PAUSE`] follows before an unfinished line of a running process is written. Such a process
+/// may only be waiting for a processor.
 const BUSY: u32 = 9;
 /// Maximum length of an unfinished line that is kept, in bytes.
 const LONGEST: usize = 64 * 1024;
-/// Number of bytes in a sink's queue above which the pipes of ranks are not read, so that the ranks have to wait.
+/// Maximum number of bytes in a sink's queue up to which the pipes of ranks are read. Above this number, the ranks must wait.
 const FULL: usize = 1 << 20;
-/// Maximum number of bytes that are read from a rank that has ended, before the reason for its end is printed.
+/// Maximum number of bytes that are read from a rank that has ended, before the reason why it ended is printed.
 const LAST: usize = 1 << 20;
-/// Number of bytes that can be written to a pipe without waiting if the pipe polls as writable (PIPE_BUF).
+/// Number of bytes that can be written without waiting to a pipe that polls as writable (PIPE_BUF).
 const ATOMIC: usize = 4096;
 
-/// Rank that has written a text; `None` for `mpiexec` itself.
+/// Rank that has written a text. `None` stands for `mpiexec` itself.
 type Speaker = Option<usize>;
 
 /// Destination of text.
 enum Target {
     Descriptor(BorrowedFd<'static>),
-    /// `mpiexec` on another host: its standard error if `error` is true, else its standard output. `numbers` are the numbers in the
-    /// job of the ranks on this host.
+    /// A stream of `mpiexec` on another host. `numbers` contains, for each rank of this host, its number in the job.
     Remote {
         uplink: Uplink,
-        error: bool,
+        stream: StandardStream,
         numbers: Rc<[u32]>,
-        /// Number of bytes that were sent to `mpiexec`, and that its reader has not read.
+        /// Number of bytes that were sent to `mpiexec`, but have not been read by its reader.
         under_way: usize,
     },
 }
@@ -54,34 +56,34 @@ pub struct Sink {
     target: Target,
     queue: Vec<u8>,
     written: usize,
-    /// Speaker whose unfinished line was written. The line continues with the speaker's next text.
+    /// Speaker whose unfinished line was written. The next text of this speaker continues the line.
     unfinished: Option<Speaker>,
     /// Rank whose line is being written in pieces. The other ranks wait until the line is complete.
     owner: Option<usize>,
     /// True if the reader is gone.
     broken: bool,
-    /// Error of a write, such as a full disk or a limit on files, until it is reported.
+    /// Error of a write, such as a full disk or a limit on files. It is kept until it is reported.
     failed: Option<std::io::Error>,
     lost: bool,
     tag: bool,
-    /// Filter for messages that the library prints on many ranks; only for standard error.
+    /// Filter for messages that the library prints on many ranks. Only standard error has a filter.
     dedup: Option<MessageDedup>,
-    /// Last bytes that each rank has written, for the parents of a spawned job; only for standard error.
+    /// Last bytes that each rank has written, for the parents of a spawned job. They are kept only for standard error.
     last_words: Option<LastWords>,
 }
 
 impl Sink {
     /// Creates a sink that writes to `target`.
     pub fn new(target: BorrowedFd<'static>, tag: bool) -> Self {
-        Self::of(Target::Descriptor(target), tag)
+        Sink { tag, ..Self::of(Target::Descriptor(target)) }
     }
 
     /// Creates a sink that sends to `mpiexec` on another host.
-    pub fn remote(uplink: Uplink, error: bool, numbers: Rc<[u32]>) -> Self {
-        Self::of(Target::Remote { uplink, error, numbers, under_way: 0 }, false)
+    pub fn remote(uplink: Uplink, stream: StandardStream, numbers: Rc<[u32]>) -> Self {
+        Self::of(Target::Remote { uplink, stream, numbers, under_way: 0 })
     }
 
-    fn of(target: Target, tag: bool) -> Self {
+    fn of(target: Target) -> Self {
         Sink {
             target,
             queue: Vec::new(),
@@ -91,39 +93,40 @@ impl Sink {
             broken: false,
             failed: None,
             lost: false,
-            tag,
+            tag: false,
             dedup: None,
             last_words: None,
         }
     }
 
-    /// Returns the sink with a filter: it prints a message of the library once for each cause, and the number of the other ranks at
-    /// the end.
+    /// Returns the sink with a filter for messages of the library. Each message is printed once for each cause. At the end, the
+    /// number of other ranks with the same message is printed.
     pub fn once_a_cause(mut self) -> Self {
         self.dedup = Some(MessageDedup::default());
         self
     }
 
-    /// Returns the sink with a memory for the last bytes that each rank has written.
+    /// Returns the sink with a store for the last bytes that each rank writes.
     pub fn with_last_words(mut self) -> Self {
         self.last_words = Some(LastWords::default());
         self
     }
 
-    /// Returns the last bytes that `rank` has written; for `None`, those of the lowest rank that has written any text.
+    /// Returns the last bytes that `rank` has written. For `None`, returns the last bytes of the lowest rank that has written any
+    /// text.
     pub fn last_words(&self, rank: Option<usize>) -> &[u8] {
         let Some(words) = &self.last_words else { return &[] };
         rank.map_or_else(|| words.of_lowest(), |rank| words.of(rank))
     }
 
-    /// Queues a line for each message that was left out, with the number of ranks.
+    /// Queues a line for each message that was left out. The line names the number of ranks.
     pub fn sum_up(&mut self) {
         for line in self.dedup.as_mut().map(MessageDedup::summary).unwrap_or_default() {
             self.say(&line);
         }
     }
 
-    /// Queues text, which may end within a line.
+    /// Queues text. The text need not end with a complete line.
     pub fn push(&mut self, speaker: Speaker, text: &[u8]) {
         if let (Some(rank), Some(words)) = (speaker, &mut self.last_words) {
             words.add(rank, text);
@@ -144,13 +147,14 @@ impl Sink {
         if text.is_empty() {
             return;
         }
-        if let Target::Remote { uplink, error, numbers, under_way } = &mut self.target {
+        if let Target::Remote { uplink, stream, numbers, under_way } = &mut self.target {
             return match speaker {
                 None => uplink.send(&Up::Say(String::from_utf8_lossy(text).into_owned())),
                 Some(rank) => {
                     *under_way += text.len();
                     let (rank, text) = (numbers[rank], text.to_vec());
-                    uplink.send(&Up::Output { rank, error: *error, text });
+                    let error = *stream == StandardStream::Error;
+                    uplink.send(&Up::Output { rank, error, text });
                 }
             };
         }
@@ -177,14 +181,14 @@ impl Sink {
         self.push(None, format!("{message}\n").as_bytes());
     }
 
-    /// Notes that the reader has read `bytes` bytes of the text that was sent to another host.
+    /// Records that the reader has read `bytes` bytes of the text that was sent to another host.
     pub fn arrived(&mut self, bytes: usize) {
         if let Target::Remote { under_way, .. } = &mut self.target {
             *under_way = under_way.saturating_sub(bytes);
         }
     }
 
-    /// Notes that text which was sent to another host has no reader there.
+    /// Records that the reader on the other host is gone.
     pub fn close(&mut self) {
         self.broken = true;
     }
@@ -199,7 +203,7 @@ impl Sink {
         self.broken
     }
 
-    /// Returns the error by which text was lost, and forgets the error.
+    /// Returns the error that caused a loss of text, and forgets the error.
     pub fn take_failure(&mut self) -> Option<std::io::Error> {
         self.failed.take()
     }
@@ -234,7 +238,8 @@ impl Sink {
             Ok(count) => self.written += count,
             Err(nix::Error::EINTR | nix::Error::EAGAIN) => {}
             Err(error) => {
-                // If the reader is gone, no error is reported. Any other error loses text that the user expects.
+                // If the reader is gone, this is not reported. Any other error is reported, because it loses text that the user
+                // expects.
                 match error {
                     nix::Error::EPIPE => self.broken = true,
                     error => {
@@ -266,25 +271,25 @@ pub fn unwritten(sink: &mut Sink, number: usize) -> Option<String> {
 }
 
 /// Standard output or error of one rank.
-pub struct Stream {
+pub struct RankStream {
     pipe: File,
     /// Index of the rank.
     pub rank: usize,
     /// Index of the sink to which the output goes.
     pub sink: usize,
     line: Vec<u8>,
-    /// Time at which the rank's pause within an unfinished line began.
+    /// Start of the present pause, in which the rank has an unfinished line and writes nothing.
     since: Option<Instant>,
-    /// Number of consecutive pauses after which the rank's process was found running.
+    /// Number of consecutive pauses at the end of which the rank's process was running.
     busy: u32,
     /// True if no more output comes.
     pub ended: bool,
 }
 
-impl Stream {
+impl RankStream {
     /// Creates a stream that reads from a pipe in nonblocking mode.
     pub fn new(pipe: File, rank: usize, sink: usize) -> Self {
-        Stream { pipe, rank, sink, line: Vec::new(), since: None, busy: 0, ended: false }
+        RankStream { pipe, rank, sink, line: Vec::new(), since: None, busy: 0, ended: false }
     }
 
     /// Returns the descriptor to poll for reading.
@@ -298,13 +303,13 @@ impl Stream {
         !self.ended && !sink.is_full() && is_free
     }
 
-    /// Returns the time at which the unfinished line is to be written.
+    /// Returns the time at which the unfinished line must be written.
     pub fn deadline(&self) -> Option<Instant> {
         Some(self.since? + PAUSE)
     }
 
     /// Writes the unfinished line if the rank has paused. `state` returns the state letter of the rank's process. A stopped process
-    /// may continue its line later, and a running process may have had no processor, so both get more time.
+    /// may continue its line later. A running process may have waited for a processor. So both get more time.
     pub fn check_pause(
         &mut self,
         sink: &mut Sink,
@@ -317,7 +322,7 @@ impl Stream {
         } else if self.since.is_none() {
             self.since = Some(now);
         } else if self.is_due(now) {
-            // More text may have come since the last read.
+            // More text may have arrived since the last read.
             self.read(sink, now);
             if self.is_due(now) {
                 match state(self.rank) {
@@ -346,13 +351,13 @@ impl Stream {
         self.read_some(sink, now, LAST);
     }
 
-    /// Reads up to the sink's limit, or up to `regardless` bytes if `regardless` is not `usize::MAX`.
+    /// Reads until the sink is full. If `regardless` is not `usize::MAX`, reads up to `regardless` bytes even if the sink is full.
     fn read_some(&mut self, sink: &mut Sink, now: Instant, regardless: usize) {
         let mut piece = [0; 16 * 1024];
         let mut left = regardless;
         while (self.is_wanted(sink) || left < usize::MAX) && left > 0 && !self.ended {
             if sink.is_broken() {
-                // Without a reader, the rank gets SIGPIPE, as it would without mpiexec.
+                // The pipe is closed, so that the rank gets SIGPIPE, as it would without mpiexec.
                 self.ended = true;
                 return;
             }
@@ -412,8 +417,8 @@ mod tests {
         Sink::new(file.as_fd(), tag)
     }
 
-    fn stream(rank: usize) -> Stream {
-        Stream::new(File::open("/dev/null").unwrap(), rank, 0)
+    fn stream(rank: usize) -> RankStream {
+        RankStream::new(File::open("/dev/null").unwrap(), rank, 0)
     }
 
     #[test]
@@ -446,8 +451,8 @@ mod tests {
         let (mut sink, mut now) = (sink(false), Instant::now());
         let (empty, _writer) = std::io::pipe().unwrap();
         fcntl(&empty, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
-        let mut a = Stream::new(File::from(std::os::fd::OwnedFd::from(empty)), 0, 0);
-        let mut turns = |a: &mut Stream, sink: &mut Sink, count: u32, state: char| {
+        let mut a = RankStream::new(File::from(std::os::fd::OwnedFd::from(empty)), 0, 0);
+        let mut turns = |a: &mut RankStream, sink: &mut Sink, count: u32, state: char| {
             for _ in 0..count {
                 now += PAUSE;
                 a.check_pause(sink, now, |_| state);

@@ -1,5 +1,5 @@
-//! The descendants of this process, from /proc. The supervisor is a "subreaper": descendants whose parent has died, including
-//! daemons, become its children.
+//! The descendants of this process, found in /proc. The supervisor is a "subreaper": if the parent of a descendant dies, the
+//! descendant becomes a child of the supervisor. This also holds for daemons.
 
 use std::collections::HashMap;
 use std::fs;
@@ -38,7 +38,7 @@ pub fn descendants(root: i32) -> Vec<i32> {
     found
 }
 
-/// Returns true if ranks of this job have started another job, because a descendant runs the same program as this process.
+/// Returns true if ranks of this job have started another job. Then a descendant runs the same program as this process.
 pub fn is_job_below() -> bool {
     let program = |pid: i32| fs::read_link(format!("/proc/{pid}/exe")).ok();
     let me = std::process::id() as i32;

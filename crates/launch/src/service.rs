@@ -1,11 +1,11 @@
-//! The bootstrap service: the processes that have joined, and the key-value space that opens at fences.
+//! The bootstrap service: the processes that have joined, and the key-value space, which opens at fences.
 //!
 //! Each rank has a seat. A process takes its rank's seat when it connects with the job's token, and leaves the seat when its
-//! connection ends. If the rank is a script, its next program may take the seat again. Each taking of the seat is a generation,
-//! which has its own key-value space.
+//! connection ends. If the rank is a script, the next program of the script may take the seat again. Each time that the seat is
+//! taken is a generation. Each generation has a separate key-value space.
 //!
-//! A service has the seats of the ranks of one host. When all of these ranks have come to a fence, it reports
-//! [`Event::Fence`], and [`Service::fenced`] opens the fence with the values of the complete job.
+//! A service has the seats of the ranks of one host. When all these ranks have reached a fence, the service reports
+//! [`SupervisorEvent::Fence`]. Then [`Service::fenced`] opens the fence with the values of the complete job.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
@@ -18,28 +18,28 @@ use nix::sys::socket::{ControlMessage, MsgFlags, getsockopt, sendmsg, sockopt};
 use serde::{Deserialize, Serialize};
 use weft_bootstrap::is_same_secret;
 use weft_bootstrap::report::{Board, Phase, RankStatus};
-use weft_bootstrap::wire::{Entry, Frame, MAX_REQUEST};
+use weft_bootstrap::wire::{Frame, MAX_REQUEST, PublishedEntry};
 
 use crate::processes;
 
-/// Maximum number of connections that have not named a rank, in addition to one for each seat. If there are more, the oldest is
-/// closed.
+/// Maximum number of connections that have not named a rank, in addition to one for each seat. If there are more, the oldest of
+/// these connections is closed.
 const SPARE_STRANGERS: usize = 32;
 
-/// Event that the supervisor has to handle.
+/// Event that the supervisor must handle.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum SupervisorEvent {
     /// The rank has called MPI_Abort.
     Abort { rank: usize, code: i32, message: String },
     /// The process that had the rank's seat has closed its connection without MPI_Finalize.
     Left { rank: usize, pid: i32 },
     /// The rank has sent an invalid message.
     Broken { rank: usize, error: String },
-    /// All seats have come to the fence of this generation, with these values.
-    Fence { generation: u32, entries: Vec<Entry> },
+    /// All seats have reached the fence of this generation, with these values.
+    Fence { generation: u32, entries: Vec<PublishedEntry> },
 }
 
-/// State of a seat. From these states `mpiexec` finds ranks that wait in vain.
+/// State of a seat. From the states of all seats, `mpiexec` finds ranks that wait in vain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct View {
     /// Number of times that the seat was taken.
@@ -50,8 +50,8 @@ pub struct View {
     pub fencing: bool,
 }
 
-/// Finds a rank that waits in vain: it is in MPI, and needs a rank that has ended in good order. Returns (ended rank, waiting
-/// rank).
+/// Finds a rank that waits in vain: the rank is in MPI, and needs another rank that has ended successfully. Returns the rank that
+/// has ended, and the rank that waits.
 pub fn stranded(seats: &[View], ended: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
     let ended: Vec<usize> = (0..seats.len()).filter(|&rank| ended(rank)).collect();
     for (rank, seat) in seats.iter().enumerate().filter(|(_, seat)| seat.inside) {
@@ -71,7 +71,7 @@ struct Connection {
     pid: i32,
     inbox: Vec<u8>,
     outbox: VecDeque<Rc<[u8]>>,
-    /// Number of bytes of the first frame of `outbox` that were sent.
+    /// Number of bytes of `outbox`'s first frame that were sent.
     sent: usize,
     ended: bool,
 }
@@ -84,7 +84,7 @@ impl Connection {
         Ok(Connection { stream, pid, inbox, outbox, sent: 0, ended: false })
     }
 
-    /// Reads available bytes, and notes the end of the connection.
+    /// Reads available bytes, and records the end of the connection.
     fn fill(&mut self) {
         let mut piece = [0; 16 * 1024];
         while !self.ended && self.inbox.len() < MAX_REQUEST + 4 {
@@ -109,7 +109,7 @@ impl Connection {
                 Ok(count) => self.sent += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // The end of the connection is reported when it is read.
+                // A later read reports the end of the connection.
                 Err(_) => return self.outbox.clear(),
             }
             if self.sent == front.len() {
@@ -136,7 +136,7 @@ struct Seat {
 #[derive(Default)]
 struct FenceState {
     arrived: usize,
-    entries: Vec<Entry>,
+    entries: Vec<PublishedEntry>,
 }
 
 /// Owner of a descriptor that polls as ready.
@@ -161,7 +161,7 @@ pub struct Seating {
     pub nodes: Vec<(u32, u32)>,
 }
 
-/// The service of the ranks of one host. Its methods name a rank by the index in [`Seating::numbers`].
+/// The service of the ranks of one host. Its methods name a rank by its index in [`Seating::numbers`].
 pub struct Service {
     listener: UnixListener,
     token: u128,
@@ -172,11 +172,11 @@ pub struct Service {
     /// Maximum number of connections that have not named a rank, in addition to one for each seat.
     spare: usize,
     fences: HashMap<u32, FenceState>,
-    events: Vec<Event>,
+    events: Vec<SupervisorEvent>,
 }
 
 impl Service {
-    /// Opens the abstract socket `socket`. `files` is the number of files that may be open in addition to those of the ranks.
+    /// Opens the abstract socket `socket`. `files` is the number of files that may be open in addition to the files for the ranks.
     pub fn new(socket: &str, token: u128, seating: Seating, files: usize) -> io::Result<Self> {
         let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(socket)?)?;
         listener.set_nonblocking(true)?;
@@ -193,29 +193,29 @@ impl Service {
         })
     }
 
-    /// Returns the status that a rank reports.
+    /// Returns the status that a rank publishes.
     pub fn status(&self, rank: usize) -> Option<RankStatus> {
         self.board.read(self.seating.numbers[rank] as usize)
     }
 
-    /// Returns the process that is `rank` now, if a process has joined.
+    /// Returns the process that has the seat of `rank` now, if there is such a process.
     pub fn member(&self, rank: usize) -> Option<i32> {
         self.seats[rank].connection.as_ref().map(|connection| connection.pid)
     }
 
-    /// Returns true if a process of `rank`, the present or an earlier one, has joined without finalizing.
+    /// Returns true if the present or an earlier process of `rank` has joined but has not finalized.
     pub fn is_unfinished(&self, rank: usize) -> bool {
         let seat = &self.seats[rank];
         seat.abandoned || (seat.taken > 0 && !seat.finalized)
     }
 
-    /// Reports whether the present or former process of `rank` has called MPI_Finalize.
+    /// Returns true if the present or former process of `rank` has called MPI_Finalize.
     pub fn has_called_finalize(&self, rank: usize) -> bool {
         let phase = self.status(rank).map(|status| status.phase);
         matches!(phase, Some(Phase::Finalizing | Phase::Finalized))
     }
 
-    /// Returns the seats, for [`stranded`].
+    /// Returns the states of the seats, for [`stranded`].
     pub fn views(&self) -> Vec<View> {
         let view = |seat: &Seat| View {
             taken: seat.taken,
@@ -225,7 +225,7 @@ impl Service {
         self.seats.iter().map(view).collect()
     }
 
-    /// Returns all descriptors to poll for reading. The flag is true if a descriptor is also polled for writing.
+    /// Returns all descriptors to poll for reading. The flag is true if a descriptor must also be polled for writing.
     pub fn doors(&self) -> impl Iterator<Item = (Door, BorrowedFd<'_>, bool)> {
         let connections =
             self.strangers.iter().enumerate().map(|(i, c)| (Door::Stranger(i), c)).chain(
@@ -240,7 +240,7 @@ impl Service {
     }
 
     /// Serves the requests on these descriptors, and returns the resulting events.
-    pub fn serve(&mut self, doors: &[Door]) -> Vec<Event> {
+    pub fn serve(&mut self, doors: &[Door]) -> Vec<SupervisorEvent> {
         for door in doors {
             match *door {
                 Door::Seat(rank) => self.serve_seat(rank),
@@ -257,7 +257,7 @@ impl Service {
     }
 
     /// Serves all requests of a rank that has ended.
-    pub fn drain(&mut self, rank: usize) -> Vec<Event> {
+    pub fn drain(&mut self, rank: usize) -> Vec<SupervisorEvent> {
         self.serve(&[Door::Listener, Door::Seat(rank)])
     }
 
@@ -265,8 +265,8 @@ impl Service {
         for connection in std::mem::take(&mut self.strangers) {
             self.greet(connection);
         }
-        // Each connection is seated before the next connection is accepted. So connections of ranks are never closed as too many,
-        // even if all ranks connect at the same time.
+        // Seats each connection before it accepts the next connection. So connections of ranks never exceed the maximum, even if
+        // all ranks connect at the same time.
         while let Ok((stream, _)) = self.listener.accept() {
             if let Ok(mut connection) = Connection::new(stream) {
                 connection.fill();
@@ -278,7 +278,7 @@ impl Service {
         }
     }
 
-    /// Seats a connection that has proved to be a rank. Keeps a connection that has sent nothing yet.
+    /// Seats a connection that has proved to be from a rank. Keeps a connection that has not sent a complete message yet.
     fn greet(&mut self, mut connection: Connection) {
         match Frame::take(&mut connection.inbox, 64) {
             Ok(Some(Frame::Hello { token, rank }))
@@ -290,7 +290,7 @@ impl Service {
                 }
             }
             Ok(None) if !connection.ended => self.strangers.push(connection),
-            // A connection of no rank is closed without an answer.
+            // A connection that belongs to no rank is closed without an answer.
             _ => {}
         }
     }
@@ -326,7 +326,7 @@ impl Service {
             MsgFlags::MSG_NOSIGNAL,
             None,
         );
-        // Bytes that did not fit are sent later, without the descriptor. If nothing was sent, the process is gone.
+        // Remaining bytes are sent later, without the descriptor. If nothing was sent, the process is gone.
         if let Ok(sent @ 1..) = sent {
             seat.taken += 1;
             seat.finalized = false;
@@ -345,7 +345,7 @@ impl Service {
         seat.fencing = false;
         if !seat.finalized {
             seat.abandoned = true;
-            self.events.push(Event::Left { rank, pid: connection.pid });
+            self.events.push(SupervisorEvent::Left { rank, pid: connection.pid });
         }
     }
 
@@ -363,10 +363,10 @@ impl Service {
                 }
                 Ok(Some(Frame::Finalized)) => self.seats[rank].finalized = true,
                 Ok(Some(Frame::Abort { code, message })) => {
-                    // The call of MPI_Abort is the reason of the failure, so the end of the process must not report another
-                    // failure.
+                    // The call of MPI_Abort is the reason for the failure, so the end of the process must not be reported as
+                    // another failure.
                     self.seats[rank].finalized = true;
-                    self.events.push(Event::Abort { rank, code, message });
+                    self.events.push(SupervisorEvent::Abort { rank, code, message });
                 }
                 Ok(Some(frame)) => {
                     return self.drop_broken(rank, format!("unexpected frame {frame:?}"));
@@ -378,10 +378,10 @@ impl Service {
 
     fn drop_broken(&mut self, rank: usize, error: String) {
         self.seats[rank].connection = None;
-        self.events.push(Event::Broken { rank, error });
+        self.events.push(SupervisorEvent::Broken { rank, error });
     }
 
-    fn fence(&mut self, rank: usize, entries: Vec<Entry>) {
+    fn fence(&mut self, rank: usize, entries: Vec<PublishedEntry>) {
         let generation = self.seats[rank].taken;
         self.seats[rank].fencing = true;
         let fence = self.fences.entry(generation).or_default();
@@ -391,12 +391,12 @@ impl Service {
         fence.entries.extend(entries.into_iter().map(|(_, key, value)| (number, key, value)));
         if fence.arrived == self.seats.len() {
             let entries = self.fences.remove(&generation).unwrap_or_default().entries;
-            self.events.push(Event::Fence { generation, entries });
+            self.events.push(SupervisorEvent::Fence { generation, entries });
         }
     }
 
     /// Opens the fence of a generation, with the values of all ranks of the job.
-    pub fn fenced(&mut self, generation: u32, entries: Vec<Entry>) {
+    pub fn fenced(&mut self, generation: u32, entries: Vec<PublishedEntry>) {
         let frame: Rc<[u8]> = Frame::Fenced { entries }.encode().into();
         for seat in self.seats.iter_mut().filter(|seat| seat.taken == generation) {
             seat.fencing = false;
@@ -411,7 +411,7 @@ impl Service {
 mod tests {
     use super::*;
 
-    /// Connects all ranks of a large job at once, as when the launcher is still starting them.
+    /// Tests a large job whose ranks all connect at the same time, as when the launcher is still starting them.
     #[test]
     fn ranks_that_come_all_at_once_are_all_seated() {
         let ranks = 300;

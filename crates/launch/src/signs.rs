@@ -1,5 +1,5 @@
-//! Signs of life between `mpiexec` and its agents, in both directions. A host that loses its power or its cables does not close
-//! connections, so only its silence shows that it is gone.
+//! Signs of life between `mpiexec` and its agents, in both directions. A host that loses its power or its cables does not close its
+//! connections. Only its silence shows that the host is gone.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The variable with the interval between two signs of life.
 pub const INTERVAL: &str = "WEFT_ALIVE_INTERVAL";
-/// The variable with the time of silence after which the job ends.
+/// The variable with the maximum time of silence. After this time the job ends.
 pub const TIMEOUT: &str = "WEFT_ALIVE_TIMEOUT";
 
 /// Times of the signs of life.
@@ -15,7 +15,7 @@ pub const TIMEOUT: &str = "WEFT_ALIVE_TIMEOUT";
 pub struct AliveTimes {
     /// Time between two signs.
     pub interval: Duration,
-    /// Silence after which the other end counts as lost. Zero means never.
+    /// Maximum time of silence, after which the other end counts as lost. Zero means that it never counts as lost.
     pub timeout: Duration,
 }
 
@@ -26,7 +26,7 @@ impl Default for AliveTimes {
 }
 
 impl AliveTimes {
-    /// Checks that several signs fit into the maximum time of silence.
+    /// Checks that the maximum time of silence is long enough for several signs.
     pub fn check(self) -> Result<(), String> {
         let AliveTimes { interval, timeout } = self;
         if timeout.is_zero() || (!interval.is_zero() && interval <= timeout / 2) {
@@ -41,7 +41,7 @@ impl AliveTimes {
     }
 }
 
-/// Signs of life on one connection. All times are times of the owner's clock.
+/// Signs of life on one connection. All times are on the owner's clock.
 #[derive(Debug)]
 pub struct Pulse {
     signs: AliveTimes,
@@ -50,17 +50,17 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// Creates a pulse at `now`, when the other end was last heard.
+    /// Creates a pulse at the time `now`, at which the other end sent its last message.
     pub fn new(signs: AliveTimes, now: Instant) -> Self {
         Pulse { signs, heard: now, next: now + signs.interval }
     }
 
-    /// Notes that bytes have come from the other end.
+    /// Records that bytes have arrived from the other end.
     pub fn heard(&mut self, now: Instant) {
         self.heard = now;
     }
 
-    /// Reports whether a sign has to be sent now. If so, the next sign is due after another interval.
+    /// Returns true if a sign must be sent now. In this case, schedules the next sign after another interval.
     pub fn is_due(&mut self, now: Instant) -> bool {
         let is_due = !self.signs.timeout.is_zero() && self.next <= now;
         if is_due {
@@ -69,14 +69,15 @@ impl Pulse {
         is_due
     }
 
-    /// Reports whether the other end has been silent for too long, or will have been after `spare` more intervals.
+    /// Returns true if the other end has been silent for too long, or will have been silent for too long after `spare` more
+    /// intervals.
     pub fn is_silent(&self, now: Instant, spare: u32) -> bool {
         let AliveTimes { interval, timeout } = self.signs;
         let silence = now.saturating_duration_since(self.heard) + interval * spare;
         !timeout.is_zero() && silence >= timeout
     }
 
-    /// Returns the next time at which a sign has to be sent, or at which the other end counts as lost.
+    /// Returns the earlier of two times: when a sign must be sent, and when the other end counts as lost.
     pub fn deadline(&self) -> Option<Instant> {
         let AliveTimes { timeout, .. } = self.signs;
         (!timeout.is_zero()).then(|| self.next.min(self.heard + timeout))

@@ -1,4 +1,4 @@
-//! Start of one rank, with the calls between fork and exec.
+//! Start of one rank, with the function that runs between fork and exec.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ use crate::options::App;
 pub struct RankProcess {
     /// Number of the process.
     pub pid: i32,
-    /// Reading ends of the pipes for its standard output and standard error; `None` if the rank uses the stream of this process.
+    /// Reading ends of the pipes for the rank's standard output and standard error; `None` if the rank uses the launcher's stream.
     pub pipes: [Option<File>; 2],
 }
 
@@ -41,12 +41,12 @@ pub fn name(app: &App) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Returns the program's name as the user gave it.
+/// Returns the program's name in the user's spelling.
 pub fn given(app: &App) -> String {
     app.command[0].to_string_lossy().into_owned()
 }
 
-/// Returns variables as getenv(3) sees them: only the first variable of each name.
+/// Returns variables as getenv(3) finds them: if a name occurs several times, only the first variable counts.
 pub fn first_of_each(
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
@@ -54,7 +54,7 @@ pub fn first_of_each(
     variables.filter(move |(name, _)| seen.insert(name.clone()))
 }
 
-/// Makes standard output and standard error pipes if the element of `piped` is true. Returns the reading ends.
+/// Replaces standard output by a pipe if `piped[0]` is true, and standard error if `piped[1]` is true. Returns the reading ends.
 fn give_pipes(command: &mut Command, piped: [bool; 2]) -> io::Result<[Option<File>; 2]> {
     let mut pipes = [None, None];
     for (stream, pipe) in pipes.iter_mut().enumerate().filter(|(stream, _)| piped[*stream]) {
@@ -70,8 +70,8 @@ fn give_pipes(command: &mut Command, piped: [bool; 2]) -> io::Result<[Option<Fil
     Ok(pipes)
 }
 
-/// Starts `app` with this standard input; `None` stands for this process's input. `piped`: use pipes for standard output and
-/// standard error.
+/// Starts `app` with this standard input; `None` stands for this process's own input. `piped` selects the streams that become
+/// pipes: standard output, and standard error.
 pub fn start(
     app: &App,
     input: Option<Stdio>,
@@ -90,14 +90,14 @@ pub fn start(
         ),
     };
     if let Some(directory) = &app.directory {
-        // Reports a missing directory by another error than a missing program.
+        // Distinguishes the error of a missing directory from the error of a missing program.
         std::fs::read_dir(directory).map_err(|error| {
             failed(error, &format!("directory {}: ", directory.to_string_lossy()))
         })?;
     }
     let mut command = Command::new(&app.command[0]);
     command.args(&app.command[1..]);
-    // getenv(3) sees the first variable of each name, and so does the rank.
+    // If a name occurs several times, the rank gets only the first variable, as getenv(3) does.
     for (name, value) in first_of_each(std::env::vars_os()) {
         command.env(name, value);
     }
@@ -119,14 +119,14 @@ pub fn start(
         give_pipes(&mut command, piped).map_err(|error| failed(error, "pipes for its output: "))?;
     let supervisor = Pid::this();
     let prepare = move || {
-        // This fails only if the process group of the foreground process is gone. Then the job ends anyway.
+        // This fails only if the process group of the foreground process is gone. In this case the job ends anyway.
         let _ = setpgid(Pid::from_raw(0), inheritance.group);
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         if getppid() != supervisor {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         if let Some(set) = &processors {
-            // An error is ignored: the rank runs even if the kernel no longer allows this set of processors.
+            // An error is ignored, so that the rank runs even if the kernel no longer allows these processors.
             let _ = sched_setaffinity(Pid::from_raw(0), set);
         }
         inheritance.restore()?;

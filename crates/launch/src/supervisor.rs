@@ -1,4 +1,4 @@
-//! The parent of the ranks of this host: one loop over all events. In a job on one host it decides how the job ends
+//! The parent of the ranks of this host. It runs one loop over all events. In a job on one host it decides how the job ends
 //! ([`exit_policy`]). In a job on several hosts it reports to `mpiexec`, which decides ([`upstream`]).
 
 mod exit_policy;
@@ -6,7 +6,7 @@ mod upstream;
 
 use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::Read;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -23,20 +23,22 @@ use weft_bootstrap::{Ticket, VARIABLE};
 
 use crate::clock::Clock;
 use crate::failure::Cause;
+use crate::host_binding::HostBinding;
 use crate::inherited::Inheritance;
 use crate::options::Options;
-use crate::output::{Sink, Stream, unwritten};
-use crate::service::{Door, Seating, Service, stranded};
+use crate::output::{RankStream, Sink, unwritten};
+use crate::service::{Door, Seating, Service};
 use crate::spawn;
-use crate::{complain, cores, hang, last_words, library, processes};
+use crate::standard_streams::{StandardStream, standard};
+use crate::{complain, hang, last_words, library, processes};
 
-pub use upstream::{Part, Upstream, new_job};
+pub use upstream::{HostPart, Upstream, new_job};
 
-/// Exit code at a time-out, the same as that of timeout(1).
+/// Exit code if the time limit is reached. timeout(1) uses the same code.
 const TIMED_OUT: i32 = 124;
-/// Interval at which SIGKILL is repeated, because a process may have forked at the same moment.
+/// Interval between two SIGKILLs. SIGKILL is repeated, because a process may have forked at the moment of the first signal.
 const REPEAT: Duration = Duration::from_millis(10);
-/// Time after SIGKILL for which the supervisor waits for processes that do not end, such as processes of another user.
+/// Maximum time after SIGKILL for which the supervisor waits for processes that do not end, such as processes of another user.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(3);
 
 struct Rank {
@@ -45,14 +47,14 @@ struct Rank {
     app: usize,
     pid: i32,
     ended: bool,
-    /// Failure of the rank. It is reported at the given time, unless a better reason is known by then.
+    /// Failure of the rank. It is reported at the given time, unless a better reason is known before.
     suspect: Option<(Instant, Cause)>,
 }
 
-/// Steps to the end of the job.
+/// Steps of ending the job.
 #[derive(Clone, Copy)]
 enum Ending {
-    /// Until this time, remaining processes may end by themselves. Jobs that ranks have spawned may take as long as they need.
+    /// Before this time, remaining processes may end by themselves. Jobs that ranks have spawned have no time limit.
     Waiting(Instant),
     /// SIGTERM was sent. SIGKILL is sent at this time.
     Asked(Instant),
@@ -74,18 +76,20 @@ enum Source {
 
 struct Supervisor {
     options: Options,
-    part: Part,
+    part: HostPart,
     upstream: Option<Upstream>,
     service: Service,
     signals: SignalFd,
     control: Option<UnixStream>,
     ranks: Vec<Rank>,
-    streams: Vec<Stream>,
+    streams: Vec<RankStream>,
     sinks: [Sink; 2],
     timeout: Option<Instant>,
     ending: Option<Ending>,
-    /// The job's exit code, once something has failed.
+    /// The exit code of the job; `None` until there is a failure.
     code: Option<i32>,
+    /// True if standard output or error could not be written.
+    has_lost_output: bool,
     /// True if the user has asked for the end of the job.
     interrupted: bool,
     /// True if no process is left.
@@ -98,14 +102,14 @@ struct Supervisor {
 
 /// Runs a job on this host only. Returns the exit code.
 pub fn run(options: Options, control: UnixStream, inheritance: Inheritance) -> i32 {
-    let part = Part::whole(&options);
+    let part = HostPart::whole(&options);
     supervise(options, part, None, control, inheritance)
 }
 
 /// Runs the ranks of this host. Returns the exit code.
 pub fn supervise(
     options: Options,
-    part: std::io::Result<Part>,
+    part: std::io::Result<HostPart>,
     upstream: Option<Upstream>,
     control: UnixStream,
     inheritance: Inheritance,
@@ -116,7 +120,7 @@ pub fn supervise(
             supervisor.start(inheritance);
             supervisor.attend();
             last_words::send("", supervisor.sinks[1].last_words(None));
-            supervisor.code.unwrap_or(0)
+            supervisor.exit_code()
         }
         Err(error) => {
             let line = format!("cannot start the job: {}", explain(&error));
@@ -129,7 +133,7 @@ pub fn supervise(
 
 /// Makes this process the ancestor of all processes of the job.
 pub fn become_supervisor() -> std::io::Result<()> {
-    // In its own process group, this process survives a kill of the foreground's process group, and cleans up.
+    // In a separate process group, this process survives a kill of the foreground's process group. Then it cleans up.
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     prctl::set_child_subreaper(true)?;
     // The name distinguishes this process from the foreground process in ps(1) and killall(1).
@@ -161,22 +165,17 @@ pub fn raise_files(
     Ok(usize::try_from(left).unwrap_or(usize::MAX))
 }
 
-/// Returns standard output or standard error, valid until the process ends.
-pub fn standard(output: bool) -> BorrowedFd<'static> {
-    // SAFETY: `borrow_raw` needs an open descriptor. Rust's runtime opens 1 and 2, and no code closes them.
-    unsafe { BorrowedFd::borrow_raw(if output { 1 } else { 2 }) }
-}
-
-/// Returns the sink for standard error of `mpiexec`.
-pub fn standard_error(tag: bool) -> Sink {
-    let sink = Sink::new(standard(false), tag).once_a_cause();
-    if last_words::is_wanted() { sink.with_last_words() } else { sink }
+/// Returns the sinks for standard output and standard error of `mpiexec`.
+pub fn standard_sinks(tag: bool) -> [Sink; 2] {
+    let output = Sink::new(standard(StandardStream::Output), tag);
+    let error = Sink::new(standard(StandardStream::Error), tag).once_a_cause();
+    [output, if last_words::is_wanted() { error.with_last_words() } else { error }]
 }
 
 impl Supervisor {
     fn new(
         options: Options,
-        part: Part,
+        part: HostPart,
         upstream: Option<Upstream>,
         control: UnixStream,
         inheritance: Inheritance,
@@ -191,10 +190,11 @@ impl Supervisor {
         let Ticket { socket, token, size, .. } = &part.ticket;
         let numbers: Vec<u32> = part.ranks.iter().map(|&(number, _)| number as u32).collect();
         let seating = Seating { numbers: numbers.clone(), size: *size, nodes: part.nodes.clone() };
-        let sink = |error: bool| match &upstream {
-            None if error => standard_error(options.tag_output),
-            None => Sink::new(standard(true), options.tag_output),
-            Some(upstream) => Sink::remote(upstream.uplink.clone(), error, numbers.clone().into()),
+        let sinks = match &upstream {
+            None => standard_sinks(options.tag_output),
+            Some(upstream) => [StandardStream::Output, StandardStream::Error].map(|stream| {
+                Sink::remote(upstream.uplink.clone(), stream, numbers.clone().into())
+            }),
         };
         let clock = Clock::new();
         let service = Service::new(socket, *token, seating, left).map_err(|error| {
@@ -207,10 +207,11 @@ impl Supervisor {
             control: Some(control),
             ranks: Vec::new(),
             streams: Vec::new(),
-            sinks: [sink(false), sink(true)],
+            sinks,
             timeout: options.timeout.map(|timeout| clock.now() + timeout),
             ending: None,
             code: None,
+            has_lost_output: false,
             interrupted: false,
             childless: false,
             all_done: false,
@@ -229,21 +230,24 @@ impl Supervisor {
         spawn::name(&self.options.apps[self.ranks[rank].app])
     }
 
-    /// Starts all ranks. If one cannot be started, ends the job.
+    /// Starts all ranks. Ends the job if a rank cannot be started.
     fn start(&mut self, inheritance: Inheritance) {
-        let plan = cores::plan(&cores::allowed(), self.part.ranks.len(), self.options.bind);
+        let binding = match HostBinding::new(&self.options.placement, self.part.ranks.len()) {
+            Ok(binding) => binding,
+            Err(error) => return self.refuse(error),
+        };
+        binding.warning().iter().for_each(|warning| self.say(warning));
         // If parents want a report, even a single rank has a pipe for standard error. Its standard output is not changed.
         let piped = [self.is_piped(), self.is_piped() || last_words::is_wanted()];
         let paths: Vec<_> = self.options.apps.iter().map(library::search_path).collect();
         for (place, (number, app)) in self.part.ranks.clone().into_iter().enumerate() {
-            let share = plan.as_ref().map(|plan| &plan[place]);
             if self.options.report_bindings {
-                let share = share.map_or("all processors".into(), |p| format!("processors {p:?}"));
-                self.say(&format!("mpiexec: rank {number} may use {share}"));
+                self.say(&format!("mpiexec: rank {number} may use {}", binding.describe(place)));
             }
             let ticket = Ticket { rank: number, app, ..self.part.ticket.clone() }.encode();
             let path = paths[app].clone().map(|path| (library::VARIABLE, path));
-            let variables: Vec<_> = path.into_iter().chain([(VARIABLE, ticket.into())]).collect();
+            let variables = path.into_iter().chain([(VARIABLE, ticket.into())]);
+            let variables: Vec<_> = variables.chain(binding.variable(place)).collect();
             let input = match &mut self.upstream {
                 None if number == 0 => None,
                 Some(upstream) if number == 0 => Some(upstream.open_input()),
@@ -253,7 +257,7 @@ impl Supervisor {
                 &self.options.apps[app],
                 input,
                 &variables,
-                share.and_then(|share| cores::set(share)),
+                binding.set(place),
                 piped,
                 inheritance,
             );
@@ -266,7 +270,7 @@ impl Supervisor {
                 Ok(started) => {
                     self.ranks.push(rank(started.pid));
                     for (sink, pipe) in started.pipes.into_iter().enumerate() {
-                        self.streams.extend(pipe.map(|pipe| Stream::new(pipe, place, sink)));
+                        self.streams.extend(pipe.map(|pipe| RankStream::new(pipe, place, sink)));
                     }
                 }
                 Err(mut cause) => {
@@ -303,7 +307,8 @@ impl Supervisor {
             let events = self.service.serve(&doors);
             self.take(events);
             self.report_seats();
-            // Closes the pipes, so that a rank learns that its output is not read.
+            // Closes the pipes of streams that have ended. If a rank still writes to such a pipe, the rank gets an error, because
+            // nobody reads the pipe.
             self.streams.retain(|stream| !stream.ended);
         }
     }
@@ -350,7 +355,7 @@ impl Supervisor {
             Ending::Killed { next, .. } => next,
         });
         let ranks = self.ranks.iter().filter_map(|rank| Some(rank.suspect.as_ref()?.0));
-        let lines = self.streams.iter().filter_map(Stream::deadline);
+        let lines = self.streams.iter().filter_map(RankStream::deadline);
         ending.into_iter().chain(self.timeout).chain(ranks).chain(lines).min()
     }
 
@@ -382,7 +387,7 @@ impl Supervisor {
             _ => {
                 self.control = None;
                 self.code.get_or_insert(1);
-                return self.end(Signal::SIGTERM, false);
+                return self.end(Signal::SIGTERM);
             }
         }
         let Ok(signal) = Signal::try_from(i32::from(message[0])) else { return };
@@ -400,13 +405,16 @@ impl Supervisor {
                 self.interrupted = true;
                 self.first_suspect();
                 self.say(&format!("mpiexec: {}: ending the job", signal.as_str()));
-                self.end(signal, delivered);
+                match delivered {
+                    true => self.await_end(),
+                    false => self.end(signal),
+                }
             }
             _ => {}
         }
     }
 
-    /// Sends a signal to the MPI programs themselves, even if scripts have started them.
+    /// Sends a signal directly to the MPI programs, even if scripts have started them.
     fn pass_on(&self, signal: Signal) {
         for (place, rank) in self.ranks.iter().enumerate().filter(|(_, rank)| !rank.ended) {
             processes::send(self.service.member(place).unwrap_or(rank.pid), signal);
@@ -422,7 +430,7 @@ impl Supervisor {
                 let pid = self.service.member(place).unwrap_or(rank.pid);
                 let states =
                     [rank.pid, pid].map(|pid| processes::look(pid).map(|(_, state)| state));
-                // The MPI program and the script that started it may be different processes. Either process may be stopped.
+                // The MPI program and the script that started it may be different processes, and either process may be stopped.
                 let stopped = states.contains(&Some('T'));
                 if stopped { 'T' } else { states[1].filter(|_| !rank.ended).unwrap_or('X') }
             };
@@ -430,7 +438,7 @@ impl Supervisor {
         }
         for index in 0..2 {
             if let Some(line) = unwritten(&mut self.sinks[index], index) {
-                self.code.get_or_insert(1);
+                self.has_lost_output = true;
                 self.say(&line);
             }
         }
@@ -440,12 +448,7 @@ impl Supervisor {
         {
             self.fail(rank, cause);
         }
-        if self.code.is_none() && self.upstream.is_none() {
-            let ended = |rank: usize| self.ranks.get(rank).is_some_and(|rank| rank.ended);
-            if let Some((rank, other)) = stranded(&self.service.views(), ended) {
-                self.fail(rank, Cause::Missing { other });
-            }
-        }
+        self.fail_if_stranded();
         if self.timeout.is_some_and(|timeout| timeout <= now) {
             self.timeout = None;
             if self.code.is_none() && !self.all_done {
@@ -453,33 +456,24 @@ impl Supervisor {
                 self.report();
                 let seconds = self.options.timeout.unwrap_or_default().as_secs_f64();
                 self.say(&format!("mpiexec: the job has not ended within {seconds} s (--timeout)"));
-                self.end(Signal::SIGTERM, false);
+                self.end(Signal::SIGTERM);
             }
         }
         if self.childless && self.is_wanted() {
-            // Only output is left, which its reader may still read.
+            // Only output is left. Its reader may still read it.
             self.ending = None;
         }
         self.go_on_ending(now);
     }
 
-    /// Returns true if the user still waits for the job's output, and has not asked for the job's end.
+    /// Returns true if the user still waits for the job's output, and has not requested the end of the job.
     fn is_wanted(&self) -> bool {
         self.control.is_some() && !self.interrupted
     }
 
-    /// Ends this process although a process of another user does not end, or nobody reads the output of an interrupted job.
-    fn give_up(&mut self) {
-        let left = processes::descendants(std::process::id() as i32);
-        if !left.is_empty() {
-            complain(format_args!("mpiexec: these processes do not end: {left:?}"));
-        }
-        std::process::exit(self.code.unwrap_or(0));
-    }
-
     /// Returns the state of each rank.
-    fn states(&self) -> Vec<hang::Rank> {
-        let look = |(place, rank): (usize, &Rank)| hang::Rank {
+    fn states(&self) -> Vec<hang::RankReport> {
+        let look = |(place, rank): (usize, &Rank)| hang::RankReport {
             program: self.program(place),
             pid: self.service.member(place).unwrap_or(rank.pid),
             status: self.service.status(place),

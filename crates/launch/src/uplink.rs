@@ -8,10 +8,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::frames::{MAGIC, Up, encode};
 
-/// Number of bytes that can be written to a pipe without waiting if the pipe polls as writable (PIPE_BUF).
+/// Number of bytes that can be written without waiting to a pipe that polls as writable (PIPE_BUF).
 const ATOMIC: usize = 4096;
 
-struct Queue {
+struct FrameQueue {
     target: BorrowedFd<'static>,
     bytes: Vec<u8>,
     written: usize,
@@ -20,13 +20,13 @@ struct Queue {
 
 /// Queue of messages. All clones share the same queue.
 #[derive(Clone)]
-pub struct Uplink(Rc<RefCell<Queue>>);
+pub struct Uplink(Rc<RefCell<FrameQueue>>);
 
 impl Uplink {
     /// Creates a queue for `target` with the greeting in it.
     pub fn new(target: BorrowedFd<'static>) -> Self {
         let bytes = MAGIC.as_bytes().to_vec();
-        Uplink(Rc::new(RefCell::new(Queue { target, bytes, written: 0, broken: false })))
+        Uplink(Rc::new(RefCell::new(FrameQueue { target, bytes, written: 0, broken: false })))
     }
 
     /// Queues a message.
@@ -64,7 +64,7 @@ impl Uplink {
         match nix::unistd::write(queue.target, &rest[..rest.len().min(ATOMIC)]) {
             Ok(count) => queue.written += count,
             Err(nix::Error::EINTR | nix::Error::EAGAIN) => {}
-            // `mpiexec` is gone. The end of the input reports this, so the error is ignored.
+            // `mpiexec` is gone. The error is ignored here, because the end of the input reports this.
             Err(_) => {
                 queue.broken = true;
                 queue.written = queue.bytes.len();

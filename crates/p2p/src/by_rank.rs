@@ -1,12 +1,14 @@
-//! Table of entries by rank. Entries are made at first use, because a process talks to few of many ranks, and ranks of other jobs
-//! may leave.
+//! Table of entries by rank. A process communicates with only a few ranks, so an entry is made only when it is first used. An entry
+//! can be removed, because processes of other jobs may leave.
 //!
-//! An open-addressing table by a hash of the rank. Its length is a power of two, and it is at most three quarters full.
+//! The table uses open addressing with a hash of the rank. The length of the table is a power of two, and at most three quarters of
+//! its places are taken.
 
 /// Rank of an empty place.
 const NOBODY: u32 = u32::MAX;
 
-/// Table with a `T` for each rank that was asked for. An entry stays until it is removed; a rank has at most one entry.
+/// Table with a `T` for each rank for which [`RankTable::get_or_insert`] was called. An entry stays until it is removed; a rank has
+/// at most one entry.
 #[derive(Default)]
 pub struct RankTable<T> {
     /// Rank and entry; [`NOBODY`] marks an empty place.
@@ -15,7 +17,7 @@ pub struct RankTable<T> {
 }
 
 impl<T: Default> RankTable<T> {
-    /// Returns the entry of `peer`. Calls `make` if there is none.
+    /// Returns the entry of `peer`. If there is no entry, adds the value of `make`.
     #[inline(always)]
     pub fn get_or_insert(&mut self, peer: usize, make: impl FnOnce() -> T) -> &mut T {
         let peer = peer as u32;
@@ -41,7 +43,8 @@ impl<T: Default> RankTable<T> {
         let Some(hole) = self.find(peer as u32) else { return };
         self.places[hole] = (NOBODY, T::default());
         self.len -= 1;
-        // Entries that follow without a gap may stand there because this place was taken: they are inserted again.
+        // The entries from the next place up to an empty place may lie there only because this place was taken. These entries are
+        // inserted again.
         let mask = self.places.len() - 1;
         let mut at = (hole + 1) & mask;
         while self.places[at].0 != NOBODY {
@@ -100,13 +103,13 @@ impl<T: Default> RankTable<T> {
     }
 }
 
-/// Returns a hash that spreads neighbouring ranks, and ranks that are powers of two apart.
+/// Returns a hash that spreads neighbouring ranks, and ranks whose distance is a power of two.
 #[inline(always)]
 fn hash(peer: u32) -> usize {
     (peer.wrapping_mul(0x9e37_79b9) >> 8) as usize
 }
 
-// Skipped under Miri: the tests take long there, and no code here is unsafe.
+// Skipped under Miri, because the tests take long there, and no code here is unsafe.
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;

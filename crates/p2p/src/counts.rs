@@ -12,24 +12,24 @@ pub struct MessageCounts {
 }
 
 /// Counts that small messages advance.
-// Fields that advance together are kept apart: the compiler would advance neighbours through a vector register, which takes
-// four instructions more.
+// Fields that advance together are not neighbours in memory. The compiler would advance neighbours through a vector register, which
+// takes four more instructions.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub struct SmallMessageCounts {
     /// Messages sent eagerly.
     pub eager: u64,
-    /// Messages received whose requests have ended.
+    /// Received messages whose requests have ended.
     pub received: u64,
     /// Calls of [`crate::Endpoint::progress`].
     pub polls: u64,
     /// Payload sent eagerly, in bytes.
     pub bytes_eager: u64,
-    /// Payload received that fitted its buffer, in bytes.
+    /// Received payload that fitted its buffer, in bytes.
     pub bytes_received: u64,
 }
 
-/// Counts that only large messages advance, and messages without credit.
+/// Counts that only large messages and messages without credit advance.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LargeMessageCounts {
     /// Messages offered (rendezvous).
@@ -40,13 +40,13 @@ pub struct LargeMessageCounts {
     pub staged: u64,
     /// Small messages that were offered because the receiver's credit was used up.
     pub out_of_credit: u64,
-    /// Offered messages that the receiver could not read, so that this process sent them in pieces.
+    /// Offered messages that this process sent in pieces, because the receiver could not read them.
     pub sent_pieces: u64,
     /// Offered messages that were received by reading the sender's memory.
     pub read: u64,
     /// Offered messages whose payload was copied in pieces by both ends.
     pub shared: u64,
-    /// Offered messages that came in pieces, because their sender's memory cannot be read.
+    /// Offered messages that this process received in pieces, because it could not read the sender's memory.
     pub pieces: u64,
     /// Offered messages whose payload the sender wrote.
     pub written: u64,

@@ -1,12 +1,12 @@
-//! Credit between two processes: bounds the units that a sender has sent and the receiver has not released.
+//! Credit between two processes. Credit limits the number of units that a sender has sent and the receiver has not released yet.
 //!
 //! ```text
 //!   sender      charged ── units sent so far            released ── units that the receiver has reported released
 //!   receiver    owed ── units released so far           told ── units that were reported to the sender
 //! ```
-//! Invariants: `released <= charged` and `told <= owed`; none of the four decreases, except `charged` by a refund; the unreleased
-//! units of a sender are at most the agreed maximum. A receiver reports its total, so that reports may be left out, but not
-//! reordered. The units are bytes for messages, and messages for streams.
+//! Invariants: `released <= charged` and `told <= owed`; none of the four numbers decreases, except `charged` by a refund; the
+//! unreleased units of a sender are at most the agreed maximum. Each report carries the total so far. So a report may be left out,
+//! but reports must not be reordered. For messages, a unit is a byte of payload. For streams, a unit is a small message.
 
 /// Credit in both directions between this process and a peer.
 #[derive(Debug, Clone, Default)]
@@ -18,13 +18,13 @@ pub struct Credit {
 }
 
 impl Credit {
-    /// Returns true if `units` more may be sent, where at most `most` may be unreleased.
+    /// Returns true if at most `most` units would be unreleased after `units` more units were sent.
     #[inline(always)]
     pub fn covers(&self, units: u64, most: u64) -> bool {
         self.charged + units - self.released <= most
     }
 
-    /// Charges `units` if the credit covers them. Returns false, and charges nothing, if it does not.
+    /// Charges `units` if the credit covers this number of units. Otherwise charges nothing and returns false.
     #[inline(always)]
     pub fn try_charge(&mut self, units: u64, most: u64) -> bool {
         let covered = self.covers(units, most);
@@ -48,8 +48,8 @@ impl Credit {
         sound
     }
 
-    /// Adds `units` of the peer that this process has released. If more than `beyond` units are not reported yet, returns the
-    /// total, which the caller reports to the peer.
+    /// Adds `units` that came from the peer and that this process has released. If more than `beyond` units are not reported yet,
+    /// returns the total, which the caller reports to the peer.
     #[inline(always)]
     pub fn add_returned(&mut self, units: u64, beyond: u64) -> Option<u64> {
         self.owed += units;
@@ -61,7 +61,7 @@ impl Credit {
     }
 
     /// Returns the credit to add to a message that is sent anyway: the low half of the total released so far. Returns 0 if fewer
-    /// than `least` units are not reported yet, or the low half is 0.
+    /// than `least` units are unreported, or if the low half is 0.
     #[inline(always)]
     pub fn ride(&mut self, least: u64) -> u32 {
         if self.owed - self.told < least || self.owed as u32 == 0 {
@@ -71,19 +71,20 @@ impl Credit {
         self.owed as u32
     }
 
-    /// Takes the low half of the total that the peer has released. Returns false if the peer cannot have released that much.
+    /// Handles a report of the peer: the low half of the total number of units that the peer has released. Returns false if the
+    /// peer cannot have released that much.
     pub fn release_to_low(&mut self, low: u32) -> bool {
         // The low half is enough, because the unreleased part is less than 2^32.
         let more = low.wrapping_sub(self.released as u32);
         self.release_to(self.released + u64::from(more))
     }
 
-    /// Returns the number of units released here in total.
+    /// Returns the total number of units of the peer that this process has released.
     pub fn owed(&self) -> u64 {
         self.owed
     }
 
-    /// Returns true if this process may release `units` of the peer and leave at most `beyond` units unreported.
+    /// Returns true if at most `beyond` units would be unreported after this process released `units` more units of the peer.
     pub fn may_owe(&self, units: u64, beyond: u64) -> bool {
         self.owed + units - self.told <= beyond
     }
@@ -117,7 +118,7 @@ mod tests {
     fn what_rides_along_is_the_low_half_of_all() {
         let (mut sender, mut receiver) = (Credit::default(), Credit::default());
         assert_eq!(receiver.ride(1), 0, "nothing is owed");
-        // The total exceeds the low half.
+        // The total grows beyond 32 bits.
         for round in 1..=100u64 {
             let (units, most) = (100_000_000, 400_000_000);
             assert!(sender.try_charge(units, most));

@@ -17,6 +17,7 @@ pub use streams::Streams;
 use crate::counts::MessageCounts;
 use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage};
 use crate::limits::{ProtocolChange, ProtocolLimits};
+use crate::matching::MatchingQueues;
 use crate::message::MessageOutcome;
 use crate::protocol::{co_copy, eager, rendezvous_pieces, rendezvous_write};
 use crate::request::PendingOperation;
@@ -36,13 +37,14 @@ const SWEEP: usize = 64;
 /// Endpoint of one process: all its point-to-point messages. Not `Sync`.
 ///
 /// The endpoint owns the parts, hands each message to its part, and drives the progress of all parts.
-// The transport and, in the state, the peers come first: code that uses both needs no address computation.
+// `transport` is the first field here, and the peers are the first field in `state`. So code that uses both fields computes no
+// addresses.
 #[repr(C)]
 pub struct Endpoint<F: Fabric> {
     transport: Transport<F>,
     state: RefCell<EndpointState>,
     parked: RefCell<Parked<F>>,
-    /// Multicast groups. Made with the first group, or the first message for a group.
+    /// Multicast groups. The table is created with the first group, or when the first message for a group arrives.
     multicasts: OnceCell<Box<Multicasts>>,
     waiting: Cell<Option<(Counter, u64)>>,
     next_immediate: Cell<u32>,
@@ -76,17 +78,17 @@ impl<F: Fabric> Endpoint<F> {
         self.parked.borrow_mut().add(give_back);
     }
 
-    /// Returns the number of entries that wait to be given back.
+    /// Returns the number of parked pieces of memory.
     pub fn parked(&self) -> usize {
         self.parked.borrow().len()
     }
 
-    /// Gives back all parked memory that can be given back by now.
+    /// Gives back all parked memory that no peer may read any more.
     pub fn clear_parked(&self) {
         self.parked.borrow_mut().clear(&self.transport.fabric);
     }
 
-    /// Reserves `count` immediates of this process, never to be reserved again. Returns the first of them.
+    /// Reserves `count` immediates, which this process never reserves again. Returns the first of these immediates.
     pub fn new_immediates(&self, count: u32) -> u32 {
         self.next_immediate.replace(self.next_immediate.get() + count)
     }
@@ -96,12 +98,12 @@ impl<F: Fabric> Endpoint<F> {
         &self.transport.fabric
     }
 
-    /// Returns a copy of the limits in force. Later changes do not show in it.
+    /// Returns a copy of the limits in force. Later changes do not affect the copy.
     pub fn limits(&self) -> ProtocolLimits {
         self.transport.limits.get()
     }
 
-    /// Changes limits for messages that begin from now on. Messages under way go on as they began.
+    /// Changes limits for messages that begin from now on. Messages under way keep the old limits.
     pub fn change(&self, change: ProtocolChange) {
         let transport = &self.transport;
         let ProtocolChange { eager, eager_fixed, rendezvous } = change;
@@ -115,44 +117,53 @@ impl<F: Fabric> Endpoint<F> {
         &self.transport.staging
     }
 
-    /// Returns the rails, over which operations are spread.
+    /// Returns the rails over which operations are spread.
     pub fn rails(&self) -> &RailSet {
         &self.transport.rails
     }
 
-    /// Returns the counter that advances by one for every message without a matching receive. A probe waits for it.
+    /// Returns the counter that advances by one for every message without a matching receive. A probe waits for this counter.
     pub fn arrivals(&self) -> Counter {
         self.transport.arrivals
     }
 
-    /// Makes all waiters on [`Endpoint::arrivals`] look again. Called after a message was taken for which another thread may wait.
+    /// Makes all waiters on [`Endpoint::arrivals`] look again. Called after this thread has taken a message for which another
+    /// thread may wait.
     pub fn notify_probes(&self) {
         self.transport.notify_probes();
     }
 
-    /// Returns the present and the maximum number of unexpected envelopes, and the same for their payload in bytes.
+    /// Returns the present and the maximum number of unexpected envelopes, and then the present and the maximum size of their
+    /// payload in bytes.
     pub fn unexpected(&self) -> (usize, usize, u64, u64) {
-        self.state.borrow().matching.load()
+        let arrived = &self.state.borrow().matching.arrived;
+        let (bytes, most_bytes) = arrived.payload();
+        (arrived.len(), arrived.most(), bytes, most_bytes)
     }
 
     /// Returns the present and the maximum number of posted receives. Receives that match a message at once are never posted.
     pub fn posted(&self) -> (usize, usize) {
-        self.state.borrow().matching.posted()
+        let posted = &self.state.borrow().matching.posted;
+        (posted.len(), posted.most())
     }
 
     /// Returns the number of queue entries (posted receives and unexpected messages) that were examined without a match.
     pub fn passed(&self) -> u64 {
-        self.state.borrow().matching.passed()
+        let MatchingQueues { posted, arrived, .. } = &self.state.borrow().matching;
+        posted.passed() + arrived.passed()
     }
 
     /// Returns the numbers of posted receives and unexpected envelopes in the contexts for which `ours` returns true.
     pub fn load_of(&self, ours: impl Fn(MatchingContext) -> bool) -> (usize, usize) {
-        self.state.borrow().matching.load_of(ours)
+        let MatchingQueues { posted, arrived, .. } = &self.state.borrow().matching;
+        (posted.count(&ours), arrived.count(&ours))
     }
 
     /// Restarts the maxima of [`Endpoint::unexpected`] and [`Endpoint::posted`] from the present values.
     pub fn restart_most(&self) {
-        self.state.borrow_mut().matching.restart_most();
+        let MatchingQueues { posted, arrived, .. } = &mut self.state.borrow_mut().matching;
+        posted.restart_most();
+        arrived.restart_most();
     }
 
     /// Returns the number of processes with which payload was exchanged.
@@ -160,8 +171,8 @@ impl<F: Fabric> Endpoint<F> {
         self.state.borrow().operations.peers.len()
     }
 
-    /// Forgets a process of another job, with which nothing is under way: its number may soon belong to another process. All state
-    /// that is kept by peer must be dropped here.
+    /// Forgets a process of another job. No operation with this process is under way. The number of this process may soon belong to
+    /// another process, so all state of this peer must be dropped here.
     pub fn forget_peer(&self, peer: usize) {
         let mut state = self.state.borrow_mut();
         state.operations.peers.forget(peer);
@@ -175,7 +186,7 @@ impl<F: Fabric> Endpoint<F> {
         MessageCounts { often: operations.often, seldom: operations.seldom }
     }
 
-    /// Drives progress: of the fabric, arrived messages, and completed reads. Returns true if anything moved.
+    /// Drives the fabric, handles arrived messages, and ends complete transfers. Returns true if anything moved.
     pub fn progress(&self) -> bool {
         self.progress_with_more().0
     }
@@ -187,8 +198,8 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// Does the work of [`Endpoint::progress`]. Returns whether anything moved, and whether more messages may be there. One call
-    /// handles a bounded number of messages. The call also stops after it has matched the last posted receive: later messages wait
-    /// in the fabric, from which the next receive takes them without an intermediate copy.
+    /// handles a bounded number of messages. The call also stops after it has matched the last posted receive. Later messages then
+    /// stay in the fabric until the next receive takes them without an intermediate copy.
     #[inline]
     pub fn progress_with_more(&self) -> (bool, bool) {
         let (transport, fabric) = (&self.transport, &self.transport.fabric);
@@ -211,14 +222,15 @@ impl<F: Fabric> Endpoint<F> {
         (moved, more)
     }
 
-    /// Handles arrived messages, up to a bound, in one sweep. Returns whether there was any, and whether more may be there. An
-    /// eager message goes straight to its posted receive, on a fast path; released credit is reported to its sender once per run.
+    /// Handles arrived messages, up to a bound, in one sweep. Returns whether any message was there, and whether more messages may
+    /// be there. On a fast path, an eager message goes straight to its posted receive. Released credit is reported once per run of
+    /// messages from one sender.
     #[inline(always)]
     fn take_arrived(&self) -> (bool, bool) {
         let (transport, fabric) = (&self.transport, &self.transport.fabric);
         let Some(mut message) = fabric.receive(None) else { return (false, false) };
         let state = &mut *self.state.borrow_mut();
-        let awaited = state.matching.posted().0 > 0;
+        let awaited = state.matching.posted.len() > 0;
         let (mut owed, mut owed_to) = (0, message.peer);
         let mut left = SWEEP;
         let more = loop {
@@ -235,7 +247,7 @@ impl<F: Fabric> Endpoint<F> {
                 None => self.handle_in(state, message),
             }
             left -= 1;
-            if left == 0 || awaited && state.matching.posted().0 == 0 {
+            if left == 0 || awaited && state.matching.posted.len() == 0 {
                 break true;
             }
             match fabric.receive(None) {
@@ -300,10 +312,10 @@ impl<F: Fabric> Endpoint<F> {
             }
             MessageKind::Rtr => in_flight.on_rtr(transport, operations, message),
             MessageKind::Atp => rendezvous_write::on_atp(transport, operations, message),
-            // The message has served its purpose: it woke this process, whose progress follows staged payloads.
+            // The message only had to wake this process. The process copies the staged payload whenever it makes progress.
             MessageKind::StagedComplete => Ok(()),
             MessageKind::Cancel => {
-                let done = u64::from(matching.take_back(message.peer, e.request));
+                let done = u64::from(matching.arrived.take_back(message.peer, e.request));
                 let head = Envelope::reply(MessageKind::Cancelled, e.request, done);
                 transport.control(message.peer, head);
                 Ok(())
@@ -343,11 +355,11 @@ impl<F: Fabric> Endpoint<F> {
             return Poll::Ready(Err(fault.clone()));
         }
         self.waiting.set(Some((counter, target)));
-        // A fault of the fabric ends the wait, because `poll_any` returns it.
+        // A fault of the fabric ends the wait, because `poll_any` returns the fault.
         self.transport.fabric.poll_any(&[(counter, target)], None, cx).map_ok(|_| ())
     }
 
-    /// Takes the wait of the last polled future: the progress engine need not poll that future before the wait has ended.
+    /// Takes the wait of the future that was polled last. The progress engine need not poll this future before the wait has ended.
     pub fn last_wait(&self) -> Option<(Counter, u64)> {
         self.waiting.take()
     }

@@ -5,17 +5,17 @@
 //!   word 1   context (64)
 //!   word 2   sender's rank in the communicator (32) | sender's request (32)
 //! ```
-//! Replies (Ack, CTS, Data, ATS) carry the request they answer in the low half of word 2 and a
-//! number of their own (a request, or an offset) in word 1.
+//! A reply (Ack, CTS, Data, ATS) carries in the low half of word 2 the request that it answers. Word 1 carries another number: a
+//! request or an offset.
 
-use weft_fabric::{Head, Sge};
+use weft_fabric::{Head, Sge, coded_enum};
 
-/// A matching space. Every communicator has one for its messages and one for its collectives.
-/// Never used twice in a job.
+/// A matching space. Every communicator has a space for its messages and another space for its collectives. No space is used twice
+/// in a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct MatchingContext(pub u64);
 
-/// Message tag; negative tags never travel.
+/// Message tag. A message that is sent never has a negative tag.
 pub type Tag = i32;
 
 /// Source from which a receive takes a message: one process, or any member of the context.
@@ -32,81 +32,56 @@ pub enum ReceiveSource {
     Any,
 }
 
-/// Kinds of message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum MessageKind {
-    /// Envelope and whole payload.
-    Eager = 1,
-    /// Envelope and whole payload of a synchronous send; the receiver answers [`MessageKind::Ack`] at the match.
-    EagerSync = 2,
-    /// Offer (request to send): only the envelope; the payload waits at the sender.
-    Rts = 3,
-    /// Answer to an `EagerSync`: it was matched.
-    Ack = 4,
-    /// Request to send the payload in pieces (clear to send).
-    Cts = 5,
-    /// One piece of a payload.
-    Data = 6,
-    /// End of a read (acknowledgement to sender): the payload has been read.
-    Ats = 7,
-    /// Credit: total of the eager payload so far released at the receiver.
-    Credit = 8,
-    /// Request to take an `Rts` or `EagerSync` back if it is unmatched.
-    Cancel = 9,
-    /// Answer to a `Cancel`: 1 if the message was taken back, else 0.
-    Cancelled = 10,
-    /// Request to help to copy this payload.
-    CoCopyRequest = 11,
-    /// Number of pieces that the sender copied.
-    CoCopyReply = 12,
-    /// Request to write the payload to this address (ready to receive).
-    Rtr = 13,
-    /// End of a write (acknowledgement to peer): the payload has been written.
-    Atp = 14,
-    /// Notice that a payload is completely staged, after its receiver had stopped waiting for a part of it.
-    StagedComplete = 15,
-    /// Address of a chunk of the sender's cancel words (`matching/cancel.rs`).
-    CancelWords = 16,
-}
-
-impl MessageKind {
-    fn from_byte(byte: u8) -> Option<MessageKind> {
-        use MessageKind::*;
-        let all = [
-            Eager,
-            EagerSync,
-            Rts,
-            Ack,
-            Cts,
-            Data,
-            Ats,
-            Credit,
-            Cancel,
-            Cancelled,
-            CoCopyRequest,
-            CoCopyReply,
-            Rtr,
-            Atp,
-            StagedComplete,
-            CancelWords,
-        ];
-        all.into_iter().find(|&k| k as u8 == byte)
+coded_enum! {
+    /// Kinds of message.
+    pub enum MessageKind {
+        /// Envelope and whole payload.
+        Eager = 1,
+        /// Envelope and whole payload of a synchronous send; the receiver answers [`MessageKind::Ack`] at the match.
+        EagerSync = 2,
+        /// Offer (request to send): only the envelope; the payload waits at the sender.
+        Rts = 3,
+        /// Answer to an `EagerSync`, once it is matched.
+        Ack = 4,
+        /// Request to send the payload in pieces (clear to send).
+        Cts = 5,
+        /// One piece of a payload.
+        Data = 6,
+        /// End of a read (acknowledgement to sender): the payload has been read.
+        Ats = 7,
+        /// Credit: total of the eager payload so far released at the receiver.
+        Credit = 8,
+        /// Request to take back an `Rts` or `EagerSync` that is not matched yet.
+        Cancel = 9,
+        /// Answer to a `Cancel`: 1 if the message was taken back, else 0.
+        Cancelled = 10,
+        /// Request to the sender to help to copy a payload.
+        CoCopyRequest = 11,
+        /// Number of pieces that the sender copied.
+        CoCopyReply = 12,
+        /// Request to write the payload to an address at the receiver (ready to receive).
+        Rtr = 13,
+        /// End of a write (acknowledgement to peer): the payload has been written.
+        Atp = 14,
+        /// Notice that the whole payload is now staged. The notice wakes a receiver that no longer waits for the next part.
+        StagedComplete = 15,
+        /// Address of a chunk of the sender's cancel words (`matching/cancel.rs`).
+        CancelWords = 16,
     }
 }
 
-/// A head, decoded.
+/// A decoded head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope {
     pub kind: MessageKind,
-    /// True if a cancel word at the sender shows whether the message is void (`matching/cancel.rs`).
+    /// True if a cancel word at the sender shows whether the message is cancelled (`matching/cancel.rs`).
     pub word: bool,
     pub tag: Tag,
     /// Context, or the number that a reply carries.
     pub context: MatchingContext,
     /// Sender's rank in the communicator.
     pub rank: u32,
-    /// The request at the sender (of a message) or at the receiver (of a reply).
+    /// Request of the sender. In a reply: request of the process that receives the reply.
     pub request: u32,
 }
 
@@ -120,7 +95,7 @@ impl Envelope {
     pub fn decode(head: Head) -> Option<Envelope> {
         let [word0, word1, word2] = head.0;
         Some(Envelope {
-            kind: MessageKind::from_byte(word0 as u8)?,
+            kind: MessageKind::of_code(word0 as u8)?,
             word: word0 >> 8 & 1 == 1,
             tag: (word0 >> 32) as i32,
             context: MatchingContext(word1),
@@ -129,14 +104,14 @@ impl Envelope {
         })
     }
 
-    /// Encodes a reply about `request`, which is of the receiving process, with a number.
+    /// Encodes a reply that carries `number`. `request` is a request of the process that receives the reply.
     pub fn reply(kind: MessageKind, request: u32, number: u64) -> Head {
         Envelope { kind, word: false, tag: 0, context: MatchingContext(number), rank: 0, request }
             .encode()
     }
 }
 
-/// An arrived message: its envelope with the sender, and the payload.
+/// An arrived message: its sender, its envelope and its payload.
 #[derive(Debug, Clone, Copy)]
 pub struct PeerMessage {
     /// Sender's rank in the fabric.
@@ -165,8 +140,7 @@ pub fn announced(head: &Head) -> Option<(RendezvousNotice, Option<u32>)> {
     }
 }
 
-/// A payload of a few words. Zeros at the end are not sent: addresses end with zeros if
-/// the fabric's keys are short.
+/// A payload of a few words. Zeros at the end are not sent. An address ends with zeros if the fabric's keys are short.
 pub struct ShortWords {
     bytes: [u8; 8 * ShortWords::MOST],
     len: usize,
@@ -187,14 +161,14 @@ impl ShortWords {
         ShortWords { bytes, len: 8 * len }
     }
 
-    /// Returns the payload. It is valid as long as `self` stays where it is.
+    /// Returns the payload. The payload is valid as long as `self` stays where it is.
     pub fn payload(&mut self) -> Sge {
-        // SAFETY: `bytes` holds `len` bytes and `self` outlives the call of `send`, the only user of the payload, which copies an
-        // inline payload before it returns.
+        // SAFETY: `bytes` holds `len` bytes. Only the call of `send` uses the payload. `self` outlives this call, and `send` copies
+        // an inline payload before it returns.
         unsafe { Sge::new(self.bytes.as_mut_ptr(), self.len) }
     }
 
-    /// Reads the words of a payload. Returns `None` if there are too few.
+    /// Reads the words of a payload. Returns `None` if the payload has fewer words.
     pub fn read<const N: usize>(payload: Sge) -> Option<[u64; N]> {
         let mut bytes = [0; 8 * ShortWords::MOST];
         let len = payload.len().min(8 * N);
@@ -207,7 +181,7 @@ impl ShortWords {
     }
 }
 
-/// Returns the first word of an eager message with `tag`, with which a waiting receive compares.
+/// Returns the first word that a waiting receive expects of an eager message with `tag`.
 pub fn eager_word(tag: Tag) -> u64 {
     MessageKind::Eager as u64 | u64::from(tag as u32) << 32
 }

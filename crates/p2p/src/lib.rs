@@ -11,8 +11,9 @@
 //! ```
 //! The protocol of a message is chosen by cost ([`protocol`]).
 //!
-//! Messages on which a sender waits for its peer to act are sent solicited, so that a helper thread acts on them
-//! while the peer's program computes: EagerSync, RTS, RTR, ATP, CTS, Data, CoCopyReply, Cancel.
+//! If the peer must act on a message while the sender waits, the message is sent solicited. Then a helper thread of the peer acts
+//! on the message even while the peer's program computes. The solicited messages are EagerSync, RTS, RTR, ATP, CTS, Data,
+//! CoCopyReply and Cancel.
 //!
 //! # Parts
 //!
@@ -28,9 +29,9 @@
 //!      ▼
 //!   request, transport, credit, limits, message, envelope, slab
 //! ```
-//! Arrows point only down. A part gets as arguments the transport and the lower parts that it changes.
+//! Arrows point only down. The functions of a part take as arguments the transport and the lower parts that they change.
 //!
-//! Messages here are contiguous bytes; the layer above packs and unpacks. Only one thread at a time may call.
+//! Messages here are contiguous bytes; the layer above packs and unpacks. Only one thread at a time may call an endpoint.
 
 #![warn(missing_docs)]
 

@@ -9,26 +9,26 @@ pub struct ProtocolLimits {
     /// Maximum payload that is sent eagerly. Larger payloads go by rendezvous. A fabric with a long round trip has a higher limit
     /// ([`weft_fabric::Capabilities::round_trip`]).
     pub eager: usize,
-    /// True if the user set `eager`: then a long round trip does not raise the limit.
+    /// True if the user has set `eager`. A long round trip then does not raise the limit.
     pub eager_fixed: bool,
     /// Maximum eager payload of one sender that may be unreleased at one receiver. Further payload waits at the sender.
     pub credit: u64,
-    /// The maximum that replaces `credit` between processes of one job with a long round trip ([`far_credit`]).
+    /// The maximum that replaces `credit` if the round trip between two processes of one job is long ([`far_credit`]).
     pub far_credit: u64,
-    /// Memory for payloads that receivers on the same node copy out of ([`weft_intranode::staging`]); 0: none.
+    /// Size of the staging memory, from which receivers on the same node copy payloads ([`weft_intranode::staging`]); 0: none.
     pub staging: usize,
     /// Number of ranks that take turns on a processor; 1 if each rank has its own processor.
     pub ranks_each: u32,
-    /// Way in which large payloads move.
+    /// Method to move large payloads.
     pub rendezvous: Rendezvous,
-    /// Protocol for all payloads for which it is eligible. `None`: the cheapest.
+    /// Protocol for all payloads for which this protocol is eligible. `None`: each payload goes by its cheapest protocol.
     pub protocol: Option<MessageProtocol>,
-    /// True if memory of large nonblocking operations is registered when they begin, so that a signal handler
-    /// may start the transfer: [`crate::Endpoint::interrupted`].
+    /// True if the memory of a large nonblocking operation is registered when the operation begins. A signal handler can then start
+    /// the transfer ([`crate::Endpoint::interrupted`]).
     pub prepares: bool,
-    /// True if the end of a rendezvous wakes the helper of its sender, too.
+    /// True if the report that a payload was read also wakes the sender's helper.
     pub notifies_at_end: bool,
-    /// True if the helper of a receiver ends the rendezvous when its transfer is complete.
+    /// True if the receiver's helper ends a rendezvous when the transfer is complete.
     pub ends_by_helper: bool,
 }
 
@@ -43,10 +43,10 @@ pub struct ProtocolChange {
     pub rendezvous: Rendezvous,
 }
 
-/// Way in which large payloads move, if the fabric reaches the peer's memory. The sender's setting decides.
+/// Method to move large payloads, if the fabric reaches the peer's memory. The setting of the sender decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rendezvous {
-    /// The receiver reads the payload: one message less, and the sender has nothing to do.
+    /// The receiver reads the payload. This takes one message less, and the sender has nothing to do.
     #[default]
     Read,
     /// The sender writes the payload (`protocol/rendezvous_write.rs`).
@@ -54,7 +54,7 @@ pub enum Rendezvous {
 }
 
 impl ProtocolLimits {
-    /// Default limits: up to 16 KiB eagerly, receivers read larger payloads.
+    /// Default limits: payloads of up to 16 KiB go eagerly, and receivers read larger payloads.
     pub const USUAL: ProtocolLimits = ProtocolLimits {
         eager: 16 << 10,
         eager_fixed: false,
@@ -70,17 +70,17 @@ impl ProtocolLimits {
     };
 }
 
-/// Maximum payload, in bytes, that one sender may have unreceived at one receiver, unless set otherwise. Covers a window of 64
-/// messages of 64 KiB, for which a network's own credits are enough, and payload whose release the sender does not know yet.
+/// Default maximum payload, in bytes, of one sender's messages that a receiver has not received yet. The maximum is enough for 64
+/// messages of 64 KiB, as a network's own credits are, and for released payload that is not reported to the sender yet.
 const WINDOW: u64 = 8 << 20;
 
-/// Maximum number of bytes that all senders together may have unreceived at one receiver, unless the sum of
-/// [`ProtocolLimits::credit`] is more.
+/// Maximum payload, in bytes, of all senders' messages that one receiver has not received yet. If the sum of
+/// [`ProtocolLimits::credit`] over all senders is more, the sum is the maximum.
 const TOGETHER: u64 = 256 << 20;
 
-/// Returns the maximum payload that one sender may have unreceived at one receiver with a long round trip, in a job of
-/// `processes` processes. The result is the same on all of them. A process keeps at most 256 MiB of unreceived payload, or 1 MiB
-/// for each other process if that is more.
+/// Returns the maximum payload of one sender's messages that a receiver with a long round trip has not received yet, in a job of
+/// `processes` processes. The result is the same on all processes. A process keeps at most 256 MiB of payload that it has not
+/// received yet, or 1 MiB for each other process if that is more in total.
 pub fn far_credit(processes: usize) -> u64 {
     let others = processes.saturating_sub(1).max(1) as u64;
     (TOGETHER / others).clamp(ProtocolLimits::USUAL.credit, WINDOW)

@@ -1,4 +1,4 @@
-//! Description of a message by its caller, and the protocols for the message.
+//! Types with which a caller describes a message, and the list of protocols.
 
 use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource, Tag};
 use weft_fabric::Sge;
@@ -6,7 +6,7 @@ use weft_fabric::Sge;
 /// Completion mode of a send (MPI 5.0, section 3.4). Ready and buffered sends are standard sends here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendMode {
-    /// The send completes as soon as its buffer may be used again, received or not.
+    /// The send completes as soon as its buffer may be used again, even if the message is not received yet.
     Standard,
     /// The send completes only once it is matched.
     Synchronous,
@@ -22,7 +22,7 @@ impl From<SendMode> for TransferPattern {
     }
 }
 
-/// Pattern of communication around a message, as far as the caller knows it.
+/// Pattern of communication around a message, as far as the caller knows the pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TransferPattern {
     /// A standard send to one receiver: no pattern is known.
@@ -34,8 +34,8 @@ pub enum TransferPattern {
     OneToMany,
     /// The receiver receives from several senders.
     ManyToOne,
-    /// The receiver soon sends the same memory on or back, so that the sender's cache may still have the lines
-    /// to which the payload is copied.
+    /// The receiver soon forwards or returns the payload from the same memory. So the sender's cache may still have lines of this
+    /// memory, to which the payload is copied.
     Forwarded,
 }
 
@@ -68,18 +68,18 @@ pub enum MessageProtocol {
     Eager,
     /// Sender and receiver copy at the same time, part by part, through memory that both see.
     Staged,
-    /// The receiver copies straight from the sender's memory, which stays in use until then.
+    /// The receiver copies straight from the sender's memory. The send is not complete before this copy.
     Read,
-    /// Both processors copy pieces straight from the sender's memory to the receiver's.
+    /// The processors of both ends copy pieces straight from the sender's memory to the receiver's memory.
     CoCopy,
-    /// The sender copies straight to the receiver's memory, once the receiver has sent the address.
+    /// The sender copies straight to the receiver's memory, once the receiver has sent the address of this memory.
     Written,
     /// The payload is cut into messages of the fabric, for peers whose memory is out of reach.
     Pieces,
 }
 
 impl MessageProtocol {
-    /// All protocols, in the order in which the first of equal costs is taken.
+    /// All protocols. If several protocols have the same cost, the first in this order is taken.
     pub const ALL: [MessageProtocol; 6] = [
         MessageProtocol::Eager,
         MessageProtocol::Staged,
@@ -110,12 +110,12 @@ impl MessageTarget {
     }
 }
 
-/// Way in which MPI_Cancel takes a send back.
+/// Method by which MPI_Cancel takes back a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelWay {
     /// The sender asks the receiver to take the message back.
     ByMessage,
-    /// A cancel word shows whether the message is void, if the receiver sees this process's memory (`matching/cancel.rs`).
+    /// A cancel word shows whether the message is cancelled, if the receiver sees this process's memory (`matching/cancel.rs`).
     ByWord,
 }
 
@@ -133,11 +133,11 @@ pub struct OutgoingMessage {
 pub struct Want {
     /// The matching space. Messages of other contexts are never taken.
     pub context: MatchingContext,
-    /// The sender, or any.
+    /// The sender, or any sender.
     pub source: ReceiveSource,
     /// Tag; `None`: any.
     pub tag: Option<Tag>,
 }
 
-/// Result of handling a peer's message. An error names the impossible part.
+/// Result of handling a peer's message. An error names the invalid part.
 pub(crate) type MessageOutcome = Result<(), &'static str>;

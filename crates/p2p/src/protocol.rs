@@ -1,5 +1,5 @@
-//! Protocols of a message: the cases for which each is eligible, its cost by the model of the machine, and the choice of the
-//! cheapest.
+//! Protocols of a message: for which cases each protocol is eligible, its cost by the model of the machine, and the choice of the
+//! cheapest protocol.
 //!
 //! ```text
 //!   eager     with its envelope                    the receiver's ring is written and read, one after the other
@@ -9,14 +9,15 @@
 //!   written   the sender writes it                 one copy, by the sender, once it has the receiver's address
 //!   pieces    in messages                          where the sender's memory cannot be read
 //! ```
-//! The choice is arithmetic on a [`MessageCase`], without state, clock or fabric. An endpoint makes tables from it
-//! (`table.rs`) for each kind of peer that it has, so that a message costs a comparison with its size.
+//! The choice is computed from a [`MessageCase`], without state, clock or fabric. An endpoint computes tables of choices
+//! (`table.rs`) for each kind of its peers. So the choice for a message only compares its size with limits.
 //!
-//! Source of the form: a cost for each protocol and a choice by size, as in UCX (Shamis et al. 2015).
+//! A cost for each protocol, and a choice by size, are also the method of UCX (Shamis et al. 2015).
 
 pub(crate) mod co_copy;
 pub(crate) mod eager;
 pub(crate) mod end_messages;
+pub(crate) mod offers;
 pub(crate) mod operations;
 pub(crate) mod peers;
 pub(crate) mod rendezvous;
@@ -31,8 +32,8 @@ pub(crate) mod transfers;
 pub use crate::message::{MessageProtocol, TransferPattern};
 use weft_fabric::{CacheDistance, Capabilities, CopyModel};
 
-/// Assumed number of peers in [`TransferPattern::OneToMany`] and [`TransferPattern::ManyToOne`], including this one: the
-/// minimum of several.
+/// Assumed number of peers in [`TransferPattern::OneToMany`] and [`TransferPattern::ManyToOne`], including the peer of this
+/// message. The real number is unknown, so the smallest possible number is assumed: two.
 const SEVERAL: f64 = 2.0;
 
 /// Place of the other end of a message.
@@ -40,18 +41,18 @@ const SEVERAL: f64 = 2.0;
 pub enum Locality {
     /// The other end is this process.
     Here,
-    /// The other end is on this node: processors copy to and from memory that both see.
+    /// The other end is on this node. Processors copy to and from memory that both ends see.
     SameNode,
-    /// The other end is on another node, or behind a fabric whose operations this processor does not carry out.
+    /// The other end is on another node, or it is reached through a fabric whose operations this processor does not carry out.
     Elsewhere,
 }
 
 /// Properties of the path to a peer. Sizes are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerPath {
-    /// Place of the peer, which decides which protocols are possible at all.
+    /// Place of the peer. The place decides which protocols are possible.
     pub place: Locality,
-    /// True if all of the peer's memory can be read and written from here.
+    /// True if this process can read and write all of the peer's memory.
     pub direct: bool,
     /// Maximum payload of one message of the fabric.
     pub send_max: usize,
@@ -63,14 +64,14 @@ pub struct PeerPath {
     pub ranks_each: u32,
     /// Assumed distance between the caches of the peer's processor and of this process's processor.
     pub distance: CacheDistance,
-    /// True if the sender of an offered payload wants to write it.
+    /// True if the sender of an offered payload wants to write the payload.
     pub writes: bool,
     /// Protocol that is taken for all payloads for which it is eligible, whatever the cost.
     pub asked: Option<MessageProtocol>,
 }
 
 impl PeerPath {
-    /// Returns the path from rank `me` to `peer`, with the capabilities `to` of the fabric towards it.
+    /// Returns the path from rank `me` to `peer`. `to` has the fabric's capabilities towards `peer`.
     pub fn new(
         me: usize,
         peer: usize,
@@ -87,7 +88,7 @@ impl PeerPath {
         path.with_round_trip(to.round_trip, limits, model)
     }
 
-    /// Raises the eager limit for a round trip of `round_trip` nanoseconds, unless `limits` fix it.
+    /// Raises the eager limit for a round trip of `round_trip` nanoseconds, unless the user has set the limit (`limits`).
     pub fn with_round_trip(
         self,
         round_trip: u32,
@@ -97,6 +98,11 @@ impl PeerPath {
         let raised = self.place == Locality::Elsewhere && !limits.eager_fixed;
         let worth = if raised { eager::worth(model, round_trip) } else { 0 };
         PeerPath { eager: self.eager.max(worth), ..self }
+    }
+
+    /// Returns the maximum payload that may be sent eagerly in one message of the fabric.
+    pub(crate) fn eager_max(&self) -> usize {
+        self.eager.min(self.send_max)
     }
 
     /// Returns the path to a peer at `place` whose memory cannot be reached directly.
@@ -134,16 +140,18 @@ pub struct ProtocolWork {
     pub sender: f64,
     /// Time of the receiver's processor: copies, calls, messages.
     pub receiver: f64,
-    /// Part of the time until the payload has arrived in which both ends wait for cache lines of each other.
+    /// Time in which both ends wait for cache lines of each other, before the payload has arrived.
     pub latency: f64,
-    /// Number of parts of the payload, on which both ends work at the same time; 1 if the ends work one after the other.
+    /// Number of parts of the payload if both ends work at the same time, each on another part; 1 if the ends work one after the
+    /// other.
     pub parts: u32,
     /// Number of times that one end waits for the other to be scheduled.
     pub turns: u32,
 }
 
 impl ProtocolWork {
-    /// Returns the nanoseconds until the payload of `case` has arrived, or the last of several payloads.
+    /// Returns the time, in nanoseconds, until the payload of `case` has arrived. If the pattern has several payloads, returns the
+    /// time until the last payload has arrived.
     pub fn time(&self, model: &CopyModel, case: &MessageCase) -> f64 {
         let (sender, receiver) = match case.pattern {
             TransferPattern::OneToMany => (SEVERAL * self.sender, self.receiver),
@@ -159,13 +167,14 @@ impl ProtocolWork {
 }
 
 impl MessageCase {
-    /// Returns the time until a cache line that one end has written is at the other end: the cost of a message without its payload.
+    /// Returns the time until a cache line that one end has written is at the other end. This is the cost of a message without its
+    /// payload.
     fn line(&self, model: &CopyModel) -> f64 {
         model.line.at(self.path.distance)
     }
 
-    /// Returns the time to copy `len` bytes that the other end has, or wrote a while ago. If many ranks take turns on a processor,
-    /// the bytes are out of its own cache by then.
+    /// Returns the time to copy `len` bytes that the other end has written. If few ranks take turns on a processor, the bytes are
+    /// still in the other end's cache. Otherwise the bytes may have left the other end's private cache.
     fn fetch(&self, model: &CopyModel, len: usize) -> f64 {
         match self.path.place {
             Locality::Here => model.copy(len),
@@ -191,7 +200,8 @@ impl MessageCase {
         call + self.fetch(model, len)
     }
 
-    /// Returns the extra cost, apart from a copy, of the receiver writing lines that the sender has.
+    /// Returns the time that the receiver needs in addition to a plain copy, because it writes to cache lines that the sender's
+    /// cache still has.
     fn stolen(&self, model: &CopyModel) -> f64 {
         match self.pattern {
             TransferPattern::Forwarded => self.rewrite(model, self.bytes) - model.copy(self.bytes),
@@ -200,16 +210,16 @@ impl MessageCase {
         .max(0.0)
     }
 
-    /// Returns true if the payloads of all ranks that share a processor, at both ends, exceed its private cache.
+    /// Returns true if the payloads of all ranks that share a processor, at both ends, exceed the processor's private cache.
     fn is_out_of_cache(&self, model: &CopyModel) -> bool {
         let each = self.path.ranks_each as usize;
         each > 1 && self.bytes.saturating_mul(2 * each) > model.private
     }
 
-    /// Returns `Ok` if the payload may be offered (rendezvous), else the reason.
+    /// Returns `Ok` if the payload may be offered (rendezvous), else the reason why it may not be offered.
     fn is_offered(&self) -> Result<(), &'static str> {
         match self.path.place {
-            Locality::Elsewhere if self.bytes <= eager::most(&self.path) => {
+            Locality::Elsewhere if self.bytes <= self.path.eager_max() => {
                 Err("it is short enough to be sent at once")
             }
             _ if self.bytes == 0 => Err("there is nothing to move"),
@@ -221,13 +231,13 @@ impl MessageCase {
 /// First step of the sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendStart {
-    /// Sends the payload with its envelope, if the credit covers it.
+    /// Sends the payload with its envelope, if the credit covers the payload.
     WithEnvelope,
     /// Copies the payload to a place of the staging memory, and offers the place.
     Staging,
     /// Offers the address of the payload.
     OfferMemory,
-    /// Sends an offer without an address: this process will write the payload.
+    /// Sends an offer without an address, because this process will write the payload.
     OfferToWrite,
 }
 
@@ -303,7 +313,7 @@ impl MessageProtocol {
     }
 }
 
-/// Returns the cheapest protocol for `case` among `these`; `None` if none is eligible.
+/// Returns the cheapest protocol among `these` that is eligible for `case`, or `None` if no protocol is eligible.
 fn cheapest(
     model: &CopyModel,
     case: &MessageCase,
@@ -318,13 +328,13 @@ fn cheapest(
     able.reduce(|best, next| if next.1 < best.1 { next } else { best }).map(|(p, _)| p)
 }
 
-/// Returns the sender's choice.
+/// Returns the protocol that the sender chooses for a message.
 pub fn choose(model: &CopyModel, case: &MessageCase) -> MessageProtocol {
     cheapest(model, case, &MessageProtocol::ALL).expect("every payload can be sent in pieces")
 }
 
-/// Returns the sender's choices by size, ascending: each holds for sizes up to and including its limit in bytes, the last for all
-/// larger sizes.
+/// Returns the sender's choices by size, in ascending order. Each choice holds for sizes up to and including its limit in bytes,
+/// and the last choice holds for all larger sizes.
 pub fn limits(
     model: &CopyModel,
     path: PeerPath,
@@ -333,12 +343,12 @@ pub fn limits(
     table::Ranges::of(model, path, pattern, choose).steps().to_vec()
 }
 
-/// Returns the receiver's choice for a payload that it can read.
+/// Returns the receiver's choice for an offered payload that the receiver can read.
 pub fn choose_to_fetch(model: &CopyModel, case: &MessageCase) -> MessageProtocol {
     cheapest(model, case, &[MessageProtocol::Read, MessageProtocol::CoCopy])
         .unwrap_or(MessageProtocol::Read)
 }
 
-// Skipped under Miri: long tests that are only arithmetic.
+// Skipped under Miri, because the tests are long and only arithmetic.
 #[cfg(all(test, not(miri)))]
 mod tests;

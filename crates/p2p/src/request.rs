@@ -1,10 +1,10 @@
-//! Operations under way, by number, from begin to end. `state.rs` has the states and their transitions.
+//! Operations under way, by number, from beginning to end. `state.rs` has the states and their transitions.
 //!
 //! Invariants:
 //! - A slot that is not [`RequestStage::Free`] has a counter, which stays with the slot for good and never falls. The operation is
-//!   complete once the counter has reached the slot's target; only the end of the operation advances it.
-//! - One slot is the spare: it is taken, has no operation, and has a counter, so that a send can hand the counter to the
-//!   fabric before it is known whether there will be anything to wait for.
+//!   complete once the counter has reached the slot's target. Only the end of the operation advances the counter.
+//! - One slot is the spare: it is taken, has no operation, and has a counter. So a send can give this counter to the fabric before
+//!   it is known whether the send needs a request.
 //! - [`ProcessRequests::acting`] is the number of slots with [`RequestSlot::acts`].
 
 mod state;
@@ -26,7 +26,7 @@ pub struct RequestId(pub u32);
 pub struct Status {
     /// Sender's rank in the communicator; meaningless for a send.
     pub source: i32,
-    /// The message's tag, also if the receive took any tag.
+    /// The message's tag, even if the receive accepted any tag.
     pub tag: Tag,
     /// Bytes received.
     pub bytes: u64,
@@ -49,7 +49,7 @@ pub struct PendingOperation {
     pub peer: Option<usize>,
     /// Tag of the message; `None`: any.
     pub tag: Option<Tag>,
-    /// Payload of a send, or room of a receive.
+    /// Length of the payload of a send, or of the buffer of a receive.
     pub bytes: u64,
 }
 
@@ -60,16 +60,17 @@ pub struct CoCopiedPayload {
     pub word: u32,
     pub number: u32,
     pub pieces: u32,
-    /// Pieces copied here.
+    /// Number of pieces that this process has copied.
     pub own: u32,
 }
 
-/// An operation. Its counter stays with the slot for good and is never reset.
-#[derive(Debug)]
+/// An operation. The counter stays with the slot for good and is never reset.
+#[derive(Debug, Default)]
 pub struct RequestSlot {
     pub state: RequestState,
     pub counter: Option<Counter>,
-    /// Value of the counter at the end: the operation is complete once it is reached and the stage is not `Reading` or `Writing`.
+    /// Value of the counter at the end: the operation is complete once the counter has reached this value and the stage is not
+    /// `Reading` or `Writing`.
     pub target: u64,
     pub context: MatchingContext,
     /// Peer's rank in the fabric; `None`: any source.
@@ -77,9 +78,9 @@ pub struct RequestSlot {
     pub rank: i32,
     pub tag: Tag,
     pub buffer: Sge,
-    /// Bytes that have arrived of a receive in pieces.
+    /// Bytes that have arrived so far, of a payload that comes in pieces.
     pub progress: u64,
-    /// The peer's request. While a receive is posted: its place among the posted receives.
+    /// The peer's request.
     pub remote: u32,
     pub region: Option<Region>,
     pub shared: Option<CoCopiedPayload>,
@@ -90,39 +91,15 @@ pub struct RequestSlot {
     pub word: bool,
     /// True if the operation receives.
     pub receives: bool,
-    /// Pattern of a receive, as far as its caller knows it.
+    /// Pattern of a receive, as far as its caller knows the pattern.
     pub pattern: TransferPattern,
     /// True if this process must act when the peer answers.
     pub acts: bool,
 }
 
-impl Default for RequestSlot {
-    fn default() -> RequestSlot {
-        RequestSlot {
-            state: RequestState::default(),
-            counter: None,
-            target: 0,
-            context: MatchingContext(0),
-            peer: None,
-            rank: -1,
-            tag: 0,
-            buffer: Sge::EMPTY,
-            progress: 0,
-            remote: 0,
-            region: None,
-            shared: None,
-            status: Status::default(),
-            cancelling: false,
-            word: false,
-            receives: false,
-            pattern: TransferPattern::Plain,
-            acts: false,
-        }
-    }
-}
-
 impl RequestSlot {
-    /// Resets the slot for a new operation, over at `target`. Resets only the fields that the operation does not set itself.
+    /// Resets the slot for a new operation, which is complete at `target`. Resets only the fields that the operation does not set
+    /// itself.
     #[inline(always)]
     pub fn renew(&mut self, target: u64) {
         self.target = target;
@@ -145,7 +122,7 @@ impl RequestSlot {
         self.counter.expect("an open request has one")
     }
 
-    /// Sets the slot up for a message of `to` in `buffer`. The caller begins the state.
+    /// Sets the fields of the slot for a message to or from `to` in `buffer`. The caller begins the state.
     pub fn describe(&mut self, to: MessageTarget, buffer: Sge) {
         self.context = to.context;
         self.peer = Some(to.peer as u32);
@@ -171,14 +148,14 @@ impl RequestSlot {
         !self.state.is_rdma() && self.has_counted(counters)
     }
 
-    /// Ends the operation by its peer's message: nothing uses its memory any more.
+    /// Ends the operation because of a message of its peer. Nothing uses the operation's memory any more.
     pub fn end_by_peer<F: Fabric>(&mut self, fabric: &F) {
         self.state.end_by_peer();
         self.withdraw(fabric);
         self.advance(fabric.counters());
     }
 
-    /// Withdraws the registration of its memory, if there is one.
+    /// Withdraws the registration of the operation's memory, if there is one.
     #[inline(always)]
     pub fn withdraw<F: Fabric>(&mut self, fabric: &F) {
         if let Some(region) = self.region.take() {
@@ -237,7 +214,7 @@ impl ProcessRequests {
         (index, slot)
     }
 
-    /// Returns the counter for the end of the next send, used if the fabric queues its payload.
+    /// Returns the counter for the end of the next send. The counter is used if the fabric queues the payload of this send.
     #[inline(always)]
     pub fn spare_counter(&self) -> Counter {
         self.spare_counter
@@ -257,7 +234,7 @@ impl ProcessRequests {
         RequestId(spare)
     }
 
-    /// Returns the request that a reply names, if it is in `stage` and belongs to this peer.
+    /// Returns the request that a reply names, if the request is in `stage` and its operation is with `peer`.
     pub fn waiting(
         &mut self,
         peer: usize,

@@ -3,13 +3,14 @@
 
 /// Number of slots inside the slab.
 const FIRST: u32 = 4;
-/// Number of slots in a chunk. In the first chunk, the slots whose numbers lie inside the slab are unused.
+/// Number of slots in a chunk. In the first chunk, the first [`FIRST`] slots are unused, because the slots with these numbers are
+/// in the slab itself.
 const CHUNK: usize = 16;
 
 /// Number that means no slot.
 pub const NONE: u32 = u32::MAX;
 
-/// A growing set of `T`, addressed by number. Freed numbers are used again, last freed first.
+/// A growing set of `T`, addressed by number. Freed numbers are used again, the last freed number first.
 // The fields that every call reads lie in one cache line.
 #[repr(C)]
 pub struct Slab<T> {
@@ -26,7 +27,7 @@ impl<T: Default> Slab<T> {
         Slab { first, chunks: Vec::new(), free: (0..FIRST).rev().collect(), used: 0, most: 0 }
     }
 
-    /// Takes a free slot, with its old content. Returns its number.
+    /// Takes a free slot, which keeps its old content. Returns the number of the slot.
     #[inline(always)]
     pub fn take(&mut self) -> u32 {
         self.used += 1;

@@ -1,54 +1,55 @@
-//! Streams of segments: a protocol for collective operations, in which every rank knows the sender and the length of each message,
-//! after CollGM (sections 3.2 and 3.3), on writes into memory registered beforehand.
+//! Streams of segments: a protocol for collective operations, in which every rank knows the sender and the length of each message.
+//! It follows CollGM (sections 3.2 and 3.3), and writes into memory that was registered beforehand.
 //!
 //! ```text
 //!   small     ── Small(payload) ──>                                      within the peer's credit
 //!   segments  ── Open, the early request ──>  <── Grant(places) ──       (figures 3 and 4)
 //!             ══ segment, segment, ... ══>    each into a place, with a flag behind it
 //!   blocks    ── Open ──>  <── Address(block), Address(block), ... ──    (figure 5)
-//!             ══ block, block, ... ══>        registered while the one before travels
+//!             ══ block, block, ... ══>        registered while the previous block travels
 //! ```
-//! *Small*: one message of the fabric. *Segments*: the payload is copied into registered segments (64
-//! KiB: the next is copied while one travels) and written into places of the receiver. A few places
-//! are granted to a peer in advance, so that a message begins at once; the announcement, which goes first, requests
-//! all further places. *Blocks*: both ends register the program's own memory, 128 KiB at a time, and
-//! no copy is made.
+//! *Small*: one message of the fabric. *Segments*: the payload is copied into registered segments of 64 KiB and written into places
+//! of the receiver. The next segment is copied while the previous segment travels. A few places are granted to a peer in advance,
+//! so that a message begins at once; the announcement, which goes first, requests all further places. *Blocks*: both ends register
+//! the program's own memory, 128 KiB at a time, and no copy is made.
 //!
 //! # Ownership of memory
 //!
 //! - The program's buffer of a send or receive belongs to this module from [`crate::Streams::isend`] or [`crate::Streams::irecv`]
-//!   until its request is complete. The sends of a relay may read its buffer until they are complete, too.
-//! - A place belongs to the peer from the grant until its flag shows the grant's stamp; then to this process until it
-//!   is copied and all writes from it are complete. Only then it is granted again, with a new stamp.
+//!   until its request is complete. The sends of a relay may also read the buffer of its receive, until these sends are complete.
+//! - A place belongs to the peer from the grant until the place's flag shows the stamp of the grant. Then the place belongs to this
+//!   process, until the segment is copied and all writes from the place are complete. Only then is the place granted again, with a
+//!   new stamp.
 //! - A send token is a segment that belongs to this process from the copy until the write's completion.
 //! - An exposed block belongs to the peer from the Address until its flag is set (or the block is refused).
 //!
 //! # Flow control
 //!
-//! Places are receive tokens, segments to send from are send tokens; a process has one pool of each. A send without a
-//! token waits in a backlog, a send without a place waits for a grant. A receive without a place waits in line. Half
-//! of all places are reserved for posted receives whose senders have the payload: these places are emptied as soon as
-//! they are filled, so that a sender that is early, or relays a payload that it does not have yet, cannot block other
-//! messages. A segment is relayed from its place only if the next rank has granted a place already.
+//! Places are receive tokens, segments to send from are send tokens; a process has one pool of each. A send without a token waits
+//! in a backlog, and a send without a place waits for a grant. A receive without a place waits in line. Half of all places are
+//! reserved for posted receives whose senders have the payload: these places are emptied as soon as they are filled. So a sender
+//! that is early, or a relaying sender whose payload has not fully arrived, cannot block other messages. A segment is relayed from
+//! its place only if the next rank has granted a place already.
 //!
 //! # Shared with other messages, and separate
 //!
-//! Requests with their ends, status and waits, matching, slots, credit and entries by rank are the types of all messages.
-//! The queues are separate: no receive here is from any source or with any tag, and messages that collectives wait for must
-//! neither keep an awaited message from going straight to its buffer nor call a helper. A message without a receive
-//! is kept: its envelope, and per peer at most [`StreamSizes::credit`] small payloads and [`StreamSizes::allowance`] segments.
-//! Heads, pools and the transfer of pieces are separate (ARCHITECTURE.md says why).
+//! For requests (with their ends, status and waits), matching, slots, credit and entries by rank, streams use the types that all
+//! messages use. The queues are separate, for two reasons. No receive here has a wildcard. Messages of collectives must not prevent
+//! other awaited messages from going straight to their buffers, and must not wake a helper. A message without a receive is kept:
+//! its envelope, and per peer at most [`StreamSizes::credit`] small payloads and [`StreamSizes::allowance`] segments. Heads, pools
+//! and the transfer of pieces are separate (ARCHITECTURE.md says why).
 //!
 //! # Memory
 //!
-//! For a process, whatever the number of communicators: [`StreamSizes::memory`] bytes registered, and up to
-//! `credit * small` bytes kept for each peer that sends early. No memory before the first use.
+//! Per process, independent of the number of communicators: [`StreamSizes::memory`] bytes registered, and up to `credit * small`
+//! bytes kept for each peer that sends early. No memory before the first use.
 
 mod core;
 mod flights;
 mod grants;
 mod pool;
 mod receive;
+mod records;
 mod send;
 mod wire;
 
@@ -56,16 +57,16 @@ use self::core::{EndedOperation, StreamCore};
 use crate::message::{MessageOutcome, MessageTarget};
 use crate::protocol::operations::Operations;
 use crate::request::{ProcessRequests, RequestId, Status};
-use weft_fabric::{ArrivedMessage, Fabric, Sge};
+use weft_fabric::{ArrivedMessage, Fabric, Sge, coded_enum};
 
 pub(crate) use wire::is_ours;
 
-/// Sizes of the stream protocols. All processes must have the same. In bytes, unless stated otherwise.
+/// Sizes of the stream protocols, in bytes unless stated otherwise. All processes must use the same sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamSizes {
     /// Maximum payload of a small message.
     pub small: usize,
-    /// Maximum number of small messages with payload that one peer may have unreleased at another.
+    /// Maximum number of small messages with payload that one peer may have sent and another peer has not released yet.
     pub credit: u64,
     /// Bytes of a segment.
     pub segment: usize,
@@ -77,7 +78,7 @@ pub struct StreamSizes {
     pub allowance: usize,
     /// Maximum number of places of one message: the bound on outstanding segments.
     pub window: usize,
-    /// Maximum payload that goes in segments; above, the program's memory is registered.
+    /// Maximum payload that goes in segments. For larger payloads, the program's memory is registered.
     pub rendezvous: usize,
     /// Bytes of a block that is registered at once.
     pub block: usize,
@@ -130,7 +131,7 @@ impl StreamSizes {
 /// Counts of events so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StreamCounts {
-    /// Small messages sent: whole, with their head.
+    /// Messages sent as one small message.
     pub small: u64,
     /// Messages sent in segments.
     pub segmented: u64,
@@ -146,7 +147,7 @@ pub struct StreamCounts {
     pub copied_in: u64,
     /// Bytes copied to the program's memory from the place where they were received.
     pub copied_out: u64,
-    /// Messages that requested more places as they began.
+    /// Messages that requested further places when they were announced.
     pub early: u64,
     /// Messages that stopped in the middle until places were granted.
     pub stalls: u64,
@@ -160,7 +161,7 @@ pub struct StreamCounts {
     pub saved: u64,
     /// Bytes of the small messages that `saved` counts.
     pub saved_bytes: u64,
-    /// Larger messages whose sender had to wait because they arrived before their receive.
+    /// Larger messages that arrived before their receive, so that their senders had to wait.
     pub waited: u64,
     /// Messages that changed from blocks to segments, because memory could not be registered.
     pub converted: u64,
@@ -168,26 +169,21 @@ pub struct StreamCounts {
     pub lookups: u64,
 }
 
-/// Way in which a message travels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(u8)]
-enum Mode {
-    #[default]
-    Small = 0,
-    Segments = 1,
-    Blocks = 2,
-}
-
-impl Mode {
-    fn from_byte(byte: u8) -> Option<Mode> {
-        [Mode::Small, Mode::Segments, Mode::Blocks].into_iter().find(|&mode| mode as u8 == byte)
+coded_enum! {
+    /// Form in which a message travels.
+    #[derive(Default)]
+    enum Mode {
+        #[default]
+        Small = 0,
+        Segments = 1,
+        Blocks = 2,
     }
 }
 
 /// The streams of one process. Costs nothing before its first message.
 ///
-/// Invariants: a request that a stream carries (`request/state.rs`) belongs to one record of the core, which ends it.
-/// A record lasts until its operation is complete and no receive relays by it.
+/// Invariants: a request that a stream carries (`request/state.rs`) belongs to one record of the core, which ends the request. A
+/// record lasts until its operation is complete and no receive relays through the record.
 #[derive(Default)]
 pub(crate) struct ProcessStreams {
     core: Option<Box<StreamCore>>,
@@ -196,7 +192,7 @@ pub(crate) struct ProcessStreams {
 }
 
 impl ProcessStreams {
-    /// Sets the sizes, before the first message. Returns false if it is too late.
+    /// Sets the sizes. Returns false, and changes nothing, if the streams have already been used.
     pub fn set_sizes(&mut self, sizes: StreamSizes) -> bool {
         let early = self.core.is_none();
         if early {
@@ -228,7 +224,7 @@ impl ProcessStreams {
         self.core.as_deref().map_or(0, bytes)
     }
 
-    /// Calls `act`, and completes the requests of operations that are complete afterwards.
+    /// Calls `act`, and then completes the requests whose operations have ended.
     fn with<F: Fabric, T>(
         &mut self,
         fabric: &F,
@@ -260,7 +256,7 @@ impl ProcessStreams {
         self.busy
     }
 
-    /// Handles the pieces that peers have written, and sends and receives that had to wait. Returns true if anything moved.
+    /// Handles the pieces that peers have written, and resumes sends and receives that had to wait. Returns true if anything moved.
     pub fn progress<F: Fabric>(&mut self, fabric: &F, operations: &mut Operations) -> bool {
         self.with(fabric, operations, |core, _| core.progress(fabric))
     }
@@ -276,7 +272,7 @@ impl ProcessStreams {
         self.with(fabric, operations, |core, _| core.handle(fabric, message))
     }
 
-    /// Starts a send. Returns `None` if it is already complete.
+    /// Starts a send. Returns `None` if the send is already complete.
     pub fn isend<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -291,7 +287,7 @@ impl ProcessStreams {
     }
 
     /// Starts a receive of at most `data.len()` bytes, whose message is relayed to each of `to` while it arrives. Calls `add` with
-    /// each of the sends.
+    /// the request of each send.
     pub fn relay<F: Fabric>(
         &mut self,
         fabric: &F,

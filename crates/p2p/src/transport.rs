@@ -2,9 +2,10 @@
 
 use crate::limits::ProtocolLimits;
 use std::cell::Cell;
-use weft_channel::rails::{RailDirection, RailSet, Thresholds};
+use weft_channel::rails::{RailSet, Thresholds};
 use weft_fabric::{
-    Counter, Counters, Fabric, FabricExt, Fault, Head, Region, RemoteAddr, Sge, StagingPool,
+    CompareSwap, Counter, Counters, Fabric, FabricExt, Fault, FetchAdd, Head, RdmaDirection,
+    Region, RemoteAddr, Sge, StagingPool,
 };
 
 /// Resources that belong to no single message.
@@ -45,7 +46,7 @@ impl<F: Fabric> Transport<F> {
         self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
     }
 
-    /// Sends the end of a rendezvous. It wakes the peer's helper if [`ProtocolLimits::notifies_at_end`] is set.
+    /// Sends the end of a rendezvous. Wakes the peer's helper if [`ProtocolLimits::notifies_at_end`] is set.
     pub fn control_at_end(&self, peer: usize, head: Head) {
         match self.limits.get().notifies_at_end {
             true => self.control_solicited(peer, head),
@@ -59,20 +60,25 @@ impl<F: Fabric> Transport<F> {
     }
 
     /// Registers memory of the program for a later transfer, if [`ProtocolLimits::prepares`] is set and the memory is large.
-    pub fn prepared(&self, memory: Sge, way: RailDirection) -> Option<Region> {
-        let lands = way == RailDirection::Read;
+    pub fn prepared(&self, memory: Sge, way: RdmaDirection) -> Option<Region> {
         let asked = self.limits.get().prepares && memory.len() > self.limits.get().eager;
-        asked.then(|| self.fabric.prepare(memory, lands).ok().flatten()).flatten()
+        asked.then(|| self.fabric.prepare(memory, way).ok().flatten()).flatten()
     }
 
-    /// Returns the present value of a word of the node's memory.
+    /// Returns the present value of a word in memory that the processes of this node share.
     pub fn look(&self, peer: usize, at: RemoteAddr) -> Result<u64, Fault> {
-        self.atomic(|result| self.fabric.fetch_add(peer, at, 0, result, None))
+        self.atomic(|result| {
+            self.fabric.fetch_add(peer, &FetchAdd { target: at, operand: 0, result, done: None })
+        })
     }
 
-    /// Changes a word of the node's memory to `to` if it is `from`. Returns its former value.
+    /// Stores `to` in a word if the value of the word is `from` (compare-and-swap). The word lies in memory that the processes of
+    /// this node share. Returns the former value of the word.
     pub fn swap(&self, peer: usize, at: RemoteAddr, from: u64, to: u64) -> Result<u64, Fault> {
-        self.atomic(|result| self.fabric.compare_swap(peer, at, from, to, result, None))
+        self.atomic(|result| {
+            let swap = CompareSwap { target: at, compare: from, swap: to, result, done: None };
+            self.fabric.compare_swap(peer, &swap)
+        })
     }
 
     /// Posts an atomic that is complete when the call returns. Returns the former value of the word.

@@ -15,7 +15,7 @@ use crate::data::{holds, key};
 use crate::error::PatternError;
 use crate::laps::{LapReduction, Laps};
 use crate::rank::PatternRank;
-use weft_fabric::{Fabric, RemoteFlag, until};
+use weft_fabric::{Fabric, FlagKind, RemoteFlag, RemoteWrite, until};
 
 pub static ABOUT: PatternText = PatternText {
     own: &[PatternAlgorithm::new("FLAG", "data, then a flag; of 0 bytes: the flag alone")],
@@ -47,14 +47,19 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
             watch.start();
             let flag = RemoteFlag { at: there, waking: true };
             let (at, number) = (there.offset(LINE as u64), lap as u64 + 1);
-            fabric.write_flag(0, out.all(), at, flag, number, posted.one())?;
+            fabric.write_flag(
+                0,
+                &RemoteWrite::new(out.all(), at, posted.one()),
+                &flag.with(number),
+            )?;
             // The writes must be complete, because their memory is changed in the next lap.
             posted.wait().await?;
         }
         return watch.laps();
     }
     let region = fabric.allocate(fan_in * place)?;
-    let flags: Vec<_> = (0..fan_in).map(|i| fabric.flag(&region, i * place, true)).collect();
+    let flags: Vec<_> =
+        (0..fan_in).map(|i| fabric.flag(&region, i * place, FlagKind::Waking)).collect();
     for writer in 0..fan_in {
         send_address(fabric, writer + 1, region.at(writer * place));
     }

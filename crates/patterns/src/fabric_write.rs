@@ -15,7 +15,7 @@ use crate::error::PatternError;
 use crate::laps::{LapReduction, Laps};
 use crate::rank::PatternRank;
 use weft_collective::notified_write::{self, MARK, NotifyBuffer, NotifyMethod, NotifyTarget};
-use weft_fabric::{Fabric, FabricExt, until};
+use weft_fabric::{Fabric, FabricExt, RemoteWrite, until};
 
 pub static ABOUT: PatternText = PatternText {
     own: &[
@@ -69,7 +69,11 @@ pub async fn play<F: Fabric>(rank: &PatternRank<F>) -> Result<Laps, PatternError
         let done = posted.one();
         match way {
             Some(way) => there.write(fabric, way, out.all(), bytes, lap as u64 + 1, done),
-            None => fabric.write_imm(peer, payload, there.payload(bytes), IMMEDIATE, done),
+            None => fabric.write_imm(
+                peer,
+                &RemoteWrite::new(payload, there.payload(bytes), done),
+                IMMEDIATE,
+            ),
         }
     };
     // Once the other rank has answered, the memory of the last write may be changed.

@@ -24,7 +24,7 @@ mod laps;
 mod plan;
 mod rank;
 mod registry;
-mod together;
+mod run;
 
 mod allgather;
 mod allreduce;

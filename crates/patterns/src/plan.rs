@@ -3,7 +3,6 @@
 use crate::about::{PatternAlgorithm, PatternText};
 use crate::error::PatternError;
 use crate::laps::LapReduction;
-use crate::registry::find;
 
 /// Presence of payload bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,23 +38,6 @@ pub struct PatternPlan {
 }
 
 impl PatternPlan {
-    /// Returns a plan with the pattern's first algorithm, its minimum payload, the maximum fan-in, real payload, two repetitions to
-    /// warm up and ten measured repetitions. Errors: [`PatternError::Refused`] for an unknown name.
-    pub fn new(pattern: &str, ranks: usize) -> Result<PatternPlan, PatternError> {
-        let about = find(pattern)?;
-        Ok(PatternPlan {
-            about,
-            ranks,
-            algorithm: about.algorithms()[0],
-            bytes: about.payload.map_or(0, |(least, _)| least),
-            fan_in: ranks.saturating_sub(1),
-            warm_up: 2,
-            repeat: 10,
-            isolated: false,
-            payload: PayloadPresence::Real,
-        })
-    }
-
     /// Chooses an algorithm by name. Errors: [`PatternError::Refused`] lists all algorithms.
     pub fn algorithm(mut self, name: &str) -> Result<PatternPlan, PatternError> {
         self.algorithm = self.about.algorithm(name).map_err(PatternError::Refused)?;

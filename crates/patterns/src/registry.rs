@@ -3,6 +3,7 @@
 use crate::about::PatternText;
 use crate::error::PatternError;
 use crate::laps::Laps;
+use crate::plan::{PatternPlan, PayloadPresence};
 use crate::rank::PatternRank;
 use crate::*;
 use weft_fabric::Fabric;
@@ -52,6 +53,25 @@ fn unknown(name: &str) -> PatternError {
 /// Returns the pattern of this name. Errors: [`PatternError::Refused`] lists all patterns.
 pub fn find(name: &str) -> Result<&'static PatternText, PatternError> {
     ALL.iter().copied().find(|about| about.name == name).ok_or_else(|| unknown(name))
+}
+
+impl PatternPlan {
+    /// Returns a plan with the pattern's first algorithm, its minimum payload, the maximum fan-in, real payload, two repetitions to
+    /// warm up and ten measured repetitions. Errors: [`PatternError::Refused`] for an unknown name.
+    pub fn new(pattern: &str, ranks: usize) -> Result<PatternPlan, PatternError> {
+        let about = find(pattern)?;
+        Ok(PatternPlan {
+            about,
+            ranks,
+            algorithm: about.algorithms()[0],
+            bytes: about.payload.map_or(0, |(least, _)| least),
+            fan_in: ranks.saturating_sub(1),
+            warm_up: 2,
+            repeat: 10,
+            isolated: false,
+            payload: PayloadPresence::Real,
+        })
+    }
 }
 
 #[cfg(test)]

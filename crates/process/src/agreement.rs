@@ -1,4 +1,4 @@
-//! Agreements among processes that have no common communicator yet, while other processes, or the same processes, make other
+//! Agreements among processes that have no common communicator yet. At the same time, these or other processes may make other
 //! communicators (MPI 5.0, sections 7.4.2, 7.6 and 11.3).
 //!
 //! ```text
@@ -6,9 +6,9 @@
 //!   name       kind of object | values that distinguish its calls | all members, in their order
 //!   mailbox    messages that have arrived, by sender and name, in the order in which they were sent
 //! ```
-//! Complete names are compared, because a hash, or a rank among the members, may be the same for another agreement. Agreements of
-//! one name follow each other in the same order at all members, and so do the messages between two members: the next message of the
-//! name from a process is the awaited message.
+//! Complete names are compared, because a hash, or a rank among the members, may be the same for another agreement. All members
+//! take part in the agreements of one name in the same order, and messages between two members stay in order. So the next message
+//! of this name from a process is always the awaited message.
 
 use crate::mailbox::{Making, Name};
 use crate::{Engine, Error, Group};
@@ -21,17 +21,18 @@ use weft_p2p::{MatchingContext, MessageTarget, ReceiveSource, RequestId, SendMod
 const CONTEXT: MatchingContext = MatchingContext(crate::comm::NONE << 1 | 1);
 const ANY: Want = Want { context: CONTEXT, source: ReceiveSource::Any, tag: None };
 
-/// Part of one process in an agreement.
+/// Agreements of one name, on one of the processes that take part in them.
 pub(crate) struct Agreement<F: Fabric> {
     engine: Rc<Engine<F>>,
     name: Name,
 }
 
-/// Send of an agreement that may be under way, with its memory.
+/// A send for an agreement, and the memory that is sent. Empty if the send was complete at once.
 #[must_use]
 pub(crate) struct AgreementSends(Option<(RequestId, Staging)>);
 
-/// Makes a [`Name`]. Processes of other jobs in `groups` are named by their identities, which are the same everywhere.
+/// Makes a [`Name`]. If a group in `groups` has processes of other jobs, the name contains the identities of the members, because
+/// identities are the same at all processes.
 pub(crate) fn name_of<F: Fabric>(
     engine: &Engine<F>,
     making: Making,
@@ -95,7 +96,7 @@ impl<F: Fabric> Agreement<F> {
         }
     }
 
-    /// Takes in one message of any agreement. Returns false if there is no message.
+    /// Receives one message of any agreement into the mailbox. Returns false if there is no message.
     async fn take_one(&self) -> Result<bool, Error> {
         let (endpoint, mailbox) = (self.engine.endpoint(), self.engine.mailbox());
         let Some(message) = endpoint.take(&ANY) else { return Ok(false) };
@@ -110,13 +111,13 @@ impl<F: Fabric> Agreement<F> {
         let (name, data) = parts(&bytes).ok_or_else(|| malformed(from))?;
         let key = (from, Name(name.into()));
         mailbox.put(key, data.to_vec());
-        // Other threads of this process may wait for the message, or for their turn to take.
+        // Other threads of this process may wait for this message, or for their turn to take a message.
         endpoint.notify_probes();
         self.engine.wake_siblings();
         Ok(true)
     }
 
-    /// Sends `data` of the tree's root to all members. Every member calls it.
+    /// Sends `data` of the tree's root to all members. All members must call this function.
     pub async fn broadcast(
         &self,
         tree: AgreementTree<'_>,
@@ -134,7 +135,8 @@ impl<F: Fabric> Agreement<F> {
         Ok(data)
     }
 
-    /// Returns the maximum of the numbers in this process's subtree: at the tree's root, the maximum of all members' numbers.
+    /// Returns the maximum of the numbers in this process's subtree. At the tree's root, this is the maximum of all members'
+    /// numbers.
     pub async fn largest(&self, tree: AgreementTree<'_>, mine: u64) -> Result<u64, Error> {
         let mut most = mine;
         for child in tree.children() {
@@ -151,7 +153,7 @@ impl<F: Fabric> Agreement<F> {
 /// A binomial tree of the members.
 #[derive(Clone, Copy)]
 pub(crate) struct AgreementTree<'m> {
-    /// Ranks in the world.
+    /// Ranks of the members in the world.
     pub members: &'m [u32],
     /// Places among the members: the place of the root, and the place of this process.
     pub root: usize,
@@ -198,7 +200,7 @@ mod tests {
     #[test]
     fn names_differ_in_all_that_tells_agreements_apart() {
         let mut lists: Vec<Vec<u32>> = vec![vec![]];
-        // Makes all ordered lists of up to five of five ranks.
+        // Makes all ordered lists of distinct ranks below 5.
         for at in 0.. {
             let Some(list) = lists.get(at).cloned() else { break };
             lists.extend((0..5).filter(|r| !list.contains(r)).map(|r| [&list[..], &[r]].concat()));

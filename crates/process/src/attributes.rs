@@ -23,7 +23,8 @@ impl Attributes {
         }
     }
 
-    /// Removes the value of `key` and returns it. The layer above calls the delete callback. The other values keep their order.
+    /// Removes the value of `key` and returns this value. The layer above calls the delete callback. The other values keep their
+    /// order.
     pub fn remove(&mut self, key: i32) -> Option<usize> {
         let at = self.values.iter().position(|(k, _)| *k == key)?;
         Some(self.values.remove(at).1)

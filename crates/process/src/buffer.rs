@@ -3,8 +3,8 @@
 use weft_datatype::Type;
 use weft_fabric::{Sge, Staging, StagingPool};
 
-/// `count` elements of a datatype at an address. Cheap to clone: the type is shared, so it lives as long as an operation needs the
-/// buffer.
+/// `count` elements of a datatype at an address. A clone is cheap, because clones share the type. The type exists as long as a
+/// clone exists.
 #[derive(Clone)]
 pub struct Buffer {
     base: *mut u8,
@@ -14,8 +14,8 @@ pub struct Buffer {
 
 impl Buffer {
     /// # Safety
-    /// The memory that `count` elements of `ty` at `base` touch must keep [`Sge::new`]'s promise
-    /// until every operation on the buffer is complete. `base` may be null for absolute types.
+    /// The memory that `count` elements of `ty` at `base` touch must satisfy [`Sge::new`] until every operation on the buffer is
+    /// complete. `base` may be null for absolute types.
     pub unsafe fn new(base: *mut u8, count: usize, ty: Type) -> Buffer {
         Buffer { base, count, ty }
     }
@@ -55,7 +55,7 @@ impl Buffer {
         self.count
     }
 
-    /// Returns the type of one element, which the buffer keeps alive.
+    /// Returns the type of an element. The buffer keeps the type alive.
     pub fn ty(&self) -> &Type {
         &self.ty
     }
@@ -70,13 +70,13 @@ impl Buffer {
         self.len() == 0
     }
 
-    /// Returns the same memory from `displacement` extents on, with another count.
+    /// Returns the buffer of `count` elements that begins `displacement` extents after this buffer.
     pub fn block(&self, displacement: i64, count: usize) -> Buffer {
         let bytes = displacement.wrapping_mul(self.ty.extent()) as isize;
         Buffer { base: self.base.wrapping_offset(bytes), count, ty: self.ty.clone() }
     }
 
-    /// Returns the buffer's memory, if it holds the data in order without gaps.
+    /// Returns the memory of the data, if the data lie there in order and without gaps.
     pub fn run(&self) -> Option<Sge> {
         let (offset, len) = self.ty.as_run(self.count)?;
         let start = if self.base.is_null() {
@@ -84,8 +84,7 @@ impl Buffer {
         } else {
             self.base.wrapping_offset(offset as isize)
         };
-        // SAFETY: these bytes belong to the elements, whose memory keeps `Sge::new`'s promise: the caller of `Buffer::new` promises
-        // it.
+        // SAFETY: these bytes belong to the elements, whose memory satisfies `Sge::new`: the caller of `Buffer::new` promises it.
         Some(if len == 0 { Sge::EMPTY } else { unsafe { Sge::new(start, len) } })
     }
 
@@ -97,24 +96,26 @@ impl Buffer {
         unsafe { self.ty.pack(self.base, self.count, out.ptr()) }
     }
 
-    /// Packs the bytes of the data from byte `skip` on, as many as `out` has room for.
+    /// Packs data from byte `skip` on until `out` is full.
     pub fn pack_at(&self, skip: usize, out: Sge) {
-        // SAFETY: the elements are valid for reads by the promise of `Buffer::new`, and `out` for writes by that of `Sge::new`.
+        // SAFETY: the elements are valid for reads by the promise of `Buffer::new`. `out` is valid for writes by the promise of
+        // `Sge::new`.
         unsafe { self.ty.pack_range(self.base, self.count, skip, out) };
     }
 
-    /// Unpacks the first bytes of the data from `input`, at most [`Buffer::len`].
+    /// Unpacks `input` to the beginning of the data. `input` has at most [`Buffer::len`] bytes.
     pub fn unpack_from(&self, input: Sge) {
         self.unpack_at(0, input);
     }
 
-    /// Unpacks the bytes of the data from byte `skip` on, as many as `input` has.
+    /// Unpacks `input` to the data from byte `skip` on.
     pub fn unpack_at(&self, skip: usize, input: Sge) {
-        // SAFETY: the elements are valid for writes by the promise of `Buffer::new`, and `input` for reads by that of `Sge::new`.
+        // SAFETY: the elements are valid for writes by the promise of `Buffer::new`. `input` is valid for reads by the promise of
+        // `Sge::new`.
         unsafe { self.ty.unpack_range(self.base, self.count, skip, input) };
     }
 
-    /// Copies the data to elements with the same number of bytes, each side in its own order.
+    /// Copies the data to `to`, which has the same number of bytes. Each buffer keeps its own layout.
     pub fn copy_to(&self, to: &Buffer, pool: &StagingPool) {
         assert_eq!(self.len(), to.len());
         match (self.run(), to.run()) {
@@ -127,17 +128,14 @@ impl Buffer {
 
     /// Returns the data as one piece of memory to send: in place, or packed.
     pub fn readable(&self, pool: &StagingPool) -> BufferPiece {
-        match self.run() {
-            Some(sge) => BufferPiece { sge, staging: None },
-            None => {
-                let staging = pool.take(self.len());
-                self.pack_to(staging.sge());
-                BufferPiece { sge: staging.sge(), staging: Some(staging) }
-            }
+        let piece = self.writable(pool);
+        if piece.staging.is_some() {
+            self.pack_to(piece.sge);
         }
+        piece
     }
 
-    /// Returns one piece of memory to receive into. [`BufferPiece::unpack`] moves the piece to its place.
+    /// Returns one piece of memory to receive into. [`BufferPiece::unpack`] moves the received bytes to their place.
     pub fn writable(&self, pool: &StagingPool) -> BufferPiece {
         match self.run() {
             Some(sge) => BufferPiece { sge, staging: None },
@@ -149,11 +147,11 @@ impl Buffer {
     }
 }
 
-/// A buffer's data in one piece: its own memory, or a staging buffer.
+/// A buffer's data in one piece: the buffer's own memory, or a staging buffer.
 pub struct BufferPiece {
     /// The data without gaps, valid as long as the buffer's memory and `staging` are.
     pub sge: Sge,
-    /// The staging buffer of packed data, which `sge` names. `None` if `sge` is the program's own memory.
+    /// The staging buffer with the packed data, to which `sge` points. `None` if `sge` is the program's own memory.
     pub staging: Option<Staging>,
 }
 

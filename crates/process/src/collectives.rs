@@ -5,19 +5,19 @@
 //! Buffers are given by rank if they differ by rank. `None` for the send buffer means in place. In an intercommunicator, ranks are
 //! ranks of the other group, and no buffer is in place.
 
-use crate::comm_selection::CallKey;
 use crate::rank_buffers::{RankBuffers, RankPieces};
 use crate::{Buffer, Comm, Error, WaitHooks, inter};
 use Scope::{Between, Within};
 use smallvec::SmallVec;
 use std::rc::Rc;
-use weft_collective::inter::{Root, Sides, leaders};
+use weft_collective::algorithm_trials::AlgorithmTrials;
+use weft_collective::inter::{Root, Sides, direct, leaders};
 use weft_collective::run::CollectiveCall;
 use weft_collective::{
-    AlgorithmChoice, CollectiveKind, CollectiveState, CommView, ElementReduction, Prefix,
+    AlgorithmChoice, CallKey, CollectiveKind, CollectiveState, CommView, ElementReduction, Prefix,
     ReduceScatterBuffers, ReductionBuffers,
 };
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Sge, StagingPool};
 
 /// A collective operation that has not started.
 pub trait CollectiveOperation: Future<Output = Result<(), Error>> + 'static {}
@@ -41,16 +41,16 @@ fn in_group(root: Root) -> usize {
     }
 }
 
-/// Knowledge of the lengths of an operation's blocks.
+/// Lengths of an operation's blocks, as far as the ranks know these lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lengths {
-    /// All blocks have one length, and all ranks know it, so that a choice may depend on it.
+    /// All blocks have the same length. All ranks know this length, so the choice of the algorithm may depend on it.
     Equal,
-    /// Blocks have different lengths, as in the `v` forms of MPI: most ranks know only some of the lengths.
+    /// Blocks have different lengths, as in the `v` forms of MPI. Most ranks know only some of the lengths.
     Varying,
 }
 
-/// Operation within one group, with its algorithm. It owns everything that it needs.
+/// An operation within one group, and the algorithm of the operation. The value owns everything that the operation needs.
 struct GroupCall<F: Fabric> {
     link: CommView<F>,
     state: Rc<CollectiveState<F>>,
@@ -71,10 +71,20 @@ enum Scope<F: Fabric> {
     Between(Sides<F>),
 }
 
+impl<F: Fabric> Scope<F> {
+    fn pool(&self) -> &StagingPool {
+        match self {
+            Within(group) => group.link.endpoint.staging(),
+            Between(sides) => sides.local.endpoint.staging(),
+        }
+    }
+}
+
 /// Returns the key of a reduction of the data of `buffer`.
 fn reduction_key(buffer: Option<&Buffer>, op: &dyn ElementReduction) -> CallKey {
     let (bytes, element) = buffer.map_or((0, 1), |b| (b.len(), b.ty().size()));
-    CallKey { bytes, element, commutes: op.commutes(), equal: true }
+    let order = op.order();
+    CallKey { element, commutes: order.commutes(), order, ..CallKey::of(bytes) }
 }
 
 impl<F: Fabric> Comm<F> {
@@ -96,7 +106,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Begins one of two operations: `equal` on blocks of the length that `bytes` returns, or `varying`.
+    /// Begins the operation `equal` if all blocks have the same length, which `bytes` returns. Otherwise begins the operation
+    /// `varying`.
     fn begin_blocks(
         &self,
         lengths: Lengths,
@@ -109,8 +120,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Runs an operation of this group to its end, on memory that the caller keeps until then. All ranks must ask for the same
-    /// operation.
+    /// Runs an operation of this group until it is complete. Until then, the caller keeps the memory of the operation. All ranks
+    /// must ask for the same operation.
     #[inline]
     pub fn run_in_place(
         &self,
@@ -123,21 +134,38 @@ impl<F: Fabric> Comm<F> {
         let choice = self.choose(operation, asked);
         let link = link.carried(choice);
         let call = CollectiveCall { link: &link, state: &self.state, choice };
+        if self.state.trials().is_some_and(AlgorithmTrials::has_due) {
+            return self.run_tried(outside, call, run);
+        }
         let running = std::pin::pin!(run(call));
         Ok(self.engine.block_on(outside, running)?)
     }
 
-    /// Synchronizes: ends on no rank before all ranks have started the barrier (MPI 5.0, section 6.3). Between two groups, ends on
-    /// no rank before all ranks of the other group have started the barrier.
+    /// Runs an operation like [`Comm::run_in_place`], in a call with a task of the trials.
+    #[inline(never)]
+    fn run_tried<'c>(
+        &self,
+        outside: &dyn WaitHooks,
+        call: CollectiveCall<'c, F>,
+        run: impl AsyncFnOnce(CollectiveCall<'c, F>) -> Result<(), Fault>,
+    ) -> Result<(), Error> {
+        let running = std::pin::pin!(async {
+            let _watch = call.begin_trial().await?;
+            run(call).await
+        });
+        Ok(self.engine.block_on(outside, running)?)
+    }
+
+    /// Synchronizes all ranks: a rank leaves the barrier only after all ranks have started the barrier (MPI 5.0, section 6.3).
+    /// Between two groups, a rank leaves the barrier only after all ranks of the other group have started the barrier.
     pub fn barrier(&self) -> impl CollectiveOperation + use<F> {
         let scope = self.begin(CollectiveKind::Barrier, CallKey::of(0));
         async move {
-            match scope {
-                Between(sides) => {
-                    Ok(Box::pin(async move { leaders::barrier(&sides).await }).await?)
-                }
-                Within(group) => Ok(group.call().barrier().await?),
+            match &scope {
+                Within(group) => group.call().barrier().await?,
+                Between(sides) => Box::pin(leaders::barrier(sides)).await?,
             }
+            Ok(())
         }
     }
 
@@ -146,15 +174,20 @@ impl<F: Fabric> Comm<F> {
     pub fn bcast(&self, buffer: Buffer, root: Root) -> impl CollectiveOperation + use<F> {
         let scope = self.begin(CollectiveKind::Bcast, CallKey::of(buffer.len()));
         async move {
-            let group = match scope {
-                Between(sides) => return Box::pin(inter::bcast(sides, buffer, root)).await,
-                Within(group) => group,
+            let at_root = match (&scope, root) {
+                (Within(group), root) => group.link.rank == in_group(root),
+                (_, Root::NotInvolved) => return Ok(()),
+                (_, root) => root == Root::ThisProcess,
             };
-            let (root, link) = (in_group(root), &group.link);
-            let pool = link.endpoint.staging();
-            let at_root = link.rank == root;
+            let pool = scope.pool();
             let piece = if at_root { buffer.readable(pool) } else { buffer.writable(pool) };
-            group.call().bcast(root, piece.sge).await?;
+            match &scope {
+                Within(group) => {
+                    let _watch = group.call().begin_trial().await?;
+                    group.call().bcast(in_group(root), piece.sge).await?
+                }
+                Between(sides) => Box::pin(leaders::broadcast(sides, root, piece.sge)).await?,
+            }
             if !at_root {
                 piece.unpack(&buffer, buffer.len());
             }
@@ -162,7 +195,7 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Reduces to the root. `send` is `None` at a root that reduces in place. `receive` is given at the root.
+    /// Reduces to the root. `send` is `None` at a root that reduces in place. `receive` is `None` on ranks other than the root.
     pub fn reduce(
         &self,
         send: Option<Buffer>,
@@ -173,22 +206,30 @@ impl<F: Fabric> Comm<F> {
         let asked = reduction_key(send.as_ref().or(receive.as_ref()), &*op);
         let scope = self.begin(CollectiveKind::Reduce, asked);
         async move {
-            let group = match scope {
-                Between(sides) => {
-                    return Box::pin(inter::reduce(sides, send, receive, root, op)).await;
-                }
-                Within(group) => group,
-            };
-            let (root, link) = (in_group(root), &group.link);
+            let pool = scope.pool();
             let element = send.as_ref().or(receive.as_ref()).map_or(1, |b| b.ty().size());
-            let pool = link.endpoint.staging();
-            let input = send.as_ref().or(receive.as_ref()).map(|b| b.readable(pool));
+            // In an intercommunicator, the root has no operand, and its receive buffer need not be readable.
+            let operand = match &scope {
+                Within(_) => send.as_ref().or(receive.as_ref()),
+                Between(_) => send.as_ref(),
+            };
+            let input = operand.map(|b| b.readable(pool));
             let data = input.as_ref().map_or(Sge::EMPTY, |p| p.sge);
             let output = receive.as_ref().map(|b| b.writable(pool));
             let result = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
             let buffers = ReductionBuffers { data, result, element };
-            group.call().reduce(root, buffers, &*op).await?;
-            if let (Some(piece), Some(buffer), true) = (output, &receive, link.rank == root) {
+            let takes = match &scope {
+                Within(group) => {
+                    let _watch = group.call().begin_trial().await?;
+                    group.call().reduce(in_group(root), buffers, &*op).await?;
+                    group.link.rank == in_group(root)
+                }
+                Between(sides) => {
+                    Box::pin(leaders::reduce(sides, root, buffers, &*op)).await?;
+                    root == Root::ThisProcess
+                }
+            };
+            if let (Some(piece), Some(buffer), true) = (output, &receive, takes) {
                 piece.unpack(buffer, buffer.len());
             }
             Ok(())
@@ -205,18 +246,18 @@ impl<F: Fabric> Comm<F> {
     ) -> impl CollectiveOperation + use<F> {
         let scope = self.begin(CollectiveKind::Allreduce, reduction_key(Some(&receive), &*op));
         async move {
-            let group = match scope {
-                Between(sides) => {
-                    return Box::pin(inter::allreduce(sides, send, receive, op)).await;
-                }
-                Within(group) => group,
-            };
-            let pool = group.link.endpoint.staging();
+            let pool = scope.pool();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
             let element = receive.ty().size();
             let buffers = ReductionBuffers { data: input.sge, result: output.sge, element };
-            group.call().allreduce(buffers, &*op).await?;
+            match &scope {
+                Within(group) => {
+                    let _watch = group.call().begin_trial().await?;
+                    group.call().allreduce(buffers, &*op).await?
+                }
+                Between(sides) => Box::pin(leaders::allreduce(sides, buffers, &*op)).await?,
+            }
             output.unpack(&receive, receive.len());
             Ok(())
         }
@@ -247,7 +288,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Gathers to the root. `send` is `None` at a root that gathers in place. `blocks` is given at the root, by rank.
+    /// Gathers to the root. `send` is `None` at a root that gathers in place. `blocks` has a buffer for each rank at the root, and
+    /// is empty on other ranks.
     pub fn gather(
         &self,
         send: Option<Buffer>,
@@ -266,6 +308,7 @@ impl<F: Fabric> Comm<F> {
             };
             let (root, link) = (in_group(root), &group.link);
             let me = link.rank;
+            let _watch = group.call().begin_trial().await?;
             if me != root {
                 let mine = send.as_ref().map(|b| b.readable(link.endpoint.staging()));
                 let mine = mine.as_ref().map_or(Sge::EMPTY, |p| p.sge);
@@ -282,7 +325,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Scatters from the root. `blocks` is given at the root, by rank. `receive` is `None` at a root that scatters in place.
+    /// Scatters from the root. `blocks` has a buffer for each rank at the root, and is empty on other ranks. `receive` is `None` at
+    /// a root that scatters in place.
     pub fn scatter(
         &self,
         blocks: RankBuffers,
@@ -304,6 +348,7 @@ impl<F: Fabric> Comm<F> {
             };
             let (root, link) = (in_group(root), &group.link);
             let me = link.rank;
+            let _watch = group.call().begin_trial().await?;
             if me != root {
                 let Some(receive) = receive else { return Ok(()) };
                 let piece = receive.writable(link.endpoint.staging());
@@ -321,7 +366,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Gathers to all ranks. `blocks`: the receive buffers by rank. This rank's own block holds its data if `send` is `None`.
+    /// Gathers to all ranks. `blocks`: the receive buffers by rank. If `send` is `None`, this rank's data are already in this
+    /// rank's block.
     pub fn allgather(
         &self,
         send: Option<Buffer>,
@@ -341,7 +387,7 @@ impl<F: Fabric> Comm<F> {
             let pieces = blocks.writable(pool);
             let mut mine = pieces.sges[me];
             match (&input, &own) {
-                // The algorithm moves the own block to its place.
+                // The algorithm moves this rank's data to this rank's block.
                 (Some(input), _) if !pieces.is_apart(me) && input.sge.len() == mine.len() => {
                     mine = input.sge;
                 }
@@ -351,14 +397,15 @@ impl<F: Fabric> Comm<F> {
                 }
                 _ => pieces.pack(me),
             }
+            let _watch = group.call().begin_trial().await?;
             group.call().allgather(mine, &pieces.sges).await?;
             pieces.unpack_except(me);
             Ok(())
         }
     }
 
-    /// Exchanges blocks between all ranks. `send`: by rank, or `None` in place (then the data to send lie in `receive`). `receive`:
-    /// by rank.
+    /// Exchanges blocks between all ranks. `send` and `receive` have a buffer for each rank. If `send` is `None`, the operation is
+    /// in place, and the data to send lie in `receive`.
     pub fn alltoall(
         &self,
         send: Option<RankBuffers>,
@@ -368,21 +415,26 @@ impl<F: Fabric> Comm<F> {
         let forms = [CollectiveKind::Alltoall, CollectiveKind::Alltoallv];
         let scope = self.begin_blocks(lengths, forms, || receive.bytes().0 / receive.count());
         async move {
-            let group = match scope {
-                Between(sides) => return Box::pin(inter::alltoall(sides, send, receive)).await,
-                Within(group) => group,
-            };
-            let (me, pool) = (group.link.rank, group.link.endpoint.staging());
+            let pool = scope.pool();
             let mut out = match send {
                 Some(send) => send.readable(pool),
                 None => RankPieces::aside(receive.clone(), pool),
             };
             let mut into = receive.writable(pool);
-            // The own block may have different types on the two sides.
-            let (from, to) = (&mut out.sges[me], &mut into.sges[me]);
-            let own = from.len().min(to.len());
-            (*from, *to) = (from.part(0, own), to.part(0, own));
-            group.call().alltoall(&out.sges, &into.sges).await?;
+            match &scope {
+                Within(group) => {
+                    // This rank's own block may have one type in `send` and another type in `receive`.
+                    let me = group.link.rank;
+                    let (from, to) = (&mut out.sges[me], &mut into.sges[me]);
+                    let own = from.len().min(to.len());
+                    (*from, *to) = (from.part(0, own), to.part(0, own));
+                    let _watch = group.call().begin_trial().await?;
+                    group.call().alltoall(&out.sges, &into.sges).await?;
+                }
+                Between(Sides { bridge, .. }) => {
+                    Box::pin(direct::exchange(bridge, &out.sges, &into.sges)).await?
+                }
+            }
             into.unpack();
             Ok(())
         }
@@ -399,23 +451,21 @@ impl<F: Fabric> Comm<F> {
     ) -> impl CollectiveOperation + use<F, C> {
         let equal = counts.as_ref().windows(2).all(|two| two[0] == two[1]);
         let element = send.ty().size();
-        let asked = CallKey { bytes: send.len(), element, commutes: op.commutes(), equal };
+        let (bytes, order) = (send.len(), op.order());
+        let asked = CallKey { bytes, element, commutes: order.commutes(), equal, order };
         let scope = self.begin(CollectiveKind::ReduceScatter, asked);
         async move {
-            let group = match scope {
-                Between(sides) => {
-                    return Box::pin(inter::reduce_scatter(sides, send, counts, receive, op)).await;
-                }
-                Within(group) => group,
-            };
-            let pool = group.link.endpoint.staging();
+            let pool = scope.pool();
             let input = send.readable(pool);
             let lens: SmallVec<[usize; 8]> =
                 counts.as_ref().iter().map(|count| count * element).collect();
             let piece = receive.writable(pool);
             let (data, result) = (input.sge, piece.sge);
             let buffers = ReduceScatterBuffers { data, lens: &lens, result, element };
-            group.call().reduce_scatter(buffers, &*op).await?;
+            match &scope {
+                Within(group) => group.call().reduce_scatter(buffers, &*op).await?,
+                Between(sides) => Box::pin(leaders::reduce_scatter(sides, buffers, &*op)).await?,
+            }
             piece.unpack(&receive, receive.len());
             Ok(())
         }

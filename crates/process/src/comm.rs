@@ -22,7 +22,7 @@ use crate::comm_selection::RecentChoices;
 use crate::engine::Lease;
 use crate::resources::{CommResources, ShmCommCount};
 use crate::topology::CommTopology;
-use crate::{Attributes, Buffer, Compare, Engine, Error, Group, Info};
+use crate::{Attributes, Compare, Engine, Error, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::OsString;
 use std::rc::Rc;
@@ -43,24 +43,25 @@ pub struct Comm<F: Fabric> {
     pub(crate) choices: RecentChoices,
     /// State of the communicator's algorithms.
     pub(crate) state: Rc<CollectiveState<F>>,
-    /// Name in error texts. Empty until MPI_Comm_set_name (MPI 5.0, section 7.8), except for the two communicators that every
-    /// process has.
+    /// Name in error texts. Empty until MPI_Comm_set_name (MPI 5.0, section 7.8), except for MPI_COMM_WORLD and MPI_COMM_SELF.
     pub name: RefCell<OsString>,
-    /// Attributes: values by key that the program caches (MPI 5.0, section 7.7). The layer above calls their callbacks.
+    /// Attributes: values by key that the program caches (MPI 5.0, section 7.7). The layer above calls the callbacks of the keys.
     pub attributes: RefCell<Attributes>,
     /// Virtual topology of the communicator's ranks (MPI 5.0, chapter 8), if there is one.
     pub topology: RefCell<Option<CommTopology>>,
     /// Hints of the program about its use of the communicator.
     pub hints: RefCell<Info>,
-    /// State of the layer above for its buffered sends.
+    /// State that the layer above needs for buffered sends on the communicator.
     pub buffer: OnceCell<Rc<dyn std::any::Any>>,
+    /// The object of the layer above that carries the communicator's messages, if they do not go through this communicator's engine.
+    pub carrier: OnceCell<Rc<dyn std::any::Any>>,
     /// Handle of the communicator's error handler, which only the layer above understands.
     pub errhandler: Cell<usize>,
     /// Number of collective operations that the program has started on the communicator. The layer above counts them.
     pub started: Cell<u64>,
-    /// The communicator's share in the limit of [`Engine::set_shm_comm_limit`].
+    /// Entry of this communicator in the count that [`Engine::set_shm_comm_limit`] limits.
     shm_comm_count: OnceCell<ShmCommCount>,
-    /// Hold on the connections to processes of other jobs that are in the communicator.
+    /// Lease that keeps the connections to the communicator's processes of other jobs.
     _lease: Option<Lease>,
 }
 
@@ -81,6 +82,12 @@ impl<F: Fabric> Comm<F> {
         if !engine.computes_alike(&group) {
             state.set_unlike();
         }
+        if !engine.copies_alike(&group) {
+            state.area.set_unlike_copies();
+        }
+        if engine.learns() && space.operations == OperationKind::Blocking && remote.is_none() {
+            state.enable_trials();
+        }
         Rc::new(Comm {
             _lease: engine.lease([Some(&group), remote.as_ref()]),
             engine: engine.clone(),
@@ -94,6 +101,7 @@ impl<F: Fabric> Comm<F> {
             topology: RefCell::default(),
             hints: RefCell::default(),
             buffer: OnceCell::new(),
+            carrier: OnceCell::new(),
             errhandler: Cell::new(0),
             started: Cell::new(0),
             shm_comm_count: OnceCell::new(),
@@ -110,9 +118,9 @@ impl<F: Fabric> Comm<F> {
         let CommResources { id, lean } = agreed;
         let space = CommSpace::new(id, OperationKind::Blocking);
         let comm = Comm::new(engine, space, group, remote, "");
-        comm.state.set_lean(lean);
-        if !lean {
-            let _ = comm.shm_comm_count.set(ShmCommCount::new(engine.shm_comms()));
+        match lean {
+            true => comm.state.set_lean(),
+            false => _ = comm.shm_comm_count.set(ShmCommCount::new(engine.shm_comms())),
         }
         comm
     }
@@ -137,9 +145,16 @@ impl<F: Fabric> Comm<F> {
         Comm::new(engine, space, group, None, "MPI_COMM_SELF")
     }
 
+    /// Makes a communicator with the same ranks and the same matching space for messages, whose messages go through another engine. It
+    /// shares no memory with this communicator. All members carry their messages through such an engine, or none does.
+    pub fn carried_by(&self, engine: &Rc<Engine<F>>) -> Rc<Comm<F>> {
+        let group = Group::new(self.group().ranks().to_vec());
+        Comm::new(engine, CommSpace::new(self.id(), OperationKind::Blocking), group, None, "")
+    }
+
     /// Returns this process's rank in [`Comm::group`].
     pub fn rank(&self) -> usize {
-        self.groups.rank()
+        self.groups.rank
     }
 
     /// Returns the number of processes in [`Comm::group`]. Processes on the other side of an intercommunicator do not count.
@@ -149,18 +164,18 @@ impl<F: Fabric> Comm<F> {
 
     /// Returns the processes of this communicator. In an intercommunicator, returns the processes of this side.
     pub fn group(&self) -> &Group {
-        self.groups.local()
+        &self.groups.local
     }
 
     /// Returns the other group of an intercommunicator.
     pub fn remote(&self) -> Option<&Group> {
-        self.groups.remote()
+        self.groups.remote.as_ref()
     }
 
     /// Returns the processes to which messages go. Ranks in calls are places in this group.
     #[inline]
     pub fn peers(&self) -> &Group {
-        self.groups.peers()
+        &self.groups.peers
     }
 
     /// Returns the engine that progresses the communicator's operations. The communicator keeps the engine alive.
@@ -168,12 +183,12 @@ impl<F: Fabric> Comm<F> {
         &self.engine
     }
 
-    /// Returns the number by which reports and the tool interface name the communicator. Unique in the job.
+    /// Returns the number of the communicator in reports and in the tool interface. The number is unique in the job.
     pub fn id(&self) -> u64 {
-        self.space.id()
+        self.space.id
     }
 
-    /// Returns the matching space of its messages.
+    /// Returns the matching space of the communicator's messages.
     pub fn context(&self) -> MatchingContext {
         self.space.messages()
     }
@@ -183,7 +198,7 @@ impl<F: Fabric> Comm<F> {
         self.space.owns(context)
     }
 
-    /// Returns the view for the next collective operation. All ranks start these operations in one order.
+    /// Returns the view for the next collective operation. All ranks start these operations in the same order.
     pub fn link(&self) -> CommView<F> {
         self.engine.endpoint().fabric().charge(Work::Entry);
         self.link_with(self.group().members(), self.space.next_tag())
@@ -211,15 +226,16 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// Returns the view of the communicator for its nonblocking operations, which have their own numbers and their own
-    /// release-gather area. MPI requires that ranks start blocking and nonblocking operations in one common order. Programs that
-    /// keep an order only within each kind work with other libraries. Because of this view, such programs work with Weft, too.
+    /// release-gather area. MPI requires that all ranks start blocking and nonblocking operations in the same order. Programs that
+    /// keep the order only among blocking operations and among nonblocking operations work with other libraries. Because of this
+    /// view, such programs also work with Weft.
     pub fn nonblocking_context(&self) -> &Rc<Comm<F>> {
         self.contexts.nonblocking_or(|| self.view(OperationKind::Nonblocking))
     }
 
-    /// Makes a view of the communicator for one persistent operation, with its own tag and its own release-gather area: ranks make
-    /// their contexts in one order, and use them in any order (MPI 5.0, section 6.13). The operation runs on a context again and
-    /// again, and its messages are matched in their order. Only the first contexts may multicast.
+    /// Makes a view of the communicator for one persistent operation, with its own tag and its own release-gather area. All ranks
+    /// make these views in the same order, and use them in any order (MPI 5.0, section 6.13). The operation uses its view at every
+    /// start, and the messages of its starts match in order. Only the first views may multicast.
     pub fn persistent_context(&self) -> Rc<Comm<F>> {
         self.contexts.add_persistent(|made| self.view(OperationKind::Persistent(made)))
     }
@@ -230,7 +246,9 @@ impl<F: Fabric> Comm<F> {
         let space = CommSpace::new(self.id(), operations);
         let view = Comm::new(&self.engine, space, group, remote, "");
         view.state.area.allow_overlap();
-        view.state.set_lean(self.state.is_lean());
+        if self.state.is_lean() {
+            view.state.set_lean();
+        }
         view.select(self.selection());
         view
     }
@@ -247,11 +265,14 @@ impl<F: Fabric> Comm<F> {
         }
         self.state.select(selection);
         self.choices.forget();
+        if let Some(trials) = self.state.trials() {
+            trials.forget();
+        }
     }
 
     /// Returns true if this is the communicator that blocking operations use, not a view of it.
     pub(crate) fn is_foreground(&self) -> bool {
-        self.space.operations() == OperationKind::Blocking
+        self.space.operations == OperationKind::Blocking
     }
 
     /// Returns true if [`Comm::close`] has anything to do.
@@ -264,8 +285,8 @@ impl<F: Fabric> Comm<F> {
         std::iter::once(self.state.clone()).chain(self.contexts.states())
     }
 
-    /// Ends multicast, as the last operation before the communicator is freed: losses are repaired before any rank forgets the
-    /// data. Collective, if multicast was used. Waits for operations under way.
+    /// Ends multicast: repairs losses before any rank forgets the data. Must be the last operation before the communicator is
+    /// freed. Collective if multicast was used. Waits for operations under way.
     pub fn close(&self) -> impl Future<Output = Result<(), Error>> + use<F> {
         let states = self.states();
         async move {
@@ -287,10 +308,5 @@ impl<F: Fabric> Comm<F> {
     /// Returns the staging memory of the process.
     pub(crate) fn pool(&self) -> &weft_fabric::StagingPool {
         self.engine.endpoint().staging()
-    }
-
-    /// Returns the bytes of `buffer` in one piece.
-    pub(crate) fn piece(&self, buffer: &Buffer) -> crate::buffer::BufferPiece {
-        buffer.readable(self.pool())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, OnceCell};
 use weft_collective::selection_key::Near;
-use weft_collective::{AlgorithmChoice, CollectiveKind, RankPlacement};
+use weft_collective::{AlgorithmChoice, CallKey, CollectiveKind, RankPlacement};
 
 /// The last choice for each operation of a communicator, since programs repeat their calls.
 #[derive(Default)]
@@ -23,12 +23,12 @@ struct RecentChoice {
 }
 
 impl RecentChoices {
-    /// Returns the placement of the ranks. The first call finds it by `find`.
+    /// Returns the placement of the ranks. The first call gets the placement from `find`.
     pub fn site(&self, find: impl FnOnce() -> RankPlacement) -> RankPlacement {
         *self.site.get_or_init(find)
     }
 
-    /// Returns the last choice for an operation, if it was made for the same call.
+    /// Returns the last choice for an operation, if the choice was made for the same call.
     #[inline]
     pub fn last(
         &self,
@@ -52,28 +52,8 @@ impl RecentChoices {
         recent.set(Some(RecentChoice { asked, near, choice }));
     }
 
-    /// Forgets all choices: the rules for them have changed.
+    /// Forgets all choices, because the rules for choices have changed.
     pub fn forget(&self) {
         self.recent.iter().filter_map(OnceCell::get).for_each(|last| last.set(None));
-    }
-}
-
-/// Parameters of a call on which the choice depends, apart from the communicator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallKey {
-    /// Number of bytes, as [`CollectiveKind::measure`] counts them for the operation.
-    pub bytes: usize,
-    /// Number of bytes of one element of a reduction; 1 for other operations.
-    pub element: usize,
-    /// True if the operator of a reduction commutes; also true for other operations.
-    pub commutes: bool,
-    /// True if the blocks of all ranks have one length; also true for operations without blocks.
-    pub equal: bool,
-}
-
-impl CallKey {
-    /// Returns the key of an operation that moves data in blocks of one length.
-    pub fn of(bytes: usize) -> CallKey {
-        CallKey { bytes, element: 1, commutes: true, equal: true }
     }
 }

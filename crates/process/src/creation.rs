@@ -2,7 +2,7 @@
 //!
 //! Each communicator has a number that no other communicator in the job has. Any member may give the number, and all members agree
 //! on the member whose number counts. With two groups, both leaders give a number, and the larger number counts. All members also
-//! agree that each process has room for one more communicator: otherwise no process gets the communicator.
+//! agree that each process has room for one more communicator. Otherwise no process gets the communicator.
 
 use crate::agreement::{Agreement, AgreementTree, name_of};
 use crate::mailbox::{Making, Name};
@@ -11,19 +11,21 @@ use crate::topology::{CommTopology, Edge};
 use crate::{Comm, Engine, Error, Group, class};
 use std::rc::Rc;
 use weft_collective::inter::leaders;
-use weft_collective::{CommView, ElementReduction, ReductionBuffers, allgather, allreduce, bcast};
+use weft_collective::{
+    CommView, ElementReduction, Largest, ReductionBuffers, allgather, allreduce, bcast, words,
+};
 use weft_fabric::{Fabric, Sge};
 
-/// Words of one process in the creation of communicators.
+/// Numbers that one process contributes to the creation of a communicator.
 type Words = [u64; 3];
 
-/// Word that a process without room for another communicator gives instead of a number.
+/// Number that a process gives if it has no room for another communicator.
 const NO_ROOM: u64 = u64::MAX;
 /// Bit in a number: the process has no memory to share for the communicator.
 const LEAN: u64 = 1 << 63;
 
 impl<F: Fabric> Comm<F> {
-    /// Duplicates the communicator, with the same groups (MPI_Comm_dup). Rank 0 numbers it. Cost: one broadcast.
+    /// Duplicates the communicator, with the same groups (MPI_Comm_dup). Rank 0 gives the number. Cost: one broadcast.
     pub fn dup(&self) -> impl Future<Output = Result<Rc<Comm<F>>, Error>> + use<F> {
         let (link, bridge) = self.links();
         let engine = self.engine.clone();
@@ -37,9 +39,9 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Splits the communicator by colour, ordered by key, then by rank (MPI_Comm_split). A rank with `None` stays out. In an
-    /// intercommunicator, so do ranks with a colour that the other group does not have. Cost: one allgather of 24 bytes per rank,
-    /// which also brings the number that the first member gives.
+    /// Splits the communicator by colour. Ranks are ordered by key, then by their old rank (MPI_Comm_split). A rank with the colour
+    /// `None` gets no communicator. In an intercommunicator, a rank also gets no communicator if no rank of the other group has the
+    /// same colour. Cost: one allgather of 24 bytes per rank, which includes the number that the first member gives.
     pub fn split(
         &self,
         colour: Option<i32>,
@@ -72,7 +74,7 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// Makes a communicator of a subgroup (MPI_Comm_create). Collective over the whole communicator. Returns `None` outside of the
-    /// subgroup. In an intercommunicator, also returns `None` if a side names nobody.
+    /// subgroup. In an intercommunicator, also returns `None` if the subgroup of either side is empty.
     pub fn create(
         &self,
         subgroup: &Group,
@@ -93,7 +95,7 @@ impl<F: Fabric> Comm<F> {
                 let text = format!("process {stranger} of the group is not in the communicator");
                 return Err(Error::new(class::GROUP, text));
             }
-            // Different processes of one group may name disjoint subgroups: only this process's own subgroup counts.
+            // Different processes of one group may pass disjoint subgroups. This process needs only its own subgroup.
             let mine = subgroup.ranks().iter().filter_map(|&r| group.rank_of(r)).collect();
             let theirs = all.theirs.as_ref().map(|all| {
                 let mut members: Vec<usize> =
@@ -148,7 +150,7 @@ impl<F: Fabric> Comm<F> {
 }
 
 impl<F: Fabric> Comm<F> {
-    /// Returns the edges that all ranks name, on every rank, in the order of ranks.
+    /// Collects the edges that the ranks pass. Returns all edges on every rank, in the order of the ranks that passed them.
     pub fn all_edges(
         &self,
         mine: Vec<Edge>,
@@ -180,7 +182,7 @@ impl<F: Fabric> Comm<F> {
     }
 }
 
-/// Makes a communicator of the members of `group`, which meet under `name`.
+/// Makes a communicator of the members of `group`, which agree under `name`.
 fn founded<F: Fabric>(
     engine: &Rc<Engine<F>>,
     name: Name,
@@ -209,7 +211,7 @@ pub(crate) fn numbers<const N: usize>(said: &[u8]) -> Result<[u64; N], Error> {
     Ok(words.map(u64::from_le_bytes))
 }
 
-/// Returns this process's word for a new communicator: a number, perhaps with [`LEAN`], or [`NO_ROOM`]. With [`NO_ROOM`], also
+/// Returns the number that this process gives for a new communicator, perhaps with [`LEAN`], or [`NO_ROOM`]. With [`NO_ROOM`], also
 /// returns the reason.
 fn offered<F: Fabric>(engine: &Engine<F>) -> (u64, Option<Error>) {
     let (means, refusal) = engine.resources();
@@ -227,7 +229,7 @@ struct MemberPlaces {
 }
 
 /// Makes the new communicator of the members at these places, which include this process. Returns `None` if the communicator would
-/// have nobody of the other group.
+/// have no process of the other group.
 fn meet<F: Fabric>(
     engine: &Rc<Engine<F>>,
     all: &Gathered,
@@ -257,20 +259,6 @@ fn meet<F: Fabric>(
     Ok(Some(Comm::agreed(engine, CommResources { id, lean }, group.include(&mine), other)))
 }
 
-/// Element-wise maximum of two numbers.
-struct Largest;
-
-impl ElementReduction for Largest {
-    fn combine(&self, left: Sge, right: Sge) {
-        let [a, b] = [words::<2>(&left), words::<2>(&right)];
-        fill(right, std::array::from_fn::<_, 2, _>(|i| a[i].max(b[i])));
-    }
-
-    fn commutes(&self) -> bool {
-        true
-    }
-}
-
 /// Agrees on a new communicator. The result is the same on every rank.
 pub(crate) async fn agree_on<F: Fabric>(
     link: &CommView<F>,
@@ -280,7 +268,7 @@ pub(crate) async fn agree_on<F: Fabric>(
     let (means, refusal) = engine.resources();
     let [mine, all, other] = [link.stage(16), link.stage(16), link.stage(16)];
     let id = if link.rank == 0 { engine.new_context() } else { 0 };
-    fill(mine.sge(), [id, means.0]);
+    words::write([id, means.0], mine.sge());
     let buffers = ReductionBuffers { data: mine.sge(), result: all.sge(), element: 8 };
     allreduce::pairwise_exchange(link, buffers, &Largest).await?;
     if let Some(bridge) = bridge {
@@ -290,30 +278,18 @@ pub(crate) async fn agree_on<F: Fabric>(
         }
         bcast::binomial(link, 0, all.sge()).await?;
     }
-    let [id, means] = words(&all.sge());
+    let [id, means] = words::read_array(all.sge());
     Ok(CommResources { id, lean: Resources(means).settle(refusal)? })
 }
 
-/// Stores numbers in the form that [`words`] reads.
-pub(crate) fn fill<const N: usize>(to: Sge, words: [u64; N]) {
-    to.fill(words.map(u64::to_ne_bytes).as_flattened());
-}
-
-/// Returns the numbers in a piece of memory.
-pub(crate) fn words<const N: usize>(from: &Sge) -> [u64; N] {
-    let mut bytes = vec![0u8; 8 * N];
-    from.read(&mut bytes);
-    std::array::from_fn(|i| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8 bytes")))
-}
-
-/// Words of all processes, by rank.
+/// Numbers from all processes, by rank.
 struct Gathered {
     mine: Vec<Words>,
-    /// Words of the other group.
+    /// Numbers from the other group.
     theirs: Option<Vec<Words>>,
 }
 
-/// Gathers three words of every rank, on every rank, of both groups.
+/// Gathers three numbers from every rank of both groups, on every rank.
 async fn gather_words<F: Fabric>(
     link: &CommView<F>,
     bridge: Option<&CommView<F>>,
@@ -323,10 +299,9 @@ async fn gather_words<F: Fabric>(
     let blocks = |all: Sge| (0..all.len() / LEN).map(move |r| all.part(LEN * r, LEN));
     let all = link.stage(LEN * link.size());
     let places: Vec<Sge> = blocks(all.sge()).collect();
-    let bytes: Vec<u8> = mine.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    places[link.rank].fill(&bytes);
+    words::write(mine, places[link.rank]);
     allgather::ring(link, &places).await?;
-    let read = |all: Sge| blocks(all).map(|block| words(&block)).collect();
+    let read = |all: Sge| blocks(all).map(words::read_array).collect();
     let theirs = match bridge {
         None => None,
         Some(bridge) => {

@@ -25,8 +25,8 @@ pub fn balanced_dims(nodes: usize, dims: &[usize]) -> Option<Vec<usize>> {
     Some(dims.iter().map(|&d| if d > 0 { d } else { next.next().unwrap_or(1) }).collect())
 }
 
-/// Returns the factorisation of `n` into `parts` falling factors that are as close as possible, perhaps without ones at the end,
-/// and the number of partial factorisations that were examined.
+/// Returns the factorisation of `n` into at most `parts` falling factors that are as close as possible. Factors of 1 at the end may
+/// be left out. Also returns the number of partial factorisations that were examined.
 fn balanced(n: usize, parts: usize) -> (Vec<usize>, usize) {
     let primes = prime_factors(n);
     // With more parts than primes, all further factors are 1.
@@ -44,8 +44,8 @@ struct Search {
     now: Vec<usize>,
     /// The best factors so far, and their spread.
     best: Option<(usize, Vec<usize>)>,
-    /// Numbers that were split, with the number of factors and their maximum. If the same split comes again after other first
-    /// factors, these come later in the order and their spread is no smaller, so the result is never better.
+    /// Splits that were tried before: number, number of factors, and maximum factor. If a split comes again, the factors before it
+    /// come later in the order, and their spread is no smaller. So the result is never better.
     seen: HashSet<(usize, usize, usize)>,
 }
 
@@ -68,7 +68,8 @@ impl Search {
         let start = self.divisors.partition_point(|&d| !reaches(d, parts, rest));
         for at in start..self.divisors.len() {
             let d = self.divisors[at];
-            // The first factor bounds the last factor, which is at most the root.
+            // The other factors are at least `least`. If their product would exceed the rest, this divisor and all larger divisors
+            // are too large.
             let least = match self.now.is_empty() {
                 true => self.best.as_ref().map_or(1, |(spread, _)| (d + 1).saturating_sub(*spread)),
                 false => self.least(),

@@ -15,23 +15,33 @@ use weft_fabric::wait::{Sleep, Token, WaitPolicy, WaitStep, Waiter};
 use weft_fabric::{Counter, Fabric, FabricExt};
 use weft_p2p::{Endpoint, ProtocolLimits};
 
-/// Hooks of a waiting thread. They let other threads in: the layer above releases its lock around `f`.
+/// Hooks that the layer above provides for a waiting thread. With these hooks the thread releases the lock of the layer above from
+/// time to time, so that other threads can enter.
 pub trait WaitHooks {
     /// Calls `f` once with the lock released, and returns when the thread has the lock again.
     fn unlocked(&self, f: &mut dyn FnMut());
 
-    /// Returns true if no other thread waits for the lock, so that the fast path of a receive need not release it.
+    /// Returns true if no other thread waits for the lock. Then the fast path of a receive need not release the lock.
     fn undisturbed(&self) -> bool {
         true
     }
 
-    /// Called when the wait begins: its condition does not hold yet.
+    /// Notes that a wait begins. The condition of the wait does not hold yet.
     fn before_wait(&self) {}
 
-    /// Called when the wait is about to sleep, and nothing has moved for a while, to publish the pending operations.
+    /// Progresses what the layer above has beside this engine. A wait calls this function before it sleeps, after peers have begun to
+    /// ring. May release the lock meanwhile. Returns true if anything moved. Then the wait looks again instead of sleeping.
+    fn before_nap(&self) -> bool {
+        false
+    }
+
+    /// Notes that the thread is awake again. Called once after each [`WaitHooks::before_nap`] that may have been called.
+    fn after_nap(&self) {}
+
+    /// Publishes the pending operations. A wait calls this function before it sleeps, if nothing has moved for a while.
     fn before_sleep(&self) {}
 
-    /// Called when the wait has ended.
+    /// Notes that a wait has ended.
     fn after_wait(&self) {}
 }
 
@@ -44,14 +54,14 @@ impl WaitHooks for Single {
     }
 }
 
-type Room = Box<dyn Fn() -> Result<(), Error>>;
+type CommunicatorCheck = Box<dyn Fn() -> Result<(), Error>>;
 
 /// Fabric, messages, nonblocking operations and the wait policy of one process.
 pub struct Engine<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
-    /// The few tasks at which every round looks.
+    /// The few tasks at which every round of progress looks.
     tasks: RefCell<Vec<TaskEntry>>,
-    /// All other tasks. A round looks at such a task when its counter reports.
+    /// All other tasks. A round looks at such a task when the counter of the task has reached its target.
     waiting_tasks: WaitingTasks,
     counts: Cell<TaskCounts>,
     arena: Rc<NotifyArena<F>>,
@@ -60,10 +70,12 @@ pub struct Engine<F: Fabric> {
     next_context: Cell<u64>,
     mailbox: Mailbox,
     connected: Connected,
-    room: RefCell<Option<Room>>,
+    room: RefCell<Option<CommunicatorCheck>>,
     /// Number of communicators whose ranks may share memory, and the maximum of this number.
     shm_comms: Rc<Cell<usize>>,
     shm_comm_limit: Cell<usize>,
+    /// True if new communicators choose algorithms by the measured times of their calls.
+    learns: Cell<bool>,
     /// Number of threads of this process that sleep in a wait, or poll for the last time before they sleep.
     waiting: Cell<u32>,
     helping: HelperThreads,
@@ -72,7 +84,7 @@ pub struct Engine<F: Fabric> {
 /// Maximum time of the first sleep of a wait, after which the wait counts as stuck.
 const FIRST_NAP: Duration = Duration::from_millis(100);
 
-/// Upper bound of the numbers of communicators. A context has some more bits than the number
+/// Upper bound of communicator numbers. A context contains the number and a few more bits
 /// ([`Comm::context`](crate::Comm::context)).
 const NUMBERS: u64 = 1 << 59;
 
@@ -80,8 +92,8 @@ const NUMBERS: u64 = 1 << 59;
 const DIRECT_TURNS: u32 = 512;
 
 impl<F: Fabric> Engine<F> {
-    /// Makes an engine that owns `fabric`. `limits` are the limits of its messages. Collective operations write within the default
-    /// limits.
+    /// Makes an engine that owns `fabric`. `limits` are the limits of the engine's messages. Collective operations use the default
+    /// bounds on writes.
     pub fn new(fabric: F, policy: WaitPolicy, limits: ProtocolLimits) -> Rc<Engine<F>> {
         Engine::with_bounds(fabric, policy, limits, ArenaLimits::default())
     }
@@ -109,6 +121,7 @@ impl<F: Fabric> Engine<F> {
             room: RefCell::default(),
             shm_comms: Rc::default(),
             shm_comm_limit: Cell::new(usize::MAX),
+            learns: Cell::new(false),
             waiting: Cell::new(0),
             helping: HelperThreads::default(),
         })
@@ -134,15 +147,26 @@ impl<F: Fabric> Engine<F> {
         self.endpoint.fabric().rank()
     }
 
-    /// Sets the check before each new communicator. It returns an error if the layer above has no room for one more communicator.
+    /// Sets the check that is made before each new communicator. The check returns an error if the layer above has no room for one
+    /// more communicator.
     pub fn set_room(&self, room: impl Fn() -> Result<(), Error> + 'static) {
         *self.room.borrow_mut() = Some(Box::new(room));
     }
 
-    /// Sets the maximum number of communicators of this process whose ranks may share memory for collective operations, some 0.7
-    /// MiB each. Further communicators use messages. Without this call there is no maximum.
+    /// Sets the maximum number of communicators of this process whose ranks may share memory for collective operations. Each of
+    /// these communicators uses about 0.7 MiB. Further communicators use messages. Without this call there is no maximum.
     pub fn set_shm_comm_limit(&self, most: usize) {
         self.shm_comm_limit.set(most);
+    }
+
+    /// Lets new communicators choose algorithms by the measured times of their calls, and not only by the model of copies. All
+    /// processes of the job must call this function before they make a communicator.
+    pub fn learn(&self) {
+        self.learns.set(true);
+    }
+
+    pub(crate) fn learns(&self) -> bool {
+        self.learns.get()
     }
 
     pub(crate) fn shm_comms(&self) -> &Rc<Cell<usize>> {
@@ -155,7 +179,8 @@ impl<F: Fabric> Engine<F> {
         if let Err(refusal) = self.retry_when_full(room) {
             return (Resources::none(self.rank()), Some(refusal));
         }
-        // If the limit is reached, the check is retried: freed communicators keep their memory until all ranks have left them.
+        // If the limit is reached, the check is retried, because freed communicators keep their memory until all ranks have left
+        // them.
         let shared =
             || if self.shm_comms.get() < self.shm_comm_limit.get() { Ok(()) } else { Err(()) };
         let means = self.retry_when_full(shared).map_or(Resources::LEAN, |()| Resources::ALL);
@@ -167,14 +192,9 @@ impl<F: Fabric> Engine<F> {
         &self.mailbox
     }
 
-    /// Returns the processes of other jobs.
-    fn connected(&self) -> &Connected {
-        &self.connected
-    }
-
-    /// Returns a number for a context that no process of the job returns again: a count and the rank. There are `NUMBERS / 2` such
-    /// numbers: a job of 2^20 processes, each of which makes a million per second, has enough for three days, and a smaller job for
-    /// longer. The other half of the numbers are random numbers, for processes that are connected to other jobs.
+    /// Returns a communicator number that no process of the job returns again: a count and the rank. There are `NUMBERS / 2` such
+    /// numbers. If each of 2^20 processes makes a million per second, the numbers suffice for three days. The other half of the
+    /// numbers are random numbers, for processes that are connected to other jobs.
     pub fn new_context(&self) -> u64 {
         if self.numbers_are_shared() {
             return self.new_shared_context();
@@ -187,7 +207,7 @@ impl<F: Fabric> Engine<F> {
         number
     }
 
-    /// Returns a number for a context that no process of any job returns again.
+    /// Returns a communicator number that no process of any job returns again.
     pub fn new_shared_context(&self) -> u64 {
         (NUMBERS / 2) | (random() % (NUMBERS / 2))
     }
@@ -208,8 +228,8 @@ impl<F: Fabric> Engine<F> {
         self.progress_beside(0, PollReach::Some)
     }
 
-    /// Does the work of [`Engine::progress`]. `mine`: number of threads, among the threads that are about to sleep, that are the
-    /// caller itself: 0 or 1.
+    /// Does the work of [`Engine::progress`]. `mine` is 1 if the caller is one of the threads that are about to sleep, and 0
+    /// otherwise.
     fn progress_beside(&self, mine: u32, reach: PollReach) -> bool {
         let moved = self.endpoint.progress();
         let moved =
@@ -220,14 +240,25 @@ impl<F: Fabric> Engine<F> {
         moved
     }
 
-    /// Wakes the threads of this process that sleep in a wait. Called by code that ends or progresses an operation of another
-    /// thread without [`Engine::progress`], which wakes these threads itself. Peers ring for their messages, but a message that a
-    /// thread takes from the fabric is known only to that thread.
+    /// Wakes the threads of this process that sleep in a wait. Must be called by code that ends or progresses an operation of
+    /// another thread without [`Engine::progress`], which wakes these threads itself. Peers ring for their messages, but a message
+    /// that a thread takes from the fabric is known only to that thread.
     #[inline]
     pub fn wake_siblings(&self) {
         if self.waiting.get() > 0 {
             self.sleeper.ring();
         }
+    }
+
+    /// Counts a thread that may sleep until this engine moves, even if the thread waits in another engine with the same sleeper. From
+    /// then on, whoever moves anything here rings.
+    pub fn begin_nap(&self) {
+        self.waiting.set(self.waiting.get() + 1);
+    }
+
+    /// Ends what [`Engine::begin_nap`] has begun.
+    pub fn end_nap(&self) {
+        self.waiting.set(self.waiting.get() - 1);
     }
 
     /// Returns a future that drives `future` and the engine when it is polled. A simulator runs this future as the program of a
@@ -240,7 +271,7 @@ impl<F: Fabric> Engine<F> {
         async move {
             let mut future = pin!(future);
             let mut wait: Option<(Counter, u64)> = None;
-            // Nothing arrives while the future is polled, so one progress call before is enough.
+            // Nothing arrives while the future is polled, so one call of `progress` before the poll is enough.
             std::future::poll_fn(move |cx| {
                 loop {
                     let (moved, more) = engine.endpoint.progress_with_more();
@@ -279,15 +310,15 @@ impl<F: Fabric> Engine<F> {
             Poll::Ready(value) => Some(value),
             Poll::Pending => None,
         });
-        // A task may wait for its turn after this operation.
+        // A task may have waited for this operation, so threads that wait for the task are woken.
         if self.has_tasks() {
             self.wake_siblings();
         }
         value
     }
 
-    /// Waits until `look` returns a value. This loop, the only one that waits, polls, progresses operations, and backs off as the
-    /// wait policy says.
+    /// Waits until `look` returns a value. Only this loop waits: it polls, progresses operations, and backs off according to the
+    /// wait policy.
     pub fn drive<T>(&self, outside: &dyn WaitHooks, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(value) = look() {
             return value;
@@ -299,8 +330,8 @@ impl<F: Fabric> Engine<F> {
         value
     }
 
-    /// Runs the loop of a wait. The thread counts as waiting from before its last call of `look`: functions that `look` calls may
-    /// release the lock, and another thread may then progress an operation at which this thread has already looked.
+    /// Runs the loop of a wait. The thread counts as waiting already during its last call of `look`, because functions that `look`
+    /// calls may release the lock. Then another thread may progress an operation at which this thread has already looked.
     fn wait_loop<T>(&self, outside: &dyn WaitHooks, mut look: impl FnMut() -> Option<T>) -> T {
         let mut waiter = Waiter::new(&self.policy);
         let mut stuck = false;
@@ -320,9 +351,12 @@ impl<F: Fabric> Engine<F> {
             let mut step = WaitStep::Again;
             outside.unlocked(&mut || step = waiter.step());
             if let WaitStep::Sleep(limit) = step {
-                let armed = Armed::new(self);
+                let armed = Armed::new(self, outside);
                 if self.progress_beside(1, PollReach::All) {
                     waiter.progressed();
+                    continue;
+                }
+                if outside.before_nap() {
                     continue;
                 }
                 if let Some(value) = look() {
@@ -334,7 +368,7 @@ impl<F: Fabric> Engine<F> {
                     outside.before_sleep();
                 }
                 stuck = true;
-                // At the deadline, overdue messages must be requested, although no peer rings.
+                // No peer rings when a message is overdue. So the sleep ends at the deadline, and overdue messages are requested.
                 let limit = match self.endpoint.deadline() {
                     Some(at) => {
                         limit.min(at.saturating_duration_since(self.endpoint.fabric().now()))
@@ -358,20 +392,22 @@ fn random() -> u64 {
 /// A thread that sleeps or is about to sleep, until this guard is dropped.
 struct Armed<'e, F: Fabric> {
     engine: &'e Engine<F>,
+    outside: &'e dyn WaitHooks,
     token: Token,
 }
 
-impl<F: Fabric> Armed<'_, F> {
-    fn new(engine: &Engine<F>) -> Armed<'_, F> {
-        engine.waiting.set(engine.waiting.get() + 1);
-        Armed { engine, token: engine.sleeper.arm() }
+impl<'e, F: Fabric> Armed<'e, F> {
+    fn new(engine: &'e Engine<F>, outside: &'e dyn WaitHooks) -> Armed<'e, F> {
+        engine.begin_nap();
+        Armed { engine, outside, token: engine.sleeper.arm() }
     }
 }
 
 impl<F: Fabric> Drop for Armed<'_, F> {
     fn drop(&mut self) {
-        self.engine.waiting.set(self.engine.waiting.get() - 1);
+        self.engine.end_nap();
         self.engine.sleeper.disarm();
+        self.outside.after_nap();
     }
 }
 
@@ -386,6 +422,7 @@ pub(crate) use connected::Lease;
 pub use connected::{ForeignPeer, Identity, LinkId};
 use helping::HelperThreads;
 pub use persistent_task::PersistentTask;
+pub(crate) use persistent_task::pending_once;
 pub use tasks::{Executor, NonblockingTask, TaskCounts};
 use tasks::{PollReach, TaskEntry};
 use waiting_tasks::WaitingTasks;

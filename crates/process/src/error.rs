@@ -11,20 +11,20 @@ pub struct Error(Box<Parts>);
 #[derive(Clone, PartialEq, Eq)]
 struct Parts {
     class: i32,
-    /// True if `class` is a code that the program's function returned.
+    /// True if `class` is an error code that a callback of the program returned.
     returned: bool,
     text: String,
     status: Option<Status>,
 }
 
 impl Error {
-    /// Makes an error. `class` is one of [`class`]; `text` names the argument, its value, the limit, the remedy.
+    /// Makes an error. `class` is one of [`class`]. `text` names the argument, its value, the limit and the remedy.
     #[cold]
     pub fn new(class: i32, text: impl fmt::Display) -> Error {
         Error(Box::new(Parts { class, returned: false, text: text.to_string(), status: None }))
     }
 
-    /// Makes the error of a function of the program that returned `code`, which the program gets back unchanged.
+    /// Makes an error for a function of the program that returned `code`. The program gets the same code back.
     #[cold]
     pub fn returned(code: i32, text: impl fmt::Display) -> Error {
         let mut error = Error::new(code, text);
@@ -98,13 +98,13 @@ pub mod class {
     pub const BUFFER: i32 = 1;
     /// A count is negative, or more than the memory or the type can have.
     pub const COUNT: i32 = 2;
-    /// A handle is not the handle of a datatype, or the type does not fit the call or is not committed.
+    /// A handle is not the handle of a datatype, or the datatype does not fit the call or is not committed.
     pub const TYPE: i32 = 3;
     /// A tag is negative or above [`TAG_UB`](crate::TAG_UB), and is no wildcard that the call accepts.
     pub const TAG: i32 = 4;
     /// A handle is not the handle of a communicator, or the communicator is of the wrong kind for the call.
     pub const COMM: i32 = 5;
-    /// A rank is outside the group in which the call counts ranks.
+    /// A rank is outside the group to which the rank refers.
     pub const RANK: i32 = 6;
     /// A handle is not the handle of a request, or the request is in a state in which the call is not allowed.
     pub const REQUEST: i32 = 7;
@@ -116,9 +116,7 @@ pub mod class {
     pub const OP: i32 = 10;
     /// A communicator has no virtual topology, or a topology that the call cannot use.
     pub const TOPOLOGY: i32 = 11;
-    /// The dimensions of a grid are invalid, or their product is not the number of processes.
-    pub const DIMS: i32 = 12;
-    /// Another argument is invalid; the text names it.
+    /// Another argument is invalid. The text names this argument.
     pub const ARG: i32 = 13;
     /// An error of which nothing more is known.
     pub const UNKNOWN: i32 = 14;
@@ -128,38 +126,22 @@ pub mod class {
     pub const OTHER: i32 = 16;
     /// Weft itself has an error, or a peer sent an invalid message.
     pub const INTERN: i32 = 17;
-    /// In a status of a call on several requests: this request has neither failed nor completed.
-    pub const PENDING: i32 = 18;
-    /// Result of a call on several requests: the error of each request is in its status (MPI 5.0, section 3.7.5).
-    pub const IN_STATUS: i32 = 19;
-    /// The assertion of a synchronization of a window or file is invalid.
-    pub const ASSERT: i32 = 22;
     /// No memory is attached to a window at the address to detach.
     pub const BASE: i32 = 24;
     /// Data cannot be converted to or from the requested representation.
     pub const CONVERSION: i32 = 25;
     /// A displacement is negative, or its unit is invalid.
     pub const DISP: i32 = 26;
-    /// A key is empty or longer than [`KEY_MAX`](crate::KEY_MAX) bytes.
-    pub const INFO_KEY: i32 = 31;
-    /// A key to delete does not exist in the info object.
-    pub const INFO_NOKEY: i32 = 32;
-    /// A value is longer than [`VALUE_MAX`](crate::VALUE_MAX) bytes, or has no meaning for its key.
-    pub const INFO_VALUE: i32 = 33;
     /// A handle is not the handle of an info object.
     pub const INFO: i32 = 34;
     /// A number is no attribute key, or the key is freed, or belongs to another kind of object.
     pub const KEYVAL: i32 = 36;
-    /// The lock of a window is neither shared nor exclusive.
-    pub const LOCKTYPE: i32 = 37;
     /// No service of this name has been published.
     pub const NAME: i32 = 38;
-    /// Memory, or room in a table of bounded size, is used up.
+    /// No memory is left, or a table of bounded size is full.
     pub const NO_MEM: i32 = 39;
     /// Memory cannot be attached to a window, because it overlaps memory that is attached already.
     pub const RMA_ATTACH: i32 = 46;
-    /// Accesses to a window conflict.
-    pub const RMA_CONFLICT: i32 = 47;
     /// An access lies outside the target's window.
     pub const RMA_RANGE: i32 = 48;
     /// Memory cannot be shared, as the ranks of the window are not all on one node.
@@ -170,12 +152,10 @@ pub mod class {
     pub const SIZE: i32 = 52;
     /// Weft does not offer the function, or does not offer it for this object.
     pub const UNSUPPORTED_OPERATION: i32 = 55;
-    /// A window was not made by the function that the call needs, such as a window that is not dynamic.
+    /// A window was made by another function than the call requires. An example is a call that requires a dynamic window.
     pub const RMA_FLAVOR: i32 = 57;
     /// A peer has ended, or cannot be reached any more.
     pub const PROC_ABORTED: i32 = 58;
-    /// A result does not fit the variable that the program gave for it.
-    pub const VALUE_TOO_LARGE: i32 = 59;
     /// A handle is not the handle of an error handler, or the handler is for another kind of object.
     pub const ERRHANDLER: i32 = 61;
 }

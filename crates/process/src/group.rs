@@ -1,4 +1,4 @@
-//! Groups: ordered sets of processes, by their rank in the world (MPI 5.0, section 7.3).
+//! Groups: ordered sets of processes, each named by its rank in the world (MPI 5.0, section 7.3).
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -22,8 +22,8 @@ pub enum Compare {
 pub struct Group {
     ranks: Rc<[u32]>,
     session: usize,
-    /// The list of ranks, with data derived from the list. All clones of a group share it, so that simulated ranks that share a
-    /// group of the world look at its members only once.
+    /// The list of ranks, with data derived from the list. All clones of a group share these data. So if simulated ranks share a
+    /// group of the world, the data are derived only once.
     members: Rc<Members>,
 }
 
@@ -73,7 +73,7 @@ impl Group {
         self.ranks.len()
     }
 
-    /// Returns true if this is the other group itself, not another group with the same members.
+    /// Returns true if `other` is a clone of this group, and not another group with the same members.
     pub fn is(&self, other: &Group) -> bool {
         Rc::ptr_eq(&self.ranks, &other.ranks)
     }

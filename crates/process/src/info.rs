@@ -1,4 +1,4 @@
-//! Info objects: ordered key-value pairs of strings, which are any bytes (MPI 5.0, chapter 10).
+//! Info objects: ordered key-value pairs. Keys and values are strings of any bytes (MPI 5.0, chapter 10).
 
 /// Maximum number of bytes of a key, without the terminating zero: MPI_MAX_INFO_KEY less 1.
 pub const KEY_MAX: usize = 255;
@@ -17,13 +17,13 @@ impl Info {
         self.pairs.iter().find(|(k, _)| k == key.as_ref()).map(|(_, v)| v.as_slice())
     }
 
-    /// Returns a value as text, or `None` if it is missing or not UTF-8. For the library's own keys, whose values are words and
-    /// numbers.
+    /// Returns a value as text, or `None` if the value is missing or not UTF-8. For the library's own keys, whose values are words
+    /// and numbers.
     pub fn get(&self, key: &str) -> Option<&str> {
         std::str::from_utf8(self.bytes(key)?).ok()
     }
 
-    /// Sets the value of `key`, in its old place if it has one. The caller has checked both lengths.
+    /// Sets the value of `key`. A key that has a value already keeps its place. The caller has checked both lengths.
     pub fn set<K: AsRef<[u8]> + ?Sized, V: AsRef<[u8]> + ?Sized>(&mut self, key: &K, value: &V) {
         let (key, value) = (key.as_ref(), value.as_ref());
         match self.pairs.iter_mut().find(|(k, _)| k == key) {

@@ -11,17 +11,17 @@
 //! step.
 
 use crate::agreement::{Agreement, AgreementTree, name_of};
-use crate::creation::{agree_on, fill, numbers, words};
+use crate::creation::{agree_on, numbers};
 use crate::mailbox::{Making, Name};
 use crate::resources::{CommResources, Resources};
 use crate::{Comm, Engine, Error, Group, Identity, class};
 use std::collections::HashSet;
 use std::rc::Rc;
-use weft_collective::bcast;
 use weft_collective::inter::leaders;
-use weft_fabric::Fabric;
+use weft_collective::{bcast, words};
+use weft_fabric::{Fabric, Sge};
 
-/// Meeting of a leader with the other leader: its name, and the other leader's rank in the world.
+/// Agreement of a leader with the other leader: the name of the agreement, and the other leader's rank in the world.
 struct Meeting {
     name: Name,
     other: u32,
@@ -43,7 +43,7 @@ pub struct Parties<F: Fabric> {
     leader: usize,
     me: usize,
     within: Agreement<F>,
-    /// The leader's connection to the other leader, and the other leader's number.
+    /// At a leader: the agreement with the other leader, and the other leader's number.
     there: Option<(Agreement<F>, u32)>,
     id: u64,
     remote: Vec<Identity>,
@@ -52,8 +52,9 @@ pub struct Parties<F: Fabric> {
 }
 
 impl<F: Fabric> Comm<F> {
-    /// Begins an intercommunicator between this group and the group whose leader is `peer.1` of the communicator `peer.0`, which
-    /// only `leader` must know (MPI_Intercomm_create). This is the first step; [`Parties::join`] is the second step.
+    /// Begins an intercommunicator between this group and another group (MPI_Intercomm_create). `peer` is a communicator, and the
+    /// rank of the other group's leader in that communicator. Only `leader` must pass `peer`. This is the first step;
+    /// [`Parties::join`] is the second step.
     ///
     /// # Errors
     /// A process is in both groups: [`class::GROUP`], on all processes.
@@ -72,7 +73,7 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// Begins an intercommunicator between two groups, without an existing communicator (MPI_Intercomm_create_from_groups).
-    /// `leader`: a rank of `group`. `remote`: the other group and its leader, which only the own leader must know.
+    /// `leader` is a rank of `group`. `remote` is the other group and its leader; only this group's leader must pass `remote`.
     pub fn intercomm_from_groups(
         engine: &Rc<Engine<F>>,
         group: &Group,
@@ -109,19 +110,21 @@ impl<F: Fabric> Comm<F> {
             let (Some(bridge), Some(remote)) = (&bridge, remote) else {
                 return Err(Error::new(class::COMM, "an intracommunicator has only one group"));
             };
-            // The leader's value counts for its group. Ties are broken by the first ranks, which differ.
+            // The value of the leader counts for the whole group. If both leaders have the same value, the identities of the first
+            // processes decide, because these identities differ.
             let agreed = agree_on(&link, Some(bridge), &engine).await?;
             let [mine, theirs, verdict] = [link.stage(24), link.stage(24), link.stage(8)];
             if link.rank == 0 {
                 let first = engine.identity(group.ranks()[0]);
-                fill(mine.sge(), [place as u64, first.job, u64::from(first.rank)]);
+                words::write([place as u64, first.job, u64::from(first.rank)], mine.sge());
                 leaders::swap(bridge, mine.sge(), theirs.sge()).await?;
-                let before = words::<3>(&mine.sge()) < words::<3>(&theirs.sge());
-                fill(verdict.sge(), [u64::from(before)]);
+                let order = |of: Sge| words::read_array::<3>(of);
+                let before = order(mine.sge()) < order(theirs.sge());
+                words::write([u64::from(before)], verdict.sge());
             }
             bcast::binomial(&link, 0, verdict.sge()).await?;
-            let [before] = words(&verdict.sge());
-            let all = if before != 0 { group.union(&remote) } else { remote.union(&group) };
+            let before = words::read(verdict.sge(), 0) != 0;
+            let all = if before { group.union(&remote) } else { remote.union(&group) };
             Ok(Comm::agreed(&engine, agreed, all, None))
         }
     }
@@ -139,8 +142,8 @@ async fn introduced<F: Fabric>(
     let within = Agreement::new(&engine, local);
     let there = meeting.filter(|_| me == leader);
     let there = there.map(|Meeting { name, other }| (Agreement::new(&engine, name), other));
-    // The leaders exchange data before any exchange within the group. So a process that names another leader than the rest of its
-    // group is found out here, too.
+    // The leaders exchange data before any exchange within the group. This also detects a process that names another leader than
+    // the rest of its group.
     let id = if there.is_some() { engine.new_context() } else { 0 };
     let (remote, means, refusal) = (Vec::new(), Resources::ALL, None);
     let mut parties =
@@ -168,7 +171,7 @@ async fn introduced<F: Fabric>(
 }
 
 impl<F: Fabric> Parties<F> {
-    /// Agrees on the resources that all processes have for the communicator, and on whether all processes know each other.
+    /// Agrees on the resources that all processes have for the communicator. Also finds out if all processes know each other.
     async fn agree_on_means(&mut self) -> Result<(), Error> {
         let (mut means, refusal) = self.engine.resources();
         if self.remote.iter().any(|&one| self.engine.peer_of(one).is_err()) {
@@ -186,7 +189,7 @@ impl<F: Fabric> Parties<F> {
         Ok(())
     }
 
-    /// Returns the tree for agreements within the group, whose root is the leader.
+    /// Returns the tree for agreements within the group. The leader is the root of the tree.
     fn tree(&self) -> AgreementTree<'_> {
         AgreementTree { members: self.group.ranks(), root: self.leader, me: self.me }
     }
@@ -195,12 +198,13 @@ impl<F: Fabric> Parties<F> {
         self.there.is_some()
     }
 
-    /// Returns true if two of the processes are connected only through other processes, so that the groups have to be linked.
+    /// Returns true if two of the processes are connected only through other processes. Then the groups have to be linked.
     pub fn are_apart(&self) -> bool {
         self.means == Resources::APART
     }
 
-    /// Returns, at a leader, true if it is the first of the two leaders. Both leaders get the same order. Returns `None` elsewhere.
+    /// Returns true at the first of the two leaders, false at the second, and `None` on all other ranks. Both leaders agree on
+    /// their order.
     pub fn is_first_leader(&self) -> Option<bool> {
         let (_, other) = self.there.as_ref()?;
         let (engine, own) = (&self.engine, self.group.ranks()[self.me]);
@@ -234,7 +238,7 @@ impl<F: Fabric> Parties<F> {
     /// Returns the intercommunicator of groups that are not apart.
     ///
     /// # Errors
-    /// Fails on all processes if some process has no room for the communicator, or is not connected to another.
+    /// Fails on all processes if a process has no room for the communicator, or if two of the processes are not connected.
     pub fn join(self) -> Result<Rc<Comm<F>>, Error> {
         let lean = self.means.settle(self.refusal)?;
         let remote = self.remote.iter().map(|&one| self.engine.peer_of(one));

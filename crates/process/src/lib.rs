@@ -53,7 +53,6 @@ pub use attributes::Attributes;
 pub use buffer::{Buffer, BufferPiece};
 pub use collectives::{CollectiveOperation, Lengths};
 pub use comm::{Comm, TAG_UB};
-pub use comm_selection::CallKey;
 pub use dims::balanced_dims;
 pub use engine::{
     Engine, Executor, ForeignPeer, Identity, LinkId, NonblockingTask, PersistentTask, Single,
@@ -69,5 +68,6 @@ pub use partitioned::{PartitionedReceive, PartitionedSend};
 pub use rank_buffers::RankBuffers;
 pub use request::{Active, External, OperationOutcome};
 pub use topology::{Cartesian, CommTopology, Edge, Graph, Neighborhood};
+pub use weft_collective::CallKey;
 pub use weft_collective::inter::Root;
 pub use weft_p2p::{Matched, RequestId, Status};

@@ -4,7 +4,7 @@
 use crate::resources::CommResources;
 use crate::{Comm, Engine, Error, Group};
 use std::rc::Rc;
-use weft_collective::bcast;
+use weft_collective::{bcast, words};
 use weft_fabric::Fabric;
 
 impl<F: Fabric> Comm<F> {
@@ -17,11 +17,9 @@ impl<F: Fabric> Comm<F> {
         let (first, second) = (self.link(), self.link());
         async move {
             let len = first.stage(8);
-            len.sge().fill(&(bytes.len() as u64).to_le_bytes());
+            words::write([bytes.len() as u64], len.sge());
             bcast::binomial(&first, root, len.sge()).await?;
-            let mut word = [0; 8];
-            len.sge().read(&mut word);
-            let all = second.stage(u64::from_le_bytes(word) as usize);
+            let all = second.stage(words::read(len.sge(), 0) as usize);
             if second.rank == root {
                 all.sge().fill(&bytes);
             }
@@ -40,7 +38,7 @@ impl<F: Fabric> Comm<F> {
         group: &Group,
         remote: Group,
     ) -> Rc<Comm<F>> {
-        // Only ranks of one group could share memory in this communicator, and no operation asks for such memory.
+        // Only ranks of one group could share memory in this communicator, and no operation needs such memory.
         Comm::agreed(engine, CommResources { id, lean: true }, group.clone(), Some(remote))
     }
 }

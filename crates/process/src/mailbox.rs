@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-/// Name of an agreement, made of its subject and its members: the same bytes at all members, and at no other process.
+/// Name of an agreement, made of its subject and its members. All members make the same name, and no other process makes this name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Name(pub Rc<[u8]>);
 
@@ -26,8 +26,8 @@ pub(crate) enum Making {
 }
 
 impl Name {
-    /// Makes the name of an agreement. Numbers (of a communicator, a tag) or a text distinguish it from other agreements of the
-    /// same kind. `groups`: the groups of its members.
+    /// Makes the name of an agreement. Numbers (of a communicator, a tag) or a text distinguish the agreement from other agreements
+    /// of the same kind. `groups`: the groups of the members.
     pub fn new(making: Making, numbers: &[u64], text: &[u8], groups: &[&Group]) -> Name {
         let mut bytes = vec![making as u8];
         let mut add = |word: u64| bytes.extend(word.to_le_bytes());
@@ -42,8 +42,8 @@ impl Name {
     }
 }
 
-/// Divides a list of ranks into runs of equal steps. Calls `each` with the first rank, the step and the length of each run. Equal
-/// lists give equal runs.
+/// Divides a list of ranks into runs with equal steps. Calls `each` with the first rank, the step and the length of each run. The
+/// runs of equal lists are equal.
 fn runs(ranks: &[u32], mut each: impl FnMut([u32; 3])) {
     let mut left = ranks;
     while let [first, rest @ ..] = left {
@@ -55,14 +55,14 @@ fn runs(ranks: &[u32], mut each: impl FnMut([u32; 3])) {
     }
 }
 
-/// Sender of a message, and the agreement in which it sends.
+/// Sender of a message, and the agreement to which the message belongs.
 pub(crate) type Sender = (u32, Name);
 
 /// Messages that have arrived for agreements of this process.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     letters: RefCell<HashMap<Sender, VecDeque<Vec<u8>>>>,
-    /// True while a message is taken in: the next message waits, so that messages stay in order.
+    /// True while a message is taken. The next message is not taken meanwhile, so that messages stay in order.
     pub taking: Cell<bool>,
 }
 
@@ -78,12 +78,12 @@ impl Mailbox {
         data
     }
 
-    /// Forgets messages of a process of another job that nobody has received.
+    /// Forgets messages that process `peer` of another job has sent and that nobody has received.
     pub fn forget(&self, peer: u32) {
         self.letters.borrow_mut().retain(|(from, _), _| *from != peer);
     }
 
-    /// Appends a message to the messages that have come before it.
+    /// Appends a message to the earlier messages of the same sender and agreement.
     pub fn put(&self, key: Sender, data: Vec<u8>) {
         self.letters.borrow_mut().entry(key).or_default().push_back(data);
     }

@@ -53,12 +53,12 @@ impl<F: Fabric> Comm<F> {
         Some(Want { context: self.context(), source, tag })
     }
 
-    /// Returns the target of a message in another matching space.
+    /// Returns the target of a message in matching space `context`.
     pub(crate) fn target_in(&self, context: MatchingContext, to: usize, tag: i32) -> MessageTarget {
         MessageTarget { context, ..self.target(to, tag) }
     }
 
-    /// Returns the matching criteria of a receive in another matching space.
+    /// Returns the matching criteria of a receive in matching space `context`.
     pub(crate) fn want_in(&self, context: MatchingContext, from: usize, tag: i32) -> Want {
         let want = self.want(Origin::Rank(from), Some(tag));
         Want { context, ..want.expect("a rank is somebody") }
@@ -82,16 +82,12 @@ impl<F: Fabric> Comm<F> {
     }
 
     fn isend_by(&self, buffer: &Buffer, send: impl FnOnce(Sge) -> Option<RequestId>) -> Active {
-        if let Some(sge) = buffer.run() {
-            return match send(sge) {
-                None => Active::Done(Status::default()),
-                Some(id) => Active::Send { id, _piece: None },
-            };
-        }
-        let piece = self.piece(buffer);
+        let piece = buffer.readable(self.pool());
         match send(piece.sge) {
             None => Active::Done(Status::default()),
-            Some(id) => Active::Send { id, _piece: Some(Box::new(piece)) },
+            Some(id) => {
+                Active::Send { id, _piece: piece.staging.is_some().then(|| Box::new(piece)) }
+            }
         }
     }
 
@@ -141,8 +137,12 @@ impl<F: Fabric> Comm<F> {
     /// Starts a receive.
     pub fn irecv(&self, buffer: &Buffer, from: Origin, tag: Option<i32>) -> Active {
         let Some(want) = self.want(from, tag) else { return Active::Done(NOBODY) };
+        self.receive_by(buffer, |data| self.engine.endpoint().irecv(&want, data))
+    }
+
+    fn receive_by(&self, buffer: &Buffer, post: impl FnOnce(Sge) -> RequestId) -> Active {
         let piece = buffer.writable(self.pool());
-        let id = self.engine.endpoint().irecv(&want, piece.sge);
+        let id = post(piece.sge);
         let unpack = piece.staging.is_some().then(|| Box::new((piece, buffer.clone())));
         Active::Receive { id, unpack }
     }
@@ -170,7 +170,7 @@ impl<F: Fabric> Comm<F> {
                         break;
                     }
                     left = Some((before - 1, far));
-                    // A message by a network needs the progress of the fabric; a poll for one peer does not drive it.
+                    // Messages over a network arrive only if the fabric makes progress, and polls for one peer make no progress.
                     if far {
                         endpoint.move_on();
                     } else {
@@ -188,8 +188,8 @@ impl<F: Fabric> Comm<F> {
         self.finish(outside, Active::Receive { id, unpack: None })
     }
 
-    /// Returns the number of polls on the fast path. If other threads wait for the lock, this is one poll, because only the wait
-    /// that follows releases the lock.
+    /// Returns the number of polls on the fast path. If other threads wait for the lock, the number is 1, because only the wait
+    /// after the fast path releases the lock.
     fn direct_turns(&self, outside: &dyn WaitHooks) -> u32 {
         if outside.undisturbed() { self.engine.direct_turns() } else { 1 }
     }
@@ -208,17 +208,13 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Waits for an operation. The error of a truncated receive contains its status.
+    /// Waits for an operation. The error of a truncated receive contains the status of the receive.
     pub fn finish(&self, outside: &dyn WaitHooks, mut active: Active) -> Result<Status, Error> {
         let endpoint = self.engine.endpoint();
-        let outcome = self.engine.drive(outside, || active.poll(endpoint));
-        match outcome.error {
-            None => Ok(outcome.status),
-            Some(error) => Err(error),
-        }
+        self.engine.drive(outside, || active.poll(endpoint)).result()
     }
 
-    /// Waits for an operation as [`Comm::finish`] does, in programs that are futures.
+    /// Waits for an operation like [`Comm::finish`], but as a future, for programs that run as futures.
     pub async fn finished(&self, mut active: Active) -> Result<Status, Error> {
         let endpoint = self.engine.endpoint();
         let outcome = std::future::poll_fn(|_| match active.poll(endpoint) {
@@ -226,14 +222,11 @@ impl<F: Fabric> Comm<F> {
             None => Poll::Pending,
         })
         .await;
-        match outcome.error {
-            None => Ok(outcome.status),
-            Some(error) => Err(error),
-        }
+        outcome.result()
     }
 
-    /// Tests an operation for completion (MPI_Test), in programs that are futures. In a simulation, global time first catches up
-    /// with the rank's own time.
+    /// Tests an operation for completion (MPI_Test), for programs that run as futures. In a simulation, global time first catches
+    /// up with the rank's own time.
     pub async fn test(&self, active: &mut Active) -> Option<OperationOutcome> {
         let endpoint = self.engine.endpoint();
         std::future::poll_fn(|cx| endpoint.fabric().poll_clock(cx)).await;
@@ -263,7 +256,8 @@ impl<F: Fabric> Comm<F> {
         })
     }
 
-    /// Takes the message that a receive would take out of matching (MPI_Improbe). A message from MPI_PROC_NULL has no [`Matched`].
+    /// Finds the message that a receive would take, and removes this message from matching (MPI_Improbe). A message from
+    /// MPI_PROC_NULL has no [`Matched`].
     pub fn improbe(&self, from: Origin, tag: Option<i32>) -> Option<(Option<Matched>, Status)> {
         let Some(want) = self.want(from, tag) else { return Some((None, NOBODY)) };
         self.engine.progress();
@@ -277,11 +271,8 @@ impl<F: Fabric> Comm<F> {
         Some((Some(matched), status))
     }
 
-    /// Starts the receive of a message that was taken.
+    /// Starts the receive of a message that [`Comm::improbe`] has returned.
     pub fn imrecv(&self, message: Matched, buffer: &Buffer) -> Active {
-        let piece = buffer.writable(self.pool());
-        let id = self.engine.endpoint().imrecv(message, piece.sge);
-        let unpack = piece.staging.is_some().then(|| Box::new((piece, buffer.clone())));
-        Active::Receive { id, unpack }
+        self.receive_by(buffer, |data| self.engine.endpoint().imrecv(message, data))
     }
 }

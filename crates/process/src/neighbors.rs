@@ -20,7 +20,7 @@ pub struct Neighbors {
 }
 
 impl Neighbors {
-    /// Returns the neighbours of `rank`. A graph in which an edge has no counterpart is an error.
+    /// Returns the neighbours of `rank`. Returns an error if an edge of a graph has no counterpart.
     pub fn of(topology: &CommTopology, rank: usize) -> Result<Neighbors, Error> {
         let some = |ranks: Vec<usize>| ranks.into_iter().map(Some).collect::<Vec<_>>();
         Ok(match topology {
@@ -55,9 +55,9 @@ impl Neighbors {
         all.filter_map(|(block, to)| to.map(|to| (block, to)))
     }
 
-    /// Returns the blocks of the receive buffer and their sources, in the order in which each source sends them. In a grid, the
-    /// neighbour's first message of a dimension goes in the negative direction, so it comes from the positive side. This order
-    /// matters if both neighbours are the same rank.
+    /// Returns the blocks of the receive buffer and their sources. Blocks from the same source stand in the order in which the
+    /// source sends them. In each dimension of a grid, a rank sends in the negative direction first, and this message arrives from
+    /// the positive side. The order matters if both neighbours in a dimension are the same rank.
     fn arrivals(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let place = |i: usize| if self.grid { i ^ 1 } else { i };
         let all = (0..self.sources.len()).map(place);
@@ -65,7 +65,7 @@ impl Neighbors {
     }
 }
 
-/// Sends, and receives the data of each source into its buffer of `receives`.
+/// Sends the data of `sends`, and receives the data of each source into the buffer for this source in `receives`.
 async fn exchange<F: Fabric>(
     link: &CommView<F>,
     sends: &[(usize, Sge)],
@@ -148,7 +148,8 @@ mod tests {
         assert_eq!(corner.arrivals().collect::<Vec<_>>(), [(1, 3), (3, 1), (2, 2)]);
     }
 
-    /// Returns the block of a sender that each block of a receiver gets: the k-th message of each pair matches the k-th receive.
+    /// Returns the sender's block that each block of a receiver gets. Of each pair of ranks, the k-th message matches the k-th
+    /// receive.
     fn delivered(topology: &CommTopology, size: usize) -> HashMap<(usize, usize), (usize, usize)> {
         let all: Vec<_> = (0..size).map(|r| Neighbors::of(topology, r).unwrap()).collect();
         let mut got = HashMap::new();
@@ -189,7 +190,7 @@ mod tests {
 
     #[test]
     fn edges_of_a_graph_are_matched_in_their_order() {
-        // Two edges between 0 and 1, which rank 1 names around an edge to itself.
+        // There are two edges between ranks 0 and 1. Rank 1 lists them before and after an edge to itself.
         let graph = CommTopology::Graph(Graph::new(vec![2, 5], vec![1, 1, 0, 1, 0]));
         let got = delivered(&graph, 2);
         assert_eq!((got[&(1, 0)], got[&(1, 1)], got[&(1, 2)]), ((0, 0), (1, 1), (0, 1)));

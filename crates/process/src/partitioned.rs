@@ -19,11 +19,12 @@
 //!
 //! Only the handshake lets the two sides find each other. It travels in a matching space of the communicator that only handshakes
 //! use, so handshakes of one sender and tag match in the order in which the requests were made. The handshake names the context of
-//! the messages, which only this pair uses: a receive with `MPI_ANY_TAG` in another context takes none of these messages, and the
-//! number of a partition is its tag.
+//! the messages, which only this pair uses. So a receive with `MPI_ANY_TAG` in another context takes none of these messages, and
+//! the number of a partition is its tag.
 //!
-//! Cost: one small message when a pair is made, then one message and one posted receive per partition and round. A partition is
-//! looked up by its number in the order of posting: if many thousand partitions are marked in reverse order, the search is long.
+//! Cost: one small message when a pair is made, then one message and one posted receive per partition and round. The receive for a
+//! partition is found by a search in the order of posting. If many thousand partitions are marked in reverse order, these searches
+//! are long.
 
 mod receive;
 mod send;

@@ -12,14 +12,14 @@ pub enum RankBuffers {
     /// This rank has no blocks in the operation.
     #[default]
     Nothing,
-    /// `ranks` blocks like `first`. Each begins where the block before ends.
+    /// `ranks` blocks like `first`, side by side.
     Equal {
         /// Block 0.
         first: Buffer,
         /// Number of blocks.
         ranks: usize,
     },
-    /// Blocks of different places, lengths and types.
+    /// Blocks with different places, lengths and types.
     Each(Rc<[Buffer]>),
 }
 
@@ -67,10 +67,10 @@ impl RankBuffers {
         }
     }
 
-    /// Returns the blocks in memory, if they are the pieces of one block without gaps.
+    /// Returns the memory of the blocks, if they lie side by side without gaps.
     fn runs(&self) -> Option<Sges> {
         let RankBuffers::Equal { first, ranks } = self else { return None };
-        // Counts so large that only the slower path can report the error.
+        // A count that overflows takes the slower path, which can report the error.
         let count = first.count().checked_mul(*ranks)?;
         count.checked_mul(first.ty().size().max(1)).filter(|&n| isize::try_from(n).is_ok())?;
         let all = first.block(0, count).run()?;
@@ -78,7 +78,7 @@ impl RankBuffers {
         Some((0..*ranks).map(|rank| all.part(rank * each, each)).collect())
     }
 
-    /// Returns the blocks' data to send, each block in one piece: in place, or packed.
+    /// Returns the blocks' data to send. The data of each block are one piece: in place, or packed.
     pub(crate) fn readable(self, pool: &StagingPool) -> RankPieces {
         self.pieces(|buffer| buffer.readable(pool))
     }
@@ -102,7 +102,7 @@ impl RankBuffers {
     }
 }
 
-/// Memory of blocks by rank. A few blocks need no heap.
+/// Memory of blocks by rank. Up to eight blocks need no heap memory.
 pub(crate) type Sges = SmallVec<[Sge; 8]>;
 
 /// The blocks of this rank's buffer, each block in one piece.
@@ -115,7 +115,7 @@ pub(crate) struct RankPieces {
 }
 
 impl RankPieces {
-    /// Copies the blocks to staging memory, since data that are sent in place would be overwritten.
+    /// Copies the blocks to staging memory, because the operation would overwrite data that are sent in place.
     pub fn aside(blocks: RankBuffers, pool: &StagingPool) -> RankPieces {
         let copy = |buffer: Buffer| {
             let copy = pool.take(buffer.len());
@@ -126,12 +126,12 @@ impl RankPieces {
         RankPieces { sges: pieces.iter().map(|piece| piece.sge).collect(), pieces, buffers: blocks }
     }
 
-    /// Returns true if block `rank` is received apart from its place.
+    /// Returns true if block `rank` is received into staging memory.
     pub fn is_apart(&self, rank: usize) -> bool {
         self.pieces.get(rank).is_some_and(|piece| piece.staging.is_some())
     }
 
-    /// Packs block `rank` of the program, if it is received apart from its place.
+    /// Packs block `rank` of the program, if this block is received into staging memory.
     pub fn pack(&self, rank: usize) {
         if let (true, Some(buffer)) = (self.is_apart(rank), self.buffers.get(rank)) {
             buffer.pack_to(self.sges[rank]);

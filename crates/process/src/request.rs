@@ -1,9 +1,9 @@
 //! Operations under way, in the form that requests hold.
 
 use crate::buffer::BufferPiece;
+use crate::engine::pending_once;
 use crate::{Buffer, Engine, Error, NonblockingTask, class};
 use std::rc::Rc;
-use std::task::{Context, Poll};
 use weft_fabric::Fabric;
 use weft_p2p::{Endpoint, RequestId, Status};
 
@@ -17,7 +17,7 @@ pub struct OperationOutcome {
 }
 
 impl OperationOutcome {
-    /// Returns a success with an empty status, as of a send.
+    /// Returns a success with an empty status, such as the outcome of a send.
     pub fn done() -> OperationOutcome {
         OperationOutcome::of(Status::default())
     }
@@ -26,34 +26,42 @@ impl OperationOutcome {
     pub fn of(status: Status) -> OperationOutcome {
         OperationOutcome { status, error: None }
     }
+
+    /// Returns the status, or the error.
+    #[inline]
+    pub fn result(self) -> Result<Status, Error> {
+        self.error.map_or(Ok(self.status), Err)
+    }
 }
 
-/// An operation of the layer above, which knows how it progresses.
+/// An operation that is progressed outside of the engine, for instance by the layer above.
 pub trait External {
-    /// Ends the operation if it is complete. Returns its outcome, once.
+    /// Ends the operation if it is complete. Returns the outcome only once.
     fn poll(&self) -> Option<OperationOutcome>;
 
-    /// Returns true if the operation is complete, without ending it.
+    /// Returns true if the operation is complete. Does not end the operation.
     fn is_over(&self) -> bool;
 
-    /// Returns the status if the operation is complete, without ending it. An error in the outcome is an error of this call, not of
-    /// the operation.
+    /// Returns the status if the operation is complete. Does not end the operation. An error in the outcome is an error of this
+    /// call, not of the operation.
     fn peek(&self) -> Option<OperationOutcome>;
 
     /// Requests cancellation.
     fn cancel(&self) -> Result<(), Error>;
 
-    /// Releases the operation, because no call will ask for it any more. An error comes from a function of the program.
-    fn release(&self) -> Result<(), Error>;
+    /// Releases the operation. No later call uses the operation. If a function of the program fails, its error is returned.
+    fn release(&self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
-/// An operation under way, or over.
+/// An operation, under way or complete.
 pub enum Active {
     /// An operation that was complete when it was started.
     Done(Status),
     /// A send: its buffer is read until the send is complete.
     Send {
-        /// The endpoint's number for the send, which is invalid once the send is ended.
+        /// The endpoint's number for the send. The number is invalid once the send has ended.
         id: RequestId,
         /// Packed data, kept until the send is complete. Boxed like `unpack`, because requests are small and few requests have
         /// packed data.
@@ -61,9 +69,9 @@ pub enum Active {
     },
     /// A receive: its buffer belongs to the library until the receive is complete.
     Receive {
-        /// The endpoint's number for the receive, until the receive is ended.
+        /// The endpoint's number for the receive. The number is invalid once the receive has ended.
         id: RequestId,
-        /// Staging memory for data that are not received straight to their place, and the buffer into which they are unpacked.
+        /// Staging memory for data that are not received straight to their place, and the buffer into which the data are unpacked.
         unpack: Option<Box<(BufferPiece, Buffer)>>,
     },
     /// An operation that the engine progresses, such as a nonblocking collective operation.
@@ -73,7 +81,7 @@ pub enum Active {
 }
 
 impl Active {
-    /// Looks once at the operation. Returns the outcome if the operation is complete. A fault of the fabric ends every operation.
+    /// Polls the operation once. Returns the outcome if the operation is complete. A fault of the fabric ends every operation.
     pub fn poll<F: Fabric>(&mut self, endpoint: &Endpoint<F>) -> Option<OperationOutcome> {
         let outcome = match self {
             Active::External(operation) => return operation.poll(),
@@ -103,7 +111,7 @@ impl Active {
         Some(outcome)
     }
 
-    /// Returns true if the operation is complete, without ending it. `faulted`: true if a fault has ended all messages.
+    /// Returns true if the operation is complete. Does not end the operation. `faulted` is true if a fault has ended all messages.
     #[inline]
     pub fn looks_over<F: Fabric>(&self, endpoint: &Endpoint<F>, faulted: bool) -> bool {
         match self {
@@ -116,7 +124,7 @@ impl Active {
         }
     }
 
-    /// Waits for the operation in a task, which announces the counter that it waits for.
+    /// Waits for the operation in a task. The task announces the counter for which it waits.
     pub async fn over<F: Fabric>(&mut self, endpoint: &Endpoint<F>) -> OperationOutcome {
         loop {
             if let Some(outcome) = self.poll(endpoint) {
@@ -124,22 +132,17 @@ impl Active {
             }
             if let Active::Send { id, .. } | Active::Receive { id, .. } = self {
                 let (counter, target) = endpoint.wait_of(*id);
-                // The next poll reports a fault.
+                // A fault is ignored here, because the next poll reports it.
                 let _ = endpoint.until(counter, target).await;
                 continue;
             }
-            // No counter announces the end: each round looks at the operation.
-            let mut looked = false;
-            let once = |_: &mut Context<'_>| match std::mem::replace(&mut looked, true) {
-                false => Poll::Pending,
-                true => Poll::Ready(()),
-            };
-            std::future::poll_fn(once).await;
+            // No counter reports the end of this operation, so each round looks at the operation.
+            pending_once().await;
         }
     }
 
-    /// Returns the status if the operation is complete, without ending it (MPI_Request_get_status). An error of the operation is
-    /// kept for the call that ends it.
+    /// Returns the status if the operation is complete (MPI_Request_get_status). Does not end the operation. An error of the
+    /// operation is kept for the call that ends it.
     pub fn peek<F: Fabric>(&self, endpoint: &Endpoint<F>) -> Option<OperationOutcome> {
         let status = match self {
             Active::Done(status) => Some(*status),
@@ -162,7 +165,7 @@ impl Active {
 }
 
 impl<F: Fabric> Engine<F> {
-    /// Notes that a nonblocking operation has begun.
+    /// Asks for a helper thread if `active` is the first large nonblocking operation.
     #[inline]
     pub fn note_nonblocking(&self, active: &Active) {
         if self.overlaps().get() {

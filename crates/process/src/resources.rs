@@ -15,13 +15,13 @@ impl Resources {
     /// There is room, but some processes are not connected to this process yet. The communicator then shares no memory.
     pub const APART: Resources = Resources(2);
 
-    /// Returns the value for a process of the world that has no room.
+    /// Returns the value for a process that has no room. `rank` is the rank of this process in the world.
     pub fn none(rank: usize) -> Resources {
         Resources(rank as u64 + 3)
     }
 
-    /// Returns true if all processes do without shared memory. Errors: some process has no room. If this process has a reason of
-    /// its own, the error gives this reason.
+    /// Returns true if all processes do without shared memory. Returns an error if a process has no room. If `refusal` has this
+    /// process's own reason, the error gives this reason.
     pub fn settle(self, refusal: Option<Error>) -> Result<bool, Error> {
         match self.0 {
             0..=2 => Ok(self != Resources::ALL),
@@ -49,7 +49,7 @@ pub(crate) struct CommResources {
 pub(crate) struct ShmCommCount(Rc<Cell<usize>>);
 
 impl ShmCommCount {
-    /// Counts one more in `count`.
+    /// Increments `count`.
     pub fn new(count: &Rc<Cell<usize>>) -> ShmCommCount {
         count.set(count.get() + 1);
         ShmCommCount(count.clone())

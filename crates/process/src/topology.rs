@@ -18,7 +18,7 @@ pub struct Graph {
     pub index: Vec<usize>,
     /// Neighbours of rank 0, then neighbours of rank 1, and so on.
     pub edges: Vec<usize>,
-    /// Two nodes with more edges from the first to the second than back, if there are such nodes.
+    /// Two nodes with more edges from the first to the second than from the second to the first, if there are such nodes.
     pub lopsided: Option<(usize, usize)>,
 }
 
@@ -47,7 +47,7 @@ impl Graph {
     }
 }
 
-/// Knowledge of one rank of a distributed graph: its neighbours and the weights of the edges.
+/// Part of a distributed graph that a rank knows: its neighbours and the weights of the edges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighborhood {
     /// Ranks with an edge to this rank, and the weight of the edge. A rank is named once for each edge.
@@ -62,15 +62,15 @@ pub struct Neighborhood {
 pub type Edge = [i32; 3];
 
 impl Neighborhood {
-    /// Returns the edges at `rank`, out of all edges that ranks have named.
-    pub fn at(rank: usize, edges: &[Edge], weighted: bool) -> Neighborhood {
+    /// Returns the weighted edges at `rank`, out of all edges that ranks have named.
+    pub fn at(rank: usize, edges: &[Edge]) -> Neighborhood {
         let here = rank as i32;
         let into = edges.iter().filter(|edge| edge[1] == here);
         let out = edges.iter().filter(|edge| edge[0] == here);
         Neighborhood {
             sources: into.map(|&[source, _, weight]| (source as usize, weight)).collect(),
             destinations: out.map(|&[_, to, weight]| (to as usize, weight)).collect(),
-            weighted,
+            weighted: true,
         }
     }
 }
@@ -133,7 +133,7 @@ impl Cartesian {
         })
     }
 
-    /// Returns the grid that keeps the dimensions marked in `keep`, and the colour and key with which `rank` splits off into that
+    /// Returns the grid that keeps the dimensions marked in `keep`, and the colour and key with which a split puts `rank` into this
     /// grid.
     pub fn sub(&self, rank: usize, keep: &[bool]) -> (Cartesian, usize, usize) {
         let coords = self.coords(rank);
@@ -184,10 +184,10 @@ mod tests {
         assert_eq!(Graph::new(vec![1, 3], vec![1, 0, 0]).lopsided, Some((1, 0)));
         assert_eq!(Graph::new(vec![3, 5], vec![1, 0, 1, 0, 0]).lopsided, None);
         let edges = [[0, 1, 5], [1, 0, 6], [0, 1, 7], [2, 2, 8]];
-        let part = Neighborhood::at(1, &edges, true);
+        let part = Neighborhood::at(1, &edges);
         assert_eq!(part.sources, [(0, 5), (0, 7)]);
         assert_eq!(part.destinations, [(0, 6)]);
-        assert_eq!(Neighborhood::at(2, &edges, true).sources, [(2, 8)]);
+        assert_eq!(Neighborhood::at(2, &edges).sources, [(2, 8)]);
     }
 
     #[test]

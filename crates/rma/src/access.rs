@@ -13,8 +13,8 @@
 //!   in_flight.rs              issued operations, and their completion
 //!   immediates.rs             puts that the target's adapter counts
 //! ```
-//! Contract: an operation enters its epoch, finds its place and is issued. It is complete when its call returns, or once
-//! [`WindowAccess::drain`] has returned. Nothing here opens or ends an epoch.
+//! Contract: an operation enters its epoch, finds its place in the target's memory, and is issued. The operation is complete when
+//! its call returns, or once [`WindowAccess::drain`] has returned. This part neither opens nor ends an epoch.
 
 mod accumulate;
 pub mod accumulate_protocol;
@@ -40,7 +40,7 @@ use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_process::Error;
 
-/// Operations of one process on the memory of a window.
+/// Access operations of one process on the memory of a window.
 pub struct WindowAccess<F: Fabric> {
     core: Rc<WindowCore<F>>,
     control: Rc<WindowControl<F>>,
@@ -52,7 +52,7 @@ pub struct WindowAccess<F: Fabric> {
 }
 
 impl<F: Fabric> WindowAccess<F> {
-    /// Creates the part without operations under way.
+    /// Creates the access operations of a window. No operation is under way.
     pub fn new(
         core: Rc<WindowCore<F>>,
         control: Rc<WindowControl<F>>,
@@ -87,15 +87,15 @@ impl<F: Fabric> WindowAccess<F> {
     /// Waits for all issued operations.
     pub async fn drain_all(&self) -> Result<(), Error> {
         loop {
-            // The rank stays in the list until its operations are complete, because another thread may wait for these operations,
-            // too.
+            // The rank stays in the list until its operations are complete, because another thread may also wait for these
+            // operations.
             let Some(rank) = self.in_flight.any_touched() else { return Ok(()) };
             self.drain(rank).await?;
             self.in_flight.untouch(rank);
         }
     }
 
-    /// Waits for one operation, and for all earlier operations at the same rank.
+    /// Waits until an operation and all earlier operations on the same rank are complete.
     pub async fn until_over(&self, issued: Issued) -> Result<(), Error> {
         self.drain_to(issued.rank, issued.number).await
     }
@@ -105,10 +105,10 @@ impl<F: Fabric> WindowAccess<F> {
         self.in_flight.has_settled(issued.rank, issued.number) || self.is_idle(issued.rank)
     }
 
-    /// Returns true if nothing is under way to a rank.
+    /// Returns true if no operation is under way to a rank.
     #[inline(always)]
     pub fn is_idle(&self, rank: usize) -> bool {
-        // If memory is mapped, operations are complete at once, and no rank is ever touched.
+        // If all memory is mapped, operations are complete at once, and no rank is ever noted as touched.
         self.in_flight.is_untouched()
             || (self.in_flight.is_idle(rank) && self.deferred.is_empty(rank))
     }

@@ -1,18 +1,18 @@
-//! Control information that the ranks of a window exchange apart from the data: words of one rank that other ranks write
-//! and add to without its help, and requests for operations that only the rank itself can carry out.
+//! Control information that the ranks of a window exchange separately from the data. Other ranks write the words of a rank, and add
+//! to them, without the help of that rank. A request asks a rank for an operation that only the rank itself can carry out.
 //!
 //! ```text
 //!   layout.rs           the place of each word: locks, the table of attached memory, flags of epochs
 //!   own_words.rs        this rank's words, and the flags in them on which it waits
-//!   remote_atomics.rs   words of other ranks: by this processor if it sees them, else by the fabric
+//!   remote_atomics.rs   words of other ranks that this processor does not see, by the fabric
 //!   packed_change.rs    the change of an accumulate, packed
 //!   request.rs          format of a target-assisted request
 //!   messages.rs         sending and answering requests, and the service of a rank
 //! ```
 //! Words and requests implement the parts of sections 12.5 (synchronization) and 12.7.3 (progress) that MPI leaves to the library.
 //!
-//! Contract: a word is written only by the ranks that the layout names, and never decreases. Nothing here knows an epoch
-//! or a window's memory; the service carries requests out (`access/target_assisted.rs`).
+//! Contract: a word is written only by the ranks that the layout names, and never decreases. This part knows neither epochs nor a
+//! window's memory. The service carries out the requests (`access/target_assisted.rs`).
 
 pub mod layout;
 pub mod messages;
@@ -27,12 +27,15 @@ use self::layout::{BELL, ControlTable, word};
 use crate::core::WindowCore;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
-use weft_fabric::{Counter, Fabric, FabricExt, Fault, PeerWords, RemoteAddr, RemoteFlag, Sge};
+use std::sync::atomic::Ordering::SeqCst;
+use weft_fabric::{
+    Counter, Fabric, FabricExt, Fault, PeerWords, RemoteAddr, RemoteFlag, RemoteWrite, Sge,
+};
 
 /// Control words of one rank.
 struct Remote {
     at: RemoteAddr,
-    /// Number of rails, at least 1. Each rail except the first has words of its own.
+    /// Number of rails, at least 1. Each rail except the first has separate words.
     rails: usize,
     /// The words themselves, if this process sees them.
     seen: OnceCell<Option<PeerWords>>,
@@ -48,7 +51,8 @@ pub struct WindowControl<F: Fabric> {
 }
 
 impl<F: Fabric> WindowControl<F> {
-    /// Creates the part. `ranks`: the address of each rank's control words, and the number of rails with words there.
+    /// Creates the control words of a window. `ranks`: the address of each rank's control words, and the number of rails with words
+    /// there.
     pub fn new(
         core: Rc<WindowCore<F>>,
         own: OwnWords<F>,
@@ -69,7 +73,7 @@ impl<F: Fabric> WindowControl<F> {
         self.ranks.len()
     }
 
-    /// Returns this rank in the window.
+    /// Returns the rank of this process in the window.
     #[inline]
     pub fn rank(&self) -> usize {
         self.core.rank()
@@ -97,25 +101,26 @@ impl<F: Fabric> WindowControl<F> {
         seen.get_or_init(look).as_ref()
     }
 
-    /// Adds to a rank's word. Returns the former value.
+    /// Adds `operand` to a rank's word. Returns the former value.
     pub async fn add(&self, rank: usize, index: usize, operand: u64) -> Result<u64, Fault> {
         if let Some(words) = self.seen(rank) {
-            return Ok(remote_atomics::add_seen(&words[index], operand));
+            return Ok(words[index].fetch_add(operand, SeqCst));
         }
         let (peer, at) = self.find(rank, index);
         remote_atomics::add(self.core.endpoint(), peer, at, operand).await
     }
 
-    /// Replaces a rank's word if it is `old`. Returns the former value.
+    /// Replaces a rank's word by `new` if its value is `old`. Returns the former value.
     pub async fn swap(&self, rank: usize, index: usize, old: u64, new: u64) -> Result<u64, Fault> {
         if let Some(words) = self.seen(rank) {
-            return Ok(remote_atomics::swap_seen(&words[index], old, new));
+            let (Ok(was) | Err(was)) = words[index].compare_exchange(old, new, SeqCst, SeqCst);
+            return Ok(was);
         }
         let (peer, at) = self.find(rank, index);
         remote_atomics::swap(self.core.endpoint(), peer, at, old, new).await
     }
 
-    /// Reads `count` words of a rank from `index` on, unordered with respect to writes of other ranks.
+    /// Reads `count` words of a rank from `index` on. The read is not ordered with respect to writes of other ranks.
     pub async fn read(&self, rank: usize, index: usize, count: usize) -> Result<Vec<u64>, Fault> {
         let (peer, at) = self.find(rank, index);
         remote_atomics::read(self.core.endpoint(), peer, at, count).await
@@ -141,13 +146,13 @@ impl<F: Fabric> WindowControl<F> {
         Fault::corrupt(self.core.peer(rank), what)
     }
 
-    /// Returns word `index` of a table of another rank as a flag, which this process writes.
+    /// Returns the flag that this process writes at another rank: word `index` of `table`.
     pub fn remote_flag(&self, rank: usize, table: ControlTable, index: usize) -> RemoteFlag {
         let at = word(self.ranks[rank].at, table.word(self.ranks.len(), index));
         RemoteFlag { at, waking: true }
     }
 
-    /// Writes this rank's word of a table of another rank. Wakes that rank.
+    /// Writes this rank's word in a table of another rank, and wakes the other rank.
     pub fn tell(
         &self,
         rank: usize,
@@ -157,7 +162,7 @@ impl<F: Fabric> WindowControl<F> {
     ) -> Result<(), Fault> {
         let flag = self.remote_flag(rank, table, index);
         let (fabric, peer) = (self.core.fabric(), self.core.peer(rank));
-        fabric.write_flag(peer, Sge::EMPTY, flag.at, flag, value, None)
+        fabric.write_flag(peer, &RemoteWrite::new(Sge::EMPTY, flag.at, None), &flag.with(value))
     }
 
     /// Wakes a rank that may sleep while it waits for a change of words.
@@ -169,8 +174,10 @@ impl<F: Fabric> WindowControl<F> {
         let Some(remote) = self.ranks.get(rank) else { return };
         let bell = RemoteFlag { at: word(remote.at, BELL), waking: true };
         let (fabric, nothing) = (self.core.fabric(), Sge::EMPTY);
-        // A rank that cannot be rung has ended. A rank that waits for it finds the fault.
-        let _ = fabric.write_flag(self.core.peer(rank), nothing, bell.at, bell, 1, None);
+        // A rank that cannot be rung has ended. The error is ignored here, because a rank that waits for the ended rank detects the
+        // fault.
+        let nothing = RemoteWrite::new(nothing, bell.at, None);
+        let _ = fabric.write_flag(self.core.peer(rank), &nothing, &bell.with(1));
     }
 }
 
@@ -178,14 +185,14 @@ impl<F: Fabric> WindowControl<F> {
 mod tests {
     use super::layout::TABLE;
     use super::messages::{Answers, Taker};
-    use super::request::{ControlRequest, RmaRequest, words};
+    use super::request::{ControlRequest, RmaRequest};
     use super::*;
     use crate::core::target_location::TargetLocation;
     use crate::options::WindowOptions;
     use crate::testing::{AINT, ALL, Numbers, Program, end, numbers, parts, run_at, ty};
     use weft_process::{Comm, class};
 
-    /// Every rank adds to, replaces and reads words of every other rank, and receives its flags.
+    /// Test: every rank adds to, replaces and reads words of every other rank, and receives the flags of every other rank.
     #[derive(Clone, Copy)]
     struct Words;
 
@@ -221,7 +228,7 @@ mod tests {
         ALL.into_iter().for_each(|place| run_at(place, 3, Words));
     }
 
-    /// Rank 0 serves the other ranks, and refuses some requests.
+    /// Test: rank 0 serves the other ranks, and refuses some requests.
     #[derive(Clone, Copy)]
     struct Service;
 
@@ -230,7 +237,7 @@ mod tests {
             let (core, control) = parts(&comm, WindowOptions::default()).await;
             if core.rank() == 0 {
                 let perform = async |request: &ControlRequest, more: Sge, answer: Sge| {
-                    let [at, len] = words(more);
+                    let [at, len] = weft_collective::words::read_array(more);
                     assert_eq!((request.runs, len), (1, 16));
                     answer.part(8, 16).fill(&[at as u8; 16]);
                     Ok(at < 100)

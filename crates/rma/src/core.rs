@@ -1,5 +1,5 @@
-//! Facts that every part of a window shares: its communicator and fabric, the call that made it, its options, and the
-//! open epochs.
+//! Facts that every part of a window shares: the window's communicator and fabric, the call that made the window, its options, and
+//! the open epochs.
 //!
 //! ```text
 //!   epoch_state.rs       state of the epochs, and all its transitions (MPI 5.0, section 12.5)
@@ -20,7 +20,6 @@ use self::target_location::TargetLocation;
 use crate::options::WindowOptions;
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::fmt;
 use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_p2p::Endpoint;
@@ -44,9 +43,10 @@ pub struct WindowCore<F: Fabric> {
     comm: Rc<Comm<F>>,
     pub flavor: WindowFlavor,
     pub options: WindowOptions,
-    /// True if all ranks see memory of the fabric, and share processors.
+    /// True if all ranks are on one node, where every rank sees memory of the fabric and the processors' atomics are coherent.
     pub one_node: bool,
-    /// True if some rank's process itself carries out the accesses of other ranks to its memory, whatever the fabric reports.
+    /// True if the memory of some rank is accessed only by that rank's own process, which carries out the accesses of the other
+    /// ranks.
     pub by_progress: bool,
     /// Name set by the program; empty until then.
     pub name: RefCell<OsString>,
@@ -99,13 +99,13 @@ impl<F: Fabric> WindowCore<F> {
         self.epochs.ranks()
     }
 
-    /// Returns the fabric rank of a rank.
+    /// Converts a rank of the window to a rank of the fabric.
     #[inline]
     pub fn peer(&self, rank: usize) -> usize {
         self.comm.group().ranks()[rank] as usize
     }
 
-    /// Returns the name of the window in reports.
+    /// Returns the name of the window for reports.
     pub fn label(&self) -> String {
         let name = self.name.borrow();
         match name.is_empty() {
@@ -114,22 +114,16 @@ impl<F: Fabric> WindowCore<F> {
         }
     }
 
-    /// Returns an error of synchronization, with a text for the user.
-    #[cold]
-    pub fn sync(&self, what: impl fmt::Display) -> Error {
-        self.wrong(class::RMA_SYNC, what)
-    }
-
-    /// Turns the refusal of a call into its error, of class RMA_SYNC.
+    /// Converts the refusal of a call to an error of class RMA_SYNC.
     #[inline]
     pub fn allow<T>(&self, call: Result<T, WrongCall>) -> Result<T, Error> {
-        call.map_err(|wrong| self.sync(wrong))
+        call.map_err(|wrong| Error::new(class::RMA_SYNC, wrong))
     }
 
-    /// Returns the error of an operation on a rank without an epoch.
+    /// Returns the error of an operation on a rank for which no epoch is open.
     #[cold]
     pub fn outside(&self, rank: usize) -> Error {
-        self.sync(self.epochs.outside(rank))
+        Error::new(class::RMA_SYNC, self.epochs.outside(rank))
     }
 
     /// Returns true if operations on a rank are deferred now, until a fence issues them.
@@ -137,14 +131,8 @@ impl<F: Fabric> WindowCore<F> {
         self.options.fence.defers() && self.epochs.is_of_fence(rank)
     }
 
-    /// Returns an error of class `class`, with a text for the user. The caller of the window adds the window's name.
-    #[cold]
-    pub fn wrong(&self, class: i32, what: impl fmt::Display) -> Error {
-        Error::new(class, format_args!("{what}"))
-    }
-
-    /// Checks that an operation's data at this side are as long as at the target. They are `origin` bytes, and `name` names them in
-    /// the error. Error: TRUNCATE.
+    /// Checks that an operation's data have the same length at this side as at the target. The data have `origin` bytes at this
+    /// side. `name` names the operation in the error. Error: TRUNCATE.
     pub fn same_length(
         &self,
         origin: usize,
@@ -159,6 +147,6 @@ impl<F: Fabric> WindowCore<F> {
              many",
             location.len()
         );
-        Err(self.wrong(class::TRUNCATE, text))
+        Err(Error::new(class::TRUNCATE, text))
     }
 }

@@ -1,4 +1,4 @@
-//! Epochs of active target communication: their begin and end (MPI 5.0, sections 12.5.1 and 12.5.2). Locks begin and end the
+//! Epochs of active target communication: their beginning and end (MPI 5.0, sections 12.5.1 and 12.5.2). Locks begin and end the
 //! epochs of passive target communication ([`crate::locks`]).
 //!
 //! ```text
@@ -34,7 +34,7 @@ pub struct Epochs<F: Fabric> {
 }
 
 impl<F: Fabric> Epochs<F> {
-    /// Creates the part without open epochs.
+    /// Creates the active target epochs of a window. No epoch is open.
     pub fn new(
         core: Rc<WindowCore<F>>,
         control: Rc<WindowControl<F>>,

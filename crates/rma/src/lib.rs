@@ -18,19 +18,19 @@
 //! ```
 //! Each part is a file, which states its contract and lists its modules, and a folder of the same name.
 //!
-//! **The target does nothing.** A put, get, accumulate, lock or flush needs only memory of the target that this process reaches by
-//! itself: the window memory and the control words, a region that the fabric allocated. The only exception is memory that no fabric
-//! of the origin reaches.
+//! **The target does nothing.** A put, get, accumulate, lock or flush only needs memory of the target that the origin reaches by
+//! itself: the window memory, and the control words in a region that the fabric allocated. The only exception is memory that the
+//! origin's fabric does not reach.
 //!
 //! **One atomicity domain per element.** All origins of an element find the same domain ([`AtomicityDomain`];
-//! [`accumulate_protocol`] has the table). If all ranks of the window see a rank's memory and share processors, the processor
-//! updates a single element of up to 8 bytes atomically, and several elements under one exclusion, which single updates respect
-//! (locks/exclusion.rs). In memory that nodes share, the adapters' atomics update integers of 8 bytes. All other elements are
-//! updated under a lock among the control words. If processors see the memory, an accumulate of several elements is whole: no
-//! accumulate sees or changes half of another's update. MPI does not guarantee this, but programs that swap structs of bytes rely
-//! on it.
+//! [`accumulate_protocol`] has the table). If all ranks of the window are on one node and see a rank's memory, the processor
+//! updates a single element of up to 8 bytes atomically, and several elements under one exclusion. Single updates respect this
+//! exclusion (locks/exclusion.rs). In memory that several nodes access, the adapters' atomics update integers of 8 bytes. All other
+//! elements are updated under a lock in the control words. If processors see the memory, an accumulate of several elements is
+//! atomic as a whole: no other accumulate sees or changes a part of its update. MPI does not guarantee this, but programs that swap
+//! structs of bytes rely on it.
 //!
-//! All waits are for counters: the end of posted operations, and flags that peers set.
+//! All waits are waits for counters, which count the completions of posted operations and the flags that peers set.
 
 #![warn(missing_docs)]
 

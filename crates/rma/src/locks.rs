@@ -1,5 +1,5 @@
-//! Locks of ranks: the locks of MPI_Win_lock (MPI 5.0, section 12.5.3), and the exclusion of accumulates (section 12.7.1). Locks
-//! lie among the control words of the rank to which they belong, and need no action of that rank.
+//! Locks of ranks: the locks of MPI_Win_lock (MPI 5.0, section 12.5.3), and the exclusion of accumulates (section 12.7.1). A lock
+//! is in the control words of the rank to which it belongs, and needs no action of that rank.
 //!
 //! ```text
 //!   passive_target.rs    MPI_Win_lock, unlock, lock_all, unlock_all, flush: their use of the locks
@@ -8,7 +8,7 @@
 //!   fifo.rs              queue of this process's operations, before they take a ticket
 //! ```
 //! Contract: the holder of a lock excludes all other holders at that rank, or shares the lock with other shared holders. The locks
-//! do not wait for operations. A caller that unlocks has waited for its operations before.
+//! do not wait for operations. A caller must wait for its operations before it unlocks.
 
 mod exclusion;
 mod exclusion_waits;
@@ -31,9 +31,9 @@ use weft_process::Error;
 /// State of this process for one rank's locks.
 #[derive(Default)]
 struct ByRank {
-    /// Ticket of the rank's lock, while it is held.
+    /// Ticket for the rank's lock, while this process holds the lock.
     ticket: Cell<u64>,
-    /// Turn that must be passed on: an attempt has taken the lock or given it back, and the owner of the turn must be notified.
+    /// Turn whose owner must still be notified, after an attempt has taken the lock or given it back.
     tell: Cell<Option<TicketTurn>>,
     /// True if this process announces updates of single elements of the rank.
     announces: Cell<bool>,
@@ -44,7 +44,8 @@ pub struct Locks<F: Fabric> {
     core: Rc<WindowCore<F>>,
     control: Rc<WindowControl<F>>,
     ranks: Box<[ByRank]>,
-    /// Queues of this process: operations that need a guard, and operations that ask for a lock of MPI_Win_lock_all.
+    /// Queues of this process: a queue of operations that need a guard, and a queue of operations that ask for a lock of
+    /// MPI_Win_lock_all.
     guards: Fifo<F>,
     joins: Fifo<F>,
 }
@@ -69,7 +70,7 @@ impl<F: Fabric> Locks<F> {
         Some(MappedTicketLock { words, which: TicketLockKind::Window, size: self.control.size() })
     }
 
-    /// Runs `f` while the guard of a rank is held, after the operations of this process that already wait for guards.
+    /// Runs `f` while the guard of a rank is held. The operations of this process that already wait for guards come first.
     pub async fn guarded<R>(
         &self,
         rank: usize,
@@ -85,8 +86,8 @@ impl<F: Fabric> Locks<F> {
         self.one_by_one(guarded).await
     }
 
-    /// Runs `f` after the operations of this process that already wait for guards. An exclusive lock needs no guard, but other
-    /// threads may be in the same epoch.
+    /// Runs `f`. The operations of this process that already wait for guards come first. Used with an exclusive lock, which needs
+    /// no guard. The order is still needed, because other threads may be in the same epoch.
     pub async fn one_by_one<R>(
         &self,
         f: impl Future<Output = Result<R, Error>>,
@@ -104,7 +105,7 @@ mod tests {
     use crate::testing::{ALL, Program, end, parts, run_at};
     use weft_process::{Comm, class};
 
-    /// All ranks count in one word of rank 0, and only a lock keeps the count right.
+    /// Test: all ranks increment a word of rank 0 by separate reads and writes, so only a lock keeps the count right.
     #[derive(Clone, Copy)]
     struct Counting;
 
@@ -151,7 +152,7 @@ mod tests {
         ALL.into_iter().for_each(|place| run_at(place, 3, Counting));
     }
 
-    /// MPI_Win_lock_all takes each lock shared, at the first operation.
+    /// Test: MPI_Win_lock_all takes each rank's lock as a shared lock, at the first operation on the rank.
     #[derive(Clone, Copy)]
     struct Sharing;
 

@@ -9,8 +9,8 @@
 //!   regions.rs          a TargetAddress for each part of data in several attached regions
 //!   protocol.rs         protocols of puts and gets: mapped, system, adapter, target-assisted
 //! ```
-//! Contract: this part finds the place of memory and the way to reach it, and moves no data. The answers for a rank's part never
-//! change.
+//! Contract: this part finds the address of memory and the way to reach the memory, and moves no data. Its answers for a rank's
+//! part never change.
 
 pub mod allocation;
 pub mod attached;
@@ -36,7 +36,7 @@ struct ByRank {
     /// Agent that updates words of the part.
     domain: AtomicityDomain,
     reach: OnceCell<TargetReach>,
-    /// The part, if it is mapped and operations need not be deferred to a fence; empty until `reach` is known.
+    /// The part, if it is mapped and operations need not be deferred to a fence; the field is empty until `reach` is known.
     mapped: Cell<Sge>,
 }
 
@@ -52,7 +52,7 @@ pub struct WindowMemory<F: Fabric> {
 }
 
 impl<F: Fabric> WindowMemory<F> {
-    /// Creates the memory from this rank's own part, and the parts of all ranks as exposed.
+    /// Creates the memory from this rank's own part, and from the information about all ranks' parts.
     pub fn new(
         core: Rc<WindowCore<F>>,
         control: Rc<WindowControl<F>>,
@@ -90,7 +90,7 @@ impl<F: Fabric> WindowMemory<F> {
         self.ranks[rank].domain
     }
 
-    /// Returns the way in which this process reaches the part of a rank. Computed once.
+    /// Returns the way in which this process reaches the part of a rank. The way is computed only once.
     #[inline]
     pub fn reach(&self, rank: usize) -> TargetReach {
         let part = &self.ranks[rank];
@@ -105,7 +105,7 @@ impl<F: Fabric> WindowMemory<F> {
         })
     }
 
-    /// Returns the way in which this process reaches a rank's part, if it was computed before.
+    /// Returns the way in which this process reaches a rank's part, if that way was computed before.
     pub fn known_reach(&self, rank: usize) -> Option<TargetReach> {
         self.ranks[rank].reach.get().copied()
     }
@@ -124,8 +124,8 @@ impl<F: Fabric> WindowMemory<F> {
         self.reach_of(peer, at, len, within)
     }
 
-    /// Returns `len` bytes at a displacement of a rank, if an operation may act there at once. `None`: use
-    /// [`WindowMemory::locate`].
+    /// Returns `len` bytes at a displacement of a rank, if an operation may act there at once. Returns `None` if the caller must
+    /// use [`WindowMemory::locate`].
     #[inline(always)]
     pub fn mapped(&self, rank: usize, disp: i64, len: usize) -> Option<Sge> {
         let part = self.ranks.get(rank)?;
@@ -135,7 +135,7 @@ impl<F: Fabric> WindowMemory<F> {
         inside.then(|| memory.part(offset, len))
     }
 
-    /// Returns true if only a rank's own process reaches its memory.
+    /// Returns true if only a rank's own process reaches the rank's memory.
     pub fn needs_service(&self, rank: usize) -> bool {
         let reachable = self.exposed(rank).within && self.core.flavor != WindowFlavor::Dynamic;
         rank != self.core.rank()
@@ -160,7 +160,7 @@ mod tests {
     use crate::testing::{AINT, ALL, Numbers, Program, end, parts, run_at, ty};
     use weft_process::{Comm, class};
 
-    /// Memory of four numbers at each rank, located by the rank itself.
+    /// Test: a window has memory for four numbers at each rank, and each rank locates its own memory.
     #[derive(Clone, Copy)]
     struct Finding(FenceDesign);
 
@@ -182,7 +182,7 @@ mod tests {
                 rails: 1,
                 adapters: false,
             };
-            // All ranks expose the same, and this test looks only at its own part.
+            // In this test all ranks expose the same memory, because each rank only looks at its own part.
             let all = (0..core.size()).map(|_| exposed);
             let memory = WindowMemory::new(core.clone(), control, own, all);
             let (me, word) = (core.rank(), ty(AINT));

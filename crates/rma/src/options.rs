@@ -1,4 +1,4 @@
-//! Options of a window, with the words by which settings and hints ask for them.
+//! Options of a window, with their names in settings and hints.
 
 use std::str::FromStr;
 
@@ -9,8 +9,8 @@ pub struct WindowOptions {
     pub fence: FenceDesign,
     /// Order in which puts and gets are issued to the fabric.
     pub order: IssueOrder,
-    /// Way in which a target learns that an access epoch (MPI_Win_start to MPI_Win_complete) has ended. Programs cannot choose it:
-    /// all ways except the default are for comparisons.
+    /// Way in which a target learns that an access epoch (MPI_Win_start to MPI_Win_complete) has ended. Programs cannot choose the
+    /// way. The ways other than the default exist only for comparisons.
     pub ending: EpochEnding,
     /// Choice between adapters and the target's guard for the mutual exclusion of accumulates.
     pub atomics: Atomics,
@@ -21,7 +21,7 @@ pub struct WindowOptions {
 pub enum FenceDesign {
     /// Fence-2S.
     TwoSided,
-    /// Fence-2S in which a message of its own ends an epoch, instead of a mark in the last operation.
+    /// Fence-2S in which a separate message ends an epoch, instead of a mark in the last operation.
     TwoSidedApart,
     /// Fence-1S.
     Pairwise,
@@ -35,32 +35,10 @@ pub enum FenceDesign {
 }
 
 impl FenceDesign {
-    /// All designs, for settings and tests.
-    pub const ALL: [FenceDesign; 6] = [
-        FenceDesign::TwoSided,
-        FenceDesign::TwoSidedApart,
-        FenceDesign::Pairwise,
-        FenceDesign::Barrier,
-        FenceDesign::Immediate,
-        FenceDesign::Acknowledged,
-    ];
-
     /// Returns true if operations are deferred until the fence that ends their epoch.
     #[inline]
     pub fn defers(self) -> bool {
         matches!(self, FenceDesign::TwoSided | FenceDesign::TwoSidedApart)
-    }
-
-    /// Returns the word by which a setting chooses it, in any case.
-    pub fn name(self) -> &'static str {
-        match self {
-            FenceDesign::TwoSided => "2S",
-            FenceDesign::TwoSidedApart => "2S-APART",
-            FenceDesign::Pairwise => "1S",
-            FenceDesign::Barrier => "1S-BARRIER",
-            FenceDesign::Immediate => "RI",
-            FenceDesign::Acknowledged => "ACK",
-        }
     }
 }
 
@@ -70,21 +48,8 @@ pub enum IssueOrder {
     /// In the order of the calls.
     #[default]
     Called,
-    /// Puts and gets by turns, when the epoch is synchronized.
+    /// A put and a get in turn. All are issued when the epoch is synchronized.
     Turns,
-}
-
-impl IssueOrder {
-    /// All orders, for settings and tests.
-    pub const ALL: [IssueOrder; 2] = [IssueOrder::Called, IssueOrder::Turns];
-
-    /// Returns the word by which a setting chooses it, in any case.
-    pub fn name(self) -> &'static str {
-        match self {
-            IssueOrder::Called => "called",
-            IssueOrder::Turns => "turns",
-        }
-    }
 }
 
 /// Way in which an access epoch ends at its targets (`epochs/ordered_flag.rs`).
@@ -99,21 +64,6 @@ pub enum EpochEnding {
     Acknowledged,
 }
 
-impl EpochEnding {
-    /// All endings, for tests and figures.
-    pub const ALL: [EpochEnding; 3] =
-        [EpochEnding::Used, EpochEnding::Every, EpochEnding::Acknowledged];
-
-    /// Returns the name for reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            EpochEnding::Used => "used",
-            EpochEnding::Every => "every",
-            EpochEnding::Acknowledged => "acknowledged",
-        }
-    }
-}
-
 /// Ways to update elements that adapters can update (`access/adapter_atomics.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Atomics {
@@ -126,15 +76,12 @@ pub enum Atomics {
     Adapter,
 }
 
-/// Maximum length, in bytes, of a part whose words adapters update by default. In such a part, no accumulate is so long that the
-/// guard would be much faster.
+/// Maximum length, in bytes, of a part whose words adapters update by default. Accumulates in such a part are so short that the
+/// guard would not be much faster.
 pub const SHORT: usize = 4 << 10;
 
 impl Atomics {
-    /// All ways, for settings and tests.
-    pub const ALL: [Atomics; 3] = [Atomics::Auto, Atomics::Guarded, Atomics::Adapter];
-
-    /// Returns true if adapters update the words of a part of a window of `len` bytes.
+    /// Returns true if adapters update the words of a rank's part, which has `len` bytes.
     pub fn by_adapters(self, len: usize) -> bool {
         match self {
             Atomics::Auto => len <= SHORT,
@@ -142,30 +89,36 @@ impl Atomics {
             Atomics::Adapter => true,
         }
     }
-
-    /// Returns the word by which a setting chooses it, in any case.
-    pub fn name(self) -> &'static str {
-        match self {
-            Atomics::Auto => "auto",
-            Atomics::Guarded => "guarded",
-            Atomics::Adapter => "adapter",
-        }
-    }
 }
 
-macro_rules! by_name {
-    ($($option:ident)*) => {
-        $(impl FromStr for $option {
+/// Gives the values of an option their names in settings.
+macro_rules! names {
+    ($option:ident: $($value:ident $name:literal),+) => {
+        impl $option {
+            /// All values.
+            pub const ALL: [$option; [$($name),+].len()] = [$($option::$value),+];
+
+            /// Returns the name in settings.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($option::$value => $name),+
+                }
+            }
+        }
+
+        impl FromStr for $option {
             type Err = ();
 
-            /// Parses a name, in upper or lower case.
             fn from_str(name: &str) -> Result<$option, ()> {
                 $option::ALL.into_iter().find(|it| it.name().eq_ignore_ascii_case(name)).ok_or(())
             }
-        })*
+        }
     };
 }
-by_name!(FenceDesign IssueOrder Atomics);
+names!(FenceDesign: TwoSided "2S", TwoSidedApart "2S-APART", Pairwise "1S", Barrier "1S-BARRIER", Immediate "RI", Acknowledged "ACK");
+names!(IssueOrder: Called "called", Turns "turns");
+names!(EpochEnding: Used "used", Every "every", Acknowledged "acknowledged");
+names!(Atomics: Auto "auto", Guarded "guarded", Adapter "adapter");
 
 #[cfg(test)]
 mod tests {

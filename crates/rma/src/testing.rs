@@ -13,7 +13,7 @@ use std::rc::Rc;
 use weft_fabric::{Fabric, RemoteAddr};
 use weft_process::Comm;
 
-/// Makes the parts that every other part needs, on each rank of `comm`.
+/// Makes the parts on which every other part depends, on each rank of `comm`.
 pub async fn parts<F: Fabric>(
     comm: &Rc<Comm<F>>,
     options: WindowOptions,

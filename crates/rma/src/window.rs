@@ -1,4 +1,4 @@
-//! The window: its parts, and for each call of a program the part that serves it (MPI 5.0, chapter 12).
+//! The window. It owns its parts, and hands each call of a program to the part that serves the call (MPI 5.0, chapter 12).
 
 mod creation;
 
@@ -20,7 +20,7 @@ use weft_datatype::{Basic, PredefinedOp};
 use weft_fabric::{Fabric, Sge};
 use weft_process::{Buffer, Comm, Error, NonblockingTask};
 
-/// A window of this process. It has a communicator of its own, so that its messages cannot match messages of the program.
+/// A window of this process. The window has a separate communicator, so that its messages cannot match messages of the program.
 pub struct Window<F: Fabric> {
     core: Rc<WindowCore<F>>,
     control: Rc<WindowControl<F>>,
@@ -39,8 +39,8 @@ impl<F: Fabric> Window<F> {
         self.core.comm()
     }
 
-    /// Returns the kind of call that made the window. It determines the memory that [`Window::memory`] returns, and whether memory
-    /// can be attached.
+    /// Returns the kind of call that made the window. The kind determines the memory that [`Window::memory`] returns. Memory can be
+    /// attached only to a dynamic window.
     pub fn flavor(&self) -> WindowFlavor {
         self.core.flavor
     }
@@ -95,7 +95,8 @@ impl<F: Fabric> Window<F> {
         self.memory.attach(memory).await
     }
 
-    /// Detaches memory. `base` is the address at which it was attached. Errors: RMA_FLAVOR, and BASE if nothing is attached there.
+    /// Detaches memory. `base` is the address at which the memory was attached. Errors: RMA_FLAVOR, and BASE if nothing is attached
+    /// there.
     pub async fn detach(&self, base: usize) -> Result<(), Error> {
         self.memory.detach(base).await
     }
@@ -103,8 +104,8 @@ impl<F: Fabric> Window<F> {
 
 /// Access to the memory of ranks.
 impl<F: Fabric> Window<F> {
-    /// Moves `origin`'s data to the target. On return, the operation is issued; if memory is shared, it is complete. `origin` must
-    /// not change until a synchronization has ended the operation.
+    /// Moves `origin`'s data to the target. On return, the operation has been issued. If this process sees the target's memory, the
+    /// operation is also complete. `origin` must not change until a synchronization has ended the operation.
     pub async fn put(
         &self,
         origin: &Buffer,
@@ -122,8 +123,8 @@ impl<F: Fabric> Window<F> {
         self.access.get(origin, location).await
     }
 
-    /// Changes the target's elements. Their former values go to `result`, if there is one. Errors:
-    /// TYPE if the target's data are not all of one predefined type, OP if the operator is not defined for the type.
+    /// Changes the target's elements. Their former values go to `result`, if there is one. Errors: TYPE if the target's data are
+    /// not all of one predefined type, OP if the operator is not defined for the type.
     pub async fn accumulate(
         &self,
         change: TargetChange<'_>,
@@ -133,7 +134,7 @@ impl<F: Fabric> Window<F> {
         self.access.accumulate(change, result, location).await
     }
 
-    /// Waits for one operation, and for all earlier operations at the same rank.
+    /// Waits until an operation and all earlier operations on the same rank are complete.
     pub async fn until_over(&self, issued: Issued) -> Result<(), Error> {
         self.access.until_over(issued).await
     }
@@ -143,8 +144,8 @@ impl<F: Fabric> Window<F> {
         self.access.is_over(issued)
     }
 
-    /// Puts plain bytes to mapped memory, in an epoch that is open, as a fast path. Returns false, and does nothing, if
-    /// the case needs [`Window::put`].
+    /// Puts plain bytes to mapped memory, in an open epoch, as a fast path. Returns false, and does nothing, if the case needs
+    /// [`Window::put`].
     #[inline(always)]
     pub fn try_put(&self, origin: Sge, rank: usize, disp: i64) -> bool {
         match self.mapped(rank, disp, origin.len()) {
@@ -168,8 +169,8 @@ impl<F: Fabric> Window<F> {
         }
     }
 
-    /// Accumulates contiguous elements in mapped memory, in an epoch that is open, as a fast path. The former values go to
-    /// `former`. Returns false, and does nothing, if the case needs [`Window::accumulate`].
+    /// Accumulates contiguous elements in mapped memory, in an open epoch, as a fast path. The former values go to `former`.
+    /// Returns false, and does nothing, if the case needs [`Window::accumulate`].
     #[inline]
     pub fn try_accumulate(
         &self,
@@ -213,7 +214,7 @@ impl<F: Fabric> Window<F> {
         memory.is_some_and(|memory| self.access.try_change(packed, basic, former, rank, memory))
     }
 
-    /// Returns memory on which an operation may act at once, in an epoch that is open.
+    /// Returns memory on which an operation may act at once, in an open epoch.
     #[inline(always)]
     fn mapped(&self, rank: usize, disp: i64, len: usize) -> Option<Sge> {
         let memory = self.memory.mapped(rank, disp, len)?;
@@ -223,8 +224,8 @@ impl<F: Fabric> Window<F> {
 
 /// Epochs of active target.
 impl<F: Fabric> Window<F> {
-    /// Returns true if [`Window::fence`] would only have to run a barrier of [`Window::comm`]. A caller that runs the barrier
-    /// itself then calls [`Window::fenced`].
+    /// Returns true if [`Window::fence`] would only run a barrier of [`Window::comm`]. The caller may then run the barrier itself
+    /// and call [`Window::fenced`].
     #[inline]
     pub fn fence_is_a_barrier(&self, asserted: i32) -> bool {
         self.epochs.fence().is_a_barrier(asserted)
@@ -251,7 +252,7 @@ impl<F: Fabric> Window<F> {
         self.epochs.start(targets, asserted).await
     }
 
-    /// Ends the access epoch: the issued operations are complete at the targets.
+    /// Ends the access epoch. On return, the issued operations are complete at the targets.
     pub async fn complete(&self) -> Result<(), Error> {
         self.epochs.complete().await
     }
@@ -280,7 +281,7 @@ impl<F: Fabric> Window<F> {
         self.locks.try_lock(kind, rank, asserted)
     }
 
-    /// Waits for the operations issued to a rank, then gives its lock back.
+    /// Waits for the operations issued to a rank, then gives back the rank's lock.
     pub async fn unlock(&self, rank: usize) -> Result<(), Error> {
         self.core.allow(self.core.epochs.unlock(rank))?;
         self.access.drain(rank).await?;
@@ -293,12 +294,12 @@ impl<F: Fabric> Window<F> {
         self.access.is_idle(rank) && self.locks.try_unlock(rank)
     }
 
-    /// Allows access to all ranks. The first operation on a rank asks for the rank's lock, shared.
+    /// Allows access to all ranks. The first operation on a rank takes the rank's lock as a shared lock.
     pub async fn lock_all(&self, asserted: i32) -> Result<(), Error> {
         self.core.allow(self.core.epochs.lock_all(asserted))
     }
 
-    /// Waits for all issued operations, then gives the locks of all ranks back.
+    /// Waits for all issued operations, then gives back the locks of all ranks.
     pub async fn unlock_all(&self) -> Result<(), Error> {
         self.core.allow(self.core.epochs.unlock_all())?;
         self.access.drain_all().await?;
@@ -318,7 +319,7 @@ impl<F: Fabric> Window<F> {
         self.access.drain_all().await
     }
 
-    /// Returns true if nothing is under way to a rank that is locked: then a flush is complete without waiting.
+    /// Returns true if no operation is under way to a rank, and the rank is locked. Then a flush is complete without waiting.
     #[inline(always)]
     pub fn is_flushed(&self, rank: usize) -> bool {
         rank < self.size() && self.core.epochs.is_passive(rank) && self.access.is_idle(rank)

@@ -1,17 +1,23 @@
 //! `weft explain`: the algorithm of a collective call, the path of a message, the expected cost, and the reasons.
 
+mod check;
+mod check_table;
 mod file;
+mod hosts;
 mod message;
 mod predict;
 
-use crate::sim::SimFailure;
+use crate::sim::{NumberList, SimFailure};
+use crate::tune::real::site_between;
 use crate::tune::{grid, workload};
 use clap::{Parser, ValueEnum};
-use predict::{Prediction, predict};
+use hosts::ExplainedHosts;
+use predict::{Prediction, PredictionSources, installed_selection};
 use std::rc::Rc;
+use weft_collective::algorithm_trials::TrialKey;
 use weft_collective::{
-    AlgorithmChoice, CollectiveKind, RankPlacement, Selection, SelectionKey, SelectionMap,
-    SelectionReason, installed_maps,
+    AlgorithmChoice, CallKey, CollectiveKind, RankPlacement, Selection, SelectionKey, SelectionMap,
+    SelectionReason, candidates, installed_maps,
 };
 use weft_fabric::CopyModel;
 use weft_fabric_sim::Machine;
@@ -21,20 +27,31 @@ use weft_intranode::{ModelLoader, ModelSource};
 #[derive(Parser, Debug)]
 pub struct ExplainArgs {
     /// Collective operation, as in allreduce; or send, put, get, accumulate; or file_write_all, file_read_all.
-    #[arg(value_parser = ExplainSubject::named)]
-    pub operation: ExplainSubject,
-    /// Number of ranks. Of a message: 2, if it is not given.
+    #[arg(value_name = "OPERATION", value_delimiter = ',', value_parser = ExplainSubject::named, required_unless_present = "check")]
+    pub operations: Vec<ExplainSubject>,
+    /// Run each algorithm on this machine, and print the predicted times next to the measured times. OPERATION may be a list.
+    #[arg(long, conflicts_with_all = ["algorithm", "op", "Message", "File"])]
+    pub check: bool,
+    /// With --check: milliseconds for each algorithm at each size [default: 20].
+    #[arg(long, value_name = "MS", requires = "check")]
+    pub time: Option<u64>,
+    /// With --check: send the same data again and again, as most benchmarks do. Without it, the ranks write their data before each
+    /// call, as programs do.
+    #[arg(long, requires = "check")]
+    pub unchanged: bool,
+    /// Number of ranks. Of a message, and with --check: 2, if it is not given.
     #[arg(short = 'n', long = "ranks", value_name = "N")]
     pub ranks: Option<usize>,
-    /// Bytes; `weft info --algorithms` explains of which data. Of a message: its length.
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
-    pub bytes: usize,
+    /// Bytes; `weft info --algorithms` explains of which data. Of a message: its length. With --check: a list [default: 8 B to 1 MiB].
+    #[arg(long, value_name = "BYTES")]
+    pub bytes: Option<NumberList>,
     /// Machine file with the nodes of the ranks, and with its map. Default: ranks that share memory.
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
-    /// Number of hosts, each with the same number of ranks, which the kernel's network code connects.
-    #[arg(long, value_name = "N", conflicts_with_all = ["machine", "map"])]
-    pub hosts: Option<usize>,
+    /// Number of hosts, each with the same number of ranks, which the kernel's network code connects. With --check: their names, as
+    /// in node0,node1. The machine file is `ethernet`, unless --machine names another.
+    #[arg(long, value_name = "N|A,B", value_parser = ExplainedHosts::parse, conflicts_with = "map")]
+    pub hosts: Option<ExplainedHosts>,
     /// Map: the name of a shipped map, or a file.
     #[arg(long, value_name = "NAME|FILE")]
     pub map: Option<String>,
@@ -91,8 +108,9 @@ pub fn setting() -> String {
     match name.trim().to_ascii_lowercase().as_str() {
         "auto" => {
             format!(
-                "{} among ranks that share memory, {} elsewhere",
+                "{} among ranks that share memory, {} where the kernel carries messages, {} elsewhere",
                 installed_maps::TOGETHER,
+                installed_maps::BY_KERNEL,
                 installed_maps::APART
             )
         }
@@ -104,9 +122,25 @@ pub fn setting() -> String {
     }
 }
 
+impl ExplainArgs {
+    /// Returns the number of bytes of an explanation, which has a single size.
+    fn one_size(&self) -> Result<usize, SimFailure> {
+        match self.bytes.as_ref().map_or(&[0][..], |list| &list.0) {
+            [bytes] => Ok(*bytes),
+            _ => Err(SimFailure::Request("--bytes: several sizes need --check".to_owned())),
+        }
+    }
+}
+
 /// Returns the explanation.
 pub fn run(args: &ExplainArgs) -> Result<String, SimFailure> {
-    match args.operation {
+    if args.check {
+        return check::run(args);
+    }
+    let [operation] = args.operations[..] else {
+        return Err(SimFailure::Request("several operations need --check".to_owned()));
+    };
+    match operation {
         ExplainSubject::Collective(operation) => collective(args, operation),
         ExplainSubject::Message(kind) => message::run(kind, args),
         ExplainSubject::File(call) => file::run(call, args),
@@ -115,26 +149,21 @@ pub fn run(args: &ExplainArgs) -> Result<String, SimFailure> {
 
 fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, SimFailure> {
     let request = SimFailure::Request;
-    let ExplainArgs { ranks, bytes, .. } = *args;
-    let Some(ranks) = ranks else {
+    let bytes = args.one_size()?;
+    let Some(ranks) = args.ranks else {
         return Err(request(format!("{operation}: -n says of how many ranks")));
     };
     if ranks == 0 {
         return Err(request("-n 0: at least 1 rank".to_owned()));
     }
-    let machine = args.machine.as_deref().map(Machine::load).transpose();
-    let machine = machine.map_err(|e| request(e.to_string()))?;
-    let mut site = site(machine.as_ref(), ranks)?;
-    let mut map = Rc::new(find_map(args, machine.as_ref()).map_err(request)?);
-    let mut selection = Selection::by(map.clone());
-    if let Some(hosts) = args.hosts.filter(|&hosts| hosts > 1) {
-        site = between(ranks, hosts).map_err(request)?;
-        if named_map().is_none() {
-            map = Rc::new(self::map(installed_maps::APART).map_err(request)?);
-            selection = Selection::default();
-            selection.use_maps(None, Some(map.clone()));
-        }
-    }
+    let hosts = args.hosts.as_ref().filter(|hosts| hosts.count > 1);
+    let sources = sources(args, ranks)?;
+    let PredictionSources { machine, map, model, .. } = &sources;
+    let site = match (hosts, machine) {
+        (Some(hosts), _) => site_between(ranks, hosts.count).map_err(request)?,
+        (None, machine) => site(machine.as_deref(), ranks)?,
+    };
+    let mut selection = sources.selection.clone();
     let setting = format!("WEFT_{}", operation.name().to_ascii_uppercase());
     let asked = match &args.algorithm {
         Some(text) => Some(("--algorithm".to_owned(), text.clone())),
@@ -146,27 +175,48 @@ fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, S
     }
     let commutes = args.op == OperatorFacts::Commutative;
     let case = SelectionKey { commutes, ..grid::case(operation, ranks, bytes, site) };
-    let model = model(machine.as_ref()).map_err(request)?;
-    let chosen = selection.choose(operation, &case, &model);
+    let chosen = selection.choose(operation, &case, model);
     let mut text = format!("{operation} on {ranks} ranks");
     if operation.measure().starts_with("nothing") {
         text += "\n";
     } else {
         text += &format!(", {bytes} bytes ({})\n", operation.measure());
     }
-    text += &place(machine.as_ref(), &map, site);
+    text += &place(machine.as_deref(), map, site);
     if let Some((choice, why)) = &chosen.refused {
         text += &format!("  refused    {choice}, which was asked for: {why}\n");
     }
-    let cost = predicted(&map, &case, &model, chosen.choice);
+    let cost = sources.predict(&case, chosen.choice);
     let about = chosen.choice.algorithm;
     text += &format!("  algorithm  {}: {}\n", named(chosen.choice), about.about);
     text += &format!("  steps      {}\n", about.cost);
     text += &format!("  predicted  {}\n", cost.describe());
     let by = asked.map_or(String::new(), |(by, text)| format!("{by} {text}"));
-    text += &format!("  because    {}\n", because(chosen.reason, &map, &case, operation, &by));
-    text += &others(&map, &case, &model, chosen.choice);
+    let learns = match chosen.reason {
+        SelectionReason::Cheapest => learning(operation, &case, model),
+        _ => String::new(),
+    };
+    text += &format!("  because    {}\n", because(chosen.reason, map, &case, operation, &by));
+    text += &learns;
+    text += &others(&sources, &case, chosen.choice);
     Ok(text)
+}
+
+/// Describes the algorithms among which the ranks choose by the times of their calls, if a setting asks for trials.
+fn learning(operation: CollectiveKind, case: &SelectionKey, model: &CopyModel) -> String {
+    let SelectionKey { bytes, ranks, site, .. } = *case;
+    let key = TrialKey { operation, asked: CallKey::of(bytes), near: site.near };
+    let tried = candidates(operation, case, model);
+    if !key.may_try(ranks) || tried.len() < 2 {
+        return String::new();
+    }
+    let names: Vec<String> = tried.iter().map(AlgorithmChoice::to_string).collect();
+    let only = match operation {
+        CollectiveKind::Reduce | CollectiveKind::Allreduce if ranks > 2 => " of integers",
+        _ => "",
+    };
+    let names = names.join(", ");
+    format!("  learns     repeated calls{only} try {names}, and keep the quickest (WEFT_LEARN)\n")
 }
 
 /// Returns the model of copies of the machine file. Without a machine file, returns the model that the library uses on this
@@ -181,21 +231,40 @@ fn model(machine: Option<&Machine>) -> Result<CopyModel, String> {
     Ok(ModelLoader::start(&wanted, 2)?.wait().model)
 }
 
-/// Predicts the time from the map's times. If the map has no time, predicts it by the model of copies, if the model covers the
-/// algorithm.
-fn predicted(
-    map: &SelectionMap,
-    case: &SelectionKey,
-    model: &CopyModel,
-    choice: AlgorithmChoice,
-) -> Prediction {
-    match predict(map, choice.algorithm.operation, (case.ranks, case.bytes), choice) {
-        Prediction::Unknown => match choice.algorithm.predicted(case, model) {
-            Some(ns) => Prediction::Modelled(ns / 1e3),
-            None => Prediction::Unknown,
-        },
-        known => known,
+/// Returns the map, the model and the machine that explain calls of `ranks` ranks.
+fn sources(args: &ExplainArgs, ranks: usize) -> Result<PredictionSources, SimFailure> {
+    let request = SimFailure::Request;
+    let machine = machine(args, ranks)?;
+    let model = model(machine.as_ref()).map_err(request)?;
+    let machine = machine.map(Rc::new);
+    if args.hosts.as_ref().is_none_or(|hosts| hosts.count == 1) {
+        let map = Rc::new(find_map(args, machine.as_deref()).map_err(request)?);
+        return Ok(PredictionSources {
+            selection: Selection::by(map.clone()),
+            map,
+            model,
+            machine,
+        });
     }
+    let named = named_map();
+    let map =
+        named.as_ref().map_or_else(|| find_map(args, machine.as_deref()), |name| self::map(name));
+    let map = Rc::new(map.map_err(request)?);
+    let selection = match named {
+        Some(_) => Selection::by(map.clone()),
+        None => installed_selection(&map),
+    };
+    Ok(PredictionSources { map, selection, model, machine })
+}
+
+/// Returns the machine of the calls to explain; `None` if it is this machine.
+fn machine(args: &ExplainArgs, ranks: usize) -> Result<Option<Machine>, SimFailure> {
+    let machine = match (&args.hosts, &args.machine) {
+        (Some(hosts), name) if hosts.count > 1 => hosts.machine(name.as_deref(), ranks).map(Some),
+        (_, None) => Ok(None),
+        (_, Some(name)) => Machine::load(name).map(Some).map_err(|e| e.to_string()),
+    };
+    machine.map_err(SimFailure::Request)
 }
 
 /// Returns the name of the algorithm with its parameter, even if the parameter has the default value.
@@ -216,24 +285,17 @@ fn site(machine: Option<&Machine>, ranks: usize) -> Result<RankPlacement, SimFai
     workload::site(&Rc::new(machine.clone()), ranks).map_err(SimFailure::Run)
 }
 
-/// Returns the placement of ranks on hosts that the kernel's network code connects.
-fn between(ranks: usize, hosts: usize) -> Result<RankPlacement, String> {
-    if !ranks.is_multiple_of(hosts) {
-        return Err(format!("-n {ranks}: not one number of ranks on each of {hosts} hosts"));
-    }
-    let here = crate::tune::real::site(ranks);
-    let (near, ranks_per_node) = (Default::default(), ranks / hosts);
-    let kernel = RankPlacement { same_node: false, by_kernel: true, multicast: 0, near, ..here };
-    Ok(RankPlacement { nodes: hosts, ranks_per_node, ..kernel })
-}
-
 /// Returns the named map. If none is named, returns the machine's own map, or else the map that the library uses.
 fn find_map(args: &ExplainArgs, machine: Option<&Machine>) -> Result<SelectionMap, String> {
     match (&args.map, machine) {
         (Some(name), _) => map(name),
         (None, Some(machine)) => {
             let shipped = installed_maps::SHIPPED.iter().any(|(name, _)| *name == machine.name);
-            map(if shipped { &machine.name } else { installed_maps::APART })
+            map(match shipped {
+                true => &machine.name,
+                false if machine.rail[0].round_trip.0 > 0 => installed_maps::BY_KERNEL,
+                false => installed_maps::APART,
+            })
         }
         (None, None) => map(named_map().as_deref().unwrap_or(installed_maps::TOGETHER)),
     }
@@ -247,8 +309,7 @@ fn named_map() -> Option<String> {
 
 /// Describes the placement of the ranks, and the source of the map.
 fn place(machine: Option<&Machine>, map: &SelectionMap, site: RankPlacement) -> String {
-    let usual = if site.by_kernel { "Ethernet" } else { "shm" };
-    let here = machine.map_or(usual, |m| &m.name);
+    let here = machine.map_or("shm", |m| &m.name);
     let ranks = if site.same_node { "share memory" } else { "are on nodes of their own" };
     let ranks = if site.ranks_per_node > 1 && !site.same_node { "share nodes" } else { ranks };
     let mut text = format!("  machine    {here}: the ranks {ranks}");
@@ -295,12 +356,7 @@ fn because(
 
 /// Lists all other algorithms: first algorithms with a time, in ascending order of time, then algorithms without a time, then
 /// algorithms that are not eligible.
-fn others(
-    map: &SelectionMap,
-    case: &SelectionKey,
-    model: &CopyModel,
-    chosen: AlgorithmChoice,
-) -> String {
+fn others(sources: &PredictionSources, case: &SelectionKey, chosen: AlgorithmChoice) -> String {
     let (ranks, bytes, operation) = (case.ranks, case.bytes, chosen.algorithm.operation);
     let mut able: Vec<(String, Prediction)> = Vec::new();
     let mut unable = String::new();
@@ -312,8 +368,8 @@ fn others(
         if algorithm.name == chosen.algorithm.name {
             continue;
         }
-        let choice = predict::parameter(map, operation, (ranks, bytes), algorithm);
-        able.push((choice.to_string(), predicted(map, case, model, choice)));
+        let choice = predict::parameter(&sources.map, operation, ranks, bytes, algorithm);
+        able.push((choice.to_string(), sources.predict(case, choice)));
     }
     able.sort_by(|a, b| a.1.order().total_cmp(&b.1.order()));
     let mut text = String::from("others\n");

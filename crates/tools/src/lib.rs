@@ -10,6 +10,7 @@ pub mod library;
 pub mod machine;
 pub mod settings;
 pub mod sim;
+pub mod topology_table;
 pub mod tree;
 pub mod tune;
 pub mod variables;

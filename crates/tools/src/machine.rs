@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use weft_topology::{NodeTopology, Sysfs, TopologyLevel, format_list};
 
 /// The machine as this process sees it. Absent values could not be read.
 #[derive(Debug)]
@@ -10,6 +11,8 @@ pub struct MachineInfo {
     pub processor: Option<String>,
     /// The release of the kernel.
     pub kernel: Option<String>,
+    /// The processors that are online.
+    pub topology: NodeTopology,
     /// Number of cores (hardware threads) that are online.
     pub online: usize,
     /// The cores that this process may use, as a list like `0-3,8`.
@@ -25,10 +28,11 @@ pub struct MachineInfo {
 impl MachineInfo {
     /// Reads the present values.
     pub fn look() -> MachineInfo {
-        let status = read("/proc/self/status");
-        let affinity = field(&status, "Cpus_allowed_list");
-        let online = read("/sys/devices/system/cpu/online");
-        let online = count(online.trim()).max(1);
+        let sysfs = Sysfs::here();
+        let affinity = sysfs.allowed();
+        let known = affinity.clone().unwrap_or_default();
+        let topology = NodeTopology::read(&sysfs, &known);
+        let online = topology.count(TopologyLevel::Thread).max(1);
         let memory = field(&read("/proc/meminfo"), "MemTotal");
         let memory = memory.and_then(|m| m.trim_end_matches(" kB").parse::<u64>().ok());
         MachineInfo {
@@ -36,8 +40,9 @@ impl MachineInfo {
             kernel: Some(read("/proc/sys/kernel/osrelease").trim().to_owned())
                 .filter(|k| !k.is_empty()),
             online,
-            allowed: affinity.as_deref().map_or(online, count),
-            affinity,
+            topology,
+            allowed: affinity.as_ref().map_or(online, |set| set.len()),
+            affinity: affinity.map(format_list),
             cgroup_limit: cgroup_limit(&read("/proc/self/cgroup"), Path::new("/sys/fs/cgroup")),
             memory: memory.map(|kib| kib * 1024),
         }
@@ -58,17 +63,6 @@ fn read(path: impl AsRef<Path>) -> String {
 fn field(text: &str, name: &str) -> Option<String> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     lines.into_iter().find(|(n, _)| n.trim() == name).map(|(_, value)| value.trim().to_owned())
-}
-
-/// Returns how many numbers a list like `0-3,8` contains.
-fn count(list: &str) -> usize {
-    list.split(',')
-        .filter_map(|part| {
-            let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let (first, last) = (first.trim().parse::<usize>(), last.trim().parse::<usize>());
-            (last.ok()? + 1).checked_sub(first.ok()?)
-        })
-        .sum()
 }
 
 /// Returns the smallest limit of a group (a line of /proc/self/cgroup) and of all groups that contain it. In version 2 the limit is
@@ -107,13 +101,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_cores_are_counted() {
-        assert_eq!(count("0-3,8"), 5);
-        assert_eq!(count("7"), 1);
-        assert_eq!(count(""), 0);
-    }
-
-    #[test]
     fn the_tightest_group_counts() {
         let root = std::env::temp_dir().join(format!("weft-cgroup-{}", std::process::id()));
         fs::create_dir_all(root.join("a/b")).unwrap();
@@ -133,7 +120,8 @@ mod tests {
     #[test]
     fn this_machine_is_seen() {
         let machine = MachineInfo::look();
-        assert!(machine.affinity.is_some_and(|list| count(&list) == machine.allowed));
+        let list = machine.affinity.as_deref().and_then(weft_topology::parse_list);
+        assert_eq!(list.map(|list| list.len()), Some(machine.allowed));
         assert!(machine.allowed >= 1 && machine.online >= 1);
         assert!(machine.memory.is_some_and(|bytes| bytes > 1 << 20));
     }

@@ -36,6 +36,11 @@ const OF_COMMANDS: &[[&str; 3]] = &[
         "60",
         "Seconds without a sign of life after which a host is lost and the job ends; 0: never.",
     ],
+    [
+        "WEFT_SYSFS",
+        "/sys",
+        "Directory that describes the processors; another machine's is for tests.",
+    ],
     ["WEFT_CC", "cc", "C compiler that mpicc calls."],
     ["WEFT_CXX", "c++", "C++ compiler that mpicxx calls."],
     ["WEFT_FC", "gfortran", "Fortran compiler that mpifort calls."],
@@ -45,7 +50,8 @@ const OF_COMMANDS: &[[&str; 3]] = &[
 const SECONDS: &[&str] = &["WEFT_TIMEOUT", "WEFT_ALIVE_INTERVAL", "WEFT_ALIVE_TIMEOUT"];
 
 /// Variables that are not settings, although they have the same prefix. `mpiexec` passes facts about the job to its ranks in them.
-const INTERNAL: &[&str] = &["WEFT_LAUNCH", "WEFT_HOSTS", "WEFT_MPIEXEC", "WEFT_UNIVERSE"];
+const INTERNAL: &[&str] =
+    &["WEFT_LAUNCH", "WEFT_HOSTS", "WEFT_MPIEXEC", "WEFT_UNIVERSE", "WEFT_SYSFS_PROCESSORS"];
 
 /// Returns all settings: those of the library (the text of `weft_settings`), then those of the commands.
 pub fn all(of_library: &str) -> Result<Vec<SettingState>, String> {

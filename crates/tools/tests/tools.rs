@@ -24,7 +24,7 @@ fn run(command: &mut Command) -> String {
     out.into_owned()
 }
 
-/// Builds the library into the build tree of the tools under test, unless `TEST_LIBRARY_DIR` says that it was built with the
+/// Builds the library and `mpiexec` into the build tree of the tools under test, unless `TEST_LIBRARY_DIR` says that they were built with the
 /// tests.
 fn library() {
     static BUILT: Once = Once::new();
@@ -38,7 +38,8 @@ fn library() {
             Some(name) => name,
         };
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "weft-abi", "--profile", profile]);
+        cargo.args(["build", "--quiet", "--package", "weft-abi", "--package", "weft-launch"]);
+        cargo.args(["--profile", profile]);
         cargo.arg("--target-dir").arg(dir.parent().expect("target"));
         run(cargo.current_dir(env!("CARGO_MANIFEST_DIR")));
     });
@@ -147,6 +148,51 @@ fn weft_info_shows_each_setting_with_its_source() {
             "WEFT_EAGAR is set, but there is no such setting"
         ]
     );
+}
+
+/// Jobs of two ranks measure an operation and a message of one size each.
+#[test]
+fn predictions_are_checked_by_jobs() {
+    library();
+    let mut command = Command::new(WEFT);
+    command.args(["explain", "--check", "allreduce,send", "--bytes", "64", "--time", "2"]);
+    let text = run(command.env("WEFT_COPY_MODEL", "generic").env_remove("WEFT_ALLREDUCE"));
+    for part in [
+        "allreduce on 2 ranks, 64 bytes\n",
+        "send from rank 0 to rank 1, 64 bytes\n",
+        "predicted us  measured us   ratio",
+        " of 2 calls\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let words = |name: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(name));
+        line.unwrap_or_else(|| panic!("{name} in {text}")).split_whitespace().collect::<Vec<_>>()
+    };
+    for name in ["SHM-SLICES", "eager", "staged"] {
+        let us: Vec<f64> = words(name)[1..4].iter().map(|word| word.parse().unwrap()).collect();
+        assert!(us.iter().all(|&us| us > 0.0), "{name}: {text}");
+    }
+    assert_eq!(text.matches("chosen/quickest ").count(), 3, "{text}");
+    assert_eq!(text.matches("quickest\n").count(), 2, "{text}");
+}
+
+#[test]
+fn what_cannot_be_checked_is_refused() {
+    for (args, why) in [
+        (&["--check", "put"][..], "--check runs collective operations and send"),
+        (&["--check", "-n", "1"], "-n 1: --check needs at least 2 ranks"),
+        (&["--check", "--machine", "ndr"], "--check --machine: needs --hosts"),
+        (&["--check", "--hosts", "2"], "--check --hosts: names of hosts"),
+        (&["bcast,reduce", "-n", "2"], "several operations need --check"),
+        (&["bcast", "-n", "2", "--bytes", "1,2"], "several sizes need --check"),
+        (&["bcast", "-n", "2", "--time", "5"], "--check"),
+    ] {
+        let output = Command::new(WEFT).arg("explain").args(args).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
+        assert!(error.contains(why), "{why}: {error}");
+    }
 }
 
 /// Returns the settings as the library and the commands declare them.

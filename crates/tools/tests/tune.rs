@@ -143,6 +143,16 @@ fn a_choice_is_explained_with_what_speaks_against_the_others() {
 }
 
 #[test]
+fn learning_is_told_where_the_costs_decide() {
+    let explain = |args: &[&str]| printed(&[&["explain"], args].concat());
+    let text = explain(&["bcast", "-n", "4", "--bytes", "65536"]);
+    assert!(text.contains("  learns     repeated calls try "), "{text}");
+    for args in [&["barrier", "-n", "4"][..], &["bcast", "-n", "4", "--machine", "ndr"]] {
+        assert!(!explain(args).contains("WEFT_LEARN"), "{args:?}");
+    }
+}
+
+#[test]
 fn leaders_speak_for_hosts_that_the_kernel_connects() {
     let explain =
         |more: &[&str]| printed(&[&["explain", "allreduce", "--bytes", "8"], more].concat());
@@ -151,8 +161,11 @@ fn leaders_speak_for_hosts_that_the_kernel_connects() {
         text.contains("algorithm  TWO-LEVEL") && text.contains("speak for their nodes"),
         "{text}"
     );
+    assert!(text.contains("map        measured on ethernet\n"), "{text}");
     let text = explain(&["-n", "4", "--hosts", "4"]);
     assert!(text.contains("because    the map says so"), "{text}");
+    let times = text.lines().filter(|line| line.ends_with(" us (simulated)")).count();
+    assert!(times > 5, "{text}");
     let error = refused(&["explain", "allreduce", "-n", "6", "--hosts", "4"]);
     assert!(error.contains("-n 6: not one number of ranks"), "{error}");
 }
@@ -162,7 +175,10 @@ fn a_map_of_another_machine_is_told_and_a_wrong_one_named() {
     let text = printed(&["explain", "bcast", "-n", "2", "--machine", "em64t", "--map", "kini2"]);
     assert!(text.contains("measured on kini2: another machine"), "{text}");
     let error = refused(&["explain", "bcast", "-n", "2", "--map", "kini"]);
-    assert!(error.contains("kini: no map of this name; known: shm, ndr, kini1"), "{error}");
+    assert!(
+        error.contains("kini: no map of this name; known: shm, ndr, ethernet, kini1"),
+        "{error}"
+    );
     let file = scratch("wrong").join("wrong.map");
     fs::write(&file, "# machine: m\nbcast 2 0 FAST 1\n").unwrap();
     let file = file.to_str().unwrap();

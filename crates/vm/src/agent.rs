@@ -44,12 +44,12 @@ pub fn serve() -> Result<(), String> {
             thread::spawn(move || {
                 let _ = stream.set_nodelay(true);
                 if let Ok(reader) = stream.try_clone() {
-                    converse(reader, stream, &setup, false);
+                    converse(reader, stream, &setup, AgentClient::Command);
                 }
             });
         }
     });
-    converse(port, again, &setup, true);
+    converse(port, again, &setup, AgentClient::Host);
     Ok(())
 }
 
@@ -69,12 +69,21 @@ fn host_port() -> Result<PathBuf, String> {
     Err("no /dev/vport*p1: vm-agent runs only in a virtual machine of cargo xtask vm".to_owned())
 }
 
+/// Client of the agent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AgentClient {
+    /// The host, over the virtio port.
+    Host,
+    /// A command in a virtual machine, over TCP.
+    Command,
+}
+
 /// Serves one client. Only the host may send the setup of commands.
 fn converse<W: Write + Send + 'static>(
     mut reader: impl Read,
     writer: W,
     setup: &Shared<AgentSetup>,
-    host: bool,
+    client: AgentClient,
 ) {
     let writer = Arc::new(Mutex::new(writer));
     let send = |frame: &VmFrame| with(&writer, |w| frame::write(w, frame)).is_ok();
@@ -84,7 +93,7 @@ fn converse<W: Write + Send + 'static>(
     }
     while let Ok(Some(frame)) = frame::read(&mut reader) {
         match frame {
-            VmFrame::Setup(new) if host => with(setup, |s| *s = new),
+            VmFrame::Setup(new) if client == AgentClient::Host => with(setup, |s| *s = new),
             VmFrame::Run(run) => {
                 let start = command(&run, &with(setup, |s| s.clone())).spawn();
                 match start {
@@ -191,7 +200,7 @@ mod tests {
         };
         let agent = thread::spawn(move || {
             let reader = theirs.try_clone().unwrap();
-            converse(reader, theirs, &Arc::new(Mutex::new(setup)), false);
+            converse(reader, theirs, &Arc::new(Mutex::new(setup)), AgentClient::Command);
         });
         assert_eq!(frame::read(&mut ours).unwrap(), Some(VmFrame::Ready));
         frame::write(&mut ours, &VmFrame::Run(run)).unwrap();

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 /// The package that depends on the newest kernel. The `-cloud-` flavour has no rdma_rxe.
 const PACKAGE: &str = "linux-image-amd64";
 
-/// What the virtual machine needs: its disks and port, the rails, soft-RoCE. Dependencies are found.
+/// Modules that the virtual machine needs: its disks and port, the rails, soft-RoCE. Modules on which they depend are added.
 const MODULES: &[&str] = &[
     "virtio_pci",
     "9pnet_virtio",
@@ -31,8 +31,8 @@ const MODULES: &[&str] = &[
     "ib_umad",
 ];
 
-/// What a command may load by `weft-vm-modprobe`: a server and a client of NFS, block devices made of files, what writes down each
-/// write of one, so that a power cut can be told, and quotas.
+/// Modules that a command may load by `weft-vm-modprobe`: a server and a client of NFS, block devices made of files, a log of each
+/// write to a block device, from which the state at a power cut is made, and quotas.
 const EXTRA: &[&str] =
     &["nfsd", "nfsv4", "loop", "dm_log_writes", "ext4", "crc32c_generic", "quota_v2"];
 
@@ -245,7 +245,7 @@ fn feed(command: &mut Command, bytes: &[u8], to: fs::File) -> Result<(), String>
     let name = command.get_program().to_string_lossy().into_owned();
     let start = command.stdin(Stdio::piped()).stdout(to).stderr(Stdio::piped()).spawn();
     let mut child = start.map_err(|e| format!("cannot start {name}: {e}"))?;
-    // What it has to say is short, so writing first cannot block it.
+    // The output of the command is short, so it cannot block the command while this process writes.
     let wrote = child.stdin.take().map(|mut i| i.write_all(bytes));
     let output = child.wait_with_output().map_err(|e| format!("{name}: {e}"))?;
     match wrote {

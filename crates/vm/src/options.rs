@@ -1,8 +1,10 @@
 //! The options of `cargo xtask vm`, and their effect inside the virtual machine.
 
 use super::host;
-use super::run::AGENT;
 use std::path::{Path, PathBuf};
+
+/// Environment variable with the path of the agent's program, inside the virtual machine.
+pub const AGENT: &str = "WEFT_VM_AGENT";
 
 /// The command to run, and the kind of virtual machine.
 #[derive(clap::Args)]

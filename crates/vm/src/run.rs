@@ -16,9 +16,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Environment variable with the path of the agent's program, inside the virtual machine.
-pub const AGENT: &str = "WEFT_VM_AGENT";
-
 /// Time limits of the attempts to boot. A boot takes seconds, even on a busy machine. But an emulated kernel sometimes hangs before
 /// its first message, in about one of twenty boots on a machine with much more work than processors.
 const BOOT: [Duration; 3] =

@@ -7,17 +7,17 @@
 //!   matching.rs ──▶ protocol.rs             with the dependency above, a circle that leaves the folder: a fault
 //!   matching.rs ◀──▶ credit.rs              two files of one folder: a circle that is counted
 //! ```
-//! A file uses another file if it has a path to it that begins with `crate`, `super` or a module of its own, even in macros. A name
-//! that the root of a crate re-exports by `pub use` counts as a use of the file that defines the name. The root itself does not
-//! count.
+//! A file uses another file if it contains a path to the other file. Only paths count that begin with `crate`, `super` or one of
+//! the file's own modules. They also count within a macro. A name that the root of a crate re-exports by `pub use` counts as a use
+//! of the file that defines the name. The root itself does not count.
 
 use super::Source;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::str::FromStr;
 
-/// Files of a crate: for each module path, the index in the list of all sources.
-struct Tree<'s> {
+/// Files of a crate: for each module path, the index of the module's file in the list of all sources.
+struct ModuleTree<'s> {
     files: BTreeMap<Vec<String>, usize>,
     /// Names that the root re-exports, with their paths.
     passed: HashMap<String, Vec<String>>,
@@ -88,7 +88,7 @@ fn is_colons(tokens: &[TokenTree], at: usize) -> bool {
     colon(at) && colon(at + 1)
 }
 
-/// Collects the path that continues at `at`, after `before`. Returns the position after it.
+/// Collects the path that begins with `before` and continues at `at`. Returns the position after the path.
 fn path(
     tokens: &[TokenTree],
     mut at: usize,
@@ -127,9 +127,9 @@ fn named(source: &Source) -> Vec<Named> {
     found
 }
 
-impl<'s> Tree<'s> {
-    fn of(all: &'s [Source], files: BTreeMap<Vec<String>, usize>) -> Tree<'s> {
-        let mut tree = Tree { files, passed: HashMap::new(), all };
+impl<'s> ModuleTree<'s> {
+    fn of(all: &'s [Source], files: BTreeMap<Vec<String>, usize>) -> ModuleTree<'s> {
+        let mut tree = ModuleTree { files, passed: HashMap::new(), all };
         if let Some(&root) = tree.files.get(&Vec::new()) {
             for (_, path) in named(&all[root]) {
                 let path: Vec<String> = path.into_iter().filter(|word| word != "crate").collect();
@@ -152,7 +152,7 @@ impl<'s> Tree<'s> {
             "super" => own.to_vec(),
             first => {
                 let child: Vec<String> = own.iter().cloned().chain([first.to_owned()]).collect();
-                // A single word is not a module, or it is the declaration of the module.
+                // A single word does not name a module, except in the declaration of the module.
                 self.files.get(&child).filter(|_| path.len() > 1)?;
                 own.to_vec()
             }
@@ -183,7 +183,7 @@ impl<'s> Tree<'s> {
         own.to_vec()
     }
 
-    /// Returns all circles of two or more files, except those of a module and its parts.
+    /// Returns all circles of two or more files, except the circles of a module and its parts.
     fn circles(&self) -> Vec<Circle<'s>> {
         let modules: Vec<&Vec<String>> =
             self.files.keys().filter(|path| !path.is_empty()).collect();
@@ -268,7 +268,7 @@ fn circles(all: &[Source]) -> Vec<Circle<'_>> {
             crates.entry(name).or_default().insert(path, at);
         }
     }
-    crates.into_values().flat_map(|files| Tree::of(all, files).circles()).collect()
+    crates.into_values().flat_map(|files| ModuleTree::of(all, files).circles()).collect()
 }
 
 /// Lists the files in circles that leave their folder, with a line for each file.
@@ -375,7 +375,7 @@ mod tests {
         let root = ("lib.rs", "mod a;\nmod c;\npub use a::A;\n");
         let module = ("a.rs", "mod b;\npub struct A;\n");
         let part = ("a/b.rs", "use crate::c::{self, D};\n");
-        // The circle is through the root and in a macro. Code that is only for tests does not count.
+        // The circle passes through the root and through a macro. Code that is only for tests does not count.
         let circle = told(&[root, module, part, ("c.rs", "m!(crate::A);\npub struct D;\n")]);
         assert!(circle.is_empty(), "nothing leads from a to its part: {circle:?}");
         let module = ("a.rs", "mod b;\npub struct A;\nuse b::B;\n");

@@ -1,10 +1,10 @@
-//! Counters for each crate that may only fall: comments, type names, SAFETY texts, parameters and circles of files that break a
-//! house rule.
+//! Counters for each crate, whose values may only fall: numbers of comments, type names, SAFETY texts, parameters and circles of
+//! files that break a house rule.
 //!
 //! `xtask/house.txt` has a line for each crate and counter: `abi comments 12`. A count above the number in the file is a fault. A
-//! count below is reported, and `cargo xtask house --lower` writes the lower number. So two changes that both lower a count merge
-//! without a conflict, because neither has to change the file. If code moves between crates, `cargo xtask house --moved` writes the
-//! new counts.
+//! lower count is reported, and `cargo xtask house --lower` writes the lower number. A change that lowers a count need not change
+//! the file, so two such changes merge without a conflict. If code moves between crates, `cargo xtask house --moved` writes the new
+//! counts.
 
 use super::{Found, Source, circles};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -17,7 +17,7 @@ const FILE: &str = "xtask/house.txt";
 
 /// A rule whose violations are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Counter {
+enum HouseCounter {
     Comments,
     Types,
     Safety,
@@ -26,48 +26,48 @@ enum Counter {
     Circles,
 }
 
-impl Counter {
-    const ALL: [Counter; 6] = [
-        Counter::Comments,
-        Counter::Types,
-        Counter::Safety,
-        Counter::Tuples,
-        Counter::Bools,
-        Counter::Circles,
+impl HouseCounter {
+    const ALL: [HouseCounter; 6] = [
+        HouseCounter::Comments,
+        HouseCounter::Types,
+        HouseCounter::Safety,
+        HouseCounter::Tuples,
+        HouseCounter::Bools,
+        HouseCounter::Circles,
     ];
 
     /// Returns the name of the counter in the file and on the command line.
     fn name(self) -> &'static str {
         match self {
-            Counter::Comments => "comments",
-            Counter::Types => "types",
-            Counter::Safety => "safety",
-            Counter::Tuples => "tuples",
-            Counter::Bools => "bools",
-            Counter::Circles => "circles",
+            HouseCounter::Comments => "comments",
+            HouseCounter::Types => "types",
+            HouseCounter::Safety => "safety",
+            HouseCounter::Tuples => "tuples",
+            HouseCounter::Bools => "bools",
+            HouseCounter::Circles => "circles",
         }
     }
 
     /// Describes the violations that are counted.
     fn rule(self) -> &'static str {
         match self {
-            Counter::Comments => "comments that begin with What, Who, Where or Whether",
-            Counter::Types => {
+            HouseCounter::Comments => "comments that begin with What, Who, Where or Whether",
+            HouseCounter::Types => {
                 "types that leave their file and have a name that another file defines, too"
             }
-            Counter::Safety => "SAFETY texts that name no contract",
-            Counter::Tuples => "parameters that are tuples",
-            Counter::Bools => "parameters that are bool",
-            Counter::Circles => "files that use each other in one folder",
+            HouseCounter::Safety => "SAFETY texts that name no contract",
+            HouseCounter::Tuples => "parameters that are tuples",
+            HouseCounter::Bools => "parameters that are bool",
+            HouseCounter::Circles => "files that use each other in one folder",
         }
     }
 }
 
 /// Items of a file that the counters count, with their lines.
 #[derive(Default)]
-pub struct Items {
+pub struct CountedItems {
     types: Vec<TypeName>,
-    parameters: Vec<(Counter, usize)>,
+    parameters: Vec<(HouseCounter, usize)>,
 }
 
 /// Definition of a type.
@@ -78,7 +78,7 @@ struct TypeName {
     is_visible: bool,
 }
 
-impl Items {
+impl CountedItems {
     /// Records the name of a struct, an enum, a union, a trait or an alias.
     pub fn note_type(&mut self, item: &syn::Item) {
         let (name, visibility) = match item {
@@ -103,8 +103,8 @@ impl Items {
                 kind = &reference.elem;
             }
             let counter = match kind {
-                syn::Type::Tuple(tuple) if tuple.elems.len() > 1 => Counter::Tuples,
-                syn::Type::Path(path) if path.path.is_ident("bool") => Counter::Bools,
+                syn::Type::Tuple(tuple) if tuple.elems.len() > 1 => HouseCounter::Tuples,
+                syn::Type::Path(path) if path.path.is_ident("bool") => HouseCounter::Bools,
                 _ => continue,
             };
             self.parameters.push((counter, input.span().start().line));
@@ -115,7 +115,7 @@ impl Items {
 /// A violation: its crate, its counter, and its place with a hint.
 struct Violation {
     krate: String,
-    counter: Counter,
+    counter: HouseCounter,
     place: String,
 }
 
@@ -131,7 +131,8 @@ fn comment(line: &str) -> Option<&str> {
     Some(text.trim_start_matches(['/', '!']).trim())
 }
 
-/// Returns true if a comment begins with a word that hides its subject.
+/// Returns true if a comment begins with "What", "Who", "Where" or "Whether". Such a comment does not name the thing that it
+/// describes.
 fn is_riddle(text: &str) -> bool {
     let first = text.split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
     ["What", "Who", "Where", "Whether"].contains(&first)
@@ -157,7 +158,7 @@ fn is_formula(text: &str) -> bool {
 }
 
 /// Returns the lines of comments that break a rule, each with the counter of the rule.
-fn comments(text: &str, found: &Found) -> Vec<(Counter, usize)> {
+fn comments(text: &str, found: &Found) -> Vec<(HouseCounter, usize)> {
     let mut broken = Vec::new();
     let lines: Vec<&str> = text.lines().collect();
     // A paragraph begins after code or an empty comment.
@@ -169,13 +170,13 @@ fn comments(text: &str, found: &Found) -> Vec<(Counter, usize)> {
         };
         let is_product = !found.tests.iter().any(|range| range.contains(&(at + 1)));
         if is_product && is_first && is_riddle(text) {
-            broken.push((Counter::Comments, at + 1));
+            broken.push((HouseCounter::Comments, at + 1));
         }
         let goes_on =
             lines.get(at + 1).and_then(|next| comment(next)).is_some_and(|t| !t.is_empty());
         let safety = text.strip_prefix("SAFETY:").filter(|text| !goes_on && is_formula(text));
         if is_product && safety.is_some() {
-            broken.push((Counter::Safety, at + 1));
+            broken.push((HouseCounter::Safety, at + 1));
         }
         is_first = text.is_empty();
     }
@@ -203,7 +204,8 @@ fn violations(all: &[Source]) -> Vec<Violation> {
     for source in all {
         let items = &source.found.items;
         let is_broken = |kind: &&TypeName| kind.is_visible && repeated.contains(&*kind.name);
-        let types = items.types.iter().filter(is_broken).map(|kind| (Counter::Types, kind.line));
+        let types =
+            items.types.iter().filter(is_broken).map(|kind| (HouseCounter::Types, kind.line));
         let comments = comments(&source.text, &source.found);
         for (counter, line) in comments.into_iter().chain(types).chain(items.parameters.clone()) {
             let text = source.text.lines().nth(line - 1).unwrap_or("").trim();
@@ -213,14 +215,14 @@ fn violations(all: &[Source]) -> Vec<Violation> {
     }
     violations.extend(circles::inside_folders(all).into_iter().map(|found| Violation {
         krate: crate_of(found.file).to_owned(),
-        counter: Counter::Circles,
+        counter: HouseCounter::Circles,
         place: format!("{}: in a circle with {}", found.file, found.others),
     }));
     violations
 }
 
 /// Numbers by crate and counter.
-type Counts = BTreeMap<(String, Counter), usize>;
+type Counts = BTreeMap<(String, HouseCounter), usize>;
 
 fn counted(violations: &[Violation]) -> Counts {
     let mut counts = Counts::new();
@@ -234,7 +236,7 @@ fn counted(violations: &[Violation]) -> Counts {
 fn parse(text: &str) -> Result<Counts, String> {
     let line = |line: &str| {
         let [krate, name, number] = line.split(' ').collect::<Vec<_>>()[..] else { return None };
-        let counter = Counter::ALL.into_iter().find(|counter| counter.name() == name)?;
+        let counter = HouseCounter::ALL.into_iter().find(|counter| counter.name() == name)?;
         Some(((krate.to_owned(), counter), number.parse().ok()?))
     };
     let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -254,9 +256,9 @@ fn print(counts: &Counts) -> String {
 /// A comparison of the code with the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Comparison {
-    /// Counts that have risen, each in a sentence.
+    /// Counts that have risen. Each count is described in a sentence.
     faults: Vec<String>,
-    /// Counts that have fallen, each in a sentence.
+    /// Counts that have fallen. Each count is described in a sentence.
     fallen: Vec<String>,
 }
 
@@ -304,7 +306,7 @@ pub fn list(all: &[Source], krate: &str, counter: Option<&str>) -> String {
 }
 
 /// Sums the numbers of each counter.
-fn totals(counts: &Counts) -> BTreeMap<Counter, usize> {
+fn totals(counts: &Counts) -> BTreeMap<HouseCounter, usize> {
     let mut totals = BTreeMap::new();
     for ((_, counter), count) in counts {
         *totals.entry(*counter).or_default() += count;
@@ -330,7 +332,7 @@ pub fn write_moved(all: &[Source]) -> Result<(), String> {
     fs::write(crate::root().join(FILE), print(&counts)).map_err(|e| format!("{FILE}: {e}"))
 }
 
-/// Writes the counts that have fallen into the file. The other counts stay.
+/// Updates the file with all counts that have become smaller. The other counts in the file stay unchanged.
 pub fn lower(all: &[Source]) -> Result<(), String> {
     let counts = counted(&violations(all));
     let mut lowered = allowed()?;
@@ -350,7 +352,7 @@ mod tests {
         Source { file: file.to_owned(), text: text.to_owned(), found }
     }
 
-    fn lines(file: &str, text: &str) -> Vec<(Counter, usize)> {
+    fn lines(file: &str, text: &str) -> Vec<(HouseCounter, usize)> {
         let all = [source(file, text)];
         let line = |v: &Violation| v.place.split(':').nth(1).unwrap().parse().unwrap();
         violations(&all).iter().map(|v| (v.counter, line(v))).collect()
@@ -360,22 +362,26 @@ mod tests {
     fn a_paragraph_that_begins_with_a_riddle_counts() {
         let text = "//! What it is.\n\n/// Sends.\n/// Whether it did is unknown.\n///\n/// Where it goes.\nfn a() {\n    \
                     // Who knows.\n}\n/// Whatever.\nfn b() {}\n#[cfg(test)]\nmod c {\n    // What.\n}\n";
-        assert_eq!(lines("crates/a/src/b.rs", text), [1, 6, 8].map(|at| (Counter::Comments, at)));
+        assert_eq!(
+            lines("crates/a/src/b.rs", text),
+            [1, 6, 8].map(|at| (HouseCounter::Comments, at))
+        );
     }
 
     #[test]
     fn a_safety_text_that_is_a_formula_counts() {
         let text = "fn a() {\n    // SAFETY: by contract.\n    b();\n    // SAFETY: by contract of\n    // `b`, aligned.\n    b();\n    \
                     // SAFETY: the caller's pointers.\n    b();\n    // SAFETY: `b` accepts any number.\n    b();\n}\n";
-        assert_eq!(lines("crates/a/src/b.rs", text), [2, 7].map(|at| (Counter::Safety, at)));
+        assert_eq!(lines("crates/a/src/b.rs", text), [2, 7].map(|at| (HouseCounter::Safety, at)));
     }
 
     #[test]
     fn tuples_and_flags_count_as_parameters() {
         let text = "fn a(x: (u8, u8), y: &(u8, u8), z: bool, w: (), v: (u8,)) {}\ntrait B {\n    fn c(&self, d: &mut bool);\n}\n";
-        let expected = [(Counter::Tuples, 1), (Counter::Tuples, 1), (Counter::Bools, 1)];
+        let expected =
+            [(HouseCounter::Tuples, 1), (HouseCounter::Tuples, 1), (HouseCounter::Bools, 1)];
         assert_eq!(lines("crates/a/src/b.rs", text)[..3], expected);
-        assert_eq!(lines("crates/a/src/b.rs", text)[3..], [(Counter::Bools, 3)]);
+        assert_eq!(lines("crates/a/src/b.rs", text)[3..], [(HouseCounter::Bools, 3)]);
     }
 
     #[test]
@@ -397,7 +403,7 @@ mod tests {
         ];
         let counts = counted(&violations(&all));
         let crates = ["a", "b", "xtask"];
-        let expected = crates.map(|krate| ((krate.to_owned(), Counter::Types), 1));
+        let expected = crates.map(|krate| ((krate.to_owned(), HouseCounter::Types), 1));
         assert_eq!(counts, Counts::from(expected));
     }
 

@@ -1,10 +1,10 @@
 //! The meaning of each argument: `crates/abi/data/arguments.csv`, by the argument's name.
 //!
-//! A row is for the functions that it lists, where `*` stands for any letters, or for all functions if it lists no function. A row
-//! that names a function has the highest priority. Then come rows that name the function of which it is a form, such as `MPI_Bcast`
+//! A row is for the functions that it lists, where `*` stands for any letters. A row that lists no function is for all functions. A
+//! row that names a function has the highest priority. Then come rows that name the base form of the function, such as `MPI_Bcast`
 //! for `MPI_Ibcast`, then patterns that match either of the two names, and last the rows for all functions.
 
-use super::data::{Argument, Data, Explanation, Function};
+use super::data::{Argument, Explanation, ManualData, ManualFunction};
 use super::siblings;
 
 /// Quality of a row's match. The row with the smallest value is used.
@@ -19,8 +19,8 @@ enum Fit {
 
 /// Returns the sentence that describes an argument of `function`.
 pub fn meaning<'d>(
-    data: &'d Data,
-    function: &Function,
+    data: &'d ManualData,
+    function: &ManualFunction,
     argument: &Argument,
 ) -> Result<&'d str, String> {
     let name = function.name.strip_suffix("_c").unwrap_or(&function.name);
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn every_argument_has_a_sentence_and_every_sentence_an_argument() {
-        let data = Data::read().unwrap();
+        let data = ManualData::read().unwrap();
         let mut used = HashSet::new();
         let mut faults = Vec::new();
         for function in &data.functions {

@@ -1,6 +1,6 @@
 //! Rules of each function about the program's buffers: the time during which the program must not change them.
 
-use super::data::{Argument, Data, Function};
+use super::data::{Argument, ManualData, ManualFunction};
 use super::siblings;
 
 /// Categories of procedures. Each category has its own rule about buffers.
@@ -11,9 +11,9 @@ enum Category {
     Nonblocking,
     /// The program must not change the buffers from each start until the completion.
     Persistent,
-    /// The function starts operations, which have buffers of their own.
+    /// The function starts operations, each of which has its own buffers.
     Start,
-    /// The program must not change the buffers from each start on, with a separate rule for each partition.
+    /// The program must not change the buffers after each start. Each partition has its own rule.
     PartitionedSend,
     PartitionedReceive,
     /// The program must not change the buffers until the epoch at the target ends, or until a flush.
@@ -26,7 +26,7 @@ enum Category {
 }
 
 /// Returns the rule of a function in sentences, or `None` if the function transfers no buffer of the program.
-pub fn promise(data: &Data, function: &Function) -> Option<String> {
+pub fn promise(data: &ManualData, function: &ManualFunction) -> Option<String> {
     let name = function.name.as_str();
     let buffers = Buffers::of(function);
     let category = category(data, function)?;
@@ -84,7 +84,7 @@ pub fn promise(data: &Data, function: &Function) -> Option<String> {
     })
 }
 
-fn category(data: &Data, function: &Function) -> Option<Category> {
+fn category(data: &ManualData, function: &ManualFunction) -> Option<Category> {
     let name = function.name.as_str();
     let has = |kind: &str| function.arguments.iter().any(|a| a.meaning.kind == kind);
     if name.starts_with("MPI_File_") && name.ends_with("_end") {
@@ -126,7 +126,7 @@ struct Buffers<'f> {
 }
 
 impl<'f> Buffers<'f> {
-    fn of(function: &'f Function) -> Buffers<'f> {
+    fn of(function: &'f ManualFunction) -> Buffers<'f> {
         let is_buffer = |a: &&Argument| a.meaning.kind == "BUFFER";
         let named = |wanted: &dyn Fn(&Argument) -> bool| {
             let wanted = function.arguments.iter().filter(|a| wanted(a));
@@ -167,7 +167,7 @@ fn names(all: &[&str]) -> String {
 }
 
 /// Explains what the return of a blocking function guarantees.
-fn blocking(function: &Function) -> &'static str {
+fn blocking(function: &ManualFunction) -> &'static str {
     match function.name.as_str() {
         "MPI_Send" => {
             "This does not say that the message was received: a short message may wait in the library. A long one may keep MPI_Send \
@@ -192,14 +192,14 @@ fn blocking(function: &Function) -> &'static str {
     }
 }
 
-fn is_collective(function: &Function) -> bool {
+fn is_collective(function: &ManualFunction) -> bool {
     let kinds = ["RANK", "RANK_NNI", "MESSAGE", "FILE"];
     // An argument `root` belongs to a collective operation, not to point-to-point communication.
     !function.arguments.iter().any(|a| kinds.contains(&a.meaning.kind.as_str()) && a.name != "root")
 }
 
 /// Explains what the completion of a nonblocking operation guarantees.
-fn completed(function: &Function, buffers: &Buffers) -> String {
+fn completed(function: &ManualFunction, buffers: &Buffers) -> String {
     let reads = names(&buffers.read);
     match function.name.as_str() {
         "MPI_Isend" | "MPI_Irsend" => format!(
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     fn text(name: &str) -> String {
-        let data = Data::read().unwrap();
+        let data = ManualData::read().unwrap();
         promise(&data, data.function(name).unwrap()).unwrap_or_default()
     }
 
@@ -268,8 +268,8 @@ mod tests {
 
     #[test]
     fn every_function_that_returns_a_request_for_a_buffer_has_a_rule() {
-        let data = Data::read().unwrap();
-        let moves = |f: &&Function| {
+        let data = ManualData::read().unwrap();
+        let moves = |f: &&ManualFunction| {
             let kinds = f.arguments.iter().map(|a| a.meaning.kind.as_str()).collect::<Vec<_>>();
             ["BUFFER", "DATATYPE", "REQUEST"].iter().all(|kind| kinds.contains(kind))
         };

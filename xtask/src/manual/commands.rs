@@ -39,7 +39,8 @@ enum Part {
     Paragraph(String),
 }
 
-/// Splits a help text: lines of an option begin with two blanks and a dash, and its continuation lines with more blanks.
+/// Splits a help text into its parts. A line that begins with two blanks and a dash describes an option. Lines with more blanks
+/// continue the description.
 fn parts(help: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut open = false;

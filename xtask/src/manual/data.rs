@@ -8,7 +8,7 @@ use std::fs;
 
 /// Properties of an argument, without its C type.
 #[derive(Deserialize, Clone)]
-pub struct Meaning {
+pub struct ArgumentMeaning {
     function: String,
     parameter: String,
     /// Kind of the argument, in the standard's own words: `COMMUNICATOR`, `RANK`.
@@ -25,10 +25,10 @@ pub struct Argument {
     pub name: String,
     /// C declaration: `const int recvcounts[]`.
     pub declaration: String,
-    pub meaning: Meaning,
+    pub meaning: ArgumentMeaning,
 }
 
-pub struct Function {
+pub struct ManualFunction {
     /// Name, including `MPI_`.
     pub name: String,
     pub returns: String,
@@ -64,17 +64,17 @@ pub struct Explanation {
     pub meaning: String,
 }
 
-pub struct Data {
-    pub functions: Vec<Function>,
+pub struct ManualData {
+    pub functions: Vec<ManualFunction>,
     pub explanations: Vec<Explanation>,
     index: HashMap<String, usize>,
     purposes: HashMap<String, String>,
 }
 
-impl Data {
-    pub fn read() -> Result<Data, String> {
-        let meanings: Vec<Meaning> = rows("parameters.csv")?;
-        let key = |of: &Meaning| (of.function.clone(), of.parameter.clone());
+impl ManualData {
+    pub fn read() -> Result<ManualData, String> {
+        let meanings: Vec<ArgumentMeaning> = rows("parameters.csv")?;
+        let key = |of: &ArgumentMeaning| (of.function.clone(), of.parameter.clone());
         let meanings: HashMap<_, _> = meanings.into_iter().map(|of| (key(&of), of)).collect();
         let functions = rows::<Row>("functions.csv")?.into_iter();
         let functions: Vec<_> =
@@ -83,24 +83,24 @@ impl Data {
         let purposes = rows::<Purpose>("purposes.csv")?.into_iter();
         let purposes = purposes.map(|row| (row.function, row.purpose)).collect();
         let explanations = rows("arguments.csv")?;
-        Ok(Data { functions, explanations, index, purposes })
+        Ok(ManualData { functions, explanations, index, purposes })
     }
 
-    pub fn function(&self, name: &str) -> Option<&Function> {
+    pub fn function(&self, name: &str) -> Option<&ManualFunction> {
         self.index.get(name).map(|&i| &self.functions[i])
     }
 
     /// Returns the form without large counts, for the name of a form with large counts.
-    pub fn small(&self, name: &str) -> Option<&Function> {
+    pub fn small(&self, name: &str) -> Option<&ManualFunction> {
         self.function(name.strip_suffix("_c")?)
     }
 
     /// Returns the form with large counts of a function.
-    pub fn large(&self, name: &str) -> Option<&Function> {
+    pub fn large(&self, name: &str) -> Option<&ManualFunction> {
         self.function(&format!("{name}_c"))
     }
 
-    /// Returns the purpose of a function in a few words, if the list has it.
+    /// Returns the purpose of a function in a few words, if purposes.csv has this function.
     pub fn purpose(&self, name: &str) -> Option<&str> {
         self.purposes.get(name).map(String::as_str)
     }
@@ -123,11 +123,14 @@ fn rows<T: DeserializeOwned>(name: &str) -> Result<Vec<T>, String> {
     reader.deserialize().collect::<Result<_, _>>().map_err(wrong)
 }
 
-fn function(row: Row, meanings: &HashMap<(String, String), Meaning>) -> Result<Function, String> {
+fn function(
+    row: Row,
+    meanings: &HashMap<(String, String), ArgumentMeaning>,
+) -> Result<ManualFunction, String> {
     let Row { name, returns, parameters, since_or_deprecated } = row;
     let declarations = parameters.split(',').map(str::trim);
     let declarations = declarations.filter(|text| !matches!(*text, "void" | "..."));
-    // The list has a separate form with large counts only if its arguments differ.
+    // The list has separate rows for a form with large counts only if the arguments of this form differ.
     let small = name.strip_suffix("_c").unwrap_or(&name);
     let argument = |declaration: &str| {
         let argument = name_of(declaration);
@@ -139,7 +142,7 @@ fn function(row: Row, meanings: &HashMap<(String, String), Meaning>) -> Result<F
     };
     let arguments = declarations.map(argument).collect::<Result<_, String>>()?;
     let deprecated = since_or_deprecated.strip_prefix("deprecated: ").map(str::to_owned);
-    Ok(Function { name, returns, parameters, arguments, deprecated })
+    Ok(ManualFunction { name, returns, parameters, arguments, deprecated })
 }
 
 /// Returns the name in a C declaration.

@@ -1,4 +1,4 @@
-//! Examples of pages: `crates/abi/data/examples`. Each file is an example, which may be for several functions.
+//! Examples of pages: `crates/abi/data/examples`. Each file is an example for one or more functions.
 //!
 //! The first line of a file names these functions, and is not shown. A file without `main` is a part of a program, and `frame.c`
 //! has the rest. The lines `// prints: text` list the output of two ranks together, in any order.

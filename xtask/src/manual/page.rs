@@ -1,16 +1,16 @@
 //! Page of one function, together with its form with large counts.
 
-use super::data::{Argument, Data, Function, error_texts};
+use super::data::{Argument, ManualData, ManualFunction, error_texts};
 use super::examples::{self, Example};
-use super::siblings::{self, Form};
+use super::siblings::{self, SiblingForm};
 use super::{arguments, buffers};
 use roff::{Inline, Roff, bold, italic, roman};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Maximum number of characters in a line of the synopsis.
 const WIDTH: usize = 76;
 
-/// The error of a function that is not built.
+/// The error that a function returns if this version of Weft does not implement the function.
 pub const NOT_BUILT: &str = "MPI_ERR_UNSUPPORTED_OPERATION";
 
 /// Begins a page, with `manual` in the middle of its first line.
@@ -23,20 +23,25 @@ pub fn begin(name: &str, section: &str, manual: &str) -> Roff {
 }
 
 /// Maker of the pages of functions, with the data that all pages share.
-pub struct Maker<'a> {
-    data: &'a Data,
+pub struct PageMaker<'a> {
+    data: &'a ManualData,
+    /// Functions that the library does not implement.
+    not_built: &'a HashSet<String>,
     /// Error classes and their meanings.
     meanings: HashMap<String, String>,
     examples: Vec<Example>,
 }
 
-impl<'a> Maker<'a> {
-    pub fn new(data: &'a Data) -> Result<Maker<'a>, String> {
-        Ok(Maker { data, meanings: error_texts()?, examples: examples::all()? })
+impl<'a> PageMaker<'a> {
+    pub fn new(
+        data: &'a ManualData,
+        not_built: &'a HashSet<String>,
+    ) -> Result<PageMaker<'a>, String> {
+        Ok(PageMaker { data, not_built, meanings: error_texts()?, examples: examples::all()? })
     }
 
     /// Returns the text of a function's page.
-    pub fn page(&self, function: &Function, not_built: bool) -> Result<String, String> {
+    pub fn page(&self, function: &ManualFunction) -> Result<String, String> {
         let name = function.name.as_str();
         let large = self.data.large(name);
         let purpose = siblings::purpose(self.data, name)?;
@@ -54,7 +59,7 @@ impl<'a> Maker<'a> {
             page.text([roman(promise)]);
         }
         self.example(&mut page, name);
-        self.errors(&mut page, function, large, not_built)?;
+        self.errors(&mut page, function, large)?;
         notes(&mut page, function);
         page.control("SH", ["SEE ALSO"]);
         let mut also = Vec::new();
@@ -71,19 +76,19 @@ impl<'a> Maker<'a> {
         if let Some((base, form)) = siblings::base(self.data, name) {
             text.push(' ');
             text.push_str(&match form {
-                Form::Nonblocking => format!(
+                SiblingForm::Nonblocking => format!(
                     "This is the nonblocking form of {base}: it begins the operation and returns a request, \
                      which MPI_Wait or MPI_Test ends."
                 ),
-                Form::Persistent => format!(
+                SiblingForm::Persistent => format!(
                     "This is the persistent form of {base}: it makes a request, which MPI_Start starts and \
                      MPI_Wait or MPI_Test ends, any number of times."
                 ),
-                Form::WithRequest => format!(
+                SiblingForm::WithRequest => format!(
                     "This is {base} with a request of its own, which MPI_Wait or MPI_Test ends."
                 ),
-                Form::Begin => format!("This is the first half of {base}; {base}_end is the other."),
-                Form::End => format!("This is the second half of {base}; {base}_begin is the other."),
+                SiblingForm::Begin => format!("This is the first half of {base}; {base}_end is the other."),
+                SiblingForm::End => format!("This is the second half of {base}; {base}_begin is the other."),
             });
         }
         if self.data.large(name).is_some() {
@@ -95,8 +100,8 @@ impl<'a> Maker<'a> {
     fn arguments(
         &self,
         page: &mut Roff,
-        function: &Function,
-        large: Option<&Function>,
+        function: &ManualFunction,
+        large: Option<&ManualFunction>,
     ) -> Result<(), String> {
         let all = both_forms(function, large);
         if all.is_empty() {
@@ -143,9 +148,8 @@ impl<'a> Maker<'a> {
     fn errors(
         &self,
         page: &mut Roff,
-        function: &Function,
-        large: Option<&Function>,
-        not_built: bool,
+        function: &ManualFunction,
+        large: Option<&ManualFunction>,
     ) -> Result<(), String> {
         page.control("SH", ["ERRORS"]);
         let name = function.name.as_str();
@@ -156,17 +160,16 @@ impl<'a> Maker<'a> {
             ))]);
             return Ok(());
         }
-        let tool = name.starts_with("MPI_T_");
-        page.text(raised(function, tool));
-        if not_built {
+        page.text(raised(function));
+        if self.not_built.contains(name) {
             page.control("TP", []);
             page.text([bold(NOT_BUILT)]);
             page.text([roman("always: this version of Weft has not built the function")]);
             return Ok(());
         }
-        // The function that initializes the interface works before it is initialized.
+        // Programs may call MPI_T_init_thread before the interface is initialized.
         let mut classes: Vec<(&str, Vec<&str>)> = Vec::new();
-        if tool && name != "MPI_T_init_thread" {
+        if is_of_tools(name) && name != "MPI_T_init_thread" {
             classes.push(("MPI_T_ERR_NOT_INITIALIZED", Vec::new()));
         }
         for argument in both_forms(function, large) {
@@ -191,13 +194,16 @@ impl<'a> Maker<'a> {
 }
 
 /// Returns the arguments of a function, and the additional arguments of its form with large counts.
-fn both_forms<'a>(function: &'a Function, large: Option<&'a Function>) -> Vec<&'a Argument> {
+fn both_forms<'a>(
+    function: &'a ManualFunction,
+    large: Option<&'a ManualFunction>,
+) -> Vec<&'a Argument> {
     let more = large.iter().flat_map(|large| &large.arguments);
     let more = more.filter(|a| !function.arguments.iter().any(|other| other.name == a.name));
     function.arguments.iter().chain(more).collect()
 }
 
-fn synopsis(page: &mut Roff, function: &Function, large: Option<&Function>) {
+fn synopsis(page: &mut Roff, function: &ManualFunction, large: Option<&ManualFunction>) {
     page.control("SH", ["SYNOPSIS"]);
     page.control("nf", []);
     page.text([bold("#include <mpi.h>")]);
@@ -211,7 +217,7 @@ fn synopsis(page: &mut Roff, function: &Function, large: Option<&Function>) {
 }
 
 /// Formats a C prototype in lines that fit a terminal.
-fn prototype(function: &Function) -> Vec<String> {
+fn prototype(function: &ManualFunction) -> Vec<String> {
     let begin = format!("{} {}(", function.returns, function.name);
     let indent = " ".repeat(begin.len().min(WIDTH / 2));
     let (mut lines, mut line) = (Vec::new(), begin.clone());
@@ -230,26 +236,32 @@ fn prototype(function: &Function) -> Vec<String> {
     lines
 }
 
-/// Returns the text that all functions have: the return value, and the error handler that is called before the function returns.
-fn raised(function: &Function, tool: bool) -> Vec<Inline> {
+/// Returns true if a function belongs to the interface for tools.
+fn is_of_tools(name: &str) -> bool {
+    name.starts_with("MPI_T_")
+}
+
+/// Returns the paragraph about the return value, and about the error handler that is called before the function returns an error.
+fn raised(function: &ManualFunction) -> Vec<Inline> {
     let mut text = vec![roman("It returns "), bold("MPI_SUCCESS"), roman(" or an error code.")];
-    if tool {
+    if is_of_tools(&function.name) {
         text.push(roman(" No error handler is called."));
         return text;
     }
     text.push(roman(" Before it returns an error code, "));
     match owner(function) {
-        Owner::Argument(kind, name) => {
+        ErrorHandlerOwner::Argument(kind, name) => {
             text.extend([roman(format!("the error handler of the {kind} ")), bold(name)]);
             text.push(roman(" is called"));
         }
-        Owner::Request => text.push(roman("the error handler of what the request belongs to is called")),
-        Owner::File => text.push(roman("the error handler of the file is called")),
-        Owner::None => text.push(roman(
+        ErrorHandlerOwner::Request => text.push(roman("the error handler of what the request belongs to is called")),
+        ErrorHandlerOwner::File => text.push(roman("the error handler of the file is called")),
+        ErrorHandlerOwner::None => text.push(roman(
             "the error handler of MPI_COMM_SELF, if the program has set that, or else that of MPI_COMM_WORLD is called",
         )),
     }
-    let first = if matches!(owner(function), Owner::File) { "returns" } else { "ends the job" };
+    let first =
+        if matches!(owner(function), ErrorHandlerOwner::File) { "returns" } else { "ends the job" };
     text.push(roman(format!("; the initial handler {first}. ")));
     text.extend([bold("MPI_Error_class"), roman("(3) has the class of a code, ")]);
     text.extend([bold("MPI_Error_string"), roman("(3) its words.")]);
@@ -257,7 +269,7 @@ fn raised(function: &Function, tool: bool) -> Vec<Inline> {
 }
 
 /// Object whose error handler is called.
-enum Owner<'a> {
+enum ErrorHandlerOwner<'a> {
     /// An argument: its kind, and its name.
     Argument(&'static str, &'a str),
     Request,
@@ -266,11 +278,11 @@ enum Owner<'a> {
 }
 
 /// Returns the owner of the error handler, by the same rule as `owner` in `crates/abi/build/rust.rs`.
-fn owner(function: &Function) -> Owner<'_> {
+fn owner(function: &ManualFunction) -> ErrorHandlerOwner<'_> {
     let name = function.name.as_str();
     let of_files = ["MPI_File_", "MPI_Register_datarep"].iter().any(|s| name.starts_with(s));
     if of_files && name != "MPI_File_create_errhandler" {
-        return Owner::File;
+        return ErrorHandlerOwner::File;
     }
     let used = |argument: &&Argument| argument.meaning.direction != "out";
     for argument in function.arguments.iter().filter(used) {
@@ -280,13 +292,17 @@ fn owner(function: &Function) -> Owner<'_> {
             "SESSION" => "session",
             _ => continue,
         };
-        return Owner::Argument(object, &argument.name);
+        return ErrorHandlerOwner::Argument(object, &argument.name);
     }
     let one = |a: &Argument| matches!(a.meaning.kind.as_str(), "REQUEST" | "MESSAGE");
-    if function.arguments.iter().filter(used).any(one) { Owner::Request } else { Owner::None }
+    if function.arguments.iter().filter(used).any(one) {
+        ErrorHandlerOwner::Request
+    } else {
+        ErrorHandlerOwner::None
+    }
 }
 
-fn notes(page: &mut Roff, function: &Function) {
+fn notes(page: &mut Roff, function: &ManualFunction) {
     page.control("SH", ["NOTES"]);
     if let Some(since) = &function.deprecated {
         page.text([roman(format!("Deprecated since {since}."))]);

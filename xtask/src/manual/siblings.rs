@@ -1,10 +1,10 @@
 //! Relations between functions, by their names: the nonblocking form of another function, its persistent form, and so on.
 
-use super::data::Data;
+use super::data::ManualData;
 
 /// Relation of a function to the function from which its name is derived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum SiblingForm {
     Nonblocking,
     Persistent,
     /// A one-sided operation with a request.
@@ -14,14 +14,19 @@ pub enum Form {
     End,
 }
 
-/// Returns the function of which another is a form: `MPI_Allreduce` for `MPI_Iallreduce`, `MPI_Send` for `MPI_Send_init`.
-pub fn base(data: &Data, name: &str) -> Option<(String, Form)> {
+/// Returns the function from which the function `name` is derived: `MPI_Allreduce` for `MPI_Iallreduce`, `MPI_Send` for
+/// `MPI_Send_init`.
+pub fn base(data: &ManualData, name: &str) -> Option<(String, SiblingForm)> {
     // A function with its own purpose is not a form of another function: `MPI_Rsend` is not a form of `MPI_Send`.
     if data.purpose(name).is_some() {
         return None;
     }
     let known = |base: String, form| data.purpose(&base).is_some().then_some((base, form));
-    let ends = [("_init", Form::Persistent), ("_begin", Form::Begin), ("_end", Form::End)];
+    let ends = [
+        ("_init", SiblingForm::Persistent),
+        ("_begin", SiblingForm::Begin),
+        ("_end", SiblingForm::End),
+    ];
     for (end, form) in ends {
         let stem = name.strip_suffix(end).map(str::to_owned);
         if let Some(found) = stem.and_then(|stem| known(stem, form)) {
@@ -30,16 +35,16 @@ pub fn base(data: &Data, name: &str) -> Option<(String, Form)> {
     }
     let rest = name.strip_prefix("MPI_")?;
     if let Some(rest) = rest.strip_prefix('I')
-        && let Some(found) = known(format!("MPI_{}", capital(rest)), Form::Nonblocking)
+        && let Some(found) = known(format!("MPI_{}", capital(rest)), SiblingForm::Nonblocking)
     {
         return Some(found);
     }
     if let Some(rest) = rest.strip_prefix('R')
-        && let Some(found) = known(format!("MPI_{}", capital(rest)), Form::WithRequest)
+        && let Some(found) = known(format!("MPI_{}", capital(rest)), SiblingForm::WithRequest)
     {
         return Some(found);
     }
-    known(name.replacen("_i", "_", 1), Form::Nonblocking)
+    known(name.replacen("_i", "_", 1), SiblingForm::Nonblocking)
 }
 
 fn capital(word: &str) -> String {
@@ -47,7 +52,7 @@ fn capital(word: &str) -> String {
 }
 
 /// Returns a function's purpose in a few words.
-pub fn purpose(data: &Data, name: &str) -> Result<String, String> {
+pub fn purpose(data: &ManualData, name: &str) -> Result<String, String> {
     if let Some(words) = data.purpose(name) {
         return Ok(words.to_owned());
     }
@@ -55,11 +60,11 @@ pub fn purpose(data: &Data, name: &str) -> Result<String, String> {
         && let Some(words) = data.purpose(&base)
     {
         return Ok(match form {
-            Form::Nonblocking => format!("{words}; nonblocking"),
-            Form::Persistent => format!("{words}; persistent"),
-            Form::WithRequest => format!("{words}; with a request"),
-            Form::Begin => format!("{words}; begin"),
-            Form::End => format!("{words}; end"),
+            SiblingForm::Nonblocking => format!("{words}; nonblocking"),
+            SiblingForm::Persistent => format!("{words}; persistent"),
+            SiblingForm::WithRequest => format!("{words}; with a request"),
+            SiblingForm::Begin => format!("{words}; begin"),
+            SiblingForm::End => format!("{words}; end"),
         });
     }
     if let Some(object) = name.strip_suffix("_toint") {
@@ -114,7 +119,7 @@ const PAIRS: [(&str, &str); 21] = [
     ("toint", "fromint"),
 ];
 
-/// Pairs of first parts of names whose other parts are equal, as in `MPI_Win_lock_all` and `MPI_Win_unlock_all`.
+/// Pairs of beginnings of names. The other parts of both names are equal, as in `MPI_Win_lock_all` and `MPI_Win_unlock_all`.
 const STARTS: [(&str, &str); 8] = [
     ("MPI_Init", "MPI_Finalize"),
     ("MPI_Alloc_mem", "MPI_Free_mem"),
@@ -127,7 +132,7 @@ const STARTS: [(&str, &str); 8] = [
 ];
 
 /// Returns the pages to which the page of `name` refers: other forms of the same operation, and functions that undo the operation.
-pub fn see_also(data: &Data, name: &str) -> Vec<String> {
+pub fn see_also(data: &ManualData, name: &str) -> Vec<String> {
     let stem = base(data, name).map_or_else(|| name.to_owned(), |(base, _)| base);
     let other_form = |f: &str| f == stem || base(data, f).is_some_and(|(other, _)| other == stem);
     let swapped = partners(name);

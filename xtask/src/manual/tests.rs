@@ -1,7 +1,7 @@
 use super::*;
 
-fn all() -> (Data, Vec<(String, String)>) {
-    let data = Data::read().unwrap();
+fn all() -> (ManualData, Vec<(String, String)>) {
+    let data = ManualData::read().unwrap();
     let not_built = HashSet::from(["MPI_File_open".to_owned()]);
     let pages = pages(&data, &not_built).unwrap();
     (data, pages)
@@ -37,7 +37,7 @@ fn every_function_has_a_page_with_all_its_arguments() {
             let (_, rest) = text.split_once(&entry).unwrap_or_else(|| {
                 panic!("{}: no {}: {text}", function.name, argument.name);
             });
-            // After the direction and the shape comes a sentence, which says more than the kind of the argument.
+            // The direction and the shape are followed by a sentence that says more than the kind of the argument.
             let meaning = rest.lines().nth(1).unwrap_or_default();
             let words = meaning.split_whitespace().count();
             assert!(words >= 4 && meaning.ends_with('.'), "{}: {meaning}", function.name);

@@ -1,5 +1,5 @@
-//! Start of programs from hosts other than node0. Such a host does not see the processes of other hosts, so a server among
-//! node0's processes starts the program.
+//! Start of programs from hosts other than node0. Such a host does not see the processes of other hosts, so a server on node0
+//! starts the program.
 //!
 //! ```text
 //!   net-run on node2 ── words, and its standard input, output and error ──► server: net-run as on node0
@@ -7,7 +7,7 @@
 //! ```
 //! If `net-run` on node2 ends, the server ends the program.
 
-use super::inside::FOLDER;
+use super::FOLDER;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use nix::unistd::Pid;
@@ -42,7 +42,7 @@ pub fn serve() -> io::Result<()> {
     Ok(())
 }
 
-/// Receives words and descriptors.
+/// Receives the arguments of a command, and descriptors.
 fn receive(stream: &UnixStream) -> io::Result<(Vec<String>, Vec<OwnedFd>)> {
     let mut bytes = vec![0; LONGEST];
     let mut space = nix::cmsg_space!([RawFd; 3]);
@@ -86,7 +86,7 @@ fn run(stream: &UnixStream) -> io::Result<u8> {
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(UNREACHED))
 }
 
-/// Asks the server to run `net-run` with these words.
+/// Asks the server to run `net-run` with the arguments `words`.
 pub fn main(words: &[String]) -> ExitCode {
     let asked = || -> io::Result<u8> {
         let mut stream = UnixStream::connect(socket())?;

@@ -1,7 +1,6 @@
 //! One host and its cables.
 
-use super::Args;
-use super::inside::{BEYOND, FOLDER};
+use super::{BEYOND, FOLDER, NetArgs};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
@@ -16,7 +15,7 @@ pub fn done(words: &[&str]) -> Result<(), String> {
     Err(format!("`{}`: {}", words.join(" "), said.trim()))
 }
 
-/// Returns the name of the switch at the end of cable `cable` of each host.
+/// Returns the name of the switch to which cable `cable` of each host leads.
 pub fn switch(cable: u8) -> String {
     format!("switch{cable}")
 }
@@ -27,20 +26,21 @@ pub fn port(host: u8, cable: u8) -> String {
 }
 
 /// Returns the addresses of a host on a cable, as ip(8) writes them.
-pub fn addresses(host: u8, cable: u8, ipv6: bool) -> Vec<String> {
+pub fn addresses(host: u8, cable: u8, args: &NetArgs) -> Vec<String> {
     let (four, six) =
         (format!("10.77.{cable}.{}/24", host + 1), format!("fd77:{cable}::{}/64", host + 1));
-    if ipv6 { vec![six] } else { vec![four, six] }
+    if args.ipv6 { vec![six] } else { vec![four, six] }
 }
 
-/// A host, which lives as long as the process that holds its namespaces.
-pub struct Host {
+/// A host. The host exists as long as the process that holds its namespaces.
+pub struct NetHost {
     pub holder: Child,
 }
 
-impl Host {
-    /// Makes the namespaces of a host. Host 0 shares this process's processes and mounts: programs started from here run on it.
-    pub fn start(number: u8) -> Result<Host, String> {
+impl NetHost {
+    /// Makes the namespaces of a host. Host 0 has no process and mount namespaces of its own, so this process can start programs on
+    /// host 0.
+    pub fn start(number: u8) -> Result<NetHost, String> {
         let mut command = Command::new("unshare");
         command.args(["--net", "--uts", "--ipc"]);
         let mut script = format!("hostname node{number}; ");
@@ -51,7 +51,7 @@ impl Host {
         }
         script += "ip link set lo up; echo ready; exec sleep infinity";
         command.args(["--", "sh", "-c", &script]).stdin(Stdio::null()).stdout(Stdio::piped());
-        // The error output is needed only if the process does not start.
+        // The error output is read only if the process does not start.
         command.stderr(Stdio::piped());
         let mut holder = command.spawn().map_err(|error| format!("unshare: {error}"))?;
         let mut said = [0; 6];
@@ -61,10 +61,11 @@ impl Host {
             let _ = holder.stderr.take().expect("asked for").read_to_string(&mut why);
             return Err(format!("node{number} did not start: {}", why.trim()));
         }
-        Ok(Host { holder })
+        Ok(NetHost { holder })
     }
 
-    /// Returns the process that holds the namespaces. If the host has a process namespace, this is the first process in it.
+    /// Returns the number of the process that holds the namespaces. If the host has a process namespace, this is the first process
+    /// of the namespace.
     pub fn pid(&self) -> Result<String, String> {
         let own = self.holder.id();
         let children =
@@ -73,15 +74,15 @@ impl Host {
     }
 
     /// Connects cable `cable` to the host.
-    pub fn plug(&self, number: u8, cable: u8, args: &Args) -> Result<(), String> {
+    pub fn plug(&self, number: u8, cable: u8, args: &NetArgs) -> Result<(), String> {
         let (pid, port, switch, end) =
             (self.pid()?, port(number, cable), switch(cable), format!("eth{cable}"));
         done(&["ip", "link", "add", &port, "type", "veth", "peer", "name", &end, "netns", &pid])?;
         done(&["ip", "link", "set", &port, "master", &switch, "up"])?;
         let there = ["nsenter", "-t", &pid, "-n"];
         let on_host = |words: &[&str]| done(&[&there[..], words].concat());
-        for address in addresses(number, cable, args.ipv6) {
-            // No other host has the address, so no time is spent on detecting duplicates.
+        for address in addresses(number, cable, args) {
+            // The kernel need not look for duplicates of the address, because no other host has this address.
             let nodad: &[&str] = if address.contains("::") { &["nodad"] } else { &[] };
             on_host(&[&["ip", "address", "add", &address, "dev", &end], nodad].concat())?;
         }
@@ -98,7 +99,7 @@ impl Host {
 }
 
 /// Returns the words for tc(8) that shape a cable. Delay and loss need the kernel's netem, but a rate does not.
-fn shape(args: &Args) -> Option<String> {
+fn shape(args: &NetArgs) -> Option<String> {
     let word = |name: &str, value: &Option<String>| {
         value.as_ref().map(|value| format!(" {name} {value}")).unwrap_or_default()
     };
@@ -118,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_rate_alone_needs_no_netem() {
-        let mut args = Args {
+        let mut args = NetArgs {
             hosts: 2,
             cables: 1,
             rate: None,

@@ -1,8 +1,8 @@
 //! Work within the namespaces: makes the switches, the hosts and the helpers of COMMAND, and runs COMMAND.
 
 use super::beyond;
-use super::host::{self, Host, done};
-use super::{Args, NOT_RUN};
+use super::host::{self, NetHost, done};
+use super::{BEYOND, FOLDER, NOT_RUN, NetArgs};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,13 +10,10 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 use weft_vm::{FAILED, TIMED_OUT};
 
-/// Folder with the helpers in COMMAND's PATH, and with the process of each host (`NAME.pid`). The folder is a separate mount.
-pub const FOLDER: &str = "/run/weft-net";
-
-/// Helpers: name and shell script. They run on node0, which shares the processes and the mounts of the switches. So the network of
-/// process 1 is the network of the switches. Other hosts have only `net-run`, through `beyond.rs`.
+/// Helpers: name and shell script. They run on node0, which shares the process namespace of the switches. There, process 1 has the
+/// network of the switches. Other hosts have only `net-run`, through `beyond.rs`.
 const HELPERS: [(&str, &str); 4] = [
-    // Like ssh, takes options, the host, and words for a shell there, which has a new environment.
+    // Takes the same arguments as ssh: options, a host, and words for a shell on the host. The shell has a new environment.
     (
         "net-run",
         r#"while :; do case "$1" in -o|-p|-l|-i|-F) shift 2;; -*) shift;; *) break;; esac; done
@@ -31,11 +28,8 @@ exec nsenter -t "$pid" $spaces -- env -i HOME="$HOME" USER=root LOGNAME=root SHE
     ("net-kill", r#"exec kill -9 "$(cat "/run/weft-net/$1.pid")""#),
 ];
 
-/// Replacement for `net-run` on hosts other than node0.
-pub const BEYOND: &str = "net-run-beyond";
-
 /// Makes the mounts of this run: the folder of helpers, shared memory, and the names of hosts.
-fn mounts(args: &Args) -> Result<(), String> {
+fn mounts(args: &NetArgs) -> Result<(), String> {
     done(&["mount", "--make-rprivate", "/"])?;
     fs::create_dir_all(FOLDER).map_err(|error| format!("{FOLDER}: {error}"))?;
     done(&["mount", "-t", "tmpfs", "tmpfs", FOLDER])?;
@@ -43,7 +37,7 @@ fn mounts(args: &Args) -> Result<(), String> {
     let mut names = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
     for host in 0..args.hosts {
         for cable in 0..args.cables {
-            let all = host::addresses(host, cable, args.ipv6);
+            let all = host::addresses(host, cable, args);
             let address = all[0].split('/').next().unwrap_or_default();
             let name =
                 if cable == 0 { format!("node{host}") } else { format!("node{host}-{cable}") };
@@ -66,7 +60,7 @@ fn mounts(args: &Args) -> Result<(), String> {
 }
 
 /// Makes the switches and the hosts.
-fn hosts(args: &Args) -> Result<Vec<Host>, String> {
+fn hosts(args: &NetArgs) -> Result<Vec<NetHost>, String> {
     done(&["ip", "link", "set", "lo", "up"])?;
     for cable in 0..args.cables {
         let switch = host::switch(cable);
@@ -75,7 +69,7 @@ fn hosts(args: &Args) -> Result<Vec<Host>, String> {
     }
     let mut all = Vec::new();
     for number in 0..args.hosts {
-        let host = Host::start(number)?;
+        let host = NetHost::start(number)?;
         for cable in 0..args.cables {
             host.plug(number, cable, args)?;
         }
@@ -86,7 +80,7 @@ fn hosts(args: &Args) -> Result<Vec<Host>, String> {
     Ok(all)
 }
 
-fn start(args: &Args, first: &Host) -> Result<Child, String> {
+fn start(args: &NetArgs, first: &NetHost) -> Result<Child, String> {
     let names: Vec<String> = (0..args.hosts).map(|host| format!("node{host}")).collect();
     let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin:/usr/sbin:/sbin".to_owned());
     let mut command = Command::new("nsenter");
@@ -96,8 +90,8 @@ fn start(args: &Args, first: &Host) -> Result<Child, String> {
     command.spawn().map_err(|error| format!("nsenter: {error}"))
 }
 
-/// Waits for `child`. Returns `None` after `seconds` seconds. This process is the first in its namespace, so it is also the parent
-/// of all orphans.
+/// Waits for `child`. Returns `None` if the child has not ended after `seconds` seconds. This process is the first in its
+/// namespace, so it is also the parent of all orphans.
 fn ended(child: &mut Child, seconds: u64) -> Result<Option<ExitStatus>, String> {
     let end = Instant::now() + Duration::from_secs(seconds);
     loop {
@@ -111,9 +105,9 @@ fn ended(child: &mut Child, seconds: u64) -> Result<Option<ExitStatus>, String> 
     }
 }
 
-/// Makes the hosts and runs COMMAND on the first. Returns its exit code. When this process ends, the kernel ends all other
-/// processes.
-pub fn run(args: &Args) -> ExitCode {
+/// Makes the hosts and runs COMMAND on the first host. Returns the exit code of COMMAND. When this process ends, the kernel ends
+/// all other processes.
+pub fn run(args: &NetArgs) -> ExitCode {
     let made = mounts(args).and_then(|()| hosts(args));
     let hosts = match made {
         Ok(hosts) => hosts,

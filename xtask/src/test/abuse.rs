@@ -1,8 +1,7 @@
 //! Bad arguments to every MPI function (`weft-abuse` of crates/abi-tests): each call must return an error or a result. The test
-//! must also find functions with faults that were planted on purpose.
+//! must also find the functions in which faults were planted on purpose.
 
 use super::tally::Tally;
-use crate::install::BuildProfile;
 use std::collections::HashSet;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -16,8 +15,7 @@ const FOUND: [&str; 4] = [
 ];
 
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    let program =
-        crate::install::build(BuildProfile::Release, &["weft-abi-tests"])?.join("weft-abuse");
+    let program = crate::install::test_programs()?.join("weft-abuse");
     let library = prefix.join("lib/libmpi_abi.so.1");
     let run = |args: &[&str]| -> Result<(Output, String), String> {
         let mut command = Command::new(&program);

@@ -1,6 +1,6 @@
 //! Instructions of one-sided operations, each with its flush, counted by valgrind's cachegrind in tests/c/accesses. One rank
-//! accesses its own memory, so that it never waits. The count of a run with fewer operations is subtracted, so that start and end
-//! of the program do not count.
+//! accesses its own memory, so that it never waits. The count of a run with fewer operations is subtracted, so that the start and
+//! the end of the program do not count.
 
 use super::tally::Tally;
 use super::tools::quiet;
@@ -14,7 +14,7 @@ const MOST: [(&str, &str, u64); 6] = [
     ("fetch", "8", 850),
     ("accumulate", "8", 700),
     ("accumulate", "1024", 1024),
-    // The maximum is less than one instruction for each byte, because vectors are used for any element type.
+    // The maximum is less than one instruction for each byte, because the library uses vector instructions for all element types.
     ("accumulate", "65536", 32768),
     ("double", "65536", 32768),
 ];
@@ -53,7 +53,7 @@ fn counted(
     job.args(["--timeout", "120", "-n", "1", "valgrind", "--tool=cachegrind", "--cache-sim=no"]);
     job.arg("--cachegrind-out-file=/dev/null").arg(format!("--log-file={}", log.display()));
     job.arg(program).args(arguments);
-    // With the generic model, the machine is not measured during the run.
+    // With the generic model, the library does not measure the machine during the run.
     job.env("WEFT_COPY_MODEL", "generic");
     quiet(&mut job)?;
     let text = fs::read_to_string(&log).map_err(|e| format!("{}: {e}", log.display()))?;

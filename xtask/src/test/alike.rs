@@ -5,8 +5,8 @@ use super::tally::Tally;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A setting, its value for ranks 0 and 1, and its value for rank 2. Without the comparison the first two jobs hang, the next
-/// jobs hang or give wrong sums, and the last jobs pass unnoticed.
+/// A setting, its value for ranks 0 and 1, and its value for rank 2. Without the comparison of settings, the first two jobs hang,
+/// the next jobs hang or give wrong sums, and the last jobs run without an error.
 const DIFFERENT: [(&str, &str, &str); 5] = [
     ("WEFT_FABRIC", "shm", "ofi"),
     ("WEFT_FABRIC", "ofi", "shm+ofi"),

@@ -1,5 +1,5 @@
-//! Comparison of this library with other libraries of the standard ABI, by a program that runs on each (`tests/c/answers`): random
-//! datatypes, topologies, groups, infos, statuses, packed bytes and error classes.
+//! Comparison of this library with other libraries of the standard ABI. A program (`tests/c/answers`) runs on each library and asks
+//! about random datatypes, topologies, groups, infos, statuses, packed bytes and error classes.
 //!
 //! Every answer is compared. A different answer must be listed in `tests/c/answers/differences.csv`, with the section of the
 //! standard that requires or allows this library's answer.
@@ -27,13 +27,13 @@ pub struct Other {
     pub name: &'static str,
     /// Folder that has `bin/mpiexec`.
     pub prefix: PathBuf,
-    /// Folders with the library's files. `libmpi_abi.so.1` is in the first.
+    /// Folders with the library's files. `libmpi_abi.so.1` is in the first folder.
     pub libraries: Vec<PathBuf>,
 }
 
 /// A line of the list of differences.
 #[derive(Deserialize)]
-struct Difference {
+struct AllowedDifference {
     /// A library's name, or `any`.
     library: String,
     /// First part of the questions, with `*` for any text.
@@ -112,10 +112,10 @@ fn asked(
     (0..RANKS).map(read).collect()
 }
 
-fn differences(path: &Path) -> Result<Vec<Difference>, String> {
+fn differences(path: &Path) -> Result<Vec<AllowedDifference>, String> {
     let wrong = |e: csv::Error| format!("{}: {e}", path.display());
     let lines = csv::Reader::from_path(path).map_err(wrong)?.into_deserialize();
-    let all: Vec<Difference> = lines.collect::<Result<_, _>>().map_err(wrong)?;
+    let all: Vec<AllowedDifference> = lines.collect::<Result<_, _>>().map_err(wrong)?;
     match all.iter().find(|d| !d.reason.starts_with(|c: char| c.is_ascii_digit())) {
         Some(bare) => Err(format!("{}: the reason names no section", bare.question)),
         None => Ok(all),
@@ -138,7 +138,7 @@ fn by_question(text: &str) -> BTreeMap<String, &str> {
 fn compare(
     ours: &str,
     theirs: &str,
-    allowed: &[Difference],
+    allowed: &[AllowedDifference],
     library: &str,
     used: &mut BTreeSet<usize>,
 ) -> Result<usize, String> {
@@ -150,7 +150,7 @@ fn compare(
         if a == b {
             continue;
         }
-        let fits = |d: &Difference| {
+        let fits = |d: &AllowedDifference| {
             (d.library == "any" || d.library == library) && matches(&d.question, question)
         };
         match allowed.iter().position(fits) {
@@ -166,8 +166,7 @@ fn compare(
     }
 }
 
-/// Returns true if `text` has the form of `pattern`, in which `*` stands for any text. The number of a repeated question is
-/// ignored.
+/// Returns true if `text` matches `pattern`, in which `*` stands for any text. Ignores the number of a repeated question.
 fn matches(pattern: &str, text: &str) -> bool {
     let text = text.rsplit_once('#').map_or(text, |(first, _)| first);
     let mut parts = pattern.split('*');
@@ -214,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_differs_is_found_unless_it_is_in_the_list() {
-        let list = [Difference {
+        let list = [AllowedDifference {
             library: "any".to_owned(),
             question: "grid *".to_owned(),
             reason: "8.5".to_owned(),

@@ -55,7 +55,7 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// Returns the programs of a page that have a file name, each with the name.
+/// Returns those programs of a page that have a file name, each with this name.
 fn programs(page: &[Block]) -> impl Iterator<Item = (&str, &str)> {
     page.iter().filter_map(|b| Some((b.language.strip_prefix("c ")?, b.text.as_str())))
 }
@@ -74,7 +74,7 @@ fn pages() -> Result<Vec<(String, String)>, String> {
     Ok(pages)
 }
 
-/// Makes a new folder for the commands of a page, with the files that they name.
+/// Makes a new folder for the commands of a page, with the files that these commands use.
 fn folder(page: &str, program: &str) -> Result<PathBuf, String> {
     let folder = root().join("target/test-book").join(page);
     let wrong = |e| format!("{}: {e}", folder.display());
@@ -121,7 +121,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// For work on a page: `cargo test -p xtask book -- --ignored --nocapture`.
+    /// Useful during work on a page: `cargo test -p xtask book -- --ignored --nocapture`.
     #[test]
     #[ignore = "a part of cargo xtask test --only limits, which installs the library"]
     fn commands_run() {

@@ -6,11 +6,12 @@
 //! // expect: 1           its exit code, if not 0
 //! // says: text          a text that its output must contain
 //! // once: text          a text that its output must contain once
-//! // timeout: 300        seconds after which it is ended, if not 120
+//! // timeout: 300        seconds after which it is killed, if not 120
 //! // alone: text         reason why no other program may run at the same time
-//! // env: A=1 B=2 | C=3  settings to run it again with; an empty place runs it without any
+//! // env: A=1 B=2 | C=3  variables of each run; an empty place means a run without variables
 //! ```
 
+use super::jobs::JobProgram;
 use super::lanes::two_at_a_time;
 use super::tally::Tally;
 use super::tools::{quiet, step};
@@ -21,7 +22,7 @@ use std::process::Command;
 use std::time::Instant;
 
 /// Requirements in a program's comments.
-pub(super) struct Plan {
+pub(super) struct ProgramPlan {
     pub(super) ranks: Vec<usize>,
     args: Vec<String>,
     expect: i32,
@@ -35,11 +36,11 @@ pub(super) struct Plan {
 /// Environment variables of one run.
 pub(super) type Settings = Vec<(String, String)>;
 
-impl Plan {
-    fn new() -> Plan {
+impl ProgramPlan {
+    fn new() -> ProgramPlan {
         let (args, says, once) = (Vec::new(), Vec::new(), Vec::new());
         let environments = vec![Vec::new()];
-        Plan {
+        ProgramPlan {
             ranks: vec![2],
             args,
             expect: 0,
@@ -60,8 +61,8 @@ fn settings(text: &str) -> Result<Settings, String> {
     text.split_whitespace().map(setting).collect()
 }
 
-pub(super) fn plan(source: &str) -> Result<Plan, String> {
-    let mut plan = Plan::new();
+pub(super) fn plan(source: &str) -> Result<ProgramPlan, String> {
+    let mut plan = ProgramPlan::new();
     for line in source.lines() {
         let Some((key, value)) = line.strip_prefix("// ").and_then(|l| l.split_once(": ")) else {
             continue;
@@ -104,24 +105,26 @@ pub fn soak(prefix: &Path, times: usize) -> Result<(), String> {
     let mut tally = Tally::default();
     programs(prefix, &[], &mut tally)?;
     other_machines(prefix, &mut tally)?;
-    super::jobs::kills(prefix, (&folder()?.join("halo"), &[]), times)?;
+    let program = JobProgram { path: &folder()?.join("halo"), arguments: &[] };
+    super::jobs::kills(prefix, program, times)?;
     println!("ok   {times} jobs with a rank killed");
-    let halo = Plan { args: vec!["200000".to_owned()], ..Plan::new() };
+    let halo = ProgramPlan { args: vec!["200000".to_owned()], ..ProgramPlan::new() };
     one(prefix, &folder()?.join("halo"), 4, &halo, &[])?;
     println!("ok   200000 steps of a halo exchange");
-    let whole = Plan { says: vec!["correct".to_owned()], timeout: 900, ..Plan::new() };
+    let whole =
+        ProgramPlan { says: vec!["correct".to_owned()], timeout: 900, ..ProgramPlan::new() };
     let output = one(prefix, &folder()?.join("huge"), 2, &whole, &[])?;
     match output.lines().find(|line| line.starts_with("NOT RUN: ")) {
         Some(reason) => println!("{reason}"),
         None => println!("ok   messages and collective calls of more than 2^31 bytes"),
     }
-    let many = Plan { args: vec!["all".to_owned()], timeout: 900, ..Plan::new() };
+    let many = ProgramPlan { args: vec!["all".to_owned()], timeout: 900, ..ProgramPlan::new() };
     let output = one(prefix, &folder()?.join("many"), 1024, &many, &[])?;
     print!("{output}");
     println!("ok   1024 ranks on this machine");
     for name in ["semantics", "collectives", "threads", "children"] {
         for _ in 0..times / 10 {
-            one(prefix, &folder()?.join(name), 3, &Plan::new(), &[])?;
+            one(prefix, &folder()?.join(name), 3, &ProgramPlan::new(), &[])?;
         }
         println!("ok   {name}, {} times", times / 10);
     }
@@ -155,7 +158,7 @@ struct Source {
     name: String,
     path: PathBuf,
     program: PathBuf,
-    plan: Plan,
+    plan: ProgramPlan,
 }
 
 impl Source {
@@ -178,7 +181,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs the program. Returns the reasons why parts of it could not run.
+    /// Runs the program. Returns the reasons why parts of the program could not run.
     fn run(&self, prefix: &Path) -> Result<Vec<String>, String> {
         let Source { name, program, plan, .. } = self.source;
         let began = Instant::now();
@@ -209,8 +212,8 @@ fn sources() -> Result<Vec<Source>, String> {
     paths.into_iter().map(source).collect()
 }
 
-/// Runs the programs of tests/c as their comments require. The comments may change the settings in `base`. Small runs of different
-/// programs run two at a time. Runs of the same program run one after the other.
+/// Runs the programs of tests/c as their comments require. The comments may override the settings in `base`. Two small runs of
+/// different programs run at the same time. Runs of the same program run one after the other.
 fn programs(prefix: &Path, base: &[(String, String)], tally: &mut Tally) -> Result<(), String> {
     let sources = sources()?;
     if sources.is_empty() {
@@ -254,10 +257,10 @@ pub(super) fn one(
     prefix: &Path,
     program: &Path,
     ranks: usize,
-    plan: &Plan,
+    plan: &ProgramPlan,
     settings: &[(String, String)],
 ) -> Result<String, String> {
-    // Programs that start other programs by name find the programs of the installation.
+    // A program may start other programs by name. It must find the programs of the installation.
     let mut path = prefix.join("bin").into_os_string();
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
@@ -303,7 +306,7 @@ fn examples(prefix: &Path, out: &Path, tally: &mut Tally) -> Result<(), String> 
         )?;
         for ranks in [1, 2, 4, 5] {
             let args = args.iter().map(|a| (*a).to_owned()).collect();
-            one(prefix, &program, ranks, &Plan { args, ..Plan::new() }, &[])?;
+            one(prefix, &program, ranks, &ProgramPlan { args, ..ProgramPlan::new() }, &[])?;
             println!("ok   examples/{name} on {ranks} ranks");
             tally.passed += 1;
         }
@@ -334,7 +337,7 @@ mod tests {
         assert!(missing.is_empty(), "{missing:?}: not in tests/c/strings.c");
     }
 
-    /// For work on functions of C: `cargo test -p xtask c_programs_run -- --ignored --nocapture`.
+    /// Useful during work on functions of C: `cargo test -p xtask c_programs_run -- --ignored --nocapture`.
     #[test]
     #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
     fn c_programs_run() {

@@ -3,16 +3,16 @@
 use super::programs;
 use super::tally::{Tally, cargo};
 use super::tools::{self, step};
-use crate::install::{self, BuildProfile};
+use crate::install;
 use std::thread::ScopedJoinHandle;
 
-/// Builds and installs the library, and builds the programs of the quick stages, so that these stages spend their time on tests.
+/// Builds and installs the library, and builds the programs of the quick stages. These stages can then spend their time on tests.
 pub fn build() -> Result<(), String> {
-    // The end of the library's build uses one thread, so that test programs are built on the other processor.
+    // The end of the library's build uses only one thread, so test programs are built at the same time.
     let (installed, built) = std::thread::scope(|scope| {
         let built = scope.spawn(|| {
             programs::oracles()?;
-            install::build(BuildProfile::Release, &["weft-abi-tests"])
+            install::test_programs()
         });
         (crate::demo::install(), built.join().expect("it returns its errors"))
     });
@@ -44,7 +44,7 @@ pub fn loom(tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Crates whose tests Miri can run. Each crate keeps them short.
+/// Crates whose tests Miri can run. The tests of these crates must stay short.
 const MIRI: &[&str] =
     &["weft-fabric", "weft-intranode", "weft-fabric-shm", "weft-datatype", "weft-p2p"];
 
@@ -67,7 +67,7 @@ pub fn miri(tally: &mut Tally) -> Result<(), String> {
         );
         command
     };
-    // The setup is made before the runs, because all runs need it and build at the same time.
+    // All runs need Miri's setup. It is made first, because several runs at the same time would each build it.
     step(&mut miri(&["setup"]))?;
     // Miri uses one processor, so several crates run in parallel.
     let outputs: Vec<Result<String, String>> = std::thread::scope(|scope| {

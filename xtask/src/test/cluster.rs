@@ -1,7 +1,8 @@
-//! MPI programs over verbs, in virtual machines: ranks on nodes that `WEFT_NODES` simulates in one machine, with and without packet
-//! loss; and ranks on two machines, one of which dies.
+//! MPI programs over verbs, in virtual machines. In one machine, ranks run on nodes that `WEFT_NODES` simulates, with and without
+//! packet loss. On two machines, one of the machines dies.
 //!
-//! This is the host's side, which builds and counts. Inside the machine, the same program runs as `vm-cluster`.
+//! This module runs on the host, where it builds the programs and counts the tests. Inside the machine, the same program runs as
+//! `vm-cluster`.
 
 pub mod inside;
 pub(super) mod job;
@@ -14,7 +15,7 @@ use super::python::{self, Mpi4py};
 use super::tally::Tally;
 use super::{tools, verbs};
 use crate::root;
-use inside::{Inside, Machines};
+use inside::{Machines, VmClusterArgs};
 use std::process::Command;
 
 /// Programs of tests/c that run over verbs.
@@ -47,7 +48,7 @@ const PROGRAMS: &[&str] = &[
 const TIMEOUT: &str = "5000";
 
 /// Runs all tests inside the virtual machine, and fails if any of them failed.
-pub fn within(inside: &Inside) -> Result<(), String> {
+pub fn within(inside: &VmClusterArgs) -> Result<(), String> {
     match inside.machines {
         Machines::One => one::run(inside),
         Machines::Two => two::run(inside),
@@ -64,7 +65,7 @@ pub fn soak(tally: &mut Tally) -> Result<(), String> {
     machines(tally, &[("long", &[])])
 }
 
-/// Runs the tests in machines, by the names of [`Machines`], each with options of the virtual machine.
+/// Runs the tests in virtual machines. Each element of `machines` has a name of [`Machines`] and options of the virtual machine.
 fn machines(tally: &mut Tally, machines: &[(&str, &[&str])]) -> Result<(), String> {
     let prefix = crate::demo::install()?;
     let programs = c_programs::folder()?;

@@ -1,12 +1,12 @@
 //! Counted costs of a payload for each protocol: the number of times that each byte is written, and the number of system calls.
 //!
-//! Two tools run tests/c/moves. valgrind's cachegrind counts the lines that are written while they are not in a small cache. Each
-//! copy of a payload counts once, because its buffers are reused so late that they are no longer in the cache. The stack, and
-//! memory that a wait polls, stay in the cache and do not count. The count of a run that moves nothing is subtracted, so that start
-//! and end of the program do not count. strace reports the calls, and the bytes that the kernel copied.
+//! Two tools run tests/c/moves. valgrind's cachegrind simulates a small cache, and counts the lines that are written while they are
+//! not in the cache. Each copy of a payload counts once, because a buffer is no longer in the cache when the program uses it again.
+//! The stack, and memory that a wait polls, stay in the cache and do not count. The count of a run that moves nothing is
+//! subtracted, so start and end of the program do not count. strace reports the calls, and the bytes that the kernel copied.
 
 use super::tally::Tally;
-use super::tools::quiet;
+use super::tools::{quiet, strace_runs};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +26,7 @@ struct Way {
     calls: f64,
 }
 
-/// Maximum numbers of calls for a payload. The first allows an occasional call that makes room. The second is for a payload of 2
+/// Maximum numbers of system calls for a payload. `SELDOM` allows an occasional call that makes room. `PARTS` is for a payload of 2
 /// MiB, which both ends read in several parts.
 const SELDOM: f64 = 0.25;
 const PARTS: f64 = 8.0;
@@ -53,8 +53,8 @@ const fn way(
     Way { name, arguments, settings, copies, calls }
 }
 
-/// Calls that wait, or that wake a waiting thread, including the program's own sleep. Their number depends on chance.
-const WAITING: [&str; 16] = [
+/// Calls that wait, or that wake a waiting thread, including the program's own sleep. The number of such calls depends on chance.
+pub(super) const WAITING: [&str; 16] = [
     "sched_yield",
     "futex",
     "poll",
@@ -75,12 +75,10 @@ const WAITING: [&str; 16] = [
 
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let folder = super::c_programs::folder()?;
-    for tool in ["strace", "valgrind"] {
-        let works = Command::new(tool)
-            .args(if tool == "strace" { &["-o", "/dev/null"][..] } else { &[] })
-            .arg("true")
-            .output();
-        if !works.is_ok_and(|output| output.status.success()) {
+    let valgrind = Command::new("valgrind").arg("true").output();
+    let valgrind_runs = valgrind.is_ok_and(|output| output.status.success());
+    for (tool, runs) in [("strace", strace_runs()), ("valgrind", valgrind_runs)] {
+        if !runs {
             tally
                 .not_run
                 .push(format!("copies and system calls by protocol: {tool} does not run here"));
@@ -105,7 +103,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
             "{what} of {bytes} bytes, {}: {copies:.2} copies, {calls:.2} system calls",
             way.name
         );
-        // There are also a few writes that are not of the payload.
+        // There are also a few writes that do not belong to the payload.
         let most = f64::from(way.copies) + 0.3;
         if !(0.9..=most).contains(&copies) || calls > way.calls {
             return Err(format!(
@@ -133,7 +131,8 @@ struct Traced {
 const MARK: &str = "getpgid(2129624815)";
 
 impl Traced {
-    /// Adds the trace of a process or thread, if it has both marks. Only the part between the marks counts.
+    /// Adds the trace of a process or thread, and returns true, if the trace has both marks. Only the part between the marks
+    /// counts.
     fn add(&mut self, trace: &str) -> bool {
         let mut parts = trace.split(MARK);
         let (Some(_), Some(counted), Some(_), None) =
@@ -199,8 +198,8 @@ fn missed_writes(log: &str) -> Option<u64> {
     number.replace(',', "").parse().ok()
 }
 
-/// Returns the logs of all processes of a job under a tool. LOG in the tool's arguments stands for the first part of the logs'
-/// names.
+/// Runs a job under a tool and returns the logs of all its processes. The logs' names begin with the word that replaces LOG in the
+/// arguments of the tool.
 fn logs(
     prefix: &Path,
     folder: &Path,
@@ -217,7 +216,7 @@ fn logs(
     job.args(["--timeout", "120", "-n", "2"])
         .args(tool.iter().map(|word| word.replace("LOG", &log)));
     job.arg(folder.join("moves")).args(&way.arguments[..2]).arg(times);
-    // The generic model gives the same choices on each machine, and no measurement during the run.
+    // With the generic model, the library makes the same choices on each machine, and measures nothing during the run.
     job.env("WEFT_COPY_MODEL", "generic").envs(way.settings.iter().copied());
     quiet(&mut job)?;
     let mut logs = Vec::new();
@@ -231,7 +230,7 @@ fn logs(
 mod tests {
     use super::*;
 
-    /// For work on a protocol: `cargo test -p xtask counts -- --ignored --nocapture`.
+    /// Useful during work on a protocol: `cargo test -p xtask counts -- --ignored --nocapture`.
     #[test]
     #[ignore = "a part of cargo xtask test --only limits, which installs the library"]
     fn ways_cost_what_they_may() {
@@ -249,7 +248,7 @@ mod tests {
                        process_vm_readv(1) = -1 EPERM (no)\n";
         assert!(traced.add(&format!("openat(1) = 3\n{mark}{counted}{mark}close(3) = 0\n")));
         assert_eq!((traced.calls, traced.bytes), (3, 4096));
-        // A thread that only helps or measures has at most one mark.
+        // A thread that only helps or measures does not make both marks.
         assert!(!traced.add(&format!("openat(1) = 3\n{counted}")));
         assert_eq!(traced.calls, 3);
     }

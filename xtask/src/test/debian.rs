@@ -36,7 +36,7 @@ pub(super) fn archive(work: &Path, package: &str) -> Result<PathBuf, String> {
     Ok(work.join(archive))
 }
 
-/// Unpacks `archive` into `folder`, which is emptied before.
+/// Empties `folder`, and unpacks `archive` into it.
 pub(super) fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
     if folder.is_dir() {
@@ -47,7 +47,8 @@ pub(super) fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
     quiet(tar.args(["--strip-components=1", "-xf"]).arg(archive).arg("-C").arg(folder)).map(drop)
 }
 
-/// Returns a command for `program` in `folder`. It finds the wrappers of the installation in `prefix` before all other compilers.
+/// Returns a command for `program` in `folder`. The command finds the wrappers of the installation in `prefix` before all other
+/// compilers.
 pub(super) fn with_wrappers(prefix: &Path, program: &str, folder: &Path) -> Command {
     let mut path = prefix.join("bin").into_os_string();
     path.push(":");

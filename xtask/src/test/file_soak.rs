@@ -10,7 +10,7 @@ use super::files::built;
 use super::python::{self, Mpi4py};
 use super::tally::Tally;
 use crate::root;
-use inside::What;
+use inside::DeviceTest;
 use std::path::Path;
 
 /// Parts of the soak test of files.
@@ -18,13 +18,13 @@ use std::path::Path;
 pub enum FileParts {
     /// All parts.
     All,
-    /// Files when the power is cut.
+    /// Files, when the power is cut.
     Cut,
-    /// Files beyond a quota.
+    /// Files that exceed a quota.
     Quota,
     /// mpi4py's tests of files on ext4.
     Suite,
-    /// Files that two hosts share by NFS.
+    /// Files that two hosts share through NFS.
     Nfs,
     /// HDF5, h5py and PnetCDF.
     Others,
@@ -33,8 +33,8 @@ pub enum FileParts {
 type Part = fn(&Path, &mut Tally) -> Result<(), String>;
 
 /// Runs the parts that take too long for the usual tests: power cuts, quotas, other file systems, NFS between two hosts, and
-/// programs of other projects. A part that cannot run is reported and fails the soak test, because a machine for this test should
-/// be able to run all parts.
+/// programs of other projects. If a part cannot run, the soak test fails, because a machine for this test should be able to run all
+/// parts.
 pub(super) fn soak(prefix: &Path, which: FileParts) -> Result<(), String> {
     let mut tally = Tally::default();
     let parts: [(FileParts, Part); 5] = [
@@ -58,24 +58,24 @@ pub(super) fn soak(prefix: &Path, which: FileParts) -> Result<(), String> {
 
 /// Runs the programs of other projects that are short enough for the usual tests.
 pub(super) fn run(tally: &mut Tally) -> Result<(), String> {
-    others::run(&crate::demo::install()?, true, tally)
+    others::run(&crate::demo::install()?, others::SuiteLength::Short, tally)
 }
 
 fn cut(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    machine::run(What::Cut, &[prefix, &built(prefix, "synced")?], tally)
+    machine::run(DeviceTest::Cut, &[prefix, &built(prefix, "synced")?], tally)
 }
 
 fn quota(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    machine::run(What::Quota, &[prefix, &built(prefix, "full")?], tally)
+    machine::run(DeviceTest::Quota, &[prefix, &built(prefix, "full")?], tally)
 }
 
 fn suite(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let Mpi4py { python, sdist } = python::mpi4py(prefix)?;
-    machine::run(What::Suite, &[prefix, &python, &sdist.join("test")], tally)
+    machine::run(DeviceTest::Suite, &[prefix, &python, &sdist.join("test")], tally)
 }
 
 fn others_all(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    others::run(prefix, false, tally)
+    others::run(prefix, others::SuiteLength::Full, tally)
 }
 
 fn by_nfs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {

@@ -1,21 +1,23 @@
-//! Tests of files when a lower layer fails: a file system or a quota that is full in the middle of a write, and ranks that are
-//! killed while they use a file. Tests that need only a folder are in tests/c.
+//! Tests of files while something else fails: a file system or a quota becomes full in the middle of a write, or ranks are killed
+//! while they use a file. Tests that need only a folder are in tests/c.
 
 use super::c_programs::{compile, folder};
+use super::jobs::JobProgram;
 use super::tally::Tally;
-use super::tools::quiet;
+use super::tools::{quiet, strace_runs};
 use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Number of jobs that are killed while they use one file.
+/// Number of jobs, each of which is killed while its ranks use a file.
 const KILLS: usize = 12;
 
-/// Exit code of [`MOUNT`] if the system forbids it.
+/// Exit code of [`MOUNT`] if the system forbids mounts.
 const NOT_HERE: i32 = 77;
 
-/// Shell script that mounts a file system of the kind `$1` with about 5 MiB in the folder `$2`, and becomes the command that
-/// follows. Only the script and its children see the file system. A quota is set for a user other than root.
+/// Shell script that mounts a file system of the kind `$1` with about 5 MiB in the folder `$2`, and replaces itself by the command
+/// in its other arguments. Only the script and its children see the file system. If a quota is used, it applies to a user other
+/// than root.
 const MOUNT: &str = r#"kind=$1 folder=$2
 shift 2
 case $kind in
@@ -50,15 +52,16 @@ pub(super) fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     }
     by_ring(prefix, tally)?;
     let file = folder()?.join("killed-over").display().to_string();
-    super::jobs::kills(prefix, (&built(prefix, "killed")?, &[&file]), KILLS)?;
+    let program = JobProgram { path: &built(prefix, "killed")?, arguments: &[&file] };
+    super::jobs::kills(prefix, program, KILLS)?;
     std::fs::remove_file(&file).map_err(|e| format!("{file}: {e}"))?;
     println!("ok   {KILLS} jobs with a rank killed over a file");
     tally.passed += 1;
     Ok(())
 }
 
-/// Tests that background operations use io_uring if the system allows it, and threads if the system forbids io_uring or a setting
-/// disables it.
+/// Tests the choice between io_uring and threads for background operations. io_uring must be used unless the system forbids it or a
+/// setting disables it.
 fn by_ring(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let program = folder()?.join("files_beside");
     compile(prefix, &root().join("tests/c/files_beside.c"), &program)?;
@@ -84,8 +87,8 @@ fn by_ring(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the number of times that `program` entered its ring, counted by strace with these arguments. The inner error is the
-/// reason why the number cannot be found.
+/// Runs `program` under strace, which also gets the arguments `words`. Returns the number of calls of io_uring_enter. The inner
+/// error is the reason why the calls cannot be counted.
 fn traced(
     prefix: &Path,
     program: &Path,
@@ -97,7 +100,7 @@ fn traced(
     command.args(["--timeout", "120", "-n", "1", "strace", "-f", "-o"]).arg(&log);
     command.args(["-e", "trace=io_uring_setup,io_uring_enter"]).args(words).arg(program);
     command.env("WEFT_IO_URING", setting);
-    if Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_err() {
+    if !strace_runs() {
         return Ok(Err("strace does not run here".to_owned()));
     }
     quiet(&mut command)?;
@@ -117,7 +120,7 @@ pub(super) fn built(prefix: &Path, name: &str) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Runs tests/c/files/full.c in a small file system. Returns the reason if this machine cannot do so.
+/// Runs tests/c/files/full.c in a small file system. If this machine cannot make the file system, returns the reason.
 fn overfilled(
     prefix: &Path,
     program: &Path,
@@ -148,7 +151,7 @@ fn overfilled(
 mod tests {
     use super::*;
 
-    /// For work on files: `cargo test -p xtask beneath -- --ignored --nocapture`.
+    /// Useful during work on files: `cargo test -p xtask beneath -- --ignored --nocapture`.
     #[test]
     #[ignore = "a part of cargo xtask test --only limits, which installs the library"]
     fn what_goes_wrong_beneath_a_file_is_told() {

@@ -21,7 +21,8 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
     // Array sections in nonblocking calls are tested with full optimization.
     ("sections.f90", &["-O3"]),
     ("new.f90", &["-O2"]),
-    // Without interfaces, gfortran reports buffers of several types as an error. `mpifort` passes the option that allows them.
+    // Without interfaces, gfortran reports an error if calls pass buffers of different types. `mpifort` passes an option that
+    // prevents this error.
     ("old.f", &["-O2"]),
 ];
 
@@ -79,8 +80,8 @@ struct Tools {
 }
 
 impl Tools {
-    /// Returns `mpifort` as a command in the folder for programs, because compilers write a program's modules into their working
-    /// directory.
+    /// Returns a command that runs `mpifort` in the folder for programs, because compilers write a program's modules into their
+    /// working directory.
     fn mpifort(&self) -> Command {
         let mut command = Command::new(self.prefix.join("bin/mpifort"));
         command.env("WEFT_FC", self.compiler).current_dir(&self.work);
@@ -118,14 +119,16 @@ fn with_compiler(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     languages::run(tools, tally)?;
     options::run(tools, tally)?;
     refused(tools, tally)?;
-    // With another compiler the entries in C have about the same code, so the costs are tested only once.
+    // The C functions of the Fortran interfaces have about the same code with each compiler, so only gfortran is used to test the
+    // costs.
     if tools.compiler == "gfortran" {
         costs::run(tools, tally)?;
     }
     found_by_cmake(tools, tally)
 }
 
-/// Writes a variant of the program of `mpif.h` that uses the module `mpi` instead, so that the same checks run with interfaces.
+/// Writes a variant of the program of `mpif.h`. The variant uses the module `mpi` instead, so the same checks also run with
+/// explicit interfaces.
 fn with_module(work: &Path) -> Result<PathBuf, String> {
     let from = root().join("tests/fortran/old.f");
     let text = fs::read_to_string(&from).map_err(|e| format!("{}: {e}", from.display()))?;
@@ -142,10 +145,10 @@ fn with_module(work: &Path) -> Result<PathBuf, String> {
     Ok(to)
 }
 
-/// Tests that two builds at the same time make the modules only once and print one line about it, and that the next build prints no
-/// such line.
+/// Tests two builds at the same time: they must make the modules only once, and print one line about this. The next build must
+/// print no such line.
 fn built_once(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
-    // Only folders of this compiler are removed, because folders of another compiler may be in use.
+    // Removes only folders of this compiler, because folders of another compiler may be in use.
     let folders = fs::read_dir(tools.prefix.join("lib/fortran")).into_iter().flatten().flatten();
     let own = format!("{}-", tools.compiler);
     for folder in folders.filter(|entry| entry.file_name().to_string_lossy().starts_with(&own)) {
@@ -191,7 +194,8 @@ fn told_without_compiler(tools: &Tools, tally: &mut Tally) -> Result<(), String>
     Ok(())
 }
 
-/// Tests that every procedure of an interface has an entry and takes the declared arguments, because the program can be linked.
+/// Links a program that calls all procedures of an interface. Thereby tests that every procedure exists and takes the declared
+/// arguments.
 fn every_procedure(tools: &Tools, form: BindingForm, tally: &mut Tally) -> Result<(), String> {
     let (text, count) = calls(form);
     let name = format!("calls_{form:?}").to_lowercase();
@@ -227,8 +231,8 @@ fn checked(
     Ok(())
 }
 
-/// Tests that an array section with gaps as a window ends the job with a message. Otherwise the window would use the memory of a
-/// copy.
+/// Tests that a program ends with a message if it makes a window of an array section with gaps. Without this check, the window
+/// would use the memory of a temporary copy.
 fn refused(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     let source = tools.work.join("gaps.f90");
     let text = "use mpi_f08\ninteger :: a(10)\ntype(MPI_Win) :: win\ncall MPI_Init()\n\
@@ -286,7 +290,7 @@ fn found_by_cmake(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// For work on Fortran: `cargo test -p xtask all_three_ways -- --ignored --nocapture`.
+    /// Useful during work on Fortran: `cargo test -p xtask all_three_ways -- --ignored --nocapture`.
     #[test]
     #[ignore = "a part of cargo xtask test --only fortran, which installs the library"]
     fn programs_run_in_all_three_ways() {

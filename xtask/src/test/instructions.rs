@@ -7,12 +7,12 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Numbers of messages, and of rounds, of a run.
+/// Number of messages, and number of rounds, of a run.
 const MESSAGES: u64 = 32_000;
 const ROUNDS: u64 = 500;
 
-/// For each test, the functions whose instructions are summed over both ranks, the divisor of the sum, and the maximum of the
-/// quotient.
+/// For each test: its name, the functions whose instructions are summed over both ranks, the divisor of the sum, and the maximum of
+/// the quotient.
 const BOUNDS: [(&str, &[&str], u64, u64); 7] = [
     ("window", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], MESSAGES, 1000),
     ("window_dup", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], MESSAGES, 1050),
@@ -23,11 +23,12 @@ const BOUNDS: [(&str, &[&str], u64, u64); 7] = [
     ("put", &["MPI_Put"], 2 * ROUNDS, 137 + FIRST),
 ];
 
-/// Additional instructions for each call that are allowed for first calls, which look up symbols and handle messages from the start
-/// of the program.
+/// Maximum number of additional instructions per call. They are allowed because the first calls also look up symbols, and handle
+/// messages from the start of the program.
 const FIRST: u64 = 8;
 
-/// Maximum number of additional instructions for each call if the program may have several threads, but has only one.
+/// Maximum number of additional instructions per call if the thread level allows several threads, but the program has only one
+/// thread.
 const BY_LEVEL: u64 = 20;
 
 /// Maximum number of runs of a test whose count depends on which rank comes first.
@@ -77,7 +78,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the minimum of several runs, or the first count that is not above `most`.
+/// Counts the instructions in up to [`TRIES`] runs, until a count is at most `most`. Returns the smallest count.
 fn least(
     prefix: &Path,
     way: &str,
@@ -87,7 +88,7 @@ fn least(
     most: u64,
 ) -> Result<u64, String> {
     let mut least = u64::MAX;
-    // Only in this test a rank waits for the other rank within the counted call.
+    // "allreduce" is the only test in which a rank waits for the other rank within the counted call.
     let tries = if way == "allreduce" { TRIES } else { 1 };
     for _ in 0..tries {
         least = least.min(counted(prefix, way, level, functions)? / by);
@@ -98,7 +99,7 @@ fn least(
     Ok(least)
 }
 
-/// Returns the instructions of all calls of `functions` in a run, of both ranks.
+/// Runs the program once. Returns the number of instructions in all calls of `functions` on both ranks.
 fn counted(prefix: &Path, way: &str, level: &str, functions: &[&str]) -> Result<u64, String> {
     let folder = root().join("target/test-programs/instruction-counts");
     let _ = fs::remove_dir_all(&folder);
@@ -124,8 +125,8 @@ fn counted(prefix: &Path, way: &str, level: &str, functions: &[&str]) -> Result<
     }
 }
 
-/// Returns the number of instructions that an annotation gives for a function, under either of its two names. Inlined code has
-/// separate lines, but the first line of the function includes them.
+/// Returns the number of instructions that an annotation gives for a function, under either of its two names. The first line of the
+/// function also includes inlined code, which has separate lines.
 fn inclusive(text: &str, function: &str) -> u64 {
     let profiled = format!("P{function}");
     let counts = text.lines().filter_map(|line| {
@@ -144,7 +145,7 @@ fn inclusive(text: &str, function: &str) -> u64 {
 mod tests {
     use super::*;
 
-    /// For work on messages: `cargo test -p xtask instructions -- --ignored --nocapture`.
+    /// Useful during work on messages: `cargo test -p xtask instructions -- --ignored --nocapture`.
     #[test]
     #[ignore = "a part of cargo xtask test --only limits, which installs the library"]
     fn calls_cost_what_they_may() {

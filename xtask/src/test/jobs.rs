@@ -18,13 +18,20 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// Variable that marks the processes of a job, because all of them inherit it.
 const MARK: &str = "WEFT_TEST_JOB";
 
-/// Runs `times` jobs of `program`, with its arguments, one after another, and kills a rank of each job (every fifth time `mpiexec`
+/// A program and its arguments.
+#[derive(Clone, Copy)]
+pub struct JobProgram<'a> {
+    pub path: &'a Path,
+    pub arguments: &'a [&'a str],
+}
+
+/// Runs `times` jobs of `program`, one after another, and kills a rank of each job (every fifth time `mpiexec`
 /// itself).
-pub fn kills(prefix: &Path, program: (&Path, &[&str]), times: usize) -> Result<(), String> {
+pub fn kills(prefix: &Path, program: JobProgram<'_>, times: usize) -> Result<(), String> {
     let seed = SystemTime::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_nanos() as u64) | 1;
     let mut random = seed;
     for i in 0..times {
-        // xorshift is random enough for moments and ranks.
+        // xorshift is random enough to choose times and ranks.
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
@@ -39,7 +46,7 @@ pub fn kills(prefix: &Path, program: (&Path, &[&str]), times: usize) -> Result<(
 /// Runs a job. `victim` is the index of the rank to kill; `None` stands for mpiexec.
 fn one(
     prefix: &Path,
-    (program, arguments): (&Path, &[&str]),
+    program: JobProgram<'_>,
     mark: &str,
     pause: Duration,
     victim: Option<usize>,
@@ -49,16 +56,16 @@ fn one(
     let shared = names("/dev/shm");
     let mut job = Command::new(prefix.join("bin/mpiexec"))
         .args(["-n", &RANKS.to_string()])
-        .arg(program)
-        .args(arguments)
+        .arg(program.path)
+        .args(program.arguments)
         .env(MARK, mark)
         .env("TMPDIR", &temporary)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|e| format!("mpiexec: {e}"))?;
-    let outcome = strike(&mut job, program, mark, pause, victim);
-    // Even after a failure, no process of this job may remain, because the next job would find it.
+    let outcome = strike(&mut job, program.path, mark, pause, victim);
+    // The next job would count remaining processes as its own, so no process may remain, even after a failure.
     let left = gone(mark);
     let _ = job.kill();
     let _ = job.wait();
@@ -129,7 +136,7 @@ fn strike(
     }
 }
 
-/// Returns the processes with the mark, each with its program if it can be read.
+/// Returns the processes with the mark, each with the path of its program if the path can be read.
 pub(super) fn marked(mark: &str) -> Vec<(i32, Option<std::path::PathBuf>)> {
     let wanted = format!("{MARK}={mark}");
     let has = |pid: &i32| {

@@ -1,5 +1,5 @@
-//! Programs under every available launcher: ours, on one host and on several; Hydra's mpiexec (PMI-1) and PRRTE's prterun (PMIx)
-//! from the wheels of MPICH and Open MPI; a real Slurm (PMI-2 and PMIx) if this machine has one.
+//! Programs under every available launcher: ours, on one host and on several hosts; Hydra's mpiexec (PMI-1) and PRRTE's prterun
+//! (PMIx) from the wheels of MPICH and Open MPI; a real Slurm (PMI-2 and PMIx) if this machine has one.
 
 use super::jobs::marked;
 use super::slurm::Slurm;
@@ -22,7 +22,7 @@ const AFTER_KILL: Duration = Duration::from_secs(5);
 /// Variable that marks the processes of a job, because all of them inherit it.
 const MARK: &str = "WEFT_TEST_JOB";
 
-/// A launcher, ready to take `-n N program`.
+/// A launcher. The words `-n N program` complete its command line.
 struct Launcher {
     name: String,
     /// The program and its first arguments.
@@ -63,7 +63,7 @@ impl Launcher {
     }
 }
 
-/// A job. When the value is dropped, the job and all its remaining processes are killed.
+/// A job. The job and all its remaining processes are killed when this value is dropped.
 struct Running {
     child: Child,
     mark: String,
@@ -90,7 +90,7 @@ struct Outcome {
 fn drain(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // A broken pipe is also an end of the output, so the error is ignored.
+        // A broken pipe also ends the output, so the error is ignored.
         let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
         String::from_utf8_lossy(&bytes).into_owned()
     })
@@ -121,7 +121,7 @@ impl Running {
         Ok(Outcome { code: status.code(), out, err })
     }
 
-    /// Returns the processes of the job that still exist after the time `patience`.
+    /// Waits up to the time `patience` for the end of the job's processes. Returns the processes that still exist.
     fn left(&self, patience: Duration) -> Vec<(i32, Option<PathBuf>)> {
         let deadline = Instant::now() + patience;
         loop {
@@ -159,7 +159,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
             let option = format!("--mpi={interface}");
             let mut launcher = Launcher::new(&format!("srun {option}"), &["srun", "-O", &option]);
             launcher.environment.push(slurm.variable());
-            // Slurm kills the step, so the exit code is by chance the code of SIGKILL or of the first task.
+            // Slurm kills the step, so the exit code is either the code of SIGKILL or the code of the first task.
             launcher.tells_code = false;
             launchers.push(launcher);
         }
@@ -299,7 +299,7 @@ fn spawned(launcher: &Launcher, spawn: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Tests SIGKILL to the launcher. The ranks of our launcher must end, too. For other launchers, the result is only reported.
+/// Tests SIGKILL to the launcher. The ranks of our launchers must also end. For other launchers, the result is only printed.
 fn killed(launcher: &Launcher, hello: &Path) -> Result<(), String> {
     let mut job = launcher.start(4, hello, &["wait"])?;
     let mut line = String::new();

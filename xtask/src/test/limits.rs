@@ -1,37 +1,27 @@
-//! Programs under limits and under tools: a library apart from its installation, killed ranks, full file systems, limits on
-//! memory, tools that watch each access, and counted instructions. Also the examples of the book and of the manual pages.
+//! Programs under limits and under tools: killed ranks, full file systems, limits on memory, tools that watch each access, and
+//! counted instructions. Also the examples of the book and of the manual pages.
 
-use super::c_programs::{compile, folder, one, plan};
+use super::c_programs::{compile, folder};
+use super::jobs::JobProgram;
 use super::lanes::two_at_a_time;
 use super::tally::Tally;
-use super::tools::quiet;
-use super::{
-    accesses, alike, book, copies, counts, files, instructions, jobs, man, memory, open_files,
-};
+use super::{accesses, book, copies, counts, files, first_calls, instructions, jobs, man, memory};
 use crate::root;
-use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 /// Number of jobs in which a rank is killed.
 const KILLS: usize = 10;
 
-/// Programs of tests/c that this stage runs with arguments or settings that differ from their comments.
-const PROGRAMS: [&str; 15] = [
+/// Programs of tests/c that this stage runs itself, with other arguments or settings than the comment in each program names.
+const PROGRAMS: [&str; 10] = [
     "accesses",
     "copy_model",
     "defined",
     "halo",
-    "hello",
     "instructions",
     "many",
     "moves",
     "promised_limit",
-    "ring",
-    "spawn",
-    "spawn_last_words",
     "switches",
-    "universe",
     "watched",
 ];
 
@@ -42,102 +32,18 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
         compile(&prefix, &source, &folder()?.join(name))
     });
     built.into_iter().collect::<Result<(), String>>()?;
-    library_apart(&prefix, tally)?;
-    without_rpath(&prefix, tally)?;
-    universe(&prefix, tally)?;
-    last_words_of_other_hosts(&prefix, tally)?;
     book::run(&prefix, tally)?;
     man::run(&prefix, tally)?;
     man::run_examples(&prefix, tally)?;
-    jobs::kills(&prefix, (&folder()?.join("halo"), &[]), KILLS)?;
+    let program = JobProgram { path: &folder()?.join("halo"), arguments: &[] };
+    jobs::kills(&prefix, program, KILLS)?;
     println!("ok   {KILLS} jobs with a rank killed");
     tally.passed += 1;
     files::run(&prefix, tally)?;
     copies::run(&prefix, tally)?;
-    alike::run(&prefix, tally)?;
     memory::run(&prefix, tally)?;
-    open_files::run(&prefix, tally)?;
     instructions::run(&prefix, tally)?;
     counts::run(&prefix, tally)?;
+    first_calls::run(&prefix, tally)?;
     accesses::run(&prefix, tally)
-}
-
-/// Tests a library that is not in the folder of its installation, when PATH has no folder of the installation. The mpiexec that has
-/// started the job must also start spawned processes.
-fn library_apart(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    let apart = tempfile::tempdir_in(folder()?).map_err(|e| format!("a folder: {e}"))?;
-    let name = "libmpi_abi.so.1";
-    let copied = fs::copy(prefix.join("lib").join(name), apart.path().join(name));
-    copied.map_err(|e| format!("copying {name}: {e}"))?;
-    let apart = apart.path().display().to_string();
-    let settings = [("LD_LIBRARY_PATH", apart), ("PATH", "/nowhere".to_owned())];
-    let settings = settings.map(|(name, value)| (name.to_owned(), value));
-    let plan = plan("// args: few\n// says: correct\n")?;
-    one(prefix, &folder()?.join("spawn"), 2, &plan, &settings)?;
-    println!("ok   spawn with a library apart from its installation");
-    tally.passed += 1;
-    Ok(())
-}
-
-/// Tests programs that were linked only with `-L` and `-l`: `mpiexec` gives the folder of the library, here and on other hosts.
-fn without_rpath(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    let folder = tempfile::tempdir_in(folder()?).map_err(|e| format!("a folder: {e}"))?;
-    let agent = folder.path().join("agent");
-    let script = "#!/bin/sh\nshift\nexec env -i PATH=/usr/bin:/bin sh -c \"exec $*\"\n";
-    fs::write(&agent, script).map_err(|e| format!("{}: {e}", agent.display()))?;
-    for name in ["mpi", "mpi_abi"] {
-        let program = folder.path().join(name);
-        let mut cc = Command::new("cc");
-        cc.arg(root().join("tests/c/ring.c")).arg("-o").arg(&program);
-        cc.arg("-I").arg(prefix.join("include")).arg("-L").arg(prefix.join("lib"));
-        quiet(cc.args([&format!("-l{name}"), "-lm", "-lpthread"]))?;
-        let reach = format!("sh {}", agent.display());
-        for hosts in [&[][..], &["--launch-agent", &reach, "-hosts", "a,b"]] {
-            let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
-            mpiexec.args(["--timeout", "60"]).args(hosts).args(["-n", "2"]).arg(&program);
-            quiet(mpiexec.env_remove("LD_LIBRARY_PATH"))?;
-        }
-        // A list that already names the library is not changed.
-        let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
-        mpiexec.args(["sh", "-c", "test \"$LD_LIBRARY_PATH\" = \"$LIST\""]);
-        let list = format!("/nowhere:{}", prefix.join("lib").display());
-        quiet(mpiexec.env("LD_LIBRARY_PATH", &list).env("LIST", &list))?;
-    }
-    println!("ok   programs without an rpath");
-    tally.passed += 1;
-    Ok(())
-}
-
-/// Tests the maximum number of processes (MPI_UNIVERSE_SIZE), with the options of the launcher, and in spawned processes.
-fn universe(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    let program = folder()?.join("universe");
-    for (options, parent, child) in [
-        (&["-hosts", "localhost:16"][..], "16", "16"),
-        (&["-usize", "20", "-hosts", "localhost:16"], "20", "20"),
-        (&["--universe-size", "2"], "2", "3"),
-        (&["-usize", "INFINITE"], "none", "none"),
-    ] {
-        let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
-        mpiexec.args(["--timeout", "60"]).args(options).args(["-n", "2"]).arg(&program);
-        quiet(mpiexec.args([parent, child])).map_err(|e| format!("{options:?}: {e}"))?;
-    }
-    println!("ok   room for processes");
-    tally.passed += 1;
-    Ok(())
-}
-
-/// Tests that the last words of spawned processes reach their parents from other hosts, through the agents there.
-fn last_words_of_other_hosts(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    let place = tempfile::tempdir_in(folder()?).map_err(|e| format!("a folder: {e}"))?;
-    let agent = place.path().join("agent");
-    let script = "#!/bin/sh\nshift\nexec sh -c \"exec $*\"\n";
-    fs::write(&agent, script).map_err(|e| format!("{}: {e}", agent.display()))?;
-    let reach = format!("sh {}", agent.display());
-    let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
-    mpiexec.args(["--timeout", "120", "--launch-agent", &reach, "-hosts", "a,b", "-n", "2"]);
-    mpiexec.arg(folder()?.join("spawn_last_words")).args([") on a ", ") on b "]);
-    quiet(mpiexec.env("WEFT_FABRIC", "shm+ofi"))?;
-    println!("ok   last words of spawned processes on other hosts");
-    tally.passed += 1;
-    Ok(())
 }

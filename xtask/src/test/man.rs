@@ -52,7 +52,7 @@ pub(super) fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Compiles the examples of pages, and compares their output on two ranks with the lines that they list.
+/// Compiles the examples of pages. Compares their output on two ranks with the output that the examples list.
 pub(super) fn run_examples(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let folder = super::c_programs::folder()?;
     let folder = tempfile::tempdir_in(folder).map_err(|e| format!("a folder: {e}"))?;

@@ -8,17 +8,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Maximum resident memory of the largest process under a tool, in KiB. The tool itself uses most of this memory.
+/// Maximum resident memory in KiB of the largest process under a tool. The tool itself uses most of this memory.
 const RESIDENT: u64 = 512 << 10;
 
-/// Address space that is enough for each of four ranks, in KiB (`ulimit -v`).
+/// Address space in KiB that must be enough for each of four ranks (`ulimit -v`).
 const SPACE: u64 = 400 << 10;
 
-/// Memory limit of the control group, and size of each window that is requested there, in MiB.
+/// Memory limit of the control group, in MiB.
 const GROUP: u64 = 300;
+/// Size of each window that the program requests in the control group, in MiB.
 const WINDOW: u64 = 50;
 
-/// Settings for messages, windows and collective operations with which a peer writes into this process's memory.
+/// Settings that make peers write into this process's memory, for messages, windows and collective operations.
 const WAYS: [&str; 2] = [
     "WEFT_PROTOCOL=co-copy WEFT_ALLREDUCE=SHM-READ WEFT_SCAN=SHM-READ",
     "WEFT_PROTOCOL=written WEFT_RENDEZVOUS=write WEFT_BCAST=BINOMIAL WEFT_ALLREDUCE=RECURSIVE-DOUBLING",
@@ -92,7 +93,8 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     limited(&mpiexec, &out.join("promised_limit"), tally)
 }
 
-/// Tests that memcheck reports nothing for a program whose decisions depend on each byte that a peer has written into its memory.
+/// Tests that memcheck reports nothing for a program whose decisions depend on each byte that a peer has written into the program's
+/// memory.
 fn defined(prefix: &Path, out: &Path, tally: &mut Tally) -> Result<(), String> {
     if !Command::new("valgrind").arg("true").output().is_ok_and(|output| output.status.success()) {
         tally.not_run.push("defined under valgrind: it does not run here".to_owned());
@@ -109,7 +111,7 @@ fn defined(prefix: &Path, out: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Tests that a single message is printed if no rank can start and the cause is the same for all ranks.
+/// Tests that only one message is printed if no rank can start and all ranks fail for the same reason.
 fn refused(mpiexec: &Path, program: &Path, tally: &mut Tally) -> Result<(), String> {
     let script = "ulimit -Sn 6; exec \"$0\" -n 40 \"$1\"";
     let output = Command::new("sh").arg("-c").arg(script).arg(mpiexec).arg(program).output();
@@ -123,7 +125,7 @@ fn refused(mpiexec: &Path, program: &Path, tally: &mut Tally) -> Result<(), Stri
     Ok(())
 }
 
-/// Runs the program in a control group that has room for some of its windows, but not for all that it requests.
+/// Runs the program in a control group whose memory is enough for some of the requested windows, but not for all.
 fn limited(mpiexec: &Path, program: &Path, tally: &mut Tally) -> Result<(), String> {
     let Some((group, limit)) = group() else {
         tally
@@ -137,7 +139,7 @@ fn limited(mpiexec: &Path, program: &Path, tally: &mut Tally) -> Result<(), Stri
     let mut command = Command::new("sh");
     command.args(["-c", script]).arg(&group).arg(mpiexec).args(["-n", "2"]).arg(program);
     let said = made.and_then(|()| spoken(command.args([&WINDOW.to_string(), &many])));
-    // The last process may not have left the group yet, so the removal is repeated.
+    // The last process may not have left the group yet, so the removal is tried several times.
     for _ in 0..50 {
         if fs::remove_dir(&group).is_ok() {
             break;
@@ -159,7 +161,7 @@ fn limited(mpiexec: &Path, program: &Path, tally: &mut Tally) -> Result<(), Stri
     }
 }
 
-/// Makes a new control group under this process's own. Returns it, and the name of its limit on memory.
+/// Makes a new control group below the group of this process. Returns its folder, and the name of the file that limits its memory.
 fn group() -> Option<(PathBuf, &'static str)> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let name = format!("weft-test-{}", std::process::id());
@@ -189,7 +191,7 @@ fn sanitized(prefix: &Path, out: &Path) -> Result<PathBuf, String> {
     quiet(command.arg(root().join("tests/c/watched.c"))).map(|_| program)
 }
 
-/// Returns both outputs of a command that succeeds.
+/// Returns the standard output and the standard error of a command that succeeds.
 fn spoken(command: &mut Command) -> Result<String, String> {
     let text = super::tools::text(command);
     let output = command.stdin(Stdio::null()).output().map_err(|e| format!("'{text}': {e}"))?;

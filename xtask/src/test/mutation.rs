@@ -1,13 +1,13 @@
 //! Mutation test, which checks that the tests notice a function that does nothing. Each function of the standard in turn is
 //! replaced by a function that only returns 0. At least one of the C programs that call the function must then fail.
 //!
-//! `LD_PRELOAD` puts the replacement before the library's function. The library itself calls nothing by these names, so
-//! everything else works as usual.
+//! `LD_PRELOAD` puts the replacement before the library's function. The library itself does not call its functions by these names,
+//! so everything else works as usual.
 
-use super::c_programs::{Plan, Settings, folder, list, one, plan};
+use super::c_programs::{ProgramPlan, Settings, folder, list, one, plan};
 use super::tools::quiet;
 use crate::root;
-use clap::Args as ClapArgs;
+use clap::Args;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,19 +17,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Functions to try, and options.
-#[derive(ClapArgs)]
-pub struct Args {
-    /// Only functions whose name begins so, as in MPI_Type_.
+#[derive(Args)]
+pub struct MutationArgs {
+    /// Test only functions whose name begins with this text, as in MPI_Type_.
     names: Vec<String>,
-    /// An installation to use, in place of building one.
+    /// Use this installation, instead of building Weft.
     #[arg(long, value_name = "DIR")]
     weft: Option<PathBuf>,
-    /// Programs at a time.
+    /// Number of programs that run at the same time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
 }
 
-/// Functions without an effect that a program could see, with the reason.
+/// Functions without an effect that a program could see, each with the reason.
 const NO_EFFECT: &[(&str, &str)] =
     &[("MPI_Pcontrol", "what it does is left to profiling tools (MPI 5.0, section 15.2.4)")];
 
@@ -49,7 +49,7 @@ const LEFT_OUT: &[&str] = &[
 /// A compiled program, and its run without a replaced function.
 struct Program {
     path: PathBuf,
-    plan: Plan,
+    plan: ProgramPlan,
     ranks: usize,
     settings: Settings,
     calls: BTreeSet<String>,
@@ -65,7 +65,7 @@ impl Program {
     }
 }
 
-pub fn run(args: &Args) -> Result<(), String> {
+pub fn run(args: &MutationArgs) -> Result<(), String> {
     let prefix = args.weft.clone().map_or_else(crate::demo::install, Ok)?;
     let prefix = std::path::absolute(&prefix).map_err(|e| format!("{}: {e}", prefix.display()))?;
     let programs = programs(&prefix)?;
@@ -106,7 +106,7 @@ pub fn run(args: &Args) -> Result<(), String> {
     }
 }
 
-/// Returns the first program, in order of time, that fails if this function does nothing.
+/// Returns the name of a program that fails if this function does nothing. Tries the shortest programs first.
 fn noticed(prefix: &Path, programs: &[Program], name: &str) -> Result<Option<String>, String> {
     let library = mutated(name)?;
     let by = programs
@@ -142,14 +142,14 @@ fn programs(prefix: &Path) -> Result<Vec<Program>, String> {
         }
         let text = fs::read_to_string(&source).map_err(|e| format!("{}: {e}", source.display()))?;
         let mut plan = plan(&text)?;
-        // The largest number of ranks that the program asks for, up to four, is used, because most communication is between several
+        // Uses the largest number of ranks that the program asks for, up to four, because most communication is between several
         // ranks.
         let most = plan.ranks.iter().copied().filter(|&n| n <= 4).max();
         let ranks = if alone.contains(&source) { 1 } else { most.unwrap_or(plan.ranks[0]) };
         let path = folder()?.join(format!("mutated-{name}"));
         super::c_programs::compile(prefix, &source, &path)?;
         let began = Instant::now();
-        // Some programs run only with settings that their comments give.
+        // Some programs run only with the settings in their comments.
         let settings = plan.environments.first().cloned().unwrap_or_default();
         one(prefix, &path, ranks, &plan, &settings)
             .map_err(|e| format!("with nothing taken away:\n{e}"))?;

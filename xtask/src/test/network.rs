@@ -1,5 +1,6 @@
-//! Tests of ranks on hosts that only Ethernet connects: first only the fabric, over the built-in TCP and through libfabric, then
-//! programs on hosts made of network namespaces (`cargo xtask net`), with broken cables, dead hosts, firewalls and strangers.
+//! Tests of ranks on hosts that only Ethernet connects. First, the tests of the fabric run, over the built-in TCP and through
+//! libfabric. Then programs run on hosts made of network namespaces (`cargo xtask net`), with broken cables, dead hosts, firewalls
+//! and strangers.
 //!
 //! This part builds the programs and counts the tests. Between the hosts, the same program runs as `net-tests`.
 
@@ -13,13 +14,12 @@ mod silence;
 mod trouble;
 
 use super::c_programs::{self, compile};
-use super::cluster::parts::{self, Parts};
+use super::cluster::parts::{self, TestParts};
 use super::python::{self, Mpi4py};
 use super::tally::{OFI, Tally};
 use super::{programs, tools};
-use crate::install::BuildProfile;
 use crate::{net, root};
-use inside::{Inside, KILLED, PROGRAMS};
+use inside::{KILLED, NetTestsArgs, PROGRAMS};
 use std::ffi::OsString;
 use std::process::Command;
 
@@ -27,8 +27,8 @@ use std::process::Command;
 const TIMEOUT: &str = "1500";
 
 /// Runs all tests between the hosts, and fails if any of them failed.
-pub fn within(inside: &Inside) -> Result<(), String> {
-    let mut parts = Parts::new(&inside.only);
+pub fn within(inside: &NetTestsArgs) -> Result<(), String> {
+    let mut parts = TestParts::new(&inside.only);
     if inside.long {
         hosts::long(inside, &mut parts)?;
         return parts.end();
@@ -49,12 +49,12 @@ pub fn within(inside: &Inside) -> Result<(), String> {
     parts.end()
 }
 
-/// Runs the fabric's own tests, by itself and below shared memory.
+/// Runs the fabric's own tests: of the fabric alone, and of the fabric below shared memory.
 fn fabric(tally: &mut Tally) -> Result<(), String> {
-    let wanted = |p: &programs::Program| {
+    let wanted = |p: &programs::TestProgram| {
         p.package == OFI || (p.package == "weft-fabric-join" && p.name == "ofi")
     };
-    // If libfabric is missing, each of its tests reports so.
+    // Each test that needs libfabric reports if libfabric is missing.
     let must: &[(&str, &str)] =
         if tools::have_libfabric() { &[("WEFT_TEST_OFI", "1")] } else { &[] };
     programs::run_with(wanted, must, tally)
@@ -70,7 +70,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     between_hosts(&["--hosts", "2", "--ipv6"], &with(&words, "--ipv6"), tally)
 }
 
-/// Runs the tests that take too long for the usual tests: mpi4py's on four hosts.
+/// Runs the tests that take too long for the usual tests: mpi4py's tests on four hosts.
 pub fn soak(tally: &mut Tally) -> Result<(), String> {
     between_hosts(&["--hosts", "4"], &with(&words()?, "--long"), tally)
 }
@@ -79,17 +79,20 @@ fn with(words: &[OsString], more: &str) -> Vec<OsString> {
     [words, &[more.into()]].concat()
 }
 
-/// Builds the programs that run between the hosts. Returns the words that give their places.
+/// Builds the programs that run between the hosts. Returns the arguments that give the paths of these programs.
 fn words() -> Result<Vec<OsString>, String> {
     let prefix = crate::demo::install()?;
     let programs = c_programs::folder()?;
-    for name in PROGRAMS.iter().map(|(name, _)| *name).chain([KILLED, first::PROGRAM, counts::MANY])
-    {
+    for name in PROGRAMS.iter().map(|(name, _)| *name).chain([
+        KILLED,
+        first::PROGRAM,
+        counts::MANY,
+        counts::WOKEN,
+    ]) {
         let source = root().join("tests/c").join(name).with_extension("c");
         compile(&prefix, &source, &programs.join(name))?;
     }
-    let random =
-        crate::install::build(BuildProfile::Release, &["weft-abi-tests"])?.join("weft-random");
+    let random = crate::install::test_programs()?.join("weft-random");
     let Mpi4py { python, sdist } = python::mpi4py(&prefix)?;
     let names = ["--prefix", "--programs", "--random", "--python", "--sdist"];
     let paths = [prefix, programs, random, python, sdist];
@@ -97,7 +100,7 @@ fn words() -> Result<Vec<OsString>, String> {
     Ok(pairs.flat_map(|(name, path)| [name.into(), path.into_os_string()]).collect())
 }
 
-/// Runs the tests between such hosts, with these words.
+/// Runs the tests between hosts, with the arguments `words`. `hosts` are the options of `cargo xtask net`.
 fn between_hosts(hosts: &[&str], words: &[OsString], tally: &mut Tally) -> Result<(), String> {
     let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
     let mut command = Command::new(&xtask);

@@ -14,20 +14,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// Files of mpi4py's test suite that use Numba's arrays, which are memory of a GPU.
+/// Files of mpi4py's test suite that use Numba's arrays for GPUs. Numba simulates the GPU here.
 const NUMBA: &[&str] = &["test_msgspec"];
 
-/// Number of ranks for MPICH's build, with NumPy's arrays, which repeat each test with other buffers. The soak test uses other
-/// numbers of ranks.
+/// Number of ranks for the mpi4py that MPICH's wrapper built, with NumPy's arrays, which repeat each test with other buffers. The
+/// soak test uses other numbers of ranks.
 const NUMPY_RANKS: usize = 2;
 
-/// Numbers of ranks for our build without NumPy's arrays, besides those of the quick set.
+/// Numbers of ranks for the mpi4py that our wrapper built, without NumPy's arrays. The quick set has other numbers of ranks.
 const RANKS: [usize; 2] = [4, 5];
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
     let folder = folder()?;
-    // MPICH's build compiles a single large C file, which leaves a processor free for other tests.
+    // The build of mpi4py with MPICH compiles a single large C file, and so leaves a processor free for other tests.
     let (ours, mpich) = std::thread::scope(|scope| {
         let mpich = scope.spawn(|| environment_mpich(&folder));
         let ours = mpi4py(&prefix).and_then(|ours| beside(&prefix, &ours, tally).map(|()| ours));
@@ -40,7 +40,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
             println!("mpi4py built by {name}: helloworld and ringtest on {ranks} ranks");
         }
     }
-    // Here the binary that MPICH's wrapper built runs on our library.
+    // Runs the binary that MPICH's wrapper built. Here the binary uses our library.
     tally.passed += suite(&prefix, &mpich, &sdist, NUMPY_RANKS, Numpy::With)?;
     for ranks in RANKS {
         tally.passed += suite(&prefix, &ours, &sdist, ranks, Numpy::Without)?;
@@ -62,7 +62,7 @@ pub fn soak(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     super::rotation::run(prefix, &mpi4py, tally)
 }
 
-/// Runs tests that leave a processor free.
+/// Runs tests that leave a processor for the build of mpi4py with MPICH.
 fn beside(prefix: &Path, mpi4py: &Mpi4py, tally: &mut Tally) -> Result<(), String> {
     let Mpi4py { python, sdist } = mpi4py;
     let mut datatypes = on(prefix, 1, python);
@@ -73,7 +73,7 @@ fn beside(prefix: &Path, mpi4py: &Mpi4py, tally: &mut Tally) -> Result<(), Strin
     Ok(())
 }
 
-/// Runs mpi4py's own benchmarks that check what they print.
+/// Runs those of mpi4py's own benchmarks that check their results.
 fn benchmarks(prefix: &Path, python: &Path, ranks: usize, tally: &mut Tally) -> Result<(), String> {
     for benchmark in ["helloworld", "ringtest"] {
         let mut command = on(prefix, ranks, python);
@@ -104,7 +104,7 @@ fn programs(prefix: &Path, python: &Path, tally: &mut Tally) -> Result<(), Strin
     Ok(())
 }
 
-/// Runs a part of mpi4py's tests. At least `least` tests must run, and none may be skipped.
+/// Runs a part of mpi4py's tests. At least `least` tests must run, and none of them may be skipped.
 fn part(name: &str, command: Command, least: usize) -> Result<usize, String> {
     let start = Instant::now();
     let output = quiet(&mut merged(command))?;
@@ -117,7 +117,7 @@ fn part(name: &str, command: Command, least: usize) -> Result<usize, String> {
     }
 }
 
-/// Runs the tests of memory of a GPU, which Numba simulates, if there is a wheel of Numba for this Python.
+/// Runs the tests of GPU memory, if there is a wheel of Numba for this Python. Numba simulates the GPU.
 fn numba(prefix: &Path, python: &Path, sdist: &Path, tally: &mut Tally) -> Result<(), String> {
     if let Err(why) = quiet(pip(python).args(["--only-binary", ":all:", "numba"])) {
         let last = why.lines().last().unwrap_or_default();
@@ -131,7 +131,7 @@ fn numba(prefix: &Path, python: &Path, sdist: &Path, tally: &mut Tally) -> Resul
     Ok(())
 }
 
-/// Runs the tests of `mpi4py.futures`, started without a launcher: it spawns its workers.
+/// Runs the tests of `mpi4py.futures`. They are started without a launcher, because `mpi4py.futures` spawns its workers.
 fn futures(prefix: &Path, python: &Path, sdist: &Path) -> Result<usize, String> {
     let start = Instant::now();
     let mut alone = Command::new("timeout");
@@ -161,7 +161,7 @@ fn mpich_library(folder: &Path, prefix: &Path) -> Other {
     Other { name: "mpich", prefix: prefix.to_owned(), libraries }
 }
 
-/// Returns the other vendor's library, if `cargo xtask bench --make-peers target/peers` has installed it.
+/// Returns the Intel MPI library, if `cargo xtask bench --make-peers target/peers` has installed it.
 fn intel_library() -> Option<Other> {
     let prefix = root().join("target/peers/intel");
     let library = prefix.join("lib");
@@ -169,7 +169,8 @@ fn intel_library() -> Option<Other> {
     there.then(|| Other { name: "intel", prefix, libraries: vec![library] })
 }
 
-/// Folder for MPICH's library of the standard ABI, so that programs that its wrapper has built do not find the library.
+/// Folder to which MPICH's library of the standard ABI is moved. Programs that MPICH's wrapper has built do not find the library
+/// there.
 const KEPT: &str = "mpich-abi";
 
 /// Builds mpi4py with the `mpicc_abi` of the MPICH wheel. Then moves MPICH's library away, so that only ours can be found.
@@ -185,7 +186,7 @@ fn environment_mpich(folder: &Path) -> Result<PathBuf, String> {
     let theirs = folder.join("mpich/lib");
     std::fs::create_dir_all(&kept).map_err(|e| format!("{}: {e}", kept.display()))?;
     for name in ["libmpi_abi.so.1", "libmpi_abi.so"] {
-        // The rename fails if an earlier run has already moved the file, so the error is ignored.
+        // If an earlier run has already moved the file, the rename fails, so the error is ignored.
         let _ = std::fs::rename(theirs.join(name), kept.join(name));
     }
     Ok(python)

@@ -1,6 +1,6 @@
-//! Test programs of the crates. All of them are built together: cargo builds the dependencies of a selection of crates with the
-//! features that this selection needs, so a separate build for each stage would build most dependencies again. For the same reason
-//! the oracles are selected by their names from the whole workspace.
+//! Test programs of the crates. One command builds all of them, because cargo builds dependencies with the features that the
+//! selected crates need. A separate build for each stage would build most dependencies again. For the same reason, the oracles are
+//! selected by name from the whole workspace.
 
 use super::tally::{Tally, cargo};
 use super::tools;
@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// A test program.
-pub struct Program {
-    /// The crate that it belongs to.
+pub struct TestProgram {
+    /// The crate to which the program belongs.
     pub package: String,
     /// Name of the program in the crate; for unit tests, the name of the crate.
     pub name: String,
     pub path: PathBuf,
-    /// Folder in which cargo runs it.
+    /// Folder in which cargo runs the program.
     folder: PathBuf,
 }
 
@@ -38,28 +38,28 @@ struct Profile {
     test: bool,
 }
 
-/// Names of the test programs of the quick set, in all crates. These programs compare the library's results with an oracle.
-const ORACLES: [&str; 3] = ["oracle", "random_programs", "several_openings"];
+/// Name of the test programs of the quick set, in all crates. These programs compare the library's results with an oracle.
+const ORACLE: &str = "oracle";
 
-impl Program {
-    /// Tests whether the program belongs to the quick set.
+impl TestProgram {
+    /// Returns true if the program belongs to the quick set.
     pub fn is_oracle(&self) -> bool {
-        ORACLES.contains(&self.name.as_str())
+        self.name == ORACLE
     }
 }
 
-/// Builds and returns all test programs of the workspace, and builds the library, which its own tests use.
-pub fn all() -> Result<Vec<Program>, String> {
+/// Builds and returns all test programs of the workspace. Also builds the library, which its own tests use.
+pub fn all() -> Result<Vec<TestProgram>, String> {
     built(&["--lib", "--bins", "--examples", "--tests"])
 }
 
 /// Builds and returns the test programs of the quick set.
-pub fn oracles() -> Result<Vec<Program>, String> {
-    built(&ORACLES.map(|name| ["--test", name]).concat())
+pub fn oracles() -> Result<Vec<TestProgram>, String> {
+    built(&["--test", ORACLE])
 }
 
 /// Builds these targets of the workspace. Returns the test programs among them.
-fn built(targets: &[&str]) -> Result<Vec<Program>, String> {
+fn built(targets: &[&str]) -> Result<Vec<TestProgram>, String> {
     let mut command = cargo();
     command.args(["build", "--workspace"]).args(targets);
     command.arg("--message-format=json-render-diagnostics");
@@ -72,16 +72,16 @@ fn built(targets: &[&str]) -> Result<Vec<Program>, String> {
     if found.is_empty() { Err("there are no test programs".to_owned()) } else { Ok(found) }
 }
 
-fn from_messages(messages: &str) -> Vec<Program> {
+fn from_messages(messages: &str) -> Vec<TestProgram> {
     let program = |line: &str| {
-        // Messages of other kinds have other fields, and are ignored.
+        // Messages of other kinds have other fields, and are left out.
         let artifact: Artifact = serde_json::from_str(line).ok()?;
         let path = artifact.executable.filter(|_| artifact.profile.test)?;
         let folder = artifact.manifest_path.parent()?.to_owned();
         let text = std::fs::read_to_string(&artifact.manifest_path).ok()?;
         let package = text.lines().find_map(|line| line.strip_prefix("name = "))?;
         let package = package.trim_matches('"').to_owned();
-        Some(Program { package, name: artifact.target.name, path, folder })
+        Some(TestProgram { package, name: artifact.target.name, path, folder })
     };
     messages.lines().filter_map(program).collect()
 }
@@ -93,8 +93,8 @@ const LONGEST: &str = "900";
 const TIMED_OUT: i32 = 124;
 const KILLED: i32 = 137;
 
-/// Runs the programs for which `wanted` returns true, all of them even if some fail, and counts their tests.
-pub fn run(wanted: impl Fn(&Program) -> bool, tally: &mut Tally) -> Result<(), String> {
+/// Runs all programs for which `wanted` returns true, even if some of them fail, and counts their tests.
+pub fn run(wanted: impl Fn(&TestProgram) -> bool, tally: &mut Tally) -> Result<(), String> {
     run_with(wanted, &[], tally)
 }
 
@@ -103,9 +103,9 @@ pub fn run_oracles(tally: &mut Tally) -> Result<(), String> {
     run_these(&oracles()?.iter().collect::<Vec<_>>(), &[], tally)
 }
 
-/// Runs programs as [`run`] does, with these variables.
+/// Runs programs as [`run`] does, with additional environment variables.
 pub fn run_with(
-    wanted: impl Fn(&Program) -> bool,
+    wanted: impl Fn(&TestProgram) -> bool,
     environment: &[(&str, &str)],
     tally: &mut Tally,
 ) -> Result<(), String> {
@@ -114,7 +114,7 @@ pub fn run_with(
 }
 
 fn run_these(
-    programs: &[&Program],
+    programs: &[&TestProgram],
     environment: &[(&str, &str)],
     tally: &mut Tally,
 ) -> Result<(), String> {
@@ -129,7 +129,7 @@ fn run_these(
             command.env("TEST_LIBRARY_DIR", built);
         }
         match tools::captured_code(command.current_dir(&program.folder))? {
-            // A file of tests may have none on this machine.
+            // Some test files contain no tests for this machine.
             (0, output) => passed += tools::count_cargo_tests(&output).unwrap_or(0),
             (TIMED_OUT | KILLED, _) => {
                 failed
@@ -160,8 +160,8 @@ mod tests {
     fn crates_of_the_quick_set_have_oracles() {
         for name in CRATES {
             let tests = crate::root().join("crates").join(name).join("tests");
-            let found = ORACLES.iter().any(|name| tests.join(name).join("main.rs").is_file());
-            assert!(found, "{}: none of {ORACLES:?}", tests.display());
+            let main = tests.join(ORACLE).join("main.rs");
+            assert!(main.is_file(), "{}: no such program", main.display());
         }
     }
 

@@ -13,18 +13,18 @@ const VERSION: &str = "4.1.2";
 /// Packages that mpi4py's tests use if they are installed.
 pub(super) const PACKAGES: [&str; 3] = ["cffi", "pyyaml", "dill"];
 
-/// Numbers of ranks of the quick set: a rank without peers, and an odd number that is larger than the number of processors.
+/// Numbers of ranks of the quick set: one rank, which has no peers, and an odd number that is larger than the number of processors.
 const RANKS: [usize; 2] = [1, 3];
 
-/// Use of NumPy's arrays as buffers, with which mpi4py's suite repeats each test.
+/// Use of NumPy's arrays. With NumPy, mpi4py's suite repeats each test with NumPy's arrays as buffers.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Numpy {
     With,
     Without,
 }
 
-/// Tests of NumPy's types as datatypes. They send nothing and take longer than all other tests together, so they run separately on
-/// one rank.
+/// Tests that use NumPy's types as datatypes. These tests send nothing and take longer than all other tests together, so they run
+/// separately on one rank.
 pub(super) const DATATYPES: &str = "test_util_dtlib";
 
 /// Files of mpi4py's test suite about messages between two ranks.
@@ -49,7 +49,7 @@ pub(super) struct Mpi4py {
     pub sdist: PathBuf,
 }
 
-/// Builds mpi4py, and installs NumPy, unless that was done before.
+/// Builds mpi4py and installs NumPy, unless an earlier run has done so.
 pub(super) fn mpi4py(prefix: &Path) -> Result<Mpi4py, String> {
     let folder = folder()?;
     let sdist = source(&folder)?;
@@ -64,7 +64,7 @@ pub(super) fn folder() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// Returns a command on our mpiexec and our library.
+/// Returns a command that runs Python with our library under our mpiexec.
 pub(super) fn on(prefix: &Path, ranks: usize, python: &Path) -> Command {
     let mut command = Command::new(prefix.join("bin/mpiexec"));
     command.arg("--timeout").arg("300").arg("-n").arg(ranks.to_string()).arg(python);
@@ -72,7 +72,7 @@ pub(super) fn on(prefix: &Path, ranks: usize, python: &Path) -> Command {
     command
 }
 
-/// Runs mpi4py's test suite. Returns the number of tests that ran on one rank.
+/// Runs mpi4py's test suite on `ranks` ranks. Returns the number of tests that unittest reports for one of these ranks.
 pub(super) fn suite(
     prefix: &Path,
     python: &Path,
@@ -108,7 +108,8 @@ pub(super) fn suite(
 /// Minimum number of tests of the suite that must run.
 pub(super) const MOST: usize = 2000;
 
-/// Returns Python's arguments that run these files of mpi4py's tests. An empty list stands for all files except [`DATATYPES`].
+/// Returns the arguments with which Python runs these files of mpi4py's tests. An empty list stands for all files except
+/// [`DATATYPES`].
 pub(super) fn suite_words(sdist: &Path, files: &[&str]) -> Vec<String> {
     let main = sdist.join("test/main.py");
     let mut words = [skips::program(), main].map(|path| path.display().to_string()).to_vec();
@@ -120,13 +121,13 @@ pub(super) fn suite_words(sdist: &Path, files: &[&str]) -> Vec<String> {
     words
 }
 
-/// Returns the number of tests that unittest reports, on one rank.
+/// Returns the number of tests that unittest reports for one rank.
 pub(super) fn ran(output: &str) -> usize {
     let count = |l: &str| l.split_once("Ran ")?.1.split_whitespace().next()?.parse().ok();
     output.lines().filter_map(count).next_back().unwrap_or(0)
 }
 
-/// Returns the same command with its standard error in its standard output, where unittest reports.
+/// Returns the same command with its standard error redirected to its standard output. unittest reports to standard error.
 pub(super) fn merged(command: Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec \"$@\" 2>&1", "sh"]).arg(command.get_program());
@@ -142,7 +143,7 @@ pub(super) fn merged(command: Command) -> Command {
     shell
 }
 
-/// Returns mpi4py's sdist, unpacked.
+/// Unpacks mpi4py's sdist and returns its folder.
 fn source(folder: &Path) -> Result<PathBuf, String> {
     let unpacked = folder.join(format!("mpi4py-{VERSION}"));
     if unpacked.join("test/main.py").exists() {
@@ -161,7 +162,7 @@ fn source(folder: &Path) -> Result<PathBuf, String> {
     Ok(unpacked)
 }
 
-/// Returns the Python of the virtual environment `name` in `folder`, which is made unless it exists.
+/// Returns the Python of the virtual environment `name` in `folder`. Makes the virtual environment unless it exists.
 pub(super) fn venv(folder: &Path, name: &str) -> Result<PathBuf, String> {
     let place = folder.join(name);
     let python = place.join("bin/python");
@@ -181,7 +182,7 @@ pub(super) fn build(python: &Path, mpicc: &Path, done: &Path) -> Result<(), Stri
             .args(["--force-reinstall", "--no-cache-dir", "--no-binary", "mpi4py"])
             .arg(format!("mpi4py=={VERSION}"))
             .env("MPICC", mpicc)
-            // Python's own options (-O3 -g) would take minutes for this single file, without a benefit.
+            // Python's own options (-O3 -g) would take minutes for the single source file, without a benefit.
             .env("CFLAGS", "-O0 -g0"),
     )?;
     std::fs::write(done, "").map_err(|e| format!("{}: {e}", done.display()))
@@ -193,7 +194,7 @@ pub(super) fn pip(python: &Path) -> Command {
     pip
 }
 
-/// Installs wheels that mpi4py's tests use, unless that is done.
+/// Installs the wheels that mpi4py's tests use, unless an earlier run has done so.
 pub(super) fn packages(python: &Path, done: &Path, names: &[&str]) -> Result<(), String> {
     if done.exists() {
         return Ok(());

@@ -1,19 +1,19 @@
-//! Random programs against their oracle (`weft-random` of crates/abi-tests), on 2 to 9 ranks, with settings that select other
-//! protocols. The test must also find bytes that are corrupted on purpose.
+//! Random programs whose results an oracle checks (`weft-random` of crates/abi-tests), on 2 to 9 ranks, with settings that select
+//! other protocols. The test must also find bytes that are corrupted on purpose.
 
 use super::tally::Tally;
-use crate::install::BuildProfile;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Number of programs of one launch: with two settings on each of eight numbers of ranks, a thousand in all.
+/// Number of programs in a launch. There are launches with two settings on each of eight numbers of ranks, so about a thousand
+/// programs run in all.
 const PROGRAMS: u64 = 63;
 const RANKS: std::ops::RangeInclusive<usize> = 2..=9;
 /// Seconds after which a launch counts as hanging.
 const LIMIT: u64 = 300;
 
-/// Kinds of places in which a byte is corrupted, with the seed of the programs.
+/// Kinds of places in which a byte is corrupted, each with the seed of the programs.
 const PLANTED: [(&str, &str); 11] = [
     ("message", "1"),
     ("message", "2"),
@@ -45,7 +45,7 @@ struct Random<'a> {
 
 impl<'a> Random<'a> {
     fn build(prefix: &'a Path) -> Result<Random<'a>, String> {
-        let folder = crate::install::build(BuildProfile::Release, &["weft-abi-tests"])?;
+        let folder = crate::install::test_programs()?;
         Ok(Random { prefix, program: folder.join("weft-random") })
     }
 
@@ -62,7 +62,7 @@ impl<'a> Random<'a> {
             .map_err(|e| format!("mpiexec: {e}"))
     }
 
-    /// Launches programs that must find no error. Returns the last line.
+    /// Launches programs that must find no error. Returns the text after `correct: ` in their output.
     fn correct(&self, ranks: usize, settings: &[&str], args: &[String]) -> Result<String, String> {
         let output = self.launch(ranks, settings, args)?;
         let out = String::from_utf8_lossy(&output.stdout);
@@ -76,7 +76,7 @@ impl<'a> Random<'a> {
         }
     }
 
-    /// Tests that a byte that is corrupted after a step is reported, and ends the job.
+    /// Corrupts a byte after a step, and tests that this is reported and ends the job.
     fn planted(&self) -> Result<(), String> {
         for (kind, seed) in PLANTED {
             let args = ["--plant", kind, "--seed", seed].map(str::to_owned);
@@ -100,7 +100,7 @@ impl<'a> Random<'a> {
     }
 }
 
-/// Adds the words for `programs` programs to a launch in another test.
+/// Adds arguments to the launch of another test, so that it runs `programs` random programs.
 pub(super) fn words(
     command: &mut Command,
     program: &Path,
@@ -112,7 +112,7 @@ pub(super) fn words(
     command.args(["--seed", seed, "--programs", &programs.to_string()]);
 }
 
-/// Runs a thousand programs, with the same seeds each time.
+/// Runs a thousand programs, always with the same seeds.
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let random = Random::build(prefix)?;
     random.planted()?;
@@ -140,7 +140,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs programs of new seeds for `seconds` seconds, on all numbers of ranks, with all settings in turn.
+/// Runs programs with new seeds for `seconds` seconds, on all numbers of ranks, with all settings in turn.
 pub fn soak(prefix: &Path, seconds: u64) -> Result<(), String> {
     let random = Random::build(prefix)?;
     let end = Instant::now() + Duration::from_secs(seconds);
@@ -151,7 +151,7 @@ pub fn soak(prefix: &Path, seconds: u64) -> Result<(), String> {
             break;
         }
         let ranks = RANKS.start() + turn as usize % RANKS.count();
-        // In each round over the numbers of ranks, each number gets the next settings.
+        // Each number of ranks gets the next settings in the next round over the numbers of ranks.
         let settings = SETTINGS[(turn as usize / RANKS.count() + ranks) % SETTINGS.len()];
         let part = left.clamp(1, 20);
         let args = [

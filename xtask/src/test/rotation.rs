@@ -1,5 +1,5 @@
-//! mpi4py's tests of collective operations with every algorithm that the library lists, in rotation: in run k each operation is
-//! asked to use the k-th of its algorithms.
+//! mpi4py's tests of collective operations, with each algorithm that the library lists: in run k, the settings select the k-th
+//! algorithm of each operation.
 //!
 //! The names come from the library, whose error for an unknown name lists all names.
 
@@ -27,14 +27,14 @@ const OPERATIONS: [&str; 14] = [
     "WEFT_EXSCAN",
 ];
 
-/// Files of mpi4py's test suite about collective operations in one group: only blocking operations on buffers, because all forms
-/// have one source.
+/// Files of mpi4py's test suite about collective operations in one group. They test only blocking operations on buffers, because
+/// all forms of an operation have the same source code.
 const FILES: &[&str] = &["test_cco_buf", "test_cco_vec"];
 
-/// Minimum number of tests of these files.
+/// Minimum number of tests of [`FILES`] that must run.
 const LEAST: usize = 100;
 
-/// Returns the algorithms that the library lists for the operation of `setting`.
+/// Returns the algorithms that the library has for the operation of `setting`.
 fn known(prefix: &Path, python: &Path, setting: &str) -> Result<Vec<String>, String> {
     let mut command = on(prefix, 1, python);
     command.args(["-c", "from mpi4py import MPI"]).env(setting, "?");
@@ -46,7 +46,7 @@ fn known(prefix: &Path, python: &Path, setting: &str) -> Result<Vec<String>, Str
     names(&said).ok_or_else(|| format!("{setting}=? is not answered with what is known:\n{said}"))
 }
 
-/// Reads the names in `... known: A, B, C`, to the end of the line.
+/// Returns the names in `... known: A, B, C`. The last name ends at the end of the line.
 fn names(said: &str) -> Option<Vec<String>> {
     let line = said.lines().find_map(|line| line.split_once("known: "))?.1;
     Some(line.split(", ").map(|name| name.trim().to_owned()).collect())
@@ -64,7 +64,7 @@ pub(super) fn run(prefix: &Path, mpi4py: &Mpi4py, tally: &mut Tally) -> Result<(
     for k in 0..most {
         let ranks = 2 + k % 3;
         let mut command = on(prefix, ranks, python);
-        // NumPy's arrays are left out, because for the algorithms they are the same bytes as other buffers.
+        // NumPy's arrays are left out, because algorithms treat their bytes like the bytes of other buffers.
         command.args(suite_words(&mpi4py.sdist, FILES)).arg("--no-numpy");
         let forced = OPERATIONS.iter().zip(&all).map(|(s, names)| (s, &names[k % names.len()]));
         command.envs(forced.clone());

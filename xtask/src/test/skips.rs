@@ -1,33 +1,33 @@
-//! Tests of mpi4py that are skipped, counted by the reason that they give.
+//! Tests of mpi4py that are skipped, counted by the reasons that the tests give.
 //!
-//! A skipped test checks nothing. So each allowed reason has the maximum number of tests that may give it on one rank, and any
-//! other reason fails.
+//! A skipped test checks nothing. So each allowed reason has a maximum number of tests that may give it on one rank. Any other
+//! reason is an error.
 
 use crate::root;
 use std::path::PathBuf;
 
 /// A reason for which tests are skipped.
-struct Reason {
+struct SkipReason {
     text: &'static str,
     /// Maximum number of tests of mpi4py's suite that give the reason on one rank.
     most: usize,
 }
 
-const fn reason(text: &'static str, most: usize) -> Reason {
-    Reason { text, most }
+const fn reason(text: &'static str, most: usize) -> SkipReason {
+    SkipReason { text, most }
 }
 
 /// All allowed reasons.
-const REASONS: [Reason; 7] = [
+const REASONS: [SkipReason; 7] = [
     // Tests that need several ranks, in a run on one rank. Other runs have two to five ranks.
     reason("mpi-world-size<2", 94),
     reason("comm.size==1", 24),
     // Tests that need one rank, in a run on several ranks.
     reason("mpi-world-size>1", 20),
-    // Memory of GPUs. A separate run simulates Numba's, and CuPy has no simulation.
+    // Memory of GPUs. A separate run tests Numba's arrays by simulation, but CuPy has no simulation.
     reason("numba", 18),
     reason("cupy", 18),
-    // NumPy's arrays, which some runs leave to runs on fewer ranks.
+    // NumPy's arrays. Runs on few ranks use NumPy, and runs on many ranks do not.
     reason("numpy", 31),
     // Fault tolerance (ULFM) is not a part of MPI 5.0.
     reason("mpi-comm_revoke", 3),
@@ -38,7 +38,8 @@ pub fn program() -> PathBuf {
     root().join("xtask/src/test/skips.py")
 }
 
-/// Parses the output of [`program`]. An error names a new reason, or a reason that too many tests gave.
+/// Parses the output of [`program`]. Returns the number of skipped tests. An error names a new reason, or a reason that too many
+/// tests gave.
 pub fn check(output: &str) -> Result<usize, String> {
     if !output.lines().any(|line| line == "all skips are named") {
         return Err(format!("the skipped tests were not counted:\n{output}"));

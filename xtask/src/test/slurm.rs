@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Names of Debian's packages. `libpmix-dev` brings `libpmix.so`, which Slurm's plugin loads by that name.
+/// Names of Debian's packages. `libpmix-dev` contains the file name `libpmix.so`, which Slurm's plugin loads.
 const PACKAGES: [&str; 6] =
     ["slurm-wlm", "slurmd", "slurmctld", "munge", "libpmix2", "libpmix-dev"];
 const PROGRAMS: [&str; 5] = ["munged", "mungekey", "slurmctld", "slurmd", "srun"];
 /// Maximum time until the daemons are ready.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Running daemons, which are ended when the value is dropped.
+/// Running daemons, which end when this value is dropped.
 pub struct Slurm {
     folder: PathBuf,
     daemons: Vec<Child>,
@@ -23,8 +23,8 @@ pub struct Slurm {
 
 impl Drop for Slurm {
     fn drop(&mut self) {
-        // The daemons are ended in the opposite order of their start. Each daemon is a child of this process, so its process number
-        // cannot belong to another process.
+        // Ends the daemons in the opposite order of their start. Each daemon is a child of this process, so no other process can
+        // have its process number.
         for daemon in self.daemons.iter_mut().rev() {
             let _ = daemon.kill();
             let _ = daemon.wait();
@@ -39,7 +39,7 @@ fn is_there(program: &str) -> bool {
 }
 
 impl Slurm {
-    /// Starts Slurm. The error is the reason why this machine cannot run it.
+    /// Starts Slurm. An error is the reason why this machine cannot run Slurm.
     pub fn start() -> Result<Slurm, String> {
         if !nix::unistd::geteuid().is_root() {
             return Err("Slurm's daemons need root".to_owned());
@@ -47,7 +47,7 @@ impl Slurm {
         if !PROGRAMS.iter().all(|program| is_there(program)) {
             install()?;
         }
-        // The folder is not in the target folder, because munged requires that only root can write to all folders above it.
+        // The folder is not below the target folder, because munged requires that only root can write to each folder above it.
         let folder = PathBuf::from(format!("/run/weft-test-slurm-{}", std::process::id()));
         let mut slurm = Slurm { folder, daemons: Vec::new() };
         slurm.munge()?;
@@ -55,7 +55,7 @@ impl Slurm {
         Ok(slurm)
     }
 
-    /// Returns the variable by which Slurm's commands find this Slurm.
+    /// Returns the environment variable that makes Slurm's commands use this Slurm.
     pub fn variable(&self) -> (String, String) {
         ("SLURM_CONF".to_owned(), self.folder.join("slurm.conf").display().to_string())
     }
@@ -104,7 +104,7 @@ impl Slurm {
         let host = host.split('.').next().unwrap_or_default();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let text = configuration(&self.folder, host, processors, free_ports()?);
-        // Files that a killed step leaves must not disturb a later step with the same number.
+        // A killed step leaves files. They must not disturb a later step with the same number.
         let steps = self.folder.join("steps");
         fs::create_dir_all(&steps).map_err(|e| format!("{}: {e}", steps.display()))?;
         let mpi = format!("PMIxCliTmpDirBase={}\n", steps.display());
@@ -189,7 +189,7 @@ fn configuration(folder: &Path, host: &str, processors: usize, ports: [u16; 2]) 
     )
 }
 
-/// Installs the packages, but only on a machine without a service manager, because no service may be started.
+/// Installs the packages, but only on a machine without systemd, because systemd would start services.
 fn install() -> Result<(), String> {
     let missing: Vec<&str> = PROGRAMS.into_iter().filter(|program| !is_there(program)).collect();
     let advice = format!(

@@ -2,8 +2,8 @@
 
 use super::tally::{OFI, SIMULATOR, Tally, VERBS};
 use super::{
-    c_programs, checks, cluster, file_soak, fortran, launchers, limits, network, peers, programs,
-    python, verbs,
+    c_programs, checks, cluster, file_soak, fortran, job_start, launchers, limits, network, peers,
+    programs, python, verbs,
 };
 use clap::ValueEnum;
 
@@ -12,9 +12,10 @@ use clap::ValueEnum;
 pub enum Stage {
     /// The library and its commands, installed in target/weft, and the test programs of the stage Oracle.
     Build,
-    /// Collective operations, datatypes, messages, windows and files in one process, compared with oracles.
+    /// Collective operations, datatypes, messages, windows and files, all in one process, compared with oracles.
     Oracle,
-    /// C programs under mpiexec: those in tests/c, the examples, random ones, bad arguments to all functions.
+    /// C programs under mpiexec: the programs in tests/c, the examples, random programs, bad arguments to all functions, and the
+    /// start of jobs: settings, limits, places of the library.
     Programs,
     /// mpi4py's own tests on one and three ranks.
     Python,
@@ -26,27 +27,29 @@ pub enum Stage {
     Simulator,
     /// RDMA: the fabric of verbs on a real kernel's soft-RoCE, in a virtual machine.
     Verbs,
-    /// Models of the lock-free parts, every interleaving within bounds.
+    /// Models of the lock-free parts under Loom: every interleaving within bounds.
     Loom,
-    /// Undefined behaviour, in the parts that Miri can run.
+    /// Checks for undefined behaviour, in the parts that Miri can run.
     Miri,
     /// Programs under limits and tools: full file systems, killed ranks, valgrind, counted instructions; the book's commands.
     Limits,
-    /// Fortran programs, all three ways, built by mpifort.
+    /// Fortran programs with all three interfaces, built by mpifort.
     Fortran,
-    /// mpi4py on other numbers of ranks, with NumPy, and built by MPICH's mpicc; our answers beside those of MPICH's library.
+    /// mpi4py on other numbers of ranks, with NumPy, and built by MPICH's mpicc; our answers compared with the answers of MPICH's
+    /// library.
     Peers,
-    /// Parallel files by programs of others: the tests of HDF5 and PnetCDF, built from their sources by our mpicc.
+    /// Parallel files of other projects' programs: the tests of HDF5 and PnetCDF, built from their sources by our mpicc.
     Files,
-    /// Programs under other launchers: Hydra, PRRTE, Slurm; and under ours on several hosts.
+    /// Programs under other launchers (Hydra, PRRTE, Slurm), and under our launcher on several hosts.
     Launchers,
-    /// Programs over verbs: in the virtual machine, with and without loss; on two machines, one of which dies.
+    /// Programs over verbs: in one virtual machine, with and without packet loss, and on two machines, one of which dies.
     Cluster,
-    /// Programs over Ethernet, through libfabric: on hosts made of network namespaces, with cables that go out and strangers.
+    /// Programs over Ethernet, by the built-in TCP and through libfabric: on hosts made of network namespaces, with broken cables
+    /// and strangers.
     Network,
 }
 
-/// Stages of the quick set, which proves the library in a quarter of an hour.
+/// Stages of the quick set, which tests the library in a quarter of an hour.
 pub const QUICK: [Stage; 4] = [Stage::Build, Stage::Oracle, Stage::Programs, Stage::Python];
 
 /// All other stages. They repeat nothing that the quick set runs.
@@ -95,7 +98,10 @@ impl Stage {
         match self {
             Stage::Build => checks::build(),
             Stage::Oracle => programs::run_oracles(tally),
-            Stage::Programs => c_programs::run(tally),
+            Stage::Programs => {
+                c_programs::run(tally)?;
+                job_start::run(tally)
+            }
             Stage::Python => python::run(tally),
             Stage::Lint => checks::lint(),
             Stage::Unit => programs::run(|program| !has_own_stage(program), tally),
@@ -115,12 +121,12 @@ impl Stage {
 }
 
 /// Returns true if a program belongs to the stage Simulator.
-fn is_simulated(program: &programs::Program) -> bool {
+fn is_simulated(program: &programs::TestProgram) -> bool {
     SIMULATOR.contains(&program.package.as_str())
 }
 
-/// Returns true if a program belongs to another stage than Unit.
-fn has_own_stage(program: &programs::Program) -> bool {
+/// Returns true if a program belongs to a stage other than Unit.
+fn has_own_stage(program: &programs::TestProgram) -> bool {
     let package = program.package.as_str();
     program.is_oracle() || is_simulated(program) || VERBS.contains(&package) || package == OFI
 }

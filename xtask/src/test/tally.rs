@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// Counts of the stages: tests that passed, and tests that could not run, with the reason.
+/// Counts of the tests that passed, and of the tests that could not run, each with the reason.
 #[derive(Default)]
 pub struct Tally {
     pub passed: usize,
@@ -28,7 +28,7 @@ pub fn cargo() -> Command {
     let mut command = Command::new("cargo");
     // Incremental state would take half of the disk space of a clean build (7 of 13 GB).
     command.current_dir(crate::root()).env("CARGO_INCREMENTAL", "0");
-    // Settings of the cargo that runs this program must not reach the cargo that it starts.
+    // Cargo sets these variables for this program. They must not reach another cargo.
     for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "RUSTUP_TOOLCHAIN"] {
         command.env_remove(name);
     }

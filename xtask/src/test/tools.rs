@@ -20,7 +20,13 @@ pub fn captured(command: &mut Command) -> Result<String, String> {
     }
 }
 
-/// Runs a command as [`captured`], and also returns its exit code, or -1 for a signal.
+/// Returns true if strace may trace a process here.
+pub fn strace_runs() -> bool {
+    let works = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
+    works.is_ok_and(|output| output.status.success())
+}
+
+/// Runs a command as [`captured`] does, and also returns its exit code, or -1 for a signal.
 pub fn captured_code(command: &mut Command) -> Result<(i32, String), String> {
     let text = text(command);
     println!("-- {text}");
@@ -41,10 +47,10 @@ pub fn captured_code(command: &mut Command) -> Result<(i32, String), String> {
     Ok((status.code().unwrap_or(-1), all))
 }
 
-/// Maximum number of lines of failures that are repeated at the end, for readers who see only the last lines.
+/// Maximum number of lines about failures that are repeated at the end. Some readers see only the last lines.
 const TOLD: usize = 40;
 
-/// Returns the lines of an output about failed tests: of [`super::cluster::parts`] in any virtual machine, or of cargo.
+/// Returns the lines about failed tests. The output is from cargo or from [`super::cluster::parts`] in any virtual machine.
 pub fn failures(output: &str) -> String {
     let own = |line: &str| {
         let label = line.find("| ").filter(|_| line.starts_with("vm"));
@@ -66,7 +72,7 @@ pub fn failures(output: &str) -> String {
     told.iter().map(|line| format!("\n    {line}")).collect()
 }
 
-/// Returns the number of passed tests that cargo reports. It is an error if no test ran.
+/// Returns the number of passed tests that cargo reports. Returns an error if no test ran.
 pub fn count_cargo_tests(output: &str) -> Result<usize, String> {
     let passed = |line: &str| {
         let rest = line.strip_prefix("test result: ok. ")?;
@@ -78,7 +84,7 @@ pub fn count_cargo_tests(output: &str) -> Result<usize, String> {
     }
 }
 
-/// Returns true if there is a nightly toolchain with Miri. Installs it if rustup can.
+/// Returns true if there is a nightly toolchain with Miri. Installs this toolchain if rustup can.
 pub fn have_miri() -> bool {
     let works = || {
         let mut command = Command::new("cargo");

@@ -1,9 +1,10 @@
-//! ThreadSanitizer: C programs of many threads on a library that is built with it, including the standard library, so that it
-//! sees every access of both.
+//! ThreadSanitizer: C programs with many threads on an instrumented library. Rust's standard library is instrumented too, so the
+//! sanitizer sees every access of the programs and of the library.
 //!
-//! Rust links the sanitizer's runtime only into executables, and our executables are C's. So gcc instruments them, which uses the
-//! same runtime functions as LLVM, and the complete runtime of the Rust toolchain is linked in. Accesses of several processes to
-//! one shared memory are beyond the sanitizer, which sees one process at a time: loom and Miri check them.
+//! Rust links the sanitizer's runtime only into Rust executables, but the executables here are C programs. So gcc instruments these
+//! programs, with calls of the same runtime functions that LLVM uses, and the complete runtime of the Rust toolchain is linked into
+//! them. The sanitizer sees only one process at a time, so it cannot check accesses of several processes to shared memory. Loom and
+//! Miri check these accesses.
 
 use super::tally::Tally;
 use super::tools::{quiet, step};
@@ -20,8 +21,8 @@ const LIMIT: &str = "300";
 /// A program of tests/c, its ranks, its arguments and its settings.
 type Run = (&'static str, usize, &'static [&'static str], &'static [(&'static str, &'static str)]);
 
-/// Runs of every soak test. The last runs have one thread of the program and the helper, which use the hand-over instead of the
-/// lock.
+/// Runs of every soak test. In the last runs, a single thread of the program and the helper hand progress over to each other, and
+/// use no lock.
 const SHORT: &[Run] = &[
     ("threads_stress", 2, &["2"], &[]),
     ("threads_stress", 3, &["2"], &[("WEFT_CMA", "0"), ("WEFT_EAGER", "512")]),
@@ -61,8 +62,17 @@ struct Tsan<'a> {
     out: &'a Path,
 }
 
-/// Runs the programs; a program that reports a race fails. If the sanitizer cannot run, notes it in the tally.
-pub fn run(prefix: &Path, long: bool, tally: &mut Tally) -> Result<(), String> {
+/// Runs the short programs. A program that reports a race fails. If the sanitizer cannot run, records this in the tally.
+pub fn run_short(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    run(prefix, &[], tally)
+}
+
+/// Runs all programs, as [`run_short`] does.
+pub fn run_all(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    run(prefix, LONG, tally)
+}
+
+fn run(prefix: &Path, more: &[Run], tally: &mut Tally) -> Result<(), String> {
     let out = root().join("target/tsan");
     let runtime = match runtime() {
         Ok(runtime) => runtime,
@@ -75,7 +85,6 @@ pub fn run(prefix: &Path, long: bool, tally: &mut Tally) -> Result<(), String> {
     tsan.planted()?;
     println!("ok   ThreadSanitizer finds two threads in a library without its lock");
     tally.passed += 1;
-    let more = if long { LONG } else { &[] };
     for run in SHORT.iter().chain(more) {
         let began = Instant::now();
         tsan.one(run)?;
@@ -109,7 +118,7 @@ fn runtime() -> Result<PathBuf, String> {
 }
 
 impl<'a> Tsan<'a> {
-    /// Builds the library with its own checks, and without optimization, so that reports name lines.
+    /// Builds the library with debug assertions, and without optimization, so that reports name lines.
     fn build(prefix: &Path, runtime: PathBuf, out: &'a Path) -> Result<Tsan<'a>, String> {
         step(
             super::cargo()
@@ -145,7 +154,7 @@ impl<'a> Tsan<'a> {
         let lib = self.out.join("lib");
         let mut link = Command::new("cc");
         link.arg(&object).arg("-o").arg(&program);
-        // The runtime's symbols are exported, so that the library finds the runtime in the program.
+        // The program exports the runtime's symbols, so that the library finds the runtime in the program.
         link.args(["-Wl,--export-dynamic", "-Wl,--whole-archive"]).arg(&self.runtime);
         link.arg("-Wl,--no-whole-archive").arg(lib.join("libmpi_abi.so.1"));
         link.arg(format!("-Wl,-rpath,{}", lib.display()));
@@ -177,7 +186,7 @@ impl<'a> Tsan<'a> {
         Err(format!("{} under ThreadSanitizer: exit code {code:?}\n{told}", name(run)))
     }
 
-    /// Tests that two threads in the library without its lock are reported.
+    /// Tests that the sanitizer reports two threads that use the library without its lock.
     fn planted(&self) -> Result<(), String> {
         let run: Run = ("no_lock", 1, &[], &[]);
         let source = root().join("tests/tsan/no_lock.c");

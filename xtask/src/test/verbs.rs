@@ -15,16 +15,17 @@ const TIMEOUT: &str = "900";
 
 /// Builds only the conformance suite of verbs and returns its path.
 pub(super) fn conformance() -> Result<PathBuf, String> {
-    let is_it = |p: &programs::Program| p.package == VERBS[0] && p.name == "conformance";
+    let is_it = |p: &programs::TestProgram| p.package == VERBS[0] && p.name == "conformance";
     let found = programs::all()?.into_iter().find(is_it);
     found.map(|program| program.path).ok_or("verbs have no conformance suite".to_owned())
 }
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     // Tests run one after another, because there are only two processors and latencies are long.
-    let line = |p: &programs::Program| format!("{} --test-threads=1", p.path.display());
-    // The tests of another network are in the same crate as those of verbs.
-    let wanted = |p: &&programs::Program| VERBS.contains(&p.package.as_str()) && p.name != "ofi";
+    let line = |p: &programs::TestProgram| format!("{} --test-threads=1", p.path.display());
+    // The crate with the tests of verbs also has tests of another network, which are left out here.
+    let wanted =
+        |p: &&programs::TestProgram| VERBS.contains(&p.package.as_str()) && p.name != "ofi";
     let all = programs::all()?;
     let runs: Vec<String> = all.iter().filter(wanted).map(line).collect();
     if runs.is_empty() {
@@ -54,23 +55,24 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     }
 }
 
-/// Returns the shell words that run libfabric's tests over verbs after all other tests, or an empty text if there is no libfabric.
-fn libfabric_words(all: &[programs::Program], tally: &mut Tally) -> Result<String, String> {
+/// Returns the shell words that run libfabric's tests over verbs after all other tests. Returns an empty text if there is no
+/// libfabric.
+fn libfabric_words(all: &[programs::TestProgram], tally: &mut Tally) -> Result<String, String> {
     if !tools::have_libfabric() {
         tally.not_run.push(format!("libfabric over verbs: {}", tools::NO_LIBFABRIC));
         return Ok(String::new());
     }
-    let is_it = |p: &&programs::Program| p.package == OFI && p.name == "all";
+    let is_it = |p: &&programs::TestProgram| p.package == OFI && p.name == "all";
     let Some(program) = all.iter().find(is_it) else {
         return Err("libfabric lacks its test program".to_owned());
     };
-    // libfabric makes completion queues for this number of peers. With the default of 256 peers, the queues would be longer than
+    // libfabric sizes its completion queues for this number of peers. With the default of 256 peers, they would be longer than
     // soft-RoCE allows.
     let settings = "FI_UNIVERSE_SIZE=16 WEFT_TEST_OFI_VERBS=1";
     Ok(format!("; {settings} {} verbs_ --test-threads=1", program.path.display()))
 }
 
-/// Compiles the programs of the tests of collectives. Returns the tests' words, for a shell.
+/// Compiles the programs of the tests of collectives. Returns the shell command that runs these tests.
 fn kini_words(xtask: &Path) -> Result<String, String> {
     let prefix = crate::demo::install()?;
     let programs = c_programs::folder()?;

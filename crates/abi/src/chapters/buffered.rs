@@ -6,16 +6,17 @@
 //!                                                  MPI_*_flush, detach: until no copy of the buffer is left
 //! ```
 
-use crate::arguments::{comm, not_null, room_for_request, store};
+use crate::arguments::{comm, not_null, room_for_request, session, store};
 use crate::calls::Bsend;
+use crate::chapter_state::ChapterState;
 use crate::chapters::messages::Sent;
-use crate::chapters::sessions::session;
 use crate::constants::*;
 use crate::engine::{CommObject, Engine};
 use crate::error::Error;
+use crate::lanes;
 use crate::objects::{Belongs, RequestObject, RequestOrigin};
 use crate::requests::{persist, start};
-use crate::state::{ChapterState, engine, running, state};
+use crate::state::{engine, running, state};
 use crate::types::{Comm, Request, Session};
 use crate::waiting::WaitingCall;
 use crate::widen_counts::Out;
@@ -29,11 +30,11 @@ use weft_p2p::SendMode;
 use weft_process::{Active, Buffer, External, OperationOutcome};
 
 /// A place where a buffer may be attached: a process, a communicator, a session. The memory of the buffer belongs to the program.
-/// Only its size is used, because messages are copied to memory of the library.
+/// Only the size of the buffer is used, because messages are copied to memory of the library.
 #[derive(Default)]
 pub struct BufferOwner {
     buffer: Cell<Option<Memory>>,
-    /// Number of bytes charged for messages that have not left.
+    /// Number of bytes of the buffer that count as used by messages that have not left.
     used: Cell<u64>,
 }
 
@@ -44,14 +45,18 @@ struct Memory {
     size: u64,
 }
 
-static COPIES: ChapterState<RefCell<Copies>> =
-    ChapterState::new(RefCell::new(Copies { list: VecDeque::new(), number: 0, next_settled: 0 }));
+static COPIES: ChapterState<RefCell<MessageCopies>> =
+    ChapterState::new(RefCell::new(MessageCopies {
+        list: VecDeque::new(),
+        number: 0,
+        next_settled: 0,
+    }));
 
 /// Buffer of the process.
 static BUFFER: ChapterState<OnceCell<Rc<dyn Any>>> = ChapterState::new(OnceCell::new());
 
 /// Copies of the messages that have not left, for all buffers. They outlive the communicator.
-struct Copies {
+struct MessageCopies {
     list: VecDeque<Copy>,
     /// Number of the next copy.
     number: u64,
@@ -99,7 +104,7 @@ impl BufferOwner {
         })
     }
 
-    /// Waits until all messages in the buffer have left, and detaches it.
+    /// Waits until all messages in the buffer have left, and detaches the buffer.
     ///
     /// # Safety
     /// `address` is NULL or the address of a pointer; `size` may be written, if it is not NULL.
@@ -147,12 +152,8 @@ impl BufferOwner {
     ) -> Result<(), Error> {
         room_for_request(request)?;
         self.there(attach)?;
-        let object = RequestObject {
-            active: Some(Active::External(Rc::new(self.flushing()))),
-            recipe: None,
-            belongs,
-            kind: RequestOrigin::Send,
-        };
+        let flush = Active::External(Rc::new(self.flushing()));
+        let object = RequestObject::new(flush, belongs, RequestOrigin::Send);
         let handle = state().requests.borrow_mut().insert(object);
         // SAFETY: `request` points to room for the result, as MPI requires of the program.
         unsafe { store(request, Request(handle), "request") }
@@ -223,34 +224,36 @@ pub fn drain(call: &WaitingCall) -> Result<(), Error> {
     fault.map_or(Ok(()), |f| Err(f.into()))
 }
 
-/// Frees the room of messages that have left.
-fn settle() {
-    settle_while(false);
+/// Stops counting a message as used room of its buffer if the message has left. Returns true if the message has left.
+fn settle_one(engine: &Engine, copy: &mut Copy) -> bool {
+    let over = copy.active.poll(engine.endpoint()).is_some();
+    if over {
+        copy.to.used.set(copy.to.used.get() - copy.charged);
+    }
+    over
 }
 
-/// Frees the room of messages that have left. If `first` is true, stops at the first message that has not left.
-fn settle_while(first: bool) {
-    let state = state();
-    let Some(engine) = state.engine.get() else { return };
-    let left = |copy: &mut Copy| {
-        let over = copy.active.poll(engine.endpoint()).is_some();
-        if over {
-            copy.to.used.set(copy.to.used.get() - copy.charged);
-        }
-        over
-    };
-    let copies = &mut *COPIES.borrow_mut();
-    while copies.list.front_mut().is_some_and(left) {
+/// Stops counting messages that have left as used room of their buffers. Examines the messages in order, up to the first message
+/// that has not left.
+fn settle_first(engine: &Engine, copies: &mut MessageCopies) {
+    while copies.list.front_mut().is_some_and(|copy| settle_one(engine, copy)) {
         copies.list.pop_front();
     }
-    if !first {
-        copies.list.retain_mut(|copy| !left(copy));
-        copies.next_settled = (2 * copies.list.len()).max(16);
-    }
 }
 
-/// Frees room. Most messages leave in order, so it is usually enough to examine the first messages. If the list has become long, or
-/// if fewer than `needed` bytes are free, examines all messages. In the latter case, also progresses the engine.
+/// Stops counting messages that have left as used room of their buffers. Examines all messages.
+fn settle() {
+    let state = state();
+    let Some(engine) = state.engine.get() else { return };
+    let copies = &mut *COPIES.borrow_mut();
+    settle_first(engine, copies);
+    copies.list.retain_mut(|copy| !settle_one(engine, copy));
+    copies.next_settled = (2 * copies.list.len()).max(16);
+}
+
+/// Makes room in a buffer for `needed` bytes. Most messages leave in order, so it is usually enough to examine the first messages.
+/// If the list has become long, or if fewer than `needed` bytes are free, examines all messages. If fewer than `needed` bytes are
+/// free, also progresses the engine.
 ///
 /// # Errors
 /// Fails with the number of bytes in use if the rest of `size` is less than `needed`.
@@ -259,7 +262,7 @@ fn make_room(engine: &Engine, attached: &BufferOwner, size: u64, needed: u64) ->
         let used = attached.used.get();
         if needed <= size - used.min(size) { Ok(()) } else { Err(used) }
     };
-    settle_while(true);
+    settle_first(engine, &mut COPIES.borrow_mut());
     let many = {
         let copies = COPIES.borrow();
         copies.list.len() >= copies.next_settled
@@ -282,13 +285,14 @@ fn of_process() -> Result<Rc<BufferOwner>, Error> {
     running().map(|_| own(&BUFFER))
 }
 
-/// Returns the place for a buffer that a communicator, a session or the process owns.
+/// Returns the buffer owner in the `place` of a communicator, a session or the process. Creates the owner if there is none.
 fn own(place: &OnceCell<Rc<dyn Any>>) -> Rc<BufferOwner> {
     let own = place.get_or_init(|| Rc::<BufferOwner>::default()).clone();
     own.downcast().expect("nothing else is hung there")
 }
 
-/// Returns the buffer for messages of a communicator: that of the communicator, or else of its session, or else of the process.
+/// Returns the buffer for messages of a communicator: the buffer of the communicator, or else of the communicator's session, or
+/// else of the process.
 fn buffer_for(comm: &CommObject) -> (Rc<BufferOwner>, Memory) {
     let of_comm = || comm.buffer.get().map(|_| own(&comm.buffer));
     let of_session = || match comm.group().session() {
@@ -330,7 +334,7 @@ pub fn send_copy(
     let ty = packed.expect("MPI_BYTE is predefined").ty.clone();
     // SAFETY: `memory` has `bytes.len()` bytes, and `Copy` keeps it until the send is complete.
     let copy = unsafe { Buffer::new(bytes.ptr(), bytes.len(), ty) };
-    let active = comm.isend(&copy, to, tag, SendMode::Standard);
+    let active = lanes::start(comm, |comm| comm.isend(&copy, to, tag, SendMode::Standard));
     if !matches!(active, Active::Done(_)) {
         attached.used.set(attached.used.get() + charged);
         let copies = &mut *COPIES.borrow_mut();

@@ -138,8 +138,8 @@ fn take(of: &RefCell<Attributes>, number: i32) {
     }
 }
 
-/// Copies attributes from an object to a new object, as the copy functions of the keys decide. If a copy function fails, deletes
-/// the attributes that were copied. `new_handle` is passed to the delete functions.
+/// Copies attributes from an object to a new object. The copy functions of the keys decide which attributes are copied. If a copy
+/// function fails, deletes the attributes that were copied. `new_handle` is passed to the delete functions.
 pub fn copy_attributes(
     old_handle: Comm,
     new_handle: usize,
@@ -185,7 +185,7 @@ fn call_copy(
     Ok((flag != 0).then(|| out.expose_provenance()))
 }
 
-/// Deletes all attributes, the last set first. Stops if a delete function fails.
+/// Deletes all attributes, in the reverse of the order in which they were set. Stops if a delete function fails.
 pub fn delete_attributes(handle: usize, of: &RefCell<Attributes>) -> Result<(), Error> {
     loop {
         let last = of.borrow().all().last().copied();
@@ -215,7 +215,7 @@ pub(super) fn set(
 }
 
 /// # Safety
-/// `to`, where a pointer is stored, and `flag` are NULL or may be written.
+/// Each of `to` and `flag` is NULL or may be written. `to` is the address of a pointer.
 pub(super) unsafe fn get(
     kind: KeyKind,
     of: &RefCell<Attributes>,
@@ -332,7 +332,7 @@ pub(crate) unsafe fn type_delete_attr(handle: Datatype, keyval: c_int) -> Result
 }
 
 /// # Safety
-/// `to`, where a pointer is stored, and `flag` are NULL or may be written.
+/// Each of `to` and `flag` is NULL or may be written. `to` is the address of a pointer.
 unsafe fn get_comm_attr(
     handle: Comm,
     number: c_int,

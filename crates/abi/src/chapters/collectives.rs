@@ -1,7 +1,9 @@
 //! Collective communication (MPI 5.0, chapter 6). Each operation is implemented once, and runs in place (blocking), as a task
 //! in the nonblocking context, or repeatedly (persistent).
 
-use crate::arguments::{comm, count, fixed_comm, optional_info, room_for_request, root};
+use crate::arguments::{
+    at_leaf, at_root, comm, count, fixed_comm, optional_info, room_for_request, root,
+};
 use crate::calls::{Barrier, Bcast};
 use crate::chapters::tools::collective_counts;
 use crate::constants::*;
@@ -20,8 +22,7 @@ use std::rc::Rc;
 use weft_collective::CollectiveKind;
 use weft_process::{Active, Buffer, CallKey, CollectiveOperation, Executor, PersistentTask, Root};
 
-/// Maker of an operation on a communicator or on a view of a communicator. It makes the operation each time the operation is
-/// started.
+/// Function that makes an operation on a communicator or on a view of a communicator, each time the operation is started.
 pub(crate) trait Make: 'static {
     type Operation: CollectiveOperation;
 
@@ -40,7 +41,8 @@ where
     }
 }
 
-/// An operation with checked arguments: its communicator, the threads that may run it as a task, and its maker.
+/// An operation whose arguments are checked: the communicator, the threads that may run the operation as a task, and the function
+/// that makes the operation.
 pub(crate) struct Ready<M> {
     comm: Rc<CommObject>,
     by: Executor,
@@ -63,7 +65,7 @@ pub(crate) trait Collective: Arguments {
     /// Checks the arguments.
     fn slow_path(self) -> Prepared<impl Make>;
 
-    /// Runs the operation, if it needs no buffers that outlive the call: see [`at_once`].
+    /// Runs the operation if it needs no buffers that outlive the call (see [`at_once`]).
     #[inline(always)]
     fn fast_path(self) -> FastPath {
         None
@@ -139,7 +141,7 @@ fn ready<M: Make>(comm: Rc<CommObject>, make: M) -> Prepared<M> {
     ready_by(Executor::Anybody, comm, make)
 }
 
-/// Returns an operation that may call functions of the program, so that only the threads in `by` may progress it.
+/// Returns an operation that may call functions of the program. So only the threads in `by` may progress it.
 fn ready_by<M: Make>(by: Executor, comm: Rc<CommObject>, make: M) -> Prepared<M> {
     Ok(Ready { comm, by, make })
 }
@@ -181,7 +183,7 @@ impl Collective for Bcast {
     fn slow_path(self) -> Prepared<impl Make> {
         let comm = comm(self.comm)?;
         let root = root(&comm, self.root)?;
-        // If this process is neither the root nor a receiver, its buffer is not significant.
+        // On a process that is neither the root nor a receiver, the buffer is not significant.
         let given = if root == Root::NotInvolved { Elements::none() } else { self.buffer };
         let data = given.buffer()?;
         ready(comm, move |c: Rc<CommObject>| c.bcast(data.clone(), root))
@@ -194,6 +196,14 @@ fn in_place(comm: &CommObject, given: Elements) -> Result<Option<Buffer>, Error>
         return Ok(None);
     }
     given.buffer().map(Some)
+}
+
+/// Checks that a rank that is not the root has given a buffer, and not `MPI_IN_PLACE`.
+fn root_in_place(comm: &CommObject, root: Root, given: Option<&Buffer>) -> Result<(), Error> {
+    if at_leaf(root) && given.is_none() && !at_root(comm, root) {
+        return Err(Error::new(MPI_ERR_BUFFER, "MPI_IN_PLACE is for the root alone"));
+    }
+    Ok(())
 }
 
 fn is_in_place(comm: &CommObject, buf: *const c_void, name: &str) -> Result<bool, Error> {

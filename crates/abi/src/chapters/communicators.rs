@@ -2,12 +2,13 @@
 
 use crate::arguments::{
     comm, cut, group, intracomm, named_comm, not_null, optional_info, room_for_request, store,
-    store_text, string,
+    store_new, store_text, string,
 };
 use crate::chapters::{caching, hints};
 use crate::constants::*;
 use crate::engine::CommObject;
 use crate::error::Error;
+use crate::lanes;
 use crate::links;
 use crate::objects::{Belongs, RequestObject, RequestOrigin};
 use crate::state::state;
@@ -45,17 +46,24 @@ pub(crate) unsafe fn comm_compare(a: Comm, b: Comm, result: *mut c_int) -> Resul
 
 /// MPI_Comm_group.
 pub(crate) unsafe fn comm_group(handle: Comm, to: *mut Group) -> Result<(), Error> {
-    not_null(to, "group")?;
     let group = comm(handle)?.group().clone();
-    state().groups.borrow_mut().room()?;
-    let handle = state().groups.borrow_mut().insert(group);
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
-    unsafe { store(to, Group(handle), "group") }
+    unsafe { store_new(&state().groups, group, Group, to, "group") }
 }
 
-/// Gives a communicator a handle. `None` becomes MPI_COMM_NULL.
+/// Makes a handle for a communicator. `None` becomes MPI_COMM_NULL.
 pub fn keep(comm: Option<Rc<CommObject>>) -> Comm {
-    comm.map_or(MPI_COMM_NULL, |c| Comm(state().comms.borrow_mut().insert(c)))
+    let Some(comm) = comm else { return MPI_COMM_NULL };
+    let lane = lanes::carry(&comm);
+    let handle = state().comms.borrow_mut().insert_in(lane, comm.clone());
+    lanes::name(handle, &comm);
+    Comm(handle)
+}
+
+/// Removes the handle of a communicator.
+fn discard(handle: Comm) {
+    lanes::forget(handle.0);
+    state().comms.borrow_mut().remove(handle.0);
 }
 
 /// Sets the properties that a new communicator inherits from the communicator from which it was made.
@@ -66,7 +74,7 @@ pub fn inherit(from: &CommObject, to: &CommObject) {
     hints::select(to);
 }
 
-/// Sets the inherited properties of a new communicator and gives it a handle. `None` becomes MPI_COMM_NULL.
+/// Sets the inherited properties of a new communicator, and makes a handle for it. `None` becomes MPI_COMM_NULL.
 pub fn inherited(from: &CommObject, to: Option<Rc<CommObject>>) -> Comm {
     if let Some(to) = &to {
         inherit(from, to);
@@ -105,7 +113,7 @@ unsafe fn dup(
     info.iter().for_each(|info| hints::keep(&new, info));
     let made = inherited(&old, Some(new.clone()));
     if let Err(error) = caching::copy_attributes(handle, made.0, &old.attributes, &new.attributes) {
-        state().comms.borrow_mut().remove(made.0);
+        discard(made);
         close(&new);
         return Err(error);
     }
@@ -161,12 +169,8 @@ unsafe fn idup(
         unsafe { std::ptr::with_exposed_provenance_mut::<Comm>(to).write(handle) };
         Ok(())
     });
-    let object = RequestObject {
-        active: Some(Active::Task(task)),
-        recipe: None,
-        belongs: Belongs::Comm(old),
-        kind: RequestOrigin::Collective,
-    };
+    let belongs = Belongs::Comm(old);
+    let object = RequestObject::new(Active::Task(task), belongs, RequestOrigin::Collective);
     let handle = state().requests.borrow_mut().insert(object);
     // SAFETY: `request` points to room for the result, as MPI requires of the program.
     unsafe { store(request, Request(handle), "request") }
@@ -247,8 +251,8 @@ pub(crate) unsafe fn comm_disconnect(handle: *mut Comm) -> Result<(), Error> {
     unsafe {
         not_null(handle, "comm")?;
         let object = comm(*handle)?;
-        // The barrier waits for all pending communication on the communicator: after it, all ranks have called this function, and
-        // all sends are matched.
+        // The barrier waits for all pending communication on the communicator. After the barrier, all ranks have called this
+        // function, and all sends are matched.
         let call = WaitingCall::new("MPI_Comm_disconnect");
         let engine = object.engine().clone();
         engine.block_on(&call, object.barrier())?;
@@ -274,11 +278,7 @@ fn close(object: &CommObject) {
 /// Closes all communicators that exist, and waits until all closing communicators are closed.
 pub fn close_all(call: &WaitingCall) -> Result<(), Error> {
     let state = state();
-    let comms = state.comms.borrow();
-    let live = comms.handles().into_iter().filter_map(|handle| comms.get(handle));
-    let own = [state.world.get(), state.comm_self.get()].into_iter().flatten();
-    live.chain(own).for_each(|object| close(object));
-    drop(comms);
+    state.all_comms().iter().for_each(|object| close(object));
     let closing = std::mem::take(&mut *state.closing.borrow_mut());
     let Some(engine) = state.engine.get() else { return Ok(()) };
     for task in closing {
@@ -301,12 +301,12 @@ unsafe fn free(handle: *mut Comm, how: &str) -> Result<(), Error> {
     }
     let object = comm(handle)?;
     caching::delete_attributes(handle.0, &object.attributes)?;
-    state().comms.borrow_mut().remove(handle.0);
+    discard(handle);
     close(&object);
     Ok(())
 }
 
-/// Deletes all attributes of a communicator, the last set first.
+/// Deletes all attributes of a communicator, in the reverse of the order in which they were set.
 pub fn delete_all_attributes(handle: Comm) -> Result<(), Error> {
     caching::delete_attributes(handle.0, &comm(handle)?.attributes)
 }

@@ -1,6 +1,7 @@
 //! Connections between jobs (MPI 5.0, sections 11.9 and 11.10): ports, accept and connect, join.
 
 use crate::arguments::{not_null, optional_info, store, store_text, text};
+use crate::chapter_state::ChapterState;
 use crate::chapters::communicators::inherited;
 use crate::constants::*;
 use crate::engine::{CommObject, Engine, JobFabric};
@@ -8,7 +9,7 @@ use crate::error::Error;
 use crate::links::{
     self, ConnectionEnd, FoundInvitation, connected, group_and_root, patience, run_on_thread,
 };
-use crate::state::{ChapterState, running, state};
+use crate::state::{running, state};
 use crate::types::{Comm, Info};
 use crate::waiting::WaitingCall;
 use nix::errno::Errno;
@@ -24,7 +25,7 @@ use std::rc::Rc;
 use std::time::Instant;
 use weft_bootstrap::calls::Occupied;
 use weft_bootstrap::limits::explain;
-use weft_bootstrap::ports::{Caller, Calling, Port, is_port};
+use weft_bootstrap::ports::{AcceptingGroup, Caller, Calling, Port, is_port};
 use weft_fabric::Fabric;
 use weft_process::{Group, Parties};
 
@@ -34,7 +35,7 @@ type Ports = Option<HashMap<String, Rc<Port>>>;
 /// Ports that this process has opened.
 static PORTS: ChapterState<RefCell<Ports>> = ChapterState::new(RefCell::new(None));
 
-/// Opens a port, which wakes this process when a job calls the port.
+/// Opens a port. A job that calls the port wakes this process.
 pub fn open(engine: &Engine) -> Result<Port, Error> {
     let _occupied = Occupied::standard();
     let sleeper = engine.endpoint().fabric().sleeper();
@@ -95,7 +96,8 @@ pub fn accept_on(
         })?;
         let word = engine.new_shared_context();
         // If the caller has gone meanwhile, the next caller is accepted.
-        if let Ok(invitation) = port.admit(calling, (place, group.size()), word, patience()?) {
+        let accepting = AcceptingGroup { root: place, size: group.size() };
+        if let Ok(invitation) = port.admit(calling, accepting, word, patience()?) {
             return Ok(FoundInvitation { invitation, caller: None });
         }
     }
@@ -125,7 +127,7 @@ pub fn joined(call: &WaitingCall, parties: Parties<JobFabric>) -> Result<Rc<Comm
     let mut said = String::new();
     let mut found = None;
     if let Some(first) = parties.is_first_leader() {
-        let own = between_leaders(call, &parties, first);
+        let own = between_leaders(call, &parties, first.then(|| open(engine)));
         said = format!("{}{}", if first { 'A' } else { 'C' }, links::news(&own));
         found = Some(own);
     }
@@ -140,15 +142,14 @@ pub fn joined(call: &WaitingCall, parties: Parties<JobFabric>) -> Result<Rc<Comm
     made
 }
 
-/// Connects the two leaders. The first leader opens a port, and the other leader receives the name of the port and calls it.
+/// Connects the two leaders. The first leader has opened `port`, and the other leader receives the name of the port and calls it.
 /// Returns the invitation for the leader's group.
 fn between_leaders(
     call: &WaitingCall,
     parties: &Parties<JobFabric>,
-    first: bool,
+    port: Option<Result<Port, Error>>,
 ) -> Result<FoundInvitation, Error> {
     let (engine, group) = (parties.engine(), parties.group());
-    let port = if first { Some(open(engine)) } else { None };
     let said = match &port {
         Some(Ok(port)) => format!("+{}", port.name()),
         Some(Err(error)) => format!("-{}", error.text()),
@@ -177,7 +178,7 @@ pub(crate) unsafe fn comm_accept(
     handle: Comm,
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
-    let (comm, root) = group_and_root(handle, root, (newcomm, "newcomm"))?;
+    let (comm, root) = group_and_root(handle, root, newcomm, "newcomm")?;
     let call = WaitingCall::new("MPI_Comm_accept");
     let accept = || {
         optional_info(info)?;
@@ -239,7 +240,7 @@ pub(crate) unsafe fn comm_connect(
     handle: Comm,
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
-    let (comm, root) = group_and_root(handle, root, (newcomm, "newcomm"))?;
+    let (comm, root) = group_and_root(handle, root, newcomm, "newcomm")?;
     let call = WaitingCall::new("MPI_Comm_connect");
     let connect = || {
         optional_info(info)?;
@@ -252,7 +253,7 @@ pub(crate) unsafe fn comm_connect(
     unsafe { store(newcomm, inherited(&comm, Some(made)), "newcomm") }
 }
 
-/// Number of bytes in which the name of a port is sent on a socket.
+/// Number of bytes that a port name takes on a socket.
 const NAME: usize = 256;
 
 /// Waits for a socket of the program. The program may have made the socket non-blocking, or limited the time of its calls.
@@ -292,7 +293,7 @@ fn swap(mut socket: &UnixStream, said: &mut [u8; NAME]) -> io::Result<()> {
 }
 
 /// Exchanges the names of the ports that both ends of a socket have opened. The port with the smaller name is used. Returns this
-/// name if the port is the other end's.
+/// name if the other end has opened this port.
 fn agree(fd: c_int, mine: &str) -> io::Result<Option<String>> {
     // SAFETY: the program lends this socket; `ManuallyDrop` keeps it open. If `fd` is no socket, the first call fails.
     let socket = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(fd) });

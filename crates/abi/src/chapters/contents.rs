@@ -1,6 +1,7 @@
 //! Envelope and contents of datatypes: the constructor of a type and its arguments (MPI 5.0, section 5.1.13).
 
-use crate::arguments::{datatype, not_null, store};
+use crate::arguments::{datatype, store};
+use crate::arrays::store_list;
 use crate::chapters::datatypes::keep;
 use crate::chapters::fortran::handle_of;
 use crate::constants::*;
@@ -11,7 +12,7 @@ use std::ffi::c_int;
 use std::rc::Rc;
 use weft_datatype::Type;
 
-/// Returns a handle of a type of which another type was made: the predefined handle, or a new handle, which the program frees.
+/// Returns a handle of a type from which another type was made: the predefined handle, or a new handle, which the program frees.
 pub(super) fn give_back(ty: &Type) -> Datatype {
     match ty.basic() {
         Some(basic) => Datatype(basic.handle() as usize),
@@ -69,29 +70,6 @@ pub(crate) unsafe fn type_get_envelope_c(
         store(datatypes, contents.types.len() as i64, "num_datatypes")?;
         store(combiner, object.ty.combiner() as c_int, "combiner")
     }
-}
-
-/// Fills an array of the program that has room for `room` values.
-///
-/// # Safety
-/// `to` is NULL or has `room` elements.
-unsafe fn fill<T>(
-    to: *mut T,
-    room: i64,
-    values: impl ExactSizeIterator<Item = T>,
-    what: &str,
-) -> Result<(), Error> {
-    if values.len() == 0 {
-        return Ok(());
-    }
-    not_null(to, &format!("array_of_{what}"))?;
-    for (i, value) in values.enumerate() {
-        debug_assert!((i as i64) < room);
-        // SAFETY: `to` is not NULL, and `fits` has checked that there are at most `room` values; `to` has `room` elements; the
-        // contract of this function says so.
-        unsafe { to.add(i).write(value) };
-    }
-    Ok(())
 }
 
 /// Checks that an array of `room` elements is large enough.
@@ -155,10 +133,10 @@ pub(crate) unsafe fn type_get_contents_c(
     unsafe {
         // Integers are the arguments that the program gave as int.
         let narrow = contents.integers.iter().map(|&i| i as c_int);
-        fill(integers, max_integers, narrow, "integers")?;
+        store_list(integers, narrow, "array_of_integers")?;
         let places = contents.addresses.iter().map(|&a| a as isize);
-        fill(addresses, max_addresses, places, "addresses")?;
-        fill(counts, max_counts, contents.counts.iter().copied(), "large_counts")?;
-        fill(datatypes, max_datatypes, contents.types.iter().map(give_back), "datatypes")
+        store_list(addresses, places, "array_of_addresses")?;
+        store_list(counts, contents.counts.iter().copied(), "array_of_large_counts")?;
+        store_list(datatypes, contents.types.iter().map(give_back), "array_of_datatypes")
     }
 }

@@ -4,6 +4,7 @@
 //! large counts.
 
 use crate::arguments::{count, named_datatype, not_null, store};
+use crate::arrays::list;
 use crate::calls::*;
 use crate::constants::MPI_DATATYPE_NULL;
 use crate::elements::Arguments;
@@ -11,12 +12,12 @@ use crate::error::Error;
 use crate::objects::TypeObject;
 use crate::state::state;
 use crate::types::Datatype;
-use crate::widen_counts::{Counts, Displs};
+use crate::widen_counts::Counts;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_datatype::{Datatype as Map, Distributed, Type, Width};
 
-/// Gives a type a handle.
+/// Makes a handle for a type.
 pub fn keep(ty: Type) -> Datatype {
     let handle = Cell::new(MPI_DATATYPE_NULL);
     let object = TypeObject { ty, handle, predefined: false, attributes: RefCell::default() };
@@ -30,7 +31,7 @@ fn old(handle: Datatype) -> Result<Type, Error> {
     Ok(named_datatype(handle, "oldtype")?.ty.clone())
 }
 
-/// A constructor. The type keeps its form, for `MPI_Type_get_contents`.
+/// A constructor of datatypes. A type remembers the form of its constructor, for `MPI_Type_get_contents`.
 pub(crate) trait Constructor: Arguments {
     fn make(self, width: Width) -> Result<Type, Error>;
 
@@ -57,26 +58,6 @@ unsafe fn give(to: *mut Datatype, make: impl FnOnce() -> Result<Type, Error>) ->
     state().types.borrow_mut().room()?;
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
     unsafe { store(to, keep(made), "newtype") }
-}
-
-/// # Safety
-/// The array is NULL or has `n` elements.
-unsafe fn counts(array: Counts, n: usize, argument: &str) -> Result<Vec<i64>, Error> {
-    if n > 0 && array.is_null() {
-        return Err(Error::null(argument));
-    }
-    // SAFETY: `array` is not NULL or `n` is 0, and it has `n` elements; the contract of this function says so.
-    Ok(unsafe { array.to_vec(n) })
-}
-
-/// # Safety
-/// The array is NULL or has `n` elements.
-unsafe fn displs(array: Displs, n: usize) -> Result<Vec<i64>, Error> {
-    if n > 0 && array.is_null() {
-        return Err(Error::null("array_of_displacements"));
-    }
-    // SAFETY: `array` is not NULL or `n` is 0, and it has `n` elements; the contract of this function says so.
-    Ok(unsafe { array.to_vec(n) })
 }
 
 const LENGTHS: &str = "array_of_blocklengths";
@@ -118,8 +99,8 @@ impl Constructor for TypeIndexed {
         let n = count(self.count, "count")?;
         // SAFETY: each array is NULL or has `n` elements, as MPI requires of the program.
         let (lengths, places) = unsafe {
-            let lengths = counts(self.array_of_blocklengths, n, LENGTHS)?;
-            (lengths, counts(self.array_of_displacements, n, PLACES)?)
+            let lengths = self.array_of_blocklengths.to_vec(n, LENGTHS)?;
+            (lengths, self.array_of_displacements.to_vec(n, PLACES)?)
         };
         Ok(Map::indexed(width, &lengths, &places, &old(self.oldtype)?)?)
     }
@@ -131,8 +112,8 @@ impl Constructor for TypeCreateHindexed {
         let n = count(self.count, "count")?;
         // SAFETY: each array is NULL or has `n` elements, as MPI requires of the program.
         let (lengths, places) = unsafe {
-            let lengths = counts(self.array_of_blocklengths, n, LENGTHS)?;
-            (lengths, displs(self.array_of_displacements, n)?)
+            let lengths = self.array_of_blocklengths.to_vec(n, LENGTHS)?;
+            (lengths, self.array_of_displacements.to_vec(n, PLACES)?)
         };
         Ok(Map::hindexed(width, &lengths, &places, &old(self.oldtype)?)?)
     }
@@ -142,8 +123,8 @@ impl Constructor for TypeCreateHindexed {
 impl Constructor for TypeCreateIndexedBlock {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(self.count, "count")?;
-        // SAFETY: `counts` needs an array as long as MPI requires of the program.
-        let places = unsafe { counts(self.array_of_displacements, n, PLACES) }?;
+        // SAFETY: the array is NULL or has `n` elements, as MPI requires of the program.
+        let places = unsafe { self.array_of_displacements.to_vec(n, PLACES) }?;
         Ok(Map::indexed_block(width, self.blocklength, &places, &old(self.oldtype)?)?)
     }
 }
@@ -152,8 +133,8 @@ impl Constructor for TypeCreateIndexedBlock {
 impl Constructor for TypeCreateHindexedBlock {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(self.count, "count")?;
-        // SAFETY: `displs` needs an array as long as MPI requires of the program.
-        let places = unsafe { displs(self.array_of_displacements, n) }?;
+        // SAFETY: the array is NULL or has `n` elements, as MPI requires of the program.
+        let places = unsafe { self.array_of_displacements.to_vec(n, PLACES) }?;
         Ok(Map::hindexed_block(width, self.blocklength, &places, &old(self.oldtype)?)?)
     }
 }
@@ -163,19 +144,13 @@ impl Constructor for TypeCreateStruct {
     fn make(self, width: Width) -> Result<Type, Error> {
         let n = count(self.count, "count")?;
         // SAFETY: each array is NULL or has `n` elements, as MPI requires of the program.
-        let (lengths, places) = unsafe {
-            let lengths = counts(self.array_of_blocklengths, n, LENGTHS)?;
-            (lengths, displs(self.array_of_displacements, n)?)
+        let (lengths, places, types) = unsafe {
+            let lengths = self.array_of_blocklengths.to_vec(n, LENGTHS)?;
+            let places = self.array_of_displacements.to_vec(n, PLACES)?;
+            (lengths, places, list(self.array_of_types, n, "array_of_types")?)
         };
-        if n > 0 {
-            not_null(self.array_of_types, "array_of_types")?;
-        }
-        let one = |i| {
-            // SAFETY: `i` is less than `n`, and the array is not NULL and has `n` elements, as MPI requires of the program.
-            let ty = unsafe { *self.array_of_types.add(i) };
-            Ok(named_datatype(ty, &format!("array_of_types[{i}]"))?.ty.clone())
-        };
-        let olds = (0..n).map(one).collect::<Result<Vec<_>, Error>>()?;
+        let one = |(i, ty)| Ok(named_datatype(ty, &format!("array_of_types[{i}]"))?.ty.clone());
+        let olds = types.into_iter().enumerate().map(one).collect::<Result<Vec<_>, Error>>()?;
         Ok(Map::structure(width, &lengths, &places, &olds)?)
     }
 }
@@ -186,9 +161,9 @@ impl Constructor for TypeCreateSubarray {
         let n = count(i64::from(self.ndims), "ndims")?;
         // SAFETY: each array is NULL or has `n` elements, as MPI requires of the program.
         let (sizes, parts, starts) = unsafe {
-            let sizes = counts(self.array_of_sizes, n, "array_of_sizes")?;
-            let parts = counts(self.array_of_subsizes, n, "array_of_subsizes")?;
-            (sizes, parts, counts(self.array_of_starts, n, "array_of_starts")?)
+            let sizes = self.array_of_sizes.to_vec(n, "array_of_sizes")?;
+            let parts = self.array_of_subsizes.to_vec(n, "array_of_subsizes")?;
+            (sizes, parts, self.array_of_starts.to_vec(n, "array_of_starts")?)
         };
         let (order, old) = (i64::from(self.order), old(self.oldtype)?);
         Ok(Map::subarray(width, &sizes, &parts, &starts, order, &old)?)
@@ -201,15 +176,10 @@ impl Constructor for TypeCreateDarray {
         let n = count(i64::from(self.ndims), "ndims")?;
         // SAFETY: each array is NULL or has `n` elements, as MPI requires of the program.
         let (global, kinds, blocks, grid) = unsafe {
-            let global = counts(self.array_of_gsizes, n, "array_of_gsizes")?;
-            let kinds = counts(Counts::Int(self.array_of_distribs), n, "array_of_distribs")?;
-            let blocks = counts(Counts::Int(self.array_of_dargs), n, "array_of_dargs")?;
-            (
-                global,
-                kinds,
-                blocks,
-                counts(Counts::Int(self.array_of_psizes), n, "array_of_psizes")?,
-            )
+            let global = self.array_of_gsizes.to_vec(n, "array_of_gsizes")?;
+            let kinds = Counts::Int(self.array_of_distribs).to_vec(n, "array_of_distribs")?;
+            let blocks = Counts::Int(self.array_of_dargs).to_vec(n, "array_of_dargs")?;
+            (global, kinds, blocks, Counts::Int(self.array_of_psizes).to_vec(n, "array_of_psizes")?)
         };
         let array = Distributed {
             size: i64::from(self.size),

@@ -102,24 +102,35 @@ pub(crate) unsafe fn remove_error_string(errorcode: c_int) -> Result<(), Error> 
 
 /// MPI_Remove_error_code.
 pub(crate) unsafe fn remove_error_code(errorcode: c_int) -> Result<(), Error> {
-    remove("errorcode", errorcode, false)
+    remove(ErrorNumber::Code, errorcode)
 }
 
 /// MPI_Remove_error_class.
 pub(crate) unsafe fn remove_error_class(errorclass: c_int) -> Result<(), Error> {
-    remove("errorclass", errorclass, true)
+    remove(ErrorNumber::Class, errorclass)
+}
+
+/// Kind of a number that the program removes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ErrorNumber {
+    Code,
+    Class,
 }
 
 /// Removes a code, or a class that has no code any more.
-fn remove(argument: &str, number: c_int, is_class: bool) -> Result<(), Error> {
+fn remove(kind: ErrorNumber, number: c_int) -> Result<(), Error> {
+    let argument = match kind {
+        ErrorNumber::Code => "errorcode",
+        ErrorNumber::Class => "errorclass",
+    };
     let refuse = |why: &str| {
         Err(Error::new(MPI_ERR_ARG, format_args!("argument {argument} = {number} {why}")))
     };
-    added(argument, number, |code| match (code.class == number) == is_class {
-        false if is_class => refuse("is a code, not a class: MPI_Remove_error_code"),
-        false => refuse("is a class, not a code: MPI_Remove_error_class"),
-        true if !code.text.is_empty() => refuse("still has a text: MPI_Remove_error_string"),
-        true => Ok(()),
+    added(argument, number, |code| match (kind, code.class == number) {
+        (ErrorNumber::Class, false) => refuse("is a code, not a class: MPI_Remove_error_code"),
+        (ErrorNumber::Code, true) => refuse("is a class, not a code: MPI_Remove_error_class"),
+        _ if !code.text.is_empty() => refuse("still has a text: MPI_Remove_error_string"),
+        _ => Ok(()),
     })?;
     let mut errors = ADDED.borrow_mut();
     if errors.codes.iter().any(|(&other, code)| other != number && code.class == number) {

@@ -1,14 +1,14 @@
 //! Error handlers (MPI 5.0, section 9.3). Codes and their texts: `error_codes.rs`.
 
-use crate::arguments::{bad_handle, comm, not_null, store};
+use crate::arguments::{bad_handle, comm, not_null, session, store, store_new};
 use crate::callback::CallbackPointer;
-use crate::chapters::sessions::session;
 use crate::constants::*;
 use crate::error::{Error, Owner};
 use crate::objects::{Belongs, ErrhandlerObject, HandlerFunction, HandlerKind};
 use crate::raise;
 use crate::state::state;
 use crate::types::*;
+use std::cell::Cell;
 use std::ffi::c_int;
 
 /// Returns true if the handle is a predefined error handler.
@@ -24,16 +24,13 @@ unsafe fn create(
     to: *mut Errhandler,
     argument: &str,
 ) -> Result<(), Error> {
-    not_null(to, "errhandler")?;
     if address == 0 {
         return Err(Error::null(argument));
     }
     sweep();
     let object = ErrhandlerObject { function, users: 1 };
-    state().errhandlers.borrow_mut().room()?;
-    let handle = state().errhandlers.borrow_mut().insert(object);
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
-    unsafe { store(to, Errhandler(handle), "errhandler") }
+    unsafe { store_new(&state().errhandlers, object, Errhandler, to, "errhandler") }
 }
 
 /// MPI_Comm_create_errhandler.
@@ -201,34 +198,18 @@ fn sweep() {
     if idle.is_empty() {
         return;
     }
-    idle.retain(|&h| h != state.file_errhandler.get());
-    let requests = state.requests.borrow();
-    for request in requests.handles().iter().filter_map(|&h| requests.get(h)) {
+    let mut keep = |handler: &Cell<usize>| idle.retain(|&h| h != handler.get());
+    keep(&state.file_errhandler);
+    for request in state.requests.borrow().values() {
         if let Belongs::Comm(comm) = &request.belongs {
-            idle.retain(|&h| h != comm.errhandler.get());
+            keep(&comm.errhandler);
         }
     }
-    let messages = state.messages.borrow();
-    for message in messages.handles().iter().filter_map(|&h| messages.get(h)) {
-        idle.retain(|&h| h != message.comm.errhandler.get());
-    }
-    let comms = state.comms.borrow();
-    let fixed = [state.world.get(), state.comm_self.get()].into_iter().flatten();
-    for comm in fixed.chain(comms.handles().iter().filter_map(|&h| comms.get(h))) {
-        idle.retain(|&h| h != comm.errhandler.get());
-    }
-    let sessions = state.sessions.borrow();
-    for session in sessions.handles().iter().filter_map(|&h| sessions.get(h)) {
-        idle.retain(|&h| h != session.errhandler.get());
-    }
-    let wins = state.wins.borrow();
-    for win in wins.handles().iter().filter_map(|&h| wins.get(h)) {
-        idle.retain(|&h| h != win.errhandler.get());
-    }
-    let files = state.files.borrow();
-    for file in files.handles().iter().filter_map(|&h| files.get(h)) {
-        idle.retain(|&h| h != file.errhandler.get());
-    }
+    state.messages.borrow().values().for_each(|message| keep(&message.comm.errhandler));
+    state.all_comms().iter().for_each(|comm| keep(&comm.errhandler));
+    state.sessions.borrow().values().for_each(|session| keep(&session.errhandler));
+    state.wins.borrow().values().for_each(|win| keep(&win.errhandler));
+    state.files.borrow().values().for_each(|file| keep(&file.errhandler));
     for handle in idle {
         handlers.remove(handle);
     }

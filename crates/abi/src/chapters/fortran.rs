@@ -1,10 +1,11 @@
 //! Fortran's types by precision and range (MPI 5.0, section 19.1.9), and the sizes of the ABI's integers (section 20.2).
 
-use crate::arguments::{datatype, not_null, store};
+use crate::arguments::{datatype, not_null, store, store_new};
+use crate::chapter_state::ChapterState;
 use crate::constants::*;
 use crate::error::Error;
 use crate::objects::TypeObject;
-use crate::state::{ChapterState, state};
+use crate::state::state;
 use crate::types::{Datatype, Info};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
@@ -109,13 +110,10 @@ pub(crate) unsafe fn type_create_f90_integer(
 /// MPI_Abi_get_info.
 /// Returns the sizes of the integers that the ABI leaves to the platform.
 pub(crate) unsafe fn abi_get_info(to: *mut Info) -> Result<(), Error> {
-    not_null(to, "info")?;
     let mut info = weft_process::Info::default();
     for name in ["aint", "count", "offset"] {
         info.set(&format!("mpi_{name}_size"), &size_of::<i64>().to_string());
     }
-    state().infos.borrow_mut().room()?;
-    let handle = state().infos.borrow_mut().insert(info);
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
-    unsafe { store(to, Info(handle), "info") }
+    unsafe { store_new(&state().infos, info, Info, to, "info") }
 }

@@ -3,10 +3,11 @@
 //! The library has fixed sizes for Fortran's types, the default sizes of compilers. A layer with other sizes gets an error. The
 //! layer sets the values of `.TRUE.` and `.FALSE.`. Reductions read any value except 0 as true and write 1.
 
-use crate::arguments::{info, not_null, store};
+use crate::arguments::{info, not_null, store, store_new};
+use crate::chapter_state::ChapterState;
 use crate::constants::*;
 use crate::error::Error;
-use crate::state::{ChapterState, state};
+use crate::state::state;
 use crate::types::Info;
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
@@ -15,7 +16,7 @@ use weft_datatype::Basic;
 static TOLD: ChapterState<RefCell<Told>> =
     ChapterState::new(RefCell::new(Told { info: None, booleans: None }));
 
-/// Values that a Fortran layer has set. Each can be set only once.
+/// Values that a Fortran layer has set. Each value can be set only once.
 struct Told {
     info: Option<weft_process::Info>,
     booleans: Option<Booleans>,
@@ -46,12 +47,9 @@ fn ours() -> weft_process::Info {
 
 /// MPI_Abi_get_fortran_info.
 pub(crate) unsafe fn abi_get_fortran_info(to: *mut Info) -> Result<(), Error> {
-    not_null(to, "info")?;
-    let state = state();
     let known = TOLD.borrow().info.clone().unwrap_or_else(ours);
-    let handle = state.infos.borrow_mut().insert(known);
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
-    unsafe { store(to, Info(handle), "info") }
+    unsafe { store_new(&state().infos, known, Info, to, "info") }
 }
 
 /// MPI_Abi_set_fortran_info.
@@ -135,7 +133,7 @@ pub(crate) unsafe fn abi_get_fortran_booleans(
     not_null(no, "logical_false")?;
     not_null(is_set, "is_set")?;
     let told = TOLD.borrow();
-    // If the values were set for another size of LOGICAL, they are not known for this size.
+    // Values that were set for another size of LOGICAL are not known for this size.
     let known = told.booleans.as_ref().filter(|booleans| booleans.yes.len() == size);
     if let Some(Booleans { yes: ours_yes, no: ours_no }) = known {
         // SAFETY: `yes` and `no` are not NULL and have `size` bytes, as MPI requires of the program.

@@ -2,12 +2,13 @@
 
 use crate::arguments::room_for_request;
 use crate::callback::CallbackPointer;
+use crate::chapter_state::ChapterState;
 use crate::chapters::requests::bad_request;
 use crate::constants::*;
 use crate::error::{Error, in_words};
 use crate::lock;
 use crate::objects::{Belongs, RequestObject, RequestOrigin};
-use crate::state::{ChapterState, engine, state};
+use crate::state::{engine, state};
 use crate::status::MpiStatus;
 use crate::types::{GrequestCancelFunction, GrequestFreeFunction, GrequestQueryFunction, Request};
 use std::cell::{Cell, RefCell};
@@ -49,7 +50,7 @@ impl Generalized {
         (found, code)
     }
 
-    /// Ends the request. The program's `free_fn` frees its own data.
+    /// Ends the request. Calls the program's `free_fn`, which frees the program's data.
     fn end(&self) -> c_int {
         ACTIVE.borrow_mut().remove(&self.handle.get());
         // SAFETY: the program gave this function and its argument to MPI_Grequest_start.
@@ -133,12 +134,8 @@ pub(crate) unsafe fn grequest_start(
         complete: Cell::new(false),
         released: Cell::new(false),
     });
-    let object = RequestObject {
-        active: Some(Active::External(made.clone())),
-        recipe: None,
-        belongs: Belongs::Nobody,
-        kind: RequestOrigin::Generalized,
-    };
+    let active = Active::External(made.clone());
+    let object = RequestObject::new(active, Belongs::Nobody, RequestOrigin::Generalized);
     let handle = state().requests.borrow_mut().insert(object);
     made.handle.set(handle);
     ACTIVE.borrow_mut().insert(handle, made);
@@ -150,7 +147,7 @@ pub(crate) unsafe fn grequest_start(
 /// MPI_Grequest_complete.
 pub(crate) unsafe fn grequest_complete(request: Request) -> Result<(), Error> {
     let engine = engine()?;
-    // The request may have been freed already: the program's copy of the handle still names it in this table.
+    // The request may have been freed already. The program's copy of the handle still names the request in this table.
     let found = ACTIVE.borrow().get(&request.0).cloned();
     let Some(found) = found else {
         if state().requests.borrow().get(request.0).is_some() {

@@ -1,7 +1,8 @@
 //! Virtual topologies: graphs (MPI 5.0, sections 8.5.3 and 8.5.4).
 
 use crate::arguments::{comm, count, intracomm, not_null, optional_info, rank, store};
-use crate::chapters::topologies::{arrange, list, store_list};
+use crate::arrays::{list, store_list};
+use crate::chapters::topologies::arrange;
 use crate::constants::*;
 use crate::engine::CommObject;
 use crate::error::Error;
@@ -117,7 +118,7 @@ pub(crate) unsafe fn graphdims_get(
     }
 }
 
-/// Returns at most `most` of the values, for an array of the program of this length.
+/// Returns the first values, at most `most`. The program's array has `most` elements.
 fn fitting(values: &[usize], most: c_int) -> impl ExactSizeIterator<Item = c_int> {
     values.iter().take(most.max(0) as usize).map(|&n| n as c_int)
 }
@@ -166,7 +167,7 @@ pub(crate) unsafe fn graph_neighbors(
     unsafe { store_list(neighbors, fitting(graph.neighbors(place), maxneighbors), "neighbors") }
 }
 
-/// Returns the weights that the program gives, or 1 for each edge if it gives MPI_UNWEIGHTED.
+/// Returns the weights that the program gives, or 1 for each edge if the program gives MPI_UNWEIGHTED.
 ///
 /// # Safety
 /// `from` is MPI_UNWEIGHTED, MPI_WEIGHTS_EMPTY, NULL, or has `n` elements.
@@ -271,7 +272,8 @@ pub(crate) unsafe fn dist_graph_create(
     };
     let call = "MPI_Dist_graph_create";
     let all = old.engine().block_on(&WaitingCall::new(call), old.all_edges(edges))?;
-    let part = Neighborhood::at(old.rank(), &all, given.addr() != MPI_UNWEIGHTED);
+    let weighted = given.addr() != MPI_UNWEIGHTED;
+    let part = Neighborhood { weighted, ..Neighborhood::at(old.rank(), &all) };
     let new = arrange(&old, old.size(), CommTopology::Distributed(part), call)?;
     // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, new, "comm_dist_graph") }

@@ -1,6 +1,7 @@
 //! Groups: ordered sets of processes (MPI 5.0, section 7.3).
 
-use crate::arguments::{count, group, not_null, store};
+use crate::arguments::{count, group, not_null, store, store_new};
+use crate::arrays::{list, store_list};
 use crate::constants::*;
 use crate::error::Error;
 use crate::state::{engine, state};
@@ -8,14 +9,6 @@ use crate::types::Group;
 use std::collections::HashMap;
 use std::ffi::c_int;
 use weft_process::Compare;
-
-/// Gives a group a handle. An empty group gets MPI_GROUP_EMPTY.
-fn keep(group: weft_process::Group) -> Group {
-    if group.size() == 0 {
-        return MPI_GROUP_EMPTY;
-    }
-    Group(state().groups.borrow_mut().insert(group))
-}
 
 /// MPI_Group_size.
 pub(crate) unsafe fn group_size(handle: Group, size: *mut c_int) -> Result<(), Error> {
@@ -51,26 +44,20 @@ pub(crate) unsafe fn group_translate_ranks(
 ) -> Result<(), Error> {
     let (from, to) = (group(from, "group1")?, group(to, "group2")?);
     let n = count(i64::from(n), "n")?;
-    if n > 0 {
-        not_null(ranks1, "ranks1")?;
-        not_null(ranks2, "ranks2")?;
-    }
+    // SAFETY: `ranks1` is NULL or has `n` elements, as MPI requires of the program.
+    let ranks = unsafe { list(ranks1, n, "ranks1") }?;
     let places: HashMap<u32, usize> =
         to.ranks().iter().enumerate().map(|(place, &world)| (world, place)).collect();
-    for i in 0..n {
-        // SAFETY: `i` is less than `n`, and `ranks1` is not NULL and has `n` elements, as MPI requires of the program.
-        let rank = unsafe { *ranks1.add(i) };
-        let found = match rank {
-            MPI_PROC_NULL => MPI_PROC_NULL,
-            _ => {
-                let world = from.ranks()[member(&from, rank, "ranks1", i)?];
-                places.get(&world).map_or(MPI_UNDEFINED, |&place| place as c_int)
-            }
-        };
-        // SAFETY: `i` is less than `n`, and `ranks2` is not NULL and has `n` elements, as MPI requires of the program.
-        unsafe { ranks2.add(i).write(found) };
-    }
-    Ok(())
+    let translate = |(i, rank)| match rank {
+        MPI_PROC_NULL => Ok(MPI_PROC_NULL),
+        _ => {
+            let world = from.ranks()[member(&from, rank, "ranks1", i)?];
+            Ok(places.get(&world).map_or(MPI_UNDEFINED, |&place| place as c_int))
+        }
+    };
+    let found = ranks.into_iter().enumerate().map(translate).collect::<Result<Vec<_>, Error>>()?;
+    // SAFETY: `ranks2` is NULL or has `n` elements, as MPI requires of the program.
+    unsafe { store_list(ranks2, found.into_iter(), "ranks2") }
 }
 
 /// Checks entry `i` of an array of ranks of the group.
@@ -113,13 +100,18 @@ pub(crate) unsafe fn group_difference(a: Group, b: Group, to: *mut Group) -> Res
     unsafe { store_group(to, made) }
 }
 
+/// Stores a handle of a group. An empty group gets MPI_GROUP_EMPTY.
+///
 /// # Safety
 /// `to` is NULL or may be written.
 unsafe fn store_group(to: *mut Group, made: weft_process::Group) -> Result<(), Error> {
-    not_null(to, "newgroup")?;
-    state().groups.borrow_mut().room()?;
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
-    unsafe { store(to, keep(made), "newgroup") }
+    unsafe {
+        match made.size() {
+            0 => store(to, MPI_GROUP_EMPTY, "newgroup"),
+            _ => store_new(&state().groups, made, Group, to, "newgroup"),
+        }
+    }
 }
 
 /// Ranks of a group, without repetition.
@@ -152,14 +144,11 @@ unsafe fn listed(
     n: c_int,
     ranks: *const c_int,
 ) -> Result<Vec<usize>, Error> {
-    let n = count(i64::from(n), "n")?;
-    if n > 0 {
-        not_null(ranks, "ranks")?;
-    }
+    // SAFETY: `ranks` is NULL or has `n` elements; the contract of this function says so.
+    let ranks = unsafe { list(ranks, count(i64::from(n), "n")?, "ranks") }?;
     let mut places = Places::new(group);
-    for i in 0..n {
-        // SAFETY: `i` is less than `n`, and `ranks` is not NULL and has `n` elements; the contract of this function says so.
-        places.add(unsafe { *ranks.add(i) }, "ranks", i)?;
+    for (i, rank) in ranks.into_iter().enumerate() {
+        places.add(rank, "ranks", i)?;
     }
     Ok(places.places)
 }
@@ -173,14 +162,10 @@ unsafe fn ranged(
     n: c_int,
     ranges: *mut [c_int; 3],
 ) -> Result<Vec<usize>, Error> {
-    let n = count(i64::from(n), "n")?;
-    if n > 0 {
-        not_null(ranges, "ranges")?;
-    }
+    // SAFETY: `ranges` is NULL or has `n` elements; the contract of this function says so.
+    let ranges = unsafe { list(ranges, count(i64::from(n), "n")?, "ranges") }?;
     let mut places = Places::new(group);
-    for i in 0..n {
-        // SAFETY: `i` is less than `n`, and `ranges` is not NULL and has `n` elements; the contract of this function says so.
-        let [first, last, stride] = unsafe { *ranges.add(i) };
+    for (i, [first, last, stride]) in ranges.into_iter().enumerate() {
         if stride == 0 {
             let text = format!("argument ranges[{i}] = ({first}, {last}, 0): the stride is 0");
             return Err(Error::new(MPI_ERR_ARG, text));

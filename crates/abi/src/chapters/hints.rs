@@ -7,7 +7,7 @@
 //! communicators: `weft_allreduce` = `RGM:7`. All ranks must give the same value. Communicators that are made from the communicator
 //! use the same algorithms.
 
-use crate::arguments::{comm, info, not_null, store};
+use crate::arguments::{comm, info, store_new};
 use crate::engine::CommObject;
 use crate::error::Error;
 use crate::state::state;
@@ -80,7 +80,6 @@ pub(crate) unsafe fn comm_set_info(handle: Comm, hints: Info) -> Result<(), Erro
 /// MPI_Comm_get_info.
 pub(crate) unsafe fn comm_get_info(handle: Comm, to: *mut Info) -> Result<(), Error> {
     let comm = comm(handle)?;
-    not_null(to, "info_used")?;
     let mut used = weft_process::Info::default();
     let kept = comm.hints.borrow();
     for key in ASSERTIONS {
@@ -94,8 +93,6 @@ pub(crate) unsafe fn comm_get_info(handle: Comm, to: *mut Info) -> Result<(), Er
             used.set(&key, value);
         }
     }
-    state().infos.borrow_mut().room()?;
-    let handle = state().infos.borrow_mut().insert(used);
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
-    unsafe { store(to, Info(handle), "info_used") }
+    unsafe { store_new(&state().infos, used, Info, to, "info_used") }
 }

@@ -1,6 +1,6 @@
 //! Info objects (MPI 5.0, chapter 10).
 
-use crate::arguments::{bad_handle, count, info, not_null, store, store_text, string};
+use crate::arguments::{bad_handle, count, info, not_null, store, store_new, store_text, string};
 use crate::constants::*;
 use crate::error::Error;
 use crate::state::state;
@@ -8,16 +8,6 @@ use crate::types::Info;
 use std::ffi::{OsString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use weft_process::{KEY_MAX, VALUE_MAX};
-
-/// # Safety
-/// `to` is NULL or may be written.
-unsafe fn keep(to: *mut Info, made: weft_process::Info, argument: &str) -> Result<(), Error> {
-    not_null(to, argument)?;
-    state().infos.borrow_mut().room()?;
-    let handle = state().infos.borrow_mut().insert(made);
-    // SAFETY: `to` points to room for the result, as MPI requires of the program.
-    unsafe { store(to, Info(handle), argument) }
-}
 
 /// Changes an info object in place. MPI_INFO_ENV cannot be changed.
 pub fn change<T>(
@@ -51,14 +41,14 @@ unsafe fn key(from: *const c_char) -> Result<OsString, Error> {
 
 /// MPI_Info_create.
 pub(crate) unsafe fn info_create(to: *mut Info) -> Result<(), Error> {
-    // SAFETY: `keep` needs a valid pointer, which the program passes as MPI requires.
-    unsafe { keep(to, weft_process::Info::default(), "info") }
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
+    unsafe { store_new(&state().infos, weft_process::Info::default(), Info, to, "info") }
 }
 
 /// MPI_Info_dup.
 pub(crate) unsafe fn info_dup(handle: Info, to: *mut Info) -> Result<(), Error> {
-    // SAFETY: `keep` needs a valid pointer, which the program passes as MPI requires.
-    unsafe { keep(to, info(handle)?, "newinfo") }
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
+    unsafe { store_new(&state().infos, info(handle)?, Info, to, "newinfo") }
 }
 
 /// MPI_Info_free.
@@ -197,6 +187,6 @@ pub(crate) unsafe fn info_create_env(
     _argv: *mut *mut c_char,
     to: *mut Info,
 ) -> Result<(), Error> {
-    // SAFETY: `keep` needs a valid pointer, which the program passes as MPI requires.
-    unsafe { keep(to, crate::info_env::environment(), "info") }
+    // SAFETY: `to` points to room for the result, as MPI requires of the program.
+    unsafe { store_new(&state().infos, crate::info_env::environment(), Info, to, "info") }
 }

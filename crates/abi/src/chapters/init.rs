@@ -5,13 +5,14 @@ use crate::chapters::spawning;
 use crate::constants::*;
 use crate::engine::{CommObject, Engine, JobFabric};
 use crate::error::Error;
+use crate::forks::mind_forks;
 use crate::memory_left::memory_left;
 use crate::progress::{ProgressDesign, ProgressSettings};
 use crate::settings::runtime_change;
-use crate::state::{ProcessPhase, ProcessState, mind_forks, running, state};
+use crate::state::{ProcessPhase, ProcessState, running, state};
 use crate::types::Comm;
 use crate::waiting::WaitingCall;
-use crate::{helper_thread, links, lock, network, settings};
+use crate::{helper_thread, lanes, links, lock, network, settings};
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
 use weft_bootstrap::Fingerprint;
@@ -21,6 +22,7 @@ use weft_channel::multicast::Repair;
 use weft_fabric::Fabric;
 use weft_fabric::wait::Affinity;
 use weft_fabric_shm::Shm;
+use weft_job_fabric::ConnectFailure;
 use weft_p2p::ProtocolLimits;
 
 /// MPI_Init.
@@ -106,7 +108,9 @@ pub fn end_session() -> Result<(), Error> {
     }
     match state.world_phase.get() {
         ProcessPhase::Before => state.phase.set(ProcessPhase::Resting),
-        ProcessPhase::Finalized => leave(state, &WaitingCall::new("MPI_Session_finalize"), false)?,
+        ProcessPhase::Finalized => {
+            leave(state, &WaitingCall::new("MPI_Session_finalize"), Departure::Single)?
+        }
         _ => {}
     }
     Ok(())
@@ -116,7 +120,8 @@ extern "C" fn leave_at_exit() {
     let _entered = lock::enter();
     let state = state();
     if state.phase.get() == ProcessPhase::Resting
-        && let Err(error) = leave(state, &WaitingCall::new("the end of the process"), true)
+        && let Err(error) =
+            leave(state, &WaitingCall::new("the end of the process"), Departure::Together)
     {
         eprintln!("weft: leaving the job: {}", error.text());
     }
@@ -133,7 +138,10 @@ fn begin(state: &ProcessState, level: c_int) -> Result<c_int, Error> {
         }
         ProcessPhase::Finalized | ProcessPhase::Forked => return running().map(|_| level),
     }
-    connect(state).map_err(|text| Error::new(MPI_ERR_OTHER, text))?;
+    connect(state, level).map_err(|failure| match failure {
+        ConnectFailure::Here(text) => Error::new(MPI_ERR_OTHER, text),
+        ConnectFailure::Peer(text) => Error::new(MPI_ERR_PROC_ABORTED, text),
+    })?;
     state.phase.set(ProcessPhase::Running);
     mind_forks();
     if let Some(report) = &*state.report.borrow() {
@@ -143,6 +151,12 @@ fn begin(state: &ProcessState, level: c_int) -> Result<c_int, Error> {
         lock::alone();
     }
     start_helper(state)?;
+    if let Some(engine) = state.engine.get()
+        && level == MPI_THREAD_MULTIPLE
+        && lock::shared()
+    {
+        lanes::begin(engine);
+    }
     lock::favour();
     Ok(level)
 }
@@ -180,8 +194,9 @@ fn start_helper(state: &ProcessState) -> Result<(), Error> {
 }
 
 /// Joins the job and builds the engine.
-fn connect(state: &ProcessState) -> Result<(), String> {
-    // If the program has closed its standard input, output or error, the library's own descriptors must not get this number.
+fn connect(state: &ProcessState, level: c_int) -> Result<(), ConnectFailure> {
+    // If the program has closed its standard input, output or error, the library's own descriptors must not get the closed
+    // descriptor's number.
     let _occupied = Occupied::standard();
     let mut limits = ProgressSettings::read()?.limits(ProtocolLimits {
         eager: settings::number("WEFT_EAGER")? as usize,
@@ -198,15 +213,16 @@ fn connect(state: &ProcessState) -> Result<(), String> {
     let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;
     let (rank, nodes) = (bootstrap.rank(), bootstrap.nodes());
     let connected = settings::agreement::compare(&mut *bootstrap)
-        .and_then(|()| network::job_fabric())
+        .and_then(|()| network::job_fabric(lanes_wanted(level)?))
+        .map_err(ConnectFailure::from)
         .and_then(|options| JobFabric::connect(&mut *bootstrap, options));
     let node = match connected {
         Ok(node) => node,
         Err(why) => {
-            // If the job ends because of this error, which all ranks have, the launcher reports it only once.
+            // All ranks have this error. If the job ends because of the error, the launcher reports it only once.
             *state.bootstrap.borrow_mut() = Some(bootstrap);
             let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-            return Err(format!("rank {rank} on {}: {why}", host.trim()));
+            return Err(why.map(|why| format!("rank {rank} on {}: {why}", host.trim())));
         }
     };
     if settings::number("WEFT_VERBOSE")? != 0
@@ -217,11 +233,11 @@ fn connect(state: &ProcessState) -> Result<(), String> {
         }
     }
     let all: Vec<u32> = (0..nodes.len() as u32).collect();
-    // Processes of other jobs may connect later, and may not share memory with this job.
+    // Processes of other jobs may connect later, and perhaps cannot share memory with this job.
     let same_node = weft_collective::share_memory(&node, &all) && node.linkable().is_none();
     let own = nodes[rank];
     crate::memory_left::share_among(nodes.iter().filter(|&&node| node == own).count());
-    crate::selection::usual_maps(&mut selection, same_node)?;
+    crate::selection::usual_maps(&mut selection, &node, same_node)?;
     let mut policy = node.policy();
     runtime_change::spin(&policy)?;
     let shared = settings::choice("WEFT_PLACES")? != 0;
@@ -237,6 +253,9 @@ fn connect(state: &ProcessState) -> Result<(), String> {
     runtime_change::streams(&engine)?;
     runtime_change::caches(&engine)?;
     bound(state, &engine)?;
+    if settings::number("WEFT_LEARN")? != 0 {
+        engine.learn();
+    }
     engine.endpoint().set_multicast_limits(weft_channel::multicast::MulticastLimits {
         repair: [Repair::Unicast, Repair::Multicast][settings::choice("WEFT_MULTICAST_REPAIR")?],
         ..Default::default()
@@ -244,10 +263,23 @@ fn connect(state: &ProcessState) -> Result<(), String> {
     *state.selection.borrow_mut() = std::rc::Rc::new(selection);
     // The number is the same on all processes of the job, even if their processors differ.
     engine.set_job(weft_bootstrap::hash(bootstrap.job()), Fingerprint::arithmetic_hash());
+    let copies = engine.endpoint().fabric().copies().model().words();
+    engine.set_copies(weft_bootstrap::hash(&format!("{copies:?}")));
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);
     settings::fix();
-    state.engine.set(engine).map_err(|_| "initialised twice".to_owned())
+    state.engine.set(engine).map_err(|_| "initialised twice".to_owned())?;
+    Ok(())
+}
+
+/// Returns the number of lanes that this process can use, including lane 0, at a thread level.
+fn lanes_wanted(level: c_int) -> Result<usize, String> {
+    let design = ProgressSettings::read()?.design;
+    let helped = !matches!(design, ProgressDesign::None | ProgressDesign::Auto);
+    if level != MPI_THREAD_MULTIPLE || helped {
+        return Ok(1);
+    }
+    Ok(1 + settings::number("WEFT_LANES")? as usize)
 }
 
 /// Limits the number of objects of each kind, and the resources of a new communicator.
@@ -287,7 +319,7 @@ pub fn nodes() -> Vec<usize> {
 /// MPI_Finalize.
 pub(crate) unsafe fn finalize() -> Result<(), Error> {
     if state().phase.get() == ProcessPhase::Forked {
-        // In a forked child, MPI_Finalize does nothing: an exit handler of the child may call it.
+        // In a forked child, MPI_Finalize does nothing, because an exit handler of the child may call it.
         return Ok(());
     }
     let state = running()?;
@@ -305,7 +337,7 @@ pub(crate) unsafe fn finalize() -> Result<(), Error> {
     crate::chapters::buffered::drain(&call)?;
     state.world_phase.set(ProcessPhase::Finalized);
     if state.sessions.borrow().handles().is_empty() {
-        return leave(state, &call, true);
+        return leave(state, &call, Departure::Together);
     }
     // Sessions are still open. The processes leave the job when their last session ends.
     if let (Some(engine), Some(world)) = (state.engine.get(), state.world.get()) {
@@ -314,28 +346,45 @@ pub(crate) unsafe fn finalize() -> Result<(), Error> {
     Ok(())
 }
 
-/// Leaves the job. `together` is true if all processes of the job leave at the same point.
-fn leave(state: &ProcessState, call: &WaitingCall, together: bool) -> Result<(), Error> {
+/// Kind of departure from a job.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Departure {
+    /// All processes of the job leave at the same point.
+    Together,
+    /// Each process leaves when its last session ends.
+    Single,
+}
+
+/// Leaves the job.
+fn leave(state: &ProcessState, call: &WaitingCall, departure: Departure) -> Result<(), Error> {
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Finalizing);
     }
     crate::chapters::buffered::drain(call)?;
     if let Some(engine) = state.engine.get() {
         let world = state.world.get_or_init(|| CommObject::world(engine));
-        if together {
+        if departure == Departure::Together {
             engine.block_on(call, world.barrier())?;
             crate::chapters::communicators::close_all(call)?;
             links::leave_all(engine, call)?;
         }
         // Delayed messages, such as the last message of the barrier, must leave before the process ends.
         let fabric = engine.endpoint().fabric();
-        engine.drive(call, || fabric.idle().then_some(()));
+        engine.drive(call, || (fabric.idle() && lanes::idle()).then_some(()));
         // No process waits for later messages of this process. A peer that is lost now has ended.
         fabric.announce_end();
         engine.drive(call, || (fabric.has_ended() || fabric.fault().is_some()).then_some(()));
     }
+    if let Some(world) = state.world.get().filter(|world| world.rank() == 0)
+        && settings::number("WEFT_VERBOSE").is_ok_and(|verbose| verbose != 0)
+    {
+        for line in world.learned() {
+            eprintln!("weft: MPI_COMM_WORLD: {line}");
+        }
+    }
     drop(state.file_threads.borrow_mut().take());
     helper_thread::stop();
+    lanes::end();
     state.phase.set(ProcessPhase::Finalized);
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Finalized);
@@ -380,12 +429,13 @@ pub(crate) unsafe fn is_thread_main(flag: *mut c_int) -> Result<(), Error> {
 
 /// MPI_Abort.
 pub(crate) unsafe fn abort(handle: Comm, errorcode: c_int) -> Result<(), Error> {
-    // The complete job ends, even if the communicator has only some of its processes. This is the strictest reading of section 9.8.
+    // The complete job ends, even if the communicator has only some of the job's processes. This is the strictest reading of
+    // section 9.8.
     let on = comm(handle).map_or_else(|_| String::new(), |c| format!(" on {}", comm_label(&c)));
     // The message describes the error code of a failure in words. The exit code is the class of the error.
     let class = crate::error_details::class(errorcode);
     let words = class.and_then(|_| crate::codes::description(errorcode));
     let words = words.map_or_else(String::new, |words| format!(": {}", words.display()));
     let code = class.unwrap_or(errorcode);
-    crate::raise::die(code, &format!("MPI_Abort with code {code}{on}{words}"))
+    crate::job_end::die(code, &format!("MPI_Abort with code {code}{on}{words}"))
 }

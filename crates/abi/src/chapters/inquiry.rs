@@ -1,13 +1,16 @@
 //! Completion tests that do not end the requests (MPI 5.0, section 3.7.6).
 
 use super::request_control::external;
-use super::requests::{Arrays, is_active, store_empty};
+use super::requests::{Arrays, is_active};
 use crate::arguments::{not_null, store_status};
 use crate::chapters::probes::idle_test;
 use crate::constants::*;
 use crate::error::{Error, Owner};
+use crate::lanes;
 use crate::state::{engine, state};
 use crate::status::MpiStatus;
+use crate::status::store_empty;
+use crate::table::lane_of;
 use crate::types::Request;
 use std::ffi::c_int;
 use weft_process::OperationOutcome;
@@ -43,6 +46,9 @@ fn peek(handle: Request) -> Option<OperationOutcome> {
     let endpoint = state.engine.get()?.endpoint();
     if let Some(operation) = external(handle) {
         return operation.peek();
+    }
+    if lane_of(handle.0) != 0 {
+        return lanes::peek(handle.0);
     }
     state.requests.borrow().get(handle.0)?.active.as_ref()?.peek(endpoint)
 }
@@ -105,7 +111,7 @@ pub(crate) unsafe fn request_get_status_any(
     not_null(index, "indx")?;
     not_null(flag, "flag")?;
     engine()?.progress();
-    let none = !(0..arrays.len).any(|i| arrays.active(i));
+    let none = !arrays.any_active();
     let found = (0..arrays.len).find_map(|i| Some((i, peek(arrays.request(i))?)));
     // SAFETY: `flag` and `index` are not NULL, and `status` may be ignored or written, as MPI requires of the program.
     unsafe {
@@ -136,7 +142,7 @@ pub(crate) unsafe fn request_get_status_some(
     let arrays = Arrays::new(incount, requests.cast_mut(), statuses, call)?;
     not_null(outcount, "outcount")?;
     engine()?.progress();
-    let none = !(0..arrays.len).any(|i| arrays.active(i));
+    let none = !arrays.any_active();
     let (mut found, mut failed) = (0, None);
     for i in 0..arrays.len {
         if let Some(peeked) = peek(arrays.request(i)) {

@@ -1,6 +1,6 @@
 //! Intercommunicators (MPI 5.0, section 7.6): creation, remote group, merge.
 
-use crate::arguments::{comm, intracomm, named_comm, not_null, rank, store, tag};
+use crate::arguments::{comm, intracomm, named_comm, not_null, rank, store, store_new, tag};
 use crate::chapters::communicators::inherited;
 use crate::chapters::connecting::joined;
 use crate::constants::*;
@@ -38,11 +38,8 @@ pub(crate) unsafe fn comm_remote_size(handle: Comm, size: *mut c_int) -> Result<
 /// MPI_Comm_remote_group.
 pub(crate) unsafe fn comm_remote_group(handle: Comm, group: *mut Group) -> Result<(), Error> {
     let found = remote(&comm(handle)?)?.clone();
-    not_null(group, "group")?;
-    state().groups.borrow_mut().room()?;
-    let handle = state().groups.borrow_mut().insert(found);
     // SAFETY: `group` points to room for the result, as MPI requires of the program.
-    unsafe { store(group, Group(handle), "group") }
+    unsafe { store_new(&state().groups, found, Group, group, "group") }
 }
 
 /// MPI_Intercomm_create.

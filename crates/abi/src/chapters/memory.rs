@@ -1,16 +1,17 @@
 //! Memory for messages, and addresses (MPI 5.0, sections 5.1.5 and 9.2).
 
 use crate::arguments::{not_null, optional_info, store};
+use crate::chapter_state::ChapterState;
 use crate::constants::*;
 use crate::error::Error;
-use crate::state::{ChapterState, ProcessPhase, state};
+use crate::state::{ProcessPhase, state};
 use crate::types::Info;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use weft_fabric::{Fabric, FaultCause, Region};
 
-/// Allocated memory by address; `None` for memory from malloc.
+/// Memory that MPI_Alloc_mem has allocated, by address. `None` for memory from malloc.
 static ALLOCATED: ChapterState<RefCell<BTreeMap<usize, Option<Region>>>> =
     ChapterState::new(RefCell::new(BTreeMap::new()));
 
@@ -51,8 +52,8 @@ pub(crate) unsafe fn alloc_mem(size: isize, info: Info, baseptr: *mut c_void) ->
 }
 
 /// Allocates memory that peers can reach directly. Returns `None` if there is no fabric, if the fabric has no addresses left, or if
-/// the alignment is so large that the fabric would waste as much memory. Memory from malloc is then used instead. Fails if the
-/// machine has no memory left, because malloc would return addresses without memory.
+/// the fabric would waste too much memory for the alignment. The caller then uses memory from malloc. Fails if the machine has no
+/// memory left, because malloc would return addresses without memory.
 fn shared(len: usize, align: usize) -> Result<Option<Region>, Error> {
     let state = state();
     let engine =

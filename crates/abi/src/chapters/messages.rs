@@ -10,6 +10,7 @@ use crate::calls::{Recv, Rsend, Send, Ssend};
 use crate::elements::{Arguments, Elements};
 use crate::engine::CommObject;
 use crate::error::Error;
+use crate::lanes;
 use crate::objects::{RequestOrigin, SENT};
 use crate::requests::{persist, start};
 use crate::status::MpiStatus;
@@ -61,7 +62,9 @@ pub(crate) trait Sends: Arguments {
             return Ok(comm.send_run(&WaitingCall::new(Self::NAME), data, to, tag, Self::MODE)?);
         }
         let (comm, data, to, tag) = given.checked()?;
-        Ok(comm.send(&WaitingCall::new(Self::NAME), &data, to, tag, Self::MODE)?)
+        let active = lanes::start(&comm, |comm| comm.isend(&data, to, tag, Self::MODE));
+        comm.finish(&WaitingCall::new(Self::NAME), active)?;
+        Ok(())
     }
 
     /// # Safety
@@ -73,6 +76,7 @@ pub(crate) trait Sends: Arguments {
         // If the datatype is predefined, the send takes this shorter path.
         if let Some(data) = given.buf.plain()
             && let found = lent_comm(given.comm)?
+            && !lanes::is_carried(&found)
             && let Destination::Rank(to) = destination(&found, given.dest, "dest")?
         {
             let tag = tag(given.tag, "tag")?;
@@ -93,7 +97,7 @@ pub(crate) trait Sends: Arguments {
             };
         }
         let (comm, data, to, tag) = given.checked()?;
-        let active = comm.isend(&data, to, tag, Self::MODE);
+        let active = lanes::start(&comm, |comm| comm.isend(&data, to, tag, Self::MODE));
         // SAFETY: `start` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { start(request, &comm, active, RequestOrigin::Send) }
     }
@@ -104,7 +108,8 @@ pub(crate) trait Sends: Arguments {
         room_for_request(request)?;
         let (comm, data, to, tag) = self.given().checked()?;
         let again = comm.clone();
-        let recipe = move || Ok(again.isend(&data, to, tag, Self::MODE));
+        let recipe =
+            move || Ok(lanes::start(&again, |comm| comm.isend(&data, to, tag, Self::MODE)));
         // SAFETY: `persist` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { persist(request, &comm, recipe, RequestOrigin::Send) }
     }
@@ -160,7 +165,11 @@ impl Recv {
         }
         let comm = comm(self.comm)?;
         let (from, tag) = self.from(&comm)?;
-        let ended = comm.recv(&WaitingCall::new(Self::NAME), &self.buf.buffer()?, from, tag);
+        let (into, call) = (self.buf.buffer()?, WaitingCall::new(Self::NAME));
+        let ended = match lanes::is_carried(&comm) {
+            false => comm.recv(&call, &into, from, tag),
+            true => comm.finish(&call, lanes::start(&comm, |comm| comm.irecv(&into, from, tag))),
+        };
         // SAFETY: `received` needs a `status` that is MPI_STATUS_IGNORE or may be written; the contract of this function says so.
         unsafe { received(status, ended) }
     }
@@ -173,10 +182,13 @@ impl Recv {
         let (from, tag) = self.from(&comm)?;
         room_for_request(request)?;
         // If the datatype is predefined, the receive takes this shorter path.
-        let short = self.buf.plain().and_then(|into| comm.irecv_run(into, from, tag));
-        let active = match short {
+        let plain = self.buf.plain().filter(|_| !lanes::is_carried(&comm));
+        let active = match plain.and_then(|into| comm.irecv_run(into, from, tag)) {
             Some(id) => Active::Receive { id, unpack: None },
-            None => comm.irecv(&self.buf.buffer()?, from, tag),
+            None => {
+                let into = self.buf.buffer()?;
+                lanes::start(&comm, |comm| comm.irecv(&into, from, tag))
+            }
         };
         // SAFETY: `start` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { start(request, &comm, active, RequestOrigin::Receive) }
@@ -189,7 +201,7 @@ impl Recv {
         let (from, tag) = self.from(&comm)?;
         room_for_request(request)?;
         let (into, again) = (self.buf.buffer()?, comm.clone());
-        let recipe = move || Ok(again.irecv(&into, from, tag));
+        let recipe = move || Ok(lanes::start(&again, |comm| comm.irecv(&into, from, tag)));
         // SAFETY: `persist` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { persist(request, &comm, recipe, RequestOrigin::Receive) }
     }

@@ -5,8 +5,8 @@
 //!      / names / hexadecimal of the service's name: process of the publisher, its start time, the name of the port
 //! ```
 //! A name is published in all these folders, and looked up in all of them. So two processes that share a folder find each other,
-//! even if their environments differ. A service ends with its publisher: the file of a process that has ended does not count, and
-//! the process that finds it removes it.
+//! even if their environments differ. A service ends with its publisher. The file of a process that has ended does not count, and a
+//! process that finds such a file removes it.
 
 use crate::arguments::{not_null, optional_info, store_text, string};
 use crate::constants::*;

@@ -1,20 +1,21 @@
 //! Reduction operators (MPI 5.0, section 6.9).
 
-use crate::arguments::{committed, not_null, op, predefined_datatype, store};
+use crate::arguments::{committed, not_null, op, predefined_datatype, store, store_new};
 use crate::callback::CallbackPointer;
 use crate::calls::ReduceLocal;
+use crate::chapter_state::ChapterState;
 use crate::constants::*;
 use crate::error::Error;
 use crate::lock;
 use crate::objects::{OpObject, TypeObject, UserReduction};
-use crate::state::{ChapterState, state};
+use crate::state::state;
 use crate::table::PREDEFINED_END;
 use crate::types::{Datatype, Op, UserFunction, UserFunctionC};
 use std::cell::RefCell;
 use std::ffi::c_int;
 use std::rc::Rc;
-use weft_collective::ElementReduction;
-use weft_datatype::{Basic, ElementSpacing, ReductionArrays};
+use weft_collective::{ElementReduction, OperandOrder};
+use weft_datatype::{Basic, ElementSpacing, OperandClass, PredefinedOp, ReductionArrays};
 use weft_fabric::{Sge, StagingPool};
 use weft_process::Executor;
 
@@ -46,15 +47,12 @@ unsafe fn create(
     commute: c_int,
     op: *mut Op,
 ) -> Result<(), Error> {
-    not_null(op, "op")?;
     if address == 0 {
         return Err(Error::new(MPI_ERR_ARG, "argument user_fn is NULL"));
     }
     let object = Rc::new(OpObject::User { function, commutes: commute != 0 });
-    state().ops.borrow_mut().room()?;
-    let handle = state().ops.borrow_mut().insert(object);
     // SAFETY: `op` points to room for the result, as MPI requires of the program.
-    unsafe { store(op, Op(handle), "op") }
+    unsafe { store_new(&state().ops, object, Op, op, "op") }
 }
 
 /// MPI_Op_free.
@@ -82,12 +80,29 @@ pub(crate) unsafe fn op_commutative(handle: Op, commute: *mut c_int) -> Result<(
 }
 
 /// A predefined operator on packed elements of one predefined type.
-struct Predefined {
-    op: weft_datatype::PredefinedOp,
+struct PredefinedReduction {
+    op: PredefinedOp,
     basic: Basic,
+    order: OperandOrder,
 }
 
-impl ElementReduction for Predefined {
+impl PredefinedReduction {
+    fn new(op: PredefinedOp, basic: Basic) -> PredefinedReduction {
+        use PredefinedOp::*;
+        let order = match (op, basic.class()) {
+            (Replace | NoOp, _) => OperandOrder::Fixed,
+            (Sum | Prod, OperandClass::Floating) => OperandOrder::Pairs,
+            // The larger of two zeros of opposite signs depends on the order.
+            (_, OperandClass::Floating | OperandClass::Complex | OperandClass::Pair) => {
+                OperandOrder::Commutes
+            }
+            _ => OperandOrder::Any,
+        };
+        PredefinedReduction { op, basic, order }
+    }
+}
+
+impl ElementReduction for PredefinedReduction {
     fn combine(&self, left: Sge, right: Sge) {
         let count = right.len() / self.basic.size();
         let done = self.op.apply(self.basic, ElementSpacing::Packed, count, left, right);
@@ -104,9 +119,14 @@ impl ElementReduction for Predefined {
     fn commutes(&self) -> bool {
         self.op.commutative()
     }
+
+    fn order(&self) -> OperandOrder {
+        self.order
+    }
 }
 
-/// A function of the program on packed elements of any type. The function gets the elements with the gaps that they have in memory.
+/// A reduction by a function of the program, on packed elements of any type. The function gets the elements with the gaps that they
+/// have in memory.
 struct User {
     op: Rc<OpObject>,
     ty: Rc<TypeObject>,
@@ -172,7 +192,7 @@ impl ElementReduction for User {
     }
 }
 
-/// A reduction of elements of a type, and the threads that may run it: the helper thread does not run functions of the program.
+/// A reduction of elements of a type, and the threads that may run it. The helper thread does not run functions of the program.
 pub type Reduction = (Rc<dyn ElementReduction>, Executor);
 
 static KNOWN: ChapterState<Known> =
@@ -180,15 +200,15 @@ static KNOWN: ChapterState<Known> =
 
 /// Cache of reductions of predefined types by predefined operators. Programs repeat their reductions, and a small reduction
 /// takes less time than an allocation.
-struct Known([RefCell<Option<CallKey>>; Known::PLACES]);
+struct Known([RefCell<Option<OperatorUse>>; Known::PLACES]);
 
-type CallKey = (Op, Datatype, Rc<dyn ElementReduction>);
+type OperatorUse = (Op, Datatype, Rc<dyn ElementReduction>);
 
 impl Known {
     /// Number of places, a power of two. Reductions with the same place replace each other.
     const PLACES: usize = 32;
 
-    fn place(&self, op: Op, ty: Datatype) -> &RefCell<Option<CallKey>> {
+    fn place(&self, op: Op, ty: Datatype) -> &RefCell<Option<OperatorUse>> {
         // Handles of a kind differ in their lowest bits.
         &self.0[(op.0.wrapping_mul(5) ^ ty.0) % Known::PLACES]
     }
@@ -237,7 +257,7 @@ fn new_reduction(handle: Op, ty: &Rc<TypeObject>) -> Result<Reduction, Error> {
                 return Err(Error::new(MPI_ERR_OP, text));
             };
             op.check(basic)?;
-            Ok((Rc::new(Predefined { op: *op, basic }), Executor::Anybody))
+            Ok((Rc::new(PredefinedReduction::new(*op, basic)), Executor::Anybody))
         }
     }
 }
@@ -250,7 +270,7 @@ impl ReduceLocal {
         if let Some(op) = predefined.filter(|_| op.0 < PREDEFINED_END)
             && op.commutative()
             && let Some(basic) = predefined_datatype(inbuf.ty).and_then(|ty| ty.ty.equivalent())
-            // If no element has to be packed, nothing is allocated: the reduction of 16 doubles takes less time than an
+            // If no element has to be packed, nothing is allocated, because the reduction of 16 doubles takes less time than an
             // allocation.
             && let (Some(input), Some(inout)) = (inbuf.plain(), inoutbuf.plain())
         {

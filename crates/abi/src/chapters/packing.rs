@@ -92,13 +92,9 @@ pub(crate) unsafe fn pack_size(
     size: Out,
 ) -> Result<(), Error> {
     comm(handle)?;
-    if size.is_null() {
-        return Err(Error::null("size"));
-    }
     let bytes = committed(datatype, "datatype")?.ty.packed_size(count(incount, "incount")?)?;
-    // SAFETY: `size` is not NULL, so it points to room for the result, as MPI requires of the program.
-    unsafe { size.set(bytes as i64) };
-    Ok(())
+    // SAFETY: `size` is NULL or points to room for the result, as MPI requires of the program.
+    unsafe { size.store(bytes as i64, "size") }
 }
 
 /// Checks the representation. Only "external32" can be used for packing (MPI 5.0, section 5.3).
@@ -180,12 +176,8 @@ pub(crate) unsafe fn pack_external_size(
 ) -> Result<(), Error> {
     // SAFETY: `datarep` is NULL or a C string, as MPI requires of the program.
     unsafe { external32(datarep)? };
-    if size.is_null() {
-        return Err(Error::null("size"));
-    }
     let ty = &committed(datatype, "datatype")?.ty;
     let bytes = ty.external_size(count(incount, "incount")?)?;
-    // SAFETY: `size` is not NULL, so it points to room for the result, as MPI requires of the program.
-    unsafe { size.set(bytes as i64) };
-    Ok(())
+    // SAFETY: `size` is NULL or points to room for the result, as MPI requires of the program.
+    unsafe { size.store(bytes as i64, "size") }
 }

@@ -35,7 +35,7 @@ impl Persistent for Partitioned {
     }
 }
 
-/// Returns the buffer of all partitions, and their number.
+/// Returns the buffer of all partitions, and the number of partitions.
 ///
 /// # Safety
 /// `buf` points to `partitions * each` elements of `datatype`, which stay while the request is active.
@@ -120,7 +120,7 @@ pub(crate) unsafe fn precv_init(
     }
 }
 
-/// Returns the recipe of a request, and the object whose error handler its errors call.
+/// Returns the recipe of a request, and the object whose error handler receives errors of the request.
 fn find(handle: Request) -> Result<(Option<PersistentRecipe>, Owner), Error> {
     let requests = state().requests.borrow();
     let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
@@ -211,7 +211,8 @@ pub(crate) unsafe fn parrived(
     unsafe { store(flag, c_int::from(arrived), "flag") }
 }
 
-/// Fails if the request is partitioned and active. The program may free it only after completion (MPI 5.0, section 4.2.1).
+/// Checks that the program may free the request. Fails if the request is partitioned and active, because the program may free such
+/// a request only after completion (MPI 5.0, section 4.2.1).
 pub fn may_be_freed(handle: Request) -> Result<(), Error> {
     let Some(engine) = state().engine.get() else { return Ok(()) };
     let requests = state().requests.borrow();

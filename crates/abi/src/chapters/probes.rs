@@ -4,19 +4,22 @@ use crate::arguments::{
     any_tag, bad_handle, comm, not_null, origin, received, room_for_request, store, store_status,
 };
 use crate::calls::Mrecv;
+use crate::chapter_state::ChapterState;
 use crate::constants::*;
 use crate::elements::Arguments;
 use crate::engine::CommObject;
 use crate::error::{Error, Owner};
+use crate::lanes;
 use crate::objects::{MessageObject, RequestOrigin};
 use crate::requests::start;
-use crate::state::{ChapterState, state};
+use crate::state::state;
 use crate::status::MpiStatus;
 use crate::types::{Comm, Message, Request};
 use crate::waiting::WaitingCall;
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::rc::Rc;
+use weft_fabric::Fault;
 use weft_process::Active;
 
 /// MPI_Probe.
@@ -28,10 +31,25 @@ pub(crate) unsafe fn probe(
 ) -> Result<(), Error> {
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
-    let found = comm.probe(&WaitingCall::new("MPI_Probe"), from, any_tag(tag, "tag")?)?;
+    let (tag, call) = (any_tag(tag, "tag")?, WaitingCall::new("MPI_Probe"));
+    let found = match lanes::is_carried(&comm) {
+        false => comm.probe(&call, from, tag)?,
+        true => comm.engine().drive(&call, || self::found(&comm, |comm| comm.iprobe(from, tag)))?,
+    };
     // SAFETY: `status` is MPI_STATUS_IGNORE or points to room for the result, as MPI requires of the program.
     unsafe { store_status(status, &found) };
     Ok(())
+}
+
+/// Runs a probe once. Returns its result, or the fault that has ended all messages.
+fn found<T>(
+    comm: &Rc<CommObject>,
+    probe: impl FnOnce(&CommObject) -> Option<T>,
+) -> Option<Result<T, Fault>> {
+    lanes::on(comm, |comm| match comm.engine().endpoint().fault() {
+        Some(fault) => Some(Err(fault)),
+        None => probe(comm).map(Ok),
+    })
 }
 
 /// MPI_Iprobe.
@@ -44,7 +62,8 @@ pub(crate) unsafe fn iprobe(
 ) -> Result<(), Error> {
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
-    let found = comm.iprobe(from, any_tag(tag, "tag")?);
+    let tag = any_tag(tag, "tag")?;
+    let found = lanes::on(&comm, |comm| comm.iprobe(from, tag));
     // SAFETY: `flag` and `status` are NULL or point to room for the results, as MPI requires of the program.
     unsafe {
         store(flag, c_int::from(found.is_some()), "flag")?;
@@ -56,15 +75,16 @@ pub(crate) unsafe fn iprobe(
     Ok(())
 }
 
-/// Number of consecutive tests without a result after which the process yields its processor. So many tests take about 30 us.
+/// Number of consecutive tests without a result after which the process yields its processor. This number of tests takes about 30
+/// us.
 const PATIENCE: u32 = 1024;
 
 /// Number of consecutive tests without a result.
 static IDLE_TESTS: ChapterState<Cell<u32>> = ChapterState::new(Cell::new(0));
 
-/// Counts a test. `nothing`: the test had no result. After such a test, the process may yield its processor. If there are more
-/// ranks than processors, it yields each time, because a program that tests in a loop must not hold up the process for which it
-/// waits. Otherwise it yields every `PATIENCE`th time, because a processor may also have work of other jobs.
+/// Counts a test. If `nothing` is true, the test had no result, and the process may yield its processor. If there are more ranks
+/// than processors, the process yields each time, because a program that tests in a loop must not delay the process for which it
+/// waits. Otherwise the process yields every `PATIENCE`th time, because a processor may also have work of other jobs.
 pub fn idle_test(nothing: bool) {
     let state = state();
     if !nothing {
@@ -85,11 +105,12 @@ pub fn idle_test(nothing: bool) {
 /// `message` is NULL or may be written; `status` is MPI_STATUS_IGNORE or may be written.
 unsafe fn keep(
     comm: &Rc<CommObject>,
-    found: (Option<weft_process::Matched>, weft_process::Status),
+    matched: Option<weft_process::Matched>,
+    found: weft_process::Status,
     message: *mut Message,
     status: *mut MpiStatus,
 ) -> Result<(), Error> {
-    let handle = match found.0 {
+    let handle = match matched {
         None => MPI_MESSAGE_NO_PROC,
         Some(matched) => {
             let object = MessageObject { matched, comm: comm.clone() };
@@ -99,7 +120,7 @@ unsafe fn keep(
     // SAFETY: `message` is NULL or may be written, and `status` may be ignored or written; the contract of this function says so.
     unsafe {
         store(message, handle, "message")?;
-        store_status(status, &found.1);
+        store_status(status, &found);
     }
     Ok(())
 }
@@ -118,13 +139,11 @@ pub(crate) unsafe fn mprobe(
     not_null(message, "message")?;
     state().messages.borrow_mut().room()?;
     let engine = comm.engine();
-    let found =
-        engine.drive(&WaitingCall::new("MPI_Mprobe"), || match engine.endpoint().fault() {
-            Some(fault) => Some(Err(fault)),
-            None => comm.improbe(from, tag).map(Ok),
-        })?;
+    let (matched, found) = engine.drive(&WaitingCall::new("MPI_Mprobe"), || {
+        self::found(&comm, |comm| comm.improbe(from, tag))
+    })?;
     // SAFETY: `keep` needs valid pointers, which the program passes as MPI requires.
-    unsafe { keep(&comm, found, message, status) }
+    unsafe { keep(&comm, matched, found, message, status) }
 }
 
 /// MPI_Improbe.
@@ -142,19 +161,19 @@ pub(crate) unsafe fn improbe(
     not_null(message, "message")?;
     state().messages.borrow_mut().room()?;
     not_null(flag, "flag")?;
-    let found = comm.improbe(from, tag);
+    let found = lanes::on(&comm, |comm| comm.improbe(from, tag));
     // SAFETY: `flag` and `message` are not NULL, and `status` may be ignored or written, as MPI requires of the program.
     unsafe {
         flag.write(c_int::from(found.is_some()));
         match found {
-            Some(found) => keep(&comm, found, message, status)?,
+            Some((matched, found)) => keep(&comm, matched, found, message, status)?,
             None => idle_test(true),
         }
     }
     Ok(())
 }
 
-/// Removes and returns the matched message of a handle, which becomes `MPI_MESSAGE_NULL`.
+/// Removes and returns the matched message of a handle. Sets the handle to `MPI_MESSAGE_NULL`.
 ///
 /// # Safety
 /// `message` is NULL or may be read and written.
@@ -193,7 +212,7 @@ impl Mrecv {
             let ended = match take_message(self.message)? {
                 None => Ok(NO_PROC),
                 Some(MessageObject { matched, comm }) => {
-                    let active = comm.imrecv(matched, &into);
+                    let active = lanes::start(&comm, |comm| comm.imrecv(matched, &into));
                     let ended = comm.finish(&WaitingCall::new(Self::NAME), active);
                     return received(status, ended).map_err(|error| error.on(Owner::Object(comm)));
                 }
@@ -211,7 +230,7 @@ impl Mrecv {
         let (comm, active) = match unsafe { take_message(self.message) }? {
             None => (crate::arguments::comm(MPI_COMM_SELF)?, Active::Done(NO_PROC)),
             Some(MessageObject { matched, comm }) => {
-                let active = comm.imrecv(matched, &into);
+                let active = lanes::start(&comm, |comm| comm.imrecv(matched, &into));
                 (comm, active)
             }
         };

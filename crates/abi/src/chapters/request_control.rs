@@ -4,6 +4,7 @@ use super::requests::{Arrays, bad_request, place};
 use crate::arguments::not_null;
 use crate::constants::*;
 use crate::error::{Error, Owner};
+use crate::lanes;
 use crate::objects::{RequestObject, RequestOrigin, SENT};
 use crate::state::{engine, running, state};
 use crate::status::MpiStatus;
@@ -18,6 +19,11 @@ pub(crate) unsafe fn request_free(request: *mut Request) -> Result<(), Error> {
     // SAFETY: `request` points to a value, as MPI requires of the program.
     let handle = unsafe { *request };
     if handle == SENT {
+        // SAFETY: `request` points to room for the result, as MPI requires of the program.
+        unsafe { request.write(MPI_REQUEST_NULL) };
+        return Ok(());
+    }
+    if lanes::free(handle.0) {
         // SAFETY: `request` points to room for the result, as MPI requires of the program.
         unsafe { request.write(MPI_REQUEST_NULL) };
         return Ok(());
@@ -50,8 +56,8 @@ fn release(object: RequestObject, engine: &crate::engine::Engine) -> Result<(), 
     Ok(())
 }
 
-/// Returns the external operation behind a handle, if any. Its functions may call MPI again, so the table is not borrowed
-/// meanwhile.
+/// Returns the external operation behind a handle, if any. The result does not borrow the table of requests, because functions of
+/// the operation may call MPI again.
 pub fn external(handle: Request) -> Option<std::rc::Rc<dyn weft_process::External>> {
     match state().requests.borrow().get(handle.0)?.active.as_ref()? {
         Active::External(operation) => Some(operation.clone()),
@@ -67,6 +73,9 @@ pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
     let handle = unsafe { *request };
     if let Some(operation) = external(handle) {
         return Ok(operation.cancel()?);
+    }
+    if lanes::cancel(handle.0) {
+        return Ok(());
     }
     let requests = state().requests.borrow();
     let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
@@ -91,11 +100,15 @@ pub(crate) unsafe fn start(request: *mut Request) -> Result<(), Error> {
     not_null(request, "request")?;
     // SAFETY: `request` points to a value, as MPI requires of the program.
     let handle = unsafe { *request };
+    let is_active = || Error::new(MPI_ERR_REQUEST, "the request is active already");
+    if lanes::with_request(handle.0, |_, _| ()).is_some() {
+        return Err(is_active());
+    }
     let recipe = {
         let requests = state().requests.borrow();
         let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
         if object.active.is_some() && handle != SENT {
-            return Err(Error::new(MPI_ERR_REQUEST, "the request is active already"));
+            return Err(is_active());
         }
         object.recipe.clone()
     };

@@ -4,16 +4,20 @@ use crate::arguments::{bad_handle, not_null, store_status};
 use crate::chapters::probes::idle_test;
 use crate::constants::*;
 use crate::error::{Error, Owner};
+use crate::lanes;
 use crate::objects::{Belongs, SENT};
 use crate::state::{engine, running, state};
-use crate::status::MpiStatus;
+use crate::status::{MpiStatus, store_empty};
+use crate::table::lane_of;
 use crate::types::Request;
 use crate::waiting::WaitingCall;
 use std::ffi::c_int;
 use weft_process::{Active, OperationOutcome};
 
+pub(crate) mod in_lane;
 mod one_pass;
 mod scan;
+pub(crate) mod some;
 
 /// Returns the error for a handle that names no request.
 pub fn bad_request(handle: Request) -> Error {
@@ -24,6 +28,9 @@ pub fn bad_request(handle: Request) -> Error {
 pub fn is_active(handle: Request) -> Result<bool, Error> {
     if handle == MPI_REQUEST_NULL {
         return Ok(false);
+    }
+    if let Some(active) = lanes::with_request(handle.0, |_, object| object.active.is_some()) {
+        return Ok(active);
     }
     let requests = state().requests.borrow();
     let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
@@ -37,21 +44,26 @@ struct Ended {
     belongs: Belongs,
 }
 
-/// Polls an active request once. If the operation is complete, ends the request: a persistent request becomes inactive; any other
-/// request is freed, and its handle becomes null.
+/// Polls an active request once. If the operation is complete, ends the request. A persistent request then becomes inactive. Any
+/// other request is freed, and its handle becomes null.
 fn poll(handle: &mut Request) -> Option<Ended> {
     if *handle == SENT {
         *handle = MPI_REQUEST_NULL;
         let outcome = OperationOutcome::of(weft_process::Status::default());
         return Some(Ended { outcome, belongs: Belongs::Nobody });
     }
+    if lane_of(handle.0) != 0 {
+        let (outcome, belongs) = lanes::poll(handle.0)?;
+        *handle = MPI_REQUEST_NULL;
+        return Some(Ended { outcome, belongs });
+    }
     let state = state();
     let endpoint = state.engine.get()?.endpoint();
     let mut requests = state.requests.borrow_mut();
     let object = requests.get_mut(handle.0)?;
     let outcome = match object.active.as_mut()? {
-        // An external operation may call functions of the program, which may call MPI again, so the table is not borrowed
-        // meanwhile.
+        // An external operation may call functions of the program, and these functions may call MPI again. So the table is not
+        // borrowed meanwhile.
         Active::External(operation) => {
             let operation = operation.clone();
             drop(requests);
@@ -95,15 +107,6 @@ impl Ended {
 
     fn error(&self) -> Option<Error> {
         Some(Error::from(self.outcome.error.clone()?).on(self.belongs.owner()))
-    }
-}
-
-/// # Safety
-/// `to` is NULL or may be written.
-pub unsafe fn store_empty(to: *mut MpiStatus) {
-    if !to.is_null() {
-        // SAFETY: `to` points to room for the result, as MPI requires of the program.
-        unsafe { to.write(MpiStatus::EMPTY) }
     }
 }
 
@@ -194,8 +197,11 @@ impl Arrays {
     /// Checks that each handle names a request or is null.
     fn check(&self) -> Result<(), Error> {
         let requests = state().requests.borrow();
-        let known =
-            |handle| matches!(handle, MPI_REQUEST_NULL | SENT) || requests.get(handle.0).is_some();
+        let known = |handle: Request| {
+            matches!(handle, MPI_REQUEST_NULL | SENT)
+                || requests.get(handle.0).is_some()
+                || lanes::with_request(handle.0, |_, _| ()).is_some()
+        };
         match (0..self.len).find(|&i| !known(self.request(i))) {
             None => Ok(()),
             Some(i) => Err(bad_request(self.request(i)).at(&place(i))),
@@ -209,9 +215,14 @@ impl Arrays {
         unsafe { *self.requests.add(i) }
     }
 
-    /// Returns true if request `i` is active, so that it can end.
+    /// Returns true if request `i` is active, which means that the request can end.
     pub fn active(&self, i: usize) -> bool {
         is_active(self.request(i)).unwrap_or(false)
+    }
+
+    /// Returns true if a request is active.
+    pub fn any_active(&self) -> bool {
+        (0..self.len).any(|i| self.active(i))
     }
 
     /// Polls request `i` once.
@@ -228,13 +239,13 @@ impl Arrays {
         if self.statuses.is_null() { self.statuses } else { self.statuses.wrapping_add(i) }
     }
 
-    /// Fills status `at`, with its error field, with the outcome of request `i`. Returns the error of the request, if any.
+    /// Fills status `at`, including its error field, with the outcome of request `i`. Returns the error of the request, if any.
     fn store(&self, at: usize, i: usize, ended: &Ended) -> Option<Error> {
         // SAFETY: `at` is less than `len`, and the program's array of statuses is NULL or has `len` elements.
         unsafe { self.store_outcome(at, i, &ended.outcome, || ended.belongs.owner()) }
     }
 
-    /// Fills status `at` with an outcome as `store` does, for an operation that may still be active.
+    /// Fills status `at` with an outcome like `store`, for an operation that may still be active.
     ///
     /// # Safety
     /// `at` is less than `len`, so that the program's array of statuses, if there is one, has this place.
@@ -259,8 +270,8 @@ impl Arrays {
         error
     }
 
-    /// Returns the error of a call that stores errors in statuses, for the error of request `i`. The error handler receives the
-    /// code of the status, and the call returns MPI_ERR_IN_STATUS (MPI 5.0, sections 3.7.5 and 9.3.1).
+    /// Returns the error of a call that stores errors in statuses. `error` is the error of request `i`. The error handler receives
+    /// the code in the status, and the call returns MPI_ERR_IN_STATUS (MPI 5.0, sections 3.7.5 and 9.3.1).
     #[cold]
     fn failed(&self, i: usize, error: Error) -> Error {
         error.at(&place(i)).within(self.call).returning(MPI_ERR_IN_STATUS)
@@ -292,28 +303,6 @@ impl Arrays {
             }
         }
     }
-
-    /// Fills indices and statuses of the requests that `sweep` found.
-    ///
-    /// # Safety
-    /// `count` and `len` elements of `indices` may be written.
-    unsafe fn store_some(
-        &self,
-        found: &[(usize, Ended)],
-        count: *mut c_int,
-        indices: *mut c_int,
-    ) -> Result<(), Error> {
-        let mut failed = None;
-        for (at, (i, ended)) in found.iter().enumerate() {
-            // SAFETY: `sweep` finds at most `len` requests, and the program's array of indices has `len` elements.
-            unsafe { indices.add(at).write(*i as c_int) };
-            let error = self.store(at, *i, ended);
-            failed = failed.or(error);
-        }
-        // SAFETY: `count` points to room for the result, as MPI requires of the program.
-        unsafe { count.write(found.len() as c_int) };
-        failed.map_or(Ok(()), Err)
-    }
 }
 
 /// Returns the name of an element of the array of requests, for error texts.
@@ -328,15 +317,17 @@ pub(crate) unsafe fn waitall(
     statuses: *mut MpiStatus,
 ) -> Result<(), Error> {
     // SAFETY: `wait_for_all` needs arrays as long as MPI requires of the program.
-    unsafe { wait_for_all(Arrays::unchecked(count, requests, statuses, "MPI_Waitall")?) }
+    unsafe { wait_for_all(Arrays::unchecked(count, requests, statuses, "MPI_Waitall")?, 0) }
 }
 
+/// Waits for the requests from `first` on.
+///
 /// # Safety
 /// The arrays are those of the program: `len` requests, and no statuses or `len` statuses.
-unsafe fn wait_for_all(arrays: Arrays) -> Result<(), Error> {
+unsafe fn wait_for_all(arrays: Arrays, first: usize) -> Result<(), Error> {
     let call = WaitingCall::new(arrays.call);
     let (mut failed, mut checked) = (None, false);
-    let mut i = 0;
+    let mut i = first;
     loop {
         // SAFETY: `end_plain` needs the arrays that the contract of this function describes.
         i = unsafe { arrays.end_plain(i) };
@@ -377,7 +368,7 @@ pub(crate) unsafe fn testall(
         return Ok(());
     }
     // SAFETY: `wait_for_all` needs arrays as long as MPI requires of the program. All requests are complete, so it does not wait.
-    unsafe { wait_for_all(arrays) }
+    unsafe { wait_for_all(arrays, 0) }
 }
 
 /// MPI_Waitany.
@@ -435,55 +426,4 @@ pub(crate) unsafe fn testany(
             }
         }
     }
-}
-
-/// MPI_Waitsome.
-pub(crate) unsafe fn waitsome(
-    incount: c_int,
-    requests: *mut Request,
-    outcount: *mut c_int,
-    indices: *mut c_int,
-    statuses: *mut MpiStatus,
-) -> Result<(), Error> {
-    let arrays = Arrays::new(incount, requests, statuses, "MPI_Waitsome")?;
-    not_null(outcount, "outcount")?;
-    if !(0..arrays.len).any(|i| arrays.active(i)) {
-        // SAFETY: `outcount` points to room for the result, as MPI requires of the program.
-        unsafe { outcount.write(MPI_UNDEFINED) };
-        return Ok(());
-    }
-    not_null(indices, "array_of_indices")?;
-    let engine = engine()?;
-    let found = engine.drive(&WaitingCall::new("MPI_Waitsome"), || {
-        arrays.gather(engine);
-        let found = arrays.sweep();
-        (!found.is_empty()).then_some(found)
-    });
-    // SAFETY: `outcount` is not NULL, and `indices` has `incount` elements, as MPI requires of the program.
-    unsafe { arrays.store_some(&found, outcount, indices) }
-}
-
-/// MPI_Testsome.
-pub(crate) unsafe fn testsome(
-    incount: c_int,
-    requests: *mut Request,
-    outcount: *mut c_int,
-    indices: *mut c_int,
-    statuses: *mut MpiStatus,
-) -> Result<(), Error> {
-    let arrays = Arrays::new(incount, requests, statuses, "MPI_Testsome")?;
-    not_null(outcount, "outcount")?;
-    if !(0..arrays.len).any(|i| arrays.active(i)) {
-        // SAFETY: `outcount` points to room for the result, as MPI requires of the program.
-        unsafe { outcount.write(MPI_UNDEFINED) };
-        return Ok(());
-    }
-    not_null(indices, "array_of_indices")?;
-    let engine = engine()?;
-    engine.progress();
-    arrays.gather(engine);
-    let found = arrays.sweep();
-    idle_test(found.is_empty());
-    // SAFETY: `outcount` is not NULL, and `indices` has `incount` elements, as MPI requires of the program.
-    unsafe { arrays.store_some(&found, outcount, indices) }
 }

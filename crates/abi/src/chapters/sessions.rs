@@ -3,7 +3,7 @@
 //!
 //! The engine starts with the first call of MPI_Init or MPI_Session_init, and serves the world and all sessions.
 
-use crate::arguments::{bad_handle, group, not_null, optional_info, store, string, text};
+use crate::arguments::{group, not_null, optional_info, session, store, store_new, string, text};
 use crate::chapters::communicators::keep;
 use crate::chapters::connecting;
 use crate::chapters::errors::check_errhandler;
@@ -19,14 +19,6 @@ use std::ffi::{OsString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use weft_fabric::Fabric;
-
-/// Returns the session behind a handle.
-pub fn session(handle: Session) -> Result<Rc<SessionObject>, Error> {
-    crate::state::running()?;
-    let found = state().sessions.borrow().get(handle.0).cloned();
-    let null = MPI_SESSION_NULL.0;
-    found.ok_or_else(|| bad_handle(MPI_ERR_SESSION, "session", "session", handle.0, null))
-}
 
 /// Names of the levels of thread support in info objects.
 pub const LEVELS: [(&str, c_int); 4] = [
@@ -48,7 +40,7 @@ fn level(info: Option<&weft_process::Info>) -> Result<c_int, Error> {
     })
 }
 
-/// Calls a function that makes an object with this error handler. Errors of the function call the same error handler.
+/// Calls `make`, which makes an object with the error handler `errhandler`. An error of `make` goes to the same error handler.
 fn heard_by(
     errhandler: Errhandler,
     kind: HandlerKind,
@@ -96,16 +88,13 @@ pub(crate) unsafe fn session_finalize(handle: *mut Session) -> Result<(), Error>
 /// MPI_Session_get_info.
 pub(crate) unsafe fn session_get_info(handle: Session, info_used: *mut Info) -> Result<(), Error> {
     let object = session(handle)?;
-    not_null(info_used, "info_used")?;
     let mut info = weft_process::Info::default();
     if let Some((word, _)) = LEVELS.iter().find(|(_, level)| *level == object.thread_level) {
         info.set("thread_level", word);
     }
     info.set("mpi_memory_alloc_kinds", "system,mpi");
-    state().infos.borrow_mut().room()?;
-    let handle = state().infos.borrow_mut().insert(info);
     // SAFETY: `info_used` points to room for the result, as MPI requires of the program.
-    unsafe { store(info_used, Info(handle), "info_used") }
+    unsafe { store_new(&state().infos, info, Info, info_used, "info_used") }
 }
 
 // ---- process sets -------------------------------------------------------------------------------
@@ -118,7 +107,7 @@ pub fn members(name: &str) -> Result<weft_process::Group, Error> {
     let engine = engine()?;
     let me = engine.rank();
     let all = 0..engine.endpoint().fabric().size() as u32;
-    // The standard compares names of its scheme without regard to case.
+    // In names of process sets, the standard does not distinguish upper and lower case.
     let found = SETS.iter().position(|set| set.eq_ignore_ascii_case(name));
     Ok(weft_process::Group::new(match found {
         Some(0) => all.collect::<Vec<_>>(),
@@ -179,15 +168,12 @@ pub(crate) unsafe fn session_get_pset_info(
     to: *mut Info,
 ) -> Result<(), Error> {
     session(handle)?;
-    not_null(to, "info")?;
     // SAFETY: `name` is NULL or a C string, as MPI requires of the program.
     let group = members(&unsafe { text(name, "pset_name") }?)?;
     let mut info = weft_process::Info::default();
     info.set("mpi_size", &group.size().to_string());
-    state().infos.borrow_mut().room()?;
-    let handle = state().infos.borrow_mut().insert(info);
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
-    unsafe { store(to, Info(handle), "info") }
+    unsafe { store_new(&state().infos, info, Info, to, "info") }
 }
 
 /// MPI_Group_from_session_pset.
@@ -197,13 +183,10 @@ pub(crate) unsafe fn group_from_session_pset(
     to: *mut Group,
 ) -> Result<(), Error> {
     session(handle)?;
-    not_null(to, "newgroup")?;
     // SAFETY: `name` is NULL or a C string, as MPI requires of the program.
     let group = members(&unsafe { text(name, "pset_name") }?)?.of_session(handle.0);
-    state().groups.borrow_mut().room()?;
-    let handle = state().groups.borrow_mut().insert(group);
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
-    unsafe { store(to, Group(handle), "newgroup") }
+    unsafe { store_new(&state().groups, group, Group, to, "newgroup") }
 }
 
 // ---- communicators of groups --------------------------------------------------------------------
@@ -241,7 +224,8 @@ fn joined(handle: Group, argument: &str) -> Result<weft_process::Group, Error> {
     }
 }
 
-/// Gives a communicator without a parent its error handler and its handle.
+/// Sets the algorithms, the hints and the error handler of a communicator without a parent, and makes a handle for the
+/// communicator.
 fn founded(new: Rc<CommObject>, hints: Option<weft_process::Info>, errhandler: Errhandler) -> Comm {
     new.select(state().selection.borrow().clone());
     hints.iter().for_each(|hints| crate::chapters::hints::keep(&new, hints));

@@ -11,6 +11,7 @@ mod children;
 mod launcher;
 
 use crate::arguments::{comm, not_null, optional_info, store, string};
+use crate::chapter_state::ChapterState;
 use crate::chapters::communicators::inherited;
 use crate::chapters::connecting;
 use crate::constants::*;
@@ -19,7 +20,7 @@ use crate::error::Error;
 use crate::links::{ConnectionEnd, FoundInvitation, connected, group_and_root, transport};
 use crate::network;
 use crate::settings;
-use crate::state::{ChapterState, running};
+use crate::state::running;
 use crate::types::{Comm, Info};
 use crate::waiting::WaitingCall;
 use children::{Children, JobEnd};
@@ -39,7 +40,7 @@ use std::time::Duration;
 use weft_bootstrap::calls::{Occupied, start_thread};
 use weft_bootstrap::failure_report::{self, FailureReport};
 use weft_bootstrap::limits::explain;
-use weft_bootstrap::ports::{Calling, is_on_network};
+use weft_bootstrap::ports::{Calling, Port, is_on_network};
 use weft_bootstrap::slot_table::{self, Room};
 use weft_fabric::Fabric;
 
@@ -107,8 +108,8 @@ unsafe fn strings(list: *const *const c_char) -> Result<Vec<OsString>, Error> {
     }
 }
 
-/// Returns the largest number of processes, at most `most`, that the key `soft` allows (MPI 5.0, section 11.8.4): triplets
-/// `first:last:step`, separated by commas. Returns `None` if there is no such number.
+/// Returns the largest number of processes, at most `most`, that the key `soft` allows (MPI 5.0, section 11.8.4). The value of the
+/// key is a list of triplets `first:last:step`, separated by commas. Returns `None` if there is no such number.
 fn soft(wish: &str, most: usize) -> Option<usize> {
     let mut best = None;
     for part in wish.split(',') {
@@ -131,16 +132,16 @@ fn soft(wish: &str, most: usize) -> Option<usize> {
     best
 }
 
-/// Returns the command line with which `mpiexec` starts a job of these programs, and the number of its processes. `others` are
-/// the hosts of this job; the list is empty if the job's ports are not on a network.
+/// Returns the command line with which `mpiexec` starts a job of these programs, and the number of processes of that job. `others`
+/// are the hosts of this job; the list is empty if the job's ports are not on a network.
 fn command(
     mpiexec: &OsStr,
     programs: &[Program],
-    others: &[slot_table::Host],
+    others: &[slot_table::HostSlots],
 ) -> Result<(Command, usize), Error> {
     let mut command = Command::new(mpiexec);
     let mut all = 0;
-    // Hosts belong to the job, not to a program. If no program names hosts, they are the hosts of this job.
+    // Hosts belong to the job, not to a program. If no program names hosts, the hosts of this job are used.
     let hosts: Vec<&OsStr> = programs.iter().filter_map(|one| one.key("host")).collect();
     if !hosts.is_empty() {
         command.arg("-hosts").arg(hosts.join(OsStr::new(",")));
@@ -165,7 +166,7 @@ fn command(
             command.arg("-x").arg(OsStr::from_bytes(line));
         }
         command.arg(found(program));
-        // mpiexec takes a single colon for the end of the program's arguments, so the colon is quoted.
+        // mpiexec would read a single colon as the end of the program's arguments, so the colon is quoted.
         let word = |argument: &OsString| {
             let is_colon = argument.as_bytes().iter().skip_while(|&&byte| byte == b'\\').eq(b":");
             let quote = OsStr::new(if is_colon { "\\" } else { "" });
@@ -176,7 +177,7 @@ fn command(
     Ok((command, all))
 }
 
-/// Returns the path of a program. If the key `path` is given, uses the first of its folders that has the program.
+/// Returns the path of a program. If the key `path` is given, uses the first folder in its value that has the program.
 fn found(program: &Program) -> PathBuf {
     let folders = program.info.bytes("path").unwrap_or_default();
     let folders = folders.split(|byte| b": ".contains(byte)).filter(|folder| !folder.is_empty());
@@ -187,10 +188,7 @@ fn found(program: &Program) -> PathBuf {
 }
 
 /// Starts the programs. Only the root calls this function.
-fn start(
-    engine: &Engine,
-    programs: &[Program],
-) -> Result<(weft_bootstrap::ports::Port, Children), Error> {
+fn start(engine: &Engine, programs: &[Program]) -> Result<(Port, Children), Error> {
     let others = match transport(engine)?.port_address() {
         Some(_) => slot_table::hosts(),
         None => Vec::new(),
@@ -226,8 +224,8 @@ fn start(
     Ok((port, Children { names, ended }))
 }
 
-/// Gives mpiexec a socket as its standard input, on which it sends the reason if the job fails. If mpiexec reads from the socket,
-/// it finds the end of the file.
+/// Gives mpiexec a socket as its standard input. If the job fails, mpiexec sends the reason on this socket. If mpiexec reads from
+/// the socket, it finds the end of the file.
 fn report_socket(command: &mut Command) -> Result<UnixStream, Error> {
     let _occupied = Occupied::standard();
     let mut make = || {
@@ -247,7 +245,8 @@ fn await_call(
     call: &WaitingCall,
     object: &CommObject,
     programs: &[Program],
-    (port, children): &(weft_bootstrap::ports::Port, Children),
+    port: &Port,
+    children: &Children,
 ) -> Result<FoundInvitation, Error> {
     let all: usize = programs.iter().map(Program::started).sum();
     let gone = |calling: Option<&Calling>| match calling {
@@ -290,17 +289,18 @@ fn asked_for(programs: &[Program]) -> usize {
 /// `codes` is NULL or has room for a code of each process that may be started; `made` may be written.
 unsafe fn spawn(
     call: &WaitingCall,
-    (root, handle): (c_int, Comm),
+    root: c_int,
+    handle: Comm,
     programs: impl FnOnce() -> Result<Vec<Program>, Error>,
     made: *mut Comm,
     codes: *mut c_int,
 ) -> Result<(), Error> {
-    let (object, root) = group_and_root(handle, root, (made, "intercomm"))?;
+    let (object, root) = group_and_root(handle, root, made, "intercomm")?;
     let engine = object.engine();
     let programs = (object.rank() == root).then(programs);
-    // The root sends the numbers of codes and of processes to all ranks: the arguments of other ranks are not significant. If there
-    // are more processes than the maximum, the call fails and no code is written, because the array of codes may be too short as
-    // well.
+    // The root sends the numbers of codes and of processes to all ranks, because the arguments of other ranks are not significant.
+    // If there are more processes than the maximum, the call fails and no code is written, because the array of codes may be too
+    // short as well.
     let counts = programs.as_ref().and_then(|all| all.as_ref().ok());
     let counts = counts.filter(|all| asked_for(all) <= MOST).map_or(&[][..], |all| all);
     let counts = counts.iter().flat_map(|one| [one.processes as u64, one.started() as u64]);
@@ -310,7 +310,7 @@ unsafe fn spawn(
     let found = programs.map(|programs| {
         let programs = allowed(programs?)?;
         let started = children.insert(start(engine, &programs)?);
-        await_call(call, &object, &programs, started)
+        await_call(call, &object, &programs, &started.0, &started.1)
     });
     let new = connected(call, &object, root, ConnectionEnd::Accepting, found).map_err(|error| {
         if error.class() != MPI_ERR_PORT {
@@ -376,7 +376,7 @@ pub(crate) unsafe fn comm_spawn(
     };
     let call = WaitingCall::new("MPI_Comm_spawn");
     // SAFETY: `spawn` needs valid pointers, which the program passes as MPI requires.
-    unsafe { spawn(&call, (root, handle), programs, intercomm, array_of_errcodes) }
+    unsafe { spawn(&call, root, handle, programs, intercomm, array_of_errcodes) }
 }
 
 /// MPI_Comm_spawn_multiple.
@@ -416,10 +416,11 @@ pub(crate) unsafe fn comm_spawn_multiple(
     };
     let call = WaitingCall::new("MPI_Comm_spawn_multiple");
     // SAFETY: `spawn` needs valid pointers, which the program passes as MPI requires.
-    unsafe { spawn(&call, (root, handle), programs, intercomm, array_of_errcodes) }
+    unsafe { spawn(&call, root, handle, programs, intercomm, array_of_errcodes) }
 }
 
-/// Returns the port of the parents from the environment, and removes it: programs that this process starts have no parents.
+/// Returns the port of the parents from the environment, and removes it there, because programs that this process starts have no
+/// parents.
 pub fn parent_port() -> Option<String> {
     let name = std::env::var(PARENT).ok();
     if let Some(name) = &name {
@@ -435,11 +436,10 @@ pub fn parent_port() -> Option<String> {
     name
 }
 
-/// Time for which a child that cannot be connected to its parents waits before it ends, so that the launcher first notices the
-/// cause.
+/// Time that a child waits before it ends because it cannot connect to its parents. Meanwhile the launcher notices the cause.
 const LAST: Duration = Duration::from_millis(500);
 
-/// Connects the world to the job that has spawned it.
+/// Connects the world to the job that has spawned this job.
 pub fn join_parents(world: &Rc<CommObject>, port: String) -> Result<(), Error> {
     let call = WaitingCall::new("MPI_Init");
     transport(world.engine())?;

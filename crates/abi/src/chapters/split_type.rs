@@ -1,10 +1,10 @@
 //! MPI_Comm_split_type: communicators of the processes that share a resource (MPI 5.0, section 7.4.2), and the resources of the
 //! machine (section 9.1.4).
 //!
-//! Each process sends the parts of all kinds to which it belongs to all other processes, even if it asks for only one kind or
-//! passes MPI_UNDEFINED, because it does not know the kind for which the other processes ask.
+//! Each process sends all parts to which it is bound to all other processes. It sends the parts of every kind, even if it asks for
+//! only one kind, because it does not know the kinds for which the other processes ask.
 
-use crate::arguments::{comm, not_null, optional_info, store};
+use crate::arguments::{comm, not_null, optional_info, store, store_new};
 use crate::chapters::communicators::inherited;
 use crate::chapters::init::nodes;
 use crate::chapters::sessions::members;
@@ -37,11 +37,14 @@ type Row = [Place; COLUMNS];
 #[derive(Clone, Copy)]
 enum SplitWish {
     Nothing,
-    /// Processes in the same part of this column.
+    /// A communicator of the processes that are bound to the same part of the machine. The number is the column of this kind of
+    /// part.
     Column(usize),
-    /// Processes in the same part, of the largest parts that do not contain all processes.
+    /// A communicator of the processes that are bound to the same part of the machine, of any kind. The largest parts that do not
+    /// contain all processes are used.
     Smaller,
-    /// Processes in a set to which this process belongs. The number is the rank of the first member.
+    /// A communicator of the processes in a process set to which this process belongs. The number is the rank of the set's first
+    /// member in the old communicator.
     Set(i32),
 }
 
@@ -64,7 +67,7 @@ fn guided(
         (Some(kind), None) => Ok((0..COLUMNS)
             .find(|&c| name(c) == kind)
             .map_or(SplitWish::Nothing, SplitWish::Column)),
-        // If the name is unknown, the process gets no communicator, but no error.
+        // A process that names an unknown set gets no communicator, and no error.
         (None, Some(set)) => Ok(members(set).map_or(SplitWish::Nothing, |set| {
             let member = |rank: &u32| set.rank_of(*rank).is_some();
             let first = comm.group().ranks().iter().position(member);
@@ -87,8 +90,8 @@ fn here(comm: &CommObject) -> Row {
     })
 }
 
-/// Returns the part that each process gets: the column of the part, and the rank of its first process. Parts with more processes
-/// are used first. No part has all processes, and no process is in two parts.
+/// Returns the part that each process gets: the column of the part, and the rank of the part's first process. Parts with more
+/// processes are used first. No part has all processes, and no process is in two parts.
 fn smaller(rows: &[Row]) -> Vec<Option<(usize, i32)>> {
     let mut parts: Vec<(usize, Vec<usize>)> = Vec::new();
     for column in 0..COLUMNS {
@@ -140,7 +143,7 @@ pub(crate) unsafe fn comm_split_type(
     let call = WaitingCall::new("MPI_Comm_split_type");
     let (mut colour, mut kind) = (None, None);
     if old.remote().is_some() {
-        // Colours must have the same meaning in both groups of an intercommunicator, as nodes and sets have.
+        // Colours must have the same meaning in both groups of an intercommunicator. Only the numbers of nodes have this property.
         colour = match want {
             SplitWish::Column(SHARED) => here(&old)[SHARED].map(|(node, _)| node),
             _ => None,
@@ -189,7 +192,6 @@ pub(crate) unsafe fn comm_split_type(
 /// MPI_Get_hw_resource_info.
 /// Returns the kinds of parts that this machine has. The value of a kind is true if this process is bound to a single part.
 pub(crate) unsafe fn get_hw_resource_info(to: *mut Info) -> Result<(), Error> {
-    not_null(to, "hw_info")?;
     let mut info = weft_process::Info::default();
     for (kind, part) in KINDS.iter().zip(hardware::here()) {
         match part {
@@ -198,17 +200,16 @@ pub(crate) unsafe fn get_hw_resource_info(to: *mut Info) -> Result<(), Error> {
             HardwarePart::One(_) => info.set(kind, "true"),
         }
     }
-    state().infos.borrow_mut().room()?;
-    let handle = state().infos.borrow_mut().insert(info);
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
-    unsafe { store(to, Info(handle), "hw_info") }
+    unsafe { store_new(&state().infos, info, Info, to, "hw_info") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Rows of processes on nodes, in packages and on cores. A part of -1 means several parts.
+    /// Returns a row for each process, given its node, package and core. The value -1 means that the process may run in several
+    /// packages or on several cores.
     fn rows(places: &[(i32, i32, i32)]) -> Vec<Row> {
         let core = 1 + KINDS.iter().position(|&kind| kind == "hwloc://Core").unwrap();
         let place = |node: i32, part: i32| (part >= 0).then_some((node, part));
@@ -249,7 +250,7 @@ mod tests {
 
     #[test]
     fn parts_that_cross_are_given_whole_or_not_at_all() {
-        // In this table a core belongs to two packages. Still no process may be in two communicators.
+        // In this table a core belongs to two packages. Even then, no process may be in two communicators.
         let crossing = rows(&[(0, 0, 0), (0, 0, 9), (0, 4, 9), (0, 4, 9), (0, 4, 3)]);
         let given = columns(&crossing);
         assert_eq!(given[2], given[3]);

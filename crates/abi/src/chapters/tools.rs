@@ -10,6 +10,7 @@
 //! Functions return errors as the constants with which programs compare them, and call no error handler.
 
 pub(crate) mod categories;
+pub(crate) mod category_tree;
 pub(crate) mod collective_counts;
 pub(crate) mod cvars;
 pub(crate) mod enumerations;
@@ -20,10 +21,11 @@ pub(crate) mod pvar_handle;
 pub(crate) mod pvars;
 pub(crate) mod strings;
 
+use crate::chapter_state::ChapterState;
 use crate::constants::*;
 use crate::error::Error;
 use crate::lock;
-use crate::state::{ChapterState, ProcessPhase, state};
+use crate::state::{ProcessPhase, state};
 use crate::table::HandleTable;
 use cvars::CvarHandle;
 use performance::Reading;
@@ -42,14 +44,14 @@ static TOOLS: ChapterState<Tools> = ChapterState::new(Tools {
 struct Tools {
     /// Number of calls of MPI_T_init_thread without a matching MPI_T_finalize.
     users: Cell<u32>,
-    /// True if a thread of a tool may call at any time, so that MPI keeps its lock.
+    /// True if a thread of a tool may call the tool interface at any time. MPI then keeps its lock.
     in_threads: Cell<bool>,
     controls: RefCell<HandleTable<CvarHandle>>,
     sessions: RefCell<HandleTable<()>>,
     readings: RefCell<HandleTable<Reading>>,
 }
 
-/// Returns true if a thread of a tool may call at any time.
+/// Returns true if a thread of a tool may call the tool interface at any time.
 pub fn in_threads() -> bool {
     TOOLS.in_threads.get()
 }
@@ -105,9 +107,9 @@ fn bad_handle(argument: &str, handle: usize, what: &str) -> Error {
 
 /// Returns the level of thread support for a tool that wants `required`.
 ///
-/// The tool interface reads data that messages change, so calls of MPI must not overlap: either because of the lock, or because the
-/// program promises it. Before MPI is initialised, the lock exists and can be kept. While MPI runs without the lock, the lock
-/// cannot be introduced.
+/// The tool interface reads data that messages change, so calls of MPI must not overlap. Either the lock prevents an overlap, or
+/// the program promises that there is none. Before MPI is initialised, the lock exists and can be kept. While MPI runs without the
+/// lock, the lock cannot be introduced.
 fn provide(required: c_int) -> c_int {
     let levels = [MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED];
     if let Some(level) = levels.into_iter().find(|&level| level >= required) {

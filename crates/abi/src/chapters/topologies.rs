@@ -1,6 +1,7 @@
 //! Virtual topologies: cartesian grids (MPI 5.0, chapter 8); graphs are in `graphs.rs`.
 
 use crate::arguments::{comm, count, intracomm, not_null, rank, store};
+use crate::arrays::{list, store_list};
 use crate::chapters::communicators::{inherit, keep};
 use crate::constants::*;
 use crate::engine::CommObject;
@@ -21,43 +22,10 @@ fn grid(comm: &CommObject) -> Result<Cartesian, Error> {
     }
 }
 
-/// Returns the first `n` elements of an array of the program.
-///
-/// # Safety
-/// `from` is NULL or has `n` elements.
-pub(super) unsafe fn list(
-    from: *const c_int,
-    n: usize,
-    argument: &str,
-) -> Result<Vec<c_int>, Error> {
-    if n > 0 {
-        not_null(from, argument)?;
-    }
-    // SAFETY: `i` is less than `n`, and `from` is not NULL and has `n` elements; the contract of this function says so.
-    Ok((0..n).map(|i| unsafe { *from.add(i) }).collect())
-}
-
-/// # Safety
-/// `to` is NULL or has an element for each value.
-pub(super) unsafe fn store_list(
-    to: *mut c_int,
-    values: impl ExactSizeIterator<Item = c_int>,
-    argument: &str,
-) -> Result<(), Error> {
-    if values.len() > 0 {
-        not_null(to, argument)?;
-    }
-    for (i, value) in values.enumerate() {
-        // SAFETY: `i` is less than the number of values, and `to` is not NULL; the contract of this function says so.
-        unsafe { to.add(i).write(value) };
-    }
-    Ok(())
-}
-
 /// Reads the grid that the program describes, which has at most `most` points.
 ///
-/// A dimension of 0 is no error: the standard names an error only for a grid that is larger than the group (MPI 5.0, 8.5.1). No
-/// rank has a place in such a grid.
+/// A dimension of 0 is no error, because the standard names an error only for a grid that is larger than the group (MPI 5.0,
+/// 8.5.1). No rank has a place in such a grid.
 ///
 /// # Safety
 /// The arrays are NULL or have `ndims` elements.

@@ -86,21 +86,10 @@ pub(crate) unsafe fn type_get_name(
 
 // ---- measures -----------------------------------------------------------------------------------
 
-/// # Safety
-/// `to` is NULL or may be written.
-unsafe fn store_out(to: Out, value: i64, argument: &str) -> Result<(), Error> {
-    if to.is_null() {
-        return Err(Error::null(argument));
-    }
-    // SAFETY: `to` is not NULL, so it may be written; the contract of this function says so.
-    unsafe { to.set(value) };
-    Ok(())
-}
-
 /// MPI_Type_size, MPI_Type_size_c.
 pub(crate) unsafe fn type_size(handle: Datatype, size: Out) -> Result<(), Error> {
     // SAFETY: `size` is NULL or points to room for the result, as MPI requires of the program.
-    unsafe { store_out(size, datatype(handle)?.ty.size() as i64, "size") }
+    unsafe { size.store(datatype(handle)?.ty.size() as i64, "size") }
 }
 
 /// MPI_Type_size_x.
@@ -114,8 +103,8 @@ pub(crate) unsafe fn type_get_extent(handle: Datatype, lb: Out, extent: Out) -> 
     let object = datatype(handle)?;
     // SAFETY: `lb` and `extent` are NULL or point to room for the results, as MPI requires of the program.
     unsafe {
-        store_out(lb, object.ty.lb(), "lb")?;
-        store_out(extent, object.ty.extent(), "extent")
+        lb.store(object.ty.lb(), "lb")?;
+        extent.store(object.ty.extent(), "extent")
     }
 }
 
@@ -138,8 +127,8 @@ pub(crate) unsafe fn type_get_true_extent(
     let object = datatype(handle)?;
     // SAFETY: `lb` and `extent` are NULL or point to room for the results, as MPI requires of the program.
     unsafe {
-        store_out(lb, object.ty.true_lb(), "true_lb")?;
-        store_out(extent, object.ty.true_extent(), "true_extent")
+        lb.store(object.ty.true_lb(), "true_lb")?;
+        extent.store(object.ty.true_extent(), "true_extent")
     }
 }
 
@@ -171,7 +160,7 @@ unsafe fn counted(
     let bytes = unsafe { (*status).bytes() };
     let found = how(&object.ty, bytes as usize);
     // SAFETY: `to` is NULL or may be written; the contract of this function says so.
-    unsafe { store_out(to, found.map_or(i64::from(MPI_UNDEFINED), |n| n as i64), "count") }
+    unsafe { to.store(found.map_or(i64::from(MPI_UNDEFINED), |n| n as i64), "count") }
 }
 
 /// MPI_Get_count, MPI_Get_count_c.
@@ -241,7 +230,7 @@ fn bytes_of(object: &TypeObject, elements: usize) -> Result<usize, Error> {
     }
     let (whole, rest) = (elements / ty.elements(), elements % ty.elements());
     let bytes = ty.size().checked_mul(whole).ok_or_else(|| impossible("more bytes than fit"))?;
-    // The number of bytes within an element is searched: the first number that holds `rest` basic elements.
+    // Searches the number of bytes within an element. It is the first number of bytes that hold `rest` basic elements.
     let part = (0..=ty.size()).find(|&b| ty.elements_of(b) == Some(rest));
     Ok(bytes + part.unwrap_or(0))
 }

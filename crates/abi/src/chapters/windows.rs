@@ -55,26 +55,48 @@ fn run<T>(
     Ok(engine.block_on(&WaitingCall::new(call), step)?)
 }
 
-/// Checks the arguments that all functions that make windows have.
-fn making(
-    size: isize,
-    unit: i64,
-    info: Info,
-    comm: Comm,
-) -> Result<(Rc<CommObject>, usize, usize, weft_process::Info), Error> {
-    let comm = intracomm(comm)?;
-    let hints = optional_info(info)?.unwrap_or_default();
-    let size = usize::try_from(size).map_err(|_| {
-        Error::new(MPI_ERR_SIZE, format_args!("argument size = {size} is negative"))
-    })?;
-    let unit = usize::try_from(unit).ok().filter(|&unit| unit > 0).ok_or_else(|| {
-        Error::new(MPI_ERR_DISP, format_args!("argument disp_unit = {unit}: it is 1 or more"))
-    })?;
-    Ok((comm, size, unit, hints))
+/// Arguments of all functions that make windows.
+struct NewWindow {
+    comm: Rc<CommObject>,
+    len: usize,
+    unit: usize,
+    hints: weft_process::Info,
 }
 
-/// Returns the window's options: implementation of fences, time at which operations are issued, accumulates of integers. A hint
-/// takes precedence over the setting.
+impl NewWindow {
+    /// Checks the arguments.
+    fn of(size: isize, unit: i64, info: Info, comm: Comm) -> Result<NewWindow, Error> {
+        let comm = intracomm(comm)?;
+        let hints = optional_info(info)?.unwrap_or_default();
+        let len = bytes(size)?;
+        let unit = usize::try_from(unit).ok().filter(|&unit| unit > 0).ok_or_else(|| {
+            Error::new(MPI_ERR_DISP, format_args!("argument disp_unit = {unit}: it is 1 or more"))
+        })?;
+        Ok(NewWindow { comm, len, unit, hints })
+    }
+
+    /// Creates the window and its handle.
+    fn make(&self, call: &'static str, brings: WindowOffer) -> Result<(Win, Rc<WinObject>), Error> {
+        let NewWindow { comm, unit, hints, .. } = self;
+        let options = options(hints)?;
+        let made = WindowOf::create(comm, brings, *unit, options);
+        let window = comm.engine().block_on(&WaitingCall::new(call), made)?;
+        let object = Rc::new(WinObject::new(window, *unit));
+        properties::keep(&object, hints);
+        properties::tell(&object, &options);
+        let handle = Win(state().wins.borrow_mut().insert(object.clone()));
+        Ok((handle, object))
+    }
+}
+
+/// Checks a size in bytes.
+fn bytes(size: isize) -> Result<usize, Error> {
+    usize::try_from(size)
+        .map_err(|_| Error::new(MPI_ERR_SIZE, format_args!("argument size = {size} is negative")))
+}
+
+/// Returns the window's options: implementation of fences, time at which operations are issued, and handling of integer
+/// accumulates. A hint takes precedence over the setting.
 fn options(hints: &weft_process::Info) -> Result<WindowOptions, Error> {
     let settings = || -> Result<WindowOptions, String> {
         let fence = FenceDesign::ALL[settings::choice("WEFT_FENCE")?];
@@ -96,32 +118,14 @@ fn options(hints: &weft_process::Info) -> Result<WindowOptions, Error> {
 }
 
 /// Returns the kind of atomics for the hint `bytes`, the number of bytes that a program accumulates at once (MPI 5.0, section
-/// 12.2.1). A lock pays if this number is larger than an atomic operation of an adapter can update. Returns `None` (also for 0) to
-/// leave the choice to the library.
+/// 12.2.1). A lock is faster if this number is larger than an atomic operation of an adapter can update. If the hint is 0 or
+/// invalid, returns `None`, which leaves the choice to the library.
 fn granularity(bytes: &str) -> Option<Atomics> {
     match bytes.trim().parse::<u64>() {
         Ok(0) | Err(_) => None,
         Ok(1..=8) => Some(Atomics::Adapter),
         Ok(_) => Some(Atomics::Guarded),
     }
-}
-
-/// Creates the window and its handle.
-fn make(
-    call: &'static str,
-    comm: &Rc<CommObject>,
-    brings: WindowOffer,
-    unit: usize,
-    hints: &weft_process::Info,
-) -> Result<(Win, Rc<WinObject>), Error> {
-    let options = options(hints)?;
-    let made = WindowOf::create(comm, brings, unit, options);
-    let window = comm.engine().block_on(&WaitingCall::new(call), made)?;
-    let object = Rc::new(WinObject::new(window, unit));
-    properties::keep(&object, hints);
-    properties::tell(&object, &options);
-    let handle = Win(state().wins.borrow_mut().insert(object.clone()));
-    Ok((handle, object))
 }
 
 /// MPI_Win_create, MPI_Win_create_c.
@@ -134,36 +138,35 @@ pub(crate) unsafe fn win_create(
     win: *mut Win,
 ) -> Result<(), Error> {
     not_null(win, "win")?;
-    let (comm, size, unit, hints) = making(size, disp_unit, info, comm)?;
+    let new = NewWindow::of(size, disp_unit, info, comm)?;
     if base.is_null() && size > 0 {
         let text = format!("argument base is NULL, but size = {size}");
         return Err(Error::new(MPI_ERR_BASE, text));
     }
     base.expose_provenance();
-    // SAFETY: the program promises this memory to the window until MPI_Win_free.
-    let memory = unsafe { Sge::new(base.cast(), size) };
+    // SAFETY: the program keeps this memory valid until MPI_Win_free, as MPI requires.
+    let memory = unsafe { Sge::new(base.cast(), new.len) };
     let memory = if size == 0 { Sge::EMPTY } else { memory };
-    let (handle, object) = make("MPI_Win_create", &comm, WindowOffer::Own(memory), unit, &hints)?;
+    let (handle, object) = new.make("MPI_Win_create", WindowOffer::Own(memory))?;
     object.base.set(base);
     // SAFETY: `win` points to room for the result, as MPI requires of the program.
     unsafe { store(win, handle, "win") }
 }
 
-/// Implements MPI_Win_allocate and MPI_Win_allocate_shared. `brings` returns this rank's part of the window for a length and hints.
+/// Implements MPI_Win_allocate and MPI_Win_allocate_shared. `brings` is this rank's part of the window.
 ///
 /// # Safety
 /// `baseptr`, where a pointer is stored, and `win` are NULL or may be written.
 unsafe fn allocate(
     call: &'static str,
-    (size, unit, info, comm): (isize, i64, Info, Comm),
-    brings: impl FnOnce(usize, &weft_process::Info) -> WindowOffer,
+    new: &NewWindow,
+    brings: WindowOffer,
     baseptr: *mut c_void,
     win: *mut Win,
 ) -> Result<(), Error> {
     not_null(win, "win")?;
     not_null(baseptr, "baseptr")?;
-    let (comm, len, unit, hints) = making(size, unit, info, comm)?;
-    let (handle, object) = make(call, &comm, brings(len, &hints), unit, &hints)?;
+    let (handle, object) = new.make(call, brings)?;
     // SAFETY: `baseptr` and `win` are NULL or may be written; the contract of this function says so.
     unsafe {
         store(baseptr.cast(), object.base.get(), "baseptr")?;
@@ -180,11 +183,11 @@ pub(crate) unsafe fn win_allocate(
     baseptr: *mut c_void,
     win: *mut Win,
 ) -> Result<(), Error> {
-    let of = (size, disp_unit, info, comm);
-    let align = |hints: &_| memory::alignment(hints, Region::ALIGN_SEEN);
-    let brings = |len, hints: &_| WindowOffer::Allocate { len, align: align(hints) };
+    let new = NewWindow::of(size, disp_unit, info, comm)?;
+    let align = memory::alignment(&new.hints, Region::ALIGN_SEEN);
+    let brings = WindowOffer::Allocate { len: new.len, align };
     // SAFETY: `allocate` needs valid pointers, which the program passes as MPI requires.
-    unsafe { allocate("MPI_Win_allocate", of, brings, baseptr, win) }
+    unsafe { allocate("MPI_Win_allocate", &new, brings, baseptr, win) }
 }
 
 /// MPI_Win_allocate_shared, MPI_Win_allocate_shared_c.
@@ -196,14 +199,12 @@ pub(crate) unsafe fn win_allocate_shared(
     baseptr: *mut c_void,
     win: *mut Win,
 ) -> Result<(), Error> {
-    let of = (size, disp_unit, info, comm);
-    let brings = |len, hints: &weft_process::Info| {
-        let contiguous = hints.get("alloc_shared_noncontig") != Some("true");
-        let align = memory::alignment(hints, Region::ALIGN_SEEN);
-        WindowOffer::Share { len, align, contiguous }
-    };
+    let new = NewWindow::of(size, disp_unit, info, comm)?;
+    let contiguous = new.hints.get("alloc_shared_noncontig") != Some("true");
+    let align = memory::alignment(&new.hints, Region::ALIGN_SEEN);
+    let brings = WindowOffer::Share { len: new.len, align, contiguous };
     // SAFETY: `allocate` needs valid pointers, which the program passes as MPI requires.
-    unsafe { allocate("MPI_Win_allocate_shared", of, brings, baseptr, win) }
+    unsafe { allocate("MPI_Win_allocate_shared", &new, brings, baseptr, win) }
 }
 
 /// MPI_Win_create_dynamic.
@@ -213,8 +214,8 @@ pub(crate) unsafe fn win_create_dynamic(
     win: *mut Win,
 ) -> Result<(), Error> {
     not_null(win, "win")?;
-    let (comm, _, unit, hints) = making(0, 1, info, comm)?;
-    let (handle, _) = make("MPI_Win_create_dynamic", &comm, WindowOffer::Nothing, unit, &hints)?;
+    let new = NewWindow::of(0, 1, info, comm)?;
+    let (handle, _) = new.make("MPI_Win_create_dynamic", WindowOffer::Nothing)?;
     // SAFETY: `win` points to room for the result, as MPI requires of the program.
     unsafe { store(win, handle, "win") }
 }
@@ -222,13 +223,11 @@ pub(crate) unsafe fn win_create_dynamic(
 /// MPI_Win_attach.
 pub(crate) unsafe fn win_attach(win: Win, base: *mut c_void, size: isize) -> Result<(), Error> {
     let object = window(win)?;
-    let len = usize::try_from(size).map_err(|_| {
-        Error::new(MPI_ERR_SIZE, format_args!("argument size = {size} is negative"))
-    })?;
+    let len = bytes(size)?;
     if base.is_null() && len > 0 {
         return Err(Error::new(MPI_ERR_BASE, "argument base is NULL"));
     }
-    // SAFETY: the program promises this memory to the window until MPI_Win_detach.
+    // SAFETY: the program keeps this memory valid until MPI_Win_detach, as MPI requires.
     let memory = unsafe { Sge::new(base.cast(), len) };
     run(&object, "MPI_Win_attach", object.window.attach(memory))
 }
@@ -264,9 +263,6 @@ pub(crate) unsafe fn win_shared_query(
     baseptr: *mut c_void,
 ) -> Result<(), Error> {
     let object = window(win)?;
-    if disp_unit.is_null() {
-        return Err(Error::null("disp_unit"));
-    }
     let window = &object.window;
     if window.flavor() == WindowFlavor::Dynamic {
         let text = "a dynamic window has no part to ask for";
@@ -279,7 +275,7 @@ pub(crate) unsafe fn win_shared_query(
         Some(rank) => {
             let (len, unit) = window.part(rank);
             match window.shared_segment(rank) {
-                // If a rank gave no memory to the window, other ranks have no address of its part.
+                // If a rank gave no memory to the window, other ranks have no address of that rank's part.
                 Some(_) if len == 0 && window.flavor() == WindowFlavor::Create => {
                     (0, unit, std::ptr::null_mut())
                 }
@@ -293,10 +289,10 @@ pub(crate) unsafe fn win_shared_query(
             }
         }
     };
-    // SAFETY: `size` and `baseptr` are NULL or may be written, and `disp_unit` is not NULL, as MPI requires of the program.
+    // SAFETY: `size`, `disp_unit` and `baseptr` are NULL or may be written, as MPI requires of the program.
     unsafe {
         store(size, len as isize, "size")?;
-        disp_unit.set(unit as i64);
+        disp_unit.store(unit as i64, "disp_unit")?;
         store(baseptr.cast::<*mut c_void>(), base, "baseptr")
     }
 }

@@ -13,19 +13,21 @@ use weft_process::{ForeignPeer, Identity};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Introduction {
     pub identity: Identity,
-    /// Node of the process, by the numbers of its job.
+    /// Number of the process's node within the job.
     pub node: u32,
     /// Rank of the process among the processes of its job with which it shares memory.
     pub near: usize,
-    /// Name of the machine. It is equal for all processes that can share memory, even if they belong to different jobs.
+    /// Name of the machine. All processes that can share memory have the same name here, even if they belong to different jobs.
     pub machine: String,
     /// Hash of the settings that connected jobs must share.
     pub settings: u64,
     /// Hash of the job's arithmetic (`Engine::arithmetic`).
     pub arithmetic: u64,
+    /// Hash of the process's model of copies (`Engine::copies`).
+    pub copies: u64,
     /// Fingerprint of the process's data formats.
     pub print: Fingerprint,
-    /// Transport of its job ([`JobTransport::dialect`]).
+    /// Transport of the process's job ([`JobTransport::dialect`]).
     pub dialect: String,
 }
 
@@ -47,16 +49,16 @@ impl Introduction {
             machine,
             settings: settings.hash(),
             arithmetic: engine.arithmetic(),
+            copies: engine.copies(),
             print: network::fingerprint(),
             dialect: way.dialect(),
         }
     }
 
     pub fn encode(&self) -> Vec<u8> {
-        let Introduction {
-            identity: Identity { job, rank }, node, near, settings, arithmetic, ..
-        } = self;
-        let numbers = format!("{job},{rank},{node},{near},{settings},{arithmetic}");
+        let Introduction { node, near, settings, arithmetic, copies, .. } = self;
+        let Identity { job, rank } = self.identity;
+        let numbers = format!("{job},{rank},{node},{near},{settings},{arithmetic},{copies}");
         [numbers, self.machine.clone(), self.print.encode(), self.dialect.clone()]
             .join("\n")
             .into_bytes()
@@ -74,15 +76,17 @@ impl Introduction {
             near: next()?.try_into().ok()?,
             settings: next()?,
             arithmetic: next()?,
+            copies: next()?,
             machine: lines.next()?.to_owned(),
             print: Fingerprint::decode(lines.next()?),
             dialect: lines.next()?.to_owned(),
         })
     }
 
-    /// Returns this process as a peer of another process, in which it has the number `number`.
+    /// Returns the introduced process as a peer of this process. `number` is the number of the introduced process at this process.
     pub fn as_peer(&self, number: u32) -> ForeignPeer {
-        ForeignPeer { number, identity: self.identity, arithmetic: self.arithmetic }
+        let Introduction { identity, arithmetic, copies, .. } = *self;
+        ForeignPeer { number, identity, arithmetic, copies }
     }
 
     /// Decodes the introductions of all processes.
@@ -123,6 +127,7 @@ mod tests {
             machine: "here and there".to_owned(),
             settings: 5,
             arithmetic: 1 << 63,
+            copies: u64::MAX - 1,
             print: network::fingerprint(),
             dialect: "TCP, 64 credits".to_owned(),
         }
@@ -136,7 +141,7 @@ mod tests {
         assert_eq!(all, [own.clone(), own.clone()]);
         assert_eq!(own.check(&all[1]), Ok(()));
         for damaged in
-            [&b"1,2,3"[..], b"1,2,3,4,5,6", b"1,2,3,4,5,6\nhere\nprint", b"-1,2,3,4,5,6\na\nb\nc"]
+            [&b"1,2,3"[..], b"1,2,3,4,5,6,7", b"1,2,3,4,5,6\na\nb\nc", b"-1,2,3,4,5,6,7\na\nb\nc"]
         {
             assert!(Introduction::all(&[damaged.to_vec()]).is_err());
         }
@@ -156,7 +161,8 @@ mod tests {
 
     #[test]
     fn another_arithmetic_is_no_reason_to_refuse() {
-        // Algorithms in which several ranks compute the same result are not used between such jobs (`Engine::computes_alike`).
+        // Jobs with different arithmetic may connect. They do not use algorithms in which several ranks compute the same result
+        // (`Engine::computes_alike`).
         let own = introduction();
         let line = own.print.encode();
         let (_, formats) = line.split_once('|').unwrap();

@@ -1,4 +1,4 @@
-//! Settings that must be equal on all processes of a job: MPI_Init compares them before anything depends on them.
+//! Settings that must be equal on all processes of a job. MPI_Init compares them before anything depends on them.
 //!
 //! ```text
 //!   each rank            publishes a hash of its values, and the values that are not the default ── fence
@@ -23,11 +23,11 @@ const VALUES: &str = "settings-values";
 const HOST: &str = "host";
 const VERSION: &str = "the version of Weft";
 
-/// Time for which other ranks wait before they report a difference, so that the lowest rank that has found a difference reports it
-/// for all ranks.
+/// Time that a rank waits before it reports a difference, unless it is the lowest rank that has found a difference. In this way the
+/// lowest rank usually reports for all ranks.
 const FIRST_WORD: Duration = Duration::from_secs(1);
 
-/// Maximum number of values of a setting, and of ranges of ranks with the same value, that an error names.
+/// Maximum number of values that an error names for a setting, and maximum number of ranges of ranks that it names for a value.
 const NAMED: usize = 4;
 
 /// Values of one process by name. Default values are left out.
@@ -55,7 +55,7 @@ fn own_host() -> String {
     nix::unistd::gethostname().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Collects the values that are not the default, for settings for which `must_agree` returns true. `text` returns the text of a
+/// Collects the values of settings for which `must_agree` returns true, without default values. `text` returns the text of a
 /// setting.
 fn own(
     must_agree: impl Fn(SettingAgreement) -> bool,
@@ -157,14 +157,14 @@ struct ValuesOfRank {
     values: Values,
 }
 
-/// Value of a setting, and the holders that have this value, by their indices in a list.
+/// Value of a setting, and the holders that have this value, as indices in a list.
 struct SameValue<'v> {
     value: &'v str,
     places: Vec<usize>,
 }
 
-/// Describes the differences between the values of several holders: `NAME is VALUE on RANKS, VALUE on RANKS; ...`. `in_words`
-/// describes the holders at some indices of the list, with a preposition.
+/// Describes the differences between the values of several holders: `NAME is VALUE on RANKS, VALUE on RANKS; ...`. `in_words` gets
+/// indices into `all`, and returns a text for these holders that begins with a preposition, such as `on ranks 0 to 3`.
 fn differences(all: &[&Values], in_words: impl Fn(&[usize]) -> String) -> String {
     let mut names: Vec<&String> = all.iter().flat_map(|values| values.keys()).collect();
     names.sort_unstable();

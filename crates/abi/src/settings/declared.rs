@@ -5,6 +5,7 @@ use super::kinds::SettingAgreement::{All, Each, Job};
 use super::kinds::SettingPart::{Collective, Fabric, Files, Launch, P2p, Rma, Shm, Waiting};
 use super::kinds::{SettingKind, SettingSpec, SettingText};
 use super::networks::NETWORKS;
+use crate::table::LANES_END;
 use crate::table::MOST;
 use weft_collective::CollectiveKind;
 
@@ -67,6 +68,13 @@ const OTHERS: &[SettingSpec] = &[
         kind: SettingKind::Number { least: 16, most: MOST as u64 },
         default: "16000000",
         doc: "Maximum number of objects of each kind (communicators, requests, ...) in a process.",
+    },
+    SettingSpec {
+        name: "WEFT_LANES",
+        about: SettingText(P2p, Tuner, Each),
+        kind: SettingKind::Number { least: 0, most: LANES_END as u64 - 1 },
+        default: "0",
+        doc: "Number of lanes for communicators under MPI_THREAD_MULTIPLE on one host, an experiment; 0 is none.",
     },
     SettingSpec {
         name: "WEFT_SHARED_COMMS",
@@ -174,6 +182,13 @@ const OTHERS: &[SettingSpec] = &[
         kind: SettingKind::Words,
         default: "auto",
         doc: "Map that chooses collective algorithms: auto, none, a name or a file.",
+    },
+    SettingSpec {
+        name: "WEFT_LEARN",
+        about: SettingText(Collective, User, All),
+        kind: SettingKind::Switch,
+        default: "1",
+        doc: "Choice of algorithms within a host by the times of earlier calls, 1, or by costs only, 0.",
     },
     SettingSpec {
         name: "WEFT_MULTICAST_REPAIR",
@@ -285,7 +300,7 @@ const OTHERS: &[SettingSpec] = &[
         about: SettingText(Launch, User, Each),
         kind: SettingKind::Switch,
         default: "0",
-        doc: "Report of the ranks' connections at MPI_Init, by one rank of each node: 0 or 1.",
+        doc: "Report of connections at MPI_Init, and of learned algorithms at MPI_Finalize: 0 or 1.",
     },
     SettingSpec {
         name: "WEFT_FAULT",

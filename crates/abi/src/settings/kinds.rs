@@ -27,7 +27,7 @@ pub enum SettingKind {
     File,
 }
 
-/// Part of the library to which a variable belongs, which is its category in the tool interface.
+/// Part of the library to which a variable belongs. The part gives the category of the variable in the tool interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SettingPart {
     P2p,
@@ -57,12 +57,12 @@ pub enum SettingAgreement {
     /// All processes have the same value, including processes of jobs that connect. MPI_Init and each connection compare the values
     /// ([`super::agreement`]).
     All,
-    /// All processes of one job have the same value. Jobs that connect may have different values, for this reason.
+    /// All processes of one job have the same value. Jobs that connect may have different values. The text gives the reason.
     Job(&'static str),
 }
 
 impl SettingAgreement {
-    /// Reports whether all processes of one job must have the same value.
+    /// Returns true if all processes of one job must have the same value.
     pub fn is_of_job(self) -> bool {
         !matches!(self, SettingAgreement::Each)
     }

@@ -70,6 +70,14 @@ pub fn runtime_change(setting: &SettingSpec) -> Option<RuntimeChange> {
     Some(RuntimeChange { from, take })
 }
 
+/// Passes the settings that concern messages to the engine of a lane. They were checked before.
+pub fn for_lane(engine: &Engine) -> Result<(), String> {
+    messages(engine)?;
+    spin(engine.policy())?;
+    rails(engine)?;
+    caches(engine)
+}
+
 fn messages(engine: &Engine) -> Result<(), String> {
     let rendezvous = match settings::choice("WEFT_RENDEZVOUS")? {
         0 => Rendezvous::Read,
@@ -120,15 +128,12 @@ fn choose(engine: &Rc<Engine>) -> Result<(), String> {
     let all: Vec<u32> = (0..node.size() as u32).collect();
     let mut selection = selection::selection()?;
     let together = weft_collective::share_memory(node, &all);
-    selection::usual_maps(&mut selection, together)?;
+    selection::usual_maps(&mut selection, node, together)?;
     let (state, selection) = (state(), Rc::new(selection));
     *state.selection.borrow_mut() = selection.clone();
-    let comms = state.comms.borrow();
-    let handles = comms.handles();
-    let made = handles.iter().filter_map(|&handle| comms.get(handle));
-    for comm in [state.world.get(), state.comm_self.get()].into_iter().flatten().chain(made) {
+    for comm in state.all_comms() {
         comm.select(selection.clone());
-        crate::chapters::hints::select(comm);
+        crate::chapters::hints::select(&comm);
     }
     Ok(())
 }

@@ -61,7 +61,7 @@ pub struct Envar {
 
 /// The union in `pmix_value_t`.
 #[repr(C)]
-pub union Data {
+pub union PmixData {
     pub flag: bool,
     pub uint32: u32,
     pub string: *mut c_char,
@@ -71,21 +71,21 @@ pub union Data {
 
 /// `pmix_value_t`.
 #[repr(C)]
-pub struct Value {
+pub struct PmixValue {
     pub kind: u16,
-    pub data: Data,
+    pub data: PmixData,
 }
 
-impl Value {
+impl PmixValue {
     /// Makes a value of a kind; all other bytes are 0.
-    fn of(kind: u16) -> Value {
+    fn of(kind: u16) -> PmixValue {
         let envar = Envar { envar: ptr::null_mut(), value: ptr::null_mut(), separator: 0 };
-        Value { kind, data: Data { envar } }
+        PmixValue { kind, data: PmixData { envar } }
     }
 
     /// Makes a value that points to `bytes`.
-    pub fn bytes(bytes: &[u8]) -> Value {
-        let mut value = Value::of(BYTE_OBJECT);
+    pub fn bytes(bytes: &[u8]) -> PmixValue {
+        let mut value = PmixValue::of(BYTE_OBJECT);
         value.data.bo = ByteObject { bytes: bytes.as_ptr().cast_mut().cast(), size: bytes.len() };
         value
     }
@@ -93,40 +93,40 @@ impl Value {
 
 /// `pmix_info_t`.
 #[repr(C)]
-pub struct Info {
+pub struct PmixInfo {
     key: [c_char; 512],
     flags: u32,
-    value: Value,
+    value: PmixValue,
 }
 
-impl Info {
+impl PmixInfo {
     /// Makes a directive with the value true.
-    pub fn on(name: &CStr) -> Info {
+    pub fn on(name: &CStr) -> PmixInfo {
         let mut key = [0; 512];
         for (to, &from) in key.iter_mut().zip(name.to_bytes()) {
             *to = from as c_char;
         }
-        let mut value = Value::of(BOOL);
+        let mut value = PmixValue::of(BOOL);
         value.data.flag = true;
-        Info { key, flags: 0, value }
+        PmixInfo { key, flags: 0, value }
     }
 }
 
 /// Functions of the loaded library.
 pub struct Api {
-    pub init: unsafe extern "C" fn(*mut Proc, *mut Info, usize) -> c_int,
-    pub put: unsafe extern "C" fn(u8, *const c_char, *mut Value) -> c_int,
+    pub init: unsafe extern "C" fn(*mut Proc, *mut PmixInfo, usize) -> c_int,
+    pub put: unsafe extern "C" fn(u8, *const c_char, *mut PmixValue) -> c_int,
     pub commit: unsafe extern "C" fn() -> c_int,
-    pub fence: unsafe extern "C" fn(*const Proc, usize, *const Info, usize) -> c_int,
+    pub fence: unsafe extern "C" fn(*const Proc, usize, *const PmixInfo, usize) -> c_int,
     pub get: unsafe extern "C" fn(
         *const Proc,
         *const c_char,
-        *const Info,
+        *const PmixInfo,
         usize,
-        *mut *mut Value,
+        *mut *mut PmixValue,
     ) -> c_int,
     pub abort: unsafe extern "C" fn(c_int, *const c_char, *mut Proc, usize) -> c_int,
-    pub finalize: unsafe extern "C" fn(*const Info, usize) -> c_int,
+    pub finalize: unsafe extern "C" fn(*const PmixInfo, usize) -> c_int,
     error_string: unsafe extern "C" fn(c_int) -> *const c_char,
     /// The library. It is never unloaded, because it has threads.
     _library: ManuallyDrop<Library>,
@@ -243,12 +243,12 @@ mod tests {
             size_of::<Proc>(),
             offset_of!(Proc, rank),
             size_of::<ByteObject>(),
-            size_of::<Value>(),
-            offset_of!(Value, data),
-            align_of::<Value>(),
-            size_of::<Info>(),
-            offset_of!(Info, flags),
-            offset_of!(Info, value),
+            size_of::<PmixValue>(),
+            offset_of!(PmixValue, data),
+            align_of::<PmixValue>(),
+            size_of::<PmixInfo>(),
+            offset_of!(PmixInfo, flags),
+            offset_of!(PmixInfo, value),
             RANK_WILDCARD as usize,
             usize::from(GLOBAL),
             usize::from(BOOL),
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_directive_has_its_name_and_is_on() {
-        let info = Info::on(COLLECT_DATA);
+        let info = PmixInfo::on(COLLECT_DATA);
         // SAFETY: the key is shorter than its array, so it ends with a zero.
         let name = unsafe { CStr::from_ptr(info.key.as_ptr()) };
         // SAFETY: the kind says which member was written.

@@ -27,7 +27,7 @@ pub fn machine() -> String {
 
 /// Location of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PortPlace {
     /// On the same machine: the name of the machine, and the number in the name of an abstract socket.
     Machine(String, u128),
     /// On a network.
@@ -37,7 +37,7 @@ pub(super) enum Place {
 /// Parts of the name of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
-    pub place: Place,
+    pub place: PortPlace,
     pub secret: u128,
 }
 
@@ -45,10 +45,10 @@ impl Address {
     pub fn encode(&self) -> String {
         let secret = self.secret;
         match &self.place {
-            Place::Machine(name, socket) => {
+            PortPlace::Machine(name, socket) => {
                 format!("{PREFIX}:here:{secret:032x}:{name}:{socket:032x}")
             }
-            Place::Network(address) => format!("{PREFIX}:tcp:{secret:032x}:{address}"),
+            PortPlace::Network(address) => format!("{PREFIX}:tcp:{secret:032x}:{address}"),
         }
     }
 
@@ -61,9 +61,9 @@ impl Address {
         let place = match kind {
             "here" => {
                 let (name, socket) = place.split_once(':')?;
-                Place::Machine(name.to_owned(), number(socket)?)
+                PortPlace::Machine(name.to_owned(), number(socket)?)
             }
-            "tcp" => Place::Network(place.parse().ok()?),
+            "tcp" => PortPlace::Network(place.parse().ok()?),
             _ => return None,
         };
         Some(Address { place, secret: number(secret)? })
@@ -72,12 +72,12 @@ impl Address {
     /// Connects to the port.
     pub fn connect(&self) -> io::Result<Stream> {
         match &self.place {
-            Place::Machine(name, _) if *name != machine() => {
+            PortPlace::Machine(name, _) if *name != machine() => {
                 let text = "it is a port of another machine, or of another network name space of this one, and no network leads \
                             there: start the job that opens it with WEFT_FABRIC=shm+ofi";
                 Err(Error::new(ErrorKind::Unsupported, text))
             }
-            Place::Machine(_, socket) => {
+            PortPlace::Machine(_, socket) => {
                 let stream = connect(&abstract_name(*socket)?)?;
                 match is_own_user(&stream) {
                     true => Ok(stream),
@@ -86,7 +86,7 @@ impl Address {
                     }
                 }
             }
-            Place::Network(address) => {
+            PortPlace::Network(address) => {
                 let stream = TcpStream::connect_timeout(address, CONNECTING).map_err(|error| {
                     Error::new(error.kind(), format!("{address}: {}", explain(&error)))
                 })?;
@@ -129,11 +129,11 @@ impl Listener {
             None => {
                 let socket = secret()?;
                 let listener = UnixListener::bind_addr(&abstract_name(socket)?)?;
-                (Listener::Machine(listener), Place::Machine(machine(), socket))
+                (Listener::Machine(listener), PortPlace::Machine(machine(), socket))
             }
             Some(ip) => {
                 let listener = TcpListener::bind((ip, 0))?;
-                let place = Place::Network(listener.local_addr()?);
+                let place = PortPlace::Network(listener.local_addr()?);
                 (Listener::Network(listener), place)
             }
         };
@@ -171,5 +171,5 @@ pub fn is_port(name: &str) -> bool {
 
 /// Returns true if `name` is the name of a port on a network.
 pub fn is_on_network(name: &str) -> bool {
-    Address::decode(name).is_some_and(|address| matches!(address.place, Place::Network(_)))
+    Address::decode(name).is_some_and(|address| matches!(address.place, PortPlace::Network(_)))
 }

@@ -1,6 +1,6 @@
 //! Ports between threads of one process.
 
-use super::address::Place;
+use super::address::PortPlace;
 use super::*;
 use std::io::{Read, Write};
 
@@ -33,7 +33,8 @@ fn all_hear_at(at: Option<IpAddr>) {
     });
     let calling = wait_for(&port);
     assert_eq!(calling.size, 3);
-    let invitation = port.admit(calling, (1, 2), 77, PATIENCE).unwrap();
+    let invitation =
+        port.admit(calling, AcceptingGroup { root: 1, size: 2 }, 77, PATIENCE).unwrap();
     let (found, _line) = caller.join().unwrap();
     assert_eq!(found, invitation);
     assert_eq!((invitation.accepting, invitation.all, invitation.word), (2, 5, 77));
@@ -58,7 +59,8 @@ fn a_member_that_leaves_ends_the_session_for_all() {
     let port = Port::open(None, || {}).unwrap();
     let name = port.name().to_owned();
     let caller = thread::spawn(move || invited(&name));
-    let invitation = port.admit(wait_for(&port), (0, 1), 0, PATIENCE).unwrap();
+    let invitation =
+        port.admit(wait_for(&port), AcceptingGroup { root: 0, size: 1 }, 0, PATIENCE).unwrap();
     let _line = caller.join().unwrap();
     let first = Member::join(&invitation, 0, PATIENCE).unwrap();
     drop(Member::join(&invitation, 1, PATIENCE).unwrap());
@@ -79,7 +81,8 @@ fn nobody_waits_for_a_job_that_has_ended() {
         let port = Port::open(None, || {}).unwrap();
         let name = port.name().to_owned();
         let caller = thread::spawn(move || invited(&name));
-        let invitation = port.admit(wait_for(&port), (0, 1), 0, FOR_EVER).unwrap();
+        let invitation =
+            port.admit(wait_for(&port), AcceptingGroup { root: 0, size: 1 }, 0, FOR_EVER).unwrap();
         let line = caller.join().unwrap();
         let first = Member::join(&invitation, 0, FOR_EVER).unwrap();
         let first = thread::spawn(move || first.exchange(b"alone").unwrap_err());
@@ -155,7 +158,8 @@ fn strangers_that_go_on_talking_hold_nobody_up() {
         let mut slow: Vec<Stream> = (0..UNKNOWN + 8).map(|_| right.connect().unwrap()).collect();
         let mut caller = Caller::call(port.name(), 1).unwrap();
         assert_eq!(threads("weft-greeting"), 0, "no thread a stranger");
-        let invitation = port.admit(wait_for(&port), (0, 1), 5, PATIENCE).unwrap();
+        let invitation =
+            port.admit(wait_for(&port), AcceptingGroup { root: 0, size: 1 }, 5, PATIENCE).unwrap();
         assert_eq!(caller.invitation(PATIENCE).unwrap(), invitation);
         // A stranger that sends a byte now and then has not sent a greeting. All strangers are dropped, although there are no new
         // connections and no stranger was silent for long.
@@ -217,7 +221,9 @@ fn staying(all: usize) -> Vec<SessionMonitor> {
     let port = Port::open(None, || {}).unwrap();
     let name = port.name().to_owned();
     let caller = thread::spawn(move || invited(&name));
-    let invitation = port.admit(wait_for(&port), (0, all - 1), 0, PATIENCE).unwrap();
+    let invitation = port
+        .admit(wait_for(&port), AcceptingGroup { root: 0, size: all - 1 }, 0, PATIENCE)
+        .unwrap();
     let _line = caller.join().unwrap();
     let join = |place| Member::join(&invitation, place, PATIENCE).unwrap();
     let members: Vec<_> = (0..all).map(join).collect();
@@ -287,9 +293,9 @@ fn a_call_that_nobody_accepts_ends_and_a_closed_port_refuses() {
 #[test]
 fn names_come_back_and_others_are_refused() {
     let places = [
-        Place::Machine(machine(), 5),
-        Place::Network("10.0.0.1:70".parse().unwrap()),
-        Place::Network("[fd00::1]:70".parse().unwrap()),
+        PortPlace::Machine(machine(), 5),
+        PortPlace::Network("10.0.0.1:70".parse().unwrap()),
+        PortPlace::Network("[fd00::1]:70".parse().unwrap()),
     ];
     for place in places {
         let address = Address { place, secret: u128::MAX };
@@ -300,7 +306,7 @@ fn names_come_back_and_others_are_refused() {
         assert!(!is_port(wrong), "{wrong}");
         assert!(Caller::call(wrong, 1).is_err());
     }
-    let elsewhere = Address { place: Place::Machine("0.0".into(), 5), secret: 1 }.encode();
+    let elsewhere = Address { place: PortPlace::Machine("0.0".into(), 5), secret: 1 }.encode();
     assert!(Caller::call(&elsewhere, 1).err().unwrap().to_string().contains("machine"));
     let invitation =
         Invitation { port: elsewhere, session: 1, root: 1, accepting: 2, all: 3, word: u64::MAX };

@@ -70,6 +70,12 @@ impl Unknown {
     }
 }
 
+/// A process that knows the secret of the port.
+pub(super) struct KnownProcess {
+    pub wish: Wish,
+    pub stream: Stream,
+}
+
 /// All strangers, in the order of their connections.
 pub(super) struct Strangers {
     port: u128,
@@ -84,17 +90,17 @@ impl Strangers {
 
     /// Adds a new connection. If there are too many strangers, dismisses the oldest stranger, and returns its wish if it has sent
     /// a valid greeting.
-    pub fn add(&mut self, stream: Stream) -> Option<(Wish, Stream)> {
+    pub fn add(&mut self, stream: Stream) -> Option<KnownProcess> {
         let Ok(one) = Unknown::greet(stream) else { return None };
         self.waiting.push_back(one);
         if self.waiting.len() > UNKNOWN { self.dismiss() } else { None }
     }
 
     /// Dismisses the stranger that has waited longest. Returns its wish if its complete greeting has come by now and is valid.
-    pub fn dismiss(&mut self) -> Option<(Wish, Stream)> {
+    pub fn dismiss(&mut self) -> Option<KnownProcess> {
         let mut one = self.waiting.pop_front()?;
         match one.hear(self.port) {
-            Hearing::Wish(wish) => Some((wish, one.stream)),
+            Hearing::Wish(wish) => Some(KnownProcess { wish, stream: one.stream }),
             Hearing::Little | Hearing::Nobody => None,
         }
     }
@@ -116,12 +122,12 @@ impl Strangers {
 
     /// Reads from the strangers for which `spoke` is true, in the order of [`Strangers::polled`], and drops strangers whose time
     /// has run out. Returns the wishes of the strangers that know the secret.
-    pub fn hear(&mut self, spoke: &[bool]) -> Vec<(Wish, Stream)> {
+    pub fn hear(&mut self, spoke: &[bool]) -> Vec<KnownProcess> {
         let mut known = Vec::new();
         for (at, mut one) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
             let spoke = spoke.get(at).is_some_and(|&spoke| spoke);
             match if spoke { one.hear(self.port) } else { Hearing::Little } {
-                Hearing::Wish(wish) => known.push((wish, one.stream)),
+                Hearing::Wish(wish) => known.push(KnownProcess { wish, stream: one.stream }),
                 // The bytes of a stranger are read before its time is checked: this process itself may have been stopped for a
                 // while.
                 Hearing::Little if one.since.elapsed() < GREETING => self.waiting.push_back(one),

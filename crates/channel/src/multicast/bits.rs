@@ -29,8 +29,8 @@ impl Bits {
         if word == 0 { self.first } else { self.more.get(word - 1).copied().unwrap_or(0) }
     }
 
-    /// Finds the first word that lacks one of the first `count` bits. Returns the number of the word's first bit, and the
-    /// lacking bits.
+    /// Finds the first word that lacks one of the first `count` bits. Returns the number of the word's first bit, and the missing
+    /// bits.
     pub fn missing(&self, count: u32) -> Option<(u32, u64)> {
         (0..count.div_ceil(64)).find_map(|word| {
             let there = (count - 64 * word).min(64);

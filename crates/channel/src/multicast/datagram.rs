@@ -1,4 +1,4 @@
-//! Wire format: the title of every datagram, and the heads of the messages for repair and acknowledgement.
+//! Wire format: the title (header) of every datagram, and the heads of the messages for repair and acknowledgement.
 //!
 //! ```text
 //!   datagram   context (64) | number (64) | root (32) | length (32) | unit (24) | marks (8)
@@ -8,7 +8,7 @@
 //! A repair is either a message whose payload is the datagram, or the datagram multicast again, marked as a repair.
 
 use std::ops::RangeInclusive;
-use weft_fabric::{Head, put_words, word_at};
+use weft_fabric::{Head, coded_enum, put_words, word_at};
 
 /// Length of a title, in bytes.
 pub const HEADER: usize = 32;
@@ -87,19 +87,19 @@ impl Title {
     }
 }
 
-/// Kinds of message. The kinds of messages that are matched are below 0x40.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum DatagramKind {
-    /// Question: segments of a number are missing. The payload is a mask of the missing segments, beginning at the segment in the
-    /// head.
-    Nak = 0x40,
-    /// Repair: a datagram, as it was sent before.
-    Repair = 0x41,
-    /// Acknowledgement: all numbers below the number in the head are complete at the sender.
-    Ack = 0x42,
-    /// Word of the end: the sender and all members from which it has heard lack nothing. The number is the round.
-    Close = 0x43,
+coded_enum! {
+    /// Kinds of message. The kinds of messages that are matched are below 0x40.
+    pub enum DatagramKind {
+        /// Question: segments of a number are missing. The payload is a mask of the missing segments, beginning at the segment in
+        /// the head.
+        Nak = 0x40,
+        /// Repair: a datagram, as it was sent before.
+        Repair = 0x41,
+        /// Acknowledgement: all numbers below the number in the head are complete at the sender.
+        Ack = 0x42,
+        /// End of the group: the sender and all members from which it has heard lack nothing. The number is the round.
+        Close = 0x43,
+    }
 }
 
 /// A message's head, decoded.
@@ -122,9 +122,7 @@ impl HeadWord {
     /// Decodes a head. Returns `None` if the kind belongs to another layer.
     pub fn decode(head: Head) -> Option<HeadWord> {
         let [first, context, number] = head.0;
-        let kind =
-            [DatagramKind::Nak, DatagramKind::Repair, DatagramKind::Ack, DatagramKind::Close];
-        let kind = kind.into_iter().find(|&kind| kind as u8 == first as u8)?;
+        let kind = DatagramKind::of_code(first as u8)?;
         let segment = (first >> 8) as u32 & MOST_24;
         Some(HeadWord { kind, segment, place: (first >> 32) as u32, context, number })
     }

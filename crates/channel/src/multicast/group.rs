@@ -3,7 +3,7 @@
 use super::datagram::{DatagramKind, HeadWord, Title};
 use super::receives::{DatagramOutcome, DatagramReceives};
 use super::retransmit_buffer::{Recast, RetransmitBuffer, RetransmitEntry};
-use super::table::{MulticastShared, Repair};
+use super::shared::{MulticastShared, Repair};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
@@ -19,7 +19,7 @@ pub struct MulticastGroup {
     pub me: usize,
     /// Payload of one datagram, in bytes.
     pub unit: u32,
-    /// Counter that advances when an acknowledgement or a word of the end arrives.
+    /// Counter that advances when an acknowledgement or a close message arrives.
     pub moved: Counter,
     pub state: RefCell<GroupState>,
     #[cfg(test)]
@@ -30,7 +30,7 @@ pub struct MulticastGroup {
 pub struct GroupState {
     pub receives: DatagramReceives,
     pub kept: RetransmitBuffer,
-    /// Rounds of the end that have been heard: one bit per round.
+    /// Rounds of close messages that have arrived: one bit per round.
     pub rounds: u64,
 }
 
@@ -61,7 +61,7 @@ impl MulticastGroup {
         Ok(())
     }
 
-    /// Answers a question from the kept datagrams.
+    /// Answers a question with kept datagrams.
     pub fn answer<F: Fabric>(
         &self,
         fabric: &F,
@@ -200,7 +200,7 @@ impl MulticastGroup {
         earliest
     }
 
-    /// Accepts a datagram, by multicast or as a repair, from the process `source`. Returns true if the datagram was new.
+    /// Accepts a datagram from the process `source`, which came by multicast or as a repair. Returns true if the datagram was new.
     pub fn accept<F: Fabric>(
         &self,
         fabric: &F,

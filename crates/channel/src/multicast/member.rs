@@ -7,7 +7,7 @@ use super::table::Multicasts;
 use super::waits::Awaited;
 use std::cell::RefCell;
 use std::rc::Rc;
-use weft_fabric::{Counter, Fabric, FabricExt, Fault, GroupId, Sge, Work};
+use weft_fabric::{Counter, CounterTarget, Fabric, FabricExt, Fault, GroupId, Sge, Work};
 
 /// Host of a member: the layer above, which drives progress while an operation waits, and hands over arrived messages.
 pub trait ProgressHost {
@@ -43,16 +43,16 @@ pub struct MulticastMember<H: ProgressHost> {
 }
 
 impl<H: ProgressHost> MulticastMember<H> {
-    /// Joins the group `id` of `members` (ranks in the fabric). All members must call it with the same
-    /// arguments, except `me`, which is the own place among them. `context` is a number that the job uses once. Groups
-    /// may share an `id`: then each receives the datagrams of the other groups, too, and drops them. Datagrams sent
-    /// before the call may be missed, and are repaired like lost datagrams.
+    /// Joins the group `id` of `members` (ranks in the fabric). All members must call this function with the same arguments, except
+    /// for `me`, which is the place of the caller among the members. `context` is a number that the job uses only once. Groups may
+    /// share an `id`: then each group also receives the datagrams of the other groups, and drops them. Datagrams sent before the
+    /// call may be missed, and are repaired like lost datagrams.
     ///
     /// Errors: `Unsupported` if the fabric has no multicast, `Corrupt` if a peer
     /// has sent an impossible message before.
     ///
     /// # Panics
-    /// If `members[me]` is not the own rank, or `context` belongs to an open group.
+    /// If `members[me]` is not this process's rank, or `context` belongs to an open group.
     pub fn open(
         host: &Rc<H>,
         id: GroupId,
@@ -99,7 +99,7 @@ impl<H: ProgressHost> MulticastMember<H> {
         self.group.members.len()
     }
 
-    /// Returns the own place.
+    /// Returns this member's place in the group.
     pub fn place(&self) -> usize {
         self.group.me
     }
@@ -114,15 +114,15 @@ impl<H: ProgressHost> MulticastMember<H> {
         self.group.planted.set(planted);
     }
 
-    /// Returns the first number of the next operation, which makes `count` multicasts. Every
-    /// member calls it once per operation, in the same order, before any other call of that
-    /// operation. Every member either sends or receives each of the numbers.
+    /// Returns the first number of the next operation, which makes `count` multicasts. Every member calls this function once per
+    /// operation, in the same order, before any other call of that operation. Every member either sends or receives each of the
+    /// numbers.
     pub fn numbers(&self, count: u64) -> u64 {
         self.group.state.borrow_mut().receives.numbers(count)
     }
 
-    /// Multicasts `data` as `number`. The data have been copied when the future is complete. The first poll ends the future, unless
-    /// the window is full or `ends` is [`ReleaseMode::EachAcknowledged`].
+    /// Multicasts `data` as `number`. The data have been copied when the future is complete. The first poll completes the future,
+    /// unless the window is full or `ends` is [`ReleaseMode::EachAcknowledged`].
     ///
     /// Beyond [`MulticastMember::unit`] bytes the multicast takes several datagrams, sent without a pause. Datagrams for which
     /// receivers have no room are lost and repaired, so long payloads are better sent as several numbers.
@@ -141,13 +141,7 @@ impl<H: ProgressHost> MulticastMember<H> {
             (limits.window, limits.kept)
         };
         if ends != ReleaseMode::Heard {
-            loop {
-                let value = fabric.counters().value(group.moved);
-                if !group.state.borrow().kept.is_full(window, bytes) {
-                    break;
-                }
-                host.until(group.moved, value + 1).await?;
-            }
+            self.until_state(|state| !state.kept.is_full(window, bytes)).await?;
         }
         let others = group.members.len() - 1;
         {
@@ -185,7 +179,8 @@ impl<H: ProgressHost> MulticastMember<H> {
         }
     }
 
-    /// Waits until all other members have acknowledged `number`. Repeats it for members that have not acknowledged it in time.
+    /// Waits until all other members have acknowledged `number`. Repeats the multicast for members that have not acknowledged it in
+    /// time.
     async fn all_acknowledge(&self, number: u64) -> Result<(), Fault> {
         let MulticastMember { host, group } = self;
         let (fabric, table) = (host.fabric(), host.multicasts());
@@ -196,20 +191,26 @@ impl<H: ProgressHost> MulticastMember<H> {
         table.begin_await();
         let _wait = RootWait { multicast: self, number };
         table.look_after(fabric);
-        loop {
-            let value = fabric.counters().value(group.moved);
-            if group.state.borrow().kept.find(number).is_none() {
-                break;
-            }
-            host.until(group.moved, value + 1).await?;
-        }
+        self.until_state(|state| state.kept.find(number).is_none()).await?;
         group.state.borrow_mut().kept.end_wait(number, Some(fabric.now()));
         Ok(())
     }
 
-    /// Notes that every other member has begun the operation whose first number is `first`, so that all operations before are
-    /// complete there. The caller knows this if it has heard in that operation from every member, or from a member that has heard
-    /// from every member. Operations of a group on which this is called must not overlap.
+    /// Waits until `holds` returns true for the group's state.
+    async fn until_state(&self, holds: impl Fn(&GroupState) -> bool) -> Result<(), Fault> {
+        let MulticastMember { host, group } = self;
+        loop {
+            let value = host.fabric().counters().value(group.moved);
+            if holds(&group.state.borrow()) {
+                return Ok(());
+            }
+            host.until(group.moved, value + 1).await?;
+        }
+    }
+
+    /// Notes that every other member has begun the operation whose first number is `first`, so all earlier operations are complete
+    /// at all members. The caller knows this if it has heard in that operation from every member, or from a member that has heard
+    /// from every member. Operations of a group must not overlap if this function is called.
     pub fn heard(&self, first: u64) {
         self.group.state.borrow_mut().kept.forget_below(first);
     }
@@ -221,9 +222,9 @@ impl<H: ProgressHost> MulticastMember<H> {
         let fabric = self.host.fabric();
         let table = self.host.multicasts();
         let counters = fabric.counters();
-        let counter = counters.allocate();
-        let target = counters.value(counter) + 1;
-        let asked = PendingReceive::new(number, root as u32, into, counter);
+        let mut end = CounterTarget::new(counters, counters.allocate());
+        end.one_more();
+        let asked = PendingReceive::new(number, root as u32, into, end.counter);
         let mut freed = 0;
         {
             let receives = &mut self.group.state.borrow_mut().receives;
@@ -232,10 +233,10 @@ impl<H: ProgressHost> MulticastMember<H> {
         }
         table.shared.borrow_mut().room += freed;
         table.read(fabric);
-        MulticastReceive { multicast: self, number, counter, target, asks: true, awaits: false }
+        MulticastReceive { multicast: self, number, end, asks: true, awaits: false }
     }
 
-    /// Receives `number` from the member at place `root`, which sends it with the same `ends`: exactly `into.len()` bytes.
+    /// Receives exactly `into.len()` bytes as `number` from the member at place `root`, which must send with the same `ends`.
     ///
     /// Errors: [`weft_fabric::FaultCause::Truncated`] if the root has sent another length; faults of the fabric.
     pub fn receive(
@@ -250,9 +251,9 @@ impl<H: ProgressHost> MulticastMember<H> {
         receiving.end()
     }
 
-    /// Multicasts this member's block, `blocks[place]`, and receives the blocks of all other members (an allgather). `at_once`: a
-    /// member sends after it has the block of the member `at_once` places before it, which bounds the number of unread datagrams;
-    /// 0: all members send at once. Collective.
+    /// Multicasts this member's block, `blocks[place]`, and receives the blocks of all other members (an allgather). If `at_once`
+    /// is not 0, a member sends only after it has received the block of the member `at_once` places before it. This bounds the
+    /// number of unread datagrams. If `at_once` is 0, all members send immediately. Collective.
     pub async fn everyone(&self, blocks: &[Sge], at_once: usize) -> Result<(), Fault> {
         let (me, n) = (self.place(), self.size());
         assert_eq!(blocks.len(), n, "one block for each member");
@@ -276,8 +277,8 @@ impl<H: ProgressHost> MulticastMember<H> {
     }
 
     /// Ends the group. Every member calls it when its own operations are complete; the call returns when the operations of all
-    /// members are complete, so that no member asks any more. It uses no multicast. If a member drops this value without `close`,
-    /// members that still lack a datagram of that member get no repair.
+    /// members are complete, so that no member asks any more. The call uses no multicast. If a member drops this value without
+    /// `close`, members that still lack a datagram of that member get no repair.
     pub async fn close(self) -> Result<(), Fault> {
         let MulticastMember { host, group } = &self;
         let (fabric, n) = (host.fabric(), group.members.len());
@@ -286,13 +287,7 @@ impl<H: ProgressHost> MulticastMember<H> {
         let n = if group.planted.get().leaves_at_once() { 1 } else { n };
         while 1usize << round < n {
             group.say_close(fabric, (group.me + (1 << round)) % n, round);
-            loop {
-                let value = fabric.counters().value(group.moved);
-                if group.state.borrow().rounds >> round & 1 == 1 {
-                    break;
-                }
-                host.until(group.moved, value + 1).await?;
-            }
+            self.until_state(|state| state.rounds >> round & 1 == 1).await?;
             round += 1;
         }
         Ok(())
@@ -342,8 +337,7 @@ impl<H: ProgressHost> Drop for RootWait<'_, H> {
 pub struct MulticastReceive<'m, H: ProgressHost> {
     multicast: &'m MulticastMember<H>,
     number: u64,
-    counter: Counter,
-    target: u64,
+    end: CounterTarget,
     /// True if this member asks for overdue datagrams; false if the root repeats unacknowledged multicasts by itself.
     asks: bool,
     awaits: bool,
@@ -354,7 +348,7 @@ impl<H: ProgressHost> MulticastReceive<'_, H> {
     pub async fn end(mut self) -> Result<(), Fault> {
         let MulticastMember { host, group } = self.multicast;
         let (fabric, table) = (host.fabric(), host.multicasts());
-        if fabric.counters().value(self.counter) < self.target {
+        if !self.end.has_come(fabric.counters()) {
             let now = fabric.now();
             let receives = &mut group.state.borrow_mut().receives;
             let limits = table.shared.borrow().limits;
@@ -368,17 +362,14 @@ impl<H: ProgressHost> MulticastReceive<'_, H> {
         }
         if self.awaits {
             table.look_after(fabric);
-            host.until(self.counter, self.target).await?;
+            host.until(self.end.counter, self.end.value).await?;
         }
         let failed = {
             let receives = &mut group.state.borrow_mut().receives;
             let at = receives.asked.iter().position(|asked| asked.number == self.number);
             let asked = &mut receives.asked[at.expect("asked for until it is dropped")];
-            let (root, marked, failed) = (asked.root, asked.marked, asked.failed.take());
-            if failed.is_some() {
-                // The failed receive must stay over.
-                asked.failed = failed.clone();
-            }
+            // A receive that has failed stays complete, so its fault must be kept.
+            let (root, marked, failed) = (asked.root, asked.marked, asked.failed.clone());
             if let Some(awaited) = asked.awaited.take() {
                 receives.waits.learn(&awaited, fabric.now());
             }
@@ -396,7 +387,7 @@ impl<H: ProgressHost> Drop for MulticastReceive<'_, H> {
         let MulticastMember { host, group } = self.multicast;
         let (fabric, table) = (host.fabric(), host.multicasts());
         group.state.borrow_mut().receives.asked.retain(|asked| asked.number != self.number);
-        fabric.counters().free(self.counter);
+        fabric.counters().free(self.end.counter);
         if self.awaits {
             table.end_await();
         }

@@ -107,7 +107,7 @@ pub struct DatagramReceives {
     /// Acknowledgements owed: the root's place, and a number. The acknowledgement is sent when all numbers up to this number are
     /// complete.
     owed: Vec<(u32, u64)>,
-    /// The waits of receives that may ask.
+    /// Longest recent wait of the receives that may ask.
     pub waits: LongestWait,
 }
 
@@ -201,7 +201,7 @@ impl DatagramReceives {
         if self.stored.iter().any(same) {
             return DatagramOutcome::Duplicate;
         }
-        // An empty payload takes room in the store, too.
+        // An empty payload also takes room in the store.
         if *room < data.len().max(64) {
             return DatagramOutcome::Dropped;
         }

@@ -1,7 +1,7 @@
 //! Multicasts that a root keeps until no member can ask for them any more.
 
 use super::datagram::{HEADER, Title};
-use super::table::MulticastLimits;
+use super::shared::MulticastLimits;
 use super::waits::{Awaited, LongestWait};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ pub struct RetransmitEntry {
     recast: Cell<(u32, Option<Last>)>,
 }
 
-/// Repair by multicast: its time, and its segments as a mask of bits from a segment on.
+/// Repair by multicast: its time, and its segments as the first segment and a mask of bits, beginning at the first segment.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     at: Instant,
@@ -37,7 +37,7 @@ const MOST_RECASTS: u32 = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recast {
     Now,
-    /// The last repair by multicast was a moment ago, and serves this question, too.
+    /// The last repair by multicast was a moment ago, and also serves this question.
     Joined,
     /// The maximum number of repairs by multicast is reached.
     Never,
@@ -45,7 +45,7 @@ pub enum Recast {
 
 impl RetransmitEntry {
     /// Decides the answer to a question at `now`. The member that asks has waited longer than `least`, so a repair that was
-    /// multicast less than half of `least` ago serves this member, too.
+    /// multicast less than half of `least` ago also serves this member.
     pub fn recast(&self, now: Instant, least: Duration, segment: u32, bits: u64) -> Recast {
         let (times, last) = self.recast.get();
         let joins = last.is_some_and(|last| {
@@ -85,7 +85,7 @@ pub struct RetransmitBuffer {
     entries: VecDeque<RetransmitEntry>,
     /// By place of a member: all numbers below this value are complete at the member. Allocated at the first acknowledgement.
     through: Box<[u64]>,
-    /// Payload in bytes, and number, of the entries that must be acknowledged.
+    /// Payload, in bytes, and number of the entries that must be acknowledged.
     open_bytes: usize,
     open: usize,
     /// Number of entries that must be acknowledged since the last marked entry, and their payload in bytes.
@@ -163,7 +163,7 @@ impl RetransmitBuffer {
             self.through = vec![0; members].into();
         }
         let before = std::mem::replace(&mut self.through[place], number);
-        // Acknowledgements of one member arrive in order; a lower number is ignored nevertheless.
+        // Acknowledgements of one member arrive in order. If a lower number comes nevertheless, it is ignored.
         self.through[place] = self.through[place].max(before);
         self.retain(|entry| {
             let news = before <= entry.title.number && entry.title.number < number;

@@ -2,133 +2,21 @@
 
 use super::datagram::{DatagramKind, HEADER, HeadWord, Title};
 use super::group::MulticastGroup;
+use super::shared::{MulticastCounts, MulticastLimits, MulticastShared};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
-use weft_fabric::{ArrivedMessage, Counter, Fabric, FabricExt, GroupId, Sge, Staging, StagingPool};
+use std::time::Instant;
+use weft_fabric::{ArrivedMessage, Fabric, FabricExt, GroupId, Sge};
 
-/// Way in which a root answers members that lack a datagram.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Repair {
-    /// By a reliable message to the member that asks.
-    #[default]
-    Unicast,
-    /// By multicast once more, which serves all members that lack the datagram.
-    Multicast,
-}
-
-/// Parameters of multicast. They may differ between processes.
-#[derive(Debug, Clone, Copy)]
-pub struct MulticastLimits {
-    /// Minimum wait before a member asks for a missing datagram.
-    pub least: Duration,
-    /// Maximum wait between questions. While no answer comes, the wait doubles up to this maximum.
-    pub most: Duration,
-    /// Maximum number of multicasts that a root may be ahead of the slowest member, if nothing else bounds this number.
-    pub window: usize,
-    /// Maximum payload, in bytes, that a root may be ahead of the slowest member. A multicast may begin while less payload is kept.
-    pub kept: usize,
-    /// Maximum size of the early datagrams of all groups, in bytes.
-    pub store: usize,
-    /// Way in which this process, as a root, answers a member that lacks a datagram.
-    pub repair: Repair,
-}
-
-impl Default for MulticastLimits {
-    fn default() -> MulticastLimits {
-        MulticastLimits {
-            least: Duration::from_micros(500),
-            most: Duration::from_millis(100),
-            window: 8,
-            kept: 1 << 20,
-            store: 256 << 10,
-            repair: Repair::Unicast,
-        }
-    }
-}
-
-/// Counts of events in all groups, including ended groups.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct MulticastCounts {
-    /// Multicasts that this process sent as a root.
-    pub sent: u64,
-    /// Datagrams of the multicasts sent, each once, without repairs.
-    pub datagrams_sent: u64,
-    /// Datagrams that arrived, including datagrams that were dropped, without repairs by message.
-    pub datagrams: u64,
-    /// Questions for datagrams that have not arrived in time (they may be lost, or not sent yet).
-    pub naks_sent: u64,
-    /// Questions of other members to this process as a root.
-    pub naks_heard: u64,
-    /// Questions heard that named no kept multicast.
-    pub naks_ignored: u64,
-    /// Datagrams that this process sent once more as reliable messages.
-    pub repairs_sent: u64,
-    /// Datagrams received as reliable messages, and new datagrams that were multicast again.
-    pub repairs: u64,
-    /// Datagrams multicast again.
-    pub recasts_sent: u64,
-    /// Questions for datagrams that had been multicast again a moment before.
-    pub naks_joined: u64,
-    /// Datagrams that had arrived before.
-    pub duplicates: u64,
-    /// Datagrams of a foreign group, or with an impossible title.
-    pub foreign: u64,
-    /// Datagrams that arrived too early, when the store was full.
-    pub dropped: u64,
-    /// Acknowledgements sent.
-    pub acks_sent: u64,
-}
-
-/// State that groups share.
-pub struct MulticastShared {
-    pub counts: MulticastCounts,
-    pub limits: MulticastLimits,
-    pub pool: StagingPool,
-    /// Free space of the store, in bytes.
-    pub room: usize,
-    /// Buffer into which datagrams are read.
-    scratch: Staging,
-    /// Counter that advances when a repair that the fabric had queued has left, and its value when all queued repairs have left.
-    done: Option<Counter>,
-    all_left: u64,
-    departing: Vec<Rc<Staging>>,
-    /// Words of the end that arrived before their group was opened: context, sender, place, round.
-    early: Vec<(u64, usize, u32, u64)>,
-}
-
-/// Maximum number of early words of the end. A larger number is a fault of the sender.
+/// Maximum number of early close messages. A larger number is a fault of the sender.
 const MOST_EARLY: usize = 1 << 16;
 
 /// Maximum number of datagrams read per call.
 const MOST_READ: usize = 64;
 
-/// While no receive is awaited, only every Nth call of `progress` reads datagrams.
+/// Interval N at which datagrams are read while no receive is awaited: only every Nth call of `progress` reads datagrams.
 const SELDOM: u32 = 8;
-
-impl MulticastShared {
-    /// Returns the counter for repairs that the fabric has queued. Releases the memory of these repairs if all of them have left.
-    pub fn done<F: Fabric>(&mut self, fabric: &F) -> Counter {
-        let counters = fabric.counters();
-        if let Some(done) = self.done {
-            if counters.value(done) >= self.all_left {
-                self.departing.clear();
-            }
-            return done;
-        }
-        let done = counters.allocate();
-        self.all_left = counters.value(done);
-        self.done = Some(done);
-        done
-    }
-
-    /// Notes that a repair out of `memory` is being sent.
-    pub fn leaves(&mut self, memory: Rc<Staging>) {
-        self.all_left += 1;
-        self.departing.push(memory);
-    }
-}
 
 impl Default for Multicasts {
     fn default() -> Multicasts {
@@ -149,21 +37,9 @@ pub struct Multicasts {
 impl Multicasts {
     /// Creates a table without groups. `limits` hold for all groups that will be opened.
     pub fn new(limits: MulticastLimits) -> Multicasts {
-        let pool = StagingPool::default();
-        let shared = MulticastShared {
-            counts: MulticastCounts::default(),
-            limits,
-            room: limits.store,
-            scratch: pool.take(0),
-            pool,
-            done: None,
-            all_left: 0,
-            departing: Vec::new(),
-            early: Vec::new(),
-        };
         Multicasts {
             groups: RefCell::default(),
-            shared: RefCell::new(shared),
+            shared: RefCell::new(MulticastShared::new(limits)),
             awaited: Cell::new(0),
             deadline: Cell::new(None),
             turns: Cell::new(0),
@@ -203,7 +79,7 @@ impl Multicasts {
         moved
     }
 
-    /// Reads datagrams. Returns true if there were any.
+    /// Reads datagrams. Returns true if any datagram arrived.
     pub(super) fn read<F: Fabric>(&self, fabric: &F) -> bool {
         let groups = self.groups.borrow();
         if groups.is_empty() {
@@ -248,8 +124,8 @@ impl Multicasts {
         }
     }
 
-    /// Acts on an arrived message; the caller returns its buffer afterwards. Returns `None` if the message is of another kind.
-    /// An error names the impossible part of the message: the sender is at fault.
+    /// Acts on an arrived message; the caller returns its buffer afterwards. Returns `None` if the message is of another kind. An
+    /// error names the impossible part of the message, which is a fault of the sender.
     pub fn handle<F: Fabric>(
         &self,
         fabric: &F,
@@ -269,8 +145,8 @@ impl Multicasts {
         let shared = &mut *self.shared.borrow_mut();
         let groups = self.groups.borrow();
         let Some(group) = groups.iter().find(|group| group.context == word.context) else {
-            // The group is not opened yet at this process, or has ended already. If it is not opened yet, only the word of the end
-            // is needed later: other messages are repeated, or are not sent before the group is opened. If the group has ended, the
+            // The group is not opened yet at this process, or has ended already. If it is not opened yet, only a close message is
+            // needed later: other messages are repeated, or are not sent before the group is opened. If the group has ended, the
             // message is an old question.
             if word.kind == DatagramKind::Close {
                 if shared.early.len() >= MOST_EARLY {

@@ -38,7 +38,7 @@ impl LongestWait {
         }
     }
 
-    /// Learns from a wait that has ended at `now`.
+    /// Updates the longest recent wait after a wait that has ended at `now`.
     pub fn learn(&mut self, awaited: &Awaited, now: Instant) {
         let faded = self.0 - self.0 / 8;
         let span = now.saturating_duration_since(awaited.since);

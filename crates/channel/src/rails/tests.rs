@@ -1,6 +1,7 @@
 use super::*;
 use std::collections::VecDeque;
 use std::time::Duration;
+use weft_fabric::Counter;
 
 /// Rails on a bus. A part has the bus to itself while it passes. Rates of each rail and of the bus in bytes per microsecond.
 struct Machine<'m> {
@@ -66,10 +67,10 @@ impl Process {
 
     /// Posts `len` bytes. Returns the fragments, and the time at which the counter of each is reached, in microseconds.
     fn post(&mut self, machine: &Machine, len: usize) -> (RailFragments, Vec<(Counter, f64)>) {
-        let fragments = self.rails.spread(RailDirection::Write, len, machine.rails.len(), |_| true);
+        let fragments = self.rails.spread(RdmaDirection::Write, len, machine.rails.len(), |_| true);
         let mut lines = vec![VecDeque::new(); fragments.len()];
         let mut turns = VecDeque::new();
-        for (i, _, part) in self.rails.parts(RailDirection::Write, &fragments) {
+        for (i, _, part) in self.rails.parts(RdmaDirection::Write, &fragments) {
             if lines[i].is_empty() {
                 turns.push_back(i);
             }
@@ -78,13 +79,9 @@ impl Process {
         let ports = machine.carry(&fragments, lines, turns);
         let counters: Vec<Counter> = ports.iter().map(|_| self.counters.allocate()).collect();
         for (&fragment, &counter) in fragments.iter().zip(&counters) {
-            let value = self.counters.value(counter) + 1;
-            self.rails.posted(
-                RailDirection::Write,
-                fragment,
-                FragmentEnd { counter, value },
-                self.now,
-            );
+            let mut end = CounterTarget::new(&self.counters, counter);
+            end.one_more();
+            self.rails.posted(RdmaDirection::Write, fragment, end, self.now);
         }
         (fragments, counters.into_iter().zip(ports).collect())
     }
@@ -118,43 +115,43 @@ fn lens(fragments: &RailFragments) -> Vec<(usize, usize)> {
 fn turns_leave_out_what_does_not_work() {
     let rails = RailSet::default();
     let turns: Vec<_> =
-        (0..6).map(|_| rails.next(RailDirection::Write, 3, |rail| rail != 1)).collect();
+        (0..6).map(|_| rails.next(RdmaDirection::Write, 3, |rail| rail != 1)).collect();
     assert!(turns.contains(&0) && turns.contains(&2) && !turns.contains(&1), "{turns:?}");
-    assert_eq!(rails.next(RailDirection::Write, 2, |_| false), 0);
+    assert_eq!(rails.next(RdmaDirection::Write, 2, |_| false), 0);
 }
 
 #[test]
 fn equal_rails_share_evenly() {
     let rails = RailSet::default();
-    let spread = rails.spread(RailDirection::Write, 1 << 20, 2, |_| true);
+    let spread = rails.spread(RdmaDirection::Write, 1 << 20, 2, |_| true);
     assert_eq!(lens(&spread), [(0, 1 << 19), (1, 1 << 19)]);
-    assert_eq!(lens(&rails.spread(RailDirection::Write, 5, 2, |_| true)), [(1, 5)]);
-    // Operations shorter than two grains are fragmented, too, if the threshold is low.
+    assert_eq!(lens(&rails.spread(RdmaDirection::Write, 5, 2, |_| true)), [(1, 5)]);
+    // Operations shorter than two grains are also fragmented if the threshold is low.
     for (len, first) in [(2048, 1024), (8191, 4032), (8192, 4096), (200, 64), (127, 0)] {
-        let spread = lens(&rails.spread(RailDirection::Write, len, 2, |_| true));
+        let spread = lens(&rails.spread(RdmaDirection::Write, len, 2, |_| true));
         let last = (1, len - first);
         assert_eq!(spread, if first > 0 { vec![(0, first), last] } else { vec![last] });
     }
-    assert_eq!(lens(&rails.spread(RailDirection::Write, 1 << 20, 3, |r| r == 1)), [(1, 1 << 20)]);
-    assert_eq!(lens(&rails.spread(RailDirection::Write, 100, 2, |_| false)), [(0, 100)]);
+    assert_eq!(lens(&rails.spread(RdmaDirection::Write, 1 << 20, 3, |r| r == 1)), [(1, 1 << 20)]);
+    assert_eq!(lens(&rails.spread(RdmaDirection::Write, 100, 2, |_| false)), [(0, 100)]);
 }
 
 #[test]
 fn what_is_under_way_counts() {
     let mut process = Process::new();
     let rails = &process.rails;
-    rails.spread(RailDirection::Write, 3 << 20, 2, |_| true);
+    rails.spread(RdmaDirection::Write, 3 << 20, 2, |_| true);
     let counter = process.counters.allocate();
     let first = Fragment { rail: 0, offset: 0, len: 3 << 20 };
-    rails.posted(RailDirection::Write, first, FragmentEnd { counter, value: 1 }, process.now);
-    assert_eq!(lens(&rails.spread(RailDirection::Write, 1 << 20, 2, |_| true)), [(1, 1 << 20)]);
-    let reads = rails.spread(RailDirection::Read, 1 << 20, 2, |_| true);
+    rails.posted(RdmaDirection::Write, first, CounterTarget { counter, value: 1 }, process.now);
+    assert_eq!(lens(&rails.spread(RdmaDirection::Write, 1 << 20, 2, |_| true)), [(1, 1 << 20)]);
+    let reads = rails.spread(RdmaDirection::Read, 1 << 20, 2, |_| true);
     assert_eq!(lens(&reads), [(0, 1 << 19), (1, 1 << 19)], "reads do not mind writes");
     assert!(rails.is_busy());
     process.counters.add(counter, 1);
     rails.observe(&process.counters, process.after(1000.0));
     assert!(!rails.is_busy());
-    assert_eq!(rails.weights(RailDirection::Write, 2), [1.0, 1.0], "a rail by itself says nothing");
+    assert_eq!(rails.weights(RdmaDirection::Write, 2), [1.0, 1.0], "a rail by itself says nothing");
     let machine = Machine { rails: &[900.0, 900.0], bus: NO_BUS };
     assert_eq!(process.settled(&machine, 1 << 20), [1 << 19; 2]);
 }
@@ -182,7 +179,7 @@ fn lengths_in_turns_do_not_favour_a_rail() {
     for _ in 0..20 {
         for len in [128 << 10, 16 << 10, 512 << 10, 256 << 10] {
             let (lens, _) = process.move_bytes(&machine, len);
-            assert_eq!(lens, [len / 2; 2], "{:?}", process.rails.weights(RailDirection::Write, 2));
+            assert_eq!(lens, [len / 2; 2], "{:?}", process.rails.weights(RdmaDirection::Write, 2));
         }
     }
 }
@@ -234,7 +231,7 @@ fn a_rail_that_becomes_slower_and_recovers_is_noticed() {
         assert!(off < 0.02, "{slow}: {lens:?}, not {part} of it");
     }
     let turns: Vec<_> =
-        (0..4).map(|_| process.rails.next(RailDirection::Write, 2, |_| true)).collect();
+        (0..4).map(|_| process.rails.next(RdmaDirection::Write, 2, |_| true)).collect();
     assert!(turns.contains(&0) && turns.contains(&1), "{turns:?}");
 }
 
@@ -243,16 +240,16 @@ fn short_operations_do_not_take_a_slow_rail() {
     let (mut process, machine) = (Process::new(), Machine { rails: &[900.0, 300.0], bus: NO_BUS });
     process.settled(&machine, 1 << 20);
     let rails = &process.rails;
-    let turns: Vec<_> = (0..4).map(|_| rails.next(RailDirection::Write, 2, |_| true)).collect();
+    let turns: Vec<_> = (0..4).map(|_| rails.next(RdmaDirection::Write, 2, |_| true)).collect();
     assert_eq!(turns, [0; 4]);
     assert_eq!(
-        rails.next(RailDirection::Write, 2, |rail| rail == 1),
+        rails.next(RdmaDirection::Write, 2, |rail| rail == 1),
         1,
         "unless it is the only one"
     );
     assert_ne!(
-        rails.next(RailDirection::Read, 2, |_| true),
-        rails.next(RailDirection::Read, 2, |_| true)
+        rails.next(RdmaDirection::Read, 2, |_| true),
+        rails.next(RdmaDirection::Read, 2, |_| true)
     );
 }
 

@@ -13,19 +13,18 @@
 //! An end counts only if the process was waiting when the end came. A process that looks later does not know the time
 //! of the end, and the sample is discarded.
 
-use super::FragmentEnd;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-use weft_fabric::Counters;
+use weft_fabric::{CounterTarget, Counters};
 
-/// Minimum bytes of a sample, on average over its rails.
+/// Minimum number of bytes of a sample, on average over its rails.
 const SEEN: u64 = 64 << 10;
 
 /// Fraction of the best weight above which rails count as equal.
 const SAME: f64 = 0.9;
 
-/// Relation between the end of a fragment and the look that finds it.
+/// Relation between the time when a fragment ended and the time when the process looks for its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timeliness {
     /// The process has been waiting, so that the fragment ended just now.
@@ -36,7 +35,7 @@ pub enum Timeliness {
 
 /// A fragment under way.
 struct FragmentLoad {
-    end: FragmentEnd,
+    end: CounterTarget,
     bytes: u64,
 }
 
@@ -104,11 +103,11 @@ impl Rail {
 #[derive(Default)]
 pub(super) struct RailTraffic {
     rails: Vec<Rail>,
-    /// Latest samples of the same rails. There are at most as many samples as rails in a sample.
+    /// Latest samples, all of the same rails. There are at most as many samples as these rails.
     window: VecDeque<Sample>,
     /// Number of samples so far. Each is led by the rail after the leading rail of the previous sample.
     count: usize,
-    /// True if an end in the current sample was not seen when it came.
+    /// True if a fragment of the current sample ended while the process was not waiting, so that the time of the end is unknown.
     late: bool,
 }
 
@@ -147,7 +146,7 @@ impl RailTraffic {
     }
 
     /// Notes a fragment of `bytes` that is under way over a rail since `now`.
-    pub fn post(&mut self, rail: usize, bytes: u64, end: FragmentEnd, now: Instant) {
+    pub fn post(&mut self, rail: usize, bytes: u64, end: CounterTarget, now: Instant) {
         let rail = &mut self.rails[rail];
         rail.under_way.push_back(FragmentLoad { end, bytes });
         rail.load += bytes;
@@ -178,7 +177,7 @@ impl RailTraffic {
         let compared = sample.iter().filter(|volume| volume.bytes > 0).count();
         let bytes: u64 = sample.iter().map(|volume| volume.bytes).sum();
         let short = bytes < compared as u64 * SEEN;
-        // A sample that is too short may be the beginning of a longer one.
+        // A sample that is too short may be the beginning of a longer sample.
         if (compared < 2 || short) && self.rails.iter().any(|rail| rail.busy.is_some()) {
             return;
         }
@@ -189,7 +188,7 @@ impl RailTraffic {
         self.take(sample, compared);
     }
 
-    /// Takes a sample of `compared` rails into the window. Computes the weights if the window is full.
+    /// Adds a sample of `compared` rails to the window. Computes the weights if the window is full.
     fn take(&mut self, sample: Sample, compared: usize) {
         let there = |sample: &Sample| -> SmallVec<[bool; 4]> {
             sample.iter().map(|volume| volume.bytes > 0).collect()

@@ -3,13 +3,13 @@
 /// Method of an algorithm. Several carriers may carry the same method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// An allgather, selected by the map, whose result only the root keeps.
+    /// An allgather whose result only the root keeps. The map selects the algorithm of the allgather.
     Allgather,
     /// Segments that go down a complete binary tree.
     Binary,
     /// A binomial tree in which whole payloads go up or down.
     Binomial,
-    /// Runs of blocks that double in each round, or blocks that travel by the digits of their distance.
+    /// Runs of blocks that double in each round, or blocks that travel one digit of their distance in each round.
     Bruck,
     /// A counter at rank 0. The last rank to arrive does the work of the operation and releases the others.
     Central,
@@ -17,7 +17,7 @@ pub enum Method {
     Chain,
     /// The edges of a circulant graph ([`crate::circulant`]), with the fewest rounds.
     Circulant,
-    /// Sends of all ranks to ranks at growing distances, in ceil(log N) rounds for any N.
+    /// Messages from all ranks to ranks at growing distances, in ceil(log N) rounds for any N.
     Dissemination,
     /// Fetch-and-adds of the adapters up a tree, and writes of the ranks down the tree.
     FetchAdd,
@@ -25,17 +25,17 @@ pub enum Method {
     Flat,
     /// Blocks or operands that go to rank 0, and a result that goes from there to all ranks.
     GatherBroadcast,
-    /// A gather up a tree, then a multicast by one rank, or by each.
+    /// A gather up a tree, then a multicast by one rank or by every rank.
     GatherMulticast,
-    /// A gather and a multicast. Each rank acknowledges the multicast to its root, which waits for all acknowledgements.
+    /// A gather and a multicast. Each rank acknowledges the multicast to the root, which waits for all acknowledgements.
     GatherMulticastAcknowledged,
     /// Exchanges in which partners halve the data that they still have.
     Halving,
     /// A binomial tree or exchange, widened to k - 1 messages in each round.
     KNomial,
-    /// Copies into buffers by all ranks, which the last rank to arrive combines.
+    /// Copies into buffers by all ranks. The last rank to arrive combines the buffers.
     Last,
-    /// A message to each other rank, with a maximum number under way at once.
+    /// A message to each other rank, with a maximum number of messages under way at once.
     Linear,
     /// A dissemination to k - 1 ranks in each round.
     NWay,
@@ -49,11 +49,12 @@ pub enum Method {
     PairwiseExchange,
     /// A reduction by halving, then a gather by doubling: about twice the payload through every port.
     Rabenseifner,
-    /// Reads by each rank of the data that it needs, in the others' own memory.
+    /// Reads by each rank of the data that it needs from the other ranks' memory.
     Read,
-    /// Reads in which each rank combines a slice of the others' own memory, and copies the sum in for all ranks.
+    /// Reads by each rank of one slice from the other ranks' memory. The rank combines the slice, and copies the sum into a buffer
+    /// for all ranks.
     ReadStaged,
-    /// Reads of all others' own memory by each rank that wants the result, which combines them by itself.
+    /// Reads of all other ranks' memory by each rank that wants the result. Each such rank combines all data by itself.
     ReadWhole,
     /// Exchanges of all data that the partners have, at distances that double.
     RecursiveDoubling,
@@ -67,7 +68,7 @@ pub enum Method {
     ScatterAllgather,
     /// A scatter of the root's payload in blocks, and an allgather in runs that double.
     ScatterDoubling,
-    /// Copies into buffers by all ranks, each of which then works on one slice of all data.
+    /// Copies into buffers by all ranks. Then each rank works on one slice of all data.
     Slices,
     /// Half of the payload down each side of a binary tree, then exchanges of the halves in pairs.
     SplitBinary,
@@ -75,9 +76,9 @@ pub enum Method {
     Staged,
     /// Parts that go through a ring of buffers in shared memory, which is filled while it is read.
     StagingRing,
-    /// Writes of two ranks into each other's slots, payload and notification at once.
+    /// Writes of two ranks into each other's slots, with payload and notification in the same write.
     Swap,
-    /// Halving and doubling, at distances that keep to a ring's short ways.
+    /// Halving and doubling, with partners that are near each other on a ring.
     Swing,
     /// Steps within nodes and between their leaders, each with its own algorithm.
     TwoLevel,

@@ -10,8 +10,8 @@
 use crate::{BlockList, CommView, local_ops};
 use weft_fabric::{Fabric, Fault};
 
-/// Gathers the blocks: block r holds rank r's data, at first only on rank r, at the end on all ranks. Blocks may differ in
-/// length, but every rank passes the same lengths.
+/// Gathers the blocks. Block r holds rank r's data: at first only on rank r, at the end on all ranks. Blocks may differ in length,
+/// but every rank passes the same lengths.
 pub async fn bruck<F: Fabric>(link: &CommView<F>, blocks: &BlockList) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let nth = |j: usize| (me + j) % size;
@@ -26,7 +26,7 @@ pub async fn bruck<F: Fabric>(link: &CommView<F>, blocks: &BlockList) -> Result<
         link.exchange((me + size - have) % size, out, nth(have), into).await?;
         have += more;
     }
-    // Two runs: the blocks up to the last rank's, and the blocks from the first rank's on.
+    // Two runs: the blocks of the higher ranks, and the blocks of the lower ranks.
     local_ops::copy(link, turned.range(1, size - me), blocks.range(me + 1, size));
     local_ops::copy(link, turned.range(size - me, size), blocks.range(0, me));
     Ok(())

@@ -5,15 +5,16 @@
 //! ```text
 //!   5 ranks, skips 1 2 3     round 0: block r to r-1     round 1: r to r-2     round 2: r, r+1 to r-3
 //! ```
-//! A rank has its own block and the blocks of the ranks behind it, around the end. Cost: ceil(log2 N) rounds, N - 1 blocks
-//! through every port. Like Bruck's algorithm, but blocks are received at their final places: no temporary buffer, no copy, and
-//! two messages instead of one if a run goes around the end. Chosen for large blocks if N is not a power of two.
+//! A rank has its own block and the blocks of the ranks behind it, wrapping around at the end. Cost: ceil(log2 N) rounds, N - 1
+//! blocks through every port. Bruck's algorithm has the same number of rounds. Here, blocks are received at their final places,
+//! without a temporary buffer and without a copy. If a run goes around the end, it takes two messages instead of one message.
+//! Chosen for large blocks if N is not a power of two.
 
 use crate::{BlockList, CommView, circulant};
 use weft_fabric::{Fabric, Fault};
 
-/// Gathers the blocks: block r holds rank r's data, at first only on rank r, at the end on all ranks. Blocks may differ in
-/// length, but every rank passes the same lengths.
+/// Gathers the blocks. Block r holds rank r's data: at first only on rank r, at the end on all ranks. Blocks may differ in length,
+/// but every rank passes the same lengths.
 pub async fn circulant<F: Fabric>(link: &CommView<F>, blocks: &BlockList) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     for round in circulant::rounds(size).into_iter().rev() {

@@ -10,8 +10,8 @@ use crate::bcast::bcast_binomial::binomial;
 use crate::{BlockList, CommView, rank};
 use weft_fabric::{Fabric, Fault};
 
-/// Gathers the blocks: block r holds rank r's data, at first only on rank r, at the end on all ranks. Blocks may differ in
-/// length, but every rank passes the same lengths.
+/// Gathers the blocks. Block r holds rank r's data: at first only on rank r, at the end on all ranks. Blocks may differ in length,
+/// but every rank passes the same lengths.
 pub async fn gather_broadcast<F: Fabric>(
     link: &CommView<F>,
     blocks: &BlockList,

@@ -3,14 +3,14 @@
 //! ```text
 //!   0 ─┬─> 1, 2, 3      1 ─┬─> 0, 2, 3      2 ─┬─> ...      at most 8 ranks at once
 //! ```
-//! All ranks hear from all ranks, so two buffers are enough (section 5.3.3).
-//! Cost: a rank sends its block once and receives N - 1. Chosen for many nodes and small blocks on
-//! networks with multicast.
+//! Each rank receives from all other ranks, so two buffers are enough (section 5.3.3). Cost: a rank sends its block once and
+//! receives N - 1 blocks. Chosen for many nodes and small blocks on networks with multicast.
 
 use crate::{CollectiveState, CommView};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Maximum number of ranks that send before the first of them has been heard: receivers have room for as many datagrams.
+/// Maximum number of ranks that may multicast before the first of these multicasts has been received. Receivers have buffers for
+/// this many datagrams.
 const AT_ONCE: usize = 8;
 
 /// Gathers `blocks[rank]` of every rank in `blocks[rank]` of all ranks.

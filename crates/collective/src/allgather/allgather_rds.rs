@@ -5,9 +5,8 @@
 //!   5 ranks, radix 2    r => r+1: r       r => r+2: r, r-1       r => r+4: r (the rest)
 //!   radix 5 and above   r => r+1, r+2, r+3, r+4: r               all at once
 //! ```
-//! All ranks hear from all ranks, so two parities are enough (section 5.3.3).
-//! Cost: `radix - 1` writes in each of ceil(log N to base `radix`) rounds; N - 1 blocks through every port.
-//! Chosen for small blocks if writes are faster than messages.
+//! Each rank receives from all other ranks, so two parities are enough (section 5.3.3). Cost: `radix - 1` writes in each of
+//! ceil(log N to base `radix`) rounds; N - 1 blocks through every port. Chosen for small blocks if writes are faster than messages.
 
 use crate::notified_write::payload;
 use crate::rdma_pattern::WritePattern;
@@ -15,7 +14,7 @@ use crate::{CollectiveState, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Gathers `blocks[rank]` of every rank in `blocks[rank]` of all ranks. All blocks have the same length, and together at most
-/// [`crate::slots::MOST`] bytes. Returns false, and does nothing, if some rank had no room for slots.
+/// [`crate::slots::MOST`] bytes. Returns false, and does nothing, if some rank has no memory for slots.
 ///
 /// # Panics
 /// If `radix` is below 2.
@@ -28,12 +27,14 @@ pub async fn rds<F: Fabric>(
     let (me, size) = (link.rank, link.size());
     let len = blocks[me].len();
     let radix = rank::radix_for(radix, size);
-    // Number of blocks that a rank sends to the rank at this distance above: its own block, and the blocks of the ranks below it.
+    // Number of blocks that a rank sends to the rank at distance `digit * place` above it: its own block, and the blocks of the
+    // ranks below it.
     let sent = |place: usize, digit: usize| place.min(size - digit * place);
     let most = rank::places(size, radix).map(|place| sent(place, 1)).max().unwrap_or(0);
     let slots = state.slots(link, WritePattern::Dissemination(radix), most * len);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
-    // The nearest block is the last: if there are fewer ranks, the front of a payload is left out.
+    // The nearest block comes last in a payload. If there are fewer ranks than the payload has room for, the front of the payload
+    // is left out.
     let nth = |block: Sge, i: usize| payload(block, (i + 1) * len).part(0, len);
     let below = |rank: usize, i: usize| (rank + size - i) % size;
     let mut edge = 0;

@@ -12,7 +12,7 @@ use crate::CommView;
 use crate::exposed_reads::Reads;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Gathers `blocks[rank]` of every rank in `blocks[rank]` of all ranks; all blocks have the same length. `most`: maximum
+/// Gathers `blocks[rank]` of every rank in `blocks[rank]` of all ranks; all blocks have the same length. `most` is the maximum
 /// number of reads under way at once. Returns false, and does nothing, if some rank's memory cannot be read.
 pub async fn read<F: Fabric>(
     link: &CommView<F>,

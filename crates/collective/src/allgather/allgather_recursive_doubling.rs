@@ -9,8 +9,8 @@
 use crate::{BlockList, CommView};
 use weft_fabric::{Fabric, Fault};
 
-/// Gathers the blocks: block r holds rank r's data, at first only on rank r, at the end on all ranks. Blocks may differ in
-/// length, but every rank passes the same lengths.
+/// Gathers the blocks. Block r holds rank r's data: at first only on rank r, at the end on all ranks. Blocks may differ in length,
+/// but every rank passes the same lengths.
 ///
 /// # Panics
 /// If the number of ranks is not a power of two.
@@ -21,7 +21,7 @@ pub async fn recursive_doubling<F: Fabric>(
     doubling_of(link, blocks, link.rank, |r| r).await
 }
 
-/// Gathers by recursive doubling if this rank has block `me`, and block r is at rank `real(r)`.
+/// Gathers by recursive doubling. This rank has block `me`, and rank `real(r)` has block r.
 pub(crate) async fn doubling_of<F: Fabric>(
     link: &CommView<F>,
     blocks: &BlockList,

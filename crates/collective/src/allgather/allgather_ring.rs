@@ -3,14 +3,13 @@
 //! ```text
 //!   round k: rank r sends block r-k to r+1 and receives block r-k-1 from r-1
 //! ```
-//! Cost: N - 1 rounds of one block each; every byte moves once over every link. Chosen for
-//! large blocks.
+//! Cost: N - 1 rounds of one block each; every byte moves once over every link. Chosen for large blocks.
 
 use crate::CommView;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Gathers the blocks: `blocks[r]` holds rank r's block, at first only on rank r, at the end on all ranks. Blocks may differ
-/// in length, but every rank passes the same lengths.
+/// Gathers the blocks. `blocks[r]` holds rank r's block: at first only on rank r, at the end on all ranks. Blocks may differ in
+/// length, but every rank passes the same lengths.
 pub async fn ring<F: Fabric>(link: &CommView<F>, blocks: &[Sge]) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     for k in 0..size - 1 {

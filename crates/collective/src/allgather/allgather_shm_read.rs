@@ -1,4 +1,4 @@
-//! SHM-READ: every rank reads all blocks from the others' own memory.
+//! SHM-READ: every rank reads all blocks from the other ranks' private memory.
 //!
 //! ```text
 //!   expose the block;      read the others' where they are;      barrier
@@ -7,33 +7,30 @@
 //! ranks can read each other's memory.
 
 use crate::costs::CallCosts;
-use crate::selection_key::SelectionKey;
 use crate::{CommView, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Sge};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
     costs.exposing() + costs.barrier() + costs.work(costs.others() * costs.read(len))
 }
 
-/// Gathers `mine` of rank r in `blocks[r]` of all ranks, including r itself. Blocks may differ in length, but every rank
-/// passes the same lengths; `mine` may be the block itself. If ranks cannot read each other's memory, SHM-STAGED serves.
+/// Gathers `mine` of rank r in `blocks[r]` of all ranks, including r itself. Blocks may differ in length, but every rank passes the
+/// same lengths. `mine` may be the block itself. If some ranks cannot read each other's memory, does nothing and returns false. The
+/// caller then uses SHM-STAGED.
 pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     mine: Sge,
     blocks: &[Sge],
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
     let (me, size) = (link.rank, link.size());
-    if size == 1 || !area.direct(link).await? {
-        return super::shm_staged(link, area, mine, blocks).await;
+    if !area.direct(link).await? {
+        return Ok(false);
     }
     let session = area.bounce(link, 2, 0).await?;
-    // `mine` is exposed, not the block: a copy just written here would have to leave this processor's cache.
-    let Some(exposed) = session.expose(mine, 1).await? else {
-        drop(session);
-        return super::shm_staged(link, area, mine, blocks).await;
-    };
+    // Exposes `mine` and not its copy in `blocks`, because the lines of a copy that was just written would first have to leave this
+    // processor's cache.
+    let Some(exposed) = session.expose(mine, 1).await? else { return Ok(false) };
     for rank in (1..size).map(|i| (me + i) % size) {
         session.read(&exposed, rank, 0, blocks[rank]).await?;
     }
@@ -42,5 +39,5 @@ pub async fn shm_read<F: Fabric>(
     }
     session.barrier().await?;
     session.withdraw(&exposed);
-    Ok(())
+    Ok(true)
 }

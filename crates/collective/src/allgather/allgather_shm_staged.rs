@@ -8,21 +8,19 @@
 
 use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
-use crate::segments::part;
-use crate::selection_key::SelectionKey;
+use crate::segments::piece;
 use crate::{CommView, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Sge};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let parts = (len / BUFFER as f64).ceil().max(1.0);
-    let put = if case.ranks > 2 { costs.copy_in_for_all(len) } else { costs.copy_in(len) };
+    let put = if costs.ranks > 2.0 { costs.copy_in_for_all(len) } else { costs.copy_in(len) };
     let each = put + costs.others() * costs.copy_out(len);
     parts * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
 }
 
-/// Gathers `mine` of rank r in `blocks[r]` of all ranks, including r itself. Blocks may differ in length, but every rank
-/// passes the same lengths; `mine` may be the block itself.
+/// Gathers `mine` of rank r in `blocks[r]` of all ranks, including r itself. Blocks may differ in length, but every rank passes the
+/// same lengths. `mine` may be the block itself.
 pub async fn shm_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
@@ -42,10 +40,7 @@ pub async fn shm_staged<F: Fabric>(
     let session = area.bounce(link, steps as u64, most.min(room)).await?;
     let session = if size == 2 { session.taken() } else { session };
     for t in 0..steps {
-        let cut = |block: Sge| {
-            let (at, len) = part(block.len(), room, t);
-            block.part(at, len)
-        };
+        let cut = |block: Sge| piece(block, room, t);
         session.copy_in(0, cut(mine));
         session
             .barrier_while(|| {

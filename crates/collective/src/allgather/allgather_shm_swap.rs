@@ -3,20 +3,18 @@
 //! ```text
 //!   0 ── flag, block ──> line of 1          1 ── flag, block ──> line of 0
 //! ```
-//! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit in such a pair.
+//! Cost: one pair of cache lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit in such a pair.
 
 use crate::costs::CallCosts;
-use crate::selection_key::SelectionKey;
 use crate::{CommView, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Sge};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
-    // The cost of the flag's line is part of the barrier's.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    // The cost of the barrier includes the flag's cache line.
     costs.barrier() + costs.work(costs.copy_in(len) + costs.copy_out(len))
 }
 
-/// Gathers `mine` of rank r, at most `PAIR_MOST` bytes, in `blocks[r]` of both ranks. Both blocks have one length.
+/// Gathers `mine` of rank r, at most `PAIR_MOST` bytes, in `blocks[r]` of both ranks. Both blocks have the same length.
 pub async fn shm_swap<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

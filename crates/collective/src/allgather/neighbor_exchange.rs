@@ -4,14 +4,14 @@
 //! ```text
 //!   6 ranks    round 0: 0<->1 2<->3 4<->5 (own)    round 1: 1<->2 3<->4 5<->0 (a pair)    round 2: 0<->1 ...
 //! ```
-//! Cost: N / 2 rounds of two blocks; every rank communicates with only two other ranks. For even numbers of ranks.
-//! Chosen for large blocks, for which it has half of the ring's rounds.
+//! Cost: N / 2 rounds of two blocks; every rank communicates with only two other ranks. For even numbers of ranks. Chosen for large
+//! blocks, because a ring has twice as many rounds.
 
 use crate::{BlockList, CommView};
 use weft_fabric::{Fabric, Fault};
 
-/// Gathers the blocks: block r holds rank r's data, at first only on rank r, at the end on all ranks. Blocks may differ in
-/// length, but every rank passes the same lengths.
+/// Gathers the blocks. Block r holds rank r's data: at first only on rank r, at the end on all ranks. Blocks may differ in length,
+/// but every rank passes the same lengths.
 ///
 /// # Panics
 /// If the number of ranks is odd, and not 1.

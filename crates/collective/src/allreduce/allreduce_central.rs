@@ -11,18 +11,16 @@
 //! Chosen on one machine for at most [`crate::SLOT`] bytes, up to [`crate::CENTRAL_MOST`] ranks.
 
 use crate::costs::CallCosts;
-use crate::segments::overlap;
-use crate::selection_key::SelectionKey;
+use crate::segments::copied_aside;
 use crate::{
     Accumulator, CommView, ElementReduction, OperandSide, ReductionBuffers, ReleaseGather, SLOT,
 };
-use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Work};
+use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
-    // With two ranks, the data come with the flag. With more, the last rank to arrive reads all slots in a row.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    // With two ranks, the data come with the flag. With more ranks, the last rank to arrive reads all slots in a row.
     let slots = SLOT as f64 * costs.others();
-    let more = if case.ranks > 2 { costs.line() + costs.copy_out(slots) } else { 0.0 };
+    let more = if costs.ranks > 2.0 { costs.line() + costs.copy_out(slots) } else { 0.0 };
     costs.barrier() + more + costs.others() * costs.reduce(len)
 }
 
@@ -39,16 +37,13 @@ pub(crate) fn combine_pair<F: Fabric>(
         result.copy_from(own);
         return op.combine(other, result);
     }
-    let kept = overlap(own, result).then(|| link.stage(own.len()));
+    let kept = copied_aside(link, own, result);
     let left = kept.as_ref().map_or(own, |kept| kept.sge());
-    if kept.is_some() {
-        left.copy_from(own);
-    }
     result.copy_from(other);
     op.combine(left, result);
 }
 
-/// Combines `data` of all ranks into `result` of all; at most [`SLOT`] bytes.
+/// Combines `data` of all ranks, at most [`SLOT`] bytes, into `result` of all ranks.
 pub async fn central<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

@@ -12,7 +12,7 @@ use crate::reduce_scatter::reduce_scatter_circulant as reduce_scatter;
 use crate::{BlockList, CommView, ElementReduction, ReductionBuffers};
 use weft_fabric::{Fabric, Fault};
 
-/// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
+/// Combines `data` of all ranks into `result` of all ranks, in parts of whole elements of `element` bytes.
 ///
 /// # Panics
 /// If the operator does not commute.
@@ -22,7 +22,7 @@ pub async fn circulant<F: Fabric>(
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let blocks = BlockList::even(result, element, link.size());
-    // In place, this rank's result overwrites an operand that is already in a sum by then.
+    // With MPI_IN_PLACE, this rank's result overwrites an operand. By then, a sum contains this operand.
     let parts = BlockList::even(data, element, link.size());
     reduce_scatter::circulant(link, &parts, blocks.block(link.rank), op).await?;
     allgather::circulant(link, &blocks).await

@@ -11,7 +11,7 @@ use crate::reduce::reduce_binomial as reduce;
 use crate::{CommView, ElementReduction, ReductionBuffers};
 use weft_fabric::{Fabric, Fault};
 
-/// Combines `data` of all ranks into `result` of all.
+/// Combines `data` of all ranks into `result` of all ranks.
 pub async fn gather_broadcast<F: Fabric>(
     link: &CommView<F>,
     buffers: ReductionBuffers,

@@ -4,16 +4,15 @@
 //! ```text
 //!   9 ranks, radix 3    round 0: 0 1 2 all to all,  3 4 5,  6 7 8     round 1: 0 3 6,  1 4 7,  2 5 8
 //! ```
-//! If the number of ranks is not a power of `radix`, neighbours are folded first. Groups of neighbours join,
-//! and every rank combines in their order: the same bits on all ranks, for any operator.
-//! Cost: floor(log N to base `radix`) rounds of `radix - 1` messages and combinations of the whole
-//! length; if folded, two rounds more. Chosen for small data if several messages overlap. Radix 2 is
-//! recursive doubling, which then also serves operators that do not commute.
+//! If the number of ranks is not a power of `radix`, neighbours are folded first. Groups of neighbours join, and every rank
+//! combines in the order of ranks. So all ranks get the same bits, for any operator. Cost: floor(log N to base `radix`) rounds of
+//! `radix - 1` messages and combinations of the whole length; if folded, two rounds more. Chosen for small data if several messages
+//! overlap. Radix 2 is recursive doubling, which then also serves operators that do not commute.
 
 use crate::{CommView, ElementReduction, ReductionBuffers, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Combines `data` of all ranks into `result` of all.
+/// Combines `data` of all ranks into `result` of all ranks.
 ///
 /// # Panics
 /// If `radix` is below 2.
@@ -34,7 +33,7 @@ pub async fn k_nomial<F: Fabric>(
         return link.recv(lead, result).await;
     }
     let most = (radix - 1).min(size - 1);
-    // A buffer for each operand, and one for this rank's value.
+    // A buffer for each operand, and a buffer for this rank's value.
     let rooms: Vec<_> = (0..=most).map(|_| local_ops::stage(link, data, data.len())).collect();
     let mut value = rooms[most].sge();
     local_ops::copy(link, data, value);

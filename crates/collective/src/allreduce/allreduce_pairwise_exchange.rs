@@ -3,14 +3,14 @@
 //! ```text
 //!   5 ranks    fold: 4 -> 0    round 0: 0<->1  2<->3    round 1: 0<->2  1<->3    unfold: 0 -> 4
 //! ```
-//! In every round both partners compute `lower op upper`, so all hold the same bits. The fold combines
-//! rank N' + i with rank i, out of order, so the operator must commute.
-//! Cost: log2 N rounds for a power of two, else floor(log2 N) + 2. Chosen for operators that commute.
+//! In every round both partners compute `lower op upper`, so all ranks get the same bits. The fold combines rank N' + i with rank
+//! i, out of order, so the operator must commute. Cost: log2 N rounds for a power of two, else floor(log2 N) + 2. Chosen for
+//! operators that commute.
 
 use crate::{Accumulator, CommView, ElementReduction, OperandSide, ReductionBuffers, rank};
 use weft_fabric::{Fabric, Fault};
 
-/// Combines `data` of all ranks into `result` of all.
+/// Combines `data` of all ranks into `result` of all ranks.
 pub async fn pairwise_exchange<F: Fabric>(
     link: &CommView<F>,
     ReductionBuffers { data, result, .. }: ReductionBuffers,

@@ -1,4 +1,4 @@
-//! RGM: reduction by RDMA writes up a tree, the result by multicast. Kini 2003, sections 5.2.2 and 5.4.
+//! RGM: reduction by RDMA writes up a tree, then a multicast of the result. Kini 2003, sections 5.2.2 and 5.4.
 //!
 //! ```text
 //!   8 ranks, fan-in 3      step 0               step 1       release
@@ -7,10 +7,8 @@
 //! ```
 //! A parent combines its own data with the data of its children, in the order of ranks. The sum stays in the child's slot, and the
 //! next write starts from there. One process computes the result, so nodes may differ in arithmetic, and operators need not
-//! commute.
-//! Cost: ceil(log_(fan-in + 1) N) writes and up to fan-in reductions for each, one datagram (several
-//! if the data exceed the network's largest datagram). Chosen for many nodes on networks with multicast.
-//! RGM-ACK: as in the barrier's `barrier_rgm.rs`.
+//! commute. Cost: ceil(log_(fan-in + 1) N) writes and up to fan-in reductions for each, one datagram (several if the data exceed
+//! the network's largest datagram). Chosen for many nodes on networks with multicast. RGM-ACK: as in `barrier_rgm.rs`.
 
 use crate::notified_write::payload;
 use crate::rdma_pattern::{WritePattern, fan_in_for};
@@ -18,9 +16,10 @@ use crate::{CollectiveState, CommView, ElementReduction, ReductionBuffers, local
 use weft_channel::multicast::ReleaseMode;
 use weft_fabric::{Fabric, Fault};
 
-/// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. `fan_in`, one less than a power of
-/// two: maximum number of children at each step; from N - 1 on the tree has one step. `ends`: [`ReleaseMode::Heard`], or
-/// [`ReleaseMode::EachAcknowledged`] for RGM-ACK. Returns false, and does nothing, if some rank had no room for slots.
+/// Combines `data` of all ranks, at most [`crate::slots::MOST`] bytes, into `result` of all ranks. `fan_in`, one less than a power
+/// of two, is the maximum number of children at each step. If `fan_in` is at least N - 1, the tree has one step. `ends` is
+/// [`ReleaseMode::Heard`], or [`ReleaseMode::EachAcknowledged`] for RGM-ACK. Returns false, and does nothing, if some rank has no
+/// memory for slots.
 pub async fn rgm<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,

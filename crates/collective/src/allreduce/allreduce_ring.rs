@@ -1,5 +1,5 @@
-//! RING: blocks are combined around a ring, then gathered around it. Patarasuk and Yuan 2009,
-//! "Bandwidth optimal all-reduce algorithms for clusters of workstations".
+//! RING: blocks are combined around a ring, then gathered around the same ring. Patarasuk and Yuan 2009, "Bandwidth optimal
+//! all-reduce algorithms for clusters of workstations".
 //!
 //! ```text
 //!   round k: rank r sends its sum of block r-k-1 to r+1, and takes in block r-k-2 from r-1
@@ -12,7 +12,7 @@ use crate::reduce_scatter::reduce_scatter_ring as reduce_scatter;
 use crate::{BlockList, CommView, ElementReduction, ReductionBuffers};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
+/// Combines `data` of all ranks into `result` of all ranks, in parts of whole elements of `element` bytes.
 ///
 /// # Panics
 /// If the operator does not commute.
@@ -22,7 +22,7 @@ pub async fn ring<F: Fabric>(
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<(), Fault> {
     let blocks = BlockList::even(result, element, link.size());
-    // In place, the result overwrites operands that are no longer needed.
+    // With MPI_IN_PLACE, the result overwrites operands that are no longer needed.
     let parts = BlockList::even(data, element, link.size());
     let own = blocks.block(link.rank);
     reduce_scatter::ring(link, &parts, own, op).await?;

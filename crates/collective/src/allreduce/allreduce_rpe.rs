@@ -4,22 +4,21 @@
 //!   4 ranks    own 0 = data    round 0: 0<=>1  2<=>3    round 1: 0<=>2  1<=>3    result = last block
 //!              slot[round] of the partner = value;  value = lower op upper
 //! ```
-//! The sum of a round stays in the slot where the partner's value landed, and the next round writes from there: nothing is
-//! copied between rounds. If this rank's value is the right operand, it would be overwritten while the adapter may still read
-//! it. So it is copied while the partner's value travels. Up to the MTU one write carries value and mark ("single transfer"),
-//! beyond it a second write carries the mark ("notify").
+//! The sum of a round stays in the slot where the partner's value landed, and the next round writes from there: nothing is copied
+//! between rounds. If this rank's value is the right operand, the sum would overwrite the value while the adapter may still read
+//! it. So the value is copied while the partner's value travels. If the value fits in the MTU, one write carries value and mark
+//! ("single transfer"). Otherwise a second write carries the mark ("notify").
 //!
-//! In every round both partners compute `lower op upper`, so all hold the same bits.
-//! Cost: log2 N rounds for a power of two, else floor(log2 N) + 2. For operators that commute, on nodes
-//! with the same arithmetic.
+//! In every round both partners compute `lower op upper`, so all ranks get the same bits. Cost: log2 N rounds for a power of two,
+//! else floor(log2 N) + 2. For operators that commute, on nodes with the same arithmetic.
 
 use crate::notified_write::payload;
 use crate::rdma_pattern::WritePattern;
 use crate::{CollectiveState, CommView, ElementReduction, ReductionBuffers, rank};
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
-/// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. Returns false, and
-/// does nothing, if some rank had no room for slots.
+/// Combines `data` of all ranks, at most [`crate::slots::MOST`] bytes, into `result` of all ranks. Returns false, and does nothing,
+/// if some rank has no memory for slots.
 pub async fn rpe<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,

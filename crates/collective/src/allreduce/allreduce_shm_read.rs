@@ -1,5 +1,6 @@
-//! SHM-READ: each rank combines a slice that it reads from the others' own memory, and reads their slices from their results.
-//! Nothing is copied in. Rabenseifner 2004 (reduce-scatter, then allgather), with reads instead of messages; Hashmi et al. 2018.
+//! SHM-READ: each rank combines a slice that it reads from the other ranks' memory, then reads the other slices from their results.
+//! Nothing is copied into buffers. Rabenseifner 2004 (reduce-scatter, then allgather), with reads instead of messages; Hashmi et
+//! al. 2018.
 //!
 //! ```text
 //!   expose the data;  show the results
@@ -14,47 +15,48 @@
 use crate::bounce::{BounceSession, ExposedPieces};
 use crate::costs::{self, CallCosts};
 use crate::segments::{fold, overlap, part, slice};
-use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge, Staging};
+use weft_fabric::{Fabric, Fault, Sge, Staging};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, slice) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let slice = len / costs.ranks;
     let both = costs.read_blocks(slice) + costs.reduce(slice) + costs.read(slice);
     2.0 * costs.exposing() + 2.0 * costs.barrier() + costs.work(costs.others() * both)
 }
 
-/// Combines `data` of all ranks, elements of `element` bytes, into `result` of `root`, or of all. If ranks cannot read each
-/// other's memory, SHM-SLICES serves.
+/// Returns the cost if only the root gets the result.
+pub fn time_to_root(costs: &CallCosts, len: f64) -> f64 {
+    let slice = len / costs.ranks;
+    let both = costs.others() * (costs.read_blocks(slice) + costs.reduce(slice));
+    2.0 * costs.exposing() + costs.barrier() + costs.work(both + costs.read_blocks(slice))
+}
+
+/// Combines `data` of all ranks into `result` of `root`, or of all ranks. Elements have `element` bytes. If some ranks cannot read
+/// each other's memory, does nothing and returns false. The caller then uses SHM-SLICES.
 pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    buffers: ReductionBuffers,
+    ReductionBuffers { data, result, element }: ReductionBuffers,
     root: Option<usize>,
     op: &(impl ElementReduction + ?Sized),
-) -> Result<(), Fault> {
-    let ReductionBuffers { data, result, element } = buffers;
+) -> Result<bool, Fault> {
     let (me, size) = (link.rank, link.size());
-    if size == 1 || !area.direct(link).await? {
-        return super::shm_slices(link, area, buffers, root, op).await;
+    if !area.direct(link).await? {
+        return Ok(false);
     }
     let takes = root.is_none_or(|root| root == me);
     let others = || (1..size).map(|i| (me + i) % size);
     let rest = if root.is_some() { 1 } else { 2 };
     let session = area.bounce(link, 2 + rest, 0).await?;
-    let Some(operands) = session.expose(data, 1 + rest).await? else {
-        drop(session);
-        return super::shm_slices(link, area, buffers, root, op).await;
-    };
-    // A rank that takes no result is never written to, so it exposes its data again.
+    let Some(operands) = session.expose(data, 1 + rest).await? else { return Ok(false) };
+    // No other rank writes to a rank that takes no result, so such a rank exposes its data again.
     let results = match takes {
         true => session.expose_to_writers(result, rest).await?,
         false => session.expose(data, rest).await?,
     };
     let Some(results) = results else {
         session.withdraw(&operands);
-        drop(session);
-        return super::shm_slices(link, area, buffers, root, op).await;
+        return Ok(false);
     };
     let (start, own) = slice(data.len(), element, me, size);
     let most = block(link, element).min(own);
@@ -86,16 +88,16 @@ pub async fn shm_read<F: Fabric>(
         session.barrier().await?;
     }
     [operands, results].iter().for_each(|exposed| session.withdraw(exposed));
-    Ok(())
+    Ok(true)
 }
 
-/// Returns the size in bytes of a block of elements of `element` bytes.
+/// Returns the number of bytes that a rank reads and combines at a time, a multiple of `element`.
 pub(crate) fn block<F: Fabric>(link: &CommView<F>, element: usize) -> usize {
     let element = element.max(1);
     (costs::block(link.endpoint.fabric().copies().model()) / element * element).max(element)
 }
 
-/// Combines into `sum` this rank's `own` and the data that the other ranks have exposed, from byte `at` on.
+/// Combines into `sum` this rank's `own` and the data that the other ranks have exposed, starting at byte `at` of the exposed data.
 pub(super) async fn combine<F: Fabric>(
     session: &BounceSession<'_, F>,
     operands: &ExposedPieces,

@@ -1,51 +1,36 @@
-//! SHM-READ-WHOLE: each rank reads all others' data from their own memory, and combines everything.
+//! SHM-READ-WHOLE: each rank reads the data of all other ranks from their memory, and combines everything.
 //!
 //! ```text
 //!   expose the data;   block by block: read it from the others' memory, combine it in the caches;   barrier
 //! ```
-//! Cost: 2 barriers ([`crate::bounce`]), and for each rank N - 1 payloads read and combined. Chosen for two ranks between
-//! which lines travel slowly: with SHM-PAIR the lines would be written, fetched one by one, and overwritten.
+//! Cost: 2 barriers ([`crate::bounce`]), and for each rank N - 1 payloads read and combined. Chosen for two ranks between which
+//! cache lines travel slowly. With SHM-PAIR, the lines would be written, fetched one by one, and overwritten.
 
-use super::allreduce_shm_read::block;
+use super::allreduce_shm_read::{block, combine};
 use crate::costs::CallCosts;
-use crate::segments::{fold, overlap, part};
-use crate::selection_key::SelectionKey;
+use crate::segments::{overlap, part};
 use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let all = costs.others() * (costs.read_blocks(len) + costs.reduce(len));
     costs.exposing() + costs.barrier() + costs.work(all)
 }
 
-/// Combines `data` of all ranks, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of all. If
-/// ranks cannot read each other's memory, SHM-SLICES serves.
+/// Combines a range of the data of all ranks into `result`. The range begins at byte `at` and is as long as `result`. Each rank may
+/// choose a different range. Elements have `element` bytes (at most [`crate::bounce::UNIT_MOST`]). All ranks expose the same number
+/// of bytes. If some ranks cannot read each other's memory, does nothing and returns false. The caller then uses SHM-SLICES or
+/// SHM-STAGED.
 pub async fn shm_read_whole<F: Fabric>(
-    link: &CommView<F>,
-    area: &ReleaseGather<F>,
-    buffers: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
-) -> Result<(), Fault> {
-    if link.size() == 1 || !area.direct(link).await? {
-        return super::shm_slices(link, area, buffers, None, op).await;
-    }
-    match read_and_combine(link, area, buffers, 0, op).await? {
-        true => Ok(()),
-        false => super::shm_slices(link, area, buffers, None, op).await,
-    }
-}
-
-/// Combines `result.len()` bytes from byte `at` on of the data of all ranks, elements of `element` bytes, into `result`. Each
-/// rank chooses a range of its own; all expose the same number of bytes. All ranks can read each other's memory
-/// ([`ReleaseGather::direct`]). Returns false, and does nothing, if some rank could not expose its memory.
-pub(crate) async fn read_and_combine<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     ReductionBuffers { data, result, element }: ReductionBuffers,
     at: usize,
     op: &(impl ElementReduction + ?Sized),
 ) -> Result<bool, Fault> {
+    if !area.direct(link).await? {
+        return Ok(false);
+    }
     let len = result.len();
     // If the result overlaps the data, other ranks may still read the data.
     let aside = overlap(data, result).then(|| link.endpoint.staging().take_for(result));
@@ -55,11 +40,8 @@ pub(crate) async fn read_and_combine<F: Fabric>(
     let Some(exposed) = session.expose(data, 1).await? else { return Ok(false) };
     for t in 0..len.div_ceil(most) {
         let (start, len) = part(len, most, t);
-        let operand = async |rank: usize, spare: Sge| {
-            session.read(&exposed, rank, at + start, spare).await.map(|()| spare)
-        };
-        let own = data.part(at + start, len);
-        fold(link, 0..link.size(), own, sum.part(start, len), op, operand).await?;
+        let (own, sum) = (data.part(at + start, len), sum.part(start, len));
+        combine(&session, &exposed, at + start, own, sum, op).await?;
     }
     session.barrier().await?;
     session.withdraw(&exposed);

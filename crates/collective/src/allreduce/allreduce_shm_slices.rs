@@ -1,5 +1,5 @@
-//! SHM-SLICES: each rank combines a slice of the data that all ranks copied in. Rabenseifner 2004 (reduce-scatter, then
-//! allgather), with reads instead of messages.
+//! SHM-SLICES: each rank combines a slice of the data that all ranks copied into their buffers. Rabenseifner 2004 (reduce-scatter,
+//! then allgather), with reads instead of messages.
 //!
 //! ```text
 //!   in equal segments of at most two thirds of a buffer:
@@ -12,30 +12,31 @@
 use crate::bounce::{BUFFER, BounceSession, segment};
 use crate::costs::CallCosts;
 use crate::segments::{fold, part, slice};
-use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Sge};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
-    let slice = len / case.ranks as f64;
-    combined(case, model) + costs.work(costs.others() * costs.copy_out(slice))
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    combined(costs, len) + costs.work(costs.others() * costs.copy_out(len / costs.ranks))
 }
 
-/// Returns the cost without the reading of the sums.
-pub fn combined(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
-    let slice = len / case.ranks as f64;
-    let segments = (len / segment(BUFFER, case.element) as f64).ceil().max(1.0);
-    // A rank copies in its part of every other slice for one reader, and its sum for all readers.
+/// Returns the cost if only the root gets the result.
+pub fn time_to_root(costs: &CallCosts, len: f64) -> f64 {
+    combined(costs, len) + costs.others() * costs.copy_out(len / costs.ranks)
+}
+
+/// Returns the cost without the time for reading the sums.
+fn combined(costs: &CallCosts, len: f64) -> f64 {
+    let slice = len / costs.ranks;
+    let segments = (len / segment(BUFFER, costs.element) as f64).ceil().max(1.0);
+    // Each rank copies in its part of every other slice, for a single reader, and its sum, for all readers.
     let own = costs.copy_out(slice) + costs.reduce(slice) + costs.copy_in(slice);
-    // A rank waits for one more line per slice and other rank.
+    // A rank waits for one more cache line for each slice and each other rank.
     (segments + 1.0) * (costs.barrier() + costs.others() * costs.line())
         + costs.work(costs.others() * own + costs.copy_in_for_all(slice))
 }
 
-/// Combines `data` of all ranks, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`, or of
-/// all.
+/// Combines `data` of all ranks into `result` of `root`, or of all ranks. Elements have `element` bytes (at most
+/// [`crate::bounce::UNIT_MOST`]).
 pub async fn shm_slices<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
@@ -50,7 +51,8 @@ pub async fn shm_slices<F: Fabric>(
     }
     let takes = root.is_none_or(|root| root == me);
     let element = element.max(1);
-    // Two ranks on two processors work at the same time, in short parts. More ranks should be woken rarely.
+    // Two ranks on two processors work at the same time, so their parts are short. More than two ranks use long parts, so that they
+    // are woken rarely.
     let short = match size {
         2 => (data.len() / 10).max(area.part(link)),
         _ => usize::MAX,
@@ -58,7 +60,7 @@ pub async fn shm_slices<F: Fabric>(
     let steps =
         data.len().div_ceil(segment(area.buffer_len(link).await?, element).min(short)).max(1);
     let most = data.len().div_ceil(steps).next_multiple_of(element).max(1);
-    // The sums follow the operands. A slice is at most one element longer than its share.
+    // In the buffer, the sums follow the operands. A slice is at most one element longer than an equal share.
     let longest = most.min(data.len());
     let sums_at = longest.next_multiple_of(64);
     let span = sums_at + longest / size + element;

@@ -4,10 +4,10 @@
 //! ```text
 //!   4 ranks    0 <-> 1, 2 <-> 3 (halves)   0 <-> 2, 1 <-> 3 (quarters)     then the same backwards
 //! ```
-//! If the number of ranks is not a power of two, neighbours are folded first. Groups of neighbours join, so
-//! that operands are combined in the order of ranks, for any operator.
-//! Cost: 2 log2 N rounds, 2 (N - 1) / N of the data through every port; if folded, 2 floor(log2 N) + 2
-//! rounds, and the whole data twice more through the ports of pairs. Chosen for large data.
+//! If the number of ranks is not a power of two, neighbours are folded first. Groups of neighbours join, so that operands are
+//! combined in the order of ranks, for any operator. Cost: 2 log2 N rounds, 2 (N - 1) / N of the data through every port; if
+//! folded, 2 floor(log2 N) + 2 rounds, and the whole data twice more between the two ranks of each folded pair. Chosen for large
+//! data.
 
 use crate::halving::{self, PartialResult};
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 };
 use weft_fabric::{Fabric, Fault};
 
-/// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
+/// Combines `data` of all ranks into `result` of all ranks, in parts of whole elements of `element` bytes.
 pub async fn rabenseifner<F: Fabric>(
     link: &CommView<F>,
     ReductionBuffers { data, result, element }: ReductionBuffers,

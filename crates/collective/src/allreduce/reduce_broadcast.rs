@@ -3,15 +3,14 @@
 //! ```text
 //!   0 <- 1, 2, 3 ...     as MPI_Reduce would         0 -> 1, 2, 3 ...     as MPI_Bcast would
 //! ```
-//! Cost: the reduction and the broadcast, so that no map makes an allreduce slower than its parts (Traeff, Gropp and Thakur 2010).
-//! Chosen for long payloads if the network has multicast and the number of ranks is not a power of two: other algorithms then fold
-//! ranks or go round a ring, and the broadcast is nearly free.
+//! Cost: the reduction and the broadcast. So no map makes an allreduce slower than a reduction and a broadcast (Traeff, Gropp and
+//! Thakur 2010). Chosen for long payloads if the network has multicast and the number of ranks is not a power of two. Other
+//! algorithms then fold ranks or go round a ring, whereas the broadcast is nearly free.
 
-use crate::hierarchy::Steps;
 use crate::{CollectiveState, CommView, ElementReduction, ReductionBuffers};
 use weft_fabric::{Fabric, Fault};
 
-/// Combines `data` of all ranks into `result` of all.
+/// Combines `data` of all ranks into `result` of all ranks.
 pub async fn reduce_broadcast<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,

@@ -4,24 +4,22 @@
 //!   0, 1, 2, 3: data ──> own buffer;  come        the last: buffers ──> combined, in the buffer of rank 0;  releases others
 //!                                               all:      buffer of rank 0 ──> result
 //! ```
-//! Cost: 1 barrier ([`crate::bounce`]), N - 1 payloads read and combined one after the other by one rank, and the result read
-//! by all. Chosen for short payloads, for which that takes less time than another barrier. Compare Graham and Shipman 2008,
+//! Cost: 1 barrier ([`crate::bounce`]), N - 1 payloads read and combined one after the other by one rank, and the result read by
+//! all ranks. Chosen for short payloads, for which this takes less time than another barrier. Compare Graham and Shipman 2008,
 //! section 3.2.
 
 use crate::costs::CallCosts;
 use crate::segments::fold;
-use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault};
+use weft_fabric::{Fabric, Fault};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let alone = costs.others() * (costs.line() + costs.copy_out(len) + costs.reduce(len))
         + costs.copy_in(len);
     costs.barrier() + alone + costs.work(costs.copy_in(len) + costs.copy_out(len))
 }
 
-/// Combines `data` of more than two ranks, at most [`crate::bounce::BUFFER`] bytes, into `result` of all.
+/// Combines `data` of more than two ranks, at most [`crate::bounce::BUFFER`] bytes, into `result` of all ranks.
 pub async fn shm_last<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

@@ -1,5 +1,5 @@
-//! SHM-READ-STAGED: each rank combines a slice that it reads from the others' own memory, and copies the sum in for all, part
-//! by part.
+//! SHM-READ-STAGED: each rank combines a slice that it reads from the other ranks' memory, and copies the sum into its buffer for
+//! all ranks, part by part.
 //!
 //! ```text
 //!   expose the data
@@ -8,19 +8,18 @@
 //!   barrier;                        read the others' from their buffers
 //! ```
 //! Cost: parts + 1 barriers ([`crate::bounce`]), and for each rank one payload read and combined, one slice copied in, and one
-//! payload read. Bounce buffers are mapped, whereas each page of the program's memory costs time in addition to its bytes.
-//! Chosen between SHM-SLICES and SHM-READ.
+//! payload read. All ranks have mapped the bounce buffers, whereas reading the program's memory costs extra time for each page.
+//! Chosen for payloads that are too long for SHM-SLICES and too short for SHM-READ.
 
 use super::allreduce_shm_read::{block, combine};
 use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
 use crate::segments::{overlap, part, slice};
-use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault};
+use weft_fabric::{Fabric, Fault};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, slice) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let slice = len / costs.ranks;
     let parts = (slice / BUFFER as f64).ceil().max(1.0);
     let both = costs.read_blocks(slice) + costs.reduce(slice) + costs.copy_out(slice);
     let lines = costs.others() * costs.line();
@@ -29,18 +28,17 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
         + costs.work(costs.others() * both + costs.copy_in_for_all(slice))
 }
 
-/// Combines `data` of all ranks, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of all. If
-/// ranks cannot read each other's memory, SHM-SLICES serves.
+/// Combines `data` of all ranks into `result` of all ranks. Elements have `element` bytes (at most [`crate::bounce::UNIT_MOST`]).
+/// If some ranks cannot read each other's memory, does nothing and returns false. The caller then uses SHM-SLICES.
 pub async fn shm_read_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    buffers: ReductionBuffers,
+    ReductionBuffers { data, result, element }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
-) -> Result<(), Fault> {
-    let ReductionBuffers { data, result, .. } = buffers;
-    let (me, size, element) = (link.rank, link.size(), buffers.element.max(1));
-    if size == 1 || !area.direct(link).await? {
-        return super::shm_slices(link, area, buffers, None, op).await;
+) -> Result<bool, Fault> {
+    let (me, size, element) = (link.rank, link.size(), element.max(1));
+    if !area.direct(link).await? {
+        return Ok(false);
     }
     let slice_of = |rank| slice(data.len(), element, rank, size);
     let longest = (0..size).map(|rank| slice_of(rank).1).max().unwrap_or(0);
@@ -50,10 +48,7 @@ pub async fn shm_read_staged<F: Fabric>(
     let session = area.bounce(link, steps as u64 + 1, room).await?;
     // With more than two ranks, all ranks read each sum.
     let session = if size > 2 { session.taken() } else { session };
-    let Some(operands) = session.expose(data, steps as u64).await? else {
-        drop(session);
-        return super::shm_slices(link, area, buffers, None, op).await;
-    };
+    let Some(operands) = session.expose(data, steps as u64).await? else { return Ok(false) };
     let aside = overlap(data, result).then(|| link.stage(most.min(room)));
     for t in 0..steps {
         let (start, own) = slice_of(me);
@@ -64,8 +59,9 @@ pub async fn shm_read_staged<F: Fabric>(
             let sum = aside.as_ref().map_or(result.part(at, len), |aside| aside.sge().part(0, len));
             combine(&session, &operands, at, data.part(at, len), sum, op).await?;
             session.copy_in_for_all(offset, sum);
-            // No other rank reads this rank's own slice of the data. After the barrier, no rank reads the parts that were
-            // combined in this step.
+            // Even if the result overlaps the data, this rank's slice of the result may be written here, because only this rank
+            // reads this slice of its data. The other slices are written after the barrier, when no rank reads the parts of this
+            // step any more.
             if aside.is_some() {
                 result.part(at, len).copy_from(sum);
             }
@@ -78,5 +74,5 @@ pub async fn shm_read_staged<F: Fabric>(
         }
     }
     session.withdraw(&operands);
-    Ok(())
+    Ok(true)
 }

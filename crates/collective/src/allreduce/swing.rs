@@ -14,7 +14,7 @@ use crate::halving::{self, ButterflyStep, PartialResult};
 use crate::{BlockList, CommView, ElementReduction, ReductionBuffers, local_ops, rank};
 use weft_fabric::{Fabric, Fault};
 
-/// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
+/// Combines `data` of all ranks into `result` of all ranks, in parts of whole elements of `element` bytes.
 ///
 /// # Panics
 /// If the number of ranks is not a power of two, or the operator does not commute.

@@ -3,13 +3,13 @@
 //! ```text
 //!   round k: rank r sends to r+k and receives from r-k
 //! ```
-//! Cost: N - 1 rounds of one block each way. Chosen for large blocks: one partner each way at a time.
+//! Cost: N - 1 rounds of one block each way. Chosen for large blocks, because each rank has only one partner each way at a time.
 
 use crate::CommView;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Sends `out[r]` to `into[me]` of rank r. Lengths may differ from pair to pair; the two ends of
-/// each pair agree. `out` and `into` do not overlap.
+/// Sends `out[r]` to `into[me]` of rank r. Lengths may differ from pair to pair, but the two ranks of a pair pass the same lengths.
+/// `out` and `into` do not overlap.
 pub async fn pairwise<F: Fabric>(
     link: &CommView<F>,
     out: &[Sge],

@@ -5,9 +5,9 @@
 //!   8 ranks, radix 2    block for r+5 = 101b of rank r:    r => r+1 (bit 0)    r+1 => r+5 (bit 2)
 //!   radix 8 and above                                      r => r+5            all at once
 //! ```
-//! There is a slot for each digit of each round. All ranks hear from all ranks, so two parities are enough (section 5.3.3).
-//! Cost: `radix - 1` writes in each of ceil(log N to base `radix`) rounds, about N / radix blocks in each write.
-//! Chosen for small blocks if writes are faster than messages.
+//! There is a slot for each digit of each round. Each rank receives from all other ranks, so two parities are enough (section
+//! 5.3.3). Cost: `radix - 1` writes in each of ceil(log N to base `radix`) rounds, about N / radix blocks in each write. Chosen for
+//! small blocks if writes are faster than messages.
 
 use super::block_route::BlockRoute;
 use crate::notified_write::payload;
@@ -16,7 +16,7 @@ use crate::{CollectiveState, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Sends `out[r]` to `into[me]` of rank r. All blocks have the same length, and together at most [`crate::slots::MOST`] bytes.
-/// `out` and `into` do not overlap. Returns false, and does nothing, if some rank had no room for slots.
+/// `out` and `into` do not overlap. Returns false, and does nothing, if some rank has no memory for slots.
 ///
 /// # Panics
 /// If `radix` is below 2.

@@ -12,7 +12,7 @@ use crate::exposed_reads::Reads;
 use crate::{CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Sends `out[r]` to `into[me]` of rank r. All blocks have the same length, and `out` and `into` do not overlap. `most`:
+/// Sends `out[r]` to `into[me]` of rank r. All blocks have the same length, and `out` and `into` do not overlap. `most` is the
 /// maximum number of reads under way at once. Returns false, and does nothing, if some rank's memory cannot be read.
 pub async fn read<F: Fabric>(
     link: &CommView<F>,

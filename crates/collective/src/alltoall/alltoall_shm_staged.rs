@@ -3,29 +3,27 @@
 //! ```text
 //!   in parts of a buffer / (N - 1) bytes:     copy N - 1 parts in;  barrier;  read one from each buffer
 //! ```
-//! Cost: a barrier per part ([`crate::bounce`]), each block copied and read. Chosen for equal blocks, if a buffer has room for
-//! parts that are long enough to be worth the barrier.
+//! Cost: a barrier per part ([`crate::bounce`]), each block copied and read. Chosen for equal blocks, if the parts that fit a
+//! buffer are long enough to be worth the barrier.
 
 use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
 use crate::segments::part;
-use crate::selection_key::SelectionKey;
 use crate::{CommView, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Sge};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
-    let parts = (len / room(BUFFER, case.ranks).max(64) as f64).ceil().max(1.0);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let parts = (len / room(BUFFER, costs.ranks as usize).max(64) as f64).ceil().max(1.0);
     let each = costs.others() * (costs.copy_in(len) + costs.copy_out(len));
     parts * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
 }
 
-/// Returns the number of bytes of each block for which a buffer has room.
+/// Returns the number of bytes of each block that fit a buffer.
 fn room(buffer: usize, size: usize) -> usize {
     buffer / (size - 1).max(1) / 64 * 64
 }
 
-/// Sends `out[r]` to `into[me]` of rank r. All blocks of all ranks have one length, and `out` and `into` do not overlap.
+/// Sends `out[r]` to `into[me]` of rank r. All blocks of all ranks have the same length, and `out` and `into` do not overlap.
 pub async fn shm_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

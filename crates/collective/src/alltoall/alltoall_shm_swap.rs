@@ -3,13 +3,13 @@
 //! ```text
 //!   0 ── flag, block ──> line of 1          1 ── flag, block ──> line of 0
 //! ```
-//! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit in such a pair.
+//! Cost: one pair of cache lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit in such a pair.
 
 pub use crate::allgather::allgather_shm_swap::time;
 use crate::{CommView, ReleaseGather};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Sends `out[r]`, at most `PAIR_MOST` bytes, to `into[me]` of rank r. All blocks have one length.
+/// Sends `out[r]`, at most `PAIR_MOST` bytes, to `into[me]` of rank r. All blocks have the same length.
 pub async fn shm_swap<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

@@ -1,7 +1,7 @@
 //! Places of a block while it travels by the digits of its distance.
 //!
 //! ```text
-//!   rank r, blocks by the ranks that they have to go, digits from the lowest on
+//!   rank r, blocks by their distance in ranks, digits from the lowest on
 //!   no digit moved   out[r + j]       some moved   place j of `here`       all moved   into[r - j]
 //! ```
 
@@ -27,7 +27,7 @@ impl<'a> BlockRoute<'a> {
         radix: usize,
     ) -> BlockRoute<'a> {
         let (me, size) = (link.rank, link.size());
-        // If there is only one round, no block is on its way after it.
+        // If there is only one round, no block stops between rounds.
         let stops = if radix < size { size } else { 0 };
         let here = local_ops::stage(link, out[me], stops * out[me].len());
         BlockRoute { me, out, into, radix, here }

@@ -9,8 +9,8 @@
 use crate::{CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Sends `out[r]` to `into[me]` of rank r. Lengths may differ from pair to pair; the two ends of each pair agree. `out` and
-/// `into` do not overlap. `batch` is the maximum number of messages each way under way; 0 means all.
+/// Sends `out[r]` to `into[me]` of rank r. Lengths may differ from pair to pair, but the two ranks of a pair pass the same lengths.
+/// `out` and `into` do not overlap. `batch` is the maximum number of sends, and of receives, under way at once.
 pub async fn linear<F: Fabric>(
     link: &CommView<F>,
     out: &[Sge],
@@ -18,7 +18,6 @@ pub async fn linear<F: Fabric>(
     batch: usize,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
-    let batch = if batch == 0 { size } else { batch };
     let mut requests = Vec::with_capacity(2 * batch.min(size));
     for first in (1..size).step_by(batch) {
         let some = || first..size.min(first + batch);

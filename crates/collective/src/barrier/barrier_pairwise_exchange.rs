@@ -13,7 +13,7 @@
 use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Runs a barrier: ends on no rank before all ranks have come. Ranks beyond the largest power of two only notify a partner
+/// Runs a barrier, which ends on no rank before all ranks have arrived. Ranks beyond the largest power of two only notify a partner
 /// and wait for it.
 pub async fn pairwise_exchange<F: Fabric>(link: &CommView<F>) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());

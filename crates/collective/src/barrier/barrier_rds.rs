@@ -12,7 +12,7 @@ use crate::rdma_pattern::WritePattern;
 use crate::{CollectiveState, CommView, rank};
 use weft_fabric::{Fabric, Fault};
 
-/// Runs a barrier. Returns false, and does nothing, if some rank had no room for slots.
+/// Runs a barrier. Returns false, and does nothing, if some rank has no memory for slots.
 pub async fn rds<F: Fabric>(link: &CommView<F>, state: &CollectiveState<F>) -> Result<bool, Fault> {
     let slots = state.slots(link, WritePattern::Dissemination(2), 0);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };

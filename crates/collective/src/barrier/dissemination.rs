@@ -12,7 +12,7 @@
 use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Runs a barrier: ends on no rank before all ranks have come. Every rank needs the same number of rounds.
+/// Runs a barrier, which ends on no rank before all ranks have arrived. Every rank needs the same number of rounds.
 pub async fn dissemination<F: Fabric>(link: &CommView<F>) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     for round in 0..rank::rounds(size) {

@@ -1,22 +1,22 @@
-//! FETCH-ADD: a tree of counters to which adapters add, released by RDMA writes down the same tree. The gather of
-//! Kini 2003, section 4.1.3, with one word per parent instead of a slot for each child. Fetch-and-add as the arrival
-//! at a barrier: Mellor-Crummey and Scott 1991 ("combining tree").
+//! FETCH-ADD: a tree of counters to which adapters add, and a release by RDMA writes down the same tree. The gather of Kini 2003,
+//! section 4.1.3, with one word per parent instead of a slot for each child. Fetch-and-add as the arrival at a barrier:
+//! Mellor-Crummey and Scott 1991 ("combining tree").
 //!
 //! ```text
 //!   8 ranks, fan-in 3      step 0                   step 1          release
 //!   0                      += 1 by 1, 2, 3          += 1 by 4       => 1, 2, 3, 4
 //!   4                      += 1 by 5, 6, 7          0 += 1          => 5, 6, 7
 //! ```
-//! Cost: ceil(log_(fan-in + 1) N) atomics, one after the other, then as many rounds of up to fan-in writes. No
-//! datagram, and a parent waits for one word, however many children it has. Chosen if there is no multicast
-//! and adapters can have many messages under way at once.
+//! Cost: ceil(log_(fan-in + 1) N) atomics, one after the other, then as many rounds of up to fan-in writes. There is no datagram,
+//! and a parent waits for only one word, however many children it has. Chosen if there is no multicast and adapters can have many
+//! messages under way at once.
 
 use crate::rdma_pattern::{WritePattern, fan_in_for};
 use crate::{CollectiveState, CommView};
 use weft_fabric::{Fabric, Fault};
 
-/// Runs a barrier. `fan_in`, one less than a power of two: maximum number of children at each step. Returns false, and does
-/// nothing, if some rank had no room for slots.
+/// Runs a barrier. `fan_in`, one less than a power of two, is the maximum number of children at each step. Returns false, and does
+/// nothing, if some rank has no memory for slots.
 pub async fn fetch_add<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,

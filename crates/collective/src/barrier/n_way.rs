@@ -4,8 +4,8 @@
 //! ```text
 //!   9 ranks, radix 3     round 0: to r+1, r+2     round 1: to r+3, r+6
 //! ```
-//! Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages each way. Chosen if messages to
-//! several ranks overlap: small gaps compared to latencies. Radix 2 is plain dissemination.
+//! Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages each way. Chosen if messages to several ranks overlap, that is,
+//! if gaps are small compared to latencies. Radix 2 is plain dissemination.
 
 use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};

@@ -9,13 +9,11 @@
 //! Cost: ceil(log2 N) rounds of the whole length. Chosen for small data.
 
 use crate::costs::CallCosts;
-use crate::selection_key::SelectionKey;
 use crate::{CommView, rank};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Sge};
 
 /// Returns the predicted time among ranks of one machine.
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
     costs.binomial(len, 0.0)
 }
 

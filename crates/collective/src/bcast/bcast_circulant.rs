@@ -4,14 +4,15 @@
 //! ```text
 //!   5 ranks, skips 1 2 3:  round 0: r -> r+1    round 1: r -> r+2    round 2: r -> r+3    round 3: r -> r+1 ...
 //! ```
-//! In every round each rank sends one block and receives another block. Cost: n - 1 + ceil(log2 N) rounds of a block, the
-//! minimum for algorithms with one port. Chosen for large data and any number of ranks: its latency is as low as the binomial
-//! tree's, and the data per rank are as few as the pipeline's.
+//! In every round each rank sends one block and receives another block. Cost: n - 1 + ceil(log2 N) rounds of a block, the minimum
+//! for algorithms with one port. Chosen for large data and any number of ranks: the latency is as low as in a binomial tree, and a
+//! rank sends as little data as in a pipeline.
 
-use crate::{CommView, circulant::Circulant};
+use crate::circulant::Circulant;
+use crate::{CommView, segments::piece};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Copies `data` of `root` to `data` of all ranks, in blocks of `segment` bytes (0: in one block). All ranks pass the same
+/// Copies `data` of `root` to `data` of all ranks, in blocks of `segment` bytes. All ranks pass the same
 /// lengths.
 pub async fn circulant<F: Fabric>(
     link: &CommView<F>,
@@ -25,13 +26,12 @@ pub async fn circulant<F: Fabric>(
     }
     let me = (link.rank + size - root) % size;
     let absolute = |r: usize| (r + root) % size;
-    let segment = if segment == 0 { data.len().max(1) } else { segment };
     let blocks = data.len().div_ceil(segment).max(1);
-    let block = |i: usize| data.part(i * segment, segment.min(data.len() - i * segment));
+    let block = |i: usize| piece(data, segment, i);
 
     let graph = Circulant::new(size);
     let mine = graph.arrivals(me, blocks);
-    // The block that this rank sends is the block that the rank at the other end receives.
+    // The block that this rank sends is the block that the partner receives.
     let others: Vec<_> =
         (0..graph.rounds()).map(|k| graph.arrivals(graph.to(me, k), blocks)).collect();
     let mut sends = Vec::with_capacity(blocks + graph.rounds());

@@ -9,13 +9,12 @@
 use crate::CommView;
 use crate::comm_view::RequestBatch;
 use crate::costs::CallCosts;
-use crate::selection_key::SelectionKey;
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Sge};
 
 /// Returns the predicted time among ranks of one machine.
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
-    // The root does not wait for an eager message before it sends the next, so each further message costs only its half.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    // The root does not wait for an eager message before it sends the next message, so each further message only adds half of its
+    // cost.
     let next = if costs.is_eager(len) { 0.5 } else { 1.0 };
     costs.message(len) + (costs.others() - 1.0).max(0.0) * next * costs.message(len)
 }

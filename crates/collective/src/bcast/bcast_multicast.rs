@@ -5,10 +5,10 @@
 //!         ├─> 0, 1, 2, ...      the second
 //! ```
 //! Only the root sends data, so two buffers would not be enough. The root may be a window ahead of the slowest member; the members
-//! report their progress twice per window.
-//! Cost: the length of the data once, whatever N is. Chosen for many nodes on networks with multicast.
+//! report their progress twice per window. Cost: the length of the data once, for any N. Chosen for many nodes on networks with
+//! multicast.
 
-use crate::{CollectiveState, CommView};
+use crate::{CollectiveState, CommView, segments::piece};
 use weft_channel::multicast::ReleaseMode;
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -24,8 +24,7 @@ pub async fn multicast<F: Fabric>(
     let parts = data.len().div_ceil(part).max(1);
     let first = group.numbers(parts as u64);
     for i in 0..parts {
-        let at = i * part;
-        let (number, some) = (first + i as u64, data.part(at, part.min(data.len() - at)));
+        let (number, some) = (first + i as u64, piece(data, part, i));
         if link.rank == root {
             group.send(number, some, ReleaseMode::Acknowledged).await?;
         } else {

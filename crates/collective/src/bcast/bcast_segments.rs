@@ -1,25 +1,25 @@
-//! Data in segments down a tree: while a rank forwards a segment, it receives the next.
+//! Broadcast in segments down a tree. While a rank forwards a segment, it receives the next segment.
 
 use crate::CommView;
+use crate::segments::piece;
 use crate::trees::TreeNode;
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, Fault, Sge};
 use weft_p2p::RequestId;
 
-/// Maximum number of segments for which receives are posted ahead. A sender that needs room, or an address, from the receiver
-/// then need not wait between segments.
+/// Maximum number of segments for which receives are posted ahead. A sender may have to wait for a place or an address from the
+/// receiver of each segment. If receives are posted ahead, the sender does not wait between segments.
 const AHEAD: usize = 4;
 
-/// Returns the segments of `data`, of `segment` bytes each; the last may be shorter. Empty data give one empty segment, so
-/// that all ranks are notified. A segment length of 0 means one segment.
+/// Returns the segments of `data`, of `segment` bytes each; the last segment may be shorter. Empty data give one empty segment, so
+/// that all ranks are notified.
 pub(super) fn segments(data: Sge, segment: usize) -> impl Iterator<Item = Sge> {
-    let segment = if segment == 0 { data.len().max(1) } else { segment };
     let count = data.len().div_ceil(segment).max(1);
-    (0..count).map(move |i| data.part(i * segment, segment.min(data.len() - i * segment)))
+    (0..count).map(move |i| piece(data, segment, i))
 }
 
-/// Copies `data` of `root` to `data` of all ranks down the tree in which this rank has `place`, in segments of `segment` bytes (0: in
-/// one segment). Places are relative to the root.
+/// Copies `data` of `root` to `data` of all ranks down the tree in which this rank has `place`, in segments of `segment` bytes.
+/// Places are relative to the root.
 pub(super) async fn bcast<F: Fabric>(
     link: &CommView<F>,
     place: TreeNode,
@@ -33,8 +33,8 @@ pub(super) async fn bcast<F: Fabric>(
     passed.and(link.wait_all(sends).await)
 }
 
-/// Receives `data` from the parent and sends them to the children, segment by segment. Sends that are still
-/// under way are added to `sends`. Continues after a fault, and returns the first fault.
+/// Receives `data` from the parent and sends the data to the children, segment by segment. Sends that are still under way are added
+/// to `sends`. Continues after a fault, and returns the first fault.
 pub(super) async fn pass<F: Fabric>(
     link: &CommView<F>,
     place: TreeNode,

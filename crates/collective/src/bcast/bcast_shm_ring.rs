@@ -1,21 +1,19 @@
-//! SHM-RING: the root copies its data into a staging ring once, and all other ranks read them there.
+//! SHM-RING: the root copies its data into a staging ring once, and all other ranks read the data there.
 //!
 //! ```text
 //!   the root, part t:   data ──> ring;   notifies 1, 2, 3, ...         each other rank, when it comes:   ring ──> data
 //! ```
-//! Cost: one copy by the root and one by each other rank, a line to each rank and back per part, and no message
+//! Cost: one copy by the root, one copy by each other rank, a cache line to each rank and back per part, and no message
 //! ([`crate::staging_ring`]). Chosen for payloads that the root would otherwise have to copy for each other rank.
 
 use super::flat;
 use crate::costs::CallCosts;
-use crate::segments::part;
-use crate::selection_key::SelectionKey;
+use crate::segments::piece;
 use crate::staging_ring::{CHUNK, ReaderCount};
 use crate::{CommView, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Sge};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let parts = (len / CHUNK as f64).ceil().max(1.0);
     let first = costs.copy_in_for_all(len.min(CHUNK as f64));
     // The root notifies each reader, and each reader acknowledges.
@@ -38,10 +36,10 @@ pub async fn shm_ring<F: Fabric>(
         return flat(link, root, data).await;
     };
     for t in 0..parts {
-        let (at, len) = part(data.len(), CHUNK, t);
+        let data = piece(data, CHUNK, t);
         match link.rank == root {
-            true => ring.copy_in_for_all(t, data.part(at, len)).await?,
-            false => ring.copy_out(t, root, data.part(at, len), ReaderCount::Several).await?,
+            true => ring.copy_in_for_all(t, data).await?,
+            false => ring.copy_out(t, root, data, ReaderCount::Several).await?,
         }
     }
     Ok(())

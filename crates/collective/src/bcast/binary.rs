@@ -4,8 +4,8 @@
 //!   7 ranks:     0 -> 1 -> 3, 4        numbers are relative to the root
 //!                '--> 2 -> 5, 6
 //! ```
-//! Cost: 2 (floor(log2 N) + S - 1) rounds of one of S segments: inner ranks send each segment twice.
-//! Chosen between the binomial tree and the pipeline: for data of several segments, and too many ranks for a chain.
+//! Cost: 2 (floor(log2 N) + S - 1) rounds of one of S segments, because inner ranks send each segment twice. Chosen between the
+//! binomial tree and the pipeline: for data of several segments, and too many ranks for a chain.
 
 use super::bcast_segments;
 use crate::{CommView, trees};

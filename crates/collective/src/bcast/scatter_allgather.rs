@@ -4,9 +4,9 @@
 //! ```text
 //!   4 ranks:   0 -> 2: blocks 2 3    0 -> 1: 1    2 -> 3: 3      then a ring, or doubling
 //! ```
-//! Numbers are relative to the root. Cost: ceil(log2 N) + N - 1 rounds with a ring, 2 log2 N with
-//! doubling, and 2 (N - 1) / N of the data through every port. Chosen for large data: doubling (for
-//! powers of two) if latency matters, too; the ring if only neighbours should communicate.
+//! Numbers are relative to the root. Cost: ceil(log2 N) + N - 1 rounds with a ring, 2 log2 N with doubling, and 2 (N - 1) / N of
+//! the data through every port. Chosen for large data: doubling (for powers of two) if latency also matters, the ring if only
+//! neighbours should communicate.
 
 use crate::allgather::allgather_recursive_doubling::doubling_of;
 use crate::allgather::allgather_ring::ring;
@@ -22,9 +22,7 @@ pub async fn scatter_allgather<F: Fabric>(
     root: usize,
     data: Sge,
 ) -> Result<(), Fault> {
-    let size = link.size();
-    let blocks = BlockList::even(data, ALIGN, size);
-    scatter(link, root, &blocks).await?;
+    let (size, blocks) = (link.size(), scatter(link, root, data).await?);
     let by_rank: Vec<Sge> = (0..size).map(|r| blocks.block((r + size - root) % size)).collect();
     ring(link, &by_rank).await
 }
@@ -38,19 +36,18 @@ pub async fn scatter_doubling<F: Fabric>(
     root: usize,
     data: Sge,
 ) -> Result<(), Fault> {
-    let size = link.size();
-    let blocks = BlockList::even(data, ALIGN, size);
-    scatter(link, root, &blocks).await?;
+    let (size, blocks) = (link.size(), scatter(link, root, data).await?);
     doubling_of(link, &blocks, (link.rank + size - root) % size, |r| (r + root) % size).await
 }
 
-/// Scatters the root's blocks along the binomial tree: block r goes to rank r, relative to the root.
+/// Cuts `data` into blocks, and scatters the root's blocks along the binomial tree. Block r goes to rank r, relative to the root.
 async fn scatter<F: Fabric>(
     link: &CommView<F>,
     root: usize,
-    blocks: &BlockList,
-) -> Result<(), Fault> {
+    data: Sge,
+) -> Result<BlockList, Fault> {
     let size = link.size();
+    let blocks = BlockList::even(data, ALIGN, size);
     let me = (link.rank + size - root) % size;
     let absolute = |r: usize| (r + root) % size;
     let below = |r: usize| blocks.range(r, r + rank::subtree(r, size));
@@ -59,5 +56,5 @@ async fn scatter<F: Fabric>(
     }
     let children = rank::children(me, size).rev();
     let sends: Vec<_> = children.filter_map(|c| link.isend(absolute(c), below(c))).collect();
-    link.wait_all(sends).await
+    link.wait_all(sends).await.map(|()| blocks)
 }

@@ -5,9 +5,9 @@
 //!   7 ranks:     0 -> 1 -> 2, 3  (left half)      then  1 <-> 4   2 <-> 5   3 <-> 6
 //!                '--> 4 -> 5, 6  (right half)
 //! ```
-//! Numbers are relative to the root. Cost: about 2 (ceil(log2 N) - 2) + S + S/2 rounds of one of S segments:
-//! inner ranks send half of the data twice, and half of the data once. Chosen under the conditions of the binary tree,
-//! if the data have at least two segments.
+//! Numbers are relative to the root. Cost: about 2 (ceil(log2 N) - 2) + S + S/2 rounds of one of S segments. Inner ranks send one
+//! half of the data twice and the other half once. Chosen in the same cases as the binary tree, if the data have at least two
+//! segments.
 
 use super::bcast_segments::{self, segments};
 use crate::trees::{self, TreeHalf};

@@ -3,7 +3,7 @@
 use super::memory::exchange;
 use super::{BounceSession, NAME};
 use crate::address_exchange::{self, Exchanged};
-use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, RemoteWrite, Sge};
 
 /// Exposed memory: one piece of each rank.
 pub struct ExposedPieces {
@@ -19,14 +19,14 @@ impl ExposedPieces {
 
 impl<F: Fabric> BounceSession<'_, F> {
     /// Runs a barrier in which all ranks exchange the addresses of their `memory`. The memory is accessible until
-    /// [`BounceSession::withdraw`], before which the ranks must meet once more. Returns `None` on all ranks if some rank could not
-    /// expose its memory; then the remaining `rest` barriers of this operation, at least one, are complete.
+    /// [`BounceSession::withdraw`]. Before the withdrawal, another barrier is needed. If some rank cannot expose memory, returns
+    /// `None` on all ranks, and completes the remaining `rest` barriers of this operation (at least 1).
     pub async fn expose(&self, memory: Sge, rest: u64) -> Result<Option<ExposedPieces>, Fault> {
-        // Memory that cannot be registered now is an answer to the other ranks, not an error.
+        // If memory cannot be registered now, this rank reports the failure to the other ranks, and no error is returned.
         self.exposed(self.link.endpoint.fabric().expose(memory).ok(), rest).await
     }
 
-    /// Exposes, as [`BounceSession::expose`], memory that other ranks [write](BounceSession::write).
+    /// Exposes memory like [`BounceSession::expose`], but for [writes](BounceSession::write) of other ranks.
     pub async fn expose_to_writers(
         &self,
         memory: Sge,
@@ -62,8 +62,8 @@ impl<F: Fabric> BounceSession<'_, F> {
         }
     }
 
-    /// Runs a barrier in which all ranks learn if all of them `could`. If not, the remaining `rest` barriers of this operation,
-    /// at least one, are complete.
+    /// Runs a barrier after which all ranks know if every rank has passed true as `could`. If not, completes the remaining `rest`
+    /// barriers of this operation (at least 1).
     pub async fn barrier_if(&self, could: bool, rest: u64) -> Result<bool, Fault> {
         let words = [u64::from(could)];
         debug_assert!(
@@ -78,7 +78,7 @@ impl<F: Fabric> BounceSession<'_, F> {
         Ok(all)
     }
 
-    /// Ends an operation after an exchange, with at least one barrier. Until that barrier, other ranks may still read the
+    /// Ends an operation after an exchange, with at least one barrier. The barrier is needed because other ranks may still read the
     /// exchanged words, and a rank that has left may end the communicator and free the memory.
     async fn give_up(&self, rest: u64) -> Result<(), Fault> {
         let epoch = self.next.replace(self.next.get() + rest);
@@ -113,10 +113,10 @@ impl<F: Fabric> BounceSession<'_, F> {
     }
 
     /// Registers `memory`, and writes its remote address at index `i` of the buffer for the next barrier. Each index takes [`NAME`]
-    /// bytes; the buffer's length limits `i`. The caller withdraws the region after one more barrier.
+    /// bytes; `i` is limited by the buffer's length. The caller withdraws the region after one more barrier.
     pub fn name(&self, i: usize, memory: Sge) -> Result<Region, Fault> {
         let region = self.link.endpoint.fabric().expose(memory)?;
-        address_exchange::write(&region.remote.words(), self.next_buffer().part(i * NAME, NAME));
+        address_exchange::write(region.remote.words(), self.next_buffer().part(i * NAME, NAME));
         Ok(region)
     }
 
@@ -126,5 +126,18 @@ impl<F: Fabric> BounceSession<'_, F> {
         let said = self.operand(rank, i * NAME, spare.sge()).await?;
         let words = std::array::from_fn(|j| address_exchange::read(said, j));
         self.fetch(rank, RemoteAddr::from_words(words), into).await
+    }
+
+    /// Declares that only names of memory are copied in ([`BounceSession::name`]), so that slow lines do not matter.
+    pub fn without_data(mut self) -> Self {
+        self.nth = 0;
+        self
+    }
+
+    pub(super) async fn store(&self, rank: usize, to: RemoteAddr, data: Sge) -> Result<(), Fault> {
+        let peer = self.link.members[rank] as usize;
+        self.session
+            .finish(|fabric, done| fabric.write(peer, &RemoteWrite::new(data, to, done)))
+            .await
     }
 }

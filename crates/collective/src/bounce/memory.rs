@@ -1,6 +1,7 @@
-//! The memory of [`super`]'s buffers: all ranks make it together, and each frees its part when all ranks have read it.
+//! The memory of [`super`]'s buffers. All ranks make the memory together. Each rank frees its part when all ranks have read the
+//! part.
 
-use super::{BUFFER, BUFFERS, MOST, MOST_OF_ALL, READ, STEP};
+use super::{BUFFER, BUFFERS, MANY, MOST, MOST_OF_ALL, READ, STEP};
 use crate::CommView;
 use crate::address_exchange::{self, Exchanged};
 use crate::area::{AreaSession, SLOT};
@@ -20,20 +21,23 @@ pub(super) struct CommBounceBuffers<F: Fabric> {
     pub(super) short: usize,
     /// The last barrier whose buffers this rank has read.
     pub(super) read: Cell<u64>,
-    /// Stamp of the operation that made these buffers: distinguishes them from later buffers at the same address.
+    /// Stamp of the operation that made these buffers. The stamp distinguishes these buffers from later buffers at the same
+    /// address.
     pub(super) stamp: u64,
-    /// Number of slow copies from other ranks' buffers, by reading rank. The number of this rank is exact; the numbers of other
-    /// ranks are as last seen.
+    /// Number of slow copies from other ranks' buffers, indexed by the rank that reads. The number of this rank is exact; the
+    /// numbers of other ranks are as last seen.
     pub(super) slow: Box<[Cell<u64>]>,
-    /// The rank last asked for its number of slow copies.
+    /// The rank that was last asked for its number of slow copies.
     pub(super) ask: Cell<usize>,
+    /// Number of bytes at the start of each half whose pages are present in this process's mappings of all ranks' memory.
+    pub(super) ready: Cell<usize>,
 }
 
 impl<F: Fabric> Drop for CommBounceBuffers<F> {
     fn drop(&mut self) {
         let (mine, last, stamp) = (self.mine, self.read.get(), self.stamp);
-        // The words are mapped now and stay mapped while they are polled. Later, ranks of another job may have left, and their
-        // numbers in the fabric may belong to other processes.
+        // The words are mapped now and stay mapped while they are polled. If they were mapped later, ranks of another job might
+        // have left, and their numbers in the fabric might belong to other processes.
         let fabric = self.endpoint.fabric();
         let words = self
             .members
@@ -42,7 +46,8 @@ impl<F: Fabric> Drop for CommBounceBuffers<F> {
             .map(|(&peer, at)| fabric.words(peer as usize, at.offset(READ as u64), 2));
         let words: Vec<_> = words.collect();
         self.endpoint.park(move |fabric| {
-            // Another stamp means that the memory is reused: the peer has freed it, because it had seen that all ranks are done.
+            // A different stamp means that the memory is used again. So the peer has freed the memory, which it did only after all
+            // ranks were done.
             let done = |words: &Option<PeerWords>| {
                 words.as_ref().is_some_and(|words| {
                     let [word, found] = [0, 1].map(|i| words[i].load(Ordering::Acquire));
@@ -92,7 +97,8 @@ impl<F: Fabric> CommBounceBuffers<F> {
         let facts = [half as u64, super::short(fabric.copies()) as u64];
         let words = [&here.words()[..], &facts].concat();
         let all = exchange(link, session, epoch, &words).await?;
-        // The second barrier is needed because the operation, and on some ranks the communicator, may end here.
+        // The second barrier is needed because this operation may be the last operation on the communicator, and some ranks may
+        // then free the communicator.
         session.barrier(link, epoch + 1).await?;
         let word = |rank: usize, i: usize| all.word(rank, i);
         let least =
@@ -109,18 +115,42 @@ impl<F: Fabric> CommBounceBuffers<F> {
             stamp,
             slow: (0..link.size()).map(|_| Cell::new(0)).collect(),
             ask: Cell::new(0),
+            ready: Cell::new(0),
             mine,
             all: (0..link.size()).map(|rank| all.addr(rank, 0)).collect(),
             half,
             short: least(RemoteAddr::WORDS + 1),
         }))
     }
+
+    /// Provides the pages of the first `bytes` bytes of each half. After the first [`MANY`] operations, buffers move through these
+    /// bytes. Operation `MANY` - 1 provides the pages of this rank's memory. Operation `MANY` maps the other ranks' pages in this
+    /// process, because all ranks have ended operation `MANY` - 1 by then.
+    #[cold]
+    pub(super) fn prepare(&self, session: &AreaSession<'_, F>, bytes: usize, nth: u32) {
+        let fabric = session.fabric();
+        let halves = [BUFFERS, BUFFERS + self.half];
+        if nth < MANY {
+            halves.iter().for_each(|&half| fabric.populate(self.mine.local.part(half, bytes)));
+            return;
+        }
+        for (&peer, at) in self.members.iter().zip(&self.all).take(NEAR_MOST) {
+            let seen = |half| fabric.mapped(peer as usize, at.offset(half), bytes);
+            let seen = halves.map(|half| seen(half as u64));
+            seen.into_iter().flatten().for_each(|seen| fabric.populate(seen));
+        }
+        self.ready.set(bytes);
+    }
 }
+
+/// Maximum number of ranks whose buffers are mapped ahead. With more ranks, an operation takes so long that page faults do not
+/// matter.
+const NEAR_MOST: usize = 64;
 
 /// Number of barriers of [`CommBounceBuffers::make`].
 pub(super) const MAKING: u64 = 2;
 
-/// Runs a barrier in which each rank sends up to eight words to all, in slots of `SLOT` bytes ordered by rank. The words are
+/// Runs a barrier in which each rank sends up to eight words to all ranks, in slots of `SLOT` bytes ordered by rank. The words are
 /// read after the barrier, so another barrier must follow in the same operation.
 pub(super) async fn exchange<F: Fabric>(
     link: &CommView<F>,

@@ -36,12 +36,12 @@ const fn entry(
     }
 }
 
-/// Adds a parameter to an entry.
+/// Returns the entry with `parameter` added.
 const fn with(parameter: AlgorithmParameter, entry: Algorithm) -> Algorithm {
     Algorithm { parameter: Some(parameter), ..entry }
 }
 
-/// Marks an entry as a choice for calls for which no map has a line.
+/// Returns the entry, marked as a choice for calls for which no map has a line.
 const fn usual(entry: Algorithm) -> Algorithm {
     Algorithm { usual: true, ..entry }
 }
@@ -78,51 +78,26 @@ const FAN_IN: AlgorithmParameter = AlgorithmParameter {
 /// Maximum payload in bytes that is written into slots.
 const WRITTEN: usize = slots::MOST;
 
-/// Adds a cost function to an entry: ranks that share memory select by the predicted time.
+/// Returns the entry with a cost function. Ranks that share memory select algorithms by the predicted time.
 const fn shm(time: CostFunction, entry: Algorithm) -> Algorithm {
     Algorithm { time: Some(time), ..entry }
 }
 
-/// Requirements of algorithms that meet on a release-gather area, and of algorithms that cut payloads between elements.
+/// Requirements of algorithms that use a release-gather area, and of algorithms that cut payloads between elements.
 const TOGETHER: Requirement = Requirement::Together(CENTRAL_MOST);
 const ELEMENT: Requirement = ElementAtMost(UNIT_MOST);
 
-const fn scan_staged(operation: CollectiveKind) -> Algorithm {
-    let about = "copied in; each rank combines those up to its own";
-    let all = entry(
-        operation,
-        "SHM-STAGED",
-        Method::Staged,
-        Memory,
-        &[TOGETHER, ELEMENT],
-        about,
-        "1 barrier a part",
-    );
-    shm(crate::scan::scan_shm_staged::time, all)
-}
-
-const fn scan_slices(operation: CollectiveKind) -> Algorithm {
-    const NEEDS: &[Requirement] = &[TOGETHER, ElementAtMost(UNIT_MOST / 2)];
-    let about = "copied in; each rank computes all prefixes of a slice";
-    let all = entry(
-        operation,
-        "SHM-SLICES",
-        Method::Slices,
-        Memory,
-        NEEDS,
-        about,
-        "1 barrier a segment, and 1",
-    );
-    shm(crate::scan::scan_shm_slices::time, all)
-}
-
-const fn scan_read(operation: CollectiveKind) -> Algorithm {
-    const NEEDS: &[Requirement] = &[TOGETHER, Direct, ElementAtMost(UNIT_MOST / 2)];
-    let about = "each rank computes all prefixes of a slice of the others' own memory";
-    shm(
-        crate::scan::scan_shm_read::time,
-        entry(operation, "SHM-READ", Method::Read, Memory, NEEDS, about, "3 barriers"),
-    )
+/// Makes the entries of a prefix reduction among ranks that share memory.
+#[rustfmt::skip]
+const fn scans(operation: CollectiveKind) -> [Algorithm; 3] {
+    use crate::scan::{scan_shm_read, scan_shm_slices, scan_shm_staged};
+    const HALF: Requirement = ElementAtMost(UNIT_MOST / 2);
+    [shm(scan_shm_staged::time, entry(operation, "SHM-STAGED", Method::Staged, Memory, &[TOGETHER, ELEMENT],
+      "copied in; each rank combines those up to its own", "1 barrier a part")),
+     shm(scan_shm_slices::time, entry(operation, "SHM-SLICES", Method::Slices, Memory, &[TOGETHER, HALF],
+      "copied in; each rank computes all prefixes of a slice", "1 barrier a segment, and 1")),
+     shm(scan_shm_read::time, entry(operation, "SHM-READ", Method::Read, Memory, &[TOGETHER, Direct, HALF],
+      "each rank computes all prefixes of a slice of the others' own memory", "3 barriers"))]
 }
 
 /// Makes two entries for an algorithm of messages: `MPI-X`, the baseline over MPI's messages, and `X` over streams.
@@ -176,7 +151,7 @@ const fn joined<const N: usize>() -> [Algorithm; N] {
 
 #[rustfmt::skip]
 const TABLE: &[&[Algorithm]] = &[
-    // Algorithms of ranks that share memory. They come first, so they serve if they are eligible.
+    // Algorithms of ranks that share memory. These algorithms come first, so they are chosen if they are eligible.
     &[usual(shm(crate::barrier::barrier_central::time, entry(Barrier, "CENTRAL", Method::Central, Memory, &[TOGETHER],
         "a counter at rank 0; the last to come lets the others go", "1 wake-up a rank"))),
      usual(shm(crate::allreduce::allreduce_central::time, entry(Allreduce, "CENTRAL", Method::Central, Memory, &[TOGETHER, SameArithmeticOfTwo, AtMost(SLOT)],
@@ -195,9 +170,9 @@ const TABLE: &[&[Algorithm]] = &[
         "each rank combines all of the others' own memory", "2 barriers"))],
     &[shm(crate::reduce::reduce_shm_pair::time, entry(Reduce, "SHM-PAIR", Method::Pair, Memory, &[TOGETHER, Two, ELEMENT],
         "one copies in, and the other combines at once", "1 barrier a part")),
-     shm(crate::reduce::reduce_shm_slices::time, entry(Reduce, "SHM-SLICES", Method::Slices, Memory, &[TOGETHER, ELEMENT],
+     shm(crate::allreduce::allreduce_shm_slices::time_to_root, entry(Reduce, "SHM-SLICES", Method::Slices, Memory, &[TOGETHER, ELEMENT],
         "copied in; each rank combines a slice, and the root reads it", "1 barrier a segment, and 1"))],
-    &[shm(crate::reduce::reduce_shm_read::time, entry(Reduce, "SHM-READ", Method::Read, Memory, &[TOGETHER, Direct, ELEMENT],
+    &[shm(crate::allreduce::allreduce_shm_read::time_to_root, entry(Reduce, "SHM-READ", Method::Read, Memory, &[TOGETHER, Direct, ELEMENT],
         "each rank combines a slice of the others' own memory, and writes it to the root", "3 barriers")),
      shm(crate::reduce::reduce_shm_read_whole::time, entry(Reduce, "SHM-READ-WHOLE", Method::ReadWhole, Memory, &[TOGETHER, Direct, ELEMENT],
         "the root combines all of the others' own memory", "2 barriers"))],
@@ -225,8 +200,7 @@ const TABLE: &[&[Algorithm]] = &[
         "copied in; each rank combines its block", "1 barrier a part")),
      shm(crate::reduce_scatter::reduce_scatter_shm_read::time, entry(ReduceScatter, "SHM-READ", Method::Read, Memory, &[TOGETHER, Direct, ELEMENT],
         "each rank combines its block of the others' own memory", "2 barriers"))],
-    &[scan_staged(Scan), scan_slices(Scan)], &[scan_read(Scan)],
-    &[scan_staged(Exscan), scan_slices(Exscan)], &[scan_read(Exscan)],
+    &scans(Scan), &scans(Exscan),
 
     // Algorithms of ranks on several nodes.
     &[two_level(Barrier, &[Nodes]), two_level(Bcast, &[Nodes])],

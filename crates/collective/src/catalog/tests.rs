@@ -46,14 +46,8 @@ fn what_is_not_known_is_named_with_what_is() {
 #[test]
 fn needs_say_why_they_do_not_hold() {
     let site = RankPlacement {
-        same_node: false,
-        nodes: 4,
-        ranks_per_node: 1,
-        by_kernel: false,
-        multicast: 0,
-        same_arithmetic: true,
-        atomics: true,
         near: Near { direct: Some(false), ..Near::default() },
+        ..RankPlacement::apart(4)
     };
     let case =
         SelectionKey { ranks: 6, bytes: 100, element: 4, commutes: false, equal: true, site };

@@ -8,7 +8,8 @@
 //! round. With unequal blocks, each message, except messages to the root, is preceded by a message with 8 bytes per block. Chosen
 //! for small blocks (below 1 KiB).
 
-use crate::{BlockList, CommView, local_ops, rank};
+use crate::rank::BinomialPlace;
+use crate::{BlockList, CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Gathers `mine` of every rank in `blocks[rank]` of the root (empty elsewhere). All blocks have the same length.
@@ -18,36 +19,33 @@ pub async fn binomial<F: Fabric>(
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
-    let size = link.size();
-    let me = (link.rank + size - root) % size;
-    let each = vec![mine.len(); rank::subtree(me, size)];
+    let place = BinomialPlace::new(link.rank, link.size(), root);
+    let each = vec![mine.len(); place.subtree()];
     collect(link, root, mine, blocks, &each).await
 }
 
-/// Gathers blocks of different lengths. Each rank knows the length of its own block, the root knows all lengths.
+/// Gathers blocks of different lengths. Each rank knows the length of its own block. Only the root knows all lengths.
 pub async fn binomial_unequal<F: Fabric>(
     link: &CommView<F>,
     root: usize,
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
-    let size = link.size();
-    let me = (link.rank + size - root) % size;
-    let below = rank::subtree(me, size);
-    let Some(parent) = rank::parent(me) else {
-        let each: Vec<usize> = (0..size).map(|r| blocks[(r + root) % size].len()).collect();
+    let place = BinomialPlace::new(link.rank, link.size(), root);
+    let Some(parent) = place.parent() else {
+        let each: Vec<usize> = (0..link.size()).map(|r| blocks[place.absolute(r)].len()).collect();
         return collect(link, root, mine, blocks, &each).await;
     };
-    let lengths = link.stage(8 * below);
+    let lengths = link.stage(8 * place.subtree());
     let mut receives = Vec::new();
-    for child in rank::children(me, size) {
-        let theirs = lengths.sge().part(8 * (child - me), 8 * rank::subtree(child, size));
-        receives.push(link.irecv((child + root) % size, theirs));
+    for (child, count) in place.children() {
+        let theirs = lengths.sge().part(8 * (child - place.me), 8 * count);
+        receives.push(link.irecv(place.absolute(child), theirs));
     }
     local_ops::write_lengths(lengths.sge().part(0, 8), [mine.len()]);
     link.wait_all(receives).await?;
-    if parent != 0 {
-        link.send((parent + root) % size, lengths.sge()).await?;
+    if parent != root {
+        link.send(parent, lengths.sge()).await?;
     }
     collect(link, root, mine, blocks, &local_ops::read_lengths(lengths.sge())).await
 }
@@ -60,19 +58,17 @@ async fn collect<F: Fabric>(
     blocks: &[Sge],
     each: &[usize],
 ) -> Result<(), Fault> {
-    let size = link.size();
-    let me = (link.rank + size - root) % size;
-    let absolute = |r: usize| (r + root) % size;
-    let parent = rank::parent(me).map(absolute);
+    let place = BinomialPlace::new(link.rank, link.size(), root);
+    let parent = place.parent();
     if let (Some(parent), 1) = (parent, each.len()) {
         return link.send(parent, mine).await;
     }
     let room = local_ops::stage(link, mine, each.iter().sum());
     let all = BlockList::of(room.sge(), each.iter().copied());
     let mut receives = Vec::new();
-    for child in rank::children(me, size) {
-        let at = child - me;
-        receives.push(link.irecv(absolute(child), all.range(at, at + rank::subtree(child, size))));
+    for (child, count) in place.children() {
+        let at = child - place.me;
+        receives.push(link.irecv(place.absolute(child), all.range(at, at + count)));
     }
     if parent.is_some() {
         local_ops::copy(link, mine, all.block(0));
@@ -82,8 +78,8 @@ async fn collect<F: Fabric>(
         return link.send(parent, room.sge()).await;
     }
     local_ops::copy(link, mine, blocks[root]);
-    for r in 1..size {
-        local_ops::copy(link, all.block(r), blocks[absolute(r)]);
+    for r in 1..link.size() {
+        local_ops::copy(link, all.block(r), blocks[place.absolute(r)]);
     }
     Ok(())
 }

@@ -3,18 +3,16 @@
 //! ```text
 //!   1 --> 0     2 --> 0     3 --> 0     ...
 //! ```
-//! Cost: N - 1 messages into the root, each block moved once. On one node, the sender moves a long block, in parallel with the
-//! other senders. Chosen for blocks of 1 KiB and more.
+//! Cost: N - 1 messages into the root, each block moved once. On one node, each sender copies its long block itself, in parallel
+//! with the other senders. Chosen for blocks of 1 KiB and more.
 
 use crate::comm_view::RequestBatch;
 use crate::costs::CallCosts;
-use crate::selection_key::SelectionKey;
 use crate::{CommView, local_ops};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Sge};
 
 /// Returns the predicted time among ranks of one machine.
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
     costs.work(costs.copy_in(len)) + costs.others() * costs.one_of_many(len, costs.copy_out(len))
 }
 

@@ -4,29 +4,28 @@
 //!   1, 2, 3, ...:   block ──> own ring;  on              the root:   1 <── ring of 1,  2 <── ring of 2, ...
 //! ```
 //! Cost: two copies of each block, one by its rank and one by the root, and no message ([`crate::staging_ring`]). Chosen for blocks
-//! longer than eager messages, up to the length at which their ranks should write them to the root directly (`gather_flat.rs`).
+//! longer than eager messages, up to the length at which each rank should rather write its block to the root directly
+//! (`gather_flat.rs`).
 
 use super::flat;
 use crate::costs::CallCosts;
-use crate::segments::part;
-use crate::selection_key::SelectionKey;
+use crate::segments::piece;
 use crate::staging_ring::{CHUNK, ReaderCount};
 use crate::{CENTRAL_MOST, CommView, ReleaseGather, local_ops};
 use smallvec::SmallVec;
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Sge};
 
 type Ranks = SmallVec<[usize; CENTRAL_MOST]>;
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let parts = (len / CHUNK as f64).ceil().max(1.0);
     // Each rank notifies the root of each part, and the root acknowledges.
     let told = parts * 2.0 * costs.others() * costs.line();
     costs.work(costs.copy_in(len)) + told + costs.others() * costs.copy_out(len)
 }
 
-/// Gathers `mine` of every rank in `blocks[rank]` of the root (empty elsewhere), all of one length. The root's own block is
-/// copied unless `mine` and the block are the same memory.
+/// Gathers `mine` of every rank in `blocks[rank]` of the root (empty elsewhere). All blocks have the same length. The root's own
+/// block is copied unless `mine` and the block are the same memory.
 pub async fn shm_ring<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
@@ -41,10 +40,7 @@ pub async fn shm_ring<F: Fabric>(
     let Some(ring) = area.ring(link, parts, mine.len()).await? else {
         return flat(link, root, mine, blocks).await;
     };
-    let of = |block: Sge, t| {
-        let (at, len) = part(mine.len(), CHUNK, t);
-        block.part(at, len)
-    };
+    let of = |block: Sge, t| piece(block, CHUNK, t);
     if link.rank != root {
         for t in 0..parts {
             ring.copy_in_for(t, root, of(mine, t)).await?;
@@ -53,7 +49,7 @@ pub async fn shm_ring<F: Fabric>(
     }
     local_ops::copy(link, mine, blocks[root]);
     for t in 0..parts {
-        // Parts that have arrived come first; the others may arrive meanwhile.
+        // Takes the parts that have arrived first, because the other parts may arrive meanwhile.
         let (come, late): (Ranks, Ranks) = ring.others().partition(|&from| ring.is_there(t, from));
         for from in come.into_iter().chain(late) {
             ring.copy_out(t, from, of(blocks[from], t), ReaderCount::One).await?;

@@ -4,10 +4,9 @@
 //!   0 <=> 1, 2, 3 ...     as MPI_Allgather would
 //! ```
 //! Cost: an allgather, and room for all blocks on every rank. So no map makes a gather slower than an allgather (Traeff, Gropp and
-//! Thakur 2010). Chosen for small blocks of many ranks: messages that the root receives one after the other take longer than rounds
-//! of RDMA writes.
+//! Thakur 2010). Chosen for small blocks of many ranks, because messages that the root receives one after the other take longer
+//! than the rounds of an allgather by RDMA writes.
 
-use crate::hierarchy::{Level, Steps};
 use crate::{CollectiveState, CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -19,10 +18,7 @@ pub async fn through_allgather<F: Fabric>(
     root: usize,
     mine: Sge,
     blocks: &[Sge],
-) -> Result<(), Fault>
-where
-    Level<F>: Steps<F>,
-{
+) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let hierarchy = state.hierarchy(link);
     if me == root {

@@ -41,7 +41,8 @@ pub async fn scatter<F: Fabric>(
     }
 }
 
-/// Sends `out[r]` to rank `r` of the other group, and receives `into[r]` from it. An empty slice means no messages.
+/// Sends `out[r]` to rank `r` of the other group, and receives `into[r]` from rank `r` of the other group. If `out` is empty,
+/// nothing is sent. If `into` is empty, nothing is received.
 pub async fn exchange<F: Fabric>(
     bridge: &CommView<F>,
     out: &[Sge],

@@ -5,8 +5,8 @@
 //!     A2 ─┼─ A0 <──> B0 ─┼─ B2      1. reduce (or gather) to the leader
 //!     A3 ─┘              └─ B3      2. leaders exchange   3. broadcast (or scatter)
 //! ```
-//! Cost: ceil(log2) of the groups' sizes in rounds up and down, one round between. A broadcast goes
-//! from the root itself to the other group's leader, a reduction from the leader to the root.
+//! Cost: ceil(log2 N) rounds up and down in a group of N ranks, and one round between the leaders. A broadcast goes from the root
+//! itself to the other group's leader, a reduction from the leader to the root.
 
 use super::{Root, Sides};
 use crate::{
@@ -18,7 +18,7 @@ use weft_fabric::{Fabric, Fault, Sge, Staging};
 /// The rank that acts for its group.
 const LEADER: usize = 0;
 
-/// Sends `out` to the other leader and receives `into` from it. Ranks that are not leaders do nothing.
+/// Exchanges data with the other leader: sends `out` and receives `into`. Ranks that are not leaders do nothing.
 pub async fn swap<F: Fabric>(bridge: &CommView<F>, out: Sge, into: Sge) -> Result<(), Fault> {
     match bridge.rank {
         LEADER => bridge.exchange(LEADER, out, LEADER, into).await,
@@ -26,7 +26,7 @@ pub async fn swap<F: Fabric>(bridge: &CommView<F>, out: Sge, into: Sge) -> Resul
     }
 }
 
-/// Runs a barrier: no process leaves before all of both groups have come.
+/// Runs a barrier: no process leaves before all processes of both groups have arrived.
 pub async fn barrier<F: Fabric>(sides: &Sides<F>) -> Result<(), Fault> {
     barrier::dissemination(&sides.local).await?;
     swap(&sides.bridge, Sge::EMPTY, Sge::EMPTY).await?;
@@ -90,7 +90,7 @@ pub async fn allreduce<F: Fabric>(
     bcast::binomial(&sides.local, LEADER, buffers.result).await
 }
 
-/// Reduces the other group's data, in blocks by rank of this group, to the result of each.
+/// Reduces the other group's data, which have a block for each rank of this group. Each rank gets its block of the result.
 pub async fn reduce_scatter<F: Fabric>(
     sides: &Sides<F>,
     buffers: ReduceScatterBuffers<'_>,

@@ -4,19 +4,18 @@
 //!   posts its receives, in order:   from 3    from 1    from 3
 //!   then its sends, in order:       to 1      to 3      to 3        then waits for all
 //! ```
-//! Messages from one rank to another are received in the order in which they were sent: the k-th send to a
-//! rank matches that rank's k-th receive from this rank, however many edges join the two.
+//! Messages from one rank to another are received in the order in which they were sent. So the k-th send to a rank matches that
+//! rank's k-th receive from this rank, however many edges join the two ranks.
 //!
-//! Cost: one message per edge. No message waits for another, and every block moves once. This is the plain form, always chosen.
+//! Cost: one message per edge. No message waits for another message, and every block moves once. Always chosen.
 
 use crate::CommView;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Sends each of `sends` to its rank and receives each of `receives` from its rank. A rank may be named several times, and may
-/// be this rank. Returns the number of bytes that came into each of `receives`, at most its length.
-///
-/// All requests are complete when this function returns, so that nothing arrives later in memory that the caller
-/// has back. The exception is a failure of the fabric itself.
+/// Sends each of `sends` to its rank and receives each of `receives` from its rank. A rank may be named several times, and may be
+/// this rank. Returns the number of bytes that came into each of `receives`, at most its length. All requests are complete when
+/// this function returns, so that nothing arrives later in memory that the caller owns again. The exception is a failure of the
+/// fabric itself.
 pub async fn direct<F: Fabric>(
     link: &CommView<F>,
     sends: &[(usize, Sge)],

@@ -9,17 +9,16 @@
 //! Cost: ceil(log2 N) rounds of the whole length, one more for another root.
 
 use crate::costs::CallCosts;
-use crate::selection_key::SelectionKey;
 use crate::{Accumulator, CommView, ElementReduction, OperandSide, ReductionBuffers, rank};
-use weft_fabric::{CopyModel, Fabric, Fault};
+use weft_fabric::{Fabric, Fault};
 
-/// Returns the predicted time among ranks of one machine.
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
-    costs.binomial(len, costs.reduce_whole(len))
+/// Returns the predicted time among ranks of one machine. Each rank is assumed to be the root equally often.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let to_root = costs.others() / costs.ranks * costs.message(len);
+    costs.binomial(len, costs.reduce_whole(len)) + to_root
 }
 
-/// Combines `data` of all ranks into `result` of `root` (ignored elsewhere).
+/// Combines `data` of all ranks into `result` of `root`. On other ranks `result` is ignored.
 pub async fn binomial<F: Fabric>(
     link: &CommView<F>,
     root: usize,

@@ -3,16 +3,17 @@
 //! ```text
 //!   3 -> 2 -> 1 -> 0        while 1 combines segment s, segment s + 1 comes
 //! ```
-//! The chain ends at rank 0, which sends each segment on to another root. So operands are combined in the order
-//! of ranks, from the last to the first, whatever the root. Cost: N - 2 + S rounds of one of S segments,
-//! one more for another root. Chosen for large data and few ranks.
+//! The chain ends at rank 0, which sends each segment on to another root. So operands are combined in the order of ranks, from the
+//! last to the first, for any root. Cost: N - 2 + S rounds of one of S segments, one more for another root. Chosen for large data
+//! and few ranks.
 
+use crate::segments::part;
 use crate::{CommView, ElementReduction, ReductionBuffers, local_ops};
 use weft_fabric::{Fabric, Fault};
 use weft_p2p::RequestId;
 
-/// Combines `data` of all ranks into `result` of `root` (ignored elsewhere), in segments of `segment`
-/// bytes (0: in one segment), rounded down to whole elements of `element` bytes.
+/// Combines `data` of all ranks into `result` of rank `root`. On other ranks `result` is ignored. The data travel in segments of
+/// whole elements of `element` bytes: at most `segment` bytes, but at least one element.
 pub async fn chain<F: Fabric>(
     link: &CommView<F>,
     root: usize,
@@ -22,14 +23,13 @@ pub async fn chain<F: Fabric>(
 ) -> Result<(), Fault> {
     let (me, last) = (link.rank, link.size() - 1);
     let to = if me > 0 { me - 1 } else { root };
-    let whole = if segment == 0 { data.len() } else { segment / element * element };
-    let step = whole.max(element);
+    let step = (segment / element * element).max(element);
     let count = data.len().div_ceil(step).max(1);
-    let part = |i: usize| (i * step, step.min(data.len() - i * step));
-    // Two buffers: while one segment is sent, the next one is received.
+    let part = |i: usize| part(data.len(), step, i);
+    // There are two buffers, because the next segment is received while a segment is sent.
     let rooms = [(); 2].map(|()| local_ops::stage(link, data, step.min(data.len())));
     let room = |i: usize| rooms[i % 2].sge().part(0, part(i).1);
-    // Receives of the result at another root. Rank 0 sends a segment only after this rank has sent its own part of it.
+    // Receives of the result at another root. Rank 0 sends a segment only after this rank has sent its contribution to the segment.
     let others = if me == root && me > 0 { 0..count } else { 0..0 };
     let results: Vec<_> =
         others.map(|i| link.irecv(0, result.part(part(i).0, part(i).1))).collect();

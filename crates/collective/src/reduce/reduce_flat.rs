@@ -3,22 +3,20 @@
 //! ```text
 //!   1 --> 0     2 --> 0     3 --> 0 ...      the root combines; no other rank waits
 //! ```
-//! Cost: N - 1 messages and combinations at the root. Chosen on one machine for short payloads of few ranks: ranks other than
-//! the root send their data and go on.
+//! Cost: N - 1 messages and combinations at the root. Chosen on one machine for short payloads of few ranks, because ranks other
+//! than the root send their data and go on.
 
 use crate::costs::CallCosts;
-use crate::segments::{fold, overlap};
-use crate::selection_key::SelectionKey;
+use crate::segments::{copied_aside, fold};
 use crate::{CommView, ElementReduction, ReductionBuffers};
-use weft_fabric::{CopyModel, Fabric, Fault};
+use weft_fabric::{Fabric, Fault};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let each = costs.one_of_many(len, costs.copy_out(len)) + costs.reduce_whole(len);
     costs.copy_in(len) + costs.others() * each
 }
 
-/// Combines `data` of all ranks into `result` of `root` (ignored elsewhere).
+/// Combines `data` of all ranks into `result` of `root`. On other ranks `result` is ignored.
 pub async fn flat<F: Fabric>(
     link: &CommView<F>,
     root: usize,
@@ -32,11 +30,8 @@ pub async fn flat<F: Fabric>(
         result.copy_from(data);
         return Ok(());
     }
-    let kept = overlap(data, result).then(|| crate::local_ops::stage(link, data, data.len()));
+    let kept = copied_aside(link, data, result);
     let own = kept.as_ref().map_or(data, |kept| kept.sge());
-    if kept.is_some() {
-        own.copy_from(data);
-    }
     let operand = async |rank, spare| link.recv(rank, spare).await.map(|()| spare);
     fold(link, 0..link.size(), own, result, op, operand).await
 }

@@ -11,7 +11,7 @@
 use crate::{CommView, ElementReduction, ReductionBuffers, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Staging};
 
-/// Combines `data` of all ranks into `result` of `root` (ignored elsewhere).
+/// Combines `data` of all ranks into `result` of `root`. On other ranks `result` is ignored.
 ///
 /// # Panics
 /// If `radix` is below 2.

@@ -1,28 +1,26 @@
-//! SHM-PAIR: of two ranks, one copies its data in while the other combines.
+//! SHM-PAIR: the root and one other rank. The other rank copies its data in, while the root combines.
 //!
 //! ```text
 //!   1 copies part t+1 in, while 0, the root, combines part t from 1's buffer
 //! ```
-//! Cost: 1 barrier per part ([`crate::bounce`]), and one payload copied in by one rank, and read and combined by the other rank
-//! at the same time. Chosen for two ranks and payloads longer than a message.
+//! Cost: 1 barrier per part ([`crate::bounce`]), and one payload copied in by one rank, and read and combined by the other rank at
+//! the same time. Chosen for two ranks and for payloads for which a message would be slower.
 
-use crate::costs::{self, CallCosts};
+use crate::costs::CallCosts;
 use crate::segments::{fold, overlap, part};
-use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, ReductionBuffers, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault};
+use weft_fabric::{Fabric, Fault};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
-    let part = costs::part(model, case.site.near.distance) as f64;
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let part = costs.part();
     let parts = (len / part).ceil().max(1.0);
     let first = costs.copy_in(len.min(part));
     let busy = costs.copy_in(len).max(costs.copy_out(len) + costs.reduce(len));
     first + parts * costs.barrier() + costs.work(busy)
 }
 
-/// Combines `data` of both ranks, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
-/// (ignored elsewhere).
+/// Combines `data` of both ranks into `result` of `root`. On the other rank `result` is ignored. Elements have `element` bytes (at
+/// most [`crate::bounce::UNIT_MOST`]).
 pub async fn shm_pair<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

@@ -1,13 +1,12 @@
-//! RABENSEIFNER: a reduction of blocks by recursive halving, then a gather to the root backwards.
+//! RABENSEIFNER: a reduction of blocks by recursive halving, then a gather to the root through the same steps in reverse.
 //! Rabenseifner 2004, "Optimization of collective reduction operations"; Thakur et al. 2005.
 //!
 //! ```text
 //!   4 ranks    0 <-> 1, 2 <-> 3 (halves)   0 <-> 2, 1 <-> 3 (quarters)     then  2 -> 0, 3 -> 1    1 -> 0
 //! ```
-//! If the number of ranks is not a power of two, neighbours are folded first. Groups of neighbours join, so
-//! that operands are combined in the order of ranks, for any operator. The root only affects the sides of operands that commute.
-//! Cost: 2 floor(log2 N) rounds (one more if folded), 2 (N - 1) / N of the data through every port.
-//! Chosen for large data.
+//! If the number of ranks is not a power of two, neighbours are folded first. Groups of neighbours join, so that operands are
+//! combined in the order of ranks, for any operator. The root affects the order of operands only if the operator commutes. Cost: 2
+//! floor(log2 N) rounds (one more if folded), 2 (N - 1) / N of the data through every port. Chosen for large data.
 
 use crate::halving::{self, PartialResult};
 use crate::{
@@ -16,8 +15,8 @@ use crate::{
 use std::ops::Range;
 use weft_fabric::{Fabric, Fault};
 
-/// Combines `data` of all ranks into `result` of `root` (ignored elsewhere), in parts of whole elements
-/// of `element` bytes.
+/// Combines `data` of all ranks into `result` of `root`, in parts of whole elements of `element` bytes. On other ranks `result` is
+/// ignored.
 pub async fn scatter_gather<F: Fabric>(
     link: &CommView<F>,
     root: usize,
@@ -40,7 +39,7 @@ pub async fn scatter_gather<F: Fabric>(
     let steps = halving::neighbors(group, fold.groups, lead);
     let blocks = BlockList::even(data, element, fold.groups);
     let mine = halving::halve(link, &blocks, &mut value, steps.iter().copied(), op).await?;
-    // The root gathers in its result, other ranks in the buffer that holds the value.
+    // The root gathers the blocks in its result. Other ranks gather the blocks in the buffer that holds the value.
     let room = if me == root { result } else { value.now() };
     let block = |range: &Range<usize>| blocks.range_in(room, range.start, range.end);
     local_ops::copy(link, blocks.range_in(value.now(), mine.start, mine.end), block(&mine));

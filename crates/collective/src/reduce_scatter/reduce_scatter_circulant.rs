@@ -4,10 +4,10 @@
 //! ```text
 //!   5 ranks, skips 3 2 1     round 0: blocks r+3, r+4 to r+3     round 1: r+2 to r+2     round 2: r+1 to r+1
 //! ```
-//! A rank has sums of its own block and of the blocks behind it, around the end. It sends the sums beyond the skip to the rank
-//! whose sums start there. Cost: ceil(log2 N) rounds, (N - 1) / N of the data through every port, for every N: no rank is
-//! folded. For operators that commute: the order of operands is the same from run to run. Chosen for small and medium data if N
-//! is not a power of two.
+//! A rank has sums of its own block and of the blocks behind it, wrapping around at the end. The rank sends the sums beyond the
+//! skip to the rank whose sums start there. Cost: ceil(log2 N) rounds, (N - 1) / N of the data through every port, for every N,
+//! because no rank is folded. For operators that commute. The order of operands is the same from run to run. Chosen for small and
+//! medium data if N is not a power of two.
 
 use crate::{BlockList, CommView, ElementReduction, circulant, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
@@ -31,7 +31,7 @@ pub async fn circulant<F: Fabric>(
         local_ops::copy(link, data.block(me), result);
         return Ok(());
     };
-    // Sums of blocks me, me + 1, ...: in this order, later rounds send one piece each.
+    // Sums of blocks me, me + 1, and so on. In this order, each later round sends one contiguous piece.
     let lengths = || (0..first.skip).map(|i| data.block((me + i) % size).len());
     let room = local_ops::stage(link, data.whole(), lengths().sum());
     let sums = BlockList::of(room.sge(), lengths());
@@ -42,7 +42,7 @@ pub async fn circulant<F: Fabric>(
     let into: Vec<Sge> = (0..own.len()).map(|i| room.sge().part(cut(i), own[i].len())).collect();
     link.exchange_pieces(to, &data.around(to, first.moved()), from, &into).await?;
     own.iter().zip(&into).for_each(|(&own, &sum)| local_ops::combine(link, op, own, sum));
-    // If the number of ranks is odd, no operand arrived for the last sum, which starts with this rank's own.
+    // If the number of ranks is odd, no operand arrived for the last sum, which starts with this rank's own operand.
     if first.moved() < first.skip {
         local_ops::copy(link, data.block((me + first.moved()) % size), sums.block(first.moved()));
     }
@@ -60,7 +60,7 @@ pub async fn circulant<F: Fabric>(
         link.exchange(to, out, from, other).await?;
         local_ops::combine(link, op, other, mine);
     }
-    // With two ranks there is only one round: the sum is complete, but not yet in the result.
+    // With two ranks there is only one round. The sum is then complete, but not yet in the result.
     local_ops::copy(link, sums.block(0), result);
     Ok(())
 }

@@ -3,12 +3,12 @@
 //! ```text
 //!   4 ranks    round 0: 0 <-> 2: blocks 2 3 for 0 1     1 <-> 3     round 1: 0 <-> 1: block 1 for 0  ...
 //! ```
-//! If the number of ranks is not a power of two, neighbours are folded first, and the first rank of each pair sends the other's
-//! block to it at the end. Cost: log2 N rounds, (N - 1) / N of the data through every port; if folded, floor(log2 N) + 2 rounds,
-//! and the whole data once more through the ports of pairs. For operators that commute: distant ranks join first, so that blocks
-//! stay contiguous. Chosen for small and medium data.
+//! If the number of ranks is not a power of two, neighbours are folded first, and at the end the first rank of each pair sends the
+//! other rank its block. Cost: log2 N rounds, (N - 1) / N of the data through every port; if folded, floor(log2 N) + 2 rounds, and
+//! the whole data once more between the two ranks of each folded pair. For operators that commute, because distant ranks join
+//! first, so that blocks stay contiguous. Chosen for small and medium data.
 
-use crate::halving::{ButterflyStep, PartialResult, halve};
+use crate::halving::{PartialResult, halve, neighbors};
 use crate::{BlockList, CommView, ElementReduction, OperandSide, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -41,11 +41,7 @@ pub async fn recursive_halving<F: Fabric>(
         data.extent(ranks.start, ranks.end).len()
     });
     let blocks = BlockList::of(data.whole(), lengths);
-    let step = |bit: u32| ButterflyStep {
-        peer: fold.first(group ^ 1 << bit),
-        upper: group >> bit & 1 == 1,
-    };
-    let steps = (0..fold.groups.ilog2()).rev().map(step);
+    let steps = neighbors(group, fold.groups, |group| fold.first(group)).into_iter().rev();
     halve(link, &blocks, &mut value, steps, op).await?;
     let block = |r: usize| data.range_in(value.now(), r, r + 1);
     let others = fold.ranks(group).skip(1);

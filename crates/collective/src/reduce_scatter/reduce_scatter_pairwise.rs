@@ -3,8 +3,8 @@
 //! ```text
 //!   round k: rank r sends its operand of block r+k to r+k, and takes in the operand of r-k
 //! ```
-//! Cost: N - 1 rounds of one block, each byte moved once. For operators that commute: operands are combined in
-//! the order r, r-1, r-2, ..., the same from run to run. Chosen for large data.
+//! Cost: N - 1 rounds of one block, each byte moved once. For operators that commute. Operands are combined in the order r, r-1,
+//! r-2, ..., which is the same from run to run. Chosen for large data.
 
 use crate::{BlockList, CommView, ElementReduction, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};

@@ -3,8 +3,8 @@
 //! ```text
 //!   round k: rank r sends its sum of block r-k-1 to r+1, and takes in block r-k-2 from r-1
 //! ```
-//! Cost: N - 1 rounds of one block; only neighbours communicate. For operators that commute: operands are combined in
-//! the order r+1, r+2, ..., r, the same from run to run. Chosen for large data.
+//! Cost: N - 1 rounds of one block; only neighbours communicate. For operators that commute. Operands are combined in the order
+//! r+1, r+2, ..., r, which is the same from run to run. Chosen for large data.
 
 use crate::{BlockList, CommView, ElementReduction, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
@@ -23,7 +23,7 @@ pub async fn ring<F: Fabric>(
     assert!(op.commutes(), "a ring with an operator that does not commute");
     let (me, size) = (link.rank, link.size());
     let longest = (0..size).map(|r| data.block(r).len()).max().unwrap_or(0);
-    // One buffer for the block that is received, and one for the previous block, which is sent on.
+    // One buffer for the block that is received, and one buffer for the previous block, which is being sent.
     let rooms = [(); 2].map(|()| local_ops::stage(link, data.whole(), longest));
     let mut sum = data.block((me + size - 1) % size);
     for k in 1..size {

@@ -1,4 +1,4 @@
-//! SHM-READ: every rank reads its block of all ranks' data from their own memory, and combines.
+//! SHM-READ: every rank reads its block of each rank's data from the rank's memory, and combines the blocks.
 //!
 //! ```text
 //!   expose the data;   block by block: read it from the others' memory, combine it in the caches;   barrier
@@ -6,35 +6,27 @@
 //! Cost: 2 barriers ([`crate::bounce`]), each block read once, page by page, and combined. Chosen for long blocks, if all ranks
 //! can read each other's memory.
 
-use crate::allreduce::allreduce_shm_read_whole::read_and_combine;
+use crate::allreduce;
 use crate::costs::CallCosts;
-use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault};
+use weft_fabric::{Fabric, Fault};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, block) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let block = len / costs.ranks;
     let each = costs.others() * (costs.read_blocks(block) + costs.reduce(block));
     costs.exposing() + costs.barrier() + costs.work(each)
 }
 
-/// Combines this rank's blocks of all ranks' `data` into `result`, which may be the beginning of `data`. `data`, elements of
-/// `element` bytes (at most [`crate::bounce::UNIT_MOST`]), consists of one block for each rank, of `lens[rank]` bytes.
-/// If ranks cannot read each other's memory, SHM-STAGED serves.
+/// Combines into `result` the blocks for this rank from the `data` of all ranks. `result` may be the beginning of `data`. `data`
+/// has a block of `lens[rank]` bytes for each rank. Elements have `element` bytes (at most [`crate::bounce::UNIT_MOST`]). If some
+/// ranks cannot read each other's memory, does nothing and returns false. The caller then uses SHM-STAGED.
 pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    buffers: ReduceScatterBuffers<'_>,
+    ReduceScatterBuffers { data, lens, result, element }: ReduceScatterBuffers<'_>,
     op: &(impl ElementReduction + ?Sized),
-) -> Result<(), Fault> {
-    if link.size() == 1 || !area.direct(link).await? {
-        return super::shm_staged(link, area, buffers, op).await;
-    }
-    let ReduceScatterBuffers { data, lens, result, element } = buffers;
+) -> Result<bool, Fault> {
     let at = lens[..link.rank].iter().sum();
     let own = ReductionBuffers { data, result, element };
-    match read_and_combine(link, area, own, at, op).await? {
-        true => Ok(()),
-        false => super::shm_staged(link, area, buffers, op).await,
-    }
+    allreduce::shm_read_whole(link, area, own, at, op).await
 }

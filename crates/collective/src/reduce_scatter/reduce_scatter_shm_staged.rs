@@ -1,4 +1,4 @@
-//! SHM-STAGED: every rank reads its block of all ranks' data from the bounce buffers, and combines.
+//! SHM-STAGED: every rank reads its block of all ranks' data from the bounce buffers, and combines the blocks.
 //!
 //! ```text
 //!   in parts of a buffer / N bytes:     copy N parts in;  barrier;  combine one from each buffer
@@ -9,20 +9,19 @@
 use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
 use crate::segments::{fold, overlap, part};
-use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, ReduceScatterBuffers, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault};
+use weft_fabric::{Fabric, Fault};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, block) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
-    let parts = (case.bytes as f64 / BUFFER as f64).ceil().max(1.0);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let block = len / costs.ranks;
+    let parts = (len / BUFFER as f64).ceil().max(1.0);
     let each =
         costs.others() * (costs.copy_in(block) + costs.copy_out(block) + costs.reduce(block));
     parts * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
 }
 
-/// Combines this rank's blocks of all ranks' `data` into `result`, which may be the beginning of `data`. `data`, elements of
-/// `element` bytes (at most [`crate::bounce::UNIT_MOST`]), consists of one block for each rank, of `lens[rank]` bytes.
+/// Combines this rank's blocks of all ranks' `data` into `result`, which may be the beginning of `data`. `data` has a block of
+/// `lens[rank]` bytes for each rank. Elements have `element` bytes (at most [`crate::bounce::UNIT_MOST`]).
 pub async fn shm_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
@@ -39,7 +38,7 @@ pub async fn shm_staged<F: Fabric>(
     let room = (buffer / size / element.max(1) * element.max(1)).min(most).max(1);
     let steps = most.div_ceil(room).max(1);
     let own_at: usize = lens[..me].iter().sum();
-    // In place, part t of the result overwrites data that were copied in in step t or before.
+    // With MPI_IN_PLACE, part t of the result overwrites data that were copied in no later than step t.
     let in_place = overlap(data, result);
     let session = area.bounce(link, steps as u64, room * size).await?.taken();
     for t in 0..steps {

@@ -1,24 +1,23 @@
-//! SHM-SWAP: each of two ranks writes the other's block to it, together with the notification, and combines its own.
+//! SHM-SWAP: each of two ranks sends the other rank its block, together with the notification, and combines its own block.
 //!
 //! ```text
 //!   0 ── flag, block ──> line of 1          1 ── flag, block ──> line of 0
 //! ```
-//! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit in such a pair.
+//! Cost: one pair of cache lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit in such a pair.
 
 use crate::allreduce::allreduce_central::combine_pair;
 use crate::costs::CallCosts;
-use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, ReduceScatterBuffers, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault};
+use weft_fabric::{Fabric, Fault};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, block) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let block = len / costs.ranks;
     let each = costs.copy_in(block) + costs.copy_out(block) + costs.reduce(block);
     costs.barrier() + costs.work(each)
 }
 
-/// Combines this rank's blocks of both ranks' `data` into `result`, which may be the beginning of `data`. `data` consists of two
-/// blocks of one length, at most `PAIR_MOST` bytes each.
+/// Combines this rank's blocks of both ranks' `data` into `result`, which may be the beginning of `data`. `data` has two blocks of
+/// the same length, at most `PAIR_MOST` bytes each.
 pub async fn shm_swap<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

@@ -1,95 +1,127 @@
 //! Steps of compositions: whole operations of one level, by the algorithm that the level selects.
 //!
-//! A step is boxed, because it may again be a composition: a level may have levels of its own.
+//! A step is boxed, because a step may itself be a composition, if its level has levels.
 
-use crate::hierarchy::{Level, LevelCall, LevelView, Steps};
+use crate::hierarchy::{Level, LevelView};
 use crate::run::CollectiveCall;
 use crate::{
-    CollectiveKind, CommView, ElementReduction, Prefix, ReduceScatterBuffers, ReductionBuffers,
+    CallKey, CollectiveKind, CommView, ElementReduction, Prefix, ReduceScatterBuffers,
+    ReductionBuffers,
 };
 use std::pin::Pin;
 use weft_fabric::{Fabric, Fault, Sge};
 
-type Step<'s> = Pin<Box<dyn Future<Output = Result<(), Fault>> + 's>>;
+/// Boxes a step.
+fn boxed<'s>(
+    step: impl Future<Output = Result<(), Fault>> + 's,
+) -> Pin<Box<dyn Future<Output = Result<(), Fault>> + 's>> {
+    Box::pin(step)
+}
 
+/// Whole operations of a level. `link` is always the communicator's view.
 impl<F: Fabric> Level<F> {
     fn call<'l>(&'l self, view: &'l LevelView<F>) -> CollectiveCall<'l, F> {
         CollectiveCall { link: &view.link, state: &self.state, choice: view.choice }
     }
-}
 
-impl<F: Fabric> Steps<F> for Level<F> {
-    async fn barrier(&self, link: &CommView<F>) -> Result<(), Fault> {
-        let view = self.prepare(link, CollectiveKind::Barrier, LevelCall::of(0));
-        let step: Step = Box::pin(self.call(&view).barrier());
-        step.await
+    /// Runs a barrier, which ends on no rank of the level before all ranks of the level have arrived.
+    pub(crate) async fn barrier(&self, link: &CommView<F>) -> Result<(), Fault> {
+        let view = self.prepare(link, CollectiveKind::Barrier, CallKey::of(0));
+        boxed(self.call(&view).barrier()).await
     }
 
-    async fn bcast(&self, link: &CommView<F>, root: usize, data: Sge) -> Result<(), Fault> {
-        let view = self.prepare(link, CollectiveKind::Bcast, LevelCall::of(data.len()));
-        let step: Step = Box::pin(self.call(&view).bcast(root, data));
-        step.await
+    /// Broadcasts `data` of the level's rank `root` to all other ranks of the level.
+    pub(crate) async fn bcast(
+        &self,
+        link: &CommView<F>,
+        root: usize,
+        data: Sge,
+    ) -> Result<(), Fault> {
+        let view = self.prepare(link, CollectiveKind::Bcast, CallKey::of(data.len()));
+        boxed(self.call(&view).bcast(root, data)).await
     }
 
-    async fn gather(&self, link: &CommView<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
-        let view = self.prepare(link, CollectiveKind::Gather, LevelCall::of(mine.len()));
-        let step: Step = Box::pin(self.call(&view).gather(0, mine, blocks));
-        step.await
+    /// Gathers blocks of the same length at the first rank of the level.
+    pub(crate) async fn gather(
+        &self,
+        link: &CommView<F>,
+        mine: Sge,
+        blocks: &[Sge],
+    ) -> Result<(), Fault> {
+        let view = self.prepare(link, CollectiveKind::Gather, CallKey::of(mine.len()));
+        boxed(self.call(&view).gather(0, mine, blocks)).await
     }
 
-    async fn gatherv(&self, link: &CommView<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
-        let view = self.prepare(link, CollectiveKind::Gatherv, LevelCall::of(0));
-        let step: Step = Box::pin(self.call(&view).gather(0, mine, blocks));
-        step.await
+    /// Gathers blocks of any lengths at the first rank of the level.
+    pub(crate) async fn gatherv(
+        &self,
+        link: &CommView<F>,
+        mine: Sge,
+        blocks: &[Sge],
+    ) -> Result<(), Fault> {
+        let view = self.prepare(link, CollectiveKind::Gatherv, CallKey::of(0));
+        boxed(self.call(&view).gather(0, mine, blocks)).await
     }
 
-    async fn scatterv(&self, link: &CommView<F>, blocks: &[Sge], mine: Sge) -> Result<(), Fault> {
-        let view = self.prepare(link, CollectiveKind::Scatterv, LevelCall::of(0));
-        let step: Step = Box::pin(self.call(&view).scatter(0, blocks, mine));
-        step.await
+    /// Scatters blocks of any lengths from the first rank of the level.
+    pub(crate) async fn scatterv(
+        &self,
+        link: &CommView<F>,
+        blocks: &[Sge],
+        mine: Sge,
+    ) -> Result<(), Fault> {
+        let view = self.prepare(link, CollectiveKind::Scatterv, CallKey::of(0));
+        boxed(self.call(&view).scatter(0, blocks, mine)).await
     }
 
-    async fn allgather(&self, link: &CommView<F>, blocks: &[Sge]) -> Result<(), Fault> {
+    /// Gathers the block of each rank at all ranks of the level. `blocks` is indexed by rank in the level, and at first only this
+    /// rank's entry holds data.
+    pub(crate) async fn allgather(&self, link: &CommView<F>, blocks: &[Sge]) -> Result<(), Fault> {
         let equal = blocks.iter().all(|b| b.len() == blocks[0].len());
         let bytes = blocks.iter().map(|b| b.len()).sum::<usize>() / blocks.len();
-        let call = LevelCall { equal, ..LevelCall::of(bytes) };
+        let call = CallKey { equal, ..CallKey::of(bytes) };
         let view = self.prepare(link, CollectiveKind::Allgather, call);
-        let step: Step = Box::pin(self.call(&view).allgather(blocks[view.link.rank], blocks));
-        step.await
+        boxed(self.call(&view).allgather(blocks[view.link.rank], blocks)).await
     }
 
-    async fn alltoallv(&self, link: &CommView<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault> {
-        let view = self.prepare(link, CollectiveKind::Alltoallv, LevelCall::of(0));
-        let step: Step = Box::pin(self.call(&view).alltoall(out, into));
-        step.await
+    /// Sends `out[r]` to rank r of the level and receives `into[r]` from rank r. The two ranks of each pair pass the same length.
+    pub(crate) async fn alltoallv(
+        &self,
+        link: &CommView<F>,
+        out: &[Sge],
+        into: &[Sge],
+    ) -> Result<(), Fault> {
+        let view = self.prepare(link, CollectiveKind::Alltoallv, CallKey::of(0));
+        boxed(self.call(&view).alltoall(out, into)).await
     }
 
-    async fn reduce(
+    /// Reduces to the level's rank `root`.
+    pub(crate) async fn reduce(
         &self,
         link: &CommView<F>,
         root: usize,
         buffers: ReductionBuffers,
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault> {
-        let call = LevelCall::reduction(buffers, op);
+        let call = buffers.key(op);
         let view = self.prepare(link, CollectiveKind::Reduce, call);
-        let step: Step = Box::pin(self.call(&view).reduce(root, buffers, op));
-        step.await
+        boxed(self.call(&view).reduce(root, buffers, op)).await
     }
 
-    async fn allreduce(
+    /// Reduces into the result of all ranks of the level.
+    pub(crate) async fn allreduce(
         &self,
         link: &CommView<F>,
         buffers: ReductionBuffers,
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault> {
-        let call = LevelCall::reduction(buffers, op);
+        let call = buffers.key(op);
         let view = self.prepare(link, CollectiveKind::Allreduce, call);
-        let step: Step = Box::pin(self.call(&view).allreduce(buffers, op));
-        step.await
+        boxed(self.call(&view).allreduce(buffers, op)).await
     }
 
-    async fn reduce_scatter(
+    /// Combines the data of all ranks of the level, and puts each rank's block into the result of this rank.
+    pub(crate) async fn reduce_scatter(
         &self,
         link: &CommView<F>,
         buffers: ReduceScatterBuffers<'_>,
@@ -97,22 +129,23 @@ impl<F: Fabric> Steps<F> for Level<F> {
     ) -> Result<(), Fault> {
         let ReduceScatterBuffers { data, lens, element, .. } = buffers;
         let equal = lens.iter().all(|&len| len == lens[0]);
-        let call = LevelCall { element, commutes: op.commutes(), equal, bytes: data.len() };
+        let order = op.order();
+        let bytes = data.len();
+        let call = CallKey { element, commutes: order.commutes(), equal, bytes, order };
         let view = self.prepare(link, CollectiveKind::ReduceScatter, call);
-        let step: Step = Box::pin(self.call(&view).reduce_scatter(buffers, op));
-        step.await
+        boxed(self.call(&view).reduce_scatter(buffers, op)).await
     }
 
-    async fn scan(
+    /// Runs a prefix reduction.
+    pub(crate) async fn scan(
         &self,
         link: &CommView<F>,
         prefix: Prefix,
         buffers: ReductionBuffers,
         op: &(impl ElementReduction + ?Sized),
     ) -> Result<(), Fault> {
-        let call = LevelCall::reduction(buffers, op);
+        let call = buffers.key(op);
         let view = self.prepare(link, prefix.operation(), call);
-        let step: Step = Box::pin(self.call(&view).scan(prefix, buffers, op));
-        step.await
+        boxed(self.call(&view).scan(prefix, buffers, op)).await
     }
 }

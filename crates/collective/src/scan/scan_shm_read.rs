@@ -1,5 +1,5 @@
-//! SHM-READ: each rank computes all prefixes of a slice that it reads from the others' own memory, and writes them into their
-//! results. Nothing is copied in.
+//! SHM-READ: each rank computes all prefixes of one slice. It reads the slice from the other ranks' memory, and writes the prefixes
+//! into their results. Nothing is copied into buffers.
 //!
 //! ```text
 //!   expose the data;  show the results
@@ -13,46 +13,40 @@
 use crate::allreduce::allreduce_shm_read::block;
 use crate::costs::CallCosts;
 use crate::segments::{part, slice};
-use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, Prefix, ReductionBuffers, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Work};
+use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, slice) = (CallCosts::of(case, model), case.bytes as f64 / case.ranks as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let slice = len / costs.ranks;
     let each = 2.0 * costs.read_blocks(slice) + costs.reduce(slice);
     2.0 * costs.exposing() + costs.barrier() + costs.work(costs.others() * each)
 }
 
-/// Combines `data` of ranks 0 to r, elements of `element` bytes, in order, into `result` of rank r. If `prefix` is
-/// [`Prefix::Exclusive`], r's own data are left out, and `result` of rank 0 is left alone. If ranks cannot read each other's
-/// memory, SHM-SLICES serves.
+/// Combines `data` of ranks 0 to r, in rank order, into `result` of rank r. Elements have `element` bytes. If `prefix` is
+/// [`Prefix::Exclusive`], the data of rank r are left out, and `result` of rank 0 does not change. If some ranks cannot read each
+/// other's memory, does nothing and returns false. The caller then uses SHM-SLICES.
 pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
-    buffers: ReductionBuffers,
+    ReductionBuffers { data, result, element }: ReductionBuffers,
     op: &(impl ElementReduction + ?Sized),
     prefix: Prefix,
-) -> Result<(), Fault> {
-    let ReductionBuffers { data, result, element } = buffers;
+) -> Result<bool, Fault> {
     let (me, size) = (link.rank, link.size());
-    if size == 1 || !area.direct(link).await? {
-        return super::shm_slices(link, area, buffers, op, prefix).await;
+    if !area.direct(link).await? {
+        return Ok(false);
     }
     let session = area.bounce(link, 3, 0).await?;
-    let Some(operands) = session.expose(data, 2).await? else {
-        drop(session);
-        return super::shm_slices(link, area, buffers, op, prefix).await;
-    };
+    let Some(operands) = session.expose(data, 2).await? else { return Ok(false) };
     let exclusive = prefix == Prefix::Exclusive;
-    // Nothing is written to an exclusive result of rank 0, so rank 0 exposes its data again.
+    // Rank 0 has no exclusive result to which other ranks write, so it exposes its data again.
     let results = match exclusive && me == 0 {
         true => session.expose(data, 1).await?,
         false => session.expose_to_writers(result, 1).await?,
     };
     let Some(results) = results else {
         session.withdraw(&operands);
-        drop(session);
-        return super::shm_slices(link, area, buffers, op, prefix).await;
+        return Ok(false);
     };
     let (start, own) = slice(data.len(), element, me, size);
     let most = block(link, element).min(own);
@@ -90,5 +84,5 @@ pub async fn shm_read<F: Fabric>(
     }
     session.barrier().await?;
     [operands, results].iter().for_each(|exposed| session.withdraw(exposed));
-    Ok(())
+    Ok(true)
 }

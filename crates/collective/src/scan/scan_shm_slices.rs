@@ -1,35 +1,35 @@
-//! SHM-SLICES: each rank computes all prefixes of a slice of the data that all ranks copied in.
+//! SHM-SLICES: each rank computes all prefixes of a slice of the data that all ranks copied into their buffers.
 //!
 //! ```text
 //!   in segments of about half a buffer:
 //!     step t             copy segment t in;  barrier;  read the own prefix of all slices of segment t-1;
 //!                        compute all N prefixes of slice r of segment t, in the own buffer for step t+1
 //! ```
-//! Cost: segments + 1 barriers ([`crate::bounce`]), and for each rank one payload copied in, combined, and read, whatever the
-//! number of ranks. Chosen if the last rank would otherwise combine too much, and nothing is read in place.
+//! Cost: segments + 1 barriers ([`crate::bounce`]), and for each rank one payload copied in, combined, and read, for any number of
+//! ranks. Chosen if the last rank would otherwise combine too much, and if no data are read in place.
 
 use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
 use crate::segments::{part, slice};
-use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, Prefix, ReductionBuffers, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Work};
+use weft_fabric::{Fabric, FabricExt, Fault, Work};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
-    let segments = (len / segment(case.ranks, case.element.max(1)) as f64).ceil().max(1.0);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let segments =
+        (len / segment(costs.ranks as usize, costs.element.max(1)) as f64).ceil().max(1.0);
     let each = costs.copy_in_for_all(len) + 2.0 * costs.copy_out(len) + costs.reduce(len);
     (segments + 1.0) * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
 }
 
-/// Returns the length of a segment, which fits in a buffer with N slices of prefixes behind it, each rounded up to an element.
+/// Returns the length of a segment. A buffer has room for the segment, and behind it for N slices of prefixes. The length of a
+/// slice is rounded up to an element.
 fn segment(size: usize, element: usize) -> usize {
     ((BUFFER - size * element) / 2 / element * element).max(element)
 }
 
-/// Combines `data` of ranks 0 to r, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`] / 2), in order, into
-/// `result` of rank r. If `prefix` is [`Prefix::Exclusive`], r's own data are left out, and `result` of rank 0 is left
-/// alone.
+/// Combines `data` of ranks 0 to r, in rank order, into `result` of rank r. Elements have `element` bytes (at most
+/// [`crate::bounce::UNIT_MOST`] / 2). If `prefix` is [`Prefix::Exclusive`], the data of rank r are left out, and `result` of rank 0
+/// does not change.
 pub async fn shm_slices<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

@@ -1,4 +1,4 @@
-//! SHM-STAGED: each rank combines the data that it and all lower ranks have copied in.
+//! SHM-STAGED: each rank combines the data that it and all lower ranks have copied into their buffers.
 //!
 //! ```text
 //!   in parts of a buffer:    copy in;  barrier;  rank r combines buffers 0 to r
@@ -8,24 +8,22 @@
 use crate::bounce::BUFFER;
 use crate::costs::CallCosts;
 use crate::segments::{fold, overlap, part};
-use crate::selection_key::SelectionKey;
 use crate::{CommView, ElementReduction, Prefix, ReductionBuffers, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault};
+use weft_fabric::{Fabric, Fault};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let parts = (len / BUFFER as f64).ceil().max(1.0);
     let last = costs.others() * (costs.copy_out(len) + costs.reduce(len));
-    // On a processor that ranks share, ranks with less work compensate for ranks with more.
-    let each = if case.site.near.each > 1 { costs.work(last / 2.0).max(last) } else { last };
+    // If ranks share a processor, ranks with less work compensate for ranks with more work.
+    let each = if costs.each > 1.0 { costs.work(last / 2.0).max(last) } else { last };
     parts * (costs.barrier() + costs.others() * costs.line())
         + costs.work(costs.copy_in_for_all(len))
         + each
 }
 
-/// Combines `data` of ranks 0 to r, elements of `element` bytes (at most [`crate::bounce::UNIT_MOST`]), in order, into
-/// `result` of rank r. If `prefix` is [`Prefix::Exclusive`], r's own data are left out, and `result` of rank 0 is left
-/// alone.
+/// Combines `data` of ranks 0 to r, in rank order, into `result` of rank r. Elements have `element` bytes (at most
+/// [`crate::bounce::UNIT_MOST`]). If `prefix` is [`Prefix::Exclusive`], the data of rank r are left out, and `result` of rank 0
+/// does not change.
 pub async fn shm_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

@@ -3,17 +3,15 @@
 //! ```text
 //!   0 --> 1     0 --> 2     0 --> 3     ...
 //! ```
-//! Cost: N - 1 messages out of the root, each block moved once. On one node, the receiver moves a block that is longer than an
-//! eager message, in parallel with the other receivers. Chosen for blocks of 1 KiB and more.
+//! Cost: N - 1 messages out of the root, each block moved once. On one node, each receiver copies its block itself if the block is
+//! longer than an eager message, in parallel with the other receivers. Chosen for blocks of 1 KiB and more.
 
 use crate::costs::CallCosts;
-use crate::selection_key::SelectionKey;
 use crate::{CommView, local_ops};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Sge};
 
 /// Returns the predicted time among ranks of one machine.
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
     costs.others() * costs.one_of_many(len, costs.copy_in(len)) + costs.work(costs.copy_out(len))
 }
 
@@ -29,7 +27,7 @@ pub async fn flat<F: Fabric>(
     }
     let mut sends = Vec::new();
     let size = link.size();
-    // The order starts behind the root, so that roots that take turns do not all serve the same rank last.
+    // The order starts behind the root. If roots take turns, the rank that is served last then changes as well.
     for to in (1..size).map(|i| (root + i) % size) {
         sends.extend(link.isend_to_each(to, blocks[to]));
     }

@@ -3,25 +3,24 @@
 //! ```text
 //!   the root:   blocks 1, 2, 3, ... ──> own ring          1, 2, 3, ...:   own block <── ring of the root
 //! ```
-//! Cost: two copies of each block, one by the root and one by its rank, and no message ([`crate::staging_ring`]). Chosen for
-//! blocks longer than eager messages, up to the length at which ranks should read them from the root directly (`scatter_flat.rs`).
+//! Cost: two copies of each block, one by the root and one by its rank, and no message ([`crate::staging_ring`]). Chosen for blocks
+//! longer than eager messages, up to the length at which each rank should rather read its block from the root directly
+//! (`scatter_flat.rs`).
 
 use super::flat;
 use crate::costs::CallCosts;
 use crate::segments::part;
-use crate::selection_key::SelectionKey;
 use crate::staging_ring::{self, ReaderCount};
 use crate::{CommView, ReleaseGather, local_ops};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Sge};
 
-pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
-    let (costs, len) = (CallCosts::of(case, model), case.bytes as f64);
-    let parts = (len / staging_ring::each(case.ranks) as f64).ceil().max(1.0);
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let parts = (len / staging_ring::each(costs.ranks as usize) as f64).ceil().max(1.0);
     let told = parts * 2.0 * costs.others() * costs.line();
     costs.others() * costs.copy_in(len) + told + costs.work(costs.copy_out(len))
 }
 
-/// Scatters `blocks[rank]` of the root (empty elsewhere), all of one length, to `mine` of every rank.
+/// Scatters `blocks[rank]` of the root (empty elsewhere) to `mine` of every rank. All blocks have the same length.
 pub async fn shm_ring<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,

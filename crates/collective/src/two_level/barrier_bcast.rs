@@ -1,6 +1,5 @@
 //! Barrier and broadcast in two levels.
 
-use crate::hierarchy::Steps;
 use crate::{CollectiveState, CommView};
 use weft_fabric::{Fabric, Fault, Sge};
 

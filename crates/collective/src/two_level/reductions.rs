@@ -1,17 +1,17 @@
 //! Reductions in two levels: within nodes, between their leaders, and back to the ranks of the nodes.
 
 use crate::allreduce::allreduce_gather_broadcast::gather_broadcast;
-use crate::hierarchy::{Hierarchy, Steps};
+use crate::hierarchy::Hierarchy;
 use crate::reduce::reduce_binomial::binomial;
 use crate::reduce_scatter::reduce_scatterv::reduce_scatterv;
-use crate::scan::scan_recursive_doubling::{exclusive_recursive_doubling, recursive_doubling};
+use crate::scan::scan_recursive_doubling::recursive_doubling;
 use crate::{
     BlockList, CollectiveState, CommView, ElementReduction, Prefix, ReduceScatterBuffers,
     ReductionBuffers, local_ops,
 };
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
-/// Tests whether operands are combined in the order of ranks, or the operator commutes.
+/// Returns true if operands are combined in the order of ranks, or if the operator commutes.
 fn in_order<F: Fabric>(hierarchy: &Hierarchy<F>, op: &(impl ElementReduction + ?Sized)) -> bool {
     op.commutes() || hierarchy.layout.is_contiguous()
 }
@@ -49,7 +49,7 @@ pub async fn reduce<F: Fabric>(
     if link.rank == leader && leader != root { link.send(root, into).await } else { Ok(()) }
 }
 
-/// Combines `data` of all ranks into `result` of all.
+/// Combines `data` of all ranks into `result` of all ranks.
 pub async fn allreduce<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -121,10 +121,7 @@ pub async fn scan<F: Fabric>(
 ) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     if !hierarchy.layout.is_contiguous() {
-        return match prefix {
-            Prefix::Inclusive => recursive_doubling(link, buffers, op).await,
-            Prefix::Exclusive => exclusive_recursive_doubling(link, buffers, op).await,
-        };
+        return recursive_doubling(link, buffers, op, prefix).await;
     }
     let below = below(link, &hierarchy, buffers, op).await?;
     hierarchy.node.scan(link, prefix, buffers, op).await?;

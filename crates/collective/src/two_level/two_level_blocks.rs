@@ -1,6 +1,5 @@
 //! Operations on blocks: the blocks of all ranks of a node travel between nodes as one message.
 
-use crate::hierarchy::Steps;
 use crate::members::Layout;
 use crate::{BlockList, CollectiveState, CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge, Staging};
@@ -30,8 +29,8 @@ impl ByNode {
     }
 }
 
-/// Gathers `mine` of each rank, all of one length, in `blocks[rank]` of the root. Leaders of other nodes gather and send to the
-/// root; ranks of the root's node send to the root directly.
+/// Gathers `mine` of each rank in `blocks[rank]` of the root. All blocks have the same length. Leaders of other nodes gather the
+/// blocks of their nodes and send them to the root. Ranks of the root's node send to the root directly.
 pub async fn gather<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -79,8 +78,8 @@ pub async fn gather<F: Fabric>(
     Ok(())
 }
 
-/// Scatters `blocks[rank]` of the root, all of one length, to `mine` of each rank. The root sends to the leaders of other nodes,
-/// which scatter, and to the ranks of its own node.
+/// Scatters `blocks[rank]` of the root to `mine` of each rank. All blocks have the same length. The root sends to the leaders of
+/// other nodes, which then scatter, and directly to the ranks of its own node.
 pub async fn scatter<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -148,7 +147,7 @@ pub async fn allgather<F: Fabric>(
     Ok(())
 }
 
-/// Sends `out[r]` to rank r and receives `into[r]` from rank r; all blocks have one length. Leaders gather the blocks of their
+/// Sends `out[r]` to rank r and receives `into[r]` from rank r; all blocks have the same length. Leaders gather the blocks of their
 /// ranks, exchange them, and scatter the blocks that they receive.
 pub async fn alltoall<F: Fabric>(
     link: &CommView<F>,
@@ -199,7 +198,7 @@ pub async fn alltoall<F: Fabric>(
         leaders.alltoallv(link, &leaves, &enters).await?;
         let mut start = 0;
         for (n, ranks) in layout.nodes.iter().enumerate() {
-            // From each rank of that node, a block for each rank of this node.
+            // Each rank of that node sent a block for each rank of this node.
             for source in 0..ranks.len() {
                 for (i, row) in in_rows.iter().enumerate() {
                     let block = enters[n].part((source * here + i) * len, len);

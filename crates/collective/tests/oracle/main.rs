@@ -2,13 +2,13 @@
 //! crates below.
 #![cfg(not(miri))]
 
-#[path = "../group/mod.rs"]
 mod group;
 
 mod bounce;
 mod moves;
 mod native;
 mod native_mistakes;
+mod native_steady;
 mod native_times;
 mod neighbors;
 mod notified_write;

@@ -9,6 +9,9 @@ use weft_collective::{
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, pattern, world};
 
+/// Parameter with which a payload is one segment, and all messages are under way at once.
+const WHOLE: usize = 1 << 30;
+
 /// Runs `body` on shared memory and in the simulator, with and without injected faults and delays.
 fn everywhere(body: &impl RankBody) {
     for n in 1..=9 {
@@ -60,15 +63,15 @@ async fn bcast<F: Fabric>(
         2 => bcast::k_nomial(link, root, data, 2).await,
         3 => bcast::k_nomial(link, root, data, 3).await,
         4 => bcast::k_nomial(link, root, data, 8).await,
-        5 => bcast::chain(link, root, data, 0).await,
+        5 => bcast::chain(link, root, data, WHOLE).await,
         6 => bcast::chain(link, root, data, 300).await,
-        7 => bcast::binary(link, root, data, 0).await,
+        7 => bcast::binary(link, root, data, WHOLE).await,
         8 => bcast::binary(link, root, data, 4096).await,
-        9 => bcast::split_binary(link, root, data, 0).await,
+        9 => bcast::split_binary(link, root, data, WHOLE).await,
         10 => bcast::split_binary(link, root, data, 300).await,
         11 => bcast::scatter_allgather(link, root, data).await,
         12 if link.size().is_power_of_two() => bcast::scatter_doubling(link, root, data).await,
-        13 => bcast::circulant(link, root, data, 0).await,
+        13 => bcast::circulant(link, root, data, WHOLE).await,
         14 => bcast::circulant(link, root, data, 900).await,
         _ => bcast::binomial(link, root, data).await,
     }
@@ -204,7 +207,7 @@ async fn alltoall<F: Fabric>(
     into: &[Sge],
 ) -> Result<(), Fault> {
     match which {
-        0 => alltoall::linear(link, out, into, 0).await,
+        0 => alltoall::linear(link, out, into, WHOLE).await,
         1 => alltoall::linear(link, out, into, 3).await,
         2 => alltoall::bruck(link, out, into, 2).await,
         3 => alltoall::bruck(link, out, into, 3).await,

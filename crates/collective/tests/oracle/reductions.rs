@@ -6,8 +6,8 @@ use fastrand::Rng;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use weft_collective::{
-    BlockList, CommView, ElementReduction, ReduceScatterBuffers, ReductionBuffers, allreduce,
-    reduce, reduce_scatter, scan,
+    BlockList, CommView, ElementReduction, Prefix, ReduceScatterBuffers, ReductionBuffers,
+    allreduce, reduce, reduce_scatter, scan,
 };
 use weft_fabric::{Fabric, Fault};
 use weft_fabric_testing::world::{RankBody, SETUPS, TestRank, bytes, world};
@@ -164,7 +164,7 @@ async fn reduce<F: Fabric>(
         0 => reduce::binomial(link, root, buffers, &Product).await,
         1 => reduce::k_nomial(link, root, buffers, &Product, 2).await,
         2 => reduce::k_nomial(link, root, buffers, &Product, 4).await,
-        3 => reduce::chain(link, root, buffers, &Product, 0).await,
+        3 => reduce::chain(link, root, buffers, &Product, 1 << 30).await,
         4 => reduce::chain(link, root, buffers, &Product, 1000).await,
         5 => reduce::chain(link, root, buffers, &Product, 1).await,
         _ => reduce::scatter_gather(link, root, buffers, &Product).await,
@@ -203,14 +203,15 @@ impl RankBody for Ordered {
             let link = group.link();
             let buffers =
                 ReductionBuffers { data: data.sge(), result: data.sge(), element: ELEMENT };
-            let scan = scan::recursive_doubling(&link, buffers, &Product);
+            let scan = scan::recursive_doubling(&link, buffers, &Product, Prefix::Inclusive);
             rank.block_on(scan).unwrap();
             assert!(words_of(data.sge()) == products(0..me + 1, words), "scan of {n}");
             let (data, result) = (rank.buffer(&own), rank.empty(8 * words));
             let link = group.link();
             let buffers =
                 ReductionBuffers { data: data.sge(), result: result.sge(), element: ELEMENT };
-            rank.block_on(scan::exclusive_recursive_doubling(&link, buffers, &Product)).unwrap();
+            rank.block_on(scan::recursive_doubling(&link, buffers, &Product, Prefix::Exclusive))
+                .unwrap();
             let expected = match me {
                 0 => vec![0xee; 8 * words],
                 _ => bytes_of(&products(0..me, words)),

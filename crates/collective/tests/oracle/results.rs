@@ -266,12 +266,12 @@ impl RankBody for Others {
             let result = rank.empty(8 * words);
             let link = group.link();
             let buffers = ReductionBuffers { data: data.sge(), result: result.sge(), element: 32 };
-            rank.block_on(scan::chain(&link, buffers, &Product)).unwrap();
+            rank.block_on(scan::chain(&link, buffers, &Product, Prefix::Inclusive)).unwrap();
             assert!(words_of(result.sge()) == products(round, 0..me + 1, words), "scan");
             let result = rank.empty(8 * words);
             let link = group.link();
             let buffers = ReductionBuffers { data: data.sge(), result: result.sge(), element: 32 };
-            rank.block_on(scan::exclusive_chain(&link, buffers, &Product)).unwrap();
+            rank.block_on(scan::chain(&link, buffers, &Product, Prefix::Exclusive)).unwrap();
             let expected = match me {
                 0 => vec![0xee; 8 * words],
                 _ => bytes_of(&products(round, 0..me, words)),

@@ -1,7 +1,7 @@
 //! Tests that protocols that rely on more than the contract fail under faults.
 
 use weft_bootstrap::threads;
-use weft_fabric::{Fabric, FabricExt, GroupId, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, GroupId, RemoteAddr, RemoteWrite, Sge};
 use weft_fabric_fault::{FaultPlan, FaultyFabric};
 use weft_fabric_shm::Shm;
 use weft_fabric_testing::conformance::{ConformanceRank, Maker, run};
@@ -31,7 +31,9 @@ fn last_byte_before_the_others(plan: &str, writes: usize) -> bool {
             let at: Vec<RemoteAddr> = rank.gather_addresses(region.remote);
             if rank.rank() == 0 {
                 let mut data = [1; 256];
-                rank.complete(|done| rank.fabric.write(1, sge(&mut data), at[1], done));
+                rank.complete(|done| {
+                    rank.fabric.write(1, &RemoteWrite::new(sge(&mut data), at[1], done))
+                });
             } else {
                 // Looks first at the byte that such a protocol polls, then at the rest.
                 let mut last = [0; 1];
@@ -91,7 +93,7 @@ fn reusing_a_source_before_completion_is_found_out() {
             let mut data = vec![1; 4096];
             let source = sge(&mut data);
             let (done, before) = rank.completion();
-            rank.fabric.write(1, source, at[1], done).unwrap();
+            rank.fabric.write(1, &RemoteWrite::new(source, at[1], done)).unwrap();
             source.fill(&[2; 4096]);
             rank.finish(done, before + 1);
         }

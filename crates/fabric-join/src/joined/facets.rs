@@ -25,6 +25,10 @@ impl<N: Fabric, R: Fabric> weft_fabric::MappedMemory for Joined<N, R> {
         ask!(self, peer, near(n, p) n.shown(p, address::near(at), len), far(f) f.shown(peer, address::far(at), len))
     }
 
+    fn populate(&self, memory: Sge) {
+        self.near.populate(memory);
+    }
+
     fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<PeerWords> {
         match self.route(peer) {
             Route::Near(rank) if self.by_processors(at) => {
@@ -36,8 +40,8 @@ impl<N: Fabric, R: Fabric> weft_fabric::MappedMemory for Joined<N, R> {
 }
 
 impl<N: Fabric, R: Fabric> weft_fabric::Registration for Joined<N, R> {
-    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
-        match self.far.prepare(memory, lands)? {
+    fn prepare(&self, memory: Sge, way: RdmaDirection) -> Result<Option<Region>, Fault> {
+        match self.far.prepare(memory, way)? {
             Some(far) => self.extend(self.near.expose(memory)?, Ok(far)).map(Some),
             None => Ok(None),
         }
@@ -49,48 +53,24 @@ impl<N: Fabric, R: Fabric> weft_fabric::Registration for Joined<N, R> {
 }
 
 impl<N: Fabric, R: Fabric> weft_fabric::Rails for Joined<N, R> {
-    fn write_over(
-        &self,
-        rail: usize,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn write_over(&self, rail: usize, peer: usize, write: &RemoteWrite) -> Result<(), Fault> {
         ask!(self, peer,
-            near(n, p) n.write(p, src, address::near(dst), done).map_err(|e| self.named(e)),
-            far(f) f.write_over(rail, peer, src, address::far(dst), done))
+            near(n, p) n.write(p, &address::near_write(write)).map_err(|e| self.named(e)),
+            far(f) f.write_over(rail, peer, &address::far_write(write)))
     }
 
-    fn read_over(
-        &self,
-        rail: usize,
-        peer: usize,
-        dst: Sge,
-        src: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn read_over(&self, rail: usize, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
         ask!(self, peer,
-            near(n, p) n.read(p, dst, address::near(src), done).map_err(|e| self.named(e)),
-            far(f) f.read_over(rail, peer, dst, address::far(src), done))
+            near(n, p) n.read(p, &address::near_read(read)).map_err(|e| self.named(e)),
+            far(f) f.read_over(rail, peer, &address::far_read(read)))
     }
 
-    fn write_flag_after(
-        &self,
-        rail: usize,
-        peer: usize,
-        flag: RemoteFlag,
-        value: u64,
-    ) -> Result<bool, Fault> {
+    fn write_flag_after(&self, rail: usize, peer: usize, set: &FlagWrite) -> Result<bool, Fault> {
         ask!(self, peer,
-        near(n, p) {
-            let flag = RemoteFlag { at: address::near(flag.at), ..flag };
-            n.write_flag_after(rail, p, flag, value).map_err(|e| self.named(e))
-        },
-        far(f) {
-            let flag = RemoteFlag { at: address::far(flag.at), ..flag };
-            f.write_flag_after(rail, peer, flag, value)
-        })
+            near(n, p) n
+                .write_flag_after(rail, p, &address::near_flag(set))
+                .map_err(|e| self.named(e)),
+            far(f) f.write_flag_after(rail, peer, &address::far_flag(set)))
     }
 
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
@@ -103,19 +83,12 @@ impl<N: Fabric, R: Fabric> weft_fabric::Rails for Joined<N, R> {
 }
 
 impl<N: Fabric, R: Fabric> weft_fabric::Immediates for Joined<N, R> {
-    fn write_imm(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        immediate: u32,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn write_imm(&self, peer: usize, write: &RemoteWrite, immediate: u32) -> Result<(), Fault> {
         ask!(self, peer,
             near(n, p) n
-                .write_imm(p, src, address::near(dst), immediate, done)
+                .write_imm(p, &address::near_write(write), immediate)
                 .map_err(|e| self.named(e)),
-            far(f) f.write_imm(peer, src, address::far(dst), immediate, done))
+            far(f) f.write_imm(peer, &address::far_write(write), immediate))
     }
 
     fn immediate(&self, immediate: u32) -> Counter {
@@ -132,16 +105,16 @@ impl<N: Fabric, R: Fabric> weft_fabric::SignalSafe for Joined<N, R> {
         self.far.peek(look) | hidden
     }
 
-    fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
+    fn try_read(&self, peer: usize, read: &RemoteRead) -> bool {
         ask!(self, peer,
-            near(n, p) n.try_read(p, dst, address::near(src), done),
-            far(f) f.try_read(peer, dst, address::far(src), done))
+            near(n, p) n.try_read(p, &address::near_read(read)),
+            far(f) f.try_read(peer, &address::far_read(read)))
     }
 
-    fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
+    fn try_write(&self, peer: usize, write: &RemoteWrite) -> bool {
         ask!(self, peer,
-            near(n, p) n.try_write(p, src, address::near(dst), done),
-            far(f) f.try_write(peer, src, address::far(dst), done))
+            near(n, p) n.try_write(p, &address::near_write(write)),
+            far(f) f.try_write(peer, &address::far_write(write)))
     }
 
     fn try_send(&self, peer: usize, head: Head) -> bool {
@@ -166,9 +139,9 @@ impl<N: Fabric, R: Fabric> weft_fabric::Helper for Joined<N, R> {
         Arc::new(JoinedSleep::new(self.near.helper(), self.far.helper()))
     }
 
-    fn notify_helper_at_ends(&self, notify: bool) {
-        self.near.notify_helper_at_ends(notify);
-        self.far.notify_helper_at_ends(notify);
+    fn let_helper_sleep_at_ends(&self) {
+        self.near.let_helper_sleep_at_ends();
+        self.far.let_helper_sleep_at_ends();
     }
 
     fn moves_by_progress(&self) -> bool {

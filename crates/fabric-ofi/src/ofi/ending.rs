@@ -3,26 +3,25 @@
 use super::*;
 use crate::poll_pace::PollNeed;
 
+/// Maximum time for which an ending process waits for messages that other processes still have to receive or send.
+const LEAVE: Duration = Duration::from_secs(2);
+
 impl Ofi {
-    /// Tells all peers that this process sends no more. From then on a silent peer is not a loss. The caller polls until
-    /// [`Ofi::has_ended`] returns true.
+    /// Tells all peers that this process sends nothing more. After that, a silent peer does not count as lost. The caller polls
+    /// until [`Ofi::has_ended`] returns true.
     pub fn announce_end(&self) {
         let state = &mut *self.state.borrow_mut();
         let core = &self.core;
         state.ending = Some(Instant::now());
         for rank in 0..state.peers.len() {
             if state.peers.get(rank).is_some_and(|peer| !peer.lost && !peer.left) {
-                state.submit(
-                    core,
-                    rank,
-                    OfiWork::Tell { kind: OfiMessageKind::Leave, words: [0; 3] },
-                );
+                state.tell(core, rank, OfiMessageKind::Leave, [0; 3]);
             }
         }
     }
 
-    /// Returns true if the fault is the loss of a process of the job and the provider reports such losses at once. Then the
-    /// launcher may not know of the loss yet.
+    /// Returns true if the fault is the loss of a process of the job and the provider reports such losses at once. Then perhaps the
+    /// launcher does not know of the loss yet.
     pub fn lost_at_once(&self) -> bool {
         let state = self.state.borrow();
         let lost = |fault: &Fault| match *fault.cause() {
@@ -32,11 +31,12 @@ impl Ofi {
         self.core.objects.sees_ends() && state.trouble.fault().is_some_and(lost)
     }
 
-    /// Returns true if everything that was sent has reached the peers' hosts, or the patience has passed since the end began.
+    /// Returns true if everything that was sent has reached the peers' hosts, or if the process has been ending for longer than the
+    /// time `patience` of the options.
     pub fn has_ended(&self) -> bool {
         let since = self.state.borrow().ending;
         (self.idle() && self.core.objects.has_arrived())
-            || since.is_some_and(|since| since.elapsed() > self.core.patience)
+            || since.is_some_and(|since| since.elapsed() > self.core.times.patience)
     }
 
     /// Receives messages for `time`.
@@ -49,10 +49,10 @@ impl Ofi {
         }
     }
 
-    /// Tells all peers that this process sends no more, and waits until all peers have told the same, at most `leave`. If an
-    /// endpoint closed earlier, operations under way might be lost.
+    /// Tells all peers that this process sends nothing more, and waits at most [`LEAVE`] until all peers have announced the same.
+    /// If an endpoint closed earlier, operations under way might be lost.
     fn say_leave(&self) {
-        let end = Instant::now() + self.leave;
+        let end = Instant::now() + LEAVE;
         let state = &mut *self.state.borrow_mut();
         let core = &self.core;
         let mut told = vec![false; state.peers.len()];
@@ -68,11 +68,7 @@ impl Ofi {
                 }
                 waits |= !peer.left;
                 if !std::mem::replace(told, true) {
-                    state.submit(
-                        core,
-                        rank,
-                        OfiWork::Tell { kind: OfiMessageKind::Leave, words: [0; 3] },
-                    );
+                    state.tell(core, rank, OfiMessageKind::Leave, [0; 3]);
                 }
             }
             if (!waits && !state.peers.waits())
@@ -86,9 +82,9 @@ impl Ofi {
     }
 }
 
-/// Time for which a process goes on reading before it closes its endpoint. Over verbs, ofi_rxm (1.17) crashes at its close if
-/// messages are unread: it gives their buffers back to a queue that no longer exists. Messages with credits come after the last
-/// message, so without this time some would be unread.
+/// Time for which a process continues to read before it closes its endpoint. Over verbs, ofi_rxm (1.17) crashes when an endpoint
+/// with unread messages is closed, because ofi_rxm gives the messages' buffers back to a queue that no longer exists. Credits
+/// arrive after the last message of the program. Without this time, some of the messages with credits would be unread.
 const READING: Duration = Duration::from_millis(50);
 
 impl Drop for Ofi {

@@ -1,10 +1,10 @@
 //! The optional parts of the fabric trait that an [`Ofi`] has.
 
 use super::*;
-use weft_fabric::{Counter, Helper, Immediates, Nodes, Rails, Registration};
+use weft_fabric::{Counter, Helper, Immediates, Nodes, Rails, RdmaDirection, Registration};
 
 impl Registration for Ofi {
-    fn prepare(&self, memory: Sge, _lands: bool) -> Result<Option<Region>, Fault> {
+    fn prepare(&self, memory: Sge, _way: RdmaDirection) -> Result<Option<Region>, Fault> {
         if !self.core.objects.registers_local() {
             return Ok(None);
         }
@@ -17,48 +17,30 @@ impl Registration for Ofi {
 }
 
 impl Rails for Ofi {
-    fn write_over(
-        &self,
-        rail: usize,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn write_over(&self, rail: usize, peer: usize, write: &RemoteWrite) -> Result<(), Fault> {
+        let &RemoteWrite { src, dst, done } = write;
         if src.is_empty() || peer == self.core.rank {
-            return self.write(peer, src, dst, done);
+            return self.write(peer, write);
         }
         let target = address::decode(peer, dst, src.len())?;
         self.transfer(peer, RemoteTransfer::write(src, target, None, done), Some(rail))
     }
 
-    fn read_over(
-        &self,
-        rail: usize,
-        peer: usize,
-        dst: Sge,
-        src: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
+    fn read_over(&self, rail: usize, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
+        let &RemoteRead { dst, src, done } = read;
         if dst.is_empty() || peer == self.core.rank {
-            return self.read(peer, dst, src, done);
+            return self.read(peer, read);
         }
         let target = address::decode(peer, src, dst.len())?;
         self.transfer(peer, RemoteTransfer::read(dst, target, done), Some(rail))
     }
 
-    fn write_flag_after(
-        &self,
-        rail: usize,
-        peer: usize,
-        flag: RemoteFlag,
-        value: u64,
-    ) -> Result<bool, Fault> {
+    fn write_flag_after(&self, rail: usize, peer: usize, set: &FlagWrite) -> Result<bool, Fault> {
         if !self.state.borrow().is_behind(rail, peer) {
             return Ok(false);
         }
-        let (nothing, tail) = (RemoteAddr::default(), TransferTail::Flag(flag.at, value));
-        self.write_with(peer, Sge::EMPTY, nothing, Some(tail), None).map(|()| true)
+        let nothing = RemoteWrite::new(Sge::EMPTY, RemoteAddr::default(), None);
+        self.write_flag(peer, &nothing, set).map(|()| true)
     }
 
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
@@ -71,15 +53,8 @@ impl Rails for Ofi {
 }
 
 impl Immediates for Ofi {
-    fn write_imm(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        immediate: u32,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.write_with(peer, src, dst, Some(TransferTail::Immediate(immediate)), done)
+    fn write_imm(&self, peer: usize, write: &RemoteWrite, immediate: u32) -> Result<(), Fault> {
+        self.write_with(peer, write, Some(TransferTail::Immediate(immediate)))
     }
 
     fn immediate(&self, immediate: u32) -> Counter {
@@ -103,7 +78,7 @@ impl Helper for Ofi {
     }
 
     // Every arrival and every completion wakes the helper.
-    fn notify_helper_at_ends(&self, _notify: bool) {}
+    fn let_helper_sleep_at_ends(&self) {}
 
     // Most providers move bytes only when they are polled.
     fn moves_by_progress(&self) -> bool {

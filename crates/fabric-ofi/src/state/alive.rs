@@ -18,7 +18,6 @@ use crate::job::OfiCore;
 use crate::signs::GONE;
 use crate::sockets::Sockets;
 use crate::wire::OfiMessageKind;
-use crate::work::OfiWork;
 use std::time::Instant;
 
 /// Action to take for a silent peer.
@@ -33,10 +32,11 @@ impl OfiState {
     #[cold]
     pub fn look_at_peers(&mut self, core: &OfiCore) {
         let now = Instant::now();
-        if core.keepalive.is_zero() || now < self.next_look || self.trouble.fault().is_some() {
+        if core.times.keepalive.is_zero() || now < self.next_look || self.trouble.fault().is_some()
+        {
             return;
         }
-        self.next_look = now + core.keepalive;
+        self.next_look = now + core.times.keepalive;
         let mut steps = Vec::new();
         let mut sockets = None;
         for (rank, peer) in self.peers.iter_mut().filter(|(_, peer)| !peer.left && !peer.lost) {
@@ -57,7 +57,7 @@ impl OfiState {
                 steps.push((rank, Step::Ask));
             } else {
                 let sockets = sockets.get_or_insert_with(|| Sockets::own(core));
-                let late = now.duration_since(signs.since) > core.patience;
+                let late = now.duration_since(signs.since) > core.times.patience;
                 match sockets.to(core, 0, rank) {
                     ConnectionState::Unknown | ConnectionState::There => signs.gone = 0,
                     ConnectionState::BeingMade if !late => {}
@@ -74,11 +74,7 @@ impl OfiState {
         }
         for (rank, step) in steps {
             match step {
-                Step::Ask => self.submit(
-                    core,
-                    rank,
-                    OfiWork::Tell { kind: OfiMessageKind::Ask, words: [0; 3] },
-                ),
+                Step::Ask => self.tell(core, rank, OfiMessageKind::Ask, [0; 3]),
                 Step::Lose(what) => self.lose(core, rank, "a sign of life", what),
             }
         }

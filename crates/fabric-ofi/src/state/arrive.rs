@@ -6,7 +6,6 @@ use crate::message_pools::{PartPlace, PooledMessage};
 use crate::provider_facts::ProviderFacts;
 use crate::requests::OfiRequest;
 use crate::wire::{ADDRESS, HEADER, OfiHeader, OfiMessageKind, decode_address};
-use crate::work::OfiWork;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weft_bootstrap::is_same_secret;
 use weft_fabric::{ArrivedMessage, Fault, Head, Sge, word_at};
@@ -121,11 +120,7 @@ impl OfiState {
                 }
                 _ => return Err(Fault::corrupt(rank, "reply")),
             },
-            OfiMessageKind::Ask => self.submit(
-                core,
-                rank,
-                OfiWork::Tell { kind: OfiMessageKind::Credits, words: [0; 3] },
-            ),
+            OfiMessageKind::Ask => self.tell(core, rank, OfiMessageKind::Credits, [0; 3]),
             OfiMessageKind::Leave => self.peer(core, rank).left = true,
             OfiMessageKind::Shut => self.hear_shut(core, rank, header.words)?,
         }
@@ -135,11 +130,7 @@ impl OfiState {
     /// Answers a request of a peer, if the peer waits for an answer (`ticket` is not 0).
     fn answer(&mut self, core: &OfiCore, rank: usize, ticket: u64, value: u64) {
         if ticket != 0 {
-            self.submit(
-                core,
-                rank,
-                OfiWork::Tell { kind: OfiMessageKind::Reply, words: [ticket, value, 0] },
-            );
+            self.tell(core, rank, OfiMessageKind::Reply, [ticket, value, 0]);
         }
     }
 
@@ -168,7 +159,7 @@ impl OfiState {
         ArrivedMessage { peer: rank, head, payload, token }
     }
 
-    /// Takes a message of this process to itself. It is copied to a buffer like all other messages.
+    /// Takes a message of this process to itself. The message is copied to a buffer like all other messages.
     fn receive_own(&mut self, core: &OfiCore) -> Option<ArrivedMessage> {
         let (_, copy) = self.loopback.front()?;
         let len = copy.len();
@@ -196,7 +187,7 @@ pub fn word<'m>(memory: Sge) -> &'m AtomicU64 {
     unsafe { &*memory.ptr().cast::<AtomicU64>() }
 }
 
-/// Adds the first operand, or stores the second operand if the word equals the first. Returns the old value.
+/// Does a fetch-and-add of `first`, or a compare-and-swap from `first` to `second`. Returns the old value.
 pub fn atomically(word: &AtomicU64, kind: OfiMessageKind, [first, second]: [u64; 2]) -> u64 {
     if kind == OfiMessageKind::FetchAdd {
         return word.fetch_add(first, Ordering::AcqRel);

@@ -1,4 +1,4 @@
-//! Changes of the connections to peers: a peer is lost, or was reached by another network than the agreed network.
+//! Changes of the connections to peers: a peer is lost, or was reached over a network other than the agreed network.
 
 use super::OfiState;
 use crate::job::{OfiCore, Where};
@@ -6,7 +6,7 @@ use crate::object::advice;
 use crate::peer_rail::PeerRail;
 use weft_fabric::Fault;
 
-/// Explanation for a lost peer on the same machine with a network of its own.
+/// Explanation for a lost peer that is on the same machine in a network namespace of its own.
 const APART: &str = ". It is on this machine, in a network namespace of its own, as containers are that do not share the host's \
                      network (podman, docker: --net=host)";
 
@@ -37,7 +37,7 @@ impl OfiState {
         self.trouble.fail(Fault::lost(rank), why);
     }
 
-    /// Handles peers that were reached by another network than the agreed network. Prints a line only for the first such peer,
+    /// Handles peers that were reached over a network other than the agreed network. Prints a line only for the first such peer,
     /// because the other peers most likely have the same reason.
     #[cold]
     pub fn hear_of_detours(&mut self, core: &OfiCore) {

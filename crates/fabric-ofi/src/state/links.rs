@@ -17,7 +17,7 @@ impl OfiState {
         }
     }
 
-    /// Forgets a process of another job, or a number that was reserved for one.
+    /// Forgets a process of another job, or a number that was reserved for such a process.
     pub fn forget(&mut self, core: &OfiCore, peer: usize) {
         if core.roster.borrow().foreign(peer).is_some() {
             // Operations that end with this connection are no loss.

@@ -1,4 +1,4 @@
-//! Messages that are too long for one message of the provider. They are sent as parts in order. The last part is a message of the
+//! Messages that are too long for one message of the provider. They are sent as parts, in order. The last part is a message of the
 //! usual kind, with the head.
 //!
 //! ```text
@@ -15,8 +15,8 @@ use crate::wire::OfiMessageKind;
 use weft_fabric::{Head, Sge};
 
 impl OfiState {
-    /// Posts a message within the peer's credits. If there is no room for all of it, posts as many parts as possible and returns
-    /// false: then the caller must post the same message again before any other message.
+    /// Posts a message within the peer's credits. If there is no room for the whole message, posts as many parts as possible and
+    /// returns false. Then the caller must post the same message again before any other message.
     #[inline]
     pub fn post_message(&mut self, core: &OfiCore, peer: usize, head: Head, payload: Sge) -> bool {
         if payload.len() > core.objects.facts.part_max() && !self.post_parts(core, peer, payload) {

@@ -10,18 +10,19 @@ use crate::random::random;
 use crate::requests::{OfiRequest, RemoteTransfer, TransferRegistration, TransferTail};
 use crate::wire::{HEADER, OfiHeader, OfiMessageKind, encode_address};
 use crate::work::{INLINE_MAX, KeptPayload, OfiWork};
+use std::collections::VecDeque;
 use std::ptr;
 use weft_fabric::{Completion, Fault, Head, PostOutcome, RemoteAddr, Sge};
 
-/// A peer, and the number by which the provider knows its address.
+/// A peer, and the provider's number for the address of this peer.
 #[derive(Clone, Copy)]
 struct PeerNumber {
     peer: usize,
     number: u64,
 }
 
-/// Maximum number of operations under way. The provider takes memory for each, several KiB with some providers. A completed
-/// operation makes room.
+/// Maximum number of operations under way. Each operation takes memory of the provider, several KiB with some providers. A
+/// completed operation makes room.
 const OPEN_MOST: usize = 256;
 
 impl OfiState {
@@ -74,8 +75,8 @@ impl OfiState {
                 return unsafe { tcp.inject(to, &parts[..1 + body.len()]) };
             }
         };
-        let Ok(buffer) = self.pools.sending().take(objects) else { return -FI_EAGAIN };
-        let memory = self.pools.sending().memory(buffer);
+        let Ok(buffer) = self.pools.sending.take(objects) else { return -FI_EAGAIN };
+        let memory = self.pools.sending.memory(buffer);
         memory.fill(header);
         let mut len = HEADER;
         for &part in body {
@@ -94,7 +95,7 @@ impl OfiState {
         } else {
             let number = self.requests.add(peer, OfiRequest::Send(buffer));
             let context = self.requests.context(number);
-            let descriptor = self.pools.sending().descriptor(buffer);
+            let descriptor = self.pools.sending.descriptor(buffer);
             // SAFETY: `Libfabric::send` needs memory that stays as it is until the operation is complete: the buffer goes back to
             // the pool only then. `descriptor` is that of the buffer.
             let posted = unsafe { library.send(to, message, descriptor, context) };
@@ -104,7 +105,7 @@ impl OfiState {
             posted
         };
         if injected || posted != 0 {
-            self.pools.sending().give_back(buffer);
+            self.pools.sending.give_back(buffer);
         }
         posted
     }
@@ -134,7 +135,7 @@ impl OfiState {
         {
             return PostOutcome::Done;
         }
-        // A process that only sends may not call `progress`. Without this poll, its queue of kept messages would grow.
+        // A process that only sends perhaps never calls `progress`. Without this poll, its queue of kept messages would grow.
         self.poll(core);
         self.drain(core, to);
         if self.peer(core, to).kept_messages.is_empty()
@@ -177,6 +178,11 @@ impl OfiState {
             self.peer(core, peer).kept_work.push_back(work);
             self.peers.wait_for(core, peer);
         }
+    }
+
+    /// Submits a message without a body.
+    pub fn tell(&mut self, core: &OfiCore, peer: usize, kind: OfiMessageKind, words: [u64; 3]) {
+        self.submit(core, peer, OfiWork::Tell { kind, words });
     }
 
     /// Submits an operation of the program, as [`OfiState::submit`] does. Refuses it if the peer is gone.
@@ -249,7 +255,7 @@ impl OfiState {
         if !objects.registers_local() {
             return Ok(TransferRegistration::Nothing);
         }
-        if let Some(id) = self.memory.use_for_transfer(memory) {
+        if let Some(id) = self.memory.registrations.use_for_transfer(memory) {
             return Ok(TransferRegistration::Shared(id));
         }
         let access = FI_READ | FI_WRITE;
@@ -262,7 +268,7 @@ impl OfiState {
     /// Releases the registration of a transfer that has ended.
     pub fn let_go(&mut self, held: TransferRegistration) {
         if let TransferRegistration::Shared(id) = held {
-            self.memory.transferred(id);
+            self.memory.registrations.transferred(id);
         }
     }
 
@@ -298,12 +304,12 @@ impl OfiState {
         };
         let descriptor = match &held {
             TransferRegistration::Nothing => ptr::null_mut(),
-            TransferRegistration::Shared(id) => self.memory.descriptor(rail, *id),
+            TransferRegistration::Shared(id) => self.memory.registrations.descriptor(rail, *id),
             TransferRegistration::Own(registration) => registration.descriptor(),
         };
         let facts = &objects.facts;
         let at = if objects.names_by_address() { remote.at } else { remote.offset };
-        // If messages follow writes, the tail goes at once, and its answer ends the operation.
+        // If the provider keeps messages behind earlier writes, the tail is posted at once, and its answer ends the operation.
         let now = whole.tail.filter(|_| facts.sends_follow_writes);
         let rest = match now {
             Some(_) => RemoteTransfer { tail: None, done: None, ..whole },
@@ -321,7 +327,7 @@ impl OfiState {
             && let (_, OfiRequest::Transfer(.., TransferRegistration::Shared(id))) =
                 self.requests.take(number)
         {
-            self.memory.refused(id);
+            self.memory.registrations.refused(id);
         }
         match posted {
             0 => {
@@ -342,7 +348,7 @@ impl OfiState {
             posted => {
                 let reason = objects.why(posted);
                 if rail > 0 {
-                    // Nothing of this transfer is under way.
+                    // No part of this transfer is under way.
                     self.rail_failed(core, peer, rail, &reason);
                     self.submit(core, peer, OfiWork::Transfer(whole));
                 } else {
@@ -353,25 +359,28 @@ impl OfiState {
         }
     }
 
+    /// Posts the operations of a queue of a peer, until there is no room. Returns true if anything was posted.
+    fn drain_queue(
+        &mut self,
+        core: &OfiCore,
+        rank: usize,
+        queue: impl Fn(&mut OfiPeer) -> &mut VecDeque<OfiWork>,
+    ) -> bool {
+        let mut moved = false;
+        while let Some(work) = queue(self.peer(core, rank)).pop_front() {
+            if !self.add(core, rank, &work) {
+                queue(self.peer(core, rank)).push_front(work);
+                break;
+            }
+            moved = true;
+        }
+        moved
+    }
+
     /// Posts operations that are kept for `rank`. Returns true if anything moved.
     pub fn drain(&mut self, core: &OfiCore, rank: usize) -> bool {
-        let mut moved = false;
-        while let Some(work) = self.peer(core, rank).kept_messages.pop_front() {
-            if !self.add(core, rank, &work) {
-                self.peer(core, rank).kept_messages.push_front(work);
-                break;
-            }
-            moved = true;
-        }
-        while let Some(work) = self.peer(core, rank).kept_work.pop_front() {
-            // If there is no room for the tail of a write, `add` puts the tail at the front of the queue. The write itself is
-            // posted and has left the queue.
-            if !self.add(core, rank, &work) {
-                self.peer(core, rank).kept_work.push_front(work);
-                break;
-            }
-            moved = true;
-        }
+        let moved = self.drain_queue(core, rank, |peer| &mut peer.kept_messages)
+            | self.drain_queue(core, rank, |peer| &mut peer.kept_work);
         moved | self.drain_rails(core, rank)
     }
 
@@ -384,8 +393,8 @@ impl OfiState {
         }
         // A sleeper notices the end of an operation, but not that the provider has room again.
         let no_room = self.peers.waits() && self.requests.open() < OPEN_MOST;
-        // A sleeper does not notice the end of a connection, either.
-        core.sleeper.set_naps(no_room || self.changes.tries() || self.is_shutting());
+        // A sleeper also does not notice the end of a connection.
+        core.sleeper.set_naps(no_room || !self.changes.asking.is_empty() || self.is_shutting());
         moved
     }
 }

@@ -5,7 +5,7 @@
 //!   the further rails   `write_over`, `read_over`, each remembered until it is complete
 //! ```
 //! A further rail is tried when a transfer first names it: a probe reads a word of the peer. The rail is used only once the probe
-//! is complete, because an interface may not lead to the peer. Memory has the same key on all rails, so there are several rails
+//! is complete, because not every interface leads to the peer. Memory has the same key on all rails, so there are several rails
 //! only if the provider lets this library choose keys.
 //!
 //! A rail that fails is not used again. Its incomplete transfers are repeated over the first rail, once the old transfers cannot
@@ -18,7 +18,7 @@
 //!   A: repeats the failed transfers
 //! ```
 //! Without B's message, data in a buffer of B's kernel could be placed after the repetition, over later data. An end that cannot
-//! see its connections cannot promise this. Then a peer with incomplete transfers on the rail counts as lost.
+//! see its connections cannot promise that no such data are left. Then a peer with incomplete transfers on the rail counts as lost.
 
 use super::OfiState;
 use crate::access::{LocalPiece, RemoteKey, TransferKind};
@@ -28,7 +28,7 @@ use crate::job::OfiCore;
 use crate::options::RAILS_MAX;
 use crate::peer_rail::{PeerRail, RailPhase};
 use crate::poll_pace::{PollNeed, PollResult};
-use crate::rail_changes::RailOfPeer;
+use crate::rail_changes::{RailOfPeer, SCAN};
 use crate::requests::{OfiRequest, RemoteTransfer};
 use crate::sockets::Sockets;
 use crate::wire::OfiMessageKind;
@@ -51,7 +51,7 @@ impl OfiState {
             RailPhase::Open => return rail,
             RailPhase::New => {
                 over.phase = RailPhase::Connecting(Instant::now());
-                self.changes.begin_try(peer, rail);
+                self.changes.asking.push(RailOfPeer { peer, rail });
                 self.ask_again(core);
             }
             _ => {}
@@ -131,7 +131,7 @@ impl OfiState {
         moved
     }
 
-    /// Takes completed operations of the further rails, at each poll or, if nothing is under way, at every few polls. Returns
+    /// Takes completed operations of the further rails. If nothing is under way, polls these rails only in every Nth call. Returns
     /// true if anything moved.
     #[inline]
     pub fn poll_others(&mut self, core: &OfiCore, look: PollNeed) -> bool {
@@ -140,7 +140,7 @@ impl OfiState {
 
     fn look_over(&mut self, core: &OfiCore, look: PollNeed) -> bool {
         let changes = self.changes.any();
-        // Peers that access exposed memory here need polls of this process, too.
+        // Peers that access exposed memory here also need polls of this process.
         let busy = changes || self.memory.exposed > 0 || self.requests.open() > 0;
         if look == PollNeed::Usual && !busy && self.pace.skips_others() {
             return false;
@@ -164,31 +164,31 @@ impl OfiState {
         let waits = |&RailOfPeer { peer, rail }: &RailOfPeer| {
             self.peers.get(peer).is_some_and(|it| !it.over[rail - 1].repeat.is_empty())
         };
-        self.changes.closing().iter().any(waits)
+        self.changes.closing.iter().any(waits)
     }
 
     /// Posts the probes of rails that are being connected. The provider accepts a probe only once the rail is connected.
     #[cold]
     fn ask_again(&mut self, core: &OfiCore) {
-        for i in (0..self.changes.asking().len()).rev() {
-            let RailOfPeer { peer, rail } = self.changes.asking()[i];
+        for i in (0..self.changes.asking.len()).rev() {
+            let RailOfPeer { peer, rail } = self.changes.asking[i];
             let phase = self.peer(core, peer).over[rail - 1].phase;
             let RailPhase::Connecting(since) = phase else {
-                self.changes.end_try(i);
+                self.changes.asking.swap_remove(i);
                 continue;
             };
             match self.probe(core, peer, rail) {
                 Ok(true) => {
                     self.peer(core, peer).over[rail - 1].phase = RailPhase::Asked;
-                    self.changes.end_try(i);
+                    self.changes.asking.swap_remove(i);
                 }
                 Ok(false) if since.elapsed() < TRIAL => {}
                 Ok(false) => {
-                    self.changes.end_try(i);
+                    self.changes.asking.swap_remove(i);
                     self.rail_failed(core, peer, rail, "it does not connect");
                 }
                 Err(why) => {
-                    self.changes.end_try(i);
+                    self.changes.asking.swap_remove(i);
                     self.rail_failed(core, peer, rail, &why);
                 }
             }
@@ -202,7 +202,8 @@ impl OfiState {
         let Key(own) = probes.own.remote.key;
         let (objects, number) = self.on(core, rail, peer);
         let at = if objects.names_by_address() { target.at } else { target.offset };
-        let (local, descriptor) = (probes.own.local.part(8, 8), self.memory.descriptor(rail, own));
+        let (local, descriptor) =
+            (probes.own.local.part(8, 8), self.memory.registrations.descriptor(rail, own));
         let request = self.requests.add(peer, OfiRequest::Probe(rail as u8));
         let context = self.requests.context(request);
         let remote = RemoteKey { at, key: target.key };
@@ -261,7 +262,7 @@ impl OfiState {
         }
         over.phase = RailPhase::Shut;
         let kept = std::mem::take(&mut over.kept);
-        self.changes.begin_shut(peer, rail);
+        self.changes.closing.push(RailOfPeer { peer, rail });
         let place = core.place(peer);
         let facts = &core.others[rail - 1].objects.facts;
         let address = &core.others[rail - 1].addresses[peer];
@@ -275,8 +276,8 @@ impl OfiState {
         }
     }
 
-    /// Handles a peer's message that its end of a rail is shut. `words` are the rail, and 1 if it is certain that nothing comes
-    /// over the rail any more.
+    /// Handles a message by which a peer reports that its end of a rail is shut. `words` are the rail, and 1 if it is certain that
+    /// nothing comes over the rail any more.
     #[cold]
     pub fn hear_shut(&mut self, core: &OfiCore, peer: usize, words: [u64; 3]) -> Result<(), Fault> {
         let [rail, certain, _] = words;
@@ -299,20 +300,20 @@ impl OfiState {
     pub fn tend(&mut self, core: &OfiCore) -> bool {
         let (mut moved, now) = (false, Instant::now());
         let mut sockets = None;
-        for i in (0..self.changes.closing().len()).rev() {
-            let RailOfPeer { peer, rail } = self.changes.closing()[i];
+        for i in (0..self.changes.closing.len()).rev() {
+            let RailOfPeer { peer, rail } = self.changes.closing[i];
             let it = self.peer(core, peer);
             let over = &mut it.over[rail - 1];
             if it.lost || it.left {
                 let lost = !it.lost && !over.repeat.is_empty();
-                self.changes.end_shut(i);
+                self.changes.closing.swap_remove(i);
                 if lost {
                     let why = "it has left before it took what was written".to_owned();
                     self.trouble.fail(Fault::lost(peer), why);
                 }
                 continue;
             }
-            if !over.told && self.changes.may_scan(now) {
+            if !over.told && now >= self.changes.next_scan {
                 let sockets = sockets.get_or_insert_with(|| Sockets::own(core));
                 match sockets.shut(core, rail, peer) {
                     Some(0) => self.tell_shut(core, peer, rail, ShutCertainty::Certain),
@@ -324,7 +325,7 @@ impl OfiState {
             let over = &mut self.peer(core, peer).over[rail - 1];
             if over.told && over.heard && over.under_way == 0 {
                 let repeat = std::mem::take(&mut over.repeat);
-                self.changes.end_shut(i);
+                self.changes.closing.swap_remove(i);
                 self.counts.repeated += repeat.len() as u64;
                 for transfer in repeat {
                     self.submit(core, peer, OfiWork::Transfer(transfer));
@@ -333,7 +334,7 @@ impl OfiState {
             }
         }
         if sockets.is_some() {
-            self.changes.note_scan(now);
+            self.changes.next_scan = now + SCAN;
         }
         moved
     }
@@ -343,13 +344,13 @@ impl OfiState {
         let untold = |&RailOfPeer { peer, rail }: &RailOfPeer| {
             self.peers.get(peer).is_some_and(|it| !it.over[rail - 1].told)
         };
-        self.changes.closing().iter().any(untold)
+        self.changes.closing.iter().any(untold)
     }
 
     fn tell_shut(&mut self, core: &OfiCore, peer: usize, rail: usize, certainty: ShutCertainty) {
         self.peer(core, peer).over[rail - 1].told = true;
         let words = [rail as u64, u64::from(certainty == ShutCertainty::Certain), 0];
-        self.submit(core, peer, OfiWork::Tell { kind: OfiMessageKind::Shut, words });
+        self.tell(core, peer, OfiMessageKind::Shut, words);
     }
 
     /// Shuts a rail whose connections cannot be seen.

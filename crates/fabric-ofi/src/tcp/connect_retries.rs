@@ -1,13 +1,13 @@
-//! Retries: a connection that cannot be made is tried again, also by other routes, for the time that `WEFT_OFI_TIMEOUT` sets.
+//! Retries: a connection that cannot be made is tried again, also over other routes, for the time that `WEFT_OFI_TIMEOUT` sets.
 //!
 //! ```text
 //!   connect ── an error, or nothing within ATTEMPT ──► the next route, at once; after the last route a pause, and all routes again
 //!           ── the greeting is cut short ────────────► the same route: the peer's host is there, and had too many strangers
 //!   the first failure is longer ago than the patience ──► the peer is lost
 //! ```
-//! No message was sent before, so no message is lost or doubled. A connection is tried again after every error except an invalid
-//! address ([`is_final`]), because the cause may pass: a cable is plugged in again, a firewall is loaded, ports and descriptors
-//! become free.
+//! Before a connection is made, no message is sent over it, so no message is lost or doubled. A connection is tried again after
+//! every error except an invalid address ([`is_final`]), because the cause may pass: a cable is plugged in again, a firewall is
+//! loaded, ports and descriptors become free.
 
 use super::TcpInner;
 use super::connection::TcpConnectionState;
@@ -29,8 +29,8 @@ fn is_final(error: i32) -> bool {
 }
 
 impl TcpInner {
-    /// Begins to connect to a peer for the first time. Prefers the interface by which other peers were reached, if the first
-    /// interface did not lead to them.
+    /// Begins to connect to a peer for the first time. If an interface other than the first has led to earlier peers, prefers this
+    /// interface.
     pub fn connect_first(&mut self, at: usize) {
         if let Some(better) = self.better {
             self.peers[at].tries.prefer(better);
@@ -47,7 +47,7 @@ impl TcpInner {
     /// Schedules the next step for a peer after `time`.
     fn comes_back(&mut self, at: usize, time: Duration) {
         let due = Some(Instant::now() + time);
-        self.peers[at].tries.set_due(due);
+        self.peers[at].tries.due = due;
         self.set_timer(due);
     }
 
@@ -63,8 +63,8 @@ impl TcpInner {
         self.pauses(at, pause);
     }
 
-    /// Handles a connection that has ended during the greeting. If the peer has closed the connection, its host can be reached,
-    /// so the same route is tried again.
+    /// Handles a connection that has ended during the greeting. If the peer has closed the connection, the peer's host can be
+    /// reached, so the same route is tried again.
     pub fn ends_early(&mut self, at: usize, error: i32) {
         if !matches!(error, libc::ECONNRESET | libc::EPIPE) {
             return self.fails(at, error);
@@ -86,13 +86,13 @@ impl TcpInner {
         self.comes_back(at, ATTEMPT);
     }
 
-    /// Notes a peer that was reached by another route than the first.
+    /// Notes a peer that was reached over a route other than the first.
     pub fn notes_detour(&mut self, at: usize) {
         let tries = &self.peers[at].tries;
-        if !tries.is_elsewhere() {
+        if tries.at == 0 {
             return;
         }
-        let (first, route, error) = (tries.first(), tries.route(), tries.error());
+        let (first, route, error) = (tries.routes[0], tries.route(), tries.error);
         let from = route.from;
         self.better = from;
         let by = from.map(|from| self.own[from].name.clone());
@@ -110,7 +110,7 @@ impl TcpInner {
         for &at in &std::mem::take(&mut self.trying) {
             let peer = &self.peers[at as usize];
             let at = at as usize;
-            let is_due = peer.tries.due().is_some_and(|due| due <= now);
+            let is_due = peer.tries.due.is_some_and(|due| due <= now);
             match peer.link {
                 TcpConnectionState::None
                 | TcpConnectionState::Open(_)
@@ -135,7 +135,7 @@ impl TcpInner {
             )
         };
         let tries = self.trying.iter().filter(changes);
-        let due = tries.filter_map(|&at| self.peers[at as usize].tries.due()).min();
+        let due = tries.filter_map(|&at| self.peers[at as usize].tries.due).min();
         self.set_timer(due.into_iter().chain(self.door.due()).min());
     }
 
@@ -160,5 +160,16 @@ impl TcpInner {
         let once = Expiration::OneShot(TimeSpec::from_duration(left));
         // timerfd_settime fails only for invalid arguments.
         let _ = self.timer.set(once, TimerSetTimeFlags::empty());
+    }
+
+    /// Stops the timer if nothing waits for it any more. Otherwise it would wake a sleeping thread for nothing.
+    pub fn stop_idle_timer(&mut self) {
+        if self.trying.is_empty()
+            && self.door.strangers.is_empty()
+            && self.timer_at.take().is_some()
+        {
+            // timerfd_settime fails only for invalid arguments.
+            let _ = self.timer.unset();
+        }
     }
 }

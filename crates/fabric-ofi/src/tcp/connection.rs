@@ -5,6 +5,7 @@ use super::pace::{PART, Pace};
 use super::reader::{BodyEnd, FrameBody, FrameReader};
 use super::shared::{ConnectionShared, OperationContext};
 use super::tries::Tries;
+use super::unsent_frame::{NOTHING, UnsentFrame, send};
 use crate::access::{PollingThread, RemoteKey, TransferKind};
 use nix::sys::epoll::EpollFlags;
 use std::collections::VecDeque;
@@ -23,10 +24,12 @@ const GATHER: usize = 16;
 /// Maximum number of bytes that the kernel collects before it wakes this process.
 const COLLECTED: usize = 256 << 10;
 
-/// Maximum number of pieces of one frame: the head, and the parts of its body.
-const PARTS: usize = 6;
+/// Maximum number of pieces of one send: gathered frames, the head of a frame, and the parts of its body.
+const PARTS: usize = 7;
 
-const NOTHING: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+/// Maximum length of the body of a gathered frame, and maximum number of gathered bytes.
+const GATHERED_EACH: usize = 1 << 10;
+const GATHERED_MOST: usize = 16 << 10;
 
 /// State of the connection to a peer.
 pub enum TcpConnectionState {
@@ -52,52 +55,6 @@ pub struct SentHello {
     pub words: GreetingWords,
     pub said: [u8; ANSWER],
     pub have: usize,
-}
-
-/// A frame that waits for room.
-struct Waiting {
-    /// `own` is the head with the bytes that were copied behind it. `lent` is the memory of the sender that follows.
-    own: Box<[u8]>,
-    lent: Sge,
-    sent: usize,
-    /// Key of the registration that contains `lent`.
-    key: Option<u64>,
-}
-
-impl Waiting {
-    /// Returns the pieces that are still to be sent.
-    fn pieces(&self) -> [libc::iovec; 2] {
-        let own = &self.own[self.sent.min(self.own.len())..];
-        let after = self.sent.saturating_sub(self.own.len());
-        let lent = self.lent.part(after, self.lent.len() - after);
-        let piece = |at: *mut u8, len| libc::iovec { iov_base: at.cast(), iov_len: len };
-        [piece(own.as_ptr().cast_mut(), own.len()), piece(lent.ptr(), lent.len())]
-    }
-
-    fn len(&self) -> usize {
-        self.own.len() + self.lent.len()
-    }
-}
-
-/// Sends. Returns the number of bytes, or 0 if there is no room. Errors: errno.
-fn send(fd: &OwnedFd, pieces: &mut [libc::iovec]) -> Result<usize, i32> {
-    // SAFETY: all fields are integers and raw pointers, for which zero is a valid value.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    (message.msg_iov, message.msg_iovlen) = (pieces.as_mut_ptr(), pieces.len());
-    loop {
-        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-        // SAFETY: `sendmsg` needs readable pieces. Their owners keep them until the operations are complete (`Sge::new`), and the
-        // kernel only reads them.
-        let count = unsafe { libc::sendmsg(fd.as_raw_fd(), &message, flags) };
-        if count >= 0 {
-            return Ok(count as usize);
-        }
-        match std::io::Error::last_os_error().raw_os_error().unwrap_or(0) {
-            libc::EINTR => {}
-            libc::EAGAIN => return Ok(0),
-            error => return Err(error),
-        }
-    }
 }
 
 /// The rest of a read, which has not been requested yet.
@@ -137,7 +94,12 @@ pub struct TcpPeer {
     pub tries: Tries,
     /// Events of the socket for which the endpoint's epoll set waits.
     pub interest: EpollFlags,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<UnsentFrame>,
+    /// True if `waiting` holds only gathered frames, as one entry. They are sent with the next frame that is not gathered, with the
+    /// next poll, or when there are many bytes of them. So the requests of an epoch are sent together, and the answers, too.
+    gathers: bool,
+    /// True if the peer is in the endpoint's list of peers with gathered requests.
+    pub listed: bool,
     /// Number of bytes that were copied because there was no room to send them.
     queued: usize,
     /// Writes that are not acknowledged, oldest first.
@@ -169,6 +131,8 @@ impl TcpPeer {
             tries,
             interest: EpollFlags::empty(),
             waiting: VecDeque::new(),
+            gathers: false,
+            listed: false,
             queued: 0,
             writes: VecDeque::new(),
             reads: VecDeque::new(),
@@ -193,14 +157,14 @@ impl TcpPeer {
             TcpConnectionState::Open(_) => {
                 let mut wanted = EpollFlags::empty();
                 wanted.set(EpollFlags::EPOLLIN, !self.reader.is_stalled());
-                wanted.set(EpollFlags::EPOLLOUT, !self.waiting.is_empty());
+                wanted.set(EpollFlags::EPOLLOUT, self.waits_for_room());
                 wanted
             }
             _ => EpollFlags::empty(),
         }
     }
 
-    /// Returns the socket, if there is one.
+    /// Returns the socket, if the connection has a socket.
     pub fn fd(&self) -> Option<&OwnedFd> {
         match &self.link {
             TcpConnectionState::Connecting(fd)
@@ -214,10 +178,10 @@ impl TcpPeer {
         }
     }
 
-    /// Lets the kernel collect the data of reads while the helper sleeps, so that it wakes the helper once for many bytes. Returns
-    /// false if each byte is reported. The data was asked for, and comes unless the peer collects, too: each end would then wait
-    /// for an answer before it reads what the other end asks for. So an end that has been asked does not collect, and the sleep has
-    /// a limit.
+    /// Lets the kernel collect the data of reads while the helper sleeps, so that the kernel wakes the helper once for many bytes.
+    /// Returns false if each byte is reported. If both ends of the connection collected, each end would wait for an answer before
+    /// it reads the request of the other end. So an end that the peer has asked for data does not collect, and the sleep has a
+    /// limit.
     pub fn begin_collecting(&mut self) -> bool {
         let filled = self.reader.body.map_or(0, |body| body.filled);
         let coming = self.pace.under_way().saturating_sub(filled).min(COLLECTED);
@@ -232,7 +196,7 @@ impl TcpPeer {
         self.report_from(1);
     }
 
-    /// Lets the kernel report the socket as readable from `least` bytes on.
+    /// Sets how many bytes must arrive before the kernel reports the socket as readable.
     fn report_from(&mut self, least: usize) {
         if let TcpConnectionState::Open(fd) = &self.link
             && std::mem::replace(&mut self.least, least) != least
@@ -258,6 +222,16 @@ impl TcpPeer {
         !self.waiting.is_empty()
     }
 
+    /// Returns true if a frame waits because the socket has had no room for it.
+    pub fn waits_for_room(&self) -> bool {
+        self.has_waiting() && !self.gathers
+    }
+
+    /// Returns true if gathered requests wait for the next poll.
+    pub fn gathers(&self) -> bool {
+        self.gathers
+    }
+
     /// Posts a message of at most five parts. Errors: errno, with `EAGAIN` if there is no room.
     pub fn message(&mut self, shared: &mut ConnectionShared, parts: &[Sge]) -> Result<(), i32> {
         if self.queued >= QUEUE_MOST {
@@ -281,7 +255,7 @@ impl TcpPeer {
         if access == TransferKind::Write {
             let frame =
                 TcpFrame { kind: FrameKind::Write, acks: 0, len: local.len() as u64, key, at };
-            self.push(shared, frame, &[local], Lending::Answered)?;
+            self.request(shared, frame, &[local])?;
             self.writes.push_back(context);
             return Ok(());
         }
@@ -300,12 +274,16 @@ impl TcpPeer {
             if shared.poller == PollingThread::Program && !self.pace.may_ask(part.len()) {
                 break;
             }
+            let is_whole = part.len() == read.local.len();
             let (at, key) = (read.at + read.asked as u64, read.key);
             read.asked += part.len();
             let context = (read.asked == read.local.len()).then_some(read.context);
             let frame =
                 TcpFrame { kind: FrameKind::Read, acks: 0, len: part.len() as u64, key, at };
-            self.push(shared, frame, &[], Lending::Copied)?;
+            match is_whole {
+                true => self.request(shared, frame, &[])?,
+                false => self.push(shared, frame, &[], Lending::Copied)?,
+            }
             if context.is_some() {
                 self.later.pop_front();
             }
@@ -333,7 +311,59 @@ impl TcpPeer {
         self.ask(shared)
     }
 
-    /// Sends a frame, or queues the rest of it if there is no room.
+    /// Sends a write, or the request of a read. Gathers the frame if an earlier request is not answered yet, because the answer
+    /// causes a poll, even while the program computes.
+    fn request(
+        &mut self,
+        shared: &mut ConnectionShared,
+        frame: TcpFrame,
+        body: &[Sge],
+    ) -> Result<(), i32> {
+        let is_alone = self.writes.is_empty() && self.reads.is_empty();
+        if is_alone || frame.len > GATHERED_EACH as u64 {
+            return self.push(shared, frame, body, Lending::Answered);
+        }
+        self.gather(shared, frame, body, Lending::Answered)
+    }
+
+    /// Gathers a frame if it is short and could be sent now, else sends it or queues the rest of it. The caller must make sure that
+    /// `flush` is called.
+    pub fn gather(
+        &mut self,
+        shared: &mut ConnectionShared,
+        mut frame: TcpFrame,
+        body: &[Sge],
+        lending: Lending,
+    ) -> Result<(), i32> {
+        let len: usize = body.iter().map(|part| part.len()).sum();
+        let is_open = matches!(self.link, TcpConnectionState::Open(_));
+        if len > GATHERED_EACH || !is_open || self.waits_for_room() {
+            return self.push(shared, frame, body, lending);
+        }
+        frame.acks = std::mem::take(&mut self.acks);
+        if !self.gathers {
+            self.gathers = true;
+            shared.unsent.fetch_add(1, Ordering::Relaxed);
+            let mut own = std::mem::take(&mut shared.gathered);
+            own.reserve(GATHERED_MOST);
+            self.waiting.push_back(UnsentFrame { own, lent: Sge::EMPTY, sent: 0, key: None });
+        }
+        let Some(UnsentFrame { own, .. }) = self.waiting.back_mut() else { return Ok(()) };
+        let before = own.len();
+        own.extend_from_slice(&frame.encode());
+        for part in body {
+            let at = own.len();
+            own.resize(at + part.len(), 0);
+            part.read(&mut own[at..]);
+        }
+        self.queued += own.len() - before;
+        if own.len() + FRAME + GATHERED_EACH > GATHERED_MOST {
+            self.flush(shared)?;
+        }
+        Ok(())
+    }
+
+    /// Sends a frame behind the gathered requests, or queues the rest of it if there is no room.
     pub fn push(
         &mut self,
         shared: &mut ConnectionShared,
@@ -346,22 +376,30 @@ impl TcpPeer {
         let whole = FRAME + body.iter().map(|part| part.len()).sum::<usize>();
         let mut sent = 0;
         if let TcpConnectionState::Open(fd) = &self.link
-            && self.waiting.is_empty()
+            && !self.waits_for_room()
         {
             let mut pieces = [NOTHING; PARTS];
-            pieces[0] = libc::iovec { iov_base: head.as_ptr().cast_mut().cast(), iov_len: FRAME };
-            for (piece, part) in pieces[1..].iter_mut().zip(body) {
+            let first = self.waiting.front().map_or(NOTHING, |gathered| gathered.pieces()[0]);
+            (pieces[0], self.gathers) = (first, false);
+            pieces[1] = libc::iovec { iov_base: head.as_ptr().cast_mut().cast(), iov_len: FRAME };
+            for (piece, part) in pieces[2..].iter_mut().zip(body) {
                 *piece = libc::iovec { iov_base: part.ptr().cast(), iov_len: part.len() };
             }
-            sent = send(fd, &mut pieces[..1 + body.len()])?;
+            let unused = usize::from(first.iov_len == 0);
+            sent = send(fd, &mut pieces[unused..2 + body.len()])?;
+            if first.iov_len > 0 {
+                self.has_sent(shared, sent.min(first.iov_len));
+                sent = sent.saturating_sub(first.iov_len);
+            }
         }
         if sent == whole {
             return Ok(());
         }
         let mut key = None;
-        let (own, lent): (Box<[u8]>, Sge) = match lending {
-            Lending::Copied => {
-                let mut own = vec![0; whole].into_boxed_slice();
+        let (own, lent) = match lending {
+            Lending::Answered if !body.is_empty() => (head.to_vec(), body[0]),
+            Lending::Copied | Lending::Answered => {
+                let mut own = vec![0; whole];
                 own[..FRAME].copy_from_slice(&head);
                 let mut at = FRAME;
                 for part in body {
@@ -371,20 +409,25 @@ impl TcpPeer {
                 self.queued += whole;
                 (own, Sge::EMPTY)
             }
-            Lending::Answered => (head.into(), body[0]),
             Lending::Registered(name) => {
                 key = Some(name);
-                (head.into(), body[0])
+                (head.to_vec(), body[0])
             }
         };
         shared.unsent.fetch_add(1, Ordering::Relaxed);
-        self.waiting.push_back(Waiting { own, lent, sent, key });
+        self.waiting.push_back(UnsentFrame { own, lent, sent, key });
         Ok(())
+    }
+
+    /// Sends the gathered frames.
+    pub fn send_gathered(&mut self, shared: &mut ConnectionShared) -> Result<(), i32> {
+        if self.gathers { self.flush(shared).map(|_| ()) } else { Ok(()) }
     }
 
     /// Sends queued frames until there is no room. Returns true if anything moved.
     pub fn flush(&mut self, shared: &mut ConnectionShared) -> Result<bool, i32> {
         let mut moved = false;
+        self.gathers = false;
         while !self.waiting.is_empty()
             && let TcpConnectionState::Open(fd) = &self.link
         {
@@ -417,6 +460,11 @@ impl TcpPeer {
                 self.queued = self.queued.saturating_sub(first.own.len());
             }
             shared.unsent.fetch_sub(1, Ordering::Relaxed);
+            if (GATHERED_MOST..2 * GATHERED_MOST).contains(&first.own.capacity()) {
+                // The memory serves the next gathered frames.
+                first.own.clear();
+                shared.gathered = std::mem::take(&mut first.own);
+            }
             self.waiting.pop_front();
         }
     }
@@ -437,7 +485,7 @@ impl TcpPeer {
             shared.failed.push_back((context, error));
         }
         self.reader = FrameReader::default();
-        self.queued = 0;
+        (self.queued, self.gathers) = (0, false);
         shared.unsent.fetch_sub(self.waiting.len(), Ordering::Relaxed);
         self.waiting.clear();
         let writes = self.writes.drain(..);

@@ -7,6 +7,7 @@ use super::TcpInner;
 use super::connection::TcpConnectionState;
 use super::frame::{GreetingAnswer, GreetingWords, HELLO, Nonce, challenge, claimed};
 use super::interfaces::Interface;
+use nix::sys::epoll::{EpollEvent, EpollFlags};
 use nix::sys::socket::{Backlog, SockaddrStorage, bind, listen};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,14 +15,16 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// Maximum number of strangers at a time. Another stranger replaces the stranger that has waited longest.
+pub const STRANGER: u64 = 1 << 63;
+
+/// Maximum number of strangers at a time. A further stranger replaces the stranger that has waited longest.
 const STRANGERS: usize = 128;
 
 /// Maximum number of strangers at which each stranger has the longer time for its greeting. Strangers may be peers whose programs
 /// compute.
 const FEW: usize = 16;
 
-/// Maximum time for a stranger's greeting: if there are few strangers, and if there are many.
+/// Maximum time for a stranger's greeting. The first value applies if there are few strangers, the second if there are many.
 const GREETING: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(5)];
 
 /// Maximum number of connections that wait to be accepted; the system may allow fewer.
@@ -138,7 +141,8 @@ impl TcpInner {
 
     fn drop_stranger(&mut self, place: usize) {
         let one = self.door.strangers.remove(place);
-        self.unwatch_stranger(&one.stream);
+        let _ = self.epoll.delete(&one.stream);
+        self.stop_idle_timer();
     }
 
     fn add_stranger(&mut self, mut stream: TcpStream) {
@@ -154,7 +158,7 @@ impl TcpInner {
         }
         let number = self.door.next;
         self.door.next += 1;
-        self.watch_stranger(&stream, number);
+        let _ = self.epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, STRANGER | number));
         let (said, have, since) = ([0; HELLO], 0, Instant::now());
         self.door.strangers.push(Stranger { number, stream, asked, said, have, since });
     }
@@ -173,8 +177,8 @@ impl TcpInner {
             return;
         }
         let one = self.door.strangers.remove(place);
-        self.unwatch_stranger(&one.stream);
-        // Several peers may have this name. The stranger is the peer whose secret it knows.
+        let _ = self.epoll.delete(&one.stream);
+        // Several peers may have this name. The stranger is the peer whose secret the stranger knows.
         let peers = claimed(&one.said).and_then(|name| self.numbers.get(&name));
         let met = peers.into_iter().flatten().find_map(|&at| {
             let secret = self.secret_with(at as usize)?;
@@ -184,6 +188,7 @@ impl TcpInner {
         if let Some((at, secret, words)) = met {
             self.meet(at, secret, words, one.stream);
         }
+        self.stop_idle_timer();
     }
 
     /// Opens a connection that a peer has made, or refuses it.
@@ -194,8 +199,7 @@ impl TcpInner {
             }
             // Nothing was sent on this process's own connection yet.
             TcpConnectionState::Connecting(_) | TcpConnectionState::Connected(..) => true,
-            // Both processes have connected at the same time: the connection that the endpoint with the smaller name has made is
-            // kept.
+            // Both processes have connected at the same time. The connection from the endpoint with the smaller name is kept.
             TcpConnectionState::Asked(..) => words.from < self.name,
             TcpConnectionState::Open(_) | TcpConnectionState::Ended(_) => false,
         };

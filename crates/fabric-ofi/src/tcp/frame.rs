@@ -12,10 +12,9 @@
 //! secret itself is never sent. `acks` is the number of writes of the frame's receiver that have completed since the last frame.
 //! Numbers are little-endian.
 
-use crate::codes::coded_kinds;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use weft_bootstrap::{is_same_secret, keyed_hash_128};
-use weft_fabric::{put_words, word_at};
+use weft_fabric::{coded_enum, put_words, word_at};
 
 /// Size of a frame before its body, in bytes.
 pub const FRAME: usize = 32;
@@ -44,23 +43,23 @@ pub const NAMES_MOST: usize = 8;
 /// Magic number: the protocol and its version.
 const MAGIC: u64 = u64::from_le_bytes(*b"weft-t3\0");
 
-coded_kinds! {
+coded_enum! {
     /// Kind of a frame.
     pub enum FrameKind {
         /// A message, which is the body.
-        Message,
+        Message = 1,
         /// The body goes to the receiver's memory.
-        Write,
+        Write = 2,
         /// Request for `length` bytes of the receiver's memory. No body.
-        Read,
+        Read = 3,
         /// The requested bytes. Reads are answered in order.
-        Data,
+        Data = 4,
         /// Carries only `acks`.
-        Ack,
+        Ack = 5,
         /// The oldest write that is not acknowledged names no registered memory. No body.
-        NotWritten,
+        NotWritten = 6,
         /// The oldest read names no registered memory. No body.
-        NotRead,
+        NotRead = 7,
     }
 }
 
@@ -76,13 +75,13 @@ pub struct TcpFrame {
 impl TcpFrame {
     pub fn encode(&self) -> [u8; FRAME] {
         let mut bytes = [0; FRAME];
-        bytes[0] = self.kind.code();
+        bytes[0] = self.kind as u8;
         bytes[4..8].copy_from_slice(&self.acks.to_le_bytes());
         put_words(&mut bytes[8..], [self.len, self.key, self.at]);
         bytes
     }
 
-    /// Decodes a frame. Returns `None` if it is malformed.
+    /// Decodes a frame. Returns `None` if the frame is malformed.
     pub fn decode(bytes: &[u8; FRAME]) -> Option<TcpFrame> {
         let word = |at| word_at(bytes, at);
         let kind = FrameKind::of_code(bytes[0])?;
@@ -211,11 +210,11 @@ mod tests {
 
     #[test]
     fn frames_come_back() {
-        for &kind in FrameKind::ALL {
+        for kind in (1..=7).filter_map(FrameKind::of_code) {
             let frame = TcpFrame { kind, acks: 7, len: u64::MAX, key: 3, at: 1 << 40 };
             assert_eq!(TcpFrame::decode(&frame.encode()), Some(frame));
         }
-        for byte in [0, 1 + FrameKind::ALL.len() as u8, 255] {
+        for byte in [0, FrameKind::NotRead as u8 + 1, 255] {
             let mut bytes = [0; FRAME];
             bytes[0] = byte;
             assert_eq!(TcpFrame::decode(&bytes), None, "no such kind");

@@ -60,7 +60,7 @@ fn hear(socket: &OwnedFd, said: &mut [u8], have: &mut usize) -> Heard {
 }
 
 impl TcpInner {
-    /// Begins to connect to a peer, by the present route of its tries.
+    /// Begins to connect to a peer, over the route that is to be tried now.
     pub fn connect(&mut self, at: usize) {
         let route = self.peers[at].tries.route();
         let begin = || -> io::Result<OwnedFd> {
@@ -180,6 +180,8 @@ impl TcpInner {
         self.peers[at].interest = EpollFlags::empty();
         self.watch(at);
         self.open.push(at as u32);
+        self.trying.retain(|&one| one as usize != at);
+        self.stop_idle_timer();
         self.flush(at);
     }
 }

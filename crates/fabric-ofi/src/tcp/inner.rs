@@ -1,7 +1,7 @@
 //! State of an endpoint, and the work of one poll of its sockets.
 
 use super::connection::{TcpConnectionState, TcpPeer};
-use super::door::ListeningSockets;
+use super::door::{ListeningSockets, STRANGER};
 use super::interfaces::Interface;
 use super::shared::ConnectionShared;
 use super::tries::Detour;
@@ -9,14 +9,13 @@ use crate::connection_state::KeepaliveTimes;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::timerfd::TimerFd;
 use std::collections::{HashMap, VecDeque};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Instant;
 
-/// Numbers of the listening sockets and of the timer in the epoll set. Peers have their own numbers there; a stranger has its
-/// number with the bit `STRANGER`.
+/// Numbers of the listening sockets and of the timer in the epoll set. In this set, a peer has its usual number, and a stranger has
+/// its number with the bit `STRANGER`.
 pub const DOOR: u64 = u64::MAX;
 pub const TIMER: u64 = u64::MAX - 1;
-const STRANGER: u64 = 1 << 63;
 
 /// Maximum number of events that one poll takes.
 const EVENTS: usize = 32;
@@ -42,10 +41,12 @@ pub struct TcpInner {
     /// Peers with an open connection, and peers with a connection that is being made.
     pub open: Vec<u32>,
     pub trying: Vec<u32>,
-    /// Interface of this process that has led to a peer when the first interface did not.
+    /// Interface of this process that has led to a peer to which the first interface did not lead.
     pub better: Option<usize>,
     pub detours: VecDeque<Detour>,
     pub shared: ConnectionShared,
+    /// Peers with gathered requests. The list may also have peers whose requests were sent meanwhile.
+    pub gathering: Vec<u32>,
     /// Peers whose connection has ended, with errno.
     pub gone: VecDeque<(u32, i32)>,
 }
@@ -83,14 +84,6 @@ impl TcpInner {
         }
     }
 
-    pub fn watch_stranger(&self, stream: &TcpStream, number: u64) {
-        let _ = self.epoll.add(stream, EpollEvent::new(EpollFlags::EPOLLIN, STRANGER | number));
-    }
-
-    pub fn unwatch_stranger(&self, stream: &TcpStream) {
-        let _ = self.epoll.delete(stream);
-    }
-
     /// Ends a peer's connection.
     pub fn end(&mut self, at: usize, error: i32) {
         if matches!(self.peers[at].link, TcpConnectionState::Ended(_)) {
@@ -113,6 +106,17 @@ impl TcpInner {
         }
     }
 
+    /// Sends the gathered requests of all peers.
+    pub fn send_gathered(&mut self) -> bool {
+        let mut moved = false;
+        while let Some(at) = self.gathering.pop() {
+            let peer = &mut self.peers[at as usize];
+            peer.listed = false;
+            moved |= peer.gathers() && self.flush(at as usize);
+        }
+        moved
+    }
+
     /// Ends the connection of a peer that accepts no more bytes, after all bytes that the peer has sent are read.
     pub fn breaks(&mut self, at: usize, error: i32) -> bool {
         while let Ok(true) = self.peers[at].read(&mut self.shared) {}
@@ -120,7 +124,7 @@ impl TcpInner {
         true
     }
 
-    /// Reads from a peer, and sends the pieces that wait for it.
+    /// Reads from a peer, and sends the pieces that wait for this peer.
     pub fn move_on(&mut self, at: usize) -> bool {
         let moved = match self.peers[at].read(&mut self.shared) {
             Ok(moved) => moved,
@@ -162,8 +166,8 @@ impl TcpInner {
         count > 0
     }
 
-    /// Lets sockets collect the data of reads, then reads once: bytes that came before are not reported later. Returns true if a
-    /// socket collects.
+    /// Lets sockets collect the data of reads, then reads once, because bytes that came before are not reported later. Returns true
+    /// if a socket collects.
     pub fn begin_collecting(&mut self) -> bool {
         let mut collects = false;
         for place in 0..self.open.len() {
@@ -182,7 +186,7 @@ impl TcpInner {
         open.iter().for_each(|&at| peers[at as usize].end_collecting());
     }
 
-    /// Reads from peers that had no buffer for a message, if there is one now.
+    /// Reads from peers that had no buffer for a message, if there is a buffer now.
     pub fn resume(&mut self) -> bool {
         let mut moved = false;
         for place in 0..self.open.len() {
@@ -194,7 +198,7 @@ impl TcpInner {
         moved
     }
 
-    /// Returns true if a peer waits for a buffer and there is one.
+    /// Returns true if a peer waits for a buffer and a buffer is free.
     pub fn can_resume(&self) -> bool {
         let stalled = |&at: &u32| self.peers[at as usize].reader.is_stalled();
         !self.shared.posted.is_empty() && self.open.iter().any(stalled)

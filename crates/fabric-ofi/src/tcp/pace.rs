@@ -5,9 +5,9 @@
 //! ```
 //! With fewer bytes than the first term, the connection is idle between requests. Additional bytes stay in the kernels' buffers,
 //! and have left all caches by the time they are copied out: windows of 1 MiB messages were a third slower with all bytes under
-//! way. So rate and time are both measured, as in congestion control by rate. The additional quarter shows if a higher rate is
-//! possible. While the program computes there is no limit, because each answer would wake the helper to request more. Source:
-//! Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14 (5), 2016.
+//! way. Therefore the rate and the time are measured, as in congestion control by rate. The additional quarter shows if a higher
+//! rate is possible. While the program computes there is no limit, because each answer would wake the helper to request more.
+//! Source: Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14 (5), 2016.
 
 use std::time::{Duration, Instant};
 

@@ -2,15 +2,33 @@
 //!
 //! ```text
 //!   one readv ──► rest of the body under way │ head of the next frame │ likely destination of its body │ a staging buffer
+//!                                              └── up to 8 times, if the lengths of the next frames are known ──┘
 //! ```
 //! The likely destination is the memory of the oldest read, or else the next buffer for a message. So the kernel makes the only
-//! copy of a body, unless several frames come at once, where all except the first are short. Bytes that were read to another
-//! place are copied to their destination.
+//! copy of a body. Several frames at once are expected where their lengths are known: the answers to long reads, and messages as
+//! long as the last two. In all other cases, frames after the first are copied twice, but such frames are short. Bytes that were
+//! read to another place are copied to their destination. After a long write, the next head is read alone, because the place of its
+//! body is known only from the head.
 
 use super::frame::{FRAME, TcpFrame};
 use super::shared::{ConnectionShared, OperationContext};
 use std::ptr;
 use weft_fabric::Sge;
+
+/// Maximum number of frames for which one read has room.
+pub const FRAMES: usize = 8;
+
+/// Maximum number of bytes of bodies for which one read has room. If there were more bytes, they would leave the caches before they
+/// are used.
+pub const READ_MOST: usize = 256 << 10;
+
+/// Minimum length of a body that is expected to be followed by another body of a known length. For shorter bodies, a copy takes
+/// less time than naming their places in a read.
+pub const CHAINED: usize = 1 << 10;
+
+/// Minimum number of bytes for which one read has room in the buffer of a message. Longer messages than the last message are rare,
+/// and each page of a buffer that is written for the first time costs a page fault.
+const FIRST: usize = 16 << 10;
 
 /// Action to take when a body has arrived completely.
 #[derive(Debug, Clone, Copy)]
@@ -55,10 +73,26 @@ pub struct FrameReader {
     pub have: usize,
     /// Bytes that came after a message for which there is no buffer.
     pub rest: Vec<u8>,
+    /// Lengths of the last two messages, latest first.
+    lens: [usize; 2],
+    /// Number of acknowledgements after which the series of long writes is over. As long as this number is not 0, the next head is
+    /// read alone.
+    pub long_writes: u8,
 }
 
-/// Maximum number of pieces that one call fills.
-const PIECES: usize = 4;
+impl FrameReader {
+    /// Returns true if the next head is read alone, because a long write is likely. The body of a refused write has no place, and
+    /// goes to the staging buffer with the next frames.
+    pub fn reads_straight(&self) -> bool {
+        self.long_writes > 0 && self.body.is_none_or(|body| body.to.is_some())
+    }
+}
+
+/// Maximum number of pieces that one call fills: the rest of a body, heads and bodies, and the staging buffer.
+const PIECES: usize = 2 + 2 * FRAMES;
+
+/// Heads of the frames for which one read has room.
+pub type Heads = [[u8; FRAME]; FRAMES];
 
 /// Bytes in several pieces of memory, one after the other.
 pub struct MemoryPieces {
@@ -89,8 +123,8 @@ impl MemoryPieces {
         }
     }
 
-    /// Takes `len` bytes, or all that are left if they are fewer. Copies them to `to`, or drops them if `to` is `None`. Returns
-    /// their number.
+    /// Takes `len` bytes, or all remaining bytes if there are fewer. Copies these bytes to `to`, or drops them if `to` is `None`.
+    /// Returns the number of bytes taken.
     pub fn take(&mut self, to: Option<Sge>, len: usize) -> usize {
         let mut taken = 0;
         while taken < len && self.left > 0 {
@@ -114,6 +148,33 @@ impl MemoryPieces {
         taken
     }
 
+    /// Returns the number of bytes that came and are not taken.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Returns true if the next bytes lie at `place`.
+    fn are_at(&self, place: Sge) -> bool {
+        let (piece, offset) = (self.all[self.at.0], self.at.1);
+        offset <= piece.len() && ptr::eq(piece.part(offset, 0).ptr(), place.ptr())
+    }
+
+    /// Moves the remaining bytes to `spill`, unless they lie at `place` or in the last two pieces. Otherwise a body that comes
+    /// first could have its destination in the memory of a later piece, and would overwrite remaining bytes there.
+    pub fn make_way(&mut self, place: Sge, spill: &mut Vec<u8>) {
+        if self.left == 0 || self.are_at(place) || self.at.0 + 2 >= self.count {
+            return;
+        }
+        let mut bytes = std::mem::take(spill);
+        bytes.resize(self.left.max(bytes.len()), 0);
+        // SAFETY: `Sge::new` needs memory that stays until it is used. `bytes` becomes `spill`, which is not changed before the
+        // pieces are dropped, because their remaining bytes then lie in the last piece.
+        let to = unsafe { Sge::new(bytes.as_mut_ptr(), self.left) };
+        let len = self.take(Some(to), to.len());
+        *self = MemoryPieces::of(to.part(0, len));
+        *spill = bytes;
+    }
+
     /// Returns a copy of the bytes that are left.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut bytes = vec![0; self.left];
@@ -125,14 +186,10 @@ impl MemoryPieces {
     }
 }
 
-/// Result of a read call.
-pub enum Landed {
-    /// Bytes were read. `full` is true if they filled all the room.
-    Some {
-        pieces: MemoryPieces,
-        full: bool,
-    },
-    Nothing,
+/// Bytes that were read. `full` is true if they filled all the room.
+pub struct Landed {
+    pub pieces: MemoryPieces,
+    pub full: bool,
 }
 
 impl FrameReader {
@@ -146,25 +203,49 @@ impl FrameReader {
         TcpFrame::decode(&self.head)
     }
 
-    /// Reads once. `guess` is the likely destination of the next body, and `head` is room for a head. Errors: errno, or 0 at the
-    /// end of the stream.
+    /// Notes the length of a message.
+    pub fn note(&mut self, len: usize) {
+        self.lens = [len, self.lens[0]];
+    }
+
+    /// Returns the likely length of the next message in a buffer of `room` bytes, and true if the messages after it are likely to
+    /// have the same length.
+    pub fn likely(&self, room: usize) -> (usize, bool) {
+        let [last, before] = self.lens;
+        if last == before && last >= CHAINED {
+            (last.min(room), true)
+        } else {
+            (last.max(FIRST).min(room), false)
+        }
+    }
+
+    /// Reads once. `places` are the likely destinations of the next bodies, and `heads` is room for their heads. Returns `None`
+    /// if no bytes have come. Errors: errno, or 0 at the end of the stream.
     pub fn land(
         &self,
         fd: libc::c_int,
-        head: &mut [u8; FRAME],
-        guess: Option<Sge>,
+        heads: &mut Heads,
+        places: &[Sge],
         shared: &ConnectionShared,
-    ) -> Result<Landed, i32> {
+    ) -> Result<Option<Landed>, i32> {
         let mut pieces = MemoryPieces::new();
         pieces.push(self.body.and_then(|body| body.rest()).unwrap_or(Sge::EMPTY));
-        // SAFETY: `Sge::new` needs memory that stays until it is used. The caller holds `head` until it has taken the bytes.
-        pieces.push(unsafe { Sge::new(head.as_mut_ptr(), FRAME - self.have) });
-        pieces.push(guess.unwrap_or(Sge::EMPTY));
-        pieces.push(shared.staging());
-        let iov: [libc::iovec; PIECES] = pieces
-            .all
-            .map(|piece| libc::iovec { iov_base: piece.ptr().cast(), iov_len: piece.len() });
-        let room: usize = pieces.all.iter().map(|piece| piece.len()).sum();
+        let mut have = self.have;
+        for (head, &place) in heads.iter_mut().zip(places) {
+            // SAFETY: `Sge::new` needs memory that stays until it is used. The caller holds `heads` until it has taken the bytes.
+            pieces.push(unsafe { Sge::new(head.as_mut_ptr(), FRAME - have) });
+            pieces.push(place);
+            have = 0;
+        }
+        if !self.reads_straight() || !places[0].is_empty() {
+            pieces.push(shared.staging());
+        }
+        let mut iov = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; PIECES];
+        let mut room = 0;
+        for (entry, piece) in iov.iter_mut().zip(&pieces.all[..pieces.count]) {
+            *entry = libc::iovec { iov_base: piece.ptr().cast(), iov_len: piece.len() };
+            room += piece.len();
+        }
         loop {
             // SAFETY: `readv` needs writable pieces. Their owners keep them until the operations are complete (`Sge::new`), and the
             // kernel writes no more bytes than they hold.
@@ -173,11 +254,11 @@ impl FrameReader {
                 0 => return Err(0),
                 1.. => {
                     pieces.left = count as usize;
-                    return Ok(Landed::Some { full: count as usize == room, pieces });
+                    return Ok(Some(Landed { full: count as usize == room, pieces }));
                 }
                 _ => match std::io::Error::last_os_error().raw_os_error().unwrap_or(0) {
                     libc::EINTR => {}
-                    libc::EAGAIN => return Ok(Landed::Nothing),
+                    libc::EAGAIN => return Ok(None),
                     error => return Err(error),
                 },
             }

@@ -20,8 +20,9 @@ pub struct ConnectionShared {
     pub posted: Vec<(Sge, OperationContext)>,
     /// Memory that peers may reach, by key.
     pub regions: HashMap<u64, Sge>,
-    /// Completed operations with their lengths, and failed operations with errno.
+    /// Completed operations, with their lengths.
     pub done: VecDeque<(OperationContext, usize)>,
+    /// Failed operations, with errno.
     pub failed: VecDeque<(OperationContext, i32)>,
     /// Number of frames that wait for room, on all connections.
     pub unsent: Arc<AtomicUsize>,
@@ -29,6 +30,10 @@ pub struct ConnectionShared {
     /// request more.
     pub poller: PollingThread,
     staging: Box<[u8]>,
+    /// Room for bytes that were read to places of other bytes. It is used within one call of [`TcpPeer::read`].
+    pub spill: Vec<u8>,
+    /// Empty memory for gathered frames.
+    pub gathered: Vec<u8>,
 }
 
 impl ConnectionShared {
@@ -36,7 +41,8 @@ impl ConnectionShared {
         let (posted, regions, done, failed) = Default::default();
         let unsent = Arc::default();
         let (poller, staging) = (PollingThread::Program, vec![0; STAGING].into());
-        ConnectionShared { posted, regions, done, failed, unsent, poller, staging }
+        let (spill, gathered) = Default::default();
+        ConnectionShared { posted, regions, done, failed, unsent, poller, staging, spill, gathered }
     }
 
     /// Returns room for bytes without a known destination. It is used within one call of [`TcpPeer::read`].

@@ -1,4 +1,5 @@
 mod collecting;
+mod placing;
 mod room;
 
 use super::*;
@@ -121,6 +122,7 @@ fn who_both_connect_have_one_connection() {
             let inner = tcp.inner();
             assert_eq!(inner.open.len(), 1);
             assert!(inner.door.strangers.is_empty());
+            assert!(inner.timer_at.is_none(), "a timer without a use");
         }
     }
 }
@@ -274,15 +276,11 @@ fn the_end_of_a_peer_is_seen_after_all_that_it_has_sent() {
         unsafe { ends[1].post(sge(buffer), context(number + 1)) };
     }
     let mut message = content(60_000, 2);
-    for _ in 0..2 {
-        // SAFETY: `inject` needs bytes that are readable during the call. These bytes are.
-        assert_eq!(unsafe { ends[0].inject(0, &[sge(&mut message)]) }, 0);
-    }
-    let mut come = 0;
-    until(&ends, |_, _, _| {
-        come += 1;
-        come == 1
-    });
+    // SAFETY: `inject` needs bytes that are readable during the call. These bytes are.
+    assert_eq!(unsafe { ends[0].inject(0, &[sge(&mut message)]) }, 0);
+    until(&ends, |_, _, len| len == 60_000);
+    // SAFETY: as above.
+    assert_eq!(unsafe { ends[0].inject(0, &[sge(&mut message)]) }, 0);
     while !ends[0].has_arrived() || ends[0].inner().peers[0].has_waiting() {
         ends[0].take(&mut []);
     }
@@ -328,7 +326,7 @@ fn a_peer_that_is_not_there_is_told_of() {
     assert!(ends[0].may_sleep());
 }
 
-/// Polls both endpoints until `what` holds.
+/// Polls both endpoints until `what` returns true.
 fn look_until(ends: &[Tcp; 2], what: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
     while !what() {
@@ -337,8 +335,8 @@ fn look_until(ends: &[Tcp; 2], what: impl Fn() -> bool) {
     }
 }
 
-/// Sends a message from the first endpoint to the second. The message must not arrive before `seen` holds, and must arrive after
-/// `then`.
+/// Sends a message from the first endpoint to the second. The message must not arrive before `seen` returns true, and must arrive
+/// after `then`.
 fn comes_late(ends: &[Tcp; 2], seen: impl Fn() -> bool, then: impl FnOnce()) {
     let mut buffer = [0u8; 64];
     // SAFETY: `post` needs a buffer that lives until the message has arrived, which `wait` ensures below. `inject` reads its bytes
@@ -360,7 +358,7 @@ fn who_refuses_connections_is_tried_again() {
     // No socket listens for a while, as while a firewall is loaded.
     let name = ends[1].names()[0];
     ends[1].inner().door.listeners.clear();
-    let has_failed = || ends[0].inner().peers[0].tries.failures() >= 4;
+    let has_failed = || ends[0].inner().peers[0].tries.failed >= 4;
     comes_late(&ends, has_failed, || {
         let listener = TcpListener::bind(name).unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -376,7 +374,7 @@ fn a_greeting_that_is_cut_short_is_tried_again() {
     let ends = [(); 2].map(|()| open(&["127.0.0.1"], Duration::ZERO));
     ends[0].insert(ends[1].names(), None);
     ends.iter().for_each(|tcp| tcp.let_in(SECRET));
-    let has_failed = || ends[0].inner().peers[0].tries.failures() >= 3;
+    let has_failed = || ends[0].inner().peers[0].tries.failed >= 3;
     comes_late(&ends, has_failed, || _ = ends[1].insert(ends[0].names(), None));
 }
 
@@ -386,7 +384,7 @@ fn another_way_is_taken_where_the_first_leads_nowhere() {
         .map(|addresses| open(&addresses, PATIENCE));
     meet(&ends);
     drop(ends[1].inner().door.listeners.remove(0));
-    comes_late(&ends, || ends[0].inner().peers[0].tries.failures() >= 1, || ());
+    comes_late(&ends, || ends[0].inner().peers[0].tries.failed >= 1, || ());
     let detour = ends[0].take_detour().unwrap();
     assert_eq!((detour.number, detour.error), (0, libc::ECONNREFUSED));
     assert_eq!([detour.first, detour.taken], ends[1].names());
@@ -403,14 +401,14 @@ fn a_hello_that_was_heard_is_of_no_use_to_others() {
     assert_ne!(asked, again);
     let (from, to) = (ends[0].names()[0], ends[1].names()[0]);
     let hello = frame::GreetingWords { from, to, asked, drawn: [1; 16] }.hello(SECRET);
-    // The same hello again, as a stranger could send it that has recorded the first connection.
+    // The same hello again. A stranger that has recorded the first connection could send it.
     both[1].write_all(&hello).unwrap();
     look_until(&ends, || ends[1].inner().door.strangers.len() == 1);
     assert_eq!(both[1].read(&mut [0; 16]).unwrap_or(0), 0, "no answer");
     assert!(matches!(ends[1].inner().peers[0].link, TcpConnectionState::None));
     both[0].write_all(&hello).unwrap();
     look_until(&ends, || ends[1].way(0) == ConnectionState::There);
-    // A process that answers without the secret does not belong to the job, either.
+    // A process that answers without the secret also does not belong to the job.
     let false_peer = TcpListener::bind("127.0.0.1:0").unwrap();
     let number = ends[0].insert(&[false_peer.local_addr().unwrap()], None);
     // SAFETY: `inject` needs bytes that are readable during the call. These bytes are.

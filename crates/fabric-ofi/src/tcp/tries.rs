@@ -1,22 +1,23 @@
-//! Failed tries to connect to a peer, and the routes to it.
+//! Failed tries to connect to a peer, and the routes to the peer.
 
 use super::routes::TcpRoute;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Half of the first pause between two tries, and the maximum pause.
+/// Half of the first pause between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Maximum pause between two tries.
 const PAUSE_MOST: Duration = Duration::from_secs(1);
 
-/// A peer that was reached by another route than the first.
+/// A peer that was reached over a route other than the first.
 pub struct Detour {
     pub number: u64,
     /// Address at which the peer was not reached, and the last errno.
     pub first: SocketAddr,
     pub error: i32,
     pub taken: SocketAddr,
-    /// Interface of this process from which the route starts. `None` means that a router leads there.
+    /// Interface of this process from which the used route starts. `None` means that the system chose the way, over a router.
     pub by: Option<String>,
 }
 
@@ -29,15 +30,15 @@ impl Detour {
 
 /// Failed tries to connect to a peer, and the next step.
 pub struct Tries {
-    routes: Vec<TcpRoute>,
+    pub routes: Vec<TcpRoute>,
     /// Index of the present route.
-    at: usize,
-    /// Successive failures: their number, errno of the last failure, and time of the first failure.
-    failed: u32,
-    error: i32,
+    pub at: usize,
+    /// Successive failures: number of failures, errno of the last failure, and time of the first failure.
+    pub failed: u32,
+    pub error: i32,
     since: Option<Instant>,
     /// Time at which the present step ends.
-    due: Option<Instant>,
+    pub due: Option<Instant>,
 }
 
 impl Tries {
@@ -50,35 +51,10 @@ impl Tries {
         self.routes[self.at]
     }
 
-    /// Returns the first route.
-    pub fn first(&self) -> TcpRoute {
-        self.routes[0]
-    }
-
-    /// Returns true if the present route is not the first.
-    pub fn is_elsewhere(&self) -> bool {
-        self.at != 0
-    }
-
-    /// Returns errno of the last failure.
-    pub fn error(&self) -> i32 {
-        self.error
-    }
-
-    /// Begins with the route from `interface`, if there is one.
+    /// Begins with the route from `interface`, if there is such a route.
     pub fn prefer(&mut self, interface: usize) {
         let found = self.routes.iter().position(|route| route.from == Some(interface));
         self.at = found.unwrap_or(0);
-    }
-
-    /// Returns the time at which the present step ends.
-    pub fn due(&self) -> Option<Instant> {
-        self.due
-    }
-
-    /// Sets the time at which the present step ends.
-    pub fn set_due(&mut self, due: Option<Instant>) {
-        self.due = due;
     }
 
     /// Counts a failure, and goes on to the next route. Returns the time of the first of the successive failures.
@@ -90,19 +66,13 @@ impl Tries {
         since
     }
 
-    /// Counts a connection that the peer has ended during the greeting, so that the peer's host is known to answer. Returns the
-    /// pause before the next try.
+    /// Counts a connection that the peer has ended during the greeting. So the peer's host is known to answer. Returns the pause
+    /// before the next try.
     pub fn count_early_end(&mut self, error: i32) -> Duration {
         self.since = None;
         self.failed = self.failed.saturating_add(1);
         self.error = error;
         pause(self.failed)
-    }
-
-    /// Returns the number of successive failures.
-    #[cfg(test)]
-    pub fn failures(&self) -> u32 {
-        self.failed
     }
 
     /// Returns the pause after a failure, which is zero until all routes were tried.

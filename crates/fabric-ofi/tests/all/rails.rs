@@ -7,7 +7,7 @@
 use nix::sys::socket::{Shutdown, SockaddrStorage, getpeername, getsockname, shutdown};
 use std::os::fd::RawFd;
 use weft_bootstrap::threads;
-use weft_fabric::{Fabric, FabricExt, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, FlagKind, RemoteAddr, RemoteRead, RemoteWrite, Sge};
 use weft_fabric_ofi::{Ofi, OfiOptions};
 use weft_fabric_testing::conformance::{ConformanceRank, Maker, run};
 use weft_fabric_testing::libfabric;
@@ -69,7 +69,9 @@ fn open(rank: &ConformanceRank<Ofi>, there: RemoteAddr) {
     let mut own = [0; 8];
     while rank.fabric.usage().carried[1] == 0 {
         let here = sge(&mut own);
-        rank.complete(|done| rank.fabric.read_over(1, 1 - rank.rank(), here, there, done));
+        rank.complete(|done| {
+            rank.fabric.read_over(1, 1 - rank.rank(), &RemoteRead::new(here, there, done))
+        });
     }
 }
 
@@ -104,8 +106,14 @@ fn rounds(rank: &ConformanceRank<Ofi>, reads: bool, kill: bool) {
                 let part = sge(&mut own[i * PART..(i + 1) * PART]);
                 let there = at[1 - me].offset((i * PART) as u64);
                 match reads {
-                    true => rank.fabric.read_over(i % 2, 1 - me, part, there, done).unwrap(),
-                    false => rank.fabric.write_over(i % 2, 1 - me, part, there, done).unwrap(),
+                    true => rank
+                        .fabric
+                        .read_over(i % 2, 1 - me, &RemoteRead::new(part, there, done))
+                        .unwrap(),
+                    false => rank
+                        .fabric
+                        .write_over(i % 2, 1 - me, &RemoteWrite::new(part, there, done))
+                        .unwrap(),
                 }
                 if kill && round == DEATH && i == PARTS / 2 {
                     assert!(rank.fabric.rail_works(1, 1 - me), "it has opened");
@@ -177,7 +185,7 @@ fn flags_come_after_the_data_of_their_rail() {
     with(|rank| {
         let (me, peer) = (rank.rank(), 1 - rank.rank());
         let region = rank.fabric.allocate(PART + 8).unwrap();
-        let flag = rank.fabric.flag(&region, PART, true);
+        let flag = rank.fabric.flag(&region, PART, FlagKind::Waking);
         let data = rank.gather_addresses(region.remote);
         let flags = rank.gather_addresses(flag.remote.at);
         let remote = weft_fabric::RemoteFlag { at: flags[peer], waking: true };
@@ -186,10 +194,12 @@ fn flags_come_after_the_data_of_their_rail() {
                 let mut own = vec![round as u8; PART];
                 let rail = round as usize % 2;
                 let (done, before) = rank.completion();
-                rank.fabric.write_over(rail, peer, sge(&mut own), data[peer], done).unwrap();
-                if !rank.fabric.write_flag_after(rail, peer, remote, round).unwrap() {
+                rank.fabric
+                    .write_over(rail, peer, &RemoteWrite::new(sge(&mut own), data[peer], done))
+                    .unwrap();
+                if !rank.fabric.write_flag_after(rail, peer, &remote.with(round)).unwrap() {
                     rank.finish(done, before + 1);
-                    assert!(rank.fabric.write_flag_after(rail, peer, remote, round).unwrap());
+                    assert!(rank.fabric.write_flag_after(rail, peer, &remote.with(round)).unwrap());
                 } else {
                     rank.finish(done, before + 1);
                 }

@@ -1,7 +1,7 @@
 //! Memory is registered once as long as it is used. Parts of it share the registration, which ends with its last user.
 
 use weft_bootstrap::threads;
-use weft_fabric::{Fabric, RemoteAddr, Sge};
+use weft_fabric::{Fabric, RdmaDirection, RemoteAddr, RemoteRead, RemoteWrite, Sge};
 use weft_fabric_ofi::{Ofi, OfiOptions};
 use weft_fabric_testing::conformance::{ConformanceRank, Maker, run};
 use weft_fabric_testing::libfabric;
@@ -45,7 +45,7 @@ fn shared(rank: &ConformanceRank<Ofi>) {
     rank.barrier();
     assert_eq!(numbers().0, entries + 1, "the part keeps it");
     let mut got = vec![0; 8192];
-    rank.complete(|done| fabric.read(peer, sge(&mut got), at[peer], done));
+    rank.complete(|done| fabric.read(peer, &RemoteRead::new(sge(&mut got), at[peer], done)));
     let right = |(i, &b): (usize, &u8)| b == ((i + 4096) * 7 + peer) as u8;
     assert!(got.iter().enumerate().all(right));
     rank.barrier();
@@ -86,17 +86,18 @@ fn verbs_transfers_find_what_was_prepared() {
         let at = rank.gather_addresses(region.remote);
         let mut bytes = vec![rank.rank() as u8 + 1; LEN];
         let memory = sge(&mut bytes);
-        let prepared = rank.fabric.prepare(memory, false).unwrap().expect("it is needed");
+        let prepared =
+            rank.fabric.prepare(memory, RdmaDirection::Write).unwrap().expect("it is needed");
         // The first write makes the connection. Until then the provider refuses transfers, and the fabric repeats them.
         let (done, value) = rank.completion();
-        rank.fabric.write(peer, memory.part(0, 1), at[peer], done).unwrap();
+        rank.fabric.write(peer, &RemoteWrite::new(memory.part(0, 1), at[peer], done)).unwrap();
         rank.finish(done, value + 1);
         let before = rank.fabric.usage();
         let (done, value) = rank.completion();
         for i in 0..4 {
             let (part, to) =
                 (memory.part(i * LEN / 4, LEN / 4), at[peer].offset((i * LEN / 4) as u64));
-            rank.fabric.write(peer, part, to, done).unwrap();
+            rank.fabric.write(peer, &RemoteWrite::new(part, to, done)).unwrap();
         }
         // The registration lasts as long as the writes.
         rank.fabric.withdraw(prepared);

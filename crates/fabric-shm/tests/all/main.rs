@@ -2,4 +2,5 @@
 #![cfg(not(any(loom, miri)))]
 
 mod conformance;
+mod lanes;
 mod smoke;

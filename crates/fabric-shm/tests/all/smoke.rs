@@ -1,7 +1,10 @@
 //! Tests that are particular to shared memory. The other tests are in `conformance.rs`.
 
 use weft_bootstrap::{Bootstrap, threads};
-use weft_fabric::{CopyModel, Fabric, FabricExt, FaultCause, Head, PostOutcome, RemoteAddr, Sge};
+use weft_fabric::{
+    CopyModel, Fabric, FabricExt, FaultCause, Head, PostOutcome, RemoteAddr, RemoteRead,
+    RemoteWrite, Sge,
+};
 use weft_fabric_shm::{Shm, ShmConnectError, ShmOptions};
 use weft_intranode::ModelSource;
 
@@ -49,7 +52,7 @@ fn the_own_memory_of_a_peer_is_reached_where_permitted() {
             let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().unwrap());
             let at = RemoteAddr::from_words(std::array::from_fn(word));
             let mut got = vec![0; 100_000];
-            let result = shm.read(peer, sge(&mut got), at, None);
+            let result = shm.read(peer, &RemoteRead::new(sge(&mut got), at, None));
             assert_eq!(result.is_ok(), shm.capabilities(peer).direct);
             assert!(cma || result.is_err());
             if result.is_ok() {
@@ -117,7 +120,11 @@ fn exposed_memory_of_the_arena_is_reached_without_cma() {
         let peer = 1 - shm.rank();
         let addr = u64::from_ne_bytes(world.get(peer, "at").unwrap().try_into().unwrap());
         let mut got = [0; 50];
-        shm.read(peer, sge(&mut got), RemoteAddr { key: exposed.remote.key, addr }, None).unwrap();
+        shm.read(
+            peer,
+            &RemoteRead::new(sge(&mut got), RemoteAddr { key: exposed.remote.key, addr }, None),
+        )
+        .unwrap();
         assert_eq!(got, [peer as u8 + 1; 50]);
         world.fence().unwrap();
         shm.withdraw(exposed);
@@ -173,18 +180,18 @@ fn arenas_are_opened_as_they_grow_and_no_further() {
         view.part(0, 1).fill(&[1]);
         // No rank may access memory that the owner has not opened.
         let beyond = first.offset(64 << 20);
-        let error = shm.write(peer, sge(&mut [1; 8]), beyond, None).unwrap_err();
+        let error = shm.write(peer, &RemoteWrite::new(sge(&mut [1; 8]), beyond, None)).unwrap_err();
         assert!(matches!(error.cause(), FaultCause::Corrupt { .. }), "{error}");
-        assert!(!shm.try_write(peer, sge(&mut [1; 8]), beyond, None));
+        assert!(!shm.try_write(peer, &RemoteWrite::new(sge(&mut [1; 8]), beyond, None)));
         world.fence().unwrap();
         // Lengths beyond the peer's first reservation, twice, so that the peer maps the arena anew.
         for (i, len) in [100usize << 20, 300 << 20].into_iter().enumerate() {
             let large = shm.allocate(len).unwrap();
             let last = exchange(world, &format!("large{i}"), large.remote).offset(len as u64 - 8);
             // A signal handler does not open the memory.
-            assert!(!shm.try_write(peer, sge(&mut [3; 8]), last, None));
-            shm.write(peer, sge(&mut [i as u8 + 5; 8]), last, None).unwrap();
-            assert!(shm.try_read(peer, sge(&mut [0; 8]), last, None));
+            assert!(!shm.try_write(peer, &RemoteWrite::new(sge(&mut [3; 8]), last, None)));
+            shm.write(peer, &RemoteWrite::new(sge(&mut [i as u8 + 5; 8]), last, None)).unwrap();
+            assert!(shm.try_read(peer, &RemoteRead::new(sge(&mut [0; 8]), last, None)));
             world.fence().unwrap();
             let mut got = [0; 8];
             large.local.part(len - 8, 8).read(&mut got);

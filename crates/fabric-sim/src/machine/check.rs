@@ -8,6 +8,7 @@ pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
     for (path, form) in [
         ("rail", ValueForm::Tables),
         ("bus", ValueForm::Tables),
+        ("level", ValueForm::Tables),
         ("host", ValueForm::Table("[host], once")),
         ("local", ValueForm::Table("[local], once")),
         ("multicast", ValueForm::Table("[multicast], once")),
@@ -49,6 +50,7 @@ pub(super) fn check(machine: &Machine, file: &MachineDocument) -> Result<(), Mac
     }
     buses(machine, file)?;
     rails(machine, file)?;
+    levels(machine, file)?;
     if machine.scheduler.slice.0 == 0 {
         let problem = "a time slice of 0; it must be above 0 us";
         return Err(file.error_at("scheduler.slice", problem.into()));
@@ -80,6 +82,28 @@ fn buses(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError> 
             let problem = format!("bus `{name}` limits nothing; give it out, in or both, in MB/s");
             return Err(file.error_at(&format!("bus.{at}.name"), problem));
         }
+    }
+    Ok(())
+}
+
+fn levels(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError> {
+    for (at, pair) in machine.level.windows(2).enumerate() {
+        let (near, far) = (&pair[0], &pair[1]);
+        let (name, least, count) = (far.name.as_str(), near.processors.0, far.processors.0);
+        if near.name >= far.name {
+            let problem = format!("`{name}` is not farther than the level before it");
+            return Err(file.error_at(&format!("level.{}.name", at + 1), problem));
+        }
+        if count <= least || !count.is_multiple_of(least) {
+            let problem =
+                format!("{count} processors in groups of {least}; whole groups, 2 or more");
+            return Err(file.error_at(&format!("level.{}.processors", at + 1), problem));
+        }
+    }
+    let (each, at) = (machine.ranks_per_node.0, machine.level.len().saturating_sub(1));
+    if let Some(last) = machine.level.last().filter(|last| last.processors.0 < each) {
+        let problem = format!("{} processors for {each} ranks of a node", last.processors.0);
+        return Err(file.error_at(&format!("level.{at}.processors"), problem));
     }
     Ok(())
 }

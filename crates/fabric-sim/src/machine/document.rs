@@ -16,6 +16,7 @@ const WHOLE: &[&str] = &[
     "rail.mtu",
     "rail.inline",
     "rail.burst.messages",
+    "level.processors",
     "multicast.largest",
     "multicast.queue",
     "copies.private",

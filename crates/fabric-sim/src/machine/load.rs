@@ -16,6 +16,11 @@ pub const NAMES: &[(&str, &str)] = &[
     ("fence", include_str!("../../../../machines/fence.toml")),
     ("rendezvous", include_str!("../../../../machines/rendezvous.toml")),
     ("ndr", include_str!("../../../../machines/ndr.toml")),
+    ("epyc9654", include_str!("../../../../machines/epyc9654.toml")),
+    ("rome", include_str!("../../../../machines/rome.toml")),
+    ("xeon56", include_str!("../../../../machines/xeon56.toml")),
+    ("neoverse80", include_str!("../../../../machines/neoverse80.toml")),
+    ("ethernet", include_str!("../../../../machines/ethernet.toml")),
     ("loggp", include_str!("../../../../machines/loggp.toml")),
 ];
 

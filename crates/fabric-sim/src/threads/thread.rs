@@ -5,7 +5,7 @@ use crate::units::Picoseconds;
 
 /// Behaviour of a thread while it waits for the fabric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
+pub enum WaitBehaviour {
     /// The thread polls, and keeps its core.
     Spin,
     /// The thread sleeps until an interrupt.

@@ -4,7 +4,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{
-    Fabric, FabricExt, Fault, GroupId, Head, RemoteAddr, RemoteFlag, Sge, Work, until,
+    Fabric, FabricExt, Fault, FetchAdd, FlagKind, GroupId, Head, RemoteAddr, RemoteFlag,
+    RemoteRead, RemoteWrite, Sge, Work, until,
 };
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Chaos, Death, Sim, SimOptions, Stopped, explore, run};
@@ -117,7 +118,7 @@ const MESSAGES: u64 = 60;
 async fn traffic(sim: Sim) -> Result<u64, String> {
     let fault = |fault: Fault| fault.to_string();
     let region = sim.allocate(16 + 8 * MESSAGES as usize + 4096).unwrap();
-    let flag = sim.flag(&region, 0, true);
+    let flag = sim.flag(&region, 0, FlagKind::Waking);
     let other = 1 - sim.rank();
     sim.send(other, Head([0, region.remote.key.0[0], region.remote.addr]), Sge::EMPTY, None);
     let (_, Head([_, key, addr])) = message(&sim).await.map_err(fault)?;
@@ -140,8 +141,17 @@ async fn traffic(sim: Sim) -> Result<u64, String> {
             let mine = region.local.part(16 + 8 * i as usize, 8);
             mine.fill(&(100 + i).to_ne_bytes());
             let to = at.offset(16 + 8 * i);
-            sim.write(1, mine, to, Some(done)).unwrap();
-            sim.fetch_add(1, at.offset(8), 1, source.part(8 * i as usize, 8), Some(done)).unwrap();
+            sim.write(1, &RemoteWrite::new(mine, to, Some(done))).unwrap();
+            sim.fetch_add(
+                1,
+                &FetchAdd {
+                    target: at.offset(8),
+                    operand: 1,
+                    result: source.part(8 * i as usize, 8),
+                    done: Some(done),
+                },
+            )
+            .unwrap();
             operations += 2;
             sim.charge(Work::Compute(US));
             sim.catch_up().await;
@@ -154,10 +164,15 @@ async fn traffic(sim: Sim) -> Result<u64, String> {
             return Err(format!("results of additions: {seen:?}"));
         }
         let name = RemoteFlag { at, waking: true };
-        sim.write_flag(1, source, at.offset(landing as u64), name, 1, Some(done)).unwrap();
+        sim.write_flag(
+            1,
+            &RemoteWrite::new(source, at.offset(landing as u64), Some(done)),
+            &name.with(1),
+        )
+        .unwrap();
         until(&sim, done, operations + 1).await.map_err(fault)?;
         let copy = sim.allocate(4096).unwrap().local;
-        sim.read(1, copy, at.offset(landing as u64), Some(done)).unwrap();
+        sim.read(1, &RemoteRead::new(copy, at.offset(landing as u64), Some(done))).unwrap();
         until(&sim, done, operations + 2).await.map_err(fault)?;
         let (mut a, mut b) = ([0; 4096], [0; 4096]);
         copy.read(&mut a);

@@ -8,7 +8,10 @@ use weft_collective::{
     barrier, bcast,
 };
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fabric, FabricExt, GroupId, RemoteAddr, RemoteFlag, Sge, Staging, Work};
+use weft_fabric::{
+    Fabric, FabricExt, FetchAdd, FlagKind, GroupId, RemoteAddr, RemoteFlag, RemoteRead,
+    RemoteWrite, Sge, Staging, Work,
+};
 use weft_fabric_sim::units::Time;
 use weft_fabric_sim::{Chaos, RunOutcome, Sim, SimOptions, run};
 use weft_fabric_testing::machine::machine;
@@ -129,7 +132,7 @@ async fn program(engine: Rc<Engine<Sim>>, members: Rc<Members>) -> u64 {
 
     // Memory that the other ranks address: a flag, a sum, and 3000 bytes.
     let region = sim.allocate(16 + 3000).unwrap();
-    let flag = sim.flag(&region, 0, true);
+    let flag = sim.flag(&region, 0, FlagKind::Waking);
     let records: Vec<Staging> = (0..n).map(|_| buffer(16, 0)).collect();
     let mine = [region.remote.key.0[0].to_ne_bytes(), region.remote.addr.to_ne_bytes()].concat();
     let out: Vec<Staging> = (0..n).map(|_| buffer(16, 0)).collect();
@@ -148,13 +151,23 @@ async fn program(engine: Rc<Engine<Sim>>, members: Rc<Members>) -> u64 {
     let (data, before) = (buffer(3000, 1), buffer(8, 2));
     let done = sim.counters().allocate();
     let name = RemoteFlag { at: at(to), waking: true };
-    sim.write_flag(to, data.sge(), at(to).offset(16), name, 1, Some(done)).unwrap();
-    sim.fetch_add(0, at(0).offset(8), me as u64, before.sge(), Some(done)).unwrap();
+    sim.write_flag(to, &RemoteWrite::new(data.sge(), at(to).offset(16), Some(done)), &name.with(1))
+        .unwrap();
+    sim.fetch_add(
+        0,
+        &FetchAdd {
+            target: at(0).offset(8),
+            operand: me as u64,
+            result: before.sge(),
+            done: Some(done),
+        },
+    )
+    .unwrap();
     sim.multicast(GroupId(1), data.sge().part(0, 500)).unwrap();
     endpoint.until(flag.local, 1).await.unwrap();
     note(region.local.part(16, 3000));
     let copy = buffer(3000, 3);
-    sim.read(from, copy.sge(), at(from).offset(16), Some(done)).unwrap();
+    sim.read(from, &RemoteRead::new(copy.sge(), at(from).offset(16), Some(done))).unwrap();
     endpoint.until(done, 3).await.unwrap();
     note(before.sge());
     barrier::dissemination(&link(2)).await.unwrap();

@@ -2,9 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use weft_fabric::{Counter, Fabric, FabricExt, Head, Region, Sge, Work, until};
+use weft_fabric::{Counter, Fabric, FabricExt, Head, Region, RemoteRead, Sge, Work, until};
 use weft_fabric_sim::{HostCounts, InterruptEvent, Machine, RunOutcome, Sim, SimOptions};
-use weft_fabric_sim::{Stopped, Waiting, machine::SchedulerPolicy, run, units::*};
+use weft_fabric_sim::{Stopped, WaitBehaviour, machine::SchedulerPolicy, run, units::*};
 
 const US: u64 = MICROSECOND;
 const MS: u64 = 1000 * US;
@@ -251,7 +251,7 @@ enum Design {
 fn fetch(sim: &Sim, region: &Region, done: Counter) {
     while let Some(message) = sim.receive(None) {
         if message.head == START {
-            sim.read(1, Sge::phantom(BYTES), region.at(0), Some(done)).unwrap();
+            sim.read(1, &RemoteRead::new(Sge::phantom(BYTES), region.at(0), Some(done))).unwrap();
         }
         sim.release(message);
     }
@@ -378,7 +378,7 @@ fn interrupts(event: InterruptEvent, solicit: bool) -> u64 {
         let (own, done) = (sim.allocate(8).unwrap(), sim.counters().allocate());
         // The helper arms and sleeps.
         sim.compute(10 * US).await;
-        sim.read(0, Sge::phantom(8), own.at(0), Some(done)).unwrap();
+        sim.read(0, &RemoteRead::new(Sge::phantom(8), own.at(0), Some(done))).unwrap();
         sim.compute(990 * US).await;
     });
     outcome.unwrap().hosts[0].interrupts
@@ -423,9 +423,9 @@ fn a_wait_asleep_ends_an_interrupt_later_and_leaves_the_core() {
         let outcome = outcome.unwrap();
         (outcome.results[0].unwrap(), outcome.ends[0], outcome.hosts[0].interrupts)
     };
-    assert_eq!(ends(Waiting::Spin), (0, 102_500_000, 0));
+    assert_eq!(ends(WaitBehaviour::Spin), (0, 102_500_000, 0));
     // The other computes from 2 to 12; main is ready at 107.5 and back at 109.5.
-    assert_eq!(ends(Waiting::Sleep), (12 * US, 109_500_000, 1));
+    assert_eq!(ends(WaitBehaviour::Sleep), (12 * US, 109_500_000, 1));
 }
 
 // ---- the run as a whole ------------------------------------------------------------------------

@@ -5,6 +5,7 @@ mod deaths;
 mod determinism;
 mod explore;
 mod host;
+mod levels;
 mod loggp;
 mod machines;
 mod mistakes;

@@ -1,7 +1,7 @@
 //! Ports and buses: the share of each of several messages at the same time.
 
 use std::rc::Rc;
-use weft_fabric::{Fabric, Sge, until};
+use weft_fabric::{Fabric, RemoteWrite, Sge, until};
 use weft_fabric_sim::{Machine, Sim, SimOptions, run};
 
 const BYTES: usize = 1 << 20;
@@ -21,7 +21,8 @@ fn throughput(machine: &str, senders: usize) -> f64 {
                 let done = sim.counters().allocate();
                 let at = names.borrow()[1 - me];
                 for _ in 0..WRITES {
-                    sim.write(1 - me, Sge::phantom(BYTES), at, Some(done)).unwrap();
+                    sim.write(1 - me, &RemoteWrite::new(Sge::phantom(BYTES), at, Some(done)))
+                        .unwrap();
                 }
                 until(&sim, done, WRITES).await.unwrap();
             }

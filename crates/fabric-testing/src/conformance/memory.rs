@@ -1,7 +1,10 @@
 //! One-sided operations.
 
 use super::rank::{ConformanceRank, pattern, sge};
-use weft_fabric::{Fabric, FabricExt, FaultCause, Head, Key, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{
+    CompareSwap, Fabric, FabricExt, FaultCause, FetchAdd, FlagKind, Head, Key, RemoteAddr,
+    RemoteFlag, RemoteRead, RemoteWrite, Sge,
+};
 
 /// Lengths around the limits that fabrics have.
 const LENGTHS: [usize; 9] = [0, 1, 7, 8, 63, 64, 4097, 65_536, 300_001];
@@ -37,12 +40,16 @@ pub fn flags_come_after_their_data<F: Fabric>(rank: &ConformanceRank<F>) {
         let rounds = if len > 10_000 { 20 } else { 100 };
         let region = rank.fabric.allocate(len + 64).unwrap();
         let flag_at = len.next_multiple_of(8);
-        let flag = rank.fabric.flag(&region, flag_at, true);
+        let flag = rank.fabric.flag(&region, flag_at, FlagKind::Waking);
         let (start, flags) = (rank.gather_addresses(region.remote), flag_names(rank, flag.remote));
         for round in 1..=rounds {
             let mut data = pattern(round, len);
             rank.complete(|done| {
-                rank.fabric.write_flag(to, sge(&mut data), start[to], flags[to], round, done)
+                rank.fabric.write_flag(
+                    to,
+                    &RemoteWrite::new(sge(&mut data), start[to], done),
+                    &flags[to].with(round),
+                )
             });
             rank.reach(flag.local, round);
             assert_eq!(rank.fabric.counters().value(flag.local), round);
@@ -79,8 +86,12 @@ pub fn immediates_are_counted_even_before_they_are_asked_for<F: Fabric>(rank: &C
     rank.give(to, Head([9, 9, 9]), &mut [1, 2, 3]);
     let mut data = pattern(rank.rank() as u64, len);
     for _ in 0..50 {
-        rank.complete(|done| rank.fabric.write_imm(to, sge(&mut data), start[to], 77, done));
-        rank.complete(|done| rank.fabric.write_imm(to, Sge::EMPTY, start[to], u32::MAX, done));
+        rank.complete(|done| {
+            rank.fabric.write_imm(to, &RemoteWrite::new(sge(&mut data), start[to], done), 77)
+        });
+        rank.complete(|done| {
+            rank.fabric.write_imm(to, &RemoteWrite::new(Sge::EMPTY, start[to], done), u32::MAX)
+        });
     }
     rank.barrier();
     let (first, second) = (rank.fabric.immediate(77), rank.fabric.immediate(u32::MAX));
@@ -92,7 +103,9 @@ pub fn immediates_are_counted_even_before_they_are_asked_for<F: Fabric>(rank: &C
     assert!(got == pattern(neighbours(rank).1 as u64, len), "data after the immediate");
     assert_eq!(rank.take_bytes(None).2, [1, 2, 3]);
     rank.barrier();
-    rank.complete(|done| rank.fabric.write_imm(to, Sge::EMPTY, start[to], 77, done));
+    rank.complete(|done| {
+        rank.fabric.write_imm(to, &RemoteWrite::new(Sge::EMPTY, start[to], done), 77)
+    });
     rank.reach(first, 51);
     rank.barrier();
     assert!(rank.fabric.receive(None).is_none(), "an immediate is not a message");
@@ -110,14 +123,28 @@ pub fn atomics_are_atomic<F: Fabric>(rank: &ConformanceRank<F>) {
     let mut seen = Vec::new();
     for _ in 0..ADDS {
         let mut before = [0; 8];
-        rank.complete(|done| rank.fabric.fetch_add(0, sum, 1, sge(&mut before), done));
+        rank.complete(|done| {
+            rank.fabric
+                .fetch_add(0, &FetchAdd { target: sum, operand: 1, result: sge(&mut before), done })
+        });
         seen.push(u64::from_ne_bytes(before));
         // An increment by compare and swap.
         let mut guess = 0;
         loop {
             let mut found = [0; 8];
             let result = sge(&mut found);
-            rank.complete(|d| rank.fabric.compare_swap(0, swapped, guess, guess + 1, result, d));
+            rank.complete(|d| {
+                rank.fabric.compare_swap(
+                    0,
+                    &CompareSwap {
+                        target: swapped,
+                        compare: guess,
+                        swap: guess + 1,
+                        result,
+                        done: d,
+                    },
+                )
+            });
             match u64::from_ne_bytes(found) {
                 value if value == guess => break,
                 value => guess = value,
@@ -157,16 +184,23 @@ pub fn reads_and_writes_reach_exposed_memory<F: Fabric>(rank: &ConformanceRank<F
         let exposed_at = rank.gather_addresses(exposed.remote);
         let target_at = rank.gather_addresses(target.remote);
         let mut got = vec![0; len];
-        rank.complete(|done| rank.fabric.read(to, sge(&mut got), allocated_at[to], done));
+        rank.complete(|done| {
+            rank.fabric.read(to, &RemoteRead::new(sge(&mut got), allocated_at[to], done))
+        });
         assert!(got == pattern(to as u64, len), "read of {len} allocated bytes");
         if direct {
             got.fill(0);
-            rank.complete(|done| rank.fabric.read(to, sge(&mut got), exposed_at[to], done));
+            rank.complete(|done| {
+                rank.fabric.read(to, &RemoteRead::new(sge(&mut got), exposed_at[to], done))
+            });
             assert!(got == pattern(to as u64, len), "read of {len} exposed bytes");
             let mut data = pattern(100 + rank.rank() as u64, len);
-            rank.complete(|done| rank.fabric.write(to, sge(&mut data), target_at[to], done));
+            rank.complete(|done| {
+                rank.fabric.write(to, &RemoteWrite::new(sge(&mut data), target_at[to], done))
+            });
         } else if len > 0 {
-            let result = rank.fabric.read(to, sge(&mut got), exposed_at[to], None);
+            let result =
+                rank.fabric.read(to, &RemoteRead::new(sge(&mut got), exposed_at[to], None));
             let fault = result.unwrap_err();
             assert!(matches!(fault.cause(), FaultCause::Unsupported { .. }), "{fault}");
         }
@@ -196,18 +230,62 @@ pub fn bad_addresses_are_refused<F: Fabric>(rank: &ConformanceRank<F>) {
         let nowhere = RemoteAddr { key: Key::NONE, ..at };
         let unknown = RemoteAddr { key: Key([5; 3]), ..at };
         for bad in [beyond, wrapping, nowhere, unknown] {
-            assert!(fabric.write(peer, eight, bad, None).is_err(), "write to {bad:?}");
-            assert!(fabric.read(peer, eight, bad, None).is_err(), "read from {bad:?}");
-            assert!(fabric.fetch_add(peer, bad, 1, eight, None).is_err(), "add at {bad:?}");
-            assert!(fabric.compare_swap(peer, bad, 0, 1, eight, None).is_err(), "swap at {bad:?}");
-            assert!(fabric.write_imm(peer, eight, bad, 5, None).is_err(), "immediate {bad:?}");
+            assert!(
+                fabric.write(peer, &RemoteWrite::new(eight, bad, None)).is_err(),
+                "write to {bad:?}"
+            );
+            assert!(
+                fabric.read(peer, &RemoteRead::new(eight, bad, None)).is_err(),
+                "read from {bad:?}"
+            );
+            assert!(
+                fabric
+                    .fetch_add(
+                        peer,
+                        &FetchAdd { target: bad, operand: 1, result: eight, done: None }
+                    )
+                    .is_err(),
+                "add at {bad:?}"
+            );
+            assert!(
+                fabric
+                    .compare_swap(
+                        peer,
+                        &CompareSwap {
+                            target: bad,
+                            compare: 0,
+                            swap: 1,
+                            result: eight,
+                            done: None
+                        }
+                    )
+                    .is_err(),
+                "swap at {bad:?}"
+            );
+            assert!(
+                fabric.write_imm(peer, &RemoteWrite::new(eight, bad, None), 5).is_err(),
+                "immediate {bad:?}"
+            );
             let flag = RemoteFlag { at: bad, waking: true };
-            assert!(fabric.write_flag(peer, eight, at, flag, 1, None).is_err(), "flag {bad:?}");
+            assert!(
+                fabric.write_flag(peer, &RemoteWrite::new(eight, at, None), &flag.with(1)).is_err(),
+                "flag {bad:?}"
+            );
         }
         let odd = at.offset(4);
-        assert!(fabric.fetch_add(peer, odd, 1, eight, None).is_err(), "a word across words");
+        assert!(
+            fabric
+                .fetch_add(peer, &FetchAdd { target: odd, operand: 1, result: eight, done: None })
+                .is_err(),
+            "a word across words"
+        );
         let flag = RemoteFlag { at: odd, waking: true };
-        assert!(fabric.write_flag(peer, Sge::EMPTY, at, flag, 1, None).is_err(), "odd flag");
+        assert!(
+            fabric
+                .write_flag(peer, &RemoteWrite::new(Sge::EMPTY, at, None), &flag.with(1))
+                .is_err(),
+            "odd flag"
+        );
     }
     rank.barrier();
     let mut bytes = vec![1; 4096];

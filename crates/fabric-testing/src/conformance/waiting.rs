@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::Sleep;
-use weft_fabric::{Fabric, FabricExt, FaultCause, GroupId, Head, RemoteFlag, Sge, until};
+use weft_fabric::{
+    Fabric, FabricExt, FaultCause, FetchAdd, FlagKind, GroupId, Head, RemoteFlag, RemoteRead,
+    RemoteWrite, Sge, until,
+};
 
 /// Duration after which a sleep was not ended by a ring.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -66,7 +69,8 @@ pub fn sleepers_are_woken_by_everything<F: Fabric>(rank: &ConformanceRank<F>) {
     let fabric = &rank.fabric;
     let to = (rank.rank() + 1) % rank.size();
     let region = fabric.allocate(64).unwrap();
-    let (flag, added) = (fabric.flag(&region, 0, true), fabric.flag(&region, 8, true));
+    let (flag, added) =
+        (fabric.flag(&region, 0, FlagKind::Waking), fabric.flag(&region, 8, FlagKind::Waking));
     let flag_at = rank.gather_addresses(flag.remote.at);
     let added_at = rank.gather_addresses(added.remote.at);
     let imm = fabric.immediate(3);
@@ -82,10 +86,18 @@ pub fn sleepers_are_woken_by_everything<F: Fabric>(rank: &ConformanceRank<F>) {
             }
             1 => {
                 let name = RemoteFlag { at: flag_at[to], waking: true };
-                fabric.write_flag(to, Sge::EMPTY, flag_at[to], name, lap, None).unwrap();
+                fabric
+                    .write_flag(
+                        to,
+                        &RemoteWrite::new(Sge::EMPTY, flag_at[to], None),
+                        &name.with(lap),
+                    )
+                    .unwrap();
             }
-            2 => fabric.write_imm(to, Sge::EMPTY, flag_at[to], 3, None).unwrap(),
-            _ => rank.complete(|done| fabric.fetch_add(to, added_at[to], 1, result, done)),
+            2 => fabric.write_imm(to, &RemoteWrite::new(Sge::EMPTY, flag_at[to], None), 3).unwrap(),
+            _ => rank.complete(|done| {
+                fabric.fetch_add(to, &FetchAdd { target: added_at[to], operand: 1, result, done })
+            }),
         }
     };
     let wait = |what: u64, lap: u64| match what {
@@ -191,7 +203,7 @@ pub fn helpers_are_woken_by_what_is_theirs<F: Fabric>(rank: &ConformanceRank<F>)
             None => false,
         });
         let (done, before) = rank.completion();
-        fabric.read(to, into, from[to], done).unwrap();
+        fabric.read(to, &RemoteRead::new(into, from[to], done)).unwrap();
         let counters = fabric.counters();
         sleep_at(place, rank, || counters.value(done.unwrap()) > before);
         if rank.rank() != 0 {

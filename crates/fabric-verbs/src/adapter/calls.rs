@@ -4,7 +4,8 @@ use std::ffi::c_int;
 use std::io;
 use weft_bootstrap::calls::repeat;
 
-/// Calls `make` again while a signal interrupts it, and returns its object: calls into the kernel may wait for the adapter.
+/// Repeats `make` while signals interrupt it, and returns the object that `make` has made. A signal can interrupt `make` because it
+/// may wait in the kernel for the adapter.
 pub fn made<T>(mut make: impl FnMut() -> *mut T) -> *mut T {
     loop {
         let raw = make();
@@ -14,7 +15,8 @@ pub fn made<T>(mut make: impl FnMut() -> *mut T) -> *mut T {
     }
 }
 
-/// Repeats a call like [`made`], for calls that return 0, an errno, or -1 with the number in `errno` (older libraries).
+/// Repeats a call while signals interrupt it, as [`made`] does. The call returns 0 on success. On failure it returns the error
+/// number, or, in older libraries, -1 with the error number in `errno`.
 pub fn done(mut call: impl FnMut() -> c_int) -> io::Result<()> {
     repeat(|| match call() {
         0 => Ok(()),

@@ -36,7 +36,7 @@ impl DeviceContext {
         self.raw.as_ptr()
     }
 
-    /// Returns the descriptor on which asynchronous events (a port went down) are announced.
+    /// Returns the descriptor that becomes readable at asynchronous events (for instance, a port went down).
     pub fn async_fd(&self) -> i32 {
         // SAFETY: `as_ref` needs a valid context: `raw` is open until `drop`.
         unsafe { self.raw.as_ref() }.async_fd
@@ -60,7 +60,7 @@ impl Drop for DeviceContext {
 /// The kind of network behind a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkLayer {
-    /// A network with its own switches, where a subnet manager assigns the addresses.
+    /// A network with its own kind of switches, in which a subnet manager assigns the addresses.
     InfiniBand,
     /// RoCE.
     Ethernet,
@@ -77,12 +77,12 @@ impl fmt::Display for LinkLayer {
 pub struct Gid {
     /// Index in the port's table of addresses, from 0.
     pub index: u8,
-    /// The 16 bytes of the address (the format of an IPv6 address), in network order.
+    /// The 16 bytes of the address in network order. They have the format of an IPv6 address.
     pub bytes: ibv_gid,
 }
 
 impl Gid {
-    /// Returns the IPv4 address that the address encodes, if it encodes one (RoCE).
+    /// Returns the IPv4 address that the GID contains, if there is one (RoCE).
     pub fn ipv4(&self) -> Option<std::net::Ipv4Addr> {
         std::net::Ipv6Addr::from(self.bytes).to_ipv4_mapped()
     }
@@ -97,14 +97,14 @@ impl fmt::Display for Gid {
     }
 }
 
-/// Kernel modules of adapters that place the bytes of a write in ascending order within the MTU. Source: MVAPICH and UCX rely
-/// on it for ConnectX. No vendor promises it for other adapters.
+/// Kernel modules of adapters that place the bytes of a write in ascending order within the MTU. MVAPICH and UCX also rely on this
+/// order for ConnectX. No vendor promises this order for other adapters.
 const IN_ORDER: [&str; 1] = ["mlx5_core"];
 
-/// One port of one adapter, as it was found.
+/// One port of one adapter. The fields describe the port at the time when it was examined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DevicePort {
-    /// The adapter as the kernel calls it: `mlx5_0`.
+    /// Name of the adapter in the kernel: `mlx5_0`.
     pub device: String,
     /// Number of the port, from 1.
     pub number: u8,
@@ -116,27 +116,27 @@ pub struct DevicePort {
     pub mtu: usize,
     /// Local identifier, given by the subnet manager (InfiniBand).
     pub lid: u16,
-    /// LID mask control: the port has 2^`lmc` LIDs, from `lid` on. Each LID may have its own path (InfiniBand).
+    /// LID mask control: the port has 2^`lmc` LIDs, beginning with `lid`. Each LID may have its own path (InfiniBand).
     pub lmc: u8,
     /// Index of the LID that this rail uses, from 0.
     pub path: u8,
-    /// The address by which peers reach the port; `None` if it has only its LID.
+    /// The address at which peers reach the port, or `None` if the port has only its LID.
     pub gid: Option<Gid>,
-    /// The network interface (RoCE), if sysfs has it.
+    /// The network interface of the port (RoCE), if sysfs names it.
     pub interface: Option<String>,
     /// Rate in the kernel's words: `100 Gb/sec (4X EDR)`.
     pub rate: String,
-    /// The NUMA node that the adapter is attached to, if sysfs has it.
+    /// The NUMA node of the adapter, if sysfs names it.
     pub numa: Option<usize>,
-    /// Distance of that node from the nearest node on which this process may run, if the firmware reports it; 10 is the same
-    /// node.
+    /// Distance from the adapter's NUMA node to the nearest node on which this process may run, if the firmware reports it. A
+    /// distance of 10 means that both are the same node.
     pub distance: Option<u32>,
-    /// Name of the kernel module, if sysfs has it.
+    /// Name of the adapter's kernel module, if sysfs names it.
     pub driver: Option<String>,
 }
 
 impl DevicePort {
-    /// Returns true if the port's link carries data now.
+    /// Returns true if the port can carry data now.
     pub fn is_active(&self) -> bool {
         self.state == STATES[IBV_PORT_ACTIVE as usize]
     }
@@ -151,7 +151,7 @@ impl DevicePort {
         self.is_active() && (self.gid.is_some() || self.lid != 0)
     }
 
-    /// Returns the reason why the port cannot be a rail, with a remedy.
+    /// Returns the reason why the port cannot be a rail, with a remedy. Returns `None` if the port can be a rail.
     pub fn trouble(&self) -> Option<String> {
         if self.is_usable() {
             return None;
@@ -174,7 +174,7 @@ impl DevicePort {
         Some(format!("{} ({}) {is}{what}: {remedy}", self.name(), self.link))
     }
 
-    /// Returns `device:port`, with the path if it is not the first.
+    /// Returns `device:port`, followed by the path unless it is the first path.
     pub fn name(&self) -> String {
         let port = format!("{}:{}", self.device, self.number);
         if self.path == 0 { port } else { format!("{port} path {}", self.path) }
@@ -203,7 +203,7 @@ impl DevicePort {
 }
 
 impl DevicePort {
-    /// Returns the LID of a rail at this port: the port's LID plus the path.
+    /// Returns the LID of a rail at this port. It is the first LID of the port plus the number of the rail's path.
     pub fn path_lid(&self) -> u16 {
         self.lid + u16::from(self.path)
     }
@@ -240,7 +240,7 @@ impl fmt::Display for DevicePort {
 
 const STATES: [&str; 6] = ["unknown", "down", "initializing", "armed", "active", "deferred"];
 
-/// Returns the bytes of an MTU, given its code in verbs.
+/// Returns the size in bytes of an MTU, given its verbs code.
 pub fn mtu_bytes(mtu: i32) -> usize {
     128 << mtu.clamp(1, 5)
 }
@@ -252,14 +252,14 @@ pub fn mtu_code(bytes: usize) -> i32 {
 
 /// All adapters of this machine.
 pub struct DeviceList {
-    /// All ports of all adapters that could be opened, by name.
+    /// All ports of all adapters that could be opened. The adapters are in the order of their names.
     pub ports: Vec<(Arc<DeviceContext>, DevicePort)>,
     /// Adapters that could not be opened, each with the reason.
     pub refused: Vec<(String, VerbsConnectError)>,
 }
 
-/// Returns all ports of all adapters that may be opened, by name. Errors: no library, no adapter, or no adapter that may be
-/// opened.
+/// Returns all ports of all adapters that may be opened, in the order of their names. Returns an error if there is no library, no
+/// adapter, or no adapter that may be opened.
 pub fn ports(options: &VerbsOptions) -> Result<Vec<DevicePort>, VerbsConnectError> {
     let DeviceList { ports, mut refused } = look(options)?;
     if ports.is_empty() && !refused.is_empty() {
@@ -268,7 +268,7 @@ pub fn ports(options: &VerbsOptions) -> Result<Vec<DevicePort>, VerbsConnectErro
     Ok(ports.into_iter().map(|(_, port)| port).collect())
 }
 
-/// Opens all adapters. Errors: no library, or no adapter.
+/// Opens all adapters. Returns an error if there is no library, or no adapter.
 pub fn look(options: &VerbsOptions) -> Result<DeviceList, VerbsConnectError> {
     let library = &Arc::new(Library::load()?);
     // Only old kernels need `ibv_fork_init` for registered memory to survive a fork; on newer kernels it does nothing.
@@ -303,7 +303,7 @@ pub fn look(options: &VerbsOptions) -> Result<DeviceList, VerbsConnectError> {
     Ok(look)
 }
 
-/// Returns the error for a machine where the library finds no adapter. The error names the missing parts.
+/// Returns the error for a machine on which the library finds no adapter. The error names the missing parts.
 fn no_device() -> VerbsConnectError {
     let names = |folder: &str| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -365,8 +365,8 @@ fn open(
     (name, Ok(context))
 }
 
-/// Returns the error for an adapter that the library could not open. The library's errno does not always say why, so this
-/// function tries to open the file itself.
+/// Returns the error for an adapter that the library could not open. The library's errno does not always give the reason, so this
+/// function tries to open the device file itself.
 fn unopened(device: String, path: String, error: io::Error) -> VerbsConnectError {
     let file = fs::OpenOptions::new().read(true).write(true).open(&path);
     let kind = file.as_ref().err().unwrap_or(&error).kind();
@@ -422,13 +422,13 @@ fn port(
     port.distance = port.numa.and_then(numa::distance);
     port.gid = gid(context, &port, attributes.gid_tbl_len, &sysfs, options)?;
     let index = port.gid.map_or(0, |gid| gid.index);
-    // Without an address on the port, the `parent` file of soft-RoCE still names the interface below it.
+    // If the port has no address, the `parent` file of soft-RoCE still names the network interface.
     port.interface = read(sysfs.join(format!("gid_attrs/ndevs/{index}")))
         .or_else(|| read(context.directory.join("parent")));
     Ok(port)
 }
 
-/// Returns the address to use: the address at the wanted index, or the address of the best kind.
+/// Returns the port's address at the index that the options set. If the options set no index, returns the address of the best kind.
 fn gid(
     context: &DeviceContext,
     port: &DevicePort,

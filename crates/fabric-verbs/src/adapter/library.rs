@@ -1,5 +1,5 @@
-//! libibverbs, loaded on demand: a machine without it can still use other fabrics. Other libraries are loaded in the same
-//! way.
+//! libibverbs, which is loaded when it is needed. So a machine without libibverbs can still use other fabrics. Other libraries are
+//! loaded in the same way.
 
 use crate::ffi::*;
 use std::ffi::{c_char, c_int, c_void};
@@ -13,7 +13,7 @@ macro_rules! functions {
         $(#[$doc])*
         pub struct $library {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-            /// The last field: fields are dropped in order, and dropping this field unloads the functions.
+            /// This is the last field, because fields are dropped in order, and dropping this field unloads the functions.
             _handle: libloading::os::unix::Library,
         }
 
@@ -79,7 +79,7 @@ functions! {
     ibv_wc_status_str: fn(c_int) -> *const c_char;
 }
 
-/// Functions of a device that operations use, or that make connections. A test can replace them
+/// Functions of a device that carry out operations or make connections. A test can replace them
 /// ([`crate::VerbsOptions::interpose`]).
 #[derive(Clone, Copy)]
 pub struct VerbsFunctions {
@@ -91,11 +91,11 @@ pub struct VerbsFunctions {
     pub post_srq_recv: PostSrqRecv,
     /// Takes completions without waiting. Returns their number, or a negative number after an error.
     pub poll_cq: PollCq,
-    /// Asks for one event at the next completion, which wakes a sleeper.
+    /// Requests one event at the next completion. This event wakes a sleeper.
     pub req_notify_cq: ReqNotifyCq,
     /// Queries the state of a port. Returns 0, or an errno.
     pub query_port: QueryPort,
-    /// Changes the state of a queue pair, for instance its peer. Returns 0, or an errno.
+    /// Changes the state and the attributes of a queue pair, for example to connect it with a peer. Returns 0, or an errno.
     pub modify_qp: ModifyQp,
     /// Creates an address handle for datagrams. Returns NULL after an error.
     pub create_ah: CreateAh,

@@ -1,6 +1,6 @@
-//! Multicast groups through the connection manager (librdmacm, loaded on demand). On InfiniBand the subnet manager forms a
-//! group and assigns the local identifier by which switches know it. The address of a group is an IP address, so the port's
-//! network interface (IPoIB) must have an IP address of its own.
+//! Multicast groups that are joined through the connection manager (librdmacm, loaded when it is needed). On InfiniBand the subnet
+//! manager forms a group, and assigns the local identifier that switches use for the group. The address of a group is an IP
+//! address, so the port's network interface (IPoIB) must also have an IP address.
 
 use crate::VerbsConnectError;
 use crate::adapter::calls::done;
@@ -44,7 +44,7 @@ pub struct RdmaCmId {
     _opaque: [u8; 0],
 }
 
-/// `struct rdma_cm_event` with the part that belongs to datagrams.
+/// `struct rdma_cm_event`, with only the fields that are used for datagrams.
 #[repr(C)]
 pub struct RdmaCmEvent {
     pub id: *mut RdmaCmId,
@@ -73,7 +73,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The connection manager, for one port.
 pub struct Joiner {
-    /// The event channel; open until the drop.
+    /// The event channel, which is open until `self` is dropped.
     channel: NonNull<EventChannel>,
     manager: Manager,
     /// The port's own address.
@@ -82,11 +82,11 @@ pub struct Joiner {
 
 // SAFETY: `Send` needs a channel that any thread may use: librdmacm is thread-safe and binds no channel to a thread.
 unsafe impl Send for Joiner {}
-// SAFETY: `Sync` needs calls from several threads to be safe: librdmacm is thread-safe, and only one call at a time takes
-// events, since joining has `&mut` of its owner.
+// SAFETY: `Sync` needs calls from several threads to be safe: librdmacm is thread-safe, and only one call at a time takes events,
+// since the owner of a joiner joins only through `&mut self`.
 unsafe impl Sync for Joiner {}
 
-/// A group that was joined; dropping it leaves the group.
+/// A membership in a group. Dropping this value leaves the group.
 pub struct Membership {
     id: NonNull<RdmaCmId>,
     group: libc::sockaddr_in,
@@ -107,7 +107,7 @@ fn socket_address(address: Ipv4Addr) -> libc::sockaddr_in {
 }
 
 impl Joiner {
-    /// Opens the connection manager. `own`: the address of the port's network interface.
+    /// Opens the connection manager. `own` is the address of the port's network interface.
     pub fn new(own: Ipv4Addr) -> Result<Arc<Joiner>, VerbsConnectError> {
         let manager = Manager::load()?;
         let _occupied = Occupied::standard();
@@ -153,7 +153,7 @@ impl Joiner {
         Ok(membership)
     }
 
-    /// Waits for the answer to the join of `id`.
+    /// Waits for the answer to the join request of `id`.
     fn answer(&self, id: NonNull<RdmaCmId>) -> io::Result<ibv_ah_attr> {
         let mut patience = Patience::new(PATIENCE);
         loop {
@@ -213,7 +213,7 @@ impl Drop for Joiner {
     }
 }
 
-/// Returns the network interface of a port; on InfiniBand the interface that the same adapter has for that port.
+/// Returns the network interface of a port. On InfiniBand this is the IPoIB interface of the adapter for this port.
 pub fn interface_of(port: &DevicePort) -> Option<String> {
     if let Some(interface) = &port.interface {
         return Some(interface.clone());

@@ -1,4 +1,4 @@
-//! Objects of libibverbs, destroyed when they are dropped, and the calls on them.
+//! Objects of libibverbs, and the calls on them. An object is destroyed when its owner is dropped.
 
 use crate::VerbsConnectError;
 use crate::adapter::calls::{done, made};
@@ -9,8 +9,8 @@ use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-/// An object and its destructor. An object must be dropped before the objects that it was made from: a queue pair before its
-/// completion queues.
+/// An object and its destructor. An object must be dropped before the objects from which it was made: for example, a queue pair
+/// before its completion queues.
 pub struct Owned<T> {
     raw: NonNull<T>,
     destroy: unsafe extern "C" fn(*mut T) -> c_int,
@@ -87,7 +87,7 @@ impl CompletionChannel {
         unsafe { (*self.raw()).fd }
     }
 
-    /// Takes all pending events, so that the descriptor is not readable any more. Returns true if there were any.
+    /// Takes all pending events. Afterwards the descriptor is not readable any more. Returns true if there were events.
     pub fn drain(&self) -> bool {
         let library = &self.context.library;
         let mut any = false;
@@ -119,18 +119,18 @@ pub fn completion_queue(
     Owned::new(raw, context.library.ibv_destroy_cq, context, "making a completion queue")
 }
 
-/// Completions for which a queue raises an event.
+/// Kind of completion for which a queue raises an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArmFor {
     Any,
     Solicited,
 }
 
-/// Maximum number of completions per poll.
+/// Maximum number of completions that one poll takes.
 pub const BATCH: usize = 16;
 
 impl CompletionQueue {
-    /// Takes arrived completions, at most [`BATCH`]. Returns their number.
+    /// Takes at most [`BATCH`] completions that have arrived. Returns the number of completions.
     #[inline]
     pub fn poll(&self, into: &mut [ibv_wc; BATCH]) -> usize {
         // SAFETY: `poll_cq` needs a live queue, and room for `BATCH` completions: `into` has it.
@@ -139,7 +139,7 @@ impl CompletionQueue {
         n.clamp(0, BATCH as c_int) as usize
     }
 
-    /// Arms the queue: asks for one event at the next completion, or at the next solicited completion.
+    /// Arms the queue: requests one event, at the next completion or at the next solicited completion.
     pub fn arm(&self, wanted: ArmFor) {
         // SAFETY: `req_notify_cq` needs a live queue. After a failure, the sleeper wakes by its time limit only.
         unsafe {
@@ -165,7 +165,7 @@ pub struct QueuePairParts<'e> {
     pub shared: Option<&'e SharedQueue>,
 }
 
-/// Makes a queue pair. `cap` receives the actual sizes. If the wanted inline size is refused, smaller sizes are tried.
+/// Makes a queue pair and writes its actual sizes to `cap`. If the adapter refuses the requested inline size, tries smaller sizes.
 pub fn queue_pair(
     ends: &QueuePairParts,
     kind: c_int,
@@ -200,7 +200,7 @@ impl QueuePair {
         unsafe { (*self.raw()).qp_num }
     }
 
-    /// Changes the state, and the attributes in `mask`.
+    /// Changes the state, and the attributes that `mask` selects.
     pub fn modify(&self, attributes: &mut ibv_qp_attr, mask: c_int) -> io::Result<()> {
         // SAFETY: `modify_qp` needs a live queue pair, and valid attributes.
         done(|| unsafe { (self.context.table.modify_qp)(self.raw(), attributes, mask) })
@@ -242,7 +242,7 @@ impl RegisteredMemory {
     }
 }
 
-/// Makes an address handle (the path to an address), for datagrams.
+/// Makes an address handle for datagrams. An address handle contains the path to an address.
 pub fn handle(domain: &Domain, attributes: &mut ibv_ah_attr) -> Result<Handle, VerbsConnectError> {
     let context = &domain.context;
     // SAFETY: `create_ah` needs a live domain and valid attributes.

@@ -4,15 +4,15 @@
 //!   port with LID 8 and LMC 2: LIDs 8, 9, 10, 11       a rail of path p has the LID 8 + p, and sends from path bits p
 //!   rail of path 1 ── dlid = the peer's LID + its path, src_path_bits = 1 ──> the peer's rail of the same number
 //! ```
-//! Switches route by the destination's LID only, so each LID of a port may have its own path through the network
-//! (InfiniBand's LMC: 2^LMC LIDs per port, given by the subnet manager).
+//! A port with LMC has 2^LMC LIDs, which the subnet manager gives. Switches route only by the destination's LID, so each LID of a
+//! port may have its own path through the network (InfiniBand).
 
 use crate::adapter::device::{DevicePort, LinkLayer};
 use crate::ffi::*;
 use crate::options::VerbsOptions;
 use crate::wire::RailAddress;
 
-/// Kind of traffic that uses the path.
+/// Kind of traffic that uses a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Traffic {
     Connections,
@@ -20,8 +20,8 @@ pub enum Traffic {
     Datagrams,
 }
 
-/// Returns the ports as rails, with up to `most` paths each: all first paths before all second paths, so that a small number
-/// of rails uses different ports.
+/// Returns the ports as rails, with up to `most` paths for each port. All first paths come before all second paths, so that the
+/// first few rails use different ports.
 pub fn spread<T: Clone>(ports: Vec<(T, DevicePort)>, most: usize) -> Vec<(T, DevicePort)> {
     let longest = ports.iter().map(|(_, port)| port.paths()).max().unwrap_or(1);
     let nth = |path: usize| {
@@ -70,7 +70,7 @@ pub fn to(
     }
 }
 
-/// Returns the path from a rail at `port` to a peer's rail, whose address has the LID of its path.
+/// Returns the path from a rail at `port` to a rail of a peer. The address of the peer's rail contains the LID of its path.
 pub fn to_rail(
     port: &DevicePort,
     options: &VerbsOptions,
@@ -81,8 +81,8 @@ pub fn to_rail(
     to(port, options, PathAddress { gid: rail.gid, lid: rail.lid, is_global }, traffic)
 }
 
-/// Returns the path to a group that the connection manager joined, with the service level that the subnet manager chose for
-/// the group, unless the options set a level.
+/// Returns the path to a group that the connection manager joined. The service level is the level in the options or, if there is
+/// none, the level that the subnet manager chose for the group.
 pub fn of_group(options: &VerbsOptions, joined: ibv_ah_attr) -> ibv_ah_attr {
     ibv_ah_attr { sl: options.datagram_service_level.unwrap_or(joined.sl), ..joined }
 }

@@ -1,4 +1,4 @@
-//! Networks of ports, by name, and the ports of named networks.
+//! Names of the networks of ports, and selection of ports by the names of their networks.
 
 use crate::adapter::device::{DeviceContext, DevicePort, LinkLayer};
 use crate::adapter::interfaces;
@@ -31,8 +31,8 @@ fn netmask(interface: &str, address: Ipv4Addr) -> Option<Ipv4Addr> {
 /// A port with its adapter.
 type Adapter = (Arc<DeviceContext>, DevicePort);
 
-/// Returns the ports in `networks`, in this order, and the remaining ports. If no port is in `networks`, all ports count as
-/// in them.
+/// Divides the ports into ports in `networks`, in the order of `networks`, and all other ports. If no port is in `networks`, all
+/// ports count as ports in `networks`.
 pub fn only(ports: Vec<Adapter>, networks: &[String]) -> (Vec<Adapter>, Vec<Adapter>) {
     let names: Vec<Option<String>> =
         ports.iter().map(|(_, port)| port.trouble().is_none().then(|| of(port))).collect();
@@ -45,7 +45,7 @@ pub fn only(ports: Vec<Adapter>, networks: &[String]) -> (Vec<Adapter>, Vec<Adap
     (found, left.into_iter().flatten().collect())
 }
 
-/// Returns, for each of `networks`, the first port in it that was not taken before.
+/// Returns, for each of `networks`, the first port in this network that no earlier element of `networks` has got.
 fn places(names: &[Option<String>], networks: &[String]) -> Vec<usize> {
     let mut places = Vec::new();
     for network in networks {

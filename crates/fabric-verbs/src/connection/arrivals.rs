@@ -20,7 +20,7 @@ impl Arrivals {
         Arrivals { peers: VecDeque::with_capacity(peers) }
     }
 
-    /// Puts a message into the inbox of its connection. Returns false if its size is impossible.
+    /// Puts a message into the inbox of its connection. Returns false if the size of the message is impossible.
     #[inline]
     pub fn deliver(
         &mut self,
@@ -37,17 +37,17 @@ impl Arrivals {
         true
     }
 
-    /// Returns true if a message of `link` needs no allocation to be delivered.
+    /// Returns true if a message of `link` can be delivered without allocating memory.
     pub fn has_room_for(&self, link: &VerbsConnection) -> bool {
         link.listed || self.peers.len() < self.peers.capacity()
     }
 
-    /// Returns the peer at place `at` of the order.
+    /// Returns the peer at place `at` in the order of service.
     pub fn get(&self, at: usize) -> Option<usize> {
         self.peers.get(at).map(|&peer| peer as usize)
     }
 
-    /// Takes the next message, of `from` or of the peer whose turn it is.
+    /// Takes the next message of peer `from`. If `from` is `None`, takes a message of the peer whose turn it is.
     #[inline]
     pub fn receive(
         &mut self,
@@ -73,7 +73,7 @@ impl Arrivals {
         }
     }
 
-    /// Forgets the connection with this number, which is closed.
+    /// Forgets the connection `number`, because it is closed.
     pub fn forget(&mut self, number: u32) {
         self.peers.retain(|&other| other != number);
     }

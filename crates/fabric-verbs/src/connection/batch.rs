@@ -1,4 +1,4 @@
-//! Work requests that are posted together, by one ring of the adapter's doorbell.
+//! Work requests that are posted together, so that the adapter's doorbell rings only once.
 
 use crate::adapter::object::QueuePair;
 use crate::connection::NewRequest;
@@ -10,11 +10,11 @@ use weft_fabric::{Head, Sge};
 /// Maximum number of requests in a batch.
 pub const MOST: usize = 16;
 
-/// Requests under construction. Its parts point at each other, so it lives in a box.
+/// Requests under construction. The parts of a batch point at each other, so a batch must stay in a box.
 pub struct Batch {
     requests: [ibv_send_wr; MOST],
     elements: [[ibv_sge; 2]; MOST],
-    /// Bytes that are sent inline and belong to the batch, not to the caller: heads, values of flags.
+    /// Inline data that belongs to the batch and not to the caller: heads of messages, and values of flags.
     words: [[u64; 3]; MOST],
     len: usize,
 }
@@ -66,13 +66,13 @@ impl Batch {
         BatchRequest { request, elements: &mut self.elements[i], words: &mut self.words[i] }
     }
 
-    /// Adds a request that carries only its tag.
+    /// Adds a request that carries only a tag.
     pub fn control(&mut self, request: NewRequest, tag: ImmediateTag) {
         let NewRequest { id, flags } = request;
         self.add(id, IBV_WR_SEND_WITH_IMM, flags).immediate(tag.encode()).inline(Sge::EMPTY);
     }
 
-    /// Posts all requests. Returns 0, or the errno of the failure.
+    /// Posts all requests. Returns 0 or the errno of the failure.
     pub fn post(&mut self, pair: &QueuePair) -> i32 {
         if self.len == 0 {
             return 0;
@@ -111,7 +111,7 @@ impl BatchRequest<'_> {
         self
     }
 
-    /// Adds memory that is copied at the post.
+    /// Adds memory that is copied when the batch is posted.
     pub fn inline(mut self, memory: Sge) -> Self {
         self.request.send_flags |= IBV_SEND_INLINE;
         if !memory.is_empty() {
@@ -129,12 +129,12 @@ impl BatchRequest<'_> {
         self
     }
 
-    /// Adds the head of a message, copied at the post.
+    /// Adds the head of a message, which is copied when the batch is posted.
     pub fn head(self, head: Head) -> Self {
         self.words(&head.0)
     }
 
-    /// Adds a word, copied at the post.
+    /// Adds a word, which is copied when the batch is posted.
     pub fn word(self, word: u64) -> Self {
         self.words(&[word])
     }

@@ -1,4 +1,4 @@
-//! Secondary connections that carry nothing, because they could not be made or are shut.
+//! Secondary connections that cannot carry data, because they could not be made or because they are shut.
 
 use crate::connection::connections::Connections;
 use crate::connection::handshakes::{Handshakes, TRIAL};
@@ -7,40 +7,20 @@ use crate::job::VerbsCore;
 use crate::rail::VerbsRail;
 use weft_fabric::FabricTrouble;
 
-/// Secondary connections that carry nothing.
+/// Secondary connections that cannot carry data.
 #[derive(Default)]
 pub struct ConnectionShutdowns {
-    /// Secondary connections that are shut, but whose work is not yet handed over.
-    open: Vec<u32>,
+    /// Secondary connections that are shut, but have not handed over their work yet.
+    pub open: Vec<u32>,
     /// Secondary connections that cannot be made.
     unmade: Vec<usize>,
 }
 
 impl ConnectionShutdowns {
-    /// Returns true if the work of a shut connection is not yet handed over.
+    /// Returns true if a shut connection has not handed over its work yet.
     #[inline]
     pub fn holds_work(&self) -> bool {
         !self.open.is_empty()
-    }
-
-    /// Returns true if the work of shut connection `link` is not yet handed over.
-    pub fn holds_work_of(&self, link: usize) -> bool {
-        self.open.contains(&(link as u32))
-    }
-
-    /// Returns the number of shut connections whose work is not yet handed over.
-    pub fn len(&self) -> usize {
-        self.open.len()
-    }
-
-    /// Returns the shut connection at place `at`.
-    pub fn get(&self, at: usize) -> usize {
-        self.open[at] as usize
-    }
-
-    /// Removes the shut connection at place `at`: its work is handed over, or lost.
-    pub fn remove(&mut self, at: usize) {
-        self.open.swap_remove(at);
     }
 
     /// Returns true if connection `link` cannot be made.
@@ -64,7 +44,7 @@ impl ConnectionShutdowns {
         trouble.note(format!("{rail} carries nothing to process {peer}: {why}; other rails do"));
     }
 
-    /// Shuts this end of secondary connection `link`: it carries nothing any more.
+    /// Shuts this end of secondary connection `link`. Afterwards this end does not carry data any more.
     #[cold]
     pub fn shut(
         &mut self,
@@ -106,7 +86,7 @@ impl ConnectionShutdowns {
         }
     }
 
-    /// Forgets the connections with these numbers, which are closed.
+    /// Forgets the connections `numbers`, because they are closed.
     pub fn forget(&mut self, numbers: &[usize]) {
         self.open.retain(|&link| !numbers.contains(&(link as usize)));
         self.unmade.retain(|link| !numbers.contains(link));

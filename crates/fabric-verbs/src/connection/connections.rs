@@ -4,17 +4,17 @@
 //!   peer                            the first connection with the peer
 //!   SECONDARY + peer * (r - 1) + k  the secondary connection over rail k of the peer's r - 1 further rails
 //! ```
-//! A peer of another job that comes later gets its numbers in the same way, and the numbers of other peers stay.
+//! A peer of another job that comes later gets its numbers in the same way. The numbers of existing peers do not change.
 
 use crate::RAILS_MAX;
 use crate::connection::{ConnectionPhase, VerbsConnection};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// First number of a secondary connection, and maximum number of processes.
+/// First number of a secondary connection. This is also the maximum number of processes.
 pub const SECONDARY: usize = 1 << 24;
 
-/// A connection that exists, or was begun.
+/// A connection that is open or is being made; `None` if there is no such connection.
 type Slot = Option<Box<VerbsConnection>>;
 
 /// A hasher for numbers of queue pairs: one multiplication.
@@ -38,11 +38,11 @@ impl Hasher for QueuePairHasher {
 /// Map from the number of a queue pair to the number of its connection.
 type QueuePairs = HashMap<u32, u32, BuildHasherDefault<QueuePairHasher>>;
 
-/// Table of connections. The number of a connection that does not exist has an empty slot.
+/// Table of connections. A number without a connection has an empty slot.
 pub struct Connections {
     first: Vec<Slot>,
     secondary: Vec<Slot>,
-    /// Number of rails of a peer besides the rail of its first connection.
+    /// Number of rails of a peer, without the rail of its first connection.
     further: usize,
     /// Number of first connections that exist.
     connected: usize,
@@ -51,7 +51,7 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// Makes a table for `peers` peers, which have at most `rails` rails each.
+    /// Makes a table for `peers` peers. Each peer has at most `rails` rails.
     pub fn new(peers: usize, rails: usize) -> Connections {
         let further = rails - 1;
         let (first, secondary, pairs) = Default::default();
@@ -60,7 +60,7 @@ impl Connections {
         made
     }
 
-    /// Makes room for `peers` peers. Existing slots stay.
+    /// Makes room for `peers` peers. Existing slots do not change.
     pub fn make_room(&mut self, peers: usize) {
         let peers = peers.max(self.first.len());
         assert!(peers <= SECONDARY, "{peers} processes");
@@ -68,12 +68,12 @@ impl Connections {
         self.secondary.resize_with(peers * self.further, || None);
     }
 
-    /// Returns the number of peers that there is room for.
+    /// Returns the number of peers for which the table has room.
     pub fn peers(&self) -> usize {
         self.first.len()
     }
 
-    /// Returns all numbers, with or without a connection.
+    /// Returns the numbers of all slots, with or without a connection.
     pub fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
         (0..self.first.len()).chain(SECONDARY..SECONDARY + self.secondary.len())
     }
@@ -97,7 +97,7 @@ impl Connections {
         self.secondary.iter().flatten().map(|it| &**it)
     }
 
-    // The bounds check also chooses between the two vectors.
+    // The bounds check also selects the vector that has the slot.
     #[inline]
     fn slot(&mut self, number: usize) -> &mut Slot {
         match self.first.get_mut(number) {

@@ -1,5 +1,5 @@
-//! Credits that peers are owed for buffers which were posted again. Messages carry the credits. A peer that is owed many credits
-//! gets a message that carries only credits.
+//! Credits that are owed to peers for buffers which were posted again. Messages carry credits back. A peer to which many credits
+//! are owed gets a message that carries only credits.
 
 use crate::connection::connections::Connections;
 use crate::connection::posting::Posting;
@@ -8,7 +8,7 @@ use crate::job::VerbsCore;
 use crate::memory::receive_pool::BufferUse;
 use weft_fabric::FabricTrouble;
 
-/// Connections whose peers get a message that carries only credits.
+/// Connections on which a message that carries only credits must be sent.
 pub struct Debts {
     connections: Vec<u32>,
 }
@@ -24,12 +24,12 @@ impl Debts {
         self.connections.is_empty()
     }
 
-    /// Returns true if `more` debts need no allocation.
+    /// Returns true if `more` connections can be added without allocating memory.
     pub fn has_room(&self, more: usize) -> bool {
         self.connections.len() + more <= self.connections.capacity()
     }
 
-    /// Counts the credit that the peer of `link` is owed for a buffer.
+    /// Counts the credit for a buffer that is owed to the peer of `link`.
     #[inline]
     pub fn owe(&mut self, core: &VerbsCore, link: &mut VerbsConnection, of: BufferUse) {
         let events = core.events_by(link.number as usize);
@@ -44,7 +44,8 @@ impl Debts {
         }
     }
 
-    /// Sends credits to peers that are owed many, unless a message has carried them. Returns true if any were sent.
+    /// Sends credits to peers to which many credits are owed, unless another message has already carried these credits. Returns
+    /// true if any credits were sent.
     pub fn pay(
         &mut self,
         core: &VerbsCore,
@@ -70,7 +71,7 @@ impl Debts {
         paid
     }
 
-    /// Forgets the connection with this number, which is closed.
+    /// Forgets the connection `number`, because it is closed.
     pub fn forget(&mut self, number: u32) {
         self.connections.retain(|&other| other != number);
     }

@@ -1,4 +1,4 @@
-//! Connect requests of this process: datagrams that describe its end of a connection.
+//! Connect requests of this process: datagrams that describe this process's end of a connection.
 
 use crate::adapter::object;
 use crate::adapter::path::Traffic;
@@ -15,10 +15,11 @@ use weft_fabric::{Fault, Sge};
 
 /// Maximum pause between two connect requests of a first connection.
 const PAUSE_MOST: Duration = Duration::from_millis(500);
-/// Maximum pause between two connect requests of a secondary connection, for which no operation waits.
+/// Maximum pause between two connect requests of a secondary connection. It is long, because no operation waits for the connection.
 const PAUSE_SECONDARY: Duration = Duration::from_secs(4);
 
-/// Time after which a rail whose peer has not answered the connect request counts as not working, until the peer answers.
+/// Time after which a rail counts as not working if a connect request on it has no answer. Once the peer answers, the rail works
+/// again.
 pub const TRIAL: Duration = Duration::from_secs(2);
 
 /// Reason why this end of a connection could not be made.
@@ -28,19 +29,20 @@ pub struct SetupFailure {
     pub why: String,
 }
 
-/// Returns a number that differs from process to process and from call to call.
+/// Returns a random number, which differs between processes and between calls.
 pub fn random() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }
 
-/// Returns the number by which connected jobs find each other, so that their common secret does not travel.
+/// Returns the number that identifies connect requests between connected jobs. It is a hash of their common secret, which is never
+/// sent.
 fn nonce_of(secret: u128) -> u64 {
     keyed_hash(secret, "nonce")
 }
 
 /// Connections that exchange connect requests.
 pub struct Handshakes {
-    connecting: Vec<u32>,
+    pub connecting: Vec<u32>,
 }
 
 impl Handshakes {
@@ -49,22 +51,12 @@ impl Handshakes {
         Handshakes { connecting: Vec::with_capacity(connections) }
     }
 
-    /// Returns the number of the connections.
-    pub fn len(&self) -> usize {
-        self.connecting.len()
-    }
-
-    /// Returns the connection at place `at`.
-    pub fn get(&self, at: usize) -> usize {
-        self.connecting[at] as usize
-    }
-
     /// Ends the exchange for connection `number`, if there is one.
     pub fn end(&mut self, number: u32) {
         self.connecting.retain(|&other| other != number);
     }
 
-    /// Returns true if a first connection is being made, or a secondary connection that may open soon.
+    /// Returns true if a first connection is being made, or if a secondary connection is being made and was begun not long ago.
     pub fn is_connecting(&self, core: &VerbsCore, connections: &Connections) -> bool {
         self.connecting.iter().any(|&link| {
             let it = connections.get(link as usize);
@@ -113,14 +105,9 @@ impl Handshakes {
         }
         Ok(link)
     }
-
-    /// Gives up on the connection at place `at`.
-    pub fn give_up(&mut self, at: usize) {
-        self.connecting.swap_remove(at);
-    }
 }
 
-/// Sends the local connect request (again). A lost datagram is repeated later.
+/// Sends the local connect request, for the first time or again. If the datagram is lost, a later call repeats it.
 pub fn greet(
     core: &VerbsCore,
     rail: &mut VerbsRail,
@@ -158,9 +145,9 @@ pub fn greet(
 }
 
 impl VerbsCore {
-    /// Returns true if `request`, which came to `rail` from queue pair `source`, is from a peer and meant for this process.
-    /// Otherwise it belongs to another job, or to no known process. Connected jobs use a hash of their common secret in place of
-    /// the job's nonce.
+    /// Returns true if `request`, which came to `rail` from queue pair `source`, is from a peer and meant for this process. Any
+    /// other request belongs to another job, or to an unknown process. Between connected jobs, requests carry a hash of the common
+    /// secret instead of the job's nonce.
     pub fn concerns(&self, rail: usize, source: u32, request: &ConnectRequest) -> bool {
         let (roster, peer) = (self.roster.borrow(), request.from as usize);
         let nonce = roster.foreign(peer).map_or(self.nonce, |foreign| nonce_of(foreign.secret));

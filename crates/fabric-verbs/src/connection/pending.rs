@@ -1,5 +1,5 @@
-//! Work for which there was no room: lists in one slab, which is allocated beforehand. It grows only if a program sends far
-//! more than its peers take.
+//! Work that could not be posted because there was no room. The work is in lists whose entries share one slab. The slab is
+//! allocated beforehand, and grows only if a program sends far more than its peers receive.
 
 use crate::address::VerbsTarget;
 use crate::memory::NONE;
@@ -13,7 +13,7 @@ const FIRST: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub struct LocalMemory {
     pub memory: Sge,
-    /// Registration, or [`NONE`]: not registered, so the data goes through a bounce buffer.
+    /// Registration of the memory. [`NONE`] means that the memory is not registered, so the data goes through a bounce buffer.
     pub registration: u32,
 }
 
@@ -37,7 +37,7 @@ pub enum PendingAtomic {
 pub enum Attention {
     /// Sleepers of the program.
     Program,
-    /// Also the helper thread: the message is solicited.
+    /// Also the helper thread, because the message is solicited.
     Helper,
 }
 
@@ -75,7 +75,7 @@ pub struct WorkAtomic {
     pub done: Completion,
 }
 
-/// Work to be posted.
+/// Work that is posted now, or kept until it can be posted.
 #[derive(Debug, Clone, Copy)]
 pub enum PostedWork {
     /// A message whose payload was copied.
@@ -96,7 +96,7 @@ pub enum PostedWork {
 }
 
 impl PostedWork {
-    /// Returns a write of a flag without data.
+    /// Returns the work for a write that has a tail but no data.
     pub fn flag(tail: WriteTail) -> PostedWork {
         let from = LocalMemory { memory: Sge::EMPTY, registration: NONE };
         PostedWork::Write(WorkWrite { from, target: VerbsTarget::NOWHERE, tail, done: None })
@@ -112,7 +112,7 @@ impl PostedWork {
         }
     }
 
-    /// Returns the completion to signal when the work is done.
+    /// Returns the completion that is signaled when the work is done.
     pub fn done(&self) -> Completion {
         match *self {
             PostedWork::Long { done, .. }
@@ -189,7 +189,7 @@ impl WorkSlab {
         self.used += 1;
     }
 
-    /// Returns the first entry of a list, which does not move until the slab changes.
+    /// Returns the first entry of a list. The entry does not move until the slab changes.
     pub fn front(&self, list: &WorkList) -> Option<&PostedWork> {
         (list.first != NONE).then(|| &self.entries[list.first as usize].work)
     }

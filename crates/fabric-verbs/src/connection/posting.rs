@@ -1,5 +1,5 @@
-//! Posting of requests: adds messages, operations and control messages to the batch, with the memory that they need, and counts
-//! the operations whose completion is awaited.
+//! Posting of requests. This module adds messages, operations and control messages to the batch, and provides the memory that they
+//! need. It also counts the operations whose completion is awaited.
 //!
 //! A request is added only if the window of its connection, the batch, the peer's credits and the pool have room for it.
 
@@ -19,18 +19,18 @@ use crate::trouble;
 use crate::wire::{ImmediateTag, WAKE, WireKind};
 use weft_fabric::{FabricTrouble, Fault, Sge};
 
-/// Direction of the bytes of an operation, seen from this process.
+/// Direction in which the bytes of an operation move, seen from this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Out,
     In,
 }
 
-/// The batch under construction, and the pool for data that has no registration of its own.
+/// The batch under construction, and the pool of buffers for data that is not in registered memory.
 pub struct Posting {
     batch: Box<Batch>,
     pool: RegisteredPool,
-    /// Number of one-sided operations that have a completion and are not complete.
+    /// Number of incomplete one-sided operations that have a completion.
     awaited: usize,
 }
 
@@ -56,13 +56,13 @@ impl Posting {
         self.batch.is_empty()
     }
 
-    /// Posts the batch on `link`, by one call. Returns 0, or the errno of the failure.
+    /// Posts the batch on `link` with one call. Returns 0, or the errno of the failure.
     #[inline]
     pub fn post(&mut self, link: &VerbsConnection) -> i32 {
         self.batch.post(&link.pair)
     }
 
-    /// Posts the batch on `link`. A failure is a fault.
+    /// Posts the batch on `link`. If this fails, records a fault.
     #[inline]
     pub fn ring(&mut self, link: &VerbsConnection, trouble: &mut FabricTrouble) {
         let errno = self.post(link);
@@ -97,7 +97,7 @@ impl Posting {
         core.complete(record.done);
     }
 
-    /// Gives a buffer of the pool back. [`NONE`] is no buffer.
+    /// Gives a buffer back to the pool. Does nothing for [`NONE`].
     #[inline]
     pub fn give_back(&mut self, buffer: u32) {
         if buffer != NONE {
@@ -105,7 +105,7 @@ impl Posting {
         }
     }
 
-    /// Ends requests whose completions will not be seen any more.
+    /// Ends requests whose completions will not be handled any more.
     pub fn abandon(&mut self, core: &VerbsCore, memories: &mut Memories, records: Vec<Record>) {
         for record in records {
             self.end(core, memories, record);
@@ -138,7 +138,7 @@ impl Posting {
             Some(id) => id,
             None if len <= BUFFER => NONE,
             // SAFETY: `acquire` needs memory that stays mapped: the maker of the `Sge` promised that the memory outlives the
-            // operation; a registration that is kept longer is subject to the rule of `VerbsOptions::keep`.
+            // operation.
             None => unsafe { memories.acquire(memory, uses) }?,
         };
         Ok(LocalMemory { memory, registration })
@@ -185,7 +185,8 @@ impl Posting {
         true
     }
 
-    /// Returns the need for the completion of a request that takes a buffer: few free buffers must come back soon.
+    /// Returns the urgency of the completion of a request that takes a buffer. If few buffers are free, the completion must come
+    /// soon, because it frees the buffer.
     #[inline]
     fn signal_of_pool(&self) -> Signal {
         if self.pool.is_low() { Signal::Always } else { Signal::WhenDue }
@@ -207,11 +208,11 @@ impl Posting {
             }
         };
         if added && let Some(secondary) = &mut link.secondary {
-            secondary.add(Some(*work));
+            secondary.posted.push_back(Some(*work));
             if let PostedWork::Atomic(WorkAtomic { target, .. }) = work
                 && target.wake
             {
-                secondary.add(None);
+                secondary.posted.push_back(None);
             }
         }
         added
@@ -225,7 +226,7 @@ impl Posting {
     ) -> bool {
         let &WorkWrite { from: LocalMemory { memory, registration }, target, tail, done } = write;
         let data = !memory.is_empty();
-        // A write can carry any immediate except [`WAKE`].
+        // The tail of a write can carry any immediate except [`WAKE`].
         let carried = match tail {
             WriteTail::Immediate(immediate) if immediate != WAKE => Some(immediate),
             _ => None,
@@ -302,8 +303,8 @@ impl Posting {
         }
     }
 
-    /// Returns the place where the data of a read or of an atomic operation lands: registered memory, or a buffer whose content
-    /// is copied at the end. Notes the place in `record`. Returns `None` if the pool is empty.
+    /// Returns the place to which the adapter writes the data of a read or of an atomic operation: registered memory, or a buffer
+    /// whose content is copied at the end. Records the place in `record`. Returns `None` if the pool is empty.
     fn landing(
         &mut self,
         memories: &Memories,
@@ -335,7 +336,7 @@ impl Posting {
         }
         let mut record = Record { done, ..Record::NOTHING };
         let Some(sge) = self.landing(memories, link.rail, into, &mut record) else { return false };
-        // Reads are always signaled: even without a completion, the data must be copied out soon.
+        // Reads are always signaled, because the data must be copied out soon, even if nobody waits for the completion.
         let NewRequest { id, flags } = link.note(record, Signal::Always);
         self.batch.add(id, IBV_WR_RDMA_READ, flags).to(target.at, target.keys[link.rail]).data(sge);
         true
@@ -374,7 +375,7 @@ impl Posting {
         true
     }
 
-    /// Adds a request without effect. Its completion proves that all requests before it have completed.
+    /// Adds a request that transfers nothing. Its completion proves that all requests before it have completed.
     pub fn add_probe(&mut self, link: &mut VerbsConnection) -> bool {
         if link.phase != ConnectionPhase::Open || !link.has_room(1) || !self.batch.has_room(1) {
             return false;
@@ -382,12 +383,12 @@ impl Posting {
         let NewRequest { id, flags } = link.note(Record::NOTHING, Signal::Always);
         self.batch.add(id, IBV_WR_RDMA_WRITE, flags).to(0, 0).inline(Sge::EMPTY);
         if let Some(secondary) = &mut link.secondary {
-            secondary.add(None);
+            secondary.posted.push_back(None);
         }
         true
     }
 
-    /// Adds the disconnect to the batch. Returns false if there is no room.
+    /// Adds the disconnect message to the batch. Returns false if there is no room.
     pub fn add_disconnect(&mut self, link: &mut VerbsConnection) -> bool {
         if !link.has_room(1) {
             return false;
@@ -398,7 +399,7 @@ impl Posting {
         true
     }
 
-    /// Adds a message with the credits that the peer is owed. Returns false if there is no room.
+    /// Adds a message with the credits that are owed to the peer. Returns false if there is no room.
     pub fn add_credits(&mut self, link: &mut VerbsConnection) -> bool {
         if !link.has_room(1) {
             return false;
@@ -406,14 +407,14 @@ impl Posting {
         let tag = link.take_credits(WireKind::Credits);
         let request = link.note(Record::NOTHING, link.signal());
         if let Some(secondary) = &mut link.secondary {
-            secondary.add(None);
+            secondary.posted.push_back(None);
         }
         self.batch.control(request, tag);
         true
     }
 
-    /// Adds a message to first connection `link`: this end of the secondary connection over `rail` is shut. Returns false if
-    /// there is no room.
+    /// Adds a message on first connection `link`. The message says that this end of the secondary connection over `rail` is shut.
+    /// Returns false if there is no room.
     pub fn add_shut(&mut self, link: &mut VerbsConnection, rail: usize) -> bool {
         if !link.has_room(1) {
             return false;

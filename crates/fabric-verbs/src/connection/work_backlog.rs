@@ -1,4 +1,5 @@
-//! Messages and operations for which there was no room: kept for each connection in their order, and posted later.
+//! Messages and operations that could not be posted because there was no room. They are kept in order for each connection, and
+//! posted later.
 
 use crate::connection::connections::Connections;
 use crate::connection::pending::{PostedMessage, PostedWork, WorkSlab};
@@ -50,13 +51,13 @@ impl WorkBacklog {
         self.slab.used() == 0
     }
 
-    /// Returns true if a connection is in the list of connections with kept work.
+    /// Returns true if the list of connections with kept work contains any connection.
     #[inline]
     pub fn waits(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Keeps a message. A short payload is copied; a long payload stays in the memory of the caller.
+    /// Keeps a message. A short payload is copied. A long payload stays in the memory of the caller.
     pub fn keep_message(
         &mut self,
         link: &mut VerbsConnection,
@@ -90,7 +91,7 @@ impl WorkBacklog {
         }
     }
 
-    /// Posts work that is kept for `link`, with few doorbell rings. Returns true if any was posted.
+    /// Posts work that is kept for `link`, with few doorbell rings. Returns true if any work was posted.
     pub fn drain(
         &mut self,
         core: &VerbsCore,
@@ -111,7 +112,7 @@ impl WorkBacklog {
                 added
             });
             let done = work.is_some_and(|work| posting.add_work(memories, link, &work));
-            // A popped entry stays in the slab, and readable, until the next push.
+            // A popped entry stays in the slab, where it is readable until the next push.
             if sent {
                 self.slab.pop(&mut link.kept_messages);
             }
@@ -123,7 +124,7 @@ impl WorkBacklog {
                 if posting.is_empty() {
                     break;
                 }
-                // The batch may be full, so it is posted and the loop tries again.
+                // If the batch is full, posting it makes room, and then the loop tries again.
                 posting.ring(link, trouble);
             }
         }
@@ -131,7 +132,7 @@ impl WorkBacklog {
         moved
     }
 
-    /// Posts kept work for all peers. Returns true if any was posted.
+    /// Posts kept work for all peers. Returns true if any work was posted.
     #[cold]
     pub fn drain_all(
         &mut self,

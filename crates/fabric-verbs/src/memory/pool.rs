@@ -1,4 +1,4 @@
-//! Bounce buffers for data that is sent or read without its own registration.
+//! Bounce buffers for data whose own memory is not registered.
 
 use crate::VerbsConnectError;
 use crate::ffi::ibv_sge;
@@ -35,7 +35,8 @@ impl RegisteredPool {
         self.free.pop()
     }
 
-    /// Returns true if few buffers are free: the request that takes one must be signaled, to get the buffer back soon.
+    /// Returns true if few buffers are free. A request that takes a buffer must then be signaled, so that the buffer comes back
+    /// soon.
     #[inline]
     pub fn is_low(&self) -> bool {
         self.free.len() < BUFFERS / 2
@@ -46,7 +47,7 @@ impl RegisteredPool {
         self.free.push(buffer);
     }
 
-    /// Returns `len` bytes of a buffer, from `offset` on.
+    /// Returns `len` bytes of a buffer, starting at `offset`.
     #[inline]
     pub fn part(&self, buffer: u32, offset: usize, len: usize) -> Sge {
         self.memory.part(buffer as usize * BUFFER, BUFFER).part(offset, len)

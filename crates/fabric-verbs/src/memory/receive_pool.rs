@@ -1,7 +1,7 @@
-//! The receive buffers of a rail, which all connections over it share.
+//! The receive buffers of a rail. All connections over the rail share them.
 //!
-//! A buffer is posted, holds an arrival, is idle, and is posted again together with other idle buffers. The messages of a peer
-//! that have arrived, and are not yet received, form a list of buffers: the peer's [`Inbox`].
+//! A buffer is posted, holds an arrival, is idle, and is posted again together with other idle buffers. The buffers of messages
+//! that have arrived from a peer but have not been received yet form a list: the peer's [`Inbox`].
 
 use crate::VerbsConnectError;
 use crate::adapter::object::{self, BATCH, Domain, SharedQueue};
@@ -11,12 +11,12 @@ use crate::sizes::{BUFFER, HEAD, QueueDepths, SEND_MAX};
 use std::ptr;
 use weft_fabric::{ArrivedMessage, Fault, Head, Sge};
 
-/// Kind of arrival that used a receive buffer.
+/// Kind of the arrival for which a receive buffer was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BufferUse {
     Message,
     Event,
-    /// A return of credits, for which no credit is owed.
+    /// An arrival for whose buffer no credit is owed, such as a return of credits.
     Control,
 }
 
@@ -64,18 +64,18 @@ pub struct InboxPlace {
 pub struct ReceivePool {
     shared: SharedQueue,
     buffers: Vec<ReceiveBuffer>,
-    /// Buffers that wait to be posted again together.
+    /// Buffers that will be posted again together.
     idle: Vec<u32>,
-    /// Number of buffers of closed connections, which the next connections use.
+    /// Number of buffers of closed connections. The next connections use these buffers.
     spare: usize,
-    /// Number of idle buffers that are posted again together.
+    /// Number of idle buffers that are collected before they are posted again.
     together: usize,
 }
 
 /// Maximum number of idle buffers that are collected before they are posted again.
 const TOGETHER: usize = 8;
 
-/// Maximum number of idle buffers: a batch of completions may come on top of the collected buffers.
+/// Maximum number of idle buffers. A batch of completions may add buffers to the collected buffers.
 pub const IDLE_MOST: usize = TOGETHER + BATCH;
 
 impl ReceivePool {
@@ -95,7 +95,7 @@ impl ReceivePool {
         &self.shared
     }
 
-    /// Appends a message of `len` bytes to an inbox. Returns false if its size is impossible.
+    /// Appends a message of `len` bytes to an inbox. Returns false if the size of the message is impossible.
     #[inline]
     pub fn append(&mut self, inbox: &mut Inbox, buffer: u32, len: u32) -> bool {
         let it = &mut self.buffers[buffer as usize];
@@ -111,7 +111,7 @@ impl ReceivePool {
         true
     }
 
-    /// Returns the buffer of the message behind the message in `buffer`, or [`NONE`].
+    /// Returns the buffer of the message after the message in `buffer`, or [`NONE`].
     #[inline]
     pub fn next(&self, buffer: u32) -> u32 {
         self.buffers[buffer as usize].next
@@ -160,8 +160,8 @@ impl ReceivePool {
         u64::from_ne_bytes(word)
     }
 
-    /// Provides `count` receive buffers on rail `number` for a new connection: uses buffers of closed connections, and makes and
-    /// posts the rest.
+    /// Provides `count` receive buffers on rail `number` for a new connection. First uses buffers of closed connections. If they
+    /// are not enough, allocates and posts new buffers.
     pub fn grow(
         &mut self,
         number: usize,
@@ -188,8 +188,8 @@ impl ReceivePool {
         new.chunks(IDLE_MOST).try_for_each(|buffers| self.post(buffers))
     }
 
-    /// Takes over the `count` buffers of the closed connection `link`: no credits are owed for them, and new connections may
-    /// use them.
+    /// Takes over the `count` buffers of the closed connection `link`. No credits are owed for them any more, and new connections
+    /// may use them.
     pub fn shrink(&mut self, link: usize, count: usize) {
         for &buffer in &self.idle {
             let it = &mut self.buffers[buffer as usize];
@@ -206,11 +206,11 @@ impl ReceivePool {
         let it = &mut self.buffers[buffer as usize];
         (it.peer, it.of) = (peer as u32, of);
         self.idle.push(buffer);
-        // Few buffers are reserved for control messages, so a buffer of a control message is posted again immediately.
+        // Only few buffers are reserved for control messages, so the buffer of a control message is posted again immediately.
         self.idle.len() >= self.together || of == BufferUse::Control
     }
 
-    /// Posts all idle buffers by one call. Calls `owe` for each, with the peer that is owed a credit.
+    /// Posts all idle buffers with one call. Calls `owe` for each buffer, with the peer to which a credit is owed.
     pub fn repost(&mut self, mut owe: impl FnMut(usize, BufferUse)) -> Result<(), Fault> {
         let idle = std::mem::take(&mut self.idle);
         let posted = self.post(&idle);
@@ -223,7 +223,7 @@ impl ReceivePool {
         posted
     }
 
-    /// Posts at most [`IDLE_MOST`] buffers by one call.
+    /// Posts at most [`IDLE_MOST`] buffers with one call.
     fn post(&mut self, buffers: &[u32]) -> Result<(), Fault> {
         if buffers.is_empty() {
             return Ok(());

@@ -2,10 +2,11 @@
 
 use crate::ffi::*;
 
-/// Operations of peers and adapters on registered memory. Each variant includes the operations of the variants before it.
+/// Allowed operations of peers and adapters on registered memory. Each variant also allows the operations of the variants before
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Uses {
-    /// Peers have no access; the adapter sends from the memory and receives into it.
+    /// Peers have no access. The adapter sends from the memory, and receives into the memory.
     Buffers,
     /// Peers may read the memory.
     Reads,
@@ -31,7 +32,7 @@ impl Uses {
 /// Totals of the registrations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RegistrationTotals {
-    /// Number of registered bytes; memory that is registered twice counts twice.
+    /// Number of registered bytes. Memory that is registered twice counts twice.
     pub registered: usize,
     /// Number of registrations that exist now, in use or kept.
     pub entries: usize,

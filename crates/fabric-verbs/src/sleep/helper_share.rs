@@ -1,4 +1,4 @@
-//! The helper thread's part of the sleeper: its rings and armings, and the events for which it wakes.
+//! The part of the sleeper that belongs to the helper thread: its rings and armings, and the events for which it wakes.
 
 use crate::adapter::object::ArmFor;
 use crate::rail::Base;
@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use weft_fabric::wait::Token;
 
-/// The helper thread's part of a [`crate::sleep::VerbsSleeper`].
+/// The part of a [`crate::sleep::VerbsSleeper`] that belongs to the helper thread.
 pub struct HelperShare {
-    /// Number of rings so far; its value is the token.
+    /// Number of rings so far, which is used as the token.
     rings: AtomicU32,
-    /// True once the helper's place was requested. The thread that posts is the thread that requested it, or runs after it.
+    /// True after a thread has requested the place of the helper. Only this thread posts, or a thread that runs after this thread.
     exists: AtomicBool,
     own: WakeDescriptor,
     other: OnceLock<OwnedFd>,
-    /// Number of armings for the helper that are not yet disarmed.
+    /// Number of armings for the helper that have not been undone yet.
     announced: AtomicU32,
     /// True while the completion of an operation is awaited.
     awaited: AtomicBool,
@@ -46,7 +46,7 @@ impl HelperShare {
         let _ = self.other.set(other);
     }
 
-    /// Permits the helper to arm from now on. The thread that uses the fabric calls it.
+    /// Permits the helper to arm from now on. The thread that uses the fabric calls this function.
     pub fn exist(&self) {
         self.exists.store(true, Ordering::Relaxed);
     }
@@ -56,8 +56,8 @@ impl HelperShare {
         if !self.exists.load(Ordering::Relaxed) {
             return false;
         }
-        // The fence orders the flag, which was set before, and this load: either the thread that arms sees the flag, or this load
-        // sees the arming.
+        // The fence orders the caller's store to `awaited` or `busy` before this load. So either the thread that arms sees this
+        // store, or this load sees the arming.
         fence(Ordering::SeqCst);
         self.announced.load(Ordering::Relaxed) != 0
     }
@@ -74,11 +74,11 @@ impl HelperShare {
         }
     }
 
-    pub fn ignore_ends(&self, ignore: bool) {
-        self.ignores_ends.store(ignore, Ordering::Relaxed);
+    pub fn ignore_ends(&self) {
+        self.ignores_ends.store(true, Ordering::Relaxed);
     }
 
-    /// Declares if the completion of an operation is awaited.
+    /// Sets whether the completion of an operation is awaited.
     #[inline]
     pub fn set_awaited(&self, awaited: bool) {
         let awaited = awaited && !self.ignores_ends.load(Ordering::Relaxed);
@@ -97,26 +97,26 @@ impl HelperShare {
         }
     }
 
-    /// Rings the helper: the program's threads have taken an event that may have been meant for the helper.
+    /// Rings the helper after a thread of the program has taken an event, because the event may have been meant for the helper.
     pub fn event_taken(&self) {
         if self.announced.load(Ordering::SeqCst) != 0 {
             self.ring();
         }
     }
 
-    /// Counts an arming for the helper. Returns the token of the rings before it.
+    /// Counts an arming for the helper. Returns the token at the time of the arming.
     pub fn announce(&self) -> Token {
         self.announced.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         self.token()
     }
 
-    /// Takes one arming of the helper back.
+    /// Undoes one arming for the helper.
     pub fn disarm(&self) {
         self.announced.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Returns the token of the rings so far.
+    /// Returns the current token.
     pub fn token(&self) -> Token {
         Token(self.rings.load(Ordering::SeqCst))
     }
@@ -131,7 +131,7 @@ impl HelperShare {
         self.awaited.load(Ordering::Relaxed)
     }
 
-    /// Returns the descriptors by which threads and another fabric ring the helper (-1: none).
+    /// Returns the descriptors on which threads and another fabric ring the helper (-1 stands for no descriptor).
     pub fn descriptors(&self) -> [RawFd; 2] {
         [self.own.fd(), self.other.get().map_or(-1, OwnedFd::as_raw_fd)]
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// A descriptor that threads of this process ring to end a sleep.
+/// A descriptor on which threads of this process ring to end a sleep.
 pub struct WakeDescriptor(OwnedFd);
 
 impl WakeDescriptor {
@@ -23,8 +23,8 @@ impl WakeDescriptor {
 
     pub fn ring(&self) {
         let one = 1u64;
-        // SAFETY: `write` needs 8 readable bytes: `one` has them. It does not block; if the count is full, the descriptor is
-        // readable already.
+        // SAFETY: `write` needs 8 readable bytes: `one` has them. The call does not block. If the counter is full, the descriptor
+        // is already readable.
         unsafe { libc::write(self.fd(), (&raw const one).cast(), 8) };
     }
 }

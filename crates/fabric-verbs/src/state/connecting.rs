@@ -1,4 +1,4 @@
-//! Connection setup between two processes, when one of the two first has something to send.
+//! Connection setup between two processes. It begins when one of the two processes first has something to send.
 //!
 //! ```text
 //!   A: makes its end ──── connect request (number of the end) ───>  B: makes its end, which can receive
@@ -6,8 +6,9 @@
 //!   A may send           ──── connect request, heard, settled ───>  B may send
 //! ```
 //! Connect requests are datagrams to the published addresses. A process that has not settled repeats its connect request, with
-//! growing pauses. Both processes may begin at the same time: each makes its own end, and a connect request describes the end of
-//! its sender completely. A message on the connection itself also proves that the peer has received the connect request.
+//! growing pauses. Both processes may begin at the same time, because each process makes its own end, and a connect request
+//! describes the sender's end completely. A message on the connection itself also proves that the peer has received the connect
+//! request.
 
 use super::VerbsState;
 use crate::adapter::object::BATCH;
@@ -22,7 +23,7 @@ use std::time::Instant;
 use weft_fabric::Fault;
 
 impl VerbsState {
-    /// Begins to make connection `link`. Returns false if that failed; for a first connection this is also a fault.
+    /// Begins to make connection `link`. Returns false if this failed. If a first connection fails, also records a fault.
     #[cold]
     pub fn begin(&mut self, core: &VerbsCore, link: usize) -> bool {
         let VerbsState { connections, rails, memories, handshakes, trouble, .. } = self;
@@ -46,8 +47,8 @@ impl VerbsState {
         false
     }
 
-    /// Begins a connection with `peer` if no connection exists. Returns false if the peer has left or is lost. To need a peer
-    /// that has left is a fault.
+    /// Begins a connection with `peer` if no connection exists. Returns false if the peer has left or is lost. If the peer has
+    /// left, also records a fault.
     pub fn reach(&mut self, core: &VerbsCore, peer: usize) -> bool {
         match self.connections.get(peer).map(|link| link.phase) {
             Some(ConnectionPhase::Gone) => {
@@ -59,7 +60,7 @@ impl VerbsState {
         }
     }
 
-    /// Takes the datagrams that have arrived on `rail`.
+    /// Handles the datagrams that have arrived on `rail`.
     pub fn poll_datagrams(&mut self, core: &VerbsCore, rail: usize) -> bool {
         let mut done = [ibv_wc::default(); BATCH];
         let n = self.rails[rail].base.datagrams.poll(&mut done);
@@ -97,7 +98,8 @@ impl VerbsState {
             return;
         }
         let at = core.link_over(peer, rail);
-        // A peer that asks for a secondary connection has a first connection, so this process must have its other end.
+        // A peer requests a secondary connection only after it has made the first connection, so this process must already have its
+        // end of the first connection.
         let known =
             core.rail_of(at) == rail && (at == peer || self.connections.get(peer).is_some());
         if !known || self.connections.get(at).is_none() && !self.begin(core, at) {
@@ -134,10 +136,10 @@ impl VerbsState {
         }
     }
 
-    /// Opens the connection: the peer can receive, so the messages and work kept for it may go.
+    /// Opens the connection, because the peer can receive. Posts the messages and the work that are kept for the peer.
     pub fn settle(&mut self, core: &VerbsCore, number: usize) {
         let link = self.connections.of(number);
-        // Without the peer's connect request no traffic could have arrived.
+        // Traffic can arrive only after this process has received the peer's connect request.
         if link.theirs.is_some() {
             link.phase = ConnectionPhase::Open;
             self.handshakes.end(number as u32);
@@ -145,17 +147,18 @@ impl VerbsState {
         }
     }
 
-    /// Repeats connect requests that are due. Gives up on peers that do not answer within the patience.
+    /// Repeats connect requests that are due. Gives up a peer that has not answered for the time `patience`.
     pub fn greet_again(&mut self, core: &VerbsCore, now: Instant) {
         let VerbsState { connections, rails, memories, handshakes, trouble, .. } = self;
-        for i in (0..handshakes.len()).rev() {
-            let number = handshakes.get(i);
+        for i in (0..handshakes.connecting.len()).rev() {
+            let number = handshakes.connecting[i] as usize;
             let link = connections.of(number);
             let waited = link.asking.wait(now);
             if now < link.asking.next {
                 continue;
             }
-            // If no local work waits, because the peer asked first, this end waits without limit: it costs nothing.
+            // If no local work waits for the connection (the peer asked first), this end waits without limit, because this costs
+            // nothing.
             if !link.is_empty() && waited > core.options.patience {
                 let host = core.host_of(core.peer_of(number));
                 let why = format!(
@@ -164,7 +167,7 @@ impl VerbsState {
                     waited.as_secs()
                 );
                 trouble::lose(trouble, core, number, why);
-                handshakes.give_up(i);
+                handshakes.connecting.swap_remove(i);
                 continue;
             }
             greet(core, &mut rails[link.rail], memories, link, now);

@@ -1,4 +1,4 @@
-//! Losses of processes of other jobs, and the end of connections with these processes.
+//! Losses of processes of other jobs, and the end of connections to these processes.
 
 use super::VerbsState;
 use crate::connection::ConnectionPhase;
@@ -10,8 +10,8 @@ use crate::trouble;
 use std::sync::atomic::Ordering;
 
 impl VerbsState {
-    /// Handles reports of the sessions between jobs: a process of another job has died, or all processes have left a connection
-    /// between jobs.
+    /// Handles reports of the sessions that connect jobs: a process of another job has died, or all processes have left a
+    /// connection between jobs.
     #[cold]
     pub fn hear_of_links(&mut self, core: &VerbsCore) {
         core.alarm.store(false, Ordering::Release);
@@ -31,7 +31,7 @@ impl VerbsState {
         }
     }
 
-    /// Cuts off the traffic with `peer`. Requests in flight end with an error, which is not reported again.
+    /// Cuts off the traffic with `peer`. Requests in flight end with an error. These errors are not reported.
     fn cut_off(&mut self, core: &VerbsCore, peer: usize) {
         for link in core.links_with(peer) {
             let Some(it) = self.connections.get_mut(link) else { continue };
@@ -41,17 +41,17 @@ impl VerbsState {
         }
     }
 
-    /// Forgets a process of another job, or a number that was reserved for one. Its queue pairs are destroyed, and the
-    /// buffers that they have used become free.
+    /// Forgets a process of another job, or a number that was reserved for such a process. Destroys the queue pairs of the
+    /// connections with it, and frees the buffers of these connections.
     #[cold]
     pub fn forget(&mut self, core: &VerbsCore, peer: usize) {
         if core.roster.borrow().foreign(peer).is_some() {
-            // The end of this connection is not reported as a loss.
+            // The end of this connection must not be reported as a loss.
             if let Some(member) = core.roster.borrow().get(peer) {
                 member.unmissed.set(true);
             }
             self.cut_off(core, peer);
-            // Completions are handled while the number still belongs to the process, and once more after its queue pairs are
+            // Completions are handled now, while the number still belongs to the process, and once more after the queue pairs are
             // destroyed.
             while self.poll(core) {}
             let links: Vec<usize> = core.links_with(peer).collect();
@@ -87,11 +87,11 @@ impl VerbsState {
             self.repost(core, rail);
         }
         if let Some(secondary) = &mut it.secondary {
-            abandoned.append(&mut secondary.take_repeat());
+            abandoned.append(&mut secondary.repeat);
         }
         self.kept.take_all(&mut it, abandoned);
         let records = it.abandon();
-        // With the queue pair destroyed, the adapter does not touch the memory any more.
+        // After the queue pair is destroyed, the adapter does not touch the memory any more.
         drop(it);
         self.posting.abandon(core, &mut self.memories, records);
         self.rails[rail].receives.shrink(number, core.buffers_of(number));

@@ -1,4 +1,4 @@
-//! Two-sided messages: posted immediately if the peer has room, otherwise kept.
+//! Two-sided messages. A message is posted immediately if the peer has room. Otherwise it is kept.
 
 use super::VerbsState;
 use crate::connection::ConnectionPhase;
@@ -24,7 +24,7 @@ impl VerbsState {
         self.send_slowly(core, peer, message, done)
     }
 
-    /// Posts a message if the connection is open, nothing is kept before the message, and there is room.
+    /// Posts a message if the connection is open, no earlier message is kept, and there is room.
     #[inline]
     fn post_message(&mut self, peer: usize, message: PostedMessage) -> bool {
         let VerbsState { connections, posting, memories, trouble, .. } = self;
@@ -52,7 +52,8 @@ impl VerbsState {
         if !self.reach(core, peer) {
             return PostOutcome::Done;
         }
-        // A caller that only sends may never call `progress`, so this call polls and drains: kept messages must not pile up.
+        // A caller that only sends may never call `progress`. So this call polls and drains, because otherwise kept messages would
+        // pile up.
         self.poll(core);
         self.drain(core, peer);
         if self.post_message(peer, message) {
@@ -66,7 +67,7 @@ impl VerbsState {
         let Some(multicast) = &self.multicast else {
             return Err(Fault::unsupported(core.rank, "multicast"));
         };
-        let (len, max) = (src.len(), multicast.max());
+        let (len, max) = (src.len(), multicast.max);
         assert!(len <= max, "a datagram of {len} bytes exceeds the {max} of multicast_max");
         if !multicast.has_room() {
             self.poll_departures(core, 0);

@@ -1,13 +1,13 @@
 //! One-sided operations: writes, reads and atomics.
 //!
-//! All atomics on the memory of a process go through one adapter of that process, whichever rank asks. Two adapters do not
-//! coordinate, so operations through both adapters would not be atomic.
+//! All atomics on the memory of a process go through one adapter of this process, whichever rank requests them. Two adapters do not
+//! coordinate their atomics, so operations through both adapters would not be atomic.
 //!
 //! ```text
 //!   target with rank t in its job   rail t mod r   by the first connection if it uses that rail, else by the secondary connection
 //! ```
-//! Atomics have no other path. If that rail carries no data, they fail. If the rail dies, operations in flight fail too, since
-//! the target may have applied them or not.
+//! Atomics have no other path. If this rail carries no data, atomics fail. If the rail fails, atomics in flight also fail, because
+//! nobody knows if the target has applied them.
 
 use super::VerbsState;
 use crate::address::{self, VerbsTarget};
@@ -19,13 +19,13 @@ use crate::connection::posting::{Direction, Posting};
 use crate::ffi::IBV_ATOMIC_NONE;
 use crate::job::VerbsCore;
 use crate::memory::NONE;
-use weft_fabric::{Completion, Fault, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{Completion, Fault, FlagWrite, RemoteAddr, RemoteRead, RemoteWrite, Sge};
 
-/// Maximum size in bytes of a part of an operation. Every adapter takes at least this size in one request.
+/// Maximum size in bytes of a part of an operation. Every adapter accepts a request of this size.
 pub const PART: usize = 1 << 30;
 
 impl VerbsState {
-    /// Posts an operation if the connection is open, nothing is kept before the operation, and there is room.
+    /// Posts an operation if the connection is open, no earlier operation is kept, and there is room.
     #[inline]
     fn post_work(&mut self, number: usize, work: &PostedWork) -> bool {
         let VerbsState { connections, posting, memories, trouble, .. } = self;
@@ -43,7 +43,8 @@ impl VerbsState {
     /// Posts the work, or keeps it until there is room.
     pub fn submit(&mut self, core: &VerbsCore, to: usize, work: PostedWork) -> Result<(), Fault> {
         self.posting.await_work(&work);
-        // If a secondary connection was shut while earlier parts were posted, the first connection takes the rest.
+        // A secondary connection may have been shut while earlier parts were posted. Then the first connection takes the remaining
+        // parts.
         let secondary = core.is_secondary(to) && self.connections.is_open(to);
         let number = if secondary { to } else { core.peer_of(to) };
         if self.post_work(number, &work) {
@@ -63,17 +64,12 @@ impl VerbsState {
         &mut self,
         core: &VerbsCore,
         number: usize,
-        write: RemoteWrite,
+        write: &RemoteWrite,
+        tail: WriteTail,
     ) -> Result<(), Fault> {
-        let RemoteWrite { src, dst, tail, done } = write;
+        let &RemoteWrite { src, dst, done } = write;
         if src.is_empty() {
-            if matches!(tail, WriteTail::Nothing) {
-                core.complete(done);
-                return Ok(());
-            }
-            let from = LocalMemory { memory: src, registration: NONE };
-            let work = WorkWrite { from, target: VerbsTarget::NOWHERE, tail, done };
-            return self.submit(core, number, PostedWork::Write(work));
+            return self.write_tail(core, number, tail, done);
         }
         let target = address::decode(core.peer_of(number), dst, src.len())?;
         let from = Posting::prepare(&mut self.memories, src, Direction::Out)?;
@@ -86,7 +82,24 @@ impl VerbsState {
         Ok(())
     }
 
-    /// Returns a part of a place. Each part except the last counts as an additional user of the registration.
+    /// Posts the tail of a write that has no data.
+    pub fn write_tail(
+        &mut self,
+        core: &VerbsCore,
+        number: usize,
+        tail: WriteTail,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        if matches!(tail, WriteTail::Nothing) {
+            core.complete(done);
+            return Ok(());
+        }
+        let from = LocalMemory { memory: Sge::EMPTY, registration: NONE };
+        let work = WorkWrite { from, target: VerbsTarget::NOWHERE, tail, done };
+        self.submit(core, number, PostedWork::Write(work))
+    }
+
+    /// Returns a part of the memory `place`. Adds a user to the registration for each part except the last.
     fn share_part(&mut self, place: LocalMemory, part: Part) -> LocalMemory {
         if !part.last {
             self.memories.add_user(place.registration);
@@ -94,8 +107,13 @@ impl VerbsState {
         LocalMemory { memory: place.memory.part(part.offset, part.len), ..place }
     }
 
-    pub fn read(&mut self, core: &VerbsCore, number: usize, read: RemoteRead) -> Result<(), Fault> {
-        let RemoteRead { dst, src, done } = read;
+    pub fn read(
+        &mut self,
+        core: &VerbsCore,
+        number: usize,
+        read: &RemoteRead,
+    ) -> Result<(), Fault> {
+        let &RemoteRead { dst, src, done } = read;
         if dst.is_empty() {
             core.complete(done);
             return Ok(());
@@ -134,7 +152,7 @@ impl VerbsState {
         }
     }
 
-    /// Posts over secondary connection `number` only. If the connection is not open yet, keeps the work until it is.
+    /// Posts work over secondary connection `number` and over no other connection. Keeps the work until the connection is open.
     fn submit_secondary(
         &mut self,
         core: &VerbsCore,
@@ -165,34 +183,10 @@ impl VerbsState {
     }
 }
 
-/// A write to a peer, and the request that follows its data.
-#[derive(Debug, Clone, Copy)]
-pub struct RemoteWrite {
-    pub src: Sge,
-    pub dst: RemoteAddr,
-    pub tail: WriteTail,
-    pub done: Completion,
-}
-
-impl RemoteWrite {
-    /// Returns a write of a flag or an immediate without data.
-    pub fn of_tail(tail: WriteTail) -> RemoteWrite {
-        RemoteWrite { src: Sge::EMPTY, dst: RemoteAddr::default(), tail, done: None }
-    }
-}
-
-/// A read from a peer.
-#[derive(Debug, Clone, Copy)]
-pub struct RemoteRead {
-    pub dst: Sge,
-    pub src: RemoteAddr,
-    pub done: Completion,
-}
-
 /// Checks a flag, and returns it as the tail of a write.
-pub fn flag(peer: usize, flag: RemoteFlag, value: u64) -> Result<WriteTail, Fault> {
-    let at = address::decode_word(peer, flag.at)?;
-    Ok(WriteTail::Flag { at: VerbsTarget { wake: flag.waking, ..at }, value })
+pub fn flag(peer: usize, set: &FlagWrite) -> Result<WriteTail, Fault> {
+    let at = address::decode_word(peer, set.flag.at)?;
+    Ok(WriteTail::Flag { at: VerbsTarget { wake: set.flag.waking, ..at }, value: set.value })
 }
 
 /// A part of an operation.

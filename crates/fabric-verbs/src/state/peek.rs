@@ -1,12 +1,12 @@
-//! Actions of a signal handler ([`weft_fabric::FabricExt::peek`]): it takes plain messages from the queue of arrivals, and
-//! posts operations on memory that is already registered.
+//! Actions that a signal handler may do ([`weft_fabric::FabricExt::peek`]). A handler takes plain messages from the queue of
+//! arrivals, and posts operations on memory that is already registered.
 //!
 //! ```text
 //!   arrivals ── plain messages ──> inbox of the peer ── look: taken ──> buffer posted again, credits
 //!            └─ all else ───────> `aside`: the next poll begins with it
 //! ```
-//! This module does not allocate, register, or give registered memory back: all room is allocated beforehand. Once the room
-//! is used up, completions and buffers stay where they are.
+//! This module does not allocate or register memory, and does not give back registered memory. It uses lists that were allocated
+//! beforehand. When these lists are full, completions and buffers stay where they are.
 
 use super::VerbsState;
 use super::onesided::PART;
@@ -24,7 +24,7 @@ use crate::trouble;
 use crate::wire::{ImmediateTag, WireKind};
 use arrayvec::ArrayVec;
 use std::cell::RefCell;
-use weft_fabric::{ArrivedMessage, Completion, Head, Peek, RemoteAddr, Sge};
+use weft_fabric::{ArrivedMessage, Head, Peek, RemoteAddr, RemoteRead, RemoteWrite, Sge};
 
 /// Maximum number of completions that can be put aside between two polls.
 const ASIDE: usize = 4 * BATCH;
@@ -60,15 +60,15 @@ pub struct Peeked {
     failed: Option<FailedPost>,
 }
 
-/// Memory of an operation of a handler: at the peer, and here.
+/// Memory of a handler's operation: at the peer, and in this process.
 struct HandlerMemory {
     there: RemoteAddr,
     here: Sge,
     uses: Uses,
 }
 
-/// Shows arrived messages to `look`, which may post through the same state. Returns true if there may be more messages, for
-/// which there was no room.
+/// Shows arrived messages to `look`, which may post through the same state. Returns true if a list became full, so that there may
+/// be more messages.
 pub fn peek(
     state: &RefCell<VerbsState>,
     core: &VerbsCore,
@@ -99,7 +99,8 @@ pub fn peek(
 }
 
 impl VerbsState {
-    /// Sorts the arrivals of a rail. Returns false if the room ran out.
+    /// Sorts the arrivals of a rail: delivers plain messages, and puts all other completions into the list `aside`. Returns false
+    /// if this list is full.
     fn collect(&mut self, core: &VerbsCore, rail: usize) -> bool {
         while self.peeked.aside.remaining_capacity() >= BATCH {
             let mut done = [ibv_wc::default(); BATCH];
@@ -117,7 +118,7 @@ impl VerbsState {
         false
     }
 
-    /// Delivers a message that came over an open connection. Returns false if the completion is anything else.
+    /// Delivers a message that came over an open connection. Returns false for any other completion.
     fn is_plain(&mut self, core: &VerbsCore, rail: usize, wc: &ibv_wc) -> bool {
         let VerbsState { connections, rails, arrivals, .. } = self;
         let Some(number) = connections.of_pair(rail, wc.qp_num) else { return false };
@@ -139,7 +140,7 @@ impl VerbsState {
         true
     }
 
-    /// Returns a message in an inbox, and the next buffer.
+    /// Returns a message in an inbox, and the buffer of the next message.
     fn shown(&mut self, peer: usize, buffer: u32) -> (ArrivedMessage, u32) {
         let rail = self.connections.of(peer).rail;
         let pool = &self.rails[rail].receives;
@@ -163,14 +164,8 @@ impl VerbsState {
     }
 
     /// Posts a read into registered memory over the first connection. Returns false if it cannot be posted now.
-    pub fn try_read(
-        &mut self,
-        core: &VerbsCore,
-        peer: usize,
-        dst: Sge,
-        src: RemoteAddr,
-        done: Completion,
-    ) -> bool {
+    pub fn try_read(&mut self, core: &VerbsCore, peer: usize, read: &RemoteRead) -> bool {
+        let &RemoteRead { dst, src, done } = read;
         let memory = HandlerMemory { there: src, here: dst, uses: Uses::Writes };
         self.try_post(core, peer, memory, |into, target| {
             PostedWork::Read(WorkRead { into, target, done })
@@ -178,14 +173,8 @@ impl VerbsState {
     }
 
     /// Posts a write from registered memory over the first connection. Returns false if it cannot be posted now.
-    pub fn try_write(
-        &mut self,
-        core: &VerbsCore,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        done: Completion,
-    ) -> bool {
+    pub fn try_write(&mut self, core: &VerbsCore, peer: usize, write: &RemoteWrite) -> bool {
+        let &RemoteWrite { src, dst, done } = write;
         let memory = HandlerMemory { there: dst, here: src, uses: Uses::Reads };
         self.try_post(core, peer, memory, |from, target| {
             PostedWork::Write(WorkWrite { from, target, tail: WriteTail::Nothing, done })
@@ -212,7 +201,7 @@ impl VerbsState {
         let Some(registration) = memories.share(memory, uses) else { return false };
         let work = work(LocalMemory { memory, registration }, target);
         if !posting.add_work(memories, link, &work) {
-            // The caller has prepared the memory and is still a user, so this release does not drop the registration.
+            // The caller has prepared the memory and is still a user, so the registration stays.
             memories.release(registration);
             return false;
         }
@@ -221,7 +210,7 @@ impl VerbsState {
         true
     }
 
-    /// Sends a head without payload, if it can leave now.
+    /// Sends a head without payload, if it can be sent now.
     pub fn try_send(&mut self, peer: usize, head: Head) -> bool {
         let VerbsState { connections, posting, memories, peeked, .. } = self;
         let message = PostedMessage { head, attention: Attention::Program, payload: Sge::EMPTY };
@@ -236,7 +225,7 @@ impl VerbsState {
         false
     }
 
-    /// Does the work that handlers have left. Returns true if there was any.
+    /// Does the work that handlers have left. Returns true if there was such work.
     #[inline]
     pub fn follow_up(&mut self, core: &VerbsCore) -> bool {
         self.peeked.any && self.follow(core)

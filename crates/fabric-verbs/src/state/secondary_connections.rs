@@ -1,24 +1,24 @@
-//! Secondary connections with a peer: one on each rail besides the rail of the first connection. They carry writes, reads and
-//! the flags after them, and atomics if the target does its atomics on that rail ([`super::onesided`]).
+//! Secondary connections with a peer: one on each rail except the rail of the first connection. They carry writes, reads, and flags
+//! that follow them. If the target does its atomics on a rail, the secondary connection on this rail also carries atomics
+//! ([`super::onesided`]).
 //!
 //! ```text
 //!   first connection      messages, flags, immediates; work that no secondary connection takes
 //!   secondary connection    `write_over`, `read_over`, `write_flag_after`: each is one request, and remembered until it
 //!                         has completed
 //! ```
-//! A secondary connection is made when an operation first names its rail, and is used once it is open. A secondary connection
-//! that fails is shut for good. Its unfinished work is repeated over the first connection, once the old requests cannot take
-//! effect any more:
+//! A secondary connection is made when an operation first names its rail, and is used as soon as it is open. If a secondary
+//! connection fails, it is shut permanently. Its unfinished work is then repeated over the first connection, as soon as the old
+//! requests cannot take effect any more:
 //!
 //! ```text
 //!   A: a request fails, A's end is shut ──── shut (rail) ───>  B: shuts its end
 //!   A: all requests are flushed         <─── shut (rail) ────
 //!   A: repeats them
 //! ```
-//! Without B's answer, a delayed packet could be placed after the repetition, over later data.
+//! Without B's answer, a delayed packet of an old request could overwrite later data.
 
 use super::VerbsState;
-use super::onesided::{RemoteRead, RemoteWrite};
 use crate::connection::connections::Connections;
 use crate::connection::pending::{PostedWork, WriteTail};
 use crate::connection::secondary::PassedWork;
@@ -26,10 +26,10 @@ use crate::connection::{ConnectionPhase, FailedRequest, VerbsConnection};
 use crate::ffi::*;
 use crate::job::VerbsCore;
 use crate::trouble;
-use weft_fabric::Fault;
+use weft_fabric::{Fault, RemoteRead, RemoteWrite};
 
-/// Returns true if secondary connection `link` is open, and the first connection has not yet finished work that it took in place
-/// of `link`.
+/// Returns true if secondary connection `link` is open, but the first connection has not finished the work that it took over from
+/// `link`.
 fn has_passed(connections: &mut Connections, link: usize, peer: usize) -> bool {
     let it = connections.of(link);
     let open = it.phase == ConnectionPhase::Open;
@@ -70,10 +70,10 @@ impl VerbsState {
         core: &VerbsCore,
         rail: usize,
         peer: usize,
-        write: RemoteWrite,
+        write: &RemoteWrite,
     ) -> Result<(), Fault> {
         let link = self.way(core, rail, peer);
-        self.write(core, link, write)?;
+        self.write(core, link, write, WriteTail::Nothing)?;
         let asked = core.link_over(peer, rail);
         if link != asked {
             let first = self.connections.of(peer);
@@ -89,8 +89,8 @@ impl VerbsState {
         Ok(())
     }
 
-    /// Writes a flag after earlier writes over `rail`. Returns false, and writes nothing, if one of these writes may still
-    /// arrive later.
+    /// Writes a flag after earlier writes over `rail`. Returns false, and does not write the flag, if one of these writes might
+    /// arrive after the flag.
     pub fn flag_after(
         &mut self,
         core: &VerbsCore,
@@ -100,12 +100,12 @@ impl VerbsState {
     ) -> Result<bool, Fault> {
         let number = core.link_over(peer, rail);
         if number == peer || self.connections.get(number).is_none() {
-            return self.write(core, peer, RemoteWrite::of_tail(tail)).map(|()| true);
+            return self.write_tail(core, peer, tail, None).map(|()| true);
         }
         if has_passed(&mut self.connections, number, peer) {
             return Ok(false);
         }
-        let repeats = self.secondary.holds_work_of(number);
+        let repeats = self.secondary.open.contains(&(number as u32));
         let VerbsState { connections, posting, memories, kept, trouble, .. } = self;
         let link = connections.of(number);
         match link.phase {
@@ -121,7 +121,7 @@ impl VerbsState {
             }
             ConnectionPhase::Lost | ConnectionPhase::Gone => return Ok(false),
         }
-        self.write(core, peer, RemoteWrite::of_tail(tail)).map(|()| true)
+        self.write_tail(core, peer, tail, None).map(|()| true)
     }
 
     pub fn read_over(
@@ -129,7 +129,7 @@ impl VerbsState {
         core: &VerbsCore,
         rail: usize,
         peer: usize,
-        read: RemoteRead,
+        read: &RemoteRead,
     ) -> Result<(), Fault> {
         let link = self.way(core, rail, peer);
         self.read(core, link, read)
@@ -144,10 +144,10 @@ impl VerbsState {
         let Some(it) = connections.get_mut(link) else { return };
         let mut awaited = false;
         if let Some(FailedRequest { record, work }) = it.take_failed(number) {
-            // The work stays a user of the registration, so only the buffer is given back.
+            // The repeated work still uses the registration, so only the buffer is given back.
             posting.give_back(record.buffer);
             if let (Some(secondary), Some(work)) = (&mut it.secondary, work) {
-                secondary.add_repeat(work);
+                secondary.repeat.push(work);
             }
             awaited = work.is_some_and(|work| work.is_awaited());
         }
@@ -157,15 +157,15 @@ impl VerbsState {
             trouble::lose(trouble, core, peer, why.clone());
         }
         if status == IBV_WC_REM_ACCESS_ERR {
-            // The adapter would refuse the key over another rail, too.
+            // The adapter would refuse the key over any other rail, too.
             let what = "memory key (its adapter refuses it)";
             trouble.fail(Fault::corrupt(peer, what), why.clone());
         }
         secondary.shut(core, handshakes, trouble, it, &why);
     }
 
-    /// Handles the message of `peer` that its end over a rail is shut. The rail's number is in receive buffer `buffer` of
-    /// `rail`.
+    /// Handles the message of `peer` which says that the peer's end of a secondary connection is shut. Buffer `buffer` of `rail`
+    /// contains the number of the shut rail.
     #[cold]
     pub fn hear_shut(&mut self, core: &VerbsCore, rail: usize, peer: usize, buffer: u32) {
         let VerbsState { connections, rails, handshakes, secondary, trouble, .. } = self;
@@ -184,20 +184,20 @@ impl VerbsState {
         secondary.shut(core, handshakes, trouble, it, "the peer has lost it");
     }
 
-    /// Advances the shutdown of secondary connections. Returns true if any advanced.
+    /// Advances the shutdown of secondary connections. Returns true if any shutdown advanced.
     #[cold]
     pub fn tend(&mut self, core: &VerbsCore) -> bool {
         let mut moved = false;
-        for i in (0..self.secondary.len()).rev() {
-            let number = self.secondary.get(i);
+        for i in (0..self.secondary.open.len()).rev() {
+            let number = self.secondary.open[i] as usize;
             let peer = core.peer_of(number);
             match self.connections.of(peer).phase {
                 ConnectionPhase::Connecting => continue,
                 ConnectionPhase::Open => moved |= self.tell(core, number),
                 ConnectionPhase::Gone | ConnectionPhase::Lost => {
-                    self.secondary.remove(i);
+                    self.secondary.open.swap_remove(i);
                     let it = self.connections.of(number);
-                    let repeats = it.secondary.as_ref().is_some_and(|it| it.repeats());
+                    let repeats = it.secondary.as_ref().is_some_and(|it| !it.repeat.is_empty());
                     if repeats || it.is_awaited() || !it.kept_work.is_empty() {
                         let why = "it has left before it took what was sent".to_owned();
                         trouble::lose(&mut self.trouble, core, peer, why);
@@ -208,7 +208,7 @@ impl VerbsState {
             let it = self.connections.of(number);
             let ready = it.secondary.as_ref().is_some_and(|it| it.told && it.heard);
             if ready && it.outstanding() == 0 {
-                self.secondary.remove(i);
+                self.secondary.open.swap_remove(i);
                 self.repeat(core, number);
                 moved = true;
             }
@@ -216,31 +216,30 @@ impl VerbsState {
         moved
     }
 
-    /// Tells the peer that this end of `number` is shut, unless the peer was told before. Returns true if the message was posted.
+    /// Tells the peer that this end of `number` is shut, unless this was already done. Returns true if the message was posted.
     fn tell(&mut self, core: &VerbsCore, number: usize) -> bool {
-        let VerbsState { connections, posting, trouble, .. } = self;
-        let secondary = &connections.of(number).secondary;
+        let secondary = &self.connections.of(number).secondary;
         if secondary.as_ref().is_none_or(|secondary| secondary.told) {
             return false;
         }
         // A peer with a secondary connection also has a first connection.
-        let first = connections.of(core.peer_of(number));
-        if !posting.add_shut(first, core.rail_of(number)) {
+        let (peer, rail) = (core.peer_of(number), core.rail_of(number));
+        if !self.post_control(peer, |posting, first| posting.add_shut(first, rail)) {
             return false;
         }
-        posting.ring(first, trouble);
-        if let Some(secondary) = &mut connections.of(number).secondary {
+        if let Some(secondary) = &mut self.connections.of(number).secondary {
             secondary.told = true;
         }
         true
     }
 
-    /// Hands over the unfinished work of connection `number` to the first connection.
+    /// Moves the unfinished work of connection `number` to the first connection.
     fn repeat(&mut self, core: &VerbsCore, number: usize) {
         let peer = core.peer_of(number);
         let VerbsState { connections, kept, trouble, .. } = self;
         let it: &mut VerbsConnection = connections.of(number);
-        let mut works = it.secondary.as_mut().map(|it| it.take_repeat()).unwrap_or_default();
+        let mut works =
+            it.secondary.as_mut().map(|it| std::mem::take(&mut it.repeat)).unwrap_or_default();
         kept.take_work(it, &mut works);
         let first = connections.of(peer);
         let mut unsure = false;

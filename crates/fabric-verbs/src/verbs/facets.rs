@@ -1,13 +1,15 @@
-//! Abilities of verbs beyond the core of a fabric.
+//! The optional parts of the fabric trait that [`Verbs`] implements.
 
 use super::*;
 
 impl weft_fabric::Registration for Verbs {
-    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
-        let uses = if lands { Uses::Writes } else { Uses::Reads };
+    fn prepare(&self, memory: Sge, way: RdmaDirection) -> Result<Option<Region>, Fault> {
+        let uses = match way {
+            RdmaDirection::Write => Uses::Reads,
+            RdmaDirection::Read => Uses::Writes,
+        };
         // SAFETY: `expose` needs memory that stays mapped: the maker of the `Sge` promised that the memory outlives the
-        // operations, which are the last users; a registration that is kept longer is subject to the rule of
-        // `VerbsOptions::keep`.
+        // operations, which are the last users.
         unsafe { self.state.borrow_mut().memories.expose(memory, uses) }.map(Some)
     }
 
@@ -19,38 +21,16 @@ impl weft_fabric::Registration for Verbs {
 }
 
 impl weft_fabric::Rails for Verbs {
-    fn write_over(
-        &self,
-        rail: usize,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let write = RemoteWrite { src, dst, tail: WriteTail::Nothing, done };
-        self.posting_for(done, |state, core| state.write_over(core, rail, peer, write))
+    fn write_over(&self, rail: usize, peer: usize, write: &RemoteWrite) -> Result<(), Fault> {
+        self.posting_for(write.done, |state, core| state.write_over(core, rail, peer, write))
     }
 
-    fn read_over(
-        &self,
-        rail: usize,
-        peer: usize,
-        dst: Sge,
-        src: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let read = RemoteRead { dst, src, done };
-        self.posting_for(done, |state, core| state.read_over(core, rail, peer, read))
+    fn read_over(&self, rail: usize, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
+        self.posting_for(read.done, |state, core| state.read_over(core, rail, peer, read))
     }
 
-    fn write_flag_after(
-        &self,
-        rail: usize,
-        peer: usize,
-        flag: RemoteFlag,
-        value: u64,
-    ) -> Result<bool, Fault> {
-        let tail = onesided::flag(peer, flag, value)?;
+    fn write_flag_after(&self, rail: usize, peer: usize, set: &FlagWrite) -> Result<bool, Fault> {
+        let tail = onesided::flag(peer, set)?;
         self.posting_for(None, |state, core| state.flag_after(core, rail, peer, tail))
     }
 
@@ -65,16 +45,9 @@ impl weft_fabric::Rails for Verbs {
 }
 
 impl weft_fabric::Immediates for Verbs {
-    fn write_imm(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        immediate: u32,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let write = RemoteWrite { src, dst, tail: WriteTail::Immediate(immediate), done };
-        self.posting_for(done, |state, core| state.write(core, peer, write))
+    fn write_imm(&self, peer: usize, write: &RemoteWrite, immediate: u32) -> Result<(), Fault> {
+        let tail = WriteTail::Immediate(immediate);
+        self.posting_for(write.done, |state, core| state.write(core, peer, write, tail))
     }
 
     fn immediate(&self, immediate: u32) -> Counter {
@@ -87,12 +60,12 @@ impl weft_fabric::SignalSafe for Verbs {
         peek::peek(&self.state, &self.core, look)
     }
 
-    fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
-        self.state.borrow_mut().try_read(&self.core, peer, dst, src, done)
+    fn try_read(&self, peer: usize, read: &RemoteRead) -> bool {
+        self.state.borrow_mut().try_read(&self.core, peer, read)
     }
 
-    fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
-        self.state.borrow_mut().try_write(&self.core, peer, src, dst, done)
+    fn try_write(&self, peer: usize, write: &RemoteWrite) -> bool {
+        self.state.borrow_mut().try_write(&self.core, peer, write)
     }
 
     fn try_send(&self, peer: usize, head: Head) -> bool {
@@ -117,8 +90,8 @@ impl weft_fabric::Helper for Verbs {
         Arc::new(SleepPlace(self.sleeper.clone()))
     }
 
-    fn notify_helper_at_ends(&self, notify: bool) {
-        self.sleeper.helping.ignore_ends(!notify);
+    fn let_helper_sleep_at_ends(&self) {
+        self.sleeper.helping.ignore_ends();
     }
 
     fn moves_by_progress(&self) -> bool {
@@ -154,7 +127,7 @@ impl weft_fabric::Multicast for Verbs {
 
 impl weft_fabric::Nodes for Verbs {
     fn node(&self, peer: usize) -> usize {
-        // The fabric does not know the nodes of the job's own processes; a layer above does.
+        // A layer above knows the nodes of the job's own processes, and this fabric does not.
         self.core.roster.borrow().foreign(peer).map_or(0, |foreign| foreign.node)
     }
 

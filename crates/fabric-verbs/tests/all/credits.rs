@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Fabric, Head, RemoteFlag, Sge};
+use weft_fabric::{Fabric, FlagKind, Head, RemoteFlag, RemoteWrite, Sge};
 use weft_fabric_testing::adapters;
 use weft_fabric_verbs::Verbs;
 
@@ -30,7 +30,7 @@ fn new_connections_forget_no_debts() {
         (options.rail, options.credits) = (Some(0), CREDITS);
         let verbs = Verbs::connect_with(&mut world, options).unwrap_or_else(|e| panic!("{e}"));
         let region = verbs.allocate(64).unwrap();
-        let flag = verbs.flag(&region, 0, true);
+        let flag = verbs.flag(&region, 0, FlagKind::Waking);
         adapters::publish(&mut world, "flag", flag.remote.at);
         let at = adapters::published(&mut world, 0, "flag");
         let theirs = RemoteFlag { at, waking: true };
@@ -40,7 +40,9 @@ fn new_connections_forget_no_debts() {
             match world.rank() {
                 0 => until(&verbs, "a flag", || verbs.counters().value(flag.local) >= value),
                 1 => {
-                    verbs.write_flag(0, Sge::EMPTY, at, theirs, value, None).unwrap();
+                    verbs
+                        .write_flag(0, &RemoteWrite::new(Sge::EMPTY, at, None), &theirs.with(value))
+                        .unwrap();
                     until(&verbs, "room at rank 0", || verbs.idle());
                 }
                 _ => (),

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Fabric, Fault, FaultCause, Head, PostOutcome, RemoteAddr, Sge};
+use weft_fabric::{
+    Fabric, Fault, FaultCause, Head, PostOutcome, RemoteAddr, RemoteRead, RemoteWrite, Sge,
+};
 use weft_fabric_testing::adapters;
 use weft_fabric_verbs::{Verbs, VerbsConnectError, VerbsOptions};
 
@@ -87,7 +89,7 @@ fn a_sender_hears_that_its_peer_has_died() {
             // Later operations are refused immediately.
             let region = verbs.allocate(8).unwrap();
             let at = region.remote;
-            assert!(verbs.write(1, region.local, at, None).is_err());
+            assert!(verbs.write(1, &RemoteWrite::new(region.local, at, None)).is_err());
         },
         |verbs, world| {
             assert_eq!(take(&verbs), Ok(1));
@@ -183,7 +185,7 @@ fn a_withdrawn_region_is_refused_by_the_adapter() {
             let at = adapters::exchange(world, "at", RemoteAddr::default());
             let mut into = vec![0; 100_000];
             world.fence().unwrap();
-            verbs.read(1, sge(&mut into), at, None).unwrap();
+            verbs.read(1, &RemoteRead::new(sge(&mut into), at, None)).unwrap();
             let fault = take(&verbs).unwrap_err();
             assert!(matches!(fault.cause(), FaultCause::Corrupt { rank: 1, .. }), "{fault}");
             assert!(verbs.trouble().unwrap().contains("withdrawn"), "{:?}", verbs.trouble());

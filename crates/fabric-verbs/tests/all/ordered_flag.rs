@@ -5,7 +5,7 @@ use crate::side::*;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Counter, Fabric, FabricExt, Flag, RemoteFlag, Sge};
+use weft_fabric::{Counter, Fabric, FabricExt, Flag, FlagKind, RemoteFlag, RemoteWrite, Sge};
 use weft_fabric_testing::adapters;
 use weft_fabric_verbs::Verbs;
 
@@ -24,7 +24,7 @@ struct Flags {
 impl Flags {
     fn new(side: &Side, world: &mut ThreadBootstrap) -> Flags {
         let region = side.verbs.allocate(64).unwrap();
-        let own = [0, 8].map(|offset| side.verbs.flag(&region, offset, true));
+        let own = [0, 8].map(|offset| side.verbs.flag(&region, offset, FlagKind::Waking));
         let first = adapters::exchange(world, "first", own[0].remote.at);
         let second = adapters::exchange(world, "second", own[1].remote.at);
         Flags { own, theirs: [first, second].map(|at| RemoteFlag { at, waking: true }) }
@@ -35,13 +35,15 @@ impl Flags {
     fn tell(&self, side: &Side, round: u64, done: Counter, all: u64) -> usize {
         let mut waited = 0;
         for rail in 0..2 {
-            if side.verbs.write_flag_after(rail, 1, self.theirs[rail], round).unwrap() {
+            if side.verbs.write_flag_after(rail, 1, &self.theirs[rail].with(round)).unwrap() {
                 continue;
             }
             waited += 1;
             side.until("the ends of writes", || side.verbs.counters().value(done) >= all);
             let flag = self.theirs[rail];
-            side.verbs.write_flag(1, Sge::EMPTY, flag.at, flag, round, None).unwrap();
+            side.verbs
+                .write_flag(1, &RemoteWrite::new(Sge::EMPTY, flag.at, None), &flag.with(round))
+                .unwrap();
         }
         waited
     }
@@ -94,7 +96,9 @@ fn rounds(cables: &Cables, early: impl Fn(u64) + Sync) -> usize {
                     let at = i * PART;
                     let (from, to) =
                         (side.source.local.part(at, PART), side.theirs.offset(at as u64));
-                    side.verbs.write_over(i % 2, 1, from, to, Some(done)).unwrap();
+                    side.verbs
+                        .write_over(i % 2, 1, &RemoteWrite::new(from, to, Some(done)))
+                        .unwrap();
                     all += 1;
                 }
                 own.set(own.get() + flags.tell(&side, round, done, all));

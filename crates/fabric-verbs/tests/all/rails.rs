@@ -4,8 +4,8 @@
 use crate::side::*;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use weft_channel::rails::{FragmentEnds, RailDirection, RailSet, StripedOperation};
-use weft_fabric::{Fabric, FabricExt, Sge};
+use weft_channel::rails::{FragmentEnds, RailSet, StripedOperation};
+use weft_fabric::{Fabric, FabricExt, RdmaDirection, Sge};
 use weft_fabric_testing::adapters;
 
 #[test]
@@ -132,7 +132,7 @@ fn transfer(side: &Side, rails: &RailSet, number: usize) -> Duration {
     let mut ends = FragmentEnds::new();
     let began = verbs.now();
     let (here, there) = (side.source.local, side.theirs);
-    let way = RailDirection::Write;
+    let way = RdmaDirection::Write;
     let operation = StripedOperation { way, peer: 1, rails: number, here, there };
     rails.stripe(verbs, &operation, &mut ends).unwrap();
     assert_eq!(ends.len(), number, "a fragment on each rail");
@@ -148,7 +148,7 @@ fn transfer(side: &Side, rails: &RailSet, number: usize) -> Duration {
     ends.iter().for_each(|end| counters.free(end.counter));
     eprintln!(
         "{number} rails: {took:?}, weights now {:.2?}",
-        rails.weights(RailDirection::Write, 2)
+        rails.weights(RdmaDirection::Write, 2)
     );
     took
 }
@@ -163,7 +163,7 @@ fn a_stripe_of_program_memory_is_registered_once() {
         let here = unsafe { Sge::new(memory.as_mut_ptr(), LEN) };
         let rails = RailSet::default();
         let mut parts = 0;
-        for way in [RailDirection::Write, RailDirection::Read, RailDirection::Write] {
+        for way in [RdmaDirection::Write, RdmaDirection::Read, RdmaDirection::Write] {
             let made = || side.verbs.registrations().made;
             let before = made();
             let mut ends = FragmentEnds::new();

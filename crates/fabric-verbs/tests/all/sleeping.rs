@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Fabric, Head, RemoteFlag, Sge};
+use weft_fabric::{Fabric, FlagKind, Head, RemoteFlag, RemoteWrite, Sge};
 use weft_fabric_testing::adapters;
 use weft_fabric_verbs::Verbs;
 
@@ -56,12 +56,14 @@ fn sleep_until(verbs: &Verbs, mut ready: impl FnMut() -> bool) {
 fn a_silent_flag_is_seen_by_a_sleeper() {
     two(|verbs, world| {
         let region = verbs.allocate(64).unwrap();
-        let flag = verbs.flag(&region, 0, false);
+        let flag = verbs.flag(&region, 0, FlagKind::Silent);
         let peer = 1 - verbs.rank();
         let at = adapters::exchange(world, "flag", flag.remote.at);
         let theirs = RemoteFlag { at, waking: false };
         let set = |value| {
-            verbs.write_flag(peer, Sge::EMPTY, at, theirs, value, None).unwrap();
+            verbs
+                .write_flag(peer, &RemoteWrite::new(Sge::EMPTY, at, None), &theirs.with(value))
+                .unwrap();
         };
         for round in 1..=20 {
             if verbs.rank() == 0 {

@@ -7,7 +7,9 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Counter, Fabric, FabricExt, Head, PostOutcome, Region, RemoteAddr, Sge};
+use weft_fabric::{
+    Counter, Fabric, FabricExt, Head, PostOutcome, Region, RemoteAddr, RemoteRead, RemoteWrite, Sge,
+};
 use weft_fabric_testing::{adapters, not_run};
 use weft_fabric_verbs::{Verbs, VerbsOptions};
 
@@ -185,8 +187,12 @@ impl Side {
         assert_eq!(self.hear(), READY);
         self.until("the secondary rail opens", || {
             if self.verbs.counters().value(done) == posted {
-                self.verbs.write_over(0, 1, from, self.theirs, Some(done)).unwrap();
-                self.verbs.write_over(1, 1, from, self.theirs, Some(done)).unwrap();
+                self.verbs
+                    .write_over(0, 1, &RemoteWrite::new(from, self.theirs, Some(done)))
+                    .unwrap();
+                self.verbs
+                    .write_over(1, 1, &RemoteWrite::new(from, self.theirs, Some(done)))
+                    .unwrap();
                 posted += 2;
             }
             self.verbs.secondary_connections() == 1
@@ -201,9 +207,11 @@ impl Side {
         let (at, rail) = (i * PART, i % 2);
         let from = self.source.local.part(at, PART);
         let to = self.theirs.offset(at as u64);
-        self.verbs.write_over(rail, 1, from, to, Some(done)).unwrap();
+        self.verbs.write_over(rail, 1, &RemoteWrite::new(from, to, Some(done))).unwrap();
         let from = self.their_source.offset(at as u64);
-        self.verbs.read_over(rail, 1, into.part(at, PART), from, Some(done)).unwrap();
+        self.verbs
+            .read_over(rail, 1, &RemoteRead::new(into.part(at, PART), from, Some(done)))
+            .unwrap();
     }
 
     /// Checks the written data, round by round (called by rank 1).

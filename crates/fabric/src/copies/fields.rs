@@ -24,13 +24,21 @@ impl Unit {
         }
     }
 
-    /// Converts from the model's unit to the unit of files, or back if `back` is true.
-    fn convert(self, value: f64, back: bool) -> f64 {
-        match (self, back) {
-            (Unit::Time, false) => value / 1e3,
-            (Unit::Time, true) => value * 1e3,
-            (Unit::Rate, _) => 1e3 / value,
-            (Unit::Size, _) => value,
+    /// Converts from the model's unit to the unit of files.
+    fn shown(self, value: f64) -> f64 {
+        match self {
+            Unit::Time => value / 1e3,
+            Unit::Rate => 1e3 / value,
+            Unit::Size => value,
+        }
+    }
+
+    /// Converts from the unit of files to the model's unit.
+    fn stored(self, value: f64) -> f64 {
+        match self {
+            Unit::Time => value * 1e3,
+            Unit::Rate => 1e3 / value,
+            Unit::Size => value,
         }
     }
 
@@ -65,7 +73,7 @@ impl Field {
 
     /// Returns the number in the unit of files.
     pub fn shown(&self, model: &CopyModel) -> f64 {
-        self.unit.convert(self.of(model), false)
+        self.unit.shown(self.of(model))
     }
 
     /// Stores a number that is in the model's unit.
@@ -75,7 +83,7 @@ impl Field {
 
     /// Stores a number that is in the unit of files.
     pub fn put(&self, model: &mut CopyModel, value: f64) {
-        self.set(model, self.unit.convert(value, true));
+        self.set(model, self.unit.stored(value));
     }
 
     /// Returns true if `value`, in the unit of files, is within the allowed range.
@@ -100,10 +108,14 @@ macro_rules! field {
 impl CopyModel {
     /// The list of all numbers.
     #[rustfmt::skip]
-    pub const FIELDS: [Field; 25] = [
+    pub const FIELDS: [Field; 33] = [
         field!("line.shared", Time, line.shared,
             "a rank sees a flag that another has just set, whose processor shares a cache with its own"),
         field!("line.apart", Time, line.apart, "the same where the processors share no cache"),
+        field!("line.core", Time, line_by_level.core, "the same where the processors are hardware threads of one core"),
+        field!("line.numa", Time, line_by_level.numa, "the same within a NUMA domain, without a common cache"),
+        field!("line.socket", Time, line_by_level.socket, "the same between NUMA domains of one socket"),
+        field!("line.node", Time, line_by_level.node, "the same between sockets"),
         field!("rewrite.shared", Time, rewrite.shared,
             "64 bytes are written again that a rank has read whose processor shares a cache; beyond the copy itself"),
         field!("rewrite.apart", Time, rewrite.apart, "the same where the processors share no cache"),
@@ -117,6 +129,10 @@ impl CopyModel {
         field!("fetch.shared", Rate, fetch.shared,
             "copying what another rank has just written, whose processor shares a cache"),
         field!("fetch.apart", Rate, fetch.apart, "the same where the processors share no cache"),
+        field!("fetch.core", Rate, fetch_by_level.core, "the same where the processors are hardware threads of one core"),
+        field!("fetch.numa", Rate, fetch_by_level.numa, "the same within a NUMA domain, without a common cache"),
+        field!("fetch.socket", Rate, fetch_by_level.socket, "the same between NUMA domains of one socket"),
+        field!("fetch.node", Rate, fetch_by_level.node, "the same between sockets"),
         field!("fetch_pages.shared", Rate, fetch_pages.shared,
             "the same from many pages in turn, where a cache is shared"),
         field!("fetch_pages.apart", Rate, fetch_pages.apart, "the same where the processors share no cache"),

@@ -1,7 +1,9 @@
 //! The numbers of a copy model, and the costs and choices that follow from them.
 
+use super::by_level::ByLevel;
 use super::copy_methods::GAIN;
 use std::time::Duration;
+use weft_topology::TopologyLevel;
 
 /// The distance between the caches of two processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -37,6 +39,8 @@ impl<T: Copy> ByDistance<T> {
 pub struct CopyModel {
     /// Time to read a line that another processor has just written: the cost of a flag.
     pub line: ByDistance<f64>,
+    /// The time of `line` by level.
+    pub line_by_level: ByLevel,
     /// Time to write again a line of 64 bytes that another processor has just read, as one of many in a row.
     pub rewrite: ByDistance<f64>,
     /// The time of `rewrite` if all lines, up to a few pages, are requested together before the first line is written.
@@ -46,6 +50,8 @@ pub struct CopyModel {
     pub rewrite_returned: ByDistance<f64>,
     /// Time to copy a byte from another processor's cache, as one of many in a row.
     pub fetch: ByDistance<f64>,
+    /// The time of `fetch` by level.
+    pub fetch_by_level: ByLevel,
     /// The time of `fetch` if many pages are read at once, a few lines of each in turn.
     pub fetch_pages: ByDistance<f64>,
     /// The time of `fetch` if the system reads another process's memory, without the cost of its pages (`cma_page`).
@@ -84,10 +90,12 @@ impl CopyModel {
     /// A model of an unmeasured processor, used until there is a measurement.
     pub const GENERIC: CopyModel = CopyModel {
         line: ByDistance { shared: 60.0, apart: 200.0 },
+        line_by_level: ByLevel::of(60.0, 200.0),
         rewrite: ByDistance { shared: 8.0, apart: 30.0 },
         rewrite_asked: ByDistance { shared: 8.0, apart: 30.0 },
         rewrite_returned: ByDistance { shared: 2.5, apart: 6.0 },
         fetch: ByDistance { shared: 0.06, apart: 0.15 },
+        fetch_by_level: ByLevel::of(0.06, 0.15),
         fetch_pages: ByDistance { shared: 0.06, apart: 0.15 },
         cma_fetch: ByDistance { shared: 0.06, apart: 0.15 },
         cached: 0.03,
@@ -102,6 +110,18 @@ impl CopyModel {
         private: 1 << 20,
         last: 32 << 20,
     };
+
+    /// Returns the nanoseconds until a processor sees a line that another has just written, if `level` is the lowest level at which
+    /// both meet.
+    pub fn line_at(&self, level: TopologyLevel) -> f64 {
+        self.line_by_level.at(level, self.line.shared)
+    }
+
+    /// Returns the nanoseconds to copy a byte from the caches of another processor, if `level` is the lowest level at which both
+    /// meet.
+    pub fn fetch_at(&self, level: TopologyLevel) -> f64 {
+        self.fetch_by_level.at(level, self.fetch.shared)
+    }
 
     /// Returns the nanoseconds to copy `len` bytes that this processor has in its caches, if they fit.
     pub fn copy(&self, len: usize) -> f64 {
@@ -137,7 +157,7 @@ impl CopyModel {
 
     /// Returns the nanoseconds to write again a line that another processor has read, by the cheaper method: requested ahead, or
     /// not.
-    pub(super) fn rewrite_best(&self, distance: CacheDistance) -> f64 {
+    pub fn rewrite_best(&self, distance: CacheDistance) -> f64 {
         self.rewrite.at(distance).min(self.rewrite_asked.at(distance))
     }
 
@@ -205,6 +225,16 @@ mod tests {
             assert!(model.rewrite(len, near) <= model.rewrite(len, far));
             assert!(model.copy(len) < model.copy(2 * len));
         }
+    }
+
+    #[test]
+    fn levels_have_costs_between_both_distances() {
+        let far = ByLevel { core: 20.0, numa: 150.0, socket: 180.0, node: 400.0 };
+        let model = CopyModel { line_by_level: far, ..CopyModel::GENERIC };
+        let costs = TopologyLevel::ALL.map(|level| model.line_at(level));
+        assert_eq!(costs, [20.0, 20.0, 60.0, 60.0, 150.0, 180.0, 400.0]);
+        assert_eq!(model.fetch_at(TopologyLevel::Core), model.fetch.shared);
+        assert_eq!(model.fetch_at(TopologyLevel::Node), model.fetch.apart);
     }
 
     /// Checks measured looks of 512 B, 1 KiB and 4 KiB. The near caches were caches of the same core; the far caches were 0.2 us

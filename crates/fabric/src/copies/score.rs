@@ -53,17 +53,14 @@ impl Score {
     }
 
     pub(super) fn is_past(&self) -> bool {
-        self.is_past_if(self.is_far())
+        self.is_far() && !self.is_probe()
     }
 
-    /// Returns `far`, except that every [`PROBE`]th answer while `far` holds is false.
-    pub(super) fn is_past_if(&self, far: bool) -> bool {
-        if !far {
-            return false;
-        }
+    /// Returns true at every [`PROBE`]th call. Called for copies between far caches.
+    pub(super) fn is_probe(&self) -> bool {
         let since = self.since.get() + 1;
         self.since.set(since % PROBE);
-        since < PROBE
+        since == PROBE
     }
 }
 

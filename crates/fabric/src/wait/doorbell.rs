@@ -294,6 +294,57 @@ mod models {
         everybody_hears_of_both(1, 2);
     }
 
+    /// Lanes of a process, each behind a lock of its own, with one doorbell. A thread counts itself as a sleeper of the other lane
+    /// before it looks there. A sibling that moves this lane rings if it finds a sleeper, and a peer's message needs no lock.
+    #[test]
+    fn loom_whoever_moves_a_lane_wakes_its_sleepers() {
+        use loom::sync::Mutex;
+        struct ModelLane {
+            sleepers: u32,
+            moved: bool,
+        }
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let bell = Arc::new(Doorbell::new());
+            let lane = Arc::new(Mutex::new(ModelLane { sleepers: 0, moved: false }));
+            let message = Arc::new(AtomicU32::new(0));
+            let sibling = {
+                let (bell, lane) = (bell.clone(), lane.clone());
+                loom::thread::spawn(move || {
+                    let mut lane = lane.lock().unwrap();
+                    lane.moved = true;
+                    if lane.sleepers > 0 {
+                        bell.ring();
+                    }
+                })
+            };
+            let peer = {
+                let (bell, message) = (bell.clone(), message.clone());
+                loom::thread::spawn(move || {
+                    message.store(1, Relaxed);
+                    bell.wake();
+                })
+            };
+            let arrived = || message.load(Relaxed) == 1;
+            while !(arrived() && lane.lock().unwrap().moved) {
+                let token = bell.arm();
+                let moved = {
+                    let mut lane = lane.lock().unwrap();
+                    lane.sleepers += 1;
+                    lane.moved
+                };
+                if !(arrived() && moved) {
+                    bell.sleep(token, Duration::MAX);
+                }
+                lane.lock().unwrap().sleepers -= 1;
+                bell.disarm();
+            }
+            sibling.join().unwrap();
+            peer.join().unwrap();
+        });
+    }
+
     #[test]
     fn loom_a_ring_is_for_all_who_sleep() {
         everybody_hears_of_both(2, 2);

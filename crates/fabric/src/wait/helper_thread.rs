@@ -288,11 +288,11 @@ impl HelperHandle {
         }
     }
 
-    /// Announces the helper at `place` if an operation is outstanding, and calls `look` on its behalf. Called by a thread of the
-    /// program that is about to give up the lock.
+    /// Announces the helper at `place`, and calls `look` on its behalf. Called by a thread of the program that is about to give up
+    /// the lock while an operation is outstanding.
     #[inline]
-    pub fn leave_locked(&self, place: &dyn Sleep, wanted: bool, mut look: impl FnMut() -> bool) {
-        if wanted && !self.announced.swap(true, Ordering::AcqRel) {
+    pub fn leave_locked(&self, place: &dyn Sleep, mut look: impl FnMut() -> bool) {
+        if !self.announced.swap(true, Ordering::AcqRel) {
             place.arm();
             look_well(place, &mut look);
         }

@@ -4,7 +4,7 @@ use super::{BCAST, LARGE, MACHINE, SMALL, barrier_nodes, powers, segments};
 use crate::figure::{Check, Shown, Simulate};
 use crate::lab::Lab;
 use crate::orders::order;
-use crate::published::Value;
+use crate::published::{CheckResult, FigureValue};
 use crate::workload::{Bound, Contenders, Passing, Workload};
 use weft_collective::CollectiveKind;
 
@@ -31,24 +31,23 @@ pub const MAP_11: &str =
 pub const REGIONS_9: &str = "regions of the map by growing message; broadcast, most node counts";
 pub const REGIONS_11: &str = "regions of the map by growing message; scatter, most node counts";
 
-type Answer = Result<Value, String>;
-
 const PAPER: &str = "CollGM";
 
-/// Returns the size at which `workload` is fastest, in KiB. If several sizes are too close to the fastest size for a measurement to
-/// distinguish them, returns the largest of these sizes, because the model hides the cost of a segment behind its bytes.
-fn best_size(lab: &Lab, workload: Workload, row: &str) -> Answer {
+/// Returns the size at which `workload` is fastest, in KiB. Sizes whose times are close to the shortest time count as equally fast,
+/// because a measurement cannot distinguish the times. The largest of these sizes is returned. In the model, smaller sizes may be
+/// as fast, because the model hides the cost of a segment behind the transfer of the segment's bytes.
+fn best_size(lab: &Lab, workload: Workload, row: &str) -> CheckResult {
     let level = lab.threshold(PAPER, row)?;
     let time = |size| Ok((lab.measure(MACHINE, workload, size)?, size));
     let times = segments().into_iter().map(time).collect::<Result<Vec<_>, String>>()?;
     let least = times.iter().map(|t| t.0).fold(f64::INFINITY, f64::min);
     let largest = times.iter().filter(|t| t.0 <= least * level).map(|t| t.1).max();
-    Ok(Value::Number(largest.unwrap_or(0) as f64 / 1024.0))
+    Ok(FigureValue::Number(largest.unwrap_or(0) as f64 / 1024.0))
 }
 
-/// Returns the broadcast that is fastest for a class of sizes on both node counts: the broadcast with the smallest product of
-/// times. Its name is spelled as in the list of published numbers.
-fn best_bcast(lab: &Lab, sizes: &[usize]) -> Answer {
+/// Returns the broadcast that is fastest for a class of sizes on both node counts: the broadcast whose times have the smallest
+/// product. The name is spelled as in the list of published numbers.
+fn best_bcast(lab: &Lab, sizes: &[usize]) -> CheckResult {
     let mut best = (f64::INFINITY, "");
     for name in BCAST {
         let mut product = 0.0;
@@ -62,7 +61,7 @@ fn best_bcast(lab: &Lab, sizes: &[usize]) -> Answer {
             best = (product, name);
         }
     }
-    Ok(Value::Word(spelled(best.1).to_owned()))
+    Ok(FigureValue::Word(spelled(best.1).to_owned()))
 }
 
 /// Returns an algorithm's name as spelled in the list of published numbers.
@@ -77,9 +76,9 @@ fn spelled(name: &'static str) -> &'static str {
     }
 }
 
-/// Returns the power of two, in KiB, from which the flat tree is at least as fast as the binomial tree, in both operations on the
-/// small node count.
-fn switch(lab: &Lab) -> Answer {
+/// Returns a power of two, in KiB. From this size on, the flat tree is at least as fast as the binomial tree, in both operations on
+/// the small node count.
+fn switch(lab: &Lab) -> CheckResult {
     let mut from = None;
     for bytes in powers(1, 64 << 10, 2) {
         let mut flat = true;
@@ -90,11 +89,12 @@ fn switch(lab: &Lab) -> Answer {
         }
         from = if flat { from.or(Some(bytes)) } else { None };
     }
-    Ok(from.map_or(Value::Word("never".to_owned()), |b| Value::Number(b as f64 / 1024.0)))
+    Ok(from
+        .map_or(FigureValue::Word("never".to_owned()), |b| FigureValue::Number(b as f64 / 1024.0)))
 }
 
-/// Compares the better of two barriers over streams with the better of two barriers over messages, at each node count.
-fn barriers(lab: &Lab) -> Answer {
+/// Compares the faster of two barriers over streams with the faster of two barriers over messages, at each node count.
+fn barriers(lab: &Lab) -> CheckResult {
     let alike = lab.threshold(PAPER, BARRIER)?;
     let mut most = (1.0, 0);
     for nodes in barrier_nodes() {
@@ -109,16 +109,16 @@ fn barriers(lab: &Lab) -> Answer {
         }
     }
     let (apart, nodes) = most;
-    Ok(Value::Word(if apart <= alike {
+    Ok(FigureValue::Word(if apart <= alike {
         "similar".to_owned()
     } else {
         format!("{apart:.2} apart on {nodes} nodes")
     }))
 }
 
-/// Compares the component with the best variant of the baseline, at each size of the figure. If the component with shorter segments
-/// gives another result, reports this result, too.
-fn against_tuned(lab: &Lab, operation: CollectiveKind, nodes: usize, most: usize) -> Answer {
+/// Compares the component with the best variant of the baseline, at each size of the figure. If the component is not the faster
+/// broadcast at each size, also compares the component with shorter segments.
+fn against_tuned(lab: &Lab, operation: CollectiveKind, nodes: usize, most: usize) -> CheckResult {
     let sizes = powers(1, most, 4);
     let time = |who, bytes| lab.measure(MACHINE, Workload::Fastest(who, operation, nodes), bytes);
     let compared = |who| {
@@ -144,11 +144,11 @@ fn against_tuned(lab: &Lab, operation: CollectiveKind, nodes: usize, most: usize
         word +=
             &format!("; with segments cut as short: {}", said(compared(Contenders::ComponentCut)?));
     }
-    Ok(Value::Word(word))
+    Ok(FigureValue::Word(word))
 }
 
-/// Compares gather with scatter at each size. Each operation uses the faster of its trees.
-fn gather(lab: &Lab) -> Answer {
+/// Compares gather with scatter at each size. For each operation, the faster tree counts.
+fn gather(lab: &Lab) -> CheckResult {
     let alike = lab.threshold(PAPER, GATHER)?;
     let mut most = (1.0, 0);
     for bytes in powers(1, 64 << 10, 4) {
@@ -162,15 +162,15 @@ fn gather(lab: &Lab) -> Answer {
         }
     }
     let (apart, bytes) = most;
-    Ok(Value::Word(match apart <= alike {
+    Ok(FigureValue::Word(match apart <= alike {
         true => "identical".to_owned(),
         false => format!("{apart:.2} apart at {bytes} bytes"),
     }))
 }
 
-/// Lists the algorithms that are fastest at some message size on `processes` processes, in the order of growing sizes. Each
-/// algorithm appears once, and the baseline is left out.
-fn regions(lab: &Lab, map: &super::Map, processes: usize) -> Result<String, String> {
+/// Lists the algorithms that are fastest on `processes` processes, in the order of growing message sizes. An algorithm that is
+/// fastest at several consecutive sizes is listed once. The baseline is left out.
+fn regions(lab: &Lab, map: &super::AlgorithmMap, processes: usize) -> Result<String, String> {
     let mut found: Vec<&str> = Vec::new();
     for &bytes in &map.bytes {
         let mut best = (f64::INFINITY, "");
@@ -187,23 +187,24 @@ fn regions(lab: &Lab, map: &super::Map, processes: usize) -> Result<String, Stri
     Ok(found.join(", "))
 }
 
-/// Returns the result that the largest number of process counts have in common. Adds this number if there are further results.
-fn common(lab: &Lab, id: &str, row: &str) -> Answer {
+/// Returns the most common list of [`regions`] among all numbers of processes. Adds the number of processes with this list unless
+/// their share exceeds the threshold.
+fn common(lab: &Lab, id: &str, row: &str) -> CheckResult {
     let map = super::maps().into_iter().find(|map| map.id == id).ok_or("no such map")?;
     let all =
         map.processes.iter().map(|&n| regions(lab, &map, n)).collect::<Result<Vec<_>, _>>()?;
     let count = |word: &String| all.iter().filter(|other| *other == word).count();
-    // If two results occur equally often, the result of the larger process counts is taken.
+    // If two lists are equally common, takes the list of the larger numbers of processes.
     let word = all.iter().max_by_key(|word| count(word)).ok_or("an empty map")?;
     let most = lab.threshold(PAPER, row)?;
-    Ok(Value::Word(match count(word) as f64 > most * all.len() as f64 {
+    Ok(FigureValue::Word(match count(word) as f64 > most * all.len() as f64 {
         true => word.clone(),
         false => format!("{word} on {} of {} numbers of processes", count(word), all.len()),
     }))
 }
 
-/// Checks that the component is faster than the best variant of the baseline at more than half of the points of a map.
-fn places(lab: &Lab, id: &str, row: &str) -> Answer {
+/// Checks that the component is faster than the best variant of the baseline at most points of a map.
+fn places(lab: &Lab, id: &str, row: &str) -> CheckResult {
     let map = super::maps().into_iter().find(|map| map.id == id).ok_or("no such map")?;
     let (mut own, mut all) = (0, 0);
     for &processes in &map.processes {
@@ -215,7 +216,7 @@ fn places(lab: &Lab, id: &str, row: &str) -> Answer {
         }
     }
     let most = lab.threshold(PAPER, row)?;
-    Ok(Value::Word(match f64::from(own) > most * f64::from(all) {
+    Ok(FigureValue::Word(match f64::from(own) > most * f64::from(all) {
         true => "the component".to_owned(),
         false => format!("the component at {own} of {all} places"),
     }))
@@ -228,8 +229,8 @@ const FORWARDING: &str = "broadcast down a pipeline that forwards from where it 
 
 const OWN_INTERFACE: &str = "the same algorithm over the network's own interface against messages of MPI; broadcast, scatter and gather, 16 nodes, up to 1 KByte";
 
-/// Compares each tree of three operations over streams with the same tree over messages.
-fn own_interface(lab: &Lab) -> Answer {
+/// For each of three operations and each tree, compares the tree over streams with the same tree over messages.
+fn own_interface(lab: &Lab) -> CheckResult {
     use CollectiveKind::{Bcast, Gather, Scatter};
     let mut pairs = Vec::new();
     for operation in [Bcast, Scatter, Gather] {
@@ -250,12 +251,12 @@ fn pair(lab: &Lab, of: [(Workload, usize); 2]) -> Result<(f64, f64), String> {
     Ok((one?, other?))
 }
 
-/// Measures the extra time of a long transfer under the library's bound on segments in flight, compared with no bound.
-fn flow_control(lab: &Lab) -> Answer {
+/// Measures how much longer a long transfer takes under the library's bound on segments in flight than without a bound.
+fn flow_control(lab: &Lab) -> CheckResult {
     let segment = 64 << 10;
     let of = [Bound::Usual, Bound::Unlimited].map(|bound| (Workload::Stream(bound), segment));
     let (bounded, free) = pair(lab, of)?;
-    Ok(Value::Word(match bounded / free {
+    Ok(FigureValue::Word(match bounded / free {
         factor if factor <= lab.threshold(PAPER, FLOW)? => "none".to_owned(),
         factor => format!("{factor:.3} times the time"),
     }))

@@ -2,7 +2,8 @@
 
 mod checks;
 
-use super::figure::{Axis, Contender, Document, Figure, Headline, Map, Quotient, Series};
+use super::figure::{AlgorithmMap, Axis, Contender, Document, Figure, FigureHeading, Headline};
+use super::series::{Quotient, Series};
 use super::workload::{Contenders, Workload};
 use weft_collective::CollectiveKind;
 
@@ -14,7 +15,7 @@ const LARGE: usize = 64;
 const BYTES: Axis = Axis { label: "Message", unit: "bytes", doubling: true };
 const LATENCY: Axis = Axis { label: "Latency", unit: "us", doubling: false };
 
-/// Names of the best variant of the baseline, and of the component with shorter segments.
+/// Names of two curves: the best variant of the baseline, and the component with shorter segments.
 const TUNED: &str = "tuned, best";
 const CUT: &str = "cut, best";
 
@@ -33,12 +34,14 @@ fn segments() -> Vec<usize> {
 
 /// Returns a figure over message size: curves of `operation` on `nodes` nodes.
 fn over_bytes(
-    (id, title, place): (&'static str, &'static str, &'static str),
-    (operation, nodes): (CollectiveKind, usize),
+    heading: FigureHeading,
+    operation: CollectiveKind,
+    nodes: usize,
     names: &[&'static str],
     most: usize,
     rows: &[&'static str],
 ) -> Figure {
+    let FigureHeading { id, title, place } = heading;
     let curve = |&name: &&'static str| Series {
         name,
         machine: MACHINE,
@@ -61,7 +64,7 @@ fn over_bytes(
         title,
         place,
         x: BYTES,
-        // Values range from 20 us to many milliseconds. A logarithmic scale also shows which curve is lower at small values.
+        // Values range from 20 us to many milliseconds. Only a logarithmic scale shows which curve is lower at small values.
         y: Axis { doubling: true, ..LATENCY },
         series,
         marks: Vec::new(),
@@ -71,11 +74,8 @@ fn over_bytes(
 }
 
 /// Returns a figure of the bandwidth of a transfer of 32 MiB over the segment size.
-fn transfer(
-    (id, title, place): (&'static str, &'static str, &'static str),
-    workload: Workload,
-    row: &'static str,
-) -> Figure {
+fn transfer(heading: FigureHeading, workload: Workload, row: &'static str) -> Figure {
+    let FigureHeading { id, title, place } = heading;
     Figure {
         id,
         title,
@@ -130,12 +130,12 @@ fn figures() -> Vec<Figure> {
     let alltoalls = ["LINEAR", "PAIRWISE", "BRUCK", "MPI-LINEAR", "MPI-PAIRWISE", "MPI-BRUCK"];
     vec![
         transfer(
-            ("collgm-3", "32 MiB by segment size", "figure 3"),
+            FigureHeading::new("collgm-3", "32 MiB by segment size", "figure 3"),
             Workload::Segments,
             checks::BEST_SEGMENT,
         ),
         transfer(
-            (
+            FigureHeading::new(
                 "collgm-3-blocks",
                 "32 MiB by rendezvous, by block of registration",
                 "section 3.3, no figure there",
@@ -144,43 +144,49 @@ fn figures() -> Vec<Figure> {
             checks::BLOCK,
         ),
         over_bytes(
-            ("collgm-6", "Alltoall, 16 nodes", "figure 6"),
-            (Alltoall, SMALL),
+            FigureHeading::new("collgm-6", "Alltoall, 16 nodes", "figure 6"),
+            Alltoall,
+            SMALL,
             &alltoalls,
             64 << 10,
             &[checks::ALLTOALL_16],
         ),
         over_bytes(
-            ("collgm-8", "Broadcast, 16 nodes", "figure 8"),
-            (Bcast, SMALL),
+            FigureHeading::new("collgm-8", "Broadcast, 16 nodes", "figure 8"),
+            Bcast,
+            SMALL,
             &broadcasts,
             1 << 20,
             &[checks::BCAST_16, checks::VERY_SMALL, checks::STANDARD, checks::BIG],
         ),
         over_bytes(
-            ("collgm-10", "Scatter, 16 nodes", "figure 10"),
-            (Scatter, SMALL),
+            FigureHeading::new("collgm-10", "Scatter, 16 nodes", "figure 10"),
+            Scatter,
+            SMALL,
             &trees,
             64 << 10,
             &[checks::SCATTER_16, checks::SWITCH],
         ),
         over_bytes(
-            ("collgm-gather", "Gather, 16 nodes", "section 4.1, no figure there"),
-            (Gather, SMALL),
+            FigureHeading::new("collgm-gather", "Gather, 16 nodes", "section 4.1, no figure there"),
+            Gather,
+            SMALL,
             &trees,
             64 << 10,
             &[checks::GATHER, checks::SWITCH],
         ),
         over_bytes(
-            ("collgm-12", "Broadcast, 64 nodes", "figure 12"),
-            (Bcast, LARGE),
+            FigureHeading::new("collgm-12", "Broadcast, 64 nodes", "figure 12"),
+            Bcast,
+            LARGE,
             &broadcasts,
             1 << 20,
             &[checks::BCAST_64],
         ),
         over_bytes(
-            ("collgm-13", "Scatter, 64 nodes", "figure 13"),
-            (Scatter, LARGE),
+            FigureHeading::new("collgm-13", "Scatter, 64 nodes", "figure 13"),
+            Scatter,
+            LARGE,
             &trees,
             64 << 10,
             &[checks::SCATTER_64],
@@ -217,43 +223,54 @@ fn contenders(operation: CollectiveKind) -> Vec<Contender> {
     all
 }
 
+/// Largest values on the axes of a map.
+struct MapRange {
+    processes: usize,
+    bytes: usize,
+}
+
 /// Returns a map of the document.
 fn map(
-    (id, title, place): (&'static str, &'static str, &'static str),
-    (operation, most, largest): (CollectiveKind, usize, usize),
+    heading: FigureHeading,
+    operation: CollectiveKind,
+    range: MapRange,
     rows: &[&'static str],
-) -> Map {
-    Map {
+) -> AlgorithmMap {
+    let FigureHeading { id, title, place } = heading;
+    AlgorithmMap {
         id,
         title,
         place,
         machine: MACHINE,
         operation,
         names: contenders(operation),
-        processes: powers(2, most, 2),
-        bytes: powers(1, largest, 4),
+        processes: powers(2, range.processes, 2),
+        bytes: powers(1, range.bytes, 4),
         rows: rows.to_vec(),
         note: "The fastest at each place: an algorithm over streams, or the baseline at its best.",
     }
 }
 
-fn maps() -> Vec<Map> {
+fn maps() -> Vec<AlgorithmMap> {
     use CollectiveKind::{Alltoall, Bcast, Scatter};
     vec![
         // On 64 nodes the document's alltoall aborted (section 4.2).
         map(
-            ("collgm-7", "Alltoall: the fastest", "figure 7"),
-            (Alltoall, 32, 64 << 10),
+            FigureHeading::new("collgm-7", "Alltoall: the fastest", "figure 7"),
+            Alltoall,
+            MapRange { processes: 32, bytes: 64 << 10 },
             &[checks::MAP_7],
         ),
         map(
-            ("collgm-9", "Broadcast: the fastest", "figure 9"),
-            (Bcast, LARGE, 4 << 20),
+            FigureHeading::new("collgm-9", "Broadcast: the fastest", "figure 9"),
+            Bcast,
+            MapRange { processes: LARGE, bytes: 4 << 20 },
             &[checks::MAP_9, checks::REGIONS_9],
         ),
         map(
-            ("collgm-11", "Scatter: the fastest", "figure 11"),
-            (Scatter, LARGE, 64 << 10),
+            FigureHeading::new("collgm-11", "Scatter: the fastest", "figure 11"),
+            Scatter,
+            MapRange { processes: LARGE, bytes: 64 << 10 },
             &[checks::MAP_11, checks::REGIONS_11],
         ),
     ]

@@ -1,10 +1,11 @@
 //! The figures of chapter 5.
 
-use super::{Cluster, FIRST, PE_AGAINST_GB, SECOND, improvements, over_nodes};
-use crate::figure::{Figure, Mark, Series};
+use super::{FIRST, KiniCluster, PE_AGAINST_GB, SECOND, improvements, over_nodes};
+use crate::figure::{Figure, Mark};
+use crate::series::Series;
 use crate::workload::Workload;
 
-/// Numbers of integers that are summed, each with the name of its curve.
+/// Numbers of integers to sum, each with the name of its curve.
 pub const SIZES: [(usize, &str); 6] = [
     (1, "1 integer"),
     (16, "16 integers"),
@@ -24,8 +25,8 @@ const RGM_OVER_GB: &str =
 const RGM_OVER_GB_16: &str =
     "largest improvement of RGM allreduce over MPI-GB; cluster 2, 16 nodes, 64 integers";
 
-/// Returns the curves of one algorithm for several sizes, over nodes.
-fn by_size(cluster: &Cluster, name: &'static str, most: usize) -> Vec<Series> {
+/// Returns curves of one algorithm over the number of nodes, one curve for each of several sizes.
+fn by_size(cluster: &KiniCluster, name: &'static str, most: usize) -> Vec<Series> {
     let sizes = SIZES.iter().filter(|(integers, _)| *integers <= most);
     let curve = |&(integers, label): &(usize, &'static str)| {
         let (machine, workload) = (cluster.machine, Workload::Allreduce(name, integers));

@@ -2,14 +2,15 @@
 
 use super::allreduces::ALGORITHMS;
 use super::{FIRST, NODES, SECOND, improvements};
-use crate::figure::{Axis, Figure, Series};
+use crate::figure::{Axis, Figure};
+use crate::series::Series;
 use crate::workload::Workload;
 
 const TIME: Axis = Axis { label: "Time to solution", unit: "us", doubling: false };
 const PLACE: &str = "section 6.1 (future work), no figure there";
 
 pub fn figures() -> Vec<Figure> {
-    let solution = |cluster: super::Cluster, id, title| {
+    let solution = |cluster: super::KiniCluster, id, title| {
         let curve = |name| Series {
             name,
             machine: cluster.machine,

@@ -2,10 +2,11 @@
 
 use super::checks::FAN_INS;
 use super::{FIRST, PE_AGAINST_DS, SECOND, improvements, over_nodes};
-use crate::figure::{Figure, Mark, Series};
+use crate::figure::{Figure, Mark};
+use crate::series::Series;
 
 const ALGORITHMS: [&str; 4] = ["MPI-PE", "RPE", "RDS", "RGM"];
-/// Algorithms compared with MPI-DS, and MPI-PE, because the text compares the two baselines.
+/// Algorithms that are compared with MPI-DS. MPI-PE is among them because the text compares the two baselines.
 const AGAINST_DS: [&str; 4] = ["MPI-DS", "RDS", "RGM", "MPI-PE"];
 
 const RPE_AT_8: &str = "improvement of RPE barrier over MPI-PE; cluster 1, 8 nodes";

@@ -1,23 +1,23 @@
 //! Checks of statements in the text, by the same runs as the figures.
 
-use super::{Cluster, FIRST, PE_AGAINST_DS, PE_AGAINST_GB, SECOND, SMALL, TO_ONE, TO_SEVEN, WRITE};
+use super::{
+    FIRST, KiniCluster, PE_AGAINST_DS, PE_AGAINST_GB, SECOND, SMALL, TO_ONE, TO_SEVEN, WRITE,
+};
 use crate::figure::{Check, Simulate};
 use crate::lab::Lab;
 use crate::measure::collectives::SINGLE;
 use crate::orders::{ALIKE, fastest, grouped, order, order_beyond};
-use crate::published::Value;
+use crate::published::{CheckResult, FigureValue};
 use crate::workload::Workload;
 use weft_collective::{CollectiveKind, notified_write, rdma_pattern};
 
 /// The fan-ins of figure 4.7.
 pub const FAN_INS: [(&str, usize); 4] = [("RGM:1", 1), ("RGM:3", 3), ("RGM:7", 7), ("RGM:15", 15)];
 
-pub(super) type Answer = Result<Value, String>;
-
 pub(super) const PAPER: &str = "Kini";
 const SIMILAR: &str = "RPE barrier against RDS barrier; powers of 2, both clusters";
 
-impl Cluster {
+impl KiniCluster {
     pub(super) fn time(&self, lab: &Lab, workload: Workload, nodes: usize) -> Result<f64, String> {
         lab.measure(self.machine, workload, nodes)
     }
@@ -26,16 +26,16 @@ impl Cluster {
         Workload::Allreduce(name, self.integers)
     }
 
-    /// Returns the time of the first workload divided by that of the second, at one size.
+    /// Returns the time of the first workload divided by the time of the second workload, at one size.
     fn factor(&self, lab: &Lab, of: [Workload; 2], nodes: usize) -> Result<f64, String> {
         Ok(self.time(lab, of[0], nodes)? / self.time(lab, of[1], nodes)?)
     }
 
-    /// Returns the largest factor over all sizes.
-    fn largest(&self, lab: &Lab, of: [Workload; 2]) -> Answer {
+    /// Returns the largest factor over all sizes. The factor is the time of the first workload divided by the time of the second.
+    fn largest(&self, lab: &Lab, of: [Workload; 2]) -> CheckResult {
         let factors = self.all_sizes().into_iter().map(|nodes| self.factor(lab, of, nodes));
         let factors = factors.collect::<Result<Vec<_>, _>>()?;
-        Ok(Value::Number(factors.into_iter().fold(0.0, f64::max)))
+        Ok(FigureValue::Number(factors.into_iter().fold(0.0, f64::max)))
     }
 
     /// Returns the times of both workloads at these sizes.
@@ -52,13 +52,13 @@ impl Cluster {
 
 use Workload::Barrier;
 
-/// Returns two barriers, by `baseline` and by `name`, to compute the improvement of `name`.
+/// Returns the barriers `baseline` and `name`, from which the improvement of `name` is computed.
 pub(super) const fn over(baseline: &'static str, name: &'static str) -> [Workload; 2] {
     [Barrier(baseline), Barrier(name)]
 }
 
-/// Returns two allreduces of the cluster's number of integers, by `baseline` and by `name`.
-fn sums(cluster: &Cluster, baseline: &'static str, name: &'static str) -> [Workload; 2] {
+/// Returns the allreduces `baseline` and `name` for the cluster's number of integers.
+fn sums(cluster: &KiniCluster, baseline: &'static str, name: &'static str) -> [Workload; 2] {
     [cluster.sum(baseline), cluster.sum(name)]
 }
 
@@ -66,7 +66,7 @@ fn sums(cluster: &Cluster, baseline: &'static str, name: &'static str) -> [Workl
 pub(super) fn both(
     lab: &Lab,
     of: &[[Workload; 2]],
-    sizes: fn(&Cluster) -> Vec<usize>,
+    sizes: fn(&KiniCluster) -> Vec<usize>,
 ) -> Result<Vec<(f64, f64)>, String> {
     let mut pairs = Vec::new();
     for cluster in [FIRST, SECOND] {
@@ -78,7 +78,7 @@ pub(super) fn both(
 }
 
 /// Returns the sizes at which the text says that RGM is the slowest.
-fn few(_: &Cluster) -> Vec<usize> {
+fn few(_: &KiniCluster) -> Vec<usize> {
     vec![2, 4]
 }
 
@@ -86,17 +86,18 @@ fn orders() -> Vec<Check> {
     let runs = |row, runs| Check { row, simulate: Simulate::Runs(runs) };
     vec![
         runs(PE_AGAINST_DS, |lab| {
-            let odd =
-                |c: &Cluster| c.all_sizes().into_iter().filter(|n| !n.is_power_of_two()).collect();
+            let odd = |c: &KiniCluster| {
+                c.all_sizes().into_iter().filter(|n| !n.is_power_of_two()).collect()
+            };
             Ok(order("MPI-PE", &both(lab, &[over("MPI-PE", "MPI-DS")], odd)?))
         }),
         runs("RPE and RDS barrier against MPI-PE; powers of 2, both clusters", |lab| {
             let of = [over("RPE", "MPI-PE"), over("RDS", "MPI-PE")];
-            Ok(order("RPE and RDS", &both(lab, &of, Cluster::powers)?))
+            Ok(order("RPE and RDS", &both(lab, &of, KiniCluster::powers)?))
         }),
         runs(SIMILAR, |lab| {
             let alike = lab.threshold(PAPER, SIMILAR)?;
-            let pairs = both(lab, &[over("RPE", "RDS")], Cluster::powers)?;
+            let pairs = both(lab, &[over("RPE", "RDS")], KiniCluster::powers)?;
             Ok(order_beyond(alike, "RPE", &pairs))
         }),
         runs("RGM barrier against RPE and RDS; 2 and 4 nodes, both clusters", |lab| {
@@ -106,7 +107,7 @@ fn orders() -> Vec<Check> {
             let time = |name| Ok((name, SECOND.time(lab, Barrier(name), 16)?));
             let times =
                 ["RPE", "RDS", "RGM"].map(time).into_iter().collect::<Result<Vec<_>, String>>()?;
-            Ok(Value::Word(fastest(&times).to_owned()))
+            Ok(FigureValue::Word(fastest(&times).to_owned()))
         }),
         runs("RPE allreduce against MPI-PE; cluster 1, 256 integers, all group sizes", |lab| {
             let of = sums(&FIRST, "RPE", "MPI-PE");
@@ -125,7 +126,7 @@ fn orders() -> Vec<Check> {
                 let time = |name| Ok((name, FIRST.time(lab, FIRST.sum(name), 8)?));
                 let times = ["MPI-GB", "MPI-PE", "RPE", "RGM"].map(time);
                 let times = times.into_iter().collect::<Result<Vec<_>, String>>()?;
-                Ok(Value::Word(fastest(&times).to_owned()))
+                Ok(FigureValue::Word(fastest(&times).to_owned()))
             },
         ),
     ]
@@ -135,7 +136,12 @@ fn orders() -> Vec<Check> {
 const BARRIERS: [&str; 4] = ["MPI-PE", "RPE", "RDS", "RGM"];
 
 /// Compares two allreduces of a cluster at all group sizes.
-fn both_sums(lab: &Lab, cluster: &Cluster, name: &'static str, other: &'static str) -> Answer {
+fn both_sums(
+    lab: &Lab,
+    cluster: &KiniCluster,
+    name: &'static str,
+    other: &'static str,
+) -> CheckResult {
     Ok(order(name, &cluster.pairs(lab, sums(cluster, name, other), cluster.all_sizes())?))
 }
 
@@ -158,7 +164,7 @@ fn more_orders() -> Vec<Check> {
             let of = |name| SECOND.largest(lab, sums(&SECOND, "MPI-GB", name));
             let (rpe, rgm) = (of("RPE")?.number(), of("RGM")?.number());
             let word = if rpe > rgm { "RPE larger" } else { "RGM larger" };
-            Ok(Value::Word(word.to_owned()))
+            Ok(FigureValue::Word(word.to_owned()))
         }),
         runs(super::JUMP, jump),
         runs(super::GRADUAL, |lab| {
@@ -166,10 +172,12 @@ fn more_orders() -> Vec<Check> {
                 let time = |nodes| FIRST.time(lab, Workload::Allreduce("RGM", integers), nodes);
                 let factor = time(8)? / time(2)?;
                 if factor > lab.threshold(PAPER, super::GRADUAL)? {
-                    return Ok(Value::Word(format!("{factor:.2} times, {integers} integers")));
+                    return Ok(FigureValue::Word(format!(
+                        "{factor:.2} times, {integers} integers"
+                    )));
                 }
             }
-            Ok(Value::Word("gradual".to_owned()))
+            Ok(FigureValue::Word("gradual".to_owned()))
         }),
         runs(super::SLOWER_RISE, |lab| {
             let rise = |name| {
@@ -177,7 +185,7 @@ fn more_orders() -> Vec<Check> {
                 Ok::<_, String>(time(8)? - time(2)?)
             };
             let (ours, theirs) = (rise("RGM")?, rise("MPI-GB")?);
-            Ok(Value::Word(match ours / theirs {
+            Ok(FigureValue::Word(match ours / theirs {
                 part if part < lab.threshold(PAPER, super::SLOWER_RISE)? => {
                     "RGM much slower".to_owned()
                 }
@@ -200,7 +208,7 @@ fn more_orders() -> Vec<Check> {
 }
 
 /// Checks how often RGM is the fastest barrier of the second cluster.
-fn mostly(lab: &Lab) -> Answer {
+fn mostly(lab: &Lab) -> CheckResult {
     let sizes = SECOND.all_sizes();
     let mut best = 0;
     for &nodes in &sizes {
@@ -209,21 +217,21 @@ fn mostly(lab: &Lab) -> Answer {
         best += usize::from(fastest(&times) == "RGM");
     }
     let most = lab.threshold(PAPER, super::MOSTLY_RGM)?;
-    Ok(Value::Word(match best as f64 > most * sizes.len() as f64 {
+    Ok(FigureValue::Word(match best as f64 > most * sizes.len() as f64 {
         true => "RGM".to_owned(),
         false => format!("RGM at {best} of {} sizes", sizes.len()),
     }))
 }
 
 /// Returns the best fan-in at each group size of the second cluster.
-fn best_everywhere(lab: &Lab) -> Answer {
+fn best_everywhere(lab: &Lab) -> CheckResult {
     let mut best = Vec::new();
     for nodes in SECOND.all_sizes() {
         let mut times = Vec::new();
         for (name, _) in FAN_INS.into_iter().filter(|(_, fan_in)| *fan_in < nodes) {
             times.push((name, SECOND.time(lab, Barrier(name), nodes)?));
         }
-        // If a fan-in of 7 is not possible, or if it is as fast as the best fan-in, the group size does not count against 7.
+        // A group size does not count against a fan-in of 7 if this fan-in is not possible, or if it is as fast as the best fan-in.
         let seven = times.iter().find(|(name, _)| *name == "RGM:7").map(|(_, time)| *time);
         let least = fastest(&times);
         let ahead = times.iter().find(|(name, _)| *name == least).map(|(_, time)| *time);
@@ -231,25 +239,25 @@ fn best_everywhere(lab: &Lab) -> Answer {
             best.push((nodes, if seven <= least_time { "7" } else { &least[4..] }));
         }
     }
-    Ok(Value::Word(grouped(&best)))
+    Ok(FigureValue::Word(grouped(&best)))
 }
 
-/// Checks that RPE is ahead of MPI-PE by the same factor at all group sizes of both clusters. The document reads this from a
-/// picture as "almost a constant".
-fn constant_factor(lab: &Lab) -> Answer {
+/// Checks that RPE is faster than MPI-PE by the same factor at all group sizes of both clusters. The document says "almost a
+/// constant" about a figure.
+fn constant_factor(lab: &Lab) -> CheckResult {
     // Compares the largest factor with the smallest.
     let almost = lab.threshold(PAPER, super::CONSTANT)?;
-    let pairs = both(lab, &[over("MPI-PE", "RPE")], Cluster::all_sizes)?;
+    let pairs = both(lab, &[over("MPI-PE", "RPE")], KiniCluster::all_sizes)?;
     let factors = pairs.into_iter().map(|(pe, rpe)| pe / rpe);
     let (least, most) = factors.fold((f64::INFINITY, 0f64), |(l, m), f| (l.min(f), m.max(f)));
-    Ok(Value::Word(match most / least <= almost {
+    Ok(FigureValue::Word(match most / least <= almost {
         true => "almost constant".to_owned(),
         false => format!("from {least:.2} to {most:.2}"),
     }))
 }
 
-/// Returns the barriers that take longer on each group size that is not a power of two than on the next power.
-fn penalized(lab: &Lab) -> Answer {
+/// Returns the barriers that take longer at each group size that is not a power of two than at the next power of two.
+fn penalized(lab: &Lab) -> CheckResult {
     let (mut always, mut sometimes) = (Vec::new(), Vec::new());
     for name in BARRIERS {
         let (mut count, mut all) = (0, 0);
@@ -270,30 +278,30 @@ fn penalized(lab: &Lab) -> Answer {
         always.push("none always".to_owned());
     }
     let always = always.join(" and ");
-    Ok(Value::Word(match sometimes.is_empty() {
+    Ok(FigureValue::Word(match sometimes.is_empty() {
         true => always,
         false => format!("{always}; {}", sometimes.join(", ")),
     }))
 }
 
-/// Compares the time of 1,024 integers with the line through the times of 256 and 512, at each group size. With 1,024 integers each
-/// step needs a second write.
-fn jump(lab: &Lab) -> Answer {
+/// Compares the time of 1,024 integers with the time that a line through the times of 256 and 512 integers predicts, at each group
+/// size. With 1,024 integers each step needs a second write.
+fn jump(lab: &Lab) -> CheckResult {
     let mut least = f64::INFINITY;
     for nodes in FIRST.all_sizes() {
         let time = |integers| FIRST.time(lab, Workload::Allreduce("RPE", integers), nodes);
         let line = time(512)? + 2.0 * (time(512)? - time(256)?);
         least = least.min(time(1024)? / line);
     }
-    Ok(Value::Word(match least {
+    Ok(FigureValue::Word(match least {
         least if least > lab.threshold(PAPER, super::JUMP)? => "more".to_owned(),
         least => format!("{least:.3} times the line"),
     }))
 }
 
-/// Returns the fan-in with the least time, summed over all group sizes. A fan-in must be below the group size (section 4.1.3). For
-/// smaller groups, the largest possible fan-in is used instead.
-fn best_fan_in(lab: &Lab) -> Answer {
+/// Returns the fan-in with the smallest sum of times over all group sizes. A fan-in must be smaller than the group (section 4.1.3).
+/// For smaller groups, the largest possible fan-in is used instead.
+fn best_fan_in(lab: &Lab) -> CheckResult {
     let mut best = (f64::INFINITY, 0);
     for most in 1..=FAN_INS.len() {
         let mut total = 0.0;
@@ -306,33 +314,33 @@ fn best_fan_in(lab: &Lab) -> Answer {
             best = (total, FAN_INS[most - 1].1);
         }
     }
-    Ok(Value::Number(best.1 as f64))
+    Ok(FigureValue::Number(best.1 as f64))
 }
 
-/// Returns the payload in KiB above which an exchange of two ranks needs a second write. There, a further integer adds at least the
-/// time to post a write.
-fn one_write(lab: &Lab) -> Answer {
+/// Returns the payload in KiB above which an exchange of two ranks needs a second write. It is the first payload at which a further
+/// integer lengthens the exchange by at least the time to post a write.
+fn one_write(lab: &Lab) -> CheckResult {
     let second = lab.machine(FIRST.machine)?.rail[0].second.overhead.us();
     for integers in [64, 128, 256, 512, 1024, 2048] {
         let time = |n| FIRST.time(lab, Workload::Allreduce("RPE", n), 2);
         if time(integers + 1)? - time(integers)? >= second {
-            return Ok(Value::Number(integers as f64 * 4.0 / 1024.0));
+            return Ok(FigureValue::Number(integers as f64 * 4.0 / 1024.0));
         }
     }
-    Ok(Value::Word("always one".to_owned()))
+    Ok(FigureValue::Word("always one".to_owned()))
 }
 
 fn factors() -> Vec<Check> {
     let runs = |row, runs| Check { row, simulate: Simulate::Runs(runs) };
     vec![
         runs("improvement of RPE barrier over MPI-PE; cluster 1, 8 nodes", |lab| {
-            FIRST.factor(lab, over("MPI-PE", "RPE"), 8).map(Value::Number)
+            FIRST.factor(lab, over("MPI-PE", "RPE"), 8).map(FigureValue::Number)
         }),
         runs("improvement of RDS barrier over MPI-PE; cluster 1, 8 nodes", |lab| {
-            FIRST.factor(lab, over("MPI-PE", "RDS"), 8).map(Value::Number)
+            FIRST.factor(lab, over("MPI-PE", "RDS"), 8).map(FigureValue::Number)
         }),
         runs("improvement of RGM barrier over MPI-PE; cluster 2, 16 nodes", |lab| {
-            SECOND.factor(lab, over("MPI-PE", "RGM"), 16).map(Value::Number)
+            SECOND.factor(lab, over("MPI-PE", "RGM"), 16).map(FigureValue::Number)
         }),
         runs("largest improvement of RDS barrier over MPI-PE; cluster 1, all group sizes", |lab| {
             FIRST.largest(lab, over("MPI-PE", "RDS"))
@@ -357,17 +365,17 @@ fn factors() -> Vec<Check> {
         }),
         runs(
             "largest improvement of RPE allreduce over MPI-PE; cluster 1, 8 nodes, 256 integers",
-            |lab| FIRST.factor(lab, sums(&FIRST, "MPI-PE", "RPE"), 8).map(Value::Number),
+            |lab| FIRST.factor(lab, sums(&FIRST, "MPI-PE", "RPE"), 8).map(FigureValue::Number),
         ),
         runs("improvement of RGM allreduce over MPI-GB; cluster 1, 8 nodes, 256 integers", |lab| {
-            FIRST.factor(lab, sums(&FIRST, "MPI-GB", "RGM"), 8).map(Value::Number)
+            FIRST.factor(lab, sums(&FIRST, "MPI-GB", "RGM"), 8).map(FigureValue::Number)
         }),
         runs("largest improvement of RPE allreduce over MPI-GB; cluster 1, 256 integers", |lab| {
             FIRST.largest(lab, sums(&FIRST, "MPI-GB", "RPE"))
         }),
         runs(
             "largest improvement of RGM allreduce over MPI-GB; cluster 2, 16 nodes, 64 integers",
-            |lab| SECOND.factor(lab, sums(&SECOND, "MPI-GB", "RGM"), 16).map(Value::Number),
+            |lab| SECOND.factor(lab, sums(&SECOND, "MPI-GB", "RGM"), 16).map(FigureValue::Number),
         ),
         runs("largest improvement of RPE allreduce over MPI-GB; cluster 2, 64 integers", |lab| {
             SECOND.largest(lab, sums(&SECOND, "MPI-GB", "RPE"))
@@ -399,13 +407,13 @@ pub fn checks() -> Vec<Check> {
         ),
         runs("overhead of the MPI layer on a 2-node barrier; cluster 1", |lab| {
             let barrier = FIRST.time(lab, Barrier("RPE"), 2)?;
-            Ok(Value::Number(barrier - FIRST.time(lab, Workload::WriteLatency, SMALL)?))
+            Ok(FigureValue::Number(barrier - FIRST.time(lab, Workload::WriteLatency, SMALL)?))
         }),
         runs(
             "overhead of a 2-node Allreduce of 1 integer with RPE beyond the base RDMA write; cluster 1",
             |lab| {
                 let sum = FIRST.time(lab, Workload::Allreduce("RPE", 1), 2)?;
-                Ok(Value::Number(sum - FIRST.time(lab, Workload::WriteLatency, SMALL)?))
+                Ok(FigureValue::Number(sum - FIRST.time(lab, Workload::WriteLatency, SMALL)?))
             },
         ),
         runs("best fan-in of RGM; cluster 2", best_fan_in),
@@ -416,17 +424,19 @@ pub fn checks() -> Vec<Check> {
         runs(
             "size of the odd or even buffer of RPE allreduce, divided by the number of processes; up \
              to 2K, both clusters",
-            // The value is the size of a slot. The number of slots differs: log2 N here, and N in the document.
-            |_| Ok(Value::Number(notified_write::size(SINGLE) as f64)),
+            // The value is the size of a slot. There are log2 N slots here, and N slots in the document.
+            |_| Ok(FigureValue::Number(notified_write::size(SINGLE) as f64)),
         ),
         runs(super::DATA_BUFFER, |_| {
-            // The mark follows the payload, as in a slot for a smaller payload. The value is the size without the mark.
-            Ok(Value::Number((notified_write::size(2 * SINGLE) - notified_write::MARK) as f64))
+            // The mark follows the payload, as in a slot for a smaller payload. It is not included in the value.
+            Ok(FigureValue::Number(
+                (notified_write::size(2 * SINGLE) - notified_write::MARK) as f64,
+            ))
         }),
-        runs(super::NOTIFY_BUFFER, |_| Ok(Value::Number(notified_write::MARK as f64))),
+        runs(super::NOTIFY_BUFFER, |_| Ok(FigureValue::Number(notified_write::MARK as f64))),
         runs("barriers after which the barrier number returns to 1; both clusters", |_| {
             // The document's mark is one byte, and 0 means "empty".
-            Ok(Value::Word(format!("never: {} bytes", notified_write::MARK)))
+            Ok(FigureValue::Word(format!("never: {} bytes", notified_write::MARK)))
         }),
         Check {
             row: "MTU of the links; both clusters",
@@ -444,11 +454,10 @@ pub fn checks() -> Vec<Check> {
     checks.extend(factors());
     checks.extend(orders());
     checks.extend(more_orders());
-    checks.extend(super::claims::checks());
     checks
 }
 
 /// Returns the height of the tree on 8 nodes.
-fn height(fan_in: usize) -> Answer {
-    Ok(Value::Number(f64::from(rdma_pattern::height(8, fan_in))))
+fn height(fan_in: usize) -> CheckResult {
+    Ok(FigureValue::Number(f64::from(rdma_pattern::height(8, fan_in))))
 }

@@ -1,11 +1,11 @@
-//! Checks of statements in the text that no figure shows: mechanisms, descriptors, steps.
+//! Checks of statements in the text that no figure shows: mechanisms, descriptors and steps.
 
-use super::checks::{Answer, PAPER, both, over};
-use super::{Cluster, FIRST, SECOND, SMALL};
+use super::checks::{PAPER, both, over};
+use super::{FIRST, KiniCluster, SECOND, SMALL};
 use crate::figure::{Check, Shown, Simulate};
 use crate::lab::Lab;
 use crate::orders::order;
-use crate::published::Value;
+use crate::published::{CheckResult, FigureValue};
 use crate::workload::{RegistrationTime, Workload};
 use weft_collective::CollectiveKind;
 
@@ -18,8 +18,8 @@ const FIRST_CALL: &str =
     "first RPE allreduce against the ones that follow; cluster 1, 256 integers, all group sizes";
 const EVERY_CALL: &str = "RPE allreduce whose buffers are registered at every call against buffers of the first call; cluster 1, 256 integers, all group sizes";
 
-/// Measures RPE allreduces whose buffers are registered during the measurement, and RPE allreduces with existing buffers, at all
-/// sizes.
+/// Measures two RPE allreduces at all sizes. The first registers its buffers during the measurement, and the second uses buffers
+/// that exist before.
 fn registering(lab: &Lab, when: RegistrationTime) -> Result<Vec<(f64, f64)>, String> {
     let integers = FIRST.integers;
     let of = [
@@ -29,18 +29,18 @@ fn registering(lab: &Lab, when: RegistrationTime) -> Result<Vec<(f64, f64)>, Str
     FIRST.pairs(lab, of, FIRST.all_sizes())
 }
 
-/// Checks that registration at every call makes an allreduce very expensive, at all sizes.
-fn every_call(lab: &Lab) -> Answer {
+/// Checks that an allreduce is very expensive at all sizes if every call registers its buffers.
+fn every_call(lab: &Lab) -> CheckResult {
     let pairs = registering(lab, RegistrationTime::EveryCall)?;
     let least = pairs.iter().map(|(every, once)| every / once).fold(f64::INFINITY, f64::min);
-    Ok(Value::Word(match least >= lab.threshold(PAPER, EVERY_CALL)? {
+    Ok(FigureValue::Word(match least >= lab.threshold(PAPER, EVERY_CALL)? {
         true => "very expensive".to_owned(),
         false => format!("{least:.2} times the time"),
     }))
 }
 
-/// Checks that the gain of RGM grows from each power of two to the next, on both clusters.
-fn gain_grows(lab: &Lab) -> Answer {
+/// Checks, on both clusters, that the gain of RGM is larger at each power of two than at the power before.
+fn gain_grows(lab: &Lab) -> CheckResult {
     let alike = lab.threshold(PAPER, GAIN_GROWS)?;
     let mut falls = Vec::new();
     for cluster in [FIRST, SECOND] {
@@ -54,19 +54,19 @@ fn gain_grows(lab: &Lab) -> Answer {
             before = gain;
         }
     }
-    Ok(Value::Word(match falls.is_empty() {
+    Ok(FigureValue::Word(match falls.is_empty() {
         true => "rises".to_owned(),
         false => format!("not at {}", falls.join(", ")),
     }))
 }
 
-/// Compares the time of the RGM barrier of two ranks with the sum of its parts: the call, a write and a multicast.
-fn reliability(lab: &Lab) -> Answer {
+/// Compares the time of the RGM barrier of two ranks with the sum of the times of its parts: the call, a write and a multicast.
+fn reliability(lab: &Lab) -> CheckResult {
     let entry = lab.machine(FIRST.machine)?.host.entry.us();
     let write = FIRST.time(lab, Workload::WriteLatency, SMALL)?;
     let parts = entry + write + FIRST.time(lab, Workload::MulticastLatency(1), 1)?;
     let factor = FIRST.time(lab, Workload::Barrier("RGM"), 2)? / parts;
-    Ok(Value::Word(match factor <= lab.threshold(PAPER, RELIABILITY)? {
+    Ok(FigureValue::Word(match factor <= lab.threshold(PAPER, RELIABILITY)? {
         true => "none".to_owned(),
         false => format!("{factor:.3} times its parts"),
     }))
@@ -98,14 +98,14 @@ pub fn checks() -> Vec<Check> {
     ];
     let shown: [Shown; 10] = [
         ("RDS barrier against MPI-DS; all group sizes, both clusters", |lab| {
-            Ok(order("RDS", &both(lab, &[over("RDS", "MPI-DS")], Cluster::all_sizes)?))
+            Ok(order("RDS", &both(lab, &[over("RDS", "MPI-DS")], KiniCluster::all_sizes)?))
         }),
         ("RGM barrier against MPI-DS; all group sizes, both clusters", |lab| {
-            Ok(order("RGM", &both(lab, &[over("RGM", "MPI-DS")], Cluster::all_sizes)?))
+            Ok(order("RGM", &both(lab, &[over("RGM", "MPI-DS")], KiniCluster::all_sizes)?))
         }),
         ("RPE, RDS and RGM barrier against MPI-PE; all group sizes, both clusters", |lab| {
             let of = ["RPE", "RDS", "RGM"].map(|name| over(name, "MPI-PE"));
-            Ok(order("RPE, RDS and RGM", &both(lab, &of, Cluster::all_sizes)?))
+            Ok(order("RPE, RDS and RGM", &both(lab, &of, KiniCluster::all_sizes)?))
         }),
         (GAIN_GROWS, gain_grows),
         ("RGM barrier with a fan-in of 15 against 7; cluster 2, 16 nodes", |lab| {

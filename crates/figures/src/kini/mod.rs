@@ -7,25 +7,26 @@ mod checks;
 mod claims;
 mod verbs;
 
-use super::figure::{Axis, Document, Figure, Headline, Mark, Quotient, Series};
+use super::figure::{Axis, Document, Figure, Headline, Mark};
+use super::series::{Quotient, Series};
 use super::workload::Workload;
 
 /// A cluster of Kini: the machine file, the number of nodes, and the number of integers of the measured allreduce.
-struct Cluster {
+struct KiniCluster {
     machine: &'static str,
     nodes: usize,
     integers: usize,
 }
 
-const FIRST: Cluster = Cluster { machine: "kini1", nodes: 8, integers: 256 };
-const SECOND: Cluster = Cluster { machine: "kini2", nodes: 16, integers: 64 };
+const FIRST: KiniCluster = KiniCluster { machine: "kini1", nodes: 8, integers: 256 };
+const SECOND: KiniCluster = KiniCluster { machine: "kini2", nodes: 16, integers: 64 };
 
 const NODES: Axis = Axis { label: "Nodes", unit: "", doubling: false };
 const BYTES: Axis = Axis { label: "Message", unit: "bytes", doubling: true };
 const LATENCY: Axis = Axis { label: "Latency", unit: "us", doubling: false };
 const IMPROVEMENT: Axis = Axis { label: "Factor of improvement", unit: "", doubling: false };
 
-/// Payload of "small" writes in bytes, the size of a flag.
+/// Payload of "small" writes in bytes. This is the size of a flag.
 const SMALL: usize = 8;
 const WRITE: &str = "base RDMA write latency; cluster 1, small";
 const TO_ONE: &str = "UD multicast latency to 1 node; cluster 1, 1 byte";
@@ -54,7 +55,7 @@ const FAN_IN_EVERYWHERE: &str = "best fan-in of RGM; cluster 2, each group size 
 const DATA_BUFFER: &str = "size of the odd or even data buffer of RPE allreduce, divided by the number of processes; 2K to 4K, both clusters";
 const NOTIFY_BUFFER: &str = "size of the odd or even notify buffer of RPE allreduce, divided by the number of processes; 2K to 4K, both clusters";
 
-impl Cluster {
+impl KiniCluster {
     fn all_sizes(&self) -> Vec<usize> {
         (2..=self.nodes).collect()
     }
@@ -63,7 +64,7 @@ impl Cluster {
         self.all_sizes().into_iter().filter(|n| n.is_power_of_two()).collect()
     }
 
-    /// Returns the curve of a barrier by its algorithm's name, over group sizes.
+    /// Returns the curve of the barrier `name` over group sizes.
     fn barrier(&self, name: &'static str, x: Vec<usize>) -> Series {
         let (machine, workload) = (self.machine, Workload::Barrier(name));
         Series { name, machine, workload, over: None, x }
@@ -74,7 +75,7 @@ impl Cluster {
         names.iter().map(|name| self.barrier(name, x.to_vec())).collect()
     }
 
-    /// Returns the curve of an allreduce by its algorithm's name, for all group sizes.
+    /// Returns the curve of the allreduce `name` for all group sizes.
     fn allreduce(&self, name: &'static str) -> Series {
         let (machine, workload) = (self.machine, Workload::Allreduce(name, self.integers));
         Series { name, machine, workload, over: None, x: self.all_sizes() }
@@ -86,7 +87,7 @@ impl Cluster {
     }
 }
 
-/// Returns a figure of latency over nodes.
+/// Returns a figure of the latency over the number of nodes.
 fn over_nodes(
     id: &'static str,
     title: &'static str,
@@ -99,7 +100,7 @@ fn over_nodes(
     Figure { id, title, place, x: NODES, y: LATENCY, series, marks, rows, note }
 }
 
-/// Returns a figure of the factors of improvement of all curves of `of` over its first curve.
+/// Returns a figure of the factors by which the other curves of figure `of` improve on the first curve of that figure.
 fn improvements(
     of: &Figure,
     id: &'static str,
@@ -116,11 +117,11 @@ fn improvements(
 }
 
 fn headlines() -> Vec<Headline> {
-    let of = |cluster: Cluster, names: [&'static str; 9]| {
-        let Cluster { machine, nodes, integers } = cluster;
+    let of = |cluster: KiniCluster, names: [&'static str; 9]| {
+        let KiniCluster { machine, nodes, integers } = cluster;
         let (pe, ds) = (Workload::Barrier("MPI-PE"), Workload::Barrier("MPI-DS"));
         let reduce = |name| Workload::Allreduce(name, integers);
-        // With one node less than a power of two, MPI-PE takes two more steps.
+        // If the number of nodes is a power of two minus one, MPI-PE takes two more steps.
         let odd = nodes - 1;
         let quotients = [
             Quotient::One(pe, nodes),
@@ -201,7 +202,7 @@ pub fn document() -> Document {
         .flatten()
         .collect(),
         maps: Vec::new(),
-        checks: checks::checks(),
+        checks: checks::checks().into_iter().chain(claims::checks()).collect(),
         headlines: headlines(),
     }
 }

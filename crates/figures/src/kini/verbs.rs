@@ -1,7 +1,8 @@
 //! Cost of a message on the bare fabric.
 
 use super::{BYTES, FIRST, LATENCY, SMALL, TO_ONE, TO_SEVEN, WRITE};
-use crate::figure::{Axis, Figure, Mark, Series};
+use crate::figure::{Axis, Figure, Mark};
+use crate::series::Series;
 use crate::workload::Workload;
 
 /// Returns the sizes of messages, in bytes.

@@ -6,24 +6,33 @@
 //!   step      send these blocks, receive the next ones ── product of these ── MPI_Wait for all four
 //!   restore   as align, the other way
 //! ```
-//! With q ranks a side there are q steps. It is the nonblocking program of the book that the document cites: Kumar, Grama, Gupta,
+//! With q ranks a side there are q steps. This is the nonblocking program of the book that the document cites: Kumar, Grama, Gupta,
 //! Karypis, Introduction to Parallel Computing.
 
-use super::progress::{Program, limits, registered, usual};
+use super::progress::{DesignProgram, limits, registered, usual};
 use super::{Measured, mean, world};
-use crate::workload::{Cannon, Part, Team};
+use crate::workload::{Cannon, MeasuredPart, Team};
 use std::rc::Rc;
 use weft_fabric_sim::units::{Count, MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Machine, SimOptions};
 
-/// Number of cores of a node that the document uses: only 4 of 8, because the number of processes must be a square (section 5.4).
+/// Number of cores of a node that the document uses. It uses only 4 of 8 cores, because the number of processes must be a square
+/// (section 5.4).
 const CORES: usize = 4;
 /// Number of bytes of a double.
 const ELEMENT: usize = 8;
 
-/// Returns the microseconds of one multiplication of two `size` by `size` matrices on `nodes` nodes, or only the time in MPI_Wait.
-/// The value is the mean over ranks.
-pub fn multiply(machine: &Rc<Machine>, (nodes, size): (usize, usize), what: Cannon) -> Measured {
+/// Multiplication of two square matrices.
+pub struct Multiplication {
+    pub nodes: usize,
+    /// Number of rows of a matrix.
+    pub size: usize,
+    pub what: Cannon,
+}
+
+/// Returns the time of a multiplication in microseconds, or only the time in MPI_Wait. The value is the mean over ranks.
+pub fn multiply(machine: &Rc<Machine>, multiplication: Multiplication) -> Measured {
+    let Multiplication { nodes, size, what } = multiplication;
     let mut machine = Machine::clone(&usual(&registered(machine), what.progress));
     let (each_node, threads) = match what.team {
         Team::Threads => (1, CORES),
@@ -40,7 +49,7 @@ pub fn multiply(machine: &Rc<Machine>, (nodes, size): (usize, usize), what: Cann
     let block = size / side;
     let work = product(machine, block, threads);
     let outcome = world(machine, SimOptions::new(ranks), limits(), |rank| {
-        let program = Program::new(rank, what.progress, machine);
+        let program = DesignProgram::new(rank, what.progress, machine);
         async move {
             let (row, column) = (program.rank.comm.rank() / side, program.rank.comm.rank() % side);
             let at = |row: usize, column: usize| row % side * side + column % side;
@@ -68,8 +77,8 @@ pub fn multiply(machine: &Rc<Machine>, (nodes, size): (usize, usize), what: Cann
             replace(&program, bytes, shifts_a.then_some((right, left))).await?;
             replace(&program, bytes, shifts_b.then_some((down, up))).await?;
             let took = match what.part {
-                Part::Total => program.sim().clock() - start,
-                Part::Wait => program.waited(),
+                MeasuredPart::Total => program.sim().clock() - start,
+                MeasuredPart::Wait => program.waited(),
             };
             Ok(took as f64 / MICROSECOND as f64)
         }
@@ -79,7 +88,7 @@ pub fn multiply(machine: &Rc<Machine>, (nodes, size): (usize, usize), what: Cann
 
 /// Runs MPI_Sendrecv_replace: sends to one rank and receives from another rank.
 async fn replace(
-    program: &Program,
+    program: &DesignProgram,
     bytes: usize,
     ways: Option<(usize, usize)>,
 ) -> Result<(), String> {

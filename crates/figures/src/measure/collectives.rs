@@ -1,5 +1,5 @@
-//! Collective operations: the mean over all ranks of the mean over the iterations, as Kini measures
-//! (sections 4.4 and 5.5).
+//! Collective operations, measured as in Kini (sections 4.4 and 5.5): each rank computes the mean over its iterations, and the
+//! result is the mean over the ranks.
 //!
 //! Barriers follow one another without a pause. All ranks begin an allreduce at a common instant, and each rank measures its own
 //! time. If allreduces followed one another without a pause, all ranks would have the same mean, the longest round trip, and "the
@@ -11,7 +11,7 @@
 //! and a flag are two packets of the document's MTU. With this MTU, the flag overtakes data in the simulation, and sums are wrong.
 //! So such a write is one packet here, as section 5.3.2 assumes. Nothing else depends on the MTU.
 
-use super::{Measured, Rank, WARM_UP, each, mean, text, world_bounded};
+use super::{Measured, SimRank, WARM_UP, each, mean, text, world_bounded};
 use crate::workload::RegistrationTime;
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -38,7 +38,7 @@ const BOUNDS: ArenaLimits = ArenaLimits { bytes: arena::USUAL, single: Some(SING
 pub(super) fn world<P>(
     machine: &Rc<Machine>,
     options: SimOptions,
-    program: impl FnMut(Rank) -> P,
+    program: impl FnMut(SimRank) -> P,
 ) -> Result<RunOutcome<Measured>, String>
 where
     P: Future<Output = Measured> + 'static,
@@ -90,8 +90,8 @@ pub fn barrier(machine: &Rc<Machine>, ranks: usize, name: &str, iterations: usiz
     mean(&outcome)
 }
 
-/// Returns the number of steps of the rank with the most steps. A send and a receive with no other send between them are one step.
-/// Any other send or receive is a step of its own.
+/// Returns the number of steps of the rank with the most steps. A send and a receive count as one step if no other send lies
+/// between them. Any other send or receive is a step of its own.
 pub fn steps(
     machine: &Rc<Machine>,
     ranks: usize,
@@ -108,7 +108,7 @@ pub fn steps(
     Ok((0..ranks as u32).map(of_rank).max().unwrap_or(0) as f64)
 }
 
-/// Counts the descriptors that are posted to send in a broadcast. A multicast is one descriptor, for any number of receivers.
+/// Counts the send descriptors that all ranks post in a broadcast. A multicast is one descriptor, for any number of receivers.
 pub fn send_descriptors(machine: &Rc<Machine>, ranks: usize, name: &str) -> Measured {
     let arrows = second(machine, ranks, CollectiveKind::Bcast, name)?;
     let carries = arrows.iter().filter(|arrow| arrow.bytes > 0);
@@ -133,7 +133,7 @@ fn second(
             let word = rank.sim.allocate(Basic::INT.size()).map_err(text)?;
             let mut start = 0;
             for _ in 0..2 {
-                // After the pause, all messages of the first operation have left.
+                // During this pause, all messages of the first operation leave.
                 rank.sim.sleep(PERIOD).await;
                 start = rank.sim.clock();
                 let int = Predefined::new().of(Basic::INT).clone();
@@ -142,7 +142,7 @@ fn second(
                     CollectiveKind::Barrier => comm.barrier().await,
                     CollectiveKind::Bcast => comm.bcast(one(), 0.into()).await,
                     CollectiveKind::Allreduce => {
-                        comm.allreduce(Some(one()), one(), Rc::new(Sum(Basic::INT))).await
+                        comm.allreduce(Some(one()), one(), Rc::new(NumberSum(Basic::INT))).await
                     }
                     other => return Err(format!("steps of {other} are not counted here")),
                 }
@@ -162,8 +162,8 @@ fn second(
     Ok(arrows)
 }
 
-/// Counts the messages that come to rank 0 because of its multicast in a barrier by the named algorithm: those that leave after
-/// the multicast.
+/// Counts the messages that rank 0 gets because of its multicast in a barrier by the named algorithm. These are the messages that
+/// are sent after the multicast.
 pub fn acknowledgements(machine: &Rc<Machine>, ranks: usize, name: &str) -> Measured {
     let arrows = second(machine, ranks, CollectiveKind::Barrier, name)?;
     let released = arrows.iter().filter(|arrow| arrow.from == 0).map(|arrow| arrow.sent).min();
@@ -171,9 +171,10 @@ pub fn acknowledgements(machine: &Rc<Machine>, ranks: usize, name: &str) -> Meas
     Ok(arrows.iter().filter(|arrow| arrow.to == 0 && arrow.sent > released).count() as f64)
 }
 
-/// Counts the steps of one rank, from the times of its sends (in order) and of its arrivals.
+/// Counts the steps of one rank. `sends` has the times of its sends in ascending order, and `receives` has the times of its
+/// receives.
 fn steps_of(sends: &[u64], receives: impl Iterator<Item = u64>) -> usize {
-    // Numbers of receives before the first send, between the first and the second, and so on.
+    // Number of receives before the first send, then between the first and the second send, and so on.
     let mut between = vec![0usize; sends.len() + 1];
     receives.for_each(|at| between[sends.partition_point(|&sent| sent <= at)] += 1);
     let all = sends.len() + between.iter().sum::<usize>();
@@ -189,9 +190,9 @@ fn steps_of(sends: &[u64], receives: impl Iterator<Item = u64>) -> usize {
 }
 
 /// MPI_SUM on a numeric type.
-pub(super) struct Sum(pub(super) Basic);
+pub(super) struct NumberSum(pub(super) Basic);
 
-impl ElementReduction for Sum {
+impl ElementReduction for NumberSum {
     fn combine(&self, left: Sge, right: Sge) {
         let count = right.len() / self.0.size();
         let done = PredefinedOp::Sum.apply(self.0, ElementSpacing::Packed, count, left, right);
@@ -207,7 +208,7 @@ fn bytes_of(values: impl Iterator<Item = i32>) -> Vec<u8> {
     values.flat_map(i32::to_ne_bytes).collect()
 }
 
-/// Time between two common instants: longer than any allreduce here, including the setup of its first call.
+/// Time between two common starts. It is longer than any allreduce here, including the setup of the first call.
 const PERIOD: Picoseconds = 10_000 * MICROSECOND;
 const NANOSECOND: Picoseconds = MICROSECOND / 1000;
 
@@ -223,8 +224,8 @@ async fn begin(sim: &Sim, at: Picoseconds) -> Result<Picoseconds, String> {
     }
 }
 
-/// Runs an allreduce whose buffers are allocated, registered and announced in this call. `states` keeps the buffers to the end of
-/// the program, because writes from them may still be under way.
+/// Runs an allreduce that allocates, registers and announces its buffers in this call. Writes from the buffers may still be under
+/// way after the call, so `states` keeps the buffers until the end of the program.
 async fn registering(
     comm: &Comm<Sim>,
     name: &str,
@@ -238,22 +239,30 @@ async fn registering(
     let link = comm.link().carried(choice);
     let buffers = ReductionBuffers { data, result, element: Basic::INT.size() };
     CollectiveCall { link: &link, state: &state, choice }
-        .allreduce(buffers, &Sum(Basic::INT))
+        .allreduce(buffers, &NumberSum(Basic::INT))
         .await
         .map_err(text)?;
     states.push(state);
     Ok(())
 }
 
-/// Measures an allreduce of real integers. A wrong sum is an error. `registered`: the time at which buffers are registered. `None`:
-/// before the measured calls.
+/// Allreduce of actual data.
+pub struct IntegerSum {
+    /// Name of the algorithm.
+    pub name: &'static str,
+    pub integers: usize,
+    /// Time at which buffers are registered. `None`: before the measured calls start.
+    pub registered: Option<RegistrationTime>,
+}
+
+/// Measures an allreduce of actual data. Returns an error if a sum is wrong.
 pub fn allreduce(
     machine: &Rc<Machine>,
     ranks: usize,
-    (name, integers): (&'static str, usize),
-    registered: Option<RegistrationTime>,
+    sum: IntegerSum,
     iterations: usize,
 ) -> Measured {
+    let IntegerSum { name, integers, registered } = sum;
     let selection = named(CollectiveKind::Allreduce, name)?;
     let (n, count) = (ranks as i32, integers as i32);
     let (warm_up, iterations) = match registered {
@@ -270,10 +279,10 @@ pub fn allreduce(
             let (input, output) =
                 (sim.allocate(len).map_err(text)?, sim.allocate(len).map_err(text)?);
             let me = comm.rank() as i32;
-            // Element i of rank r is i * n + r, so that every element of every rank differs.
+            // Element i of rank r is i * n + r, so all elements of all ranks are different.
             input.local.fill(&bytes_of((0..count).map(|i| i * n + me)));
             let expected = bytes_of((0..count).map(|i| i * n * n + n * (n - 1) / 2));
-            let op: Rc<dyn ElementReduction> = Rc::new(Sum(Basic::INT));
+            let op: Rc<dyn ElementReduction> = Rc::new(NumberSum(Basic::INT));
             let int = Predefined::new().of(Basic::INT).clone();
             let call = || {
                 let send = Buffer::over(input.local, int.clone());
@@ -312,9 +321,10 @@ mod tests {
     #[test]
     fn an_exchange_is_one_step() {
         let steps = |sends: &[u64], receives: &[u64]| steps_of(sends, receives.iter().copied());
-        // Three exchanges; the second partner was early.
+        // Three exchanges. The second partner sends early.
         assert_eq!(steps(&[10, 20, 30], &[11, 12, 31]), 3);
-        // Rank 0 of a pairwise exchange of 5: from 4, with 1 (early), with 2, to 4.
+        // Rank 0 in a pairwise exchange of 5 ranks: receives from 4, exchanges with 1 (which sends early) and with 2, and sends to
+        // 4.
         assert_eq!(steps(&[11, 12, 21], &[10, 10, 20]), 4);
         assert_eq!((steps(&[], &[1, 2]), steps(&[1, 2], &[]), steps(&[], &[])), (2, 2, 0));
     }

@@ -6,11 +6,11 @@
 //!   iteration   rows at the edges to both neighbours ── q = A p ── allreduce p.q
 //!               x += alpha p, r -= alpha q           ── allreduce r.r ── p = r + beta p
 //! ```
-//! The numbers are real: the solver ends when the residual is small enough, and puts its solution into the equations as a check.
-//! Arithmetic takes virtual time as well.
+//! The numbers are real. The solver ends when the residual is small enough, and then checks its solution in the equations.
+//! Arithmetic also takes virtual time.
 
-use super::collectives::{Sum, named, served, world};
-use super::{Measured, Rank, mean, text};
+use super::collectives::{NumberSum, named, served, world};
+use super::{Measured, SimRank, mean, text};
 use std::ops::Range;
 use std::rc::Rc;
 use weft_collective::{CollectiveKind, ElementReduction, rank};
@@ -25,16 +25,17 @@ use weft_process::{Buffer, Destination, Origin};
 const SIDE: usize = 64;
 /// Number of bytes of a double.
 const DOUBLE: usize = 8;
-/// Residual at the end, divided by the residual at the beginning.
+/// Maximum residual at the end, divided by the residual at the beginning.
 const SMALL: f64 = 1e-6;
 /// Maximum number of iterations. A solver that needs more does not converge.
 const MOST: usize = 10 * SIDE;
 
-/// Number of operations for each point: in the product with the matrix, and in the rest of an iteration.
+/// Numbers of operations for each point: `PRODUCT` in the product with the matrix, and the next constant in the rest of an
+/// iteration.
 const PRODUCT: usize = 6;
 const REST: usize = 10;
 
-/// Returns the microseconds to the solution on `ranks` nodes, the mean over ranks.
+/// Returns the time in microseconds to the solution on `ranks` nodes. The value is the mean over ranks.
 pub fn solve(machine: &Rc<Machine>, ranks: usize, name: &'static str) -> Measured {
     let selection = named(CollectiveKind::Allreduce, name)?;
     let outcome = world(machine, SimOptions::new(ranks), |rank| {
@@ -53,22 +54,22 @@ pub fn solve(machine: &Rc<Machine>, ranks: usize, name: &'static str) -> Measure
 
 /// One rank's part of the system.
 struct Solver {
-    rank: Rank,
+    rank: SimRank,
     machine: Rc<Machine>,
     rows: Range<usize>,
     double: Type,
     sum: Rc<dyn ElementReduction>,
-    /// Rows sent to the ranks above and below, rows received from these ranks, the operand of a sum, and the result of a sum.
+    /// Memory for: rows to send to the ranks above and below, rows received from these ranks, the operand of a sum, and its result.
     memory: Region,
 }
 
 impl Solver {
-    fn new(rank: Rank, machine: Rc<Machine>) -> Result<Solver, String> {
+    fn new(rank: SimRank, machine: Rc<Machine>) -> Result<Solver, String> {
         let (me, size) = (rank.comm.rank(), rank.comm.size());
         let rows = rank::cut(SIDE, 1, size, me)..rank::cut(SIDE, 1, size, me + 1);
         let memory = rank.sim.allocate((4 * SIDE + 2) * DOUBLE).map_err(text)?;
         let double = Predefined::new().of(Basic::DOUBLE).clone();
-        let sum: Rc<dyn ElementReduction> = Rc::new(Sum(Basic::DOUBLE));
+        let sum: Rc<dyn ElementReduction> = Rc::new(NumberSum(Basic::DOUBLE));
         Ok(Solver { rank, machine, rows, double, sum, memory })
     }
 

@@ -1,6 +1,6 @@
 //! Fences as the slides measured them: without puts, after puts to neighbours, with computation, and in a halo exchange.
 
-use super::{Measured, Rank, WARM_UP, each, mean, text, world};
+use super::{Measured, SimRank, WARM_UP, each, mean, text, world};
 use std::rc::Rc;
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::{FabricExt, Work};
@@ -10,19 +10,19 @@ use weft_p2p::ProtocolLimits;
 use weft_process::Buffer;
 use weft_rma::{FenceDesign, TargetLocation, Window, WindowOffer};
 
-/// Number of bytes that neighbours in a halo exchange put to each other, and computing time of a step.
+/// Number of bytes that neighbours in a halo exchange put to each other, and time of the computation in a step.
 const FACE: usize = 8 << 10;
 const STEP: Picoseconds = 60 * MICROSECOND;
 
 /// A rank with a window.
 struct Fencing {
-    rank: Rank,
+    rank: SimRank,
     window: Rc<Window<Sim>>,
     byte: Type,
 }
 
 impl Fencing {
-    async fn new(rank: Rank, len: usize, fence: FenceDesign) -> Result<Fencing, String> {
+    async fn new(rank: SimRank, len: usize, fence: FenceDesign) -> Result<Fencing, String> {
         let options = weft_rma::WindowOptions { fence, ..Default::default() };
         let brings = WindowOffer::Allocate { len, align: 64 };
         let window = Window::create(&rank.comm, brings, 1, options).await.map_err(text)?;
@@ -32,7 +32,8 @@ impl Fencing {
         Ok(fencing)
     }
 
-    /// Puts data that has only a size to rank `to`, at the place that the window reserves for neighbour number `which`.
+    /// Puts `bytes` bytes into the window of rank `to`, at the place for neighbour number `which`. The data has a size, but no
+    /// content.
     async fn put(&self, to: usize, which: usize, bytes: usize) -> Result<(), String> {
         let data = Buffer::phantom(bytes, self.byte.clone());
         let disp = (which * bytes) as i64;
@@ -45,12 +46,12 @@ impl Fencing {
     }
 }
 
-/// Returns the microseconds of a round, the mean over ranks.
+/// Returns the time of a round in microseconds. The value is the mean over ranks.
 fn rounds<P>(
     machine: &Rc<Machine>,
     ranks: usize,
     iterations: usize,
-    mut round: impl FnMut(Rank) -> P,
+    mut round: impl FnMut(SimRank) -> P,
 ) -> Measured
 where
     P: Future<Output = Result<(Fencing, Round), String>> + 'static,
@@ -89,7 +90,7 @@ struct Round {
 /// Puts by one rank before a fence.
 #[derive(Clone, Copy)]
 pub struct Puts {
-    /// Number of next higher ranks to which this rank puts once each.
+    /// Number of targets. This rank puts once to each of the next higher ranks.
     pub targets: usize,
     /// Number of bytes of each put.
     pub bytes: usize,
@@ -112,8 +113,8 @@ pub fn after_puts(
     })
 }
 
-/// Returns the overlap of computation with a put of `bytes` bytes and its fence, between two ranks. The computation is as long as
-/// the put with its fence. The overlap is the percentage of the computation that adds no time.
+/// Returns the overlap of computation with a put of `bytes` bytes and its fence, between two ranks. The computation takes as long
+/// as the put with its fence. The overlap is the percentage of the computation that does not lengthen the round.
 pub fn overlap(
     machine: &Rc<Machine>,
     bytes: usize,

@@ -8,7 +8,7 @@
 //! complete. The distance over which such delays spread grows with the number of ranks. The machine has as many nodes as there are
 //! ranks, and all designs run under the policy that the document found best, round robin.
 
-use super::progress::{Program, limits, registered, under};
+use super::progress::{DesignProgram, limits, registered, under};
 use super::{Measured, mean, world};
 use crate::workload::Progress;
 use std::rc::Rc;
@@ -19,8 +19,9 @@ use weft_fabric_sim::{Machine, SimOptions};
 const FACE: usize = 256 << 10;
 const STEPS: usize = 8;
 const BETWEEN_BARRIERS: usize = 4;
-/// Mean computing time of a step, and the maximum difference between ranks in a step.
+/// Mean time of the computation in a step.
 const WORK: Picoseconds = 1500 * MICROSECOND;
+/// Maximum difference between the computing times of two ranks in a step.
 const APART: Picoseconds = WORK / 2;
 
 /// Returns a pseudo-random number below 1000.
@@ -29,7 +30,7 @@ fn scatter(rank: usize, step: usize) -> u64 {
     (word.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) % 1000
 }
 
-/// Returns the microseconds of a step, the mean over ranks.
+/// Returns the time of a step in microseconds. The value is the mean over ranks.
 pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress) -> Measured {
     let side = ranks.isqrt();
     if side * side != ranks || side < 3 {
@@ -39,7 +40,7 @@ pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress) -> Measured {
     wide.nodes = Count(wide.nodes.0.max(ranks));
     let machine = &Rc::new(wide);
     let outcome = world(machine, SimOptions::new(ranks), limits(), |rank| {
-        let program = Program::new(rank, design, machine);
+        let program = DesignProgram::new(rank, design, machine);
         async move {
             let me = program.rank.comm.rank();
             let (row, column) = (me / side, me % side);

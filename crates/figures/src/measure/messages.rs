@@ -1,8 +1,8 @@
-//! MPI messages of two ranks by rendezvous with RDMA read, and a design that makes progress while the program computes.
+//! MPI messages of two ranks by rendezvous with RDMA read, under a design that makes progress while the program computes.
 
-use super::progress::{Program, limits, registered, under, usual};
+use super::progress::{DesignProgram, limits, registered, under, usual};
 use super::{Measured, WARM_UP, each, first, world};
-use crate::workload::{Memory, Overlap, Progress, Side};
+use crate::workload::{ComputingSide, Overlap, Progress, RegistrationPolicy};
 use std::rc::Rc;
 use weft_fabric_sim::machine::SchedulerPolicy;
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
@@ -10,16 +10,24 @@ use weft_fabric_sim::{Machine, SimOptions};
 
 /// Maximum number of messages under way in the bandwidth test, as in the OSU benchmarks.
 const WINDOW: usize = 64;
-/// Time for which the bandwidth test has been running before the first rendezvous: 110 windows of each size from 1 byte to 4 KiB,
-/// at half a microsecond a message and 1400 MB/s. The time matters because a scheduler remembers how long a thread has run and
+/// Time that the bandwidth test needs for smaller messages, before the first rendezvous: 110 windows of each size from 1 byte to 4
+/// KiB, at half a microsecond a message and 1400 MB/s. The time matters because a scheduler remembers how long a thread has run and
 /// slept.
 const BEFORE: Picoseconds = 125_000 * MICROSECOND;
 
-fn prepared(machine: &Rc<Machine>, memory: Memory) -> Rc<Machine> {
+fn prepared(machine: &Rc<Machine>, memory: RegistrationPolicy) -> Rc<Machine> {
     match memory {
-        Memory::Once => registered(machine),
-        Memory::Each => machine.clone(),
+        RegistrationPolicy::Once => registered(machine),
+        RegistrationPolicy::Each => machine.clone(),
     }
+}
+
+/// Messages whose bandwidth is measured.
+pub struct WindowedTransfer {
+    pub memory: RegistrationPolicy,
+    pub progress: Progress,
+    /// Scheduling policy of all threads. `None` stands for the policy of the design.
+    pub policy: Option<SchedulerPolicy>,
 }
 
 /// Returns the bandwidth from rank 0 to rank 1 in bytes per microsecond. Rank 0 sends windows of messages, and rank 1 answers each
@@ -27,14 +35,14 @@ fn prepared(machine: &Rc<Machine>, memory: Memory) -> Rc<Machine> {
 pub fn bandwidth(
     machine: &Rc<Machine>,
     bytes: usize,
-    (memory, design): (Memory, Progress),
-    policy: Option<SchedulerPolicy>,
+    transfer: WindowedTransfer,
     rounds: usize,
 ) -> Measured {
+    let WindowedTransfer { memory, progress: design, policy } = transfer;
     let machine = prepared(machine, memory);
     let machine = &policy.map_or_else(|| usual(&machine, design), |policy| under(&machine, policy));
     let outcome = world(machine, SimOptions::new(2), limits(), |rank| {
-        let program = Program::new(rank, design, machine);
+        let program = DesignProgram::new(rank, design, machine);
         async move {
             let me = program.rank.comm.rank();
             program.begin().await?;
@@ -59,23 +67,26 @@ pub fn bandwidth(
     first(&outcome)
 }
 
-/// Returns the mean time in microseconds of an iteration at the measured side: start the message, compute for `work`, wait.
+/// Returns the mean time in microseconds of an iteration at the measured rank, which starts the message, computes for `work`, and
+/// waits.
 fn iteration(
     machine: &Rc<Machine>,
     bytes: usize,
-    (side, design): (Side, Progress),
+    overlap: &Overlap,
     work: Picoseconds,
     rounds: usize,
 ) -> Measured {
+    let Overlap { side, progress: design, .. } = *overlap;
     let outcome = world(machine, SimOptions::new(2), limits(), |rank| {
-        let program = Program::new(rank, design, machine);
+        let program = DesignProgram::new(rank, design, machine);
         async move {
             let me = program.rank.comm.rank();
-            let sends = (me == 0) == (side == Side::Sender);
+            let sends = (me == 0) == (side == ComputingSide::Sender);
             program.begin().await?;
             let mut spent = 0;
             for round in 0..WARM_UP + rounds {
-                // A measured sender finds the receive posted. A measured receiver posts its receive before the sender begins.
+                // If the sender is measured, it finds the receive posted. If the receiver is measured, it posts its receive before
+                // the sender begins.
                 let early = (!sends).then(|| program.receive(bytes, 1 - me));
                 program.together().await?;
                 let start = program.sim().clock();
@@ -95,34 +106,33 @@ fn iteration(
 }
 
 /// Returns application availability as the Sandia MPI Micro-Benchmarks define it. The work is increased until it takes most of an
-/// iteration. The result, in percent, is the part of the message's own time that was free for work: `1 - (iteration - work) / time
-/// without work`.
+/// iteration. The result is the percentage of the message's own time in which the processor was free for work: `1 - (iteration -
+/// work) / time without work`.
 pub fn availability(machine: &Rc<Machine>, bytes: usize, overlap: Overlap, few: usize) -> Measured {
-    /// Minimum time of an iteration that counts, relative to an iteration without work.
+    /// Minimum time of a counted iteration, divided by the time of an iteration without work.
     const LONG: f64 = 1.5;
-    let Overlap { side, memory, progress, policy, rounds } = overlap;
+    let Overlap { memory, policy, rounds, .. } = overlap;
     let rounds = rounds.unwrap_or(few);
     let machine = &under(&prepared(machine, memory), policy);
-    let what = (side, progress);
-    let base = iteration(machine, bytes, what, 0, rounds)?;
+    let base = iteration(machine, bytes, &overlap, 0, rounds)?;
     let mut work = base;
     loop {
-        let time = iteration(machine, bytes, what, (work * 1e6) as Picoseconds, rounds)?;
+        let time = iteration(machine, bytes, &overlap, (work * 1e6) as Picoseconds, rounds)?;
         if time >= LONG * base {
-            // If a helper costs more than it gains, the result would be negative, so 0 is returned.
+            // The result would be negative if a helper costs more than it gains. Then 0 is returned.
             return Ok((100.0 * (1.0 - (time - work) / base)).max(0.0));
         }
         work *= 2.0;
     }
 }
 
-/// Returns the number of interrupts on both ranks for one message, while both compute until the message has arrived. A woken helper
-/// runs at once here, because a helper that waits for its turn would handle several interrupts together.
+/// Returns the number of interrupts on both ranks for one message, while both ranks compute until the message has arrived. A woken
+/// helper runs at once here. A helper that waited for a core would handle several interrupts together.
 pub fn interrupts(machine: &Rc<Machine>, bytes: usize, design: Progress) -> Measured {
     const MESSAGES: usize = 20;
     let machine = &under(&registered(machine), SchedulerPolicy::RoundRobin);
     let outcome = world(machine, SimOptions::new(2), limits(), |rank| {
-        let program = Program::new(rank, design, machine);
+        let program = DesignProgram::new(rank, design, machine);
         async move {
             let (me, work) = (program.rank.comm.rank(), 20_000 * MICROSECOND);
             program.begin().await?;
@@ -144,7 +154,7 @@ pub fn interrupts(machine: &Rc<Machine>, bytes: usize, design: Progress) -> Meas
 /// Returns 1 if the receiver reads the payload of a message of `bytes` bytes, and 0 if the sender sends the payload.
 pub fn is_rendezvous(machine: &Rc<Machine>, bytes: usize) -> Measured {
     let outcome = world(machine, SimOptions::new(2), limits(), |rank| {
-        let program = Program::new(rank, Progress::None, machine);
+        let program = DesignProgram::new(rank, Progress::None, machine);
         async move {
             let active = match program.rank.comm.rank() {
                 0 => program.send(bytes, 1),

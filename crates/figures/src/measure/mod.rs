@@ -25,7 +25,7 @@ use weft_process::{Comm, Engine, Group};
 const WARM_UP: usize = 4;
 
 /// A rank of an MPI program in virtual time.
-pub struct Rank {
+pub struct SimRank {
     pub sim: Sim,
     pub comm: Rc<Comm<Sim>>,
 }
@@ -38,7 +38,7 @@ pub fn world<P>(
     machine: &Rc<Machine>,
     options: SimOptions,
     limits: ProtocolLimits,
-    program: impl FnMut(Rank) -> P,
+    program: impl FnMut(SimRank) -> P,
 ) -> Result<RunOutcome<Measured>, String>
 where
     P: Future<Output = Measured> + 'static,
@@ -52,7 +52,7 @@ pub fn world_bounded<P>(
     options: SimOptions,
     limits: ProtocolLimits,
     bounds: ArenaLimits,
-    mut program: impl FnMut(Rank) -> P,
+    mut program: impl FnMut(SimRank) -> P,
 ) -> Result<RunOutcome<Measured>, String>
 where
     P: Future<Output = Measured> + 'static,
@@ -61,7 +61,7 @@ where
     run(machine, options, |sim| {
         let engine = Engine::with_bounds(sim.clone(), WaitPolicy::new(true), limits, bounds);
         let comm = Comm::world_of(&engine, group.clone());
-        engine.run(program(Rank { sim, comm }))
+        engine.run(program(SimRank { sim, comm }))
     })
     .map_err(|e| e.to_string())
 }
@@ -85,7 +85,7 @@ pub fn first(outcome: &RunOutcome<Measured>) -> Measured {
     outcome.results[0].clone().unwrap_or_else(|| Err("rank 0 did not end".to_owned()))
 }
 
-/// Returns the mean number of microseconds of an iteration, given the start and the end of `iterations` iterations.
+/// Returns the mean time of an iteration in microseconds, given the start and the end of `iterations` iterations.
 pub fn each(start: Picoseconds, end: Picoseconds, iterations: usize) -> f64 {
     (end - start) as f64 / MICROSECOND as f64 / iterations as f64
 }

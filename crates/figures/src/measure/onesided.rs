@@ -1,8 +1,8 @@
 //! One-sided communication of two ranks, as Multi-rail measured it: epochs of post and start with 16 operations each, on one rail
 //! or on all rails of the machine.
 
-use super::{Measured, Rank, WARM_UP, each, first, text, world};
-use crate::workload::{OneSided, Pieces, Test};
+use super::{Measured, SimRank, WARM_UP, each, first, text, world};
+use crate::workload::{FragmentLength, OneSidedPattern, OneSidedTest, RailUse};
 use std::rc::Rc;
 use weft_channel::rails::Thresholds;
 use weft_datatype::{Basic, Predefined, Type};
@@ -16,7 +16,7 @@ pub(super) const OPERATIONS: usize = 16;
 
 /// One side of the pair.
 struct Side {
-    rank: Rank,
+    rank: SimRank,
     window: Rc<Window<Sim>>,
     byte: Type,
     bytes: usize,
@@ -24,7 +24,7 @@ struct Side {
 
 impl Side {
     async fn new(
-        rank: Rank,
+        rank: SimRank,
         bytes: usize,
         fragmented: Option<usize>,
         options: weft_rma::WindowOptions,
@@ -76,24 +76,24 @@ impl Side {
     }
 
     /// Runs one round of a test.
-    async fn round(&self, test: Test) -> Result<(), String> {
+    async fn round(&self, test: OneSidedPattern) -> Result<(), String> {
         let (puts, gets) = match test {
-            Test::Put | Test::BothPut => (OPERATIONS, 0),
-            Test::Get => (0, OPERATIONS),
-            Test::PutLatency => (1, 0),
-            Test::GetLatency => (0, 1),
-            Test::Interleaved => (OPERATIONS, OPERATIONS),
+            OneSidedPattern::Put | OneSidedPattern::BothPut => (OPERATIONS, 0),
+            OneSidedPattern::Get => (0, OPERATIONS),
+            OneSidedPattern::PutLatency => (1, 0),
+            OneSidedPattern::GetLatency => (0, 1),
+            OneSidedPattern::Interleaved => (OPERATIONS, OPERATIONS),
         };
         let first = self.rank.comm.rank() == 0;
         match test {
             // Each rank accesses and exposes at the same time.
-            Test::BothPut => {
+            OneSidedPattern::BothPut => {
                 self.window.post([self.peer()].into(), 0).map_err(text)?;
                 self.access(puts, gets).await?;
                 self.window.wait().await.map_err(text)
             }
             // One epoch in each direction.
-            Test::PutLatency | Test::GetLatency => {
+            OneSidedPattern::PutLatency | OneSidedPattern::GetLatency => {
                 if first {
                     self.access(puts, gets).await?;
                     self.expose().await
@@ -108,8 +108,8 @@ impl Side {
     }
 }
 
-/// Returns the longest piece that an epoch sends over the network on all rails, divided by the shortest.
-pub fn piece_ratio(machine: &Rc<Machine>, bytes: usize, test: Test) -> Measured {
+/// Returns the ratio of the longest piece to the shortest piece that an epoch sends over the network on all rails.
+pub fn piece_ratio(machine: &Rc<Machine>, bytes: usize, test: OneSidedPattern) -> Measured {
     let options = weft_rma::WindowOptions::default();
     let traced = SimOptions::new(2).trace();
     let outcome = world(machine, traced, ProtocolLimits::default(), |rank| async move {
@@ -129,16 +129,16 @@ pub fn piece_ratio(machine: &Rc<Machine>, bytes: usize, test: Test) -> Measured 
     }
 }
 
-/// Returns the microseconds of an epoch for latencies, else the bytes per microsecond of all data.
-pub fn measure(machine: &Rc<Machine>, bytes: usize, what: OneSided, rounds: usize) -> Measured {
+/// Returns the time of an epoch in microseconds for latencies. Otherwise returns the bytes per microsecond of all data.
+pub fn measure(machine: &Rc<Machine>, bytes: usize, what: OneSidedTest, rounds: usize) -> Measured {
     let mut used = Machine::clone(machine);
-    if !what.all_rails {
+    if what.rails == RailUse::First {
         used.rail.truncate(1);
     }
     let fragmented = match what.pieces {
         // The library reads the length from the machine file.
-        Pieces::Usual => None,
-        Pieces::From(bytes) => Some(bytes),
+        FragmentLength::Usual => None,
+        FragmentLength::From(bytes) => Some(bytes),
     };
     let options =
         weft_rma::WindowOptions { order: what.order, ending: what.ending, ..Default::default() };
@@ -156,9 +156,9 @@ pub fn measure(machine: &Rc<Machine>, bytes: usize, what: OneSided, rounds: usiz
             let time = each(start, sim.clock(), rounds);
             let data = bytes * OPERATIONS;
             Ok(match what.test {
-                Test::PutLatency | Test::GetLatency => time / 2.0,
-                Test::Put | Test::Get => data as f64 / time,
-                Test::BothPut | Test::Interleaved => 2.0 * data as f64 / time,
+                OneSidedPattern::PutLatency | OneSidedPattern::GetLatency => time / 2.0,
+                OneSidedPattern::Put | OneSidedPattern::Get => data as f64 / time,
+                OneSidedPattern::BothPut | OneSidedPattern::Interleaved => 2.0 * data as f64 / time,
             })
         })?;
     first(&outcome)

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::Poll;
 use weft_fabric::{
-    ArrivedMessage, Counter, Fabric, FabricExt, GroupId, Head, Region, RemoteAddr, RemoteFlag, Sge,
-    until,
+    ArrivedMessage, Counter, Fabric, FabricExt, FlagKind, GroupId, Head, Region, RemoteAddr,
+    RemoteFlag, RemoteWrite, Sge, until,
 };
 use weft_fabric_sim::units::Chance;
 use weft_fabric_sim::{Machine, Sim, SimOptions, run};
@@ -14,7 +14,7 @@ use weft_fabric_sim::{Machine, Sim, SimOptions, run};
 /// Number of bytes of a flag.
 const WORD: usize = 8;
 
-/// Memory of every rank, which the other ranks know. It holds data, then a flag.
+/// Memory of every rank, which all ranks know. It holds data, and then a flag.
 type Regions = Rc<RefCell<Vec<Region>>>;
 
 /// Runs `program` on two ranks, each with a region of `len` bytes.
@@ -29,7 +29,7 @@ where
     let regions = Regions::default();
     let mut failed = None;
     let outcome = run(machine, SimOptions::new(2), |sim| {
-        // All ranks allocate their region before any rank begins.
+        // All ranks allocate their regions before any rank begins.
         match sim.allocate(len) {
             Ok(region) => regions.borrow_mut().push(region),
             Err(fault) => failed = Some(text(fault)),
@@ -40,7 +40,7 @@ where
     failed.map_or_else(|| first(&outcome), Err)
 }
 
-/// State of a ping-pong of writes. The receiver polls memory to see a write arrive.
+/// State of a ping-pong of writes. The receiver polls its memory to notice a write.
 struct Ping {
     sim: Sim,
     source: Region,
@@ -58,7 +58,7 @@ impl Ping {
         let one = bytes <= sim.capabilities(1 - sim.rank()).mtu;
         let place = if one { bytes - WORD } else { bytes };
         let source = sim.allocate(bytes).map_err(text)?;
-        let here = sim.flag(&mine, place, false).local;
+        let here = sim.flag(&mine, place, FlagKind::Silent).local;
         let there = RemoteFlag { at: theirs.at(place), waking: false };
         let from = source.local.part(0, bytes);
         Ok(Ping { sim, source, from, to: theirs.at(0), there, here, one })
@@ -69,9 +69,13 @@ impl Ping {
         if self.one {
             let at = self.from.len() - WORD;
             self.source.local.part(at, WORD).fill(&number.to_ne_bytes());
-            self.sim.write(peer, self.from, self.to, None).map_err(text)
+            self.sim.write(peer, &RemoteWrite::new(self.from, self.to, None)).map_err(text)
         } else {
-            let written = self.sim.write_flag(peer, self.from, self.to, self.there, number, None);
+            let written = self.sim.write_flag(
+                peer,
+                &RemoteWrite::new(self.from, self.to, None),
+                &self.there.with(number),
+            );
             written.map_err(text)
         }
     }
@@ -81,8 +85,8 @@ impl Ping {
     }
 }
 
-/// Returns half the round trip time of a write of `bytes` bytes, a multiple of 8. Up to the MTU, the receiver polls the end of the
-/// payload. Beyond the MTU, it polls a flag that is written after the payload (Kini, section 5.3.2).
+/// Returns half the round trip time of a write of `bytes` bytes, a multiple of 8. Up to the MTU, the receiver polls the last word
+/// of the payload. Above the MTU, it polls a flag that is written after the payload (Kini, section 5.3.2).
 pub fn write_latency(machine: &Rc<Machine>, bytes: usize, iterations: usize) -> Measured {
     pair(machine, bytes + WORD, |sim, regions| async move {
         let ping = Ping::new(sim, &regions.borrow(), bytes)?;
@@ -104,7 +108,7 @@ pub fn write_latency(machine: &Rc<Machine>, bytes: usize, iterations: usize) -> 
     })
 }
 
-/// Returns the next message from `peer`, taken from the adapter.
+/// Takes the next message from `peer` out of the adapter.
 async fn arrival(sim: &Sim, peer: usize) -> ArrivedMessage {
     std::future::poll_fn(|_| match sim.receive(Some(peer)) {
         Some(message) => Poll::Ready(message),
@@ -149,7 +153,7 @@ pub fn multicast_latency(
         Some(multicast) => multicast.loss = Chance(0.0),
         None => return Err("the machine has no multicast".to_owned()),
     }
-    // For each iteration, the time at which the datagram was sent, and the time at which the last receiver had it.
+    // For each iteration, the time at which the datagram was sent, and the time at which the last receiver got it.
     let times = Rc::new(RefCell::new(vec![(0u64, 0u64); iterations]));
     let outcome = run(&Rc::new(reliable), SimOptions::new(receivers + 1), |sim| {
         sim.join(GROUP);

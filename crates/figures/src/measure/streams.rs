@@ -1,7 +1,7 @@
-//! CollGM's transport, and collective operations from a common start to the last rank's end.
+//! CollGM's transport, and collective operations, which are measured from a common start until the last rank ends.
 
 use super::collectives::{named, served};
-use super::{Measured, Rank, first, mean, text, world};
+use super::{Measured, SimRank, first, mean, text, world};
 use crate::workload::{Bound, Contenders, Passing, Workload};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,18 +14,18 @@ use weft_p2p::stream::StreamSizes;
 use weft_p2p::{MatchingContext, ProtocolLimits};
 use weft_process::{Buffer, Lengths};
 
-/// Number of operations before the measured operations: the first operation of a pair of ranks creates its state.
+/// Number of operations before the measured operations. The first operation of a pair of ranks creates the state of the pair.
 const WARM_UP: usize = 2;
 /// Number of bytes of segments under way. The document states no such number. This value was chosen by a comparison with figure 3.
 const OUTSTANDING: usize = 128 << 10;
-/// Time from the agreement on a start to the start.
+/// Time from the moment at which the ranks agree on a common start until this start.
 const AHEAD: Picoseconds = 100 * MICROSECOND;
 
 /// Number of bytes of the transfer of figure 3.
 const TRANSFER: usize = 32 << 20;
 
 /// Opens the streams from a rank to all other ranks.
-fn linked(rank: &Rank) -> CommView<Sim> {
+fn linked(rank: &SimRank) -> CommView<Sim> {
     let endpoint = rank.comm.engine().endpoint().clone();
     let members = rank.comm.group().members().clone();
     let (context, tag, via) = (MatchingContext(3), 1, Via::Native);
@@ -33,8 +33,8 @@ fn linked(rank: &Rank) -> CommView<Sim> {
     CommView { endpoint, members, rank, context, tag, via, reception }
 }
 
-/// Measures the microseconds to transfer [`TRANSFER`] bytes from rank 0 to rank 1, after a first transfer that creates and
-/// registers the buffers of the streams.
+/// Measures the time in microseconds to transfer [`TRANSFER`] bytes from rank 0 to rank 1. A first transfer, which is not measured,
+/// creates and registers the buffers of the streams.
 fn transfer(machine: &Rc<Machine>, sizes: StreamSizes) -> Measured {
     let latest = Rc::new(Cell::new(0));
     let outcome = world(machine, SimOptions::new(2), ProtocolLimits::default(), |rank| {
@@ -93,9 +93,9 @@ pub fn blocks(machine: &Rc<Machine>, block: usize) -> Measured {
     transfer(machine, StreamSizes { rendezvous: 0, block, ..StreamSizes::default() })
 }
 
-/// A broadcast in segments, and its names with the segment lengths to try, shortest first. Segments of up to 16 KiB need no
-/// rendezvous over MPI's messages.
+/// A broadcast that sends segments: its name, and its names with each of the segment lengths in [`CUTS`].
 type Cut = (&'static str, [&'static str; 3]);
+/// Lengths of segments to try, in bytes, shortest first. MPI's messages of these lengths need no rendezvous.
 const CUTS: [usize; 3] = [4 << 10, 8 << 10, 16 << 10];
 const STREAMED: [Cut; 3] = [
     ("BINARY", ["BINARY:4096", "BINARY:8192", "BINARY:16384"]),
@@ -111,7 +111,7 @@ const OVER_MESSAGES: [Cut; 3] = [
     ("MPI-PIPELINE", ["MPI-PIPELINE:4096", "MPI-PIPELINE:8192", "MPI-PIPELINE:16384"]),
 ];
 
-/// Returns the workloads of which the fastest is taken for an operation of `bytes` bytes.
+/// Returns the workloads that compete in an operation of `bytes` bytes. The shortest of their times counts.
 pub fn contenders(
     who: Contenders,
     operation: CollectiveKind,
@@ -132,7 +132,7 @@ pub fn contenders(
         for (name, cut) in if tuned { OVER_MESSAGES } else { STREAMED } {
             names.push(name);
             if who != Contenders::Component {
-                // A length is tried only if the broadcast has more than one segment. Otherwise it is the same as without segments.
+                // A length is tried only if it divides the broadcast into more than one segment.
                 let shorter = cut.into_iter().zip(CUTS).filter(|(_, segment)| *segment < bytes);
                 names.extend(shorter.map(|(name, _)| name));
             }
@@ -140,7 +140,7 @@ pub fn contenders(
     }
     let mut all: Vec<_> =
         names.iter().map(|name| Workload::Collective(operation, name, ranks)).collect();
-    // If a message of all blocks exceeds the eager limit, a higher eager limit is tried, too.
+    // If a message with the blocks of all ranks exceeds the eager limit, also tries a higher eager limit.
     if tuned && bytes * ranks > ProtocolLimits::default().eager {
         let whole = names.iter().filter(|name| !name.contains(':'));
         all.extend(whole.map(|name| Workload::CollectiveAtOnce(operation, name, ranks)));
@@ -149,7 +149,7 @@ pub fn contenders(
 }
 
 /// Waits until all ranks can continue at the same moment.
-async fn same_node(rank: &Rank, latest: &Cell<Picoseconds>) -> Result<(), String> {
+async fn same_node(rank: &SimRank, latest: &Cell<Picoseconds>) -> Result<(), String> {
     rank.comm.barrier().await.map_err(text)?;
     latest.set(latest.get().max(rank.sim.clock()));
     // After this barrier, all ranks have recorded the time at which they left the first barrier.
@@ -160,7 +160,7 @@ async fn same_node(rank: &Rank, latest: &Cell<Picoseconds>) -> Result<(), String
 }
 
 /// Runs one operation with buffers or blocks of `bytes` bytes.
-async fn operate(rank: &Rank, operation: CollectiveKind, bytes: usize) -> Result<(), String> {
+async fn operate(rank: &SimRank, operation: CollectiveKind, bytes: usize) -> Result<(), String> {
     let comm = &rank.comm;
     let byte = Predefined::new().of(Basic::BYTE).clone();
     let one = || Buffer::phantom(bytes, byte.clone());
@@ -182,18 +182,27 @@ async fn operate(rank: &Rank, operation: CollectiveKind, bytes: usize) -> Result
     done.map_err(text)
 }
 
-/// Returns the microseconds of an operation from the common start to the last rank's end. Payload has only a size.
+/// Collective operation of a named algorithm, over streams or messages.
+pub struct StreamCollective {
+    pub ranks: usize,
+    pub operation: CollectiveKind,
+    /// Name of the algorithm.
+    pub name: &'static str,
+    pub limits: ProtocolLimits,
+}
+
+/// Returns the time of an operation in microseconds, from the common start until the last rank ends. The payload has a size but no
+/// bytes.
 pub fn collective(
     machine: &Rc<Machine>,
-    (ranks, limits): (usize, ProtocolLimits),
-    operation: CollectiveKind,
-    name: &'static str,
+    what: StreamCollective,
     bytes: usize,
     rounds: usize,
 ) -> Measured {
+    let StreamCollective { ranks, operation, name, limits } = what;
     let selection = named(operation, name)?;
     let latest = Rc::new(Cell::new(0));
-    // Start of each round, and its end on the last rank.
+    // Start of each round, and the time at which the last rank ends the round.
     let times = Rc::new(RefCell::new(vec![(0u64, 0u64); rounds]));
     let outcome = world(machine, SimOptions::new(ranks), limits, |rank| {
         let (selection, latest, times) = (selection.clone(), latest.clone(), times.clone());
@@ -217,7 +226,8 @@ pub fn collective(
     Ok(total as f64 / MICROSECOND as f64 / rounds as f64)
 }
 
-/// Measures the microseconds in which `CHAINED` bytes go from rank 0 to the last rank, from each rank to the next in segments.
+/// Measures the time in microseconds until `CHAINED` bytes have come from rank 0 to the last rank. Each rank sends them in segments
+/// to the next rank.
 pub fn chain(machine: &Rc<Machine>, ranks: usize, passing: Passing) -> Measured {
     const CHAINED: usize = 1 << 20;
     const SEGMENT: usize = 64 << 10;

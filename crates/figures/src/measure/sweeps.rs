@@ -1,5 +1,5 @@
-//! A small model of a time step of NAS SP: faces exchanged with all neighbours, then line solves in three directions. Each solve
-//! is a pipeline forward and back over the cells of a multi-partition.
+//! A small model of a time step of NAS SP: each rank exchanges faces with all neighbours, and then solves lines in three
+//! directions. Each solve is a pipeline forward and back over the cells of a multi-partition.
 //!
 //! ```text
 //!   p = q * q ranks, q cells each     step = faces; 3 times: q stages forward, q stages back
@@ -8,9 +8,9 @@
 //! Sizes of class B: 102 points a side. A cell has (102 / q) cubed points. A face of a solve carries 22 doubles a point forward
 //! and 10 back; a face of the exchange carries 10 (two layers of five).
 
-use super::progress::{Program, limits, registered, usual};
+use super::progress::{DesignProgram, limits, registered, usual};
 use super::{Measured, mean, world};
-use crate::workload::{Part, Progress};
+use crate::workload::{MeasuredPart, Progress};
 use std::rc::Rc;
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Machine, SimOptions};
@@ -22,8 +22,8 @@ const STEPS: usize = 20;
 /// Number of operations at a point in a time step: 447 * 10^9 in 400 steps (NPB 2.3, class B).
 const OPERATIONS: usize = 1054;
 
-/// Returns the microseconds of a time step, or of its time in MPI_Wait. The value is the mean over ranks.
-pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress, part: Part) -> Measured {
+/// Returns the time of a time step in microseconds, or only its time in MPI_Wait. The value is the mean over ranks.
+pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress, part: MeasuredPart) -> Measured {
     let machine = &usual(&registered(machine), design);
     let side = ranks.isqrt();
     if side * side != ranks || side < 2 {
@@ -33,12 +33,13 @@ pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress, part: Part) -
     let cell = machine.host.flops.time(edge.pow(3) * OPERATIONS);
     let face = edge * edge * DOUBLE;
     let outcome = world(machine, SimOptions::new(ranks), limits(), |rank| {
-        let program = Program::new(rank, design, machine);
+        let program = DesignProgram::new(rank, design, machine);
         async move {
             let (row, column) = (program.rank.comm.rank() / side, program.rank.comm.rank() % side);
             let at = |row: usize, column: usize| row % side * side + column % side;
-            // The rank before and the rank after, in each direction of the multi-partition.
+            // The row before and the column before. Adding `side` keeps the differences positive.
             let (less, back) = (row + side - 1, column + side - 1);
+            // The rank before and the rank after, for each direction of the multi-partition.
             let ways = [
                 (at(row, back), at(row, column + 1)),
                 (at(less, column), at(row + 1, column)),
@@ -51,14 +52,18 @@ pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress, part: Part) -
                 faces(&program, &ways, 10 * face * side).await?;
                 program.compute(cell * side as Picoseconds / 4).await;
                 for (before, next) in ways {
-                    // A quarter of the work is in the right-hand side, the rest in three solves.
-                    solve(&program, (before, next), 22 * face, (side, cell / 6)).await?;
-                    solve(&program, (next, before), 10 * face, (side, cell / 12)).await?;
+                    // The right-hand side is a quarter of the work. The three solves are the rest.
+                    let (bytes, stages) = (22 * face, side);
+                    let forward = Solve { from: before, to: next, bytes, stages, work: cell / 6 };
+                    solve(&program, forward).await?;
+                    let bytes = 10 * face;
+                    let back = Solve { from: next, to: before, bytes, stages, work: cell / 12 };
+                    solve(&program, back).await?;
                 }
             }
             let took = match part {
-                Part::Total => program.sim().clock() - start,
-                Part::Wait => program.waited(),
+                MeasuredPart::Total => program.sim().clock() - start,
+                MeasuredPart::Wait => program.waited(),
             };
             Ok(took as f64 / MICROSECOND as f64 / STEPS as f64)
         }
@@ -66,7 +71,11 @@ pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress, part: Part) -
     mean(&outcome)
 }
 
-async fn faces(program: &Program, ways: &[(usize, usize); 3], bytes: usize) -> Result<(), String> {
+async fn faces(
+    program: &DesignProgram,
+    ways: &[(usize, usize); 3],
+    bytes: usize,
+) -> Result<(), String> {
     let mut actives = Vec::new();
     for &(before, next) in ways {
         actives.push(program.receive(bytes, before));
@@ -82,17 +91,24 @@ async fn faces(program: &Program, ways: &[(usize, usize); 3], bytes: usize) -> R
     Ok(())
 }
 
-/// Runs the stages of one direction. Like SP, it posts the receive for the next cell before it solves this one.
-async fn solve(
-    program: &Program,
-    (from, to): (usize, usize),
+/// Computation of one rank in one direction, with a stage for each cell.
+struct Solve {
+    /// Rank from which the data of a stage come.
+    from: usize,
+    to: usize,
     bytes: usize,
-    (stages, work): (usize, Picoseconds),
-) -> Result<(), String> {
+    stages: usize,
+    /// Time of a stage.
+    work: Picoseconds,
+}
+
+/// Runs the stages of one direction. Like SP, it posts the receive for the next cell before it solves this cell.
+async fn solve(program: &DesignProgram, solve: Solve) -> Result<(), String> {
+    let Solve { from, to, bytes, stages, work } = solve;
     let mut sent = None;
     for stage in 0..stages {
         let asked = (stage > 0).then(|| program.receive(bytes, from));
-        // The half of the work that needs no data of the other rank.
+        // Computes the half of the work that needs no data of the other rank.
         program.compute(work / 2).await;
         if let Some(asked) = asked {
             program.finish(asked).await?;

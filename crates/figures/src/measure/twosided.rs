@@ -4,9 +4,9 @@
 //!   target: exposes, sends an empty message ──▶ origin: a message for each put, an empty one at the end ──▶ target: receives all
 //! ```
 
-use super::progress::{Program, registered};
+use super::progress::{DesignProgram, registered};
 use super::{Measured, WARM_UP, each, first, world};
-use crate::workload::{Progress, Test};
+use crate::workload::{OneSidedPattern, Progress};
 use std::rc::Rc;
 use weft_fabric_sim::{Machine, SimOptions};
 use weft_p2p::ProtocolLimits;
@@ -15,7 +15,12 @@ use weft_p2p::ProtocolLimits;
 const PUTS: usize = super::onesided::OPERATIONS;
 
 /// Runs an epoch of access to `peer`.
-async fn access(program: &Program, peer: usize, puts: usize, bytes: usize) -> Result<(), String> {
+async fn access(
+    program: &DesignProgram,
+    peer: usize,
+    puts: usize,
+    bytes: usize,
+) -> Result<(), String> {
     program.finish(program.receive(0, peer)).await?;
     let mut all: Vec<_> = (0..puts).map(|_| program.send(bytes, peer)).collect();
     all.push(program.send(0, peer));
@@ -26,7 +31,12 @@ async fn access(program: &Program, peer: usize, puts: usize, bytes: usize) -> Re
 }
 
 /// Runs an epoch of exposure to `peer`.
-async fn expose(program: &Program, peer: usize, puts: usize, bytes: usize) -> Result<(), String> {
+async fn expose(
+    program: &DesignProgram,
+    peer: usize,
+    puts: usize,
+    bytes: usize,
+) -> Result<(), String> {
     program.finish(program.send(0, peer)).await?;
     let mut all: Vec<_> = (0..puts).map(|_| program.receive(bytes, peer)).collect();
     all.push(program.receive(0, peer));
@@ -36,20 +46,25 @@ async fn expose(program: &Program, peer: usize, puts: usize, bytes: usize) -> Re
     Ok(())
 }
 
-/// Measures an epoch on one rail, with memory in the registration cache. Returns the microseconds of one put for the latency test,
-/// else the bytes per microsecond of [`PUTS`] puts.
-pub fn measure(machine: &Rc<Machine>, bytes: usize, test: Test, rounds: usize) -> Measured {
+/// Measures an epoch on one rail, with memory in the registration cache. For the latency test, returns the time of one put in
+/// microseconds. For the other tests, returns the bytes per microsecond of [`PUTS`] puts.
+pub fn measure(
+    machine: &Rc<Machine>,
+    bytes: usize,
+    test: OneSidedPattern,
+    rounds: usize,
+) -> Measured {
     let mut used = Machine::clone(machine);
     used.rail.truncate(1);
     let machine = &registered(&Rc::new(used));
     let there_and_back = match test {
-        Test::PutLatency => true,
-        Test::Put => false,
+        OneSidedPattern::PutLatency => true,
+        OneSidedPattern::Put => false,
         other => return Err(format!("{other:?} is not made of messages here")),
     };
     let puts = if there_and_back { 1 } else { PUTS };
     let outcome = world(machine, SimOptions::new(2), ProtocolLimits::default(), |rank| {
-        let program = Program::new(rank, Progress::None, machine);
+        let program = DesignProgram::new(rank, Progress::None, machine);
         async move {
             let peer = 1 - program.rank.comm.rank();
             let mut start = 0;

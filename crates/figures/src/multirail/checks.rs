@@ -4,67 +4,79 @@ use super::{EM64T, IA32, LARGEST, ending, fragmented, in_turns, on, one_sided, s
 use crate::figure::{Check, Shown, Simulate};
 use crate::lab::Lab;
 use crate::orders::order;
-use crate::published::Value;
-use crate::workload::{Pieces, Test, Workload};
+use crate::published::{CheckResult, FigureValue};
+use crate::workload::{FragmentLength, OneSidedPattern, RailUse, Workload};
 use weft_rma::{EpochEnding, IssueOrder};
 
+/// Uses of the rails: one rail, then two rails.
+const RAILS: [RailUse; 2] = [RailUse::First, RailUse::All];
+
 /// Returns the percentage by which two rails shorten the largest operation.
-fn reduction(lab: &Lab, machine: &'static str, test: Test) -> Result<Value, String> {
-    let [one, two] = [false, true].map(|all| lab.measure(machine, on(test, all), LARGEST));
-    Ok(Value::Number(100.0 * (1.0 - two? / one?)))
+fn reduction(lab: &Lab, machine: &'static str, test: OneSidedPattern) -> CheckResult {
+    let [one, two] = RAILS.map(|rails| lab.measure(machine, on(test, rails), LARGEST));
+    Ok(FigureValue::Number(100.0 * (1.0 - two? / one?)))
 }
 
 /// Compares puts and gets issued in turns on one rail with puts and gets issued in order on two rails.
-fn turns_against_rails(lab: &Lab) -> Result<Value, String> {
-    let one = lab.measure(EM64T, in_turns(false), LARGEST)?;
-    let two = lab.measure(EM64T, on(Test::Interleaved, true), LARGEST)?;
+fn turns_against_rails(lab: &Lab) -> CheckResult {
+    let one = lab.measure(EM64T, in_turns(RailUse::First), LARGEST)?;
+    let two = lab.measure(EM64T, on(OneSidedPattern::Interleaved, RailUse::All), LARGEST)?;
     let word = if one > two { "one rail faster" } else { "two rails faster" };
-    Ok(Value::Word(word.to_owned()))
+    Ok(FigureValue::Word(word.to_owned()))
 }
 
 /// Checks that small operations take the same time on one rail and on two, on both machines.
-fn small_alike(lab: &Lab) -> Result<Value, String> {
+fn small_alike(lab: &Lab) -> CheckResult {
     for machine in [IA32, EM64T] {
-        for test in [Test::PutLatency, Test::GetLatency] {
-            let [one, two] = [false, true].map(|all| lab.measure(machine, on(test, all), 64));
+        for test in [OneSidedPattern::PutLatency, OneSidedPattern::GetLatency] {
+            let [one, two] = RAILS.map(|rails| lab.measure(machine, on(test, rails), 64));
             if (two? / one? - 1.0).abs() > lab.threshold(PAPER, SMALL_ALIKE)? - 1.0 {
-                return Ok(Value::Word("different".to_owned()));
+                return Ok(FigureValue::Word("different".to_owned()));
             }
         }
     }
-    Ok(Value::Word("similar".to_owned()))
+    Ok(FigureValue::Word("similar".to_owned()))
 }
 
 /// Returns the performance of two rails divided by that of one rail, at each size.
-fn gains(lab: &Lab, machine: &'static str, test: Test) -> Result<Vec<(usize, f64)>, String> {
+fn gains(
+    lab: &Lab,
+    machine: &'static str,
+    test: OneSidedPattern,
+) -> Result<Vec<(usize, f64)>, String> {
     let gain = |size| {
-        let [one, two] = [false, true].map(|all| lab.measure(machine, on(test, all), size));
+        let [one, two] = RAILS.map(|rails| lab.measure(machine, on(test, rails), size));
         Ok((size, two? / one?))
     };
     sizes().into_iter().map(gain).collect()
 }
 
 /// Returns a size in KiB.
-fn kib(size: Option<usize>) -> Result<Value, String> {
-    let word = || Value::Word("no size of the figure".to_owned());
-    Ok(size.map_or_else(word, |size| Value::Number(size as f64 / 1024.0)))
+fn kib(size: Option<usize>) -> CheckResult {
+    let word = || FigureValue::Word("no size of the figure".to_owned());
+    Ok(size.map_or_else(word, |size| FigureValue::Number(size as f64 / 1024.0)))
 }
 
-/// Returns the size up to which puts are as fast on one rail as on two.
-fn alike_up_to(lab: &Lab) -> Result<Value, String> {
-    let gains = gains(lab, IA32, Test::Put)?;
+/// Returns the largest size up to which puts are as fast on one rail as on two rails.
+fn alike_up_to(lab: &Lab) -> CheckResult {
+    let gains = gains(lab, IA32, OneSidedPattern::Put)?;
     let alike = lab.threshold(PAPER, ALIKE_UP_TO)?;
     kib(gains.iter().take_while(|(_, gain)| *gain < alike).last().map(|(size, _)| *size))
 }
 
 /// Returns the size from which a single put arrives sooner in fragments on both rails than as a whole on one rail. Only one put is
-/// under way, because several puts use both rails in any case.
-fn gains_from(lab: &Lab) -> Result<Value, String> {
+/// under way, because several puts would use both rails even without fragments.
+fn gains_from(lab: &Lab) -> CheckResult {
     let gain = |size| {
         let of = |from| {
-            let pieces = Pieces::From(from);
-            let what =
-                one_sided(Test::PutLatency, true, IssueOrder::Called, EpochEnding::Used, pieces);
+            let pieces = FragmentLength::From(from);
+            let what = one_sided(
+                OneSidedPattern::PutLatency,
+                RailUse::All,
+                IssueOrder::Called,
+                EpochEnding::Used,
+                pieces,
+            );
             lab.measure(IA32, what, size)
         };
         Ok((size, of(usize::MAX)? / of(0)?))
@@ -73,9 +85,9 @@ fn gains_from(lab: &Lab) -> Result<Value, String> {
     kib(gains.iter().rev().take_while(|(_, gain)| *gain > 1.0).last().map(|(size, _)| *size))
 }
 
-/// Returns the size up to which a single put takes as long on two rails as on one rail, because it is sent in one piece.
-fn whole_up_to(lab: &Lab) -> Result<Value, String> {
-    let gains = gains(lab, EM64T, Test::PutLatency)?;
+/// Returns the size up to which a single put takes as long on two rails as on one rail. Such a put is sent in one piece.
+fn whole_up_to(lab: &Lab) -> CheckResult {
+    let gains = gains(lab, EM64T, OneSidedPattern::PutLatency)?;
     let alike = 1.0 / lab.threshold(PAPER, WHOLE_UP_TO)?;
     kib(gains.iter().take_while(|(_, gain)| *gain > alike).last().map(|(size, _)| *size))
 }
@@ -97,11 +109,11 @@ pub const TURNS_PEAK: &str = "interleaved put+get throughput two rails reordered
 pub const EVERY_RAIL: &str =
     "overhead of synchronization messages on every rail; IA32 and EM64T, load balanced";
 
-/// Compares the rates with and without fragments, at sizes at which the text says that fragments pay.
-fn medium(lab: &Lab) -> Result<Value, String> {
+/// Compares the rates with and without fragments, at the sizes at which the text says that fragments are faster.
+fn medium(lab: &Lab) -> CheckResult {
     let at = |size: usize| {
         let rate = |from| lab.measure(IA32, fragmented(from), size);
-        // Higher rates are better, but `order` expects times, so the two values are exchanged.
+        // `order` expects times, but these values are rates. So the two values are exchanged.
         Ok((rate(usize::MAX)?, rate(size)?))
     };
     let sizes = (11..=14).map(|power| at(1 << power));
@@ -109,21 +121,21 @@ fn medium(lab: &Lab) -> Result<Value, String> {
 }
 
 /// Checks that the two values of each pair are almost equal. The text says "close" or "almost".
-fn close(lab: &Lab, row: &str, of: &[(&'static str, [Workload; 2])]) -> Result<Value, String> {
+fn close(lab: &Lab, row: &str, of: &[(&'static str, [Workload; 2])]) -> CheckResult {
     let alike = lab.threshold(PAPER, row)?;
     for &(machine, pair) in of {
         let [one, peak] = pair.map(|workload| lab.measure(machine, workload, LARGEST));
         let part = one? / peak?;
         if !(1.0 / alike..=alike).contains(&part) {
-            return Ok(Value::Word(format!("{:.0} % of it on {machine}", 100.0 * part)));
+            return Ok(FigureValue::Word(format!("{:.0} % of it on {machine}", 100.0 * part)));
         }
     }
-    Ok(Value::Word("close".to_owned()))
+    Ok(FigureValue::Word("close".to_owned()))
 }
 
 /// Compares two ways to end an epoch of one put that is balanced over the rails: flags on every rail, and one flag after all
-/// acknowledgements. Returns the extra time of the former.
-fn every_rail(lab: &Lab) -> Result<Value, String> {
+/// acknowledgements. Returns how much longer the epoch takes with flags on every rail.
+fn every_rail(lab: &Lab) -> CheckResult {
     let mut most = 0.0f64;
     for machine in [IA32, EM64T] {
         for size in sizes().into_iter().filter(|size| *size > 8 << 10) {
@@ -132,7 +144,7 @@ fn every_rail(lab: &Lab) -> Result<Value, String> {
             most = most.max(every? / one? - 1.0);
         }
     }
-    Ok(Value::Word(match most <= lab.threshold(PAPER, EVERY_RAIL)? {
+    Ok(FigureValue::Word(match most <= lab.threshold(PAPER, EVERY_RAIL)? {
         true => "very small".to_owned(),
         false => format!("up to {:.1} %", 100.0 * most),
     }))
@@ -141,80 +153,123 @@ fn every_rail(lab: &Lab) -> Result<Value, String> {
 const EQUAL: &str = "fragments of one kind of operation on all rails; IA32 and EM64T";
 
 /// Checks that all pieces have the same length, in an epoch of puts and in an epoch of gets.
-fn equal_pieces(lab: &Lab) -> Result<Value, String> {
+fn equal_pieces(lab: &Lab) -> CheckResult {
     let alike = lab.threshold(PAPER, EQUAL)?;
     for machine in [IA32, EM64T] {
-        for test in [Test::Put, Test::Get] {
+        for test in [OneSidedPattern::Put, OneSidedPattern::Get] {
             let ratio = lab.measure(machine, Workload::PieceRatio(test), LARGEST)?;
             if ratio > alike {
-                return Ok(Value::Word(format!("{ratio:.2} times as long, {test:?} on {machine}")));
+                return Ok(FigureValue::Word(format!(
+                    "{ratio:.2} times as long, {test:?} on {machine}"
+                )));
             }
         }
     }
-    Ok(Value::Word("equal".to_owned()))
+    Ok(FigureValue::Word("equal".to_owned()))
 }
 
 /// Measures the design on RDMA operations and the design on messages, on one rail of both machines at all sizes.
-fn designs(lab: &Lab, test: Test) -> Result<Vec<(f64, f64)>, String> {
+fn designs(lab: &Lab, test: OneSidedPattern) -> Result<Vec<(f64, f64)>, String> {
     let mut pairs = Vec::new();
     for machine in [IA32, EM64T] {
         for size in sizes() {
-            let direct = lab.measure(machine, on(test, false), size)?;
+            let direct = lab.measure(machine, on(test, RailUse::First), size)?;
             pairs.push((direct, lab.measure(machine, Workload::OfMessages(test), size)?));
         }
     }
     Ok(pairs)
 }
 
-/// Rows of the peaks that the text states. Each has the machine, the row, the test, true for all rails or false for one, and the
-/// issue order.
-pub const PEAKS: [(&str, &str, Test, bool, IssueOrder); 16] = [
-    (IA32, "peak MPI_Put bandwidth two rails; IA32, two HCAs", Test::Put, true, IssueOrder::Called),
-    (IA32, "peak MPI_Put bandwidth one rail; IA32", Test::Put, false, IssueOrder::Called),
+/// Rows about the peaks that the text states. Each element has the machine, the row, the test, the rails, and the issue order.
+pub const PEAKS: [(&str, &str, OneSidedPattern, RailUse, IssueOrder); 16] = [
+    (
+        IA32,
+        "peak MPI_Put bandwidth two rails; IA32, two HCAs",
+        OneSidedPattern::Put,
+        RailUse::All,
+        IssueOrder::Called,
+    ),
+    (
+        IA32,
+        "peak MPI_Put bandwidth one rail; IA32",
+        OneSidedPattern::Put,
+        RailUse::First,
+        IssueOrder::Called,
+    ),
     (
         EM64T,
         "peak MPI_Put bandwidth two rails; EM64T, two ports",
-        Test::Put,
-        true,
+        OneSidedPattern::Put,
+        RailUse::All,
         IssueOrder::Called,
     ),
-    (EM64T, "peak MPI_Put bandwidth one rail; EM64T", Test::Put, false, IssueOrder::Called),
+    (
+        EM64T,
+        "peak MPI_Put bandwidth one rail; EM64T",
+        OneSidedPattern::Put,
+        RailUse::First,
+        IssueOrder::Called,
+    ),
     (
         IA32,
         "peak MPI_Put bidirectional bandwidth two rails; IA32",
-        Test::BothPut,
-        true,
+        OneSidedPattern::BothPut,
+        RailUse::All,
         IssueOrder::Called,
     ),
     (
         IA32,
         "peak MPI_Put bidirectional bandwidth one rail; IA32",
-        Test::BothPut,
-        false,
+        OneSidedPattern::BothPut,
+        RailUse::First,
         IssueOrder::Called,
     ),
     (
         EM64T,
         "peak MPI_Put bidirectional bandwidth two rails; EM64T",
-        Test::BothPut,
-        true,
+        OneSidedPattern::BothPut,
+        RailUse::All,
         IssueOrder::Called,
     ),
     (
         EM64T,
         "peak MPI_Put bidirectional bandwidth one rail; EM64T",
-        Test::BothPut,
-        false,
+        OneSidedPattern::BothPut,
+        RailUse::First,
         IssueOrder::Called,
     ),
-    (IA32, "peak MPI_Get bandwidth two rails; IA32", Test::Get, true, IssueOrder::Called),
-    (IA32, "peak MPI_Get bandwidth one rail; IA32", Test::Get, false, IssueOrder::Called),
-    (EM64T, "peak MPI_Get bandwidth two rails; EM64T", Test::Get, true, IssueOrder::Called),
-    (EM64T, "peak MPI_Get bandwidth one rail; EM64T", Test::Get, false, IssueOrder::Called),
-    (IA32, INTERLEAVED_IA32[2], Test::Interleaved, true, IssueOrder::Called),
-    (IA32, INTERLEAVED_IA32[3], Test::Interleaved, true, IssueOrder::Turns),
-    (EM64T, INTERLEAVED_EM64T[2], Test::Interleaved, true, IssueOrder::Called),
-    (EM64T, INTERLEAVED_EM64T[3], Test::Interleaved, true, IssueOrder::Turns),
+    (
+        IA32,
+        "peak MPI_Get bandwidth two rails; IA32",
+        OneSidedPattern::Get,
+        RailUse::All,
+        IssueOrder::Called,
+    ),
+    (
+        IA32,
+        "peak MPI_Get bandwidth one rail; IA32",
+        OneSidedPattern::Get,
+        RailUse::First,
+        IssueOrder::Called,
+    ),
+    (
+        EM64T,
+        "peak MPI_Get bandwidth two rails; EM64T",
+        OneSidedPattern::Get,
+        RailUse::All,
+        IssueOrder::Called,
+    ),
+    (
+        EM64T,
+        "peak MPI_Get bandwidth one rail; EM64T",
+        OneSidedPattern::Get,
+        RailUse::First,
+        IssueOrder::Called,
+    ),
+    (IA32, INTERLEAVED_IA32[2], OneSidedPattern::Interleaved, RailUse::All, IssueOrder::Called),
+    (IA32, INTERLEAVED_IA32[3], OneSidedPattern::Interleaved, RailUse::All, IssueOrder::Turns),
+    (EM64T, INTERLEAVED_EM64T[2], OneSidedPattern::Interleaved, RailUse::All, IssueOrder::Called),
+    (EM64T, INTERLEAVED_EM64T[3], OneSidedPattern::Interleaved, RailUse::All, IssueOrder::Turns),
 ];
 
 pub const INTERLEAVED_IA32: [&str; 4] = [
@@ -230,9 +285,14 @@ pub const INTERLEAVED_EM64T: [&str; 4] = [
     "interleaved put+get throughput two rails reordered; EM64T",
 ];
 
+/// Returns puts and gets issued in order, and puts alone.
+fn in_order(rails: RailUse) -> [Workload; 2] {
+    [on(OneSidedPattern::Interleaved, rails), on(OneSidedPattern::Put, rails)]
+}
+
 pub fn checks() -> Vec<Check> {
-    let peak = |&(machine, row, test, all_rails, order): &(_, _, _, _, _)| {
-        let workload = one_sided(test, all_rails, order, EpochEnding::Used, Pieces::Usual);
+    let peak = |&(machine, row, test, rails, order): &(_, _, _, _, _)| {
+        let workload = one_sided(test, rails, order, EpochEnding::Used, FragmentLength::Usual);
         Check { row, simulate: Simulate::Run(machine, workload, LARGEST) }
     };
     let mut checks: Vec<Check> = PEAKS.iter().map(peak).collect();
@@ -243,44 +303,49 @@ pub fn checks() -> Vec<Check> {
         (EM64T, INTERLEAVED_EM64T[1], IssueOrder::Turns),
     ];
     checks.extend(one_rail.map(|(machine, row, order)| {
-        let what = one_sided(Test::Interleaved, false, order, EpochEnding::Used, Pieces::Usual);
+        let what = one_sided(
+            OneSidedPattern::Interleaved,
+            RailUse::First,
+            order,
+            EpochEnding::Used,
+            FragmentLength::Usual,
+        );
         Check { row, simulate: Simulate::Run(machine, what, LARGEST) }
     }));
     let shown: [Shown; 17] = [
         (EQUAL, equal_pieces),
-        (DIRECT_LATENCY, |lab| Ok(order("direct", &designs(lab, Test::PutLatency)?))),
+        (DIRECT_LATENCY, |lab| Ok(order("direct", &designs(lab, OneSidedPattern::PutLatency)?))),
         (DIRECT_BANDWIDTH, |lab| {
-            // Higher rates are better, but `order` expects times, so the two values are exchanged.
-            let swapped =
-                designs(lab, Test::Put)?.into_iter().map(|(direct, based)| (based, direct));
+            // `order` expects times, but these values are rates. So the two values are exchanged.
+            let swapped = designs(lab, OneSidedPattern::Put)?
+                .into_iter()
+                .map(|(direct, based)| (based, direct));
             Ok(order("direct", &swapped.collect::<Vec<_>>()))
         }),
         (MEDIUM, medium),
-        (IN_ORDER_PEAK, |lab| {
-            close(lab, IN_ORDER_PEAK, &[(IA32, [on(Test::Interleaved, true), on(Test::Put, true)])])
-        }),
+        (IN_ORDER_PEAK, |lab| close(lab, IN_ORDER_PEAK, &[(IA32, in_order(RailUse::All))])),
         (IN_ORDER_PEAK_ONE, |lab| {
-            close(
-                lab,
-                IN_ORDER_PEAK_ONE,
-                &[(EM64T, [on(Test::Interleaved, false), on(Test::Put, false)])],
-            )
+            close(lab, IN_ORDER_PEAK_ONE, &[(EM64T, in_order(RailUse::First))])
         }),
         (TURNS_PEAK, |lab| {
-            let pair = [in_turns(true), on(Test::BothPut, true)];
+            let pair = [in_turns(RailUse::All), on(OneSidedPattern::BothPut, RailUse::All)];
             close(lab, TURNS_PEAK, &[(IA32, pair), (EM64T, pair)])
         }),
         (EVERY_RAIL, every_rail),
         (ALIKE_UP_TO, alike_up_to),
         ("smallest message that gains from fragmentation over two rails; IA32", gains_from),
         (WHOLE_UP_TO, whole_up_to),
-        ("reduction of large MPI_Put latency; IA32", |lab| reduction(lab, IA32, Test::PutLatency)),
-        ("reduction of large MPI_Put latency; EM64T", |lab| {
-            reduction(lab, EM64T, Test::PutLatency)
+        ("reduction of large MPI_Put latency; IA32", |lab| {
+            reduction(lab, IA32, OneSidedPattern::PutLatency)
         }),
-        ("reduction of large MPI_Get latency; IA32", |lab| reduction(lab, IA32, Test::GetLatency)),
+        ("reduction of large MPI_Put latency; EM64T", |lab| {
+            reduction(lab, EM64T, OneSidedPattern::PutLatency)
+        }),
+        ("reduction of large MPI_Get latency; IA32", |lab| {
+            reduction(lab, IA32, OneSidedPattern::GetLatency)
+        }),
         ("reduction of large MPI_Get latency; EM64T", |lab| {
-            reduction(lab, EM64T, Test::GetLatency)
+            reduction(lab, EM64T, OneSidedPattern::GetLatency)
         }),
         (
             "interleaved throughput of one rail reordered against two rails in order; EM64T",

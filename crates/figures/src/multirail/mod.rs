@@ -2,8 +2,9 @@
 
 mod checks;
 
-use super::figure::{Axis, Document, Figure, Headline, Mark, Quotient, Series};
-use super::workload::{OneSided, Pieces, Test, Workload};
+use super::figure::{Axis, Document, Figure, FigureHeading, Headline, Mark};
+use super::series::{Quotient, Series};
+use super::workload::{FragmentLength, OneSidedPattern, OneSidedTest, RailUse, Workload};
 use checks::{
     EVERY_RAIL, IN_ORDER_PEAK, IN_ORDER_PEAK_ONE, INTERLEAVED_EM64T, INTERLEAVED_IA32, MEDIUM,
     PEAKS, TURNS_PEAK,
@@ -19,32 +20,50 @@ const BYTES: Axis = Axis { label: "Message", unit: "bytes", doubling: true };
 const RATE: Axis = Axis { label: "Bandwidth", unit: "MB/s", doubling: false };
 const TIME: Axis = Axis { label: "Latency", unit: "us", doubling: true };
 
-const fn on(test: Test, all_rails: bool) -> Workload {
-    one_sided(test, all_rails, IssueOrder::Called, EpochEnding::Used, Pieces::Usual)
+const fn on(test: OneSidedPattern, rails: RailUse) -> Workload {
+    one_sided(test, rails, IssueOrder::Called, EpochEnding::Used, FragmentLength::Usual)
 }
 
 const fn one_sided(
-    test: Test,
-    all_rails: bool,
+    test: OneSidedPattern,
+    rails: RailUse,
     order: IssueOrder,
     ending: EpochEnding,
-    pieces: Pieces,
+    pieces: FragmentLength,
 ) -> Workload {
-    Workload::OneSided(OneSided { test, all_rails, order, ending, pieces })
+    Workload::OneSided(OneSidedTest { test, rails, order, ending, pieces })
 }
 
-/// Returns an epoch of one put on all rails. Targets learn by `ending` that the epoch is complete.
+/// Returns a workload: epochs of one put on all rails. `ending` is the way in which targets learn that the epoch is complete.
 const fn ending(ending: EpochEnding) -> Workload {
-    one_sided(Test::PutLatency, true, IssueOrder::Called, ending, Pieces::Usual)
+    one_sided(
+        OneSidedPattern::PutLatency,
+        RailUse::All,
+        IssueOrder::Called,
+        ending,
+        FragmentLength::Usual,
+    )
 }
 
-/// Returns puts on all rails, in fragments from `from` bytes on.
+/// Returns a workload: puts on all rails. Puts of at least `from` bytes are divided into fragments.
 const fn fragmented(from: usize) -> Workload {
-    one_sided(Test::Put, true, IssueOrder::Called, EpochEnding::Used, Pieces::From(from))
+    one_sided(
+        OneSidedPattern::Put,
+        RailUse::All,
+        IssueOrder::Called,
+        EpochEnding::Used,
+        FragmentLength::From(from),
+    )
 }
 
-const fn in_turns(all_rails: bool) -> Workload {
-    one_sided(Test::Interleaved, all_rails, IssueOrder::Turns, EpochEnding::Used, Pieces::Usual)
+const fn in_turns(rails: RailUse) -> Workload {
+    one_sided(
+        OneSidedPattern::Interleaved,
+        rails,
+        IssueOrder::Turns,
+        EpochEnding::Used,
+        FragmentLength::Usual,
+    )
 }
 
 fn sizes() -> Vec<usize> {
@@ -53,28 +72,32 @@ fn sizes() -> Vec<usize> {
 
 /// Returns a figure with one curve for one rail and one curve for all rails.
 fn pair(
-    id: &'static str,
-    title: &'static str,
-    place: &'static str,
-    (machine, test): (&'static str, Test),
+    heading: FigureHeading,
+    machine: &'static str,
+    test: OneSidedPattern,
     rows: [Option<&'static str>; 2],
 ) -> Figure {
+    let FigureHeading { id, title, place } = heading;
     let curve =
-        |name, all| Series { name, machine, workload: on(test, all), over: None, x: sizes() };
-    let of_messages = matches!(test, Test::Put | Test::PutLatency).then(|| Series {
-        name: "one rail, made of messages",
-        workload: Workload::OfMessages(test),
-        ..curve(ONE, false)
-    });
+        |name, rails| Series { name, machine, workload: on(test, rails), over: None, x: sizes() };
+    let of_messages =
+        matches!(test, OneSidedPattern::Put | OneSidedPattern::PutLatency).then(|| Series {
+            name: "one rail, made of messages",
+            workload: Workload::OfMessages(test),
+            ..curve(ONE, RailUse::First)
+        });
     let mark = |row: Option<&'static str>, series| row.map(|row| Mark { row, series, x: LARGEST });
-    let latency = matches!(test, Test::PutLatency | Test::GetLatency);
+    let latency = matches!(test, OneSidedPattern::PutLatency | OneSidedPattern::GetLatency);
     Figure {
         id,
         title,
         place,
         x: BYTES,
         y: if latency { TIME } else { RATE },
-        series: [curve(ONE, false), curve(TWO, true)].into_iter().chain(of_messages).collect(),
+        series: [curve(ONE, RailUse::First), curve(TWO, RailUse::All)]
+            .into_iter()
+            .chain(of_messages)
+            .collect(),
         marks: [mark(rows[0], ONE), mark(rows[1], TWO)].into_iter().flatten().collect(),
         rows: Vec::new(),
         note: match latency {
@@ -101,10 +124,10 @@ fn interleaved(
     let names =
         ["one rail, in order", "one rail, in turns", "two rails, in order", "two rails, in turns"];
     let works = [
-        on(Test::Interleaved, false),
-        in_turns(false),
-        on(Test::Interleaved, true),
-        in_turns(true),
+        on(OneSidedPattern::Interleaved, RailUse::First),
+        in_turns(RailUse::First),
+        on(OneSidedPattern::Interleaved, RailUse::All),
+        in_turns(RailUse::All),
     ];
     let curve = |(name, workload)| Series { name, machine, workload, over: None, x: sizes() };
     let mark = |(row, series)| Mark { row, series, x: LARGEST };
@@ -121,7 +144,7 @@ fn interleaved(
     }
 }
 
-/// Adds two curves: messages that are never divided into fragments, and messages that are divided from 2 KiB on.
+/// Adds two curves: messages without fragments, and messages that are divided into fragments from 2 KiB on.
 fn medium_sizes(mut figure: Figure) -> Figure {
     for (name, from) in [
         ("two rails, never in fragments", usize::MAX),
@@ -170,45 +193,39 @@ fn peaks(one: usize, two: usize) -> [Option<&'static str>; 2] {
 fn puts() -> Vec<Figure> {
     vec![
         medium_sizes(pair(
-            "multirail-6",
-            "MPI_Put bandwidth, IA32",
-            "figure 6",
-            (IA32, Test::Put),
+            FigureHeading::new("multirail-6", "MPI_Put bandwidth, IA32", "figure 6"),
+            IA32,
+            OneSidedPattern::Put,
             peaks(1, 0),
         )),
         pair(
-            "multirail-7",
-            "MPI_Put bandwidth, EM64T",
-            "figure 7",
-            (EM64T, Test::Put),
+            FigureHeading::new("multirail-7", "MPI_Put bandwidth, EM64T", "figure 7"),
+            EM64T,
+            OneSidedPattern::Put,
             peaks(3, 2),
         ),
         pair(
-            "multirail-8",
-            "MPI_Put bidirectional bandwidth, IA32",
-            "figure 8",
-            (IA32, Test::BothPut),
+            FigureHeading::new("multirail-8", "MPI_Put bidirectional bandwidth, IA32", "figure 8"),
+            IA32,
+            OneSidedPattern::BothPut,
             peaks(5, 4),
         ),
         pair(
-            "multirail-9",
-            "MPI_Put bidirectional bandwidth, EM64T",
-            "figure 9",
-            (EM64T, Test::BothPut),
+            FigureHeading::new("multirail-9", "MPI_Put bidirectional bandwidth, EM64T", "figure 9"),
+            EM64T,
+            OneSidedPattern::BothPut,
             peaks(7, 6),
         ),
         pair(
-            "multirail-10",
-            "MPI_Put latency, IA32",
-            "figure 10",
-            (IA32, Test::PutLatency),
+            FigureHeading::new("multirail-10", "MPI_Put latency, IA32", "figure 10"),
+            IA32,
+            OneSidedPattern::PutLatency,
             [None, None],
         ),
         pair(
-            "multirail-11",
-            "MPI_Put latency, EM64T",
-            "figure 11",
-            (EM64T, Test::PutLatency),
+            FigureHeading::new("multirail-11", "MPI_Put latency, EM64T", "figure 11"),
+            EM64T,
+            OneSidedPattern::PutLatency,
             [None, None],
         ),
     ]
@@ -218,31 +235,27 @@ fn puts() -> Vec<Figure> {
 fn gets() -> Vec<Figure> {
     vec![
         pair(
-            "multirail-12",
-            "MPI_Get bandwidth, IA32",
-            "figure 12",
-            (IA32, Test::Get),
+            FigureHeading::new("multirail-12", "MPI_Get bandwidth, IA32", "figure 12"),
+            IA32,
+            OneSidedPattern::Get,
             peaks(9, 8),
         ),
         pair(
-            "multirail-13",
-            "MPI_Get bandwidth, EM64T",
-            "figure 13",
-            (EM64T, Test::Get),
+            FigureHeading::new("multirail-13", "MPI_Get bandwidth, EM64T", "figure 13"),
+            EM64T,
+            OneSidedPattern::Get,
             peaks(11, 10),
         ),
         pair(
-            "multirail-14",
-            "MPI_Get latency, IA32",
-            "figure 14",
-            (IA32, Test::GetLatency),
+            FigureHeading::new("multirail-14", "MPI_Get latency, IA32", "figure 14"),
+            IA32,
+            OneSidedPattern::GetLatency,
             [None, None],
         ),
         pair(
-            "multirail-15",
-            "MPI_Get latency, EM64T",
-            "figure 15",
-            (EM64T, Test::GetLatency),
+            FigureHeading::new("multirail-15", "MPI_Get latency, EM64T", "figure 15"),
+            EM64T,
+            OneSidedPattern::GetLatency,
             [None, None],
         ),
     ]
@@ -292,13 +305,17 @@ pub fn document() -> Document {
         headlines: [IA32, EM64T]
             .into_iter()
             .flat_map(|machine| {
-                let of = |test| Quotient::One(on(test, true), LARGEST);
+                let of = |test| Quotient::One(on(test, RailUse::All), LARGEST);
                 [
-                    Headline { name: "MPI_Put on two rails", machine, of: of(Test::Put) },
+                    Headline {
+                        name: "MPI_Put on two rails",
+                        machine,
+                        of: of(OneSidedPattern::Put),
+                    },
                     Headline {
                         name: "MPI_Put both ways on two rails",
                         machine,
-                        of: of(Test::BothPut),
+                        of: of(OneSidedPattern::BothPut),
                     },
                 ]
             })

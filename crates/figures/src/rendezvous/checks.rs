@@ -4,25 +4,29 @@ use super::{FEW_NODES, LARGE, MACHINE, MATRIX, NODES, cannon, overlap, policies,
 use crate::figure::{Check, Shown, Simulate};
 use crate::lab::Lab;
 use crate::orders::order;
-use crate::published::Value;
-use crate::workload::{Cannon, Memory, Part, Progress, Side, Team, Workload};
+use crate::published::{CheckResult, FigureValue};
+use crate::workload::{
+    Cannon, ComputingSide, MeasuredPart, Progress, RegistrationPolicy, Team, Workload,
+};
 use weft_fabric_sim::machine::SchedulerPolicy;
 
 /// Returns the smallest message size that uses rendezvous, a power of two in KiB.
-fn least_rendezvous(lab: &Lab) -> Result<Value, String> {
+fn least_rendezvous(lab: &Lab) -> CheckResult {
     for size in sizes(1 << 10) {
         if lab.measure(MACHINE, Workload::IsRendezvous, size)? > 0.0 {
-            return Ok(Value::Number(size as f64 / 1024.0));
+            return Ok(FigureValue::Number(size as f64 / 1024.0));
         }
     }
-    Ok(Value::Word("none".to_owned()))
+    Ok(FigureValue::Word("none".to_owned()))
 }
 
-/// Compares the bandwidth of a design with the bandwidth without progress in the background, as the mean over all drawn sizes.
-/// `row` has the threshold of the difference. Returns the result in words.
+/// Compares the bandwidth of a design with the bandwidth without progress in the background. Both are means over all drawn sizes.
+/// The result depends on the threshold of `row`, and is returned in words.
 fn bandwidth(lab: &Lab, design: Progress, row: &str) -> Result<&'static str, String> {
     let apart = lab.threshold(PAPER, row)?;
-    let of = |design, size| lab.measure(MACHINE, Workload::Bandwidth(Memory::Once, design), size);
+    let of = |design, size| {
+        lab.measure(MACHINE, Workload::Bandwidth(RegistrationPolicy::Once, design), size)
+    };
     let all = sizes(8 << 10);
     let mut sum = 0.0;
     for &size in &all {
@@ -39,21 +43,21 @@ fn bandwidth(lab: &Lab, design: Progress, row: &str) -> Result<&'static str, Str
 /// effect: the main thread "cannot make any progress, however, it hinders the auxiliary thread from being scheduled", by
 /// "exhaustion of CPU resources" (5.1). A thread that waits for a mutex hinders no other thread. The figure draws both kinds of
 /// lock.
-fn existing_bandwidth(lab: &Lab) -> Result<Value, String> {
+fn existing_bandwidth(lab: &Lab) -> CheckResult {
     let word = bandwidth(lab, Progress::Spinning, EXISTING_BANDWIDTH)?;
-    Ok(Value::Word(format!("existing {word}")))
+    Ok(FigureValue::Word(format!("existing {word}")))
 }
 
-/// Returns the lower of the overlaps of two designs, at the sender of a large message.
-fn at_sender(lab: &Lab) -> Result<Value, String> {
+/// Compares the overlaps of two designs at the sender of a large message. Returns the lower overlap.
+fn at_sender(lab: &Lab) -> CheckResult {
     let of = |design| {
-        let what = overlap(Side::Sender, Memory::Once, design);
+        let what = overlap(ComputingSide::Sender, RegistrationPolicy::Once, design);
         lab.measure(MACHINE, Workload::Availability(what), LARGE)
     };
-    Ok(Value::Number(of(Progress::None)?.min(of(Progress::Signal)?)))
+    Ok(FigureValue::Number(of(Progress::None)?.min(of(Progress::Signal)?)))
 }
 
-/// Returns the overlap under each scheduling policy, summed over all sizes, the best policy first.
+/// Returns the scheduling policies, each with the sum of its overlaps over all sizes. The best policy comes first.
 fn ranking(lab: &Lab) -> Result<Vec<(f64, &'static str)>, String> {
     let mut all = Vec::new();
     for (name, policy) in policies() {
@@ -65,20 +69,16 @@ fn ranking(lab: &Lab) -> Result<Vec<(f64, &'static str)>, String> {
     Ok(all)
 }
 
-/// Names all policies that share the first place, because their means differ by less than the threshold of `row`.
-fn tied(
-    lab: &Lab,
-    row: &str,
-    all: impl Iterator<Item = (f64, &'static str)>,
-) -> Result<Value, String> {
+/// Names the best policy, and all policies whose mean differs from the best mean by less than the threshold of `row`.
+fn tied(lab: &Lab, row: &str, all: impl Iterator<Item = (f64, &'static str)>) -> CheckResult {
     let apart = lab.threshold(PAPER, row)? * sizes(8 << 10).len() as f64;
     let all: Vec<_> = all.collect();
     let close = |other: &&(f64, &str)| (other.0 - all[0].0).abs() < apart;
     let names: Vec<_> = all.iter().filter(close).map(|(_, name)| *name).collect();
-    Ok(Value::Word(names.join(" and ")))
+    Ok(FigureValue::Word(names.join(" and ")))
 }
 
-fn over_iterations(lab: &Lab) -> Result<Value, String> {
+fn over_iterations(lab: &Lab) -> CheckResult {
     let of = |x| lab.measure(MACHINE, super::over_iterations(SchedulerPolicy::Dynamic), x);
     let all = super::iterations();
     let (first, last) = (of(all[0])?, of(all[all.len() - 1])?);
@@ -88,42 +88,42 @@ fn over_iterations(lab: &Lab) -> Result<Value, String> {
         apart if apart < -least => "falls",
         _ => "stays",
     };
-    Ok(Value::Word(word.to_owned()))
+    Ok(FigureValue::Word(word.to_owned()))
 }
 
 /// Returns the percentage by which the proposed design shortens a matrix multiplication.
 fn reduction(lab: &Lab, team: Team, nodes: usize, size: usize) -> Result<f64, String> {
     let time = |design| {
-        let what = Workload::CannonOnNodes(size, cannon(team, design, Part::Total));
+        let what = Workload::CannonOnNodes(size, cannon(team, design, MeasuredPart::Total));
         lab.measure(MACHINE, what, nodes)
     };
     Ok(100.0 * (1.0 - time(Progress::Signal)? / time(Progress::None)?))
 }
 
-fn percent(lab: &Lab, team: Team, nodes: usize, size: usize) -> Result<Value, String> {
-    Ok(Value::Number(reduction(lab, team, nodes, size)?))
+fn percent(lab: &Lab, team: Team, nodes: usize, size: usize) -> CheckResult {
+    Ok(FigureValue::Number(reduction(lab, team, nodes, size)?))
 }
 
-/// Checks that both configurations without OpenMP threads gain less than the configuration with threads, at every number of nodes.
-fn against_threads(lab: &Lab) -> Result<Value, String> {
+/// Checks that the design gains less without OpenMP threads, in both configurations, than with threads, at every number of nodes.
+fn against_threads(lab: &Lab) -> CheckResult {
     for nodes in NODES {
         let threads = reduction(lab, Team::Threads, nodes, MATRIX)?;
         for team in [Team::Single, Team::Four] {
             if reduction(lab, team, nodes, MATRIX)? >= threads {
-                return Ok(Value::Word("not always less".to_owned()));
+                return Ok(FigureValue::Word("not always less".to_owned()));
             }
         }
     }
-    Ok(Value::Word("less".to_owned()))
+    Ok(FigureValue::Word("less".to_owned()))
 }
 
-/// Measures the gain of an interrupt at the end of the read, as the mean over matrices.
-fn second_interrupt(lab: &Lab) -> Result<Value, String> {
+/// Measures the gain if the end of the read also causes an interrupt. The gain is the mean over matrices.
+fn second_interrupt(lab: &Lab) -> CheckResult {
     let all = super::matrices();
     let mut sum = 0.0;
     for &size in &all {
         let time = |design| {
-            let what = cannon(Team::Single, design, Part::Total);
+            let what = cannon(Team::Single, design, MeasuredPart::Total);
             lab.measure(MACHINE, Workload::CannonOfSize(FEW_NODES, what), size)
         };
         sum += 1.0 - time(Progress::SignalTwice)? / time(Progress::Signal)?;
@@ -134,7 +134,7 @@ fn second_interrupt(lab: &Lab) -> Result<Value, String> {
         gain if gain < -least => "a loss",
         _ => "none",
     };
-    Ok(Value::Word(word.to_owned()))
+    Ok(FigureValue::Word(word.to_owned()))
 }
 
 const PAPER: &str = "Rendezvous";
@@ -165,11 +165,11 @@ pub const WAIT_12B: &str =
     "time in MPI_Wait with the proposed design, figure 12 (b); all system sizes, MPI x4";
 
 /// Measures the part of a time step that ranks spend in MPI_Wait, at every number of ranks. The time step is modelled on NAS SP. A
-/// rank that waits for the lock spins.
-fn sp_waits(lab: &Lab) -> Result<Value, String> {
+/// rank spins while it waits for the lock.
+fn sp_waits(lab: &Lab) -> CheckResult {
     let part = |ranks| {
         let of = |part| lab.measure(MACHINE, Workload::Sweeps(Progress::Spinning, part), ranks);
-        Ok::<_, String>(of(Part::Wait)? / of(Part::Total)?)
+        Ok::<_, String>(of(MeasuredPart::Wait)? / of(MeasuredPart::Total)?)
     };
     let (mut most, mut all) = (true, Vec::new());
     for ranks in super::RANKS {
@@ -177,61 +177,64 @@ fn sp_waits(lab: &Lab) -> Result<Value, String> {
         most &= part > lab.threshold(PAPER, SP_WAITS)?;
         all.push(format!("{:.0} % on {ranks}", 100.0 * part));
     }
-    Ok(Value::Word(if most { "most".to_owned() } else { format!("{} ranks", all.join(", ")) }))
-}
-
-/// Compares the design whose helper has its own core with the base: the mean bandwidth, and a time step at each number of ranks.
-fn spare_core(lab: &Lab) -> Result<Value, String> {
-    let mut slowest = 1.0f64;
-    for ranks in super::RANKS {
-        let time = |design| lab.measure(MACHINE, Workload::Sweeps(design, Part::Total), ranks);
-        slowest = slowest.max(time(Progress::SpinningApart)? / time(Progress::None)?);
-    }
-    let word = bandwidth(lab, Progress::SpinningApart, SPARE_CORE)?;
-    Ok(Value::Word(match slowest <= 1.0 + lab.threshold(PAPER, SPARE_CORE)? && word != "slower" {
-        true => "performs well".to_owned(),
-        false => format!("bandwidth {word}, SP up to {slowest:.2} times as long"),
+    Ok(FigureValue::Word(if most {
+        "most".to_owned()
+    } else {
+        format!("{} ranks", all.join(", "))
     }))
 }
 
+/// Compares the design whose helper has its own core with the design without progress in the background. The comparison uses the
+/// mean bandwidth, and the duration of a time step at each number of ranks.
+fn spare_core(lab: &Lab) -> CheckResult {
+    let mut slowest = 1.0f64;
+    for ranks in super::RANKS {
+        let time =
+            |design| lab.measure(MACHINE, Workload::Sweeps(design, MeasuredPart::Total), ranks);
+        slowest = slowest.max(time(Progress::SpinningApart)? / time(Progress::None)?);
+    }
+    let word = bandwidth(lab, Progress::SpinningApart, SPARE_CORE)?;
+    Ok(FigureValue::Word(
+        match slowest <= 1.0 + lab.threshold(PAPER, SPARE_CORE)? && word != "slower" {
+            true => "performs well".to_owned(),
+            false => format!("bandwidth {word}, SP up to {slowest:.2} times as long"),
+        },
+    ))
+}
+
 /// Checks that the overlap of rendezvous never falls as the message size grows.
-fn grows(lab: &Lab) -> Result<Value, String> {
-    let what = overlap(Side::Receiver, Memory::Once, Progress::Signal);
+fn grows(lab: &Lab) -> CheckResult {
+    let what = overlap(ComputingSide::Receiver, RegistrationPolicy::Once, Progress::Signal);
     let mut before = 0.0f64;
     for size in sizes(8 << 10) {
         let now = lab.measure(MACHINE, Workload::Availability(what), size)?;
         if now < before - lab.threshold(PAPER, GROWS)? {
-            return Ok(Value::Word(format!("falls to {now:.1} % at {size} bytes")));
+            return Ok(FigureValue::Word(format!("falls to {now:.1} % at {size} bytes")));
         }
         before = before.max(now);
     }
-    Ok(Value::Word("rises".to_owned()))
+    Ok(FigureValue::Word("rises".to_owned()))
 }
 
-fn fifo(lab: &Lab) -> Result<Value, String> {
+fn fifo(lab: &Lab) -> CheckResult {
     let all = ranking(lab)?;
     let sum = |name| all.iter().find(|(_, other)| *other == name).map_or(0.0, |(sum, _)| *sum);
     let least = lab.threshold(PAPER, FIFO)? * sizes(8 << 10).len() as f64;
     let better = sum("fifo") - sum("default") > least;
-    Ok(Value::Word(if better { "FIFO better" } else { "not better" }.to_owned()))
+    Ok(FigureValue::Word(if better { "FIFO better" } else { "not better" }.to_owned()))
 }
 
-/// Checks that ranks always wait less with the proposed design, and returns the range of the reduction.
-fn waits(
-    lab: &Lab,
-    places: &[usize],
-    team: Team,
-    at: fn(Cannon) -> Workload,
-) -> Result<Value, String> {
+/// Checks that ranks always wait less with the proposed design. Returns the smallest and the largest reduction.
+fn waits(lab: &Lab, places: &[usize], team: Team, at: fn(Cannon) -> Workload) -> CheckResult {
     let mut more = Vec::new();
     for &x in places {
-        let time = |design| lab.measure(MACHINE, at(cannon(team, design, Part::Wait)), x);
+        let time = |design| lab.measure(MACHINE, at(cannon(team, design, MeasuredPart::Wait)), x);
         let (with, without) = (time(Progress::Signal)?, time(Progress::None)?);
         if with >= without {
             more.push(x.to_string());
         }
     }
-    Ok(Value::Word(match more.is_empty() {
+    Ok(FigureValue::Word(match more.is_empty() {
         true => "less".to_owned(),
         false => format!("not less at {}", more.join(", ")),
     }))
@@ -241,24 +244,24 @@ fn by_nodes(what: Cannon) -> Workload {
     Workload::CannonOnNodes(MATRIX, what)
 }
 
-/// Returns the matrix sizes of at least `least`, without the sizes at which the text has no rendezvous.
+/// Returns the matrix sizes of at least `least`. In the text, smaller matrices use no rendezvous.
 fn sizes_from(least: usize) -> Vec<usize> {
     super::matrices().into_iter().filter(|size| *size >= least).collect()
 }
 
 /// Checks that matrices whose blocks are too small for a rendezvous take the same time with the design and without it.
-fn no_cost(lab: &Lab) -> Result<Value, String> {
+fn no_cost(lab: &Lab) -> CheckResult {
     for size in [16, 32] {
         let time = |design| {
-            let what = cannon(Team::Threads, design, Part::Total);
+            let what = cannon(Team::Threads, design, MeasuredPart::Total);
             lab.measure(MACHINE, Workload::CannonOfSize(FEW_NODES, what), size)
         };
         let factor = time(Progress::Signal)? / time(Progress::None)?;
         if (factor - 1.0).abs() > lab.threshold(PAPER, NO_COST)? {
-            return Ok(Value::Word(format!("{factor:.4} times, {size}x{size}")));
+            return Ok(FigureValue::Word(format!("{factor:.4} times, {size}x{size}")));
         }
     }
-    Ok(Value::Word("unaffected".to_owned()))
+    Ok(FigureValue::Word("unaffected".to_owned()))
 }
 
 const SP_TIME: &str =
@@ -272,18 +275,19 @@ const TOTAL_12A: &str =
 const TOTAL_12B: &str =
     "matrix multiplication time with the proposed design; all system sizes, MPI x4";
 
-fn sp_time(lab: &Lab) -> Result<Value, String> {
+fn sp_time(lab: &Lab) -> CheckResult {
     let at = |ranks| {
-        let time = |design| lab.measure(MACHINE, Workload::Sweeps(design, Part::Total), ranks);
+        let time =
+            |design| lab.measure(MACHINE, Workload::Sweeps(design, MeasuredPart::Total), ranks);
         Ok((time(Progress::Spinning)?, time(Progress::None)?))
     };
     let pairs = super::RANKS.into_iter().map(at).collect::<Result<Vec<_>, String>>()?;
     Ok(order("existing", &pairs))
 }
 
-/// Checks that the scheduling policy changes the bandwidth of the existing design at some size. Uses a mutex: a thread that spins
-/// ahead of the lock's owner would never get the lock.
-fn scheduled_bandwidth(lab: &Lab) -> Result<Value, String> {
+/// Checks that the scheduling policy changes the bandwidth of the existing design at some size. The lock is a mutex. A thread that
+/// spins with a higher priority than the lock's owner would never get the lock.
+fn scheduled_bandwidth(lab: &Lab) -> CheckResult {
     let apart = 1.0 + lab.threshold(PAPER, SCHEDULED)?;
     for size in sizes(8 << 10) {
         let rate = |(_, policy)| {
@@ -294,15 +298,15 @@ fn scheduled_bandwidth(lab: &Lab) -> Result<Value, String> {
             .into_iter()
             .fold((f64::INFINITY, 0f64), |(l, m), rate| (l.min(rate), m.max(rate)));
         if most / least > apart {
-            return Ok(Value::Word("differs".to_owned()));
+            return Ok(FigureValue::Word("differs".to_owned()));
         }
     }
-    Ok(Value::Word("the same".to_owned()))
+    Ok(FigureValue::Word("the same".to_owned()))
 }
 
 /// Checks that the overlap under the default policy equals the overlap under round robin at some rendezvous sizes, and is lower at
 /// other sizes.
-fn uneven(lab: &Lab) -> Result<Value, String> {
+fn uneven(lab: &Lab) -> CheckResult {
     let apart = lab.threshold(PAPER, UNEVEN)?;
     let (mut near, mut far) = (0, 0);
     for size in sizes(8 << 10) {
@@ -310,7 +314,7 @@ fn uneven(lab: &Lab) -> Result<Value, String> {
         let below = of(SchedulerPolicy::RoundRobin)? - of(SchedulerPolicy::Dynamic)?;
         *if below <= apart { &mut near } else { &mut far } += 1;
     }
-    Ok(Value::Word(match (near, far) {
+    Ok(FigureValue::Word(match (near, far) {
         (_, 0) => "as round robin at all".to_owned(),
         (0, _) => "below round robin at all".to_owned(),
         _ => "uneven".to_owned(),
@@ -318,7 +322,7 @@ fn uneven(lab: &Lab) -> Result<Value, String> {
 }
 
 /// Compares the overlap after the fewest iterations with the overlap after the most iterations, under both policies.
-fn at_once(lab: &Lab) -> Result<Value, String> {
+fn at_once(lab: &Lab) -> CheckResult {
     let (alike, all) = (lab.threshold(PAPER, AT_ONCE)?, super::iterations());
     for (name, policy) in
         [("FIFO", SchedulerPolicy::Fifo), ("round robin", SchedulerPolicy::RoundRobin)]
@@ -326,15 +330,15 @@ fn at_once(lab: &Lab) -> Result<Value, String> {
         let of = |x| lab.measure(MACHINE, super::over_iterations(policy), x);
         let (few, many) = (of(all[0])?, of(all[all.len() - 1])?);
         if (many - few).abs() > alike {
-            return Ok(Value::Word(format!("from {few:.1} to {many:.1} % under {name}")));
+            return Ok(FigureValue::Word(format!("from {few:.1} to {many:.1} % under {name}")));
         }
     }
-    Ok(Value::Word("the same".to_owned()))
+    Ok(FigureValue::Word("the same".to_owned()))
 }
 
-/// Checks that the design shortens a multiplication by four ranks per node by at least the threshold of `row`, at each pair of a
-/// number of nodes and a matrix size in `places`.
-fn shortens(lab: &Lab, row: &str, places: &[(usize, usize)]) -> Result<Value, String> {
+/// Checks that the design shortens a multiplication by four ranks per node by at least the threshold of `row`. Each of `places` is
+/// a number of nodes and a matrix size.
+fn shortens(lab: &Lab, row: &str, places: &[(usize, usize)]) -> CheckResult {
     let least = 100.0 * lab.threshold(PAPER, row)?;
     let mut below = Vec::new();
     for &(nodes, size) in places {
@@ -343,7 +347,7 @@ fn shortens(lab: &Lab, row: &str, places: &[(usize, usize)]) -> Result<Value, St
             below.push(format!("{gain:.1} % at {size}x{size} on {nodes} nodes"));
         }
     }
-    Ok(Value::Word(match below.is_empty() {
+    Ok(FigureValue::Word(match below.is_empty() {
         true => "considerably less".to_owned(),
         false => below.join(", "),
     }))
@@ -366,14 +370,15 @@ fn claims() -> Vec<Check> {
 }
 
 pub fn checks() -> Vec<Check> {
-    let availability = |side, design| Workload::Availability(overlap(side, Memory::Once, design));
+    let availability =
+        |side, design| Workload::Availability(overlap(side, RegistrationPolicy::Once, design));
     let runs = [
         (
             "receiver-side overlap of the proposed design; above 1 MB",
-            availability(Side::Receiver, Progress::Signal),
+            availability(ComputingSide::Receiver, Progress::Signal),
             2 * LARGE,
         ),
-        (super::RECEIVER, availability(Side::Receiver, Progress::None), LARGE),
+        (super::RECEIVER, availability(ComputingSide::Receiver, Progress::None), LARGE),
         (
             "interrupts per rendezvous; existing design",
             Workload::Interrupts(Progress::Locked),
@@ -389,7 +394,7 @@ pub fn checks() -> Vec<Check> {
         (super::SENDER, at_sender),
         ("smallest message that uses rendezvous; MVAPICH as measured", least_rendezvous),
         (PROPOSED_BANDWIDTH, |lab| {
-            Ok(Value::Word(bandwidth(lab, Progress::Signal, PROPOSED_BANDWIDTH)?.to_owned()))
+            Ok(FigureValue::Word(bandwidth(lab, Progress::Signal, PROPOSED_BANDWIDTH)?.to_owned()))
         }),
         (EXISTING_BANDWIDTH, existing_bandwidth),
         (BEST_POLICY, |lab| tied(lab, BEST_POLICY, ranking(lab)?.into_iter())),

@@ -2,8 +2,11 @@
 
 mod checks;
 
-use super::figure::{Axis, Document, Figure, Headline, Mark, Quotient, Series};
-use super::workload::{Cannon, Memory, Overlap, Part, Progress, Side, Team, Workload};
+use super::figure::{Axis, Document, Figure, FigureHeading, Headline, Mark};
+use super::series::{Quotient, Series};
+use super::workload::{
+    Cannon, ComputingSide, MeasuredPart, Overlap, Progress, RegistrationPolicy, Team, Workload,
+};
 use weft_fabric_sim::machine::SchedulerPolicy;
 
 const MACHINE: &str = "rendezvous";
@@ -11,18 +14,18 @@ const MACHINE: &str = "rendezvous";
 const LARGEST: usize = 4 << 20;
 /// Message size in bytes above which the document reports an overlap of 100 %.
 const LARGE: usize = 1 << 20;
-/// Matrix size of figure 9, in elements per side, and number of nodes of figure 10.
+/// Number of elements on a side of the matrix of figure 9, and number of nodes of figure 10.
 const MATRIX: usize = 2048;
 const FEW_NODES: usize = 4;
-/// Numbers of nodes that are squares, so that the largest matrix can be divided evenly.
+/// Numbers of nodes. They are squares, so that the largest matrix can be divided evenly.
 const NODES: [usize; 3] = [4, 16, 64];
-/// Numbers of ranks of NAS SP, which are squares, too.
+/// Numbers of ranks of NAS SP. They are squares, too.
 const RANKS: [usize; 4] = [4, 9, 16, 36];
 
 /// Numbers of ranks on a torus, each on its own node.
 const MANY: [usize; 4] = [16, 64, 256, 1024];
 
-/// Names of the designs: as in the document, and of our own design.
+/// Names of the designs. The last is our own design.
 const BASE: &str = "no-async";
 const EXISTING: &str = "existing-async";
 const SPINNING: &str = "existing-async, spinning lock";
@@ -68,23 +71,23 @@ fn policies() -> [(&'static str, SchedulerPolicy); 3] {
 }
 
 /// Returns an overlap test under round robin, the policy that the document found best.
-fn overlap(side: Side, memory: Memory, progress: Progress) -> Overlap {
+fn overlap(side: ComputingSide, memory: RegistrationPolicy, progress: Progress) -> Overlap {
     Overlap { side, memory, progress, policy: SchedulerPolicy::RoundRobin, rounds: None }
 }
 
-/// Returns the workload of figure 7. It has 1000 iterations, as the benchmark has.
+/// Returns the workload of figure 7. Like the benchmark, it has 1000 iterations.
 fn scheduled(policy: SchedulerPolicy) -> Workload {
-    let overlap = overlap(Side::Receiver, Memory::Once, Progress::Signal);
+    let overlap = overlap(ComputingSide::Receiver, RegistrationPolicy::Once, Progress::Signal);
     Workload::Availability(Overlap { policy, rounds: Some(1000), ..overlap })
 }
 
 /// Returns the workload of figure 8.
 fn over_iterations(policy: SchedulerPolicy) -> Workload {
-    let overlap = overlap(Side::Receiver, Memory::Once, Progress::Signal);
+    let overlap = overlap(ComputingSide::Receiver, RegistrationPolicy::Once, Progress::Signal);
     Workload::AvailabilityOver(256 << 10, Overlap { policy, ..overlap })
 }
 
-const fn cannon(team: Team, progress: Progress, part: Part) -> Cannon {
+const fn cannon(team: Team, progress: Progress, part: MeasuredPart) -> Cannon {
     Cannon { team, progress, part }
 }
 
@@ -92,16 +95,20 @@ fn curve(name: &'static str, workload: Workload, x: Vec<usize>) -> Series {
     Series { name, machine: MACHINE, workload, over: None, x }
 }
 
-/// Returns curves of the overlap on one side: for the designs, and for the base with the registration that our library does for
-/// each message.
-fn overlaps(side: Side) -> Vec<Series> {
+/// Returns curves of the overlap on one side: one curve for each design, and one for the base with the registration that our
+/// library does for each message.
+fn overlaps(side: ComputingSide) -> Vec<Series> {
     let at = |memory, design| Workload::Availability(overlap(side, memory, design));
     let all = || sizes(1 << 10);
     vec![
-        curve(BASE, at(Memory::Once, Progress::None), all()),
-        curve(NEW, at(Memory::Once, Progress::Signal), all()),
-        curve(OURS, at(Memory::Once, Progress::Handover), all()),
-        curve("no-async, registering each time", at(Memory::Each, Progress::None), all()),
+        curve(BASE, at(RegistrationPolicy::Once, Progress::None), all()),
+        curve(NEW, at(RegistrationPolicy::Once, Progress::Signal), all()),
+        curve(OURS, at(RegistrationPolicy::Once, Progress::Handover), all()),
+        curve(
+            "no-async, registering each time",
+            at(RegistrationPolicy::Each, Progress::None),
+            all(),
+        ),
     ]
 }
 
@@ -112,27 +119,27 @@ fn bandwidths() -> Vec<Series> {
         curve(name, Workload::BandwidthUnder(policy, design), sizes(8 << 10))
     };
     vec![
-        at(BASE, Memory::Once, Progress::None),
-        at(NEW, Memory::Once, Progress::Signal),
-        at(EXISTING, Memory::Once, Progress::Locked),
-        at(SPINNING, Memory::Once, Progress::Spinning),
-        at(APART, Memory::Once, Progress::SpinningApart),
-        at(OURS, Memory::Once, Progress::Handover),
+        at(BASE, RegistrationPolicy::Once, Progress::None),
+        at(NEW, RegistrationPolicy::Once, Progress::Signal),
+        at(EXISTING, RegistrationPolicy::Once, Progress::Locked),
+        at(SPINNING, RegistrationPolicy::Once, Progress::Spinning),
+        at(APART, RegistrationPolicy::Once, Progress::SpinningApart),
+        at(OURS, RegistrationPolicy::Once, Progress::Handover),
         under("existing-async, round robin", SchedulerPolicy::RoundRobin, Progress::Locked),
         under("new-async, default policy", SchedulerPolicy::Dynamic, Progress::Signal),
-        at("no-async, registering each time", Memory::Each, Progress::None),
+        at("no-async, registering each time", RegistrationPolicy::Each, Progress::None),
     ]
 }
 
 /// Returns curves of the total time and of the time in MPI_Wait of multiplications, for each design.
 fn multiplications(x: &[usize], at: impl Fn(Cannon) -> Workload, team: Team) -> Vec<Series> {
     let names = [
-        ("no-async", Progress::None, Part::Total),
-        ("new-async", Progress::Signal, Part::Total),
-        ("handover (ours)", Progress::Handover, Part::Total),
-        ("MPI_Wait, no-async", Progress::None, Part::Wait),
-        ("MPI_Wait, new-async", Progress::Signal, Part::Wait),
-        ("MPI_Wait, handover (ours)", Progress::Handover, Part::Wait),
+        ("no-async", Progress::None, MeasuredPart::Total),
+        ("new-async", Progress::Signal, MeasuredPart::Total),
+        ("handover (ours)", Progress::Handover, MeasuredPart::Total),
+        ("MPI_Wait, no-async", Progress::None, MeasuredPart::Wait),
+        ("MPI_Wait, new-async", Progress::Signal, MeasuredPart::Wait),
+        ("MPI_Wait, handover (ours)", Progress::Handover, MeasuredPart::Wait),
     ];
     let of = |(name, design, part)| curve(name, at(cannon(team, design, part)), x.to_vec());
     names.into_iter().map(of).collect()
@@ -181,29 +188,28 @@ impl Matrices {
 
 /// Returns a figure without marks.
 fn plain(
-    id: &'static str,
-    title: &'static str,
-    place: &'static str,
-    (x, y): (Axis, Axis),
+    heading: FigureHeading,
+    x: Axis,
+    y: Axis,
     series: Vec<Series>,
     rows: Vec<&'static str>,
     note: &'static str,
 ) -> Figure {
+    let FigureHeading { id, title, place } = heading;
     Figure { id, title, place, x, y, series, marks: Vec::new(), rows, note }
 }
 
 /// Returns figures 2 to 4: comparisons of the designs.
 fn designs() -> Vec<Figure> {
     let of_size = |design| {
-        let what = cannon(Team::Single, design, Part::Total);
+        let what = cannon(Team::Single, design, MeasuredPart::Total);
         Workload::CannonOfSize(FEW_NODES, what)
     };
     vec![
         plain(
-            "rendezvous-2",
-            "An interrupt at the end of the read",
-            "figure 2",
-            (ELEMENTS, SPEED),
+            FigureHeading::new("rendezvous-2", "An interrupt at the end of the read", "figure 2"),
+            ELEMENTS,
+            SPEED,
             speeds(
                 &[("one interrupt", Progress::Signal), ("two interrupts", Progress::SignalTwice)],
                 &matrices(),
@@ -216,10 +222,9 @@ fn designs() -> Vec<Figure> {
              when its read is over, so that the end of the rendezvous is sent at once.",
         ),
         plain(
-            "rendezvous-3",
-            "Bandwidth for large messages",
-            "figure 3",
-            (BYTES, Axis { label: "Bandwidth", unit: "MB/s", doubling: false }),
+            FigureHeading::new("rendezvous-3", "Bandwidth for large messages", "figure 3"),
+            BYTES,
+            Axis { label: "Bandwidth", unit: "MB/s", doubling: false },
             bandwidths(),
             vec![
                 "bandwidth of the proposed design against no asynchronous progress; large messages",
@@ -237,10 +242,9 @@ fn designs() -> Vec<Figure> {
              the lock from its core for ever, so it cannot be drawn there.",
         ),
         plain(
-            "rendezvous-4",
-            "Time steps like those of NAS SP",
-            "figure 4",
-            (Axis { label: "Processes", unit: "", doubling: true }, SPEED),
+            FigureHeading::new("rendezvous-4", "Time steps like those of NAS SP", "figure 4"),
+            Axis { label: "Processes", unit: "", doubling: true },
+            SPEED,
             speeds(
                 &[
                     (NEW, Progress::Signal),
@@ -250,7 +254,7 @@ fn designs() -> Vec<Figure> {
                     (OURS, Progress::Handover),
                 ],
                 &RANKS,
-                |design| Workload::Sweeps(design, Part::Total),
+                |design| Workload::Sweeps(design, MeasuredPart::Total),
             ),
             vec![checks::SP_WAITS, checks::SPARE_CORE],
             "Messages and computation of class B in the order of SP, in small: not the program itself. The \
@@ -259,7 +263,7 @@ fn designs() -> Vec<Figure> {
     ]
 }
 
-/// Returns figures 5 to 8: the part of a processor that is left to the program.
+/// Returns figures 5 to 8: the part of the processor time that is left for the program.
 fn availability() -> Vec<Figure> {
     let by_policy = |of: fn(SchedulerPolicy) -> Workload, x: Vec<usize>| {
         policies().map(|(name, policy)| curve(name, of(policy), x.clone())).to_vec()
@@ -271,11 +275,14 @@ fn availability() -> Vec<Figure> {
                 Mark { row: PROPOSED, series: NEW, x: 2 * LARGE },
             ],
             ..plain(
-                "rendezvous-5",
-                "Application availability at the receiver",
-                "figure 5",
-                (BYTES, AVAILABILITY),
-                overlaps(Side::Receiver),
+                FigureHeading::new(
+                    "rendezvous-5",
+                    "Application availability at the receiver",
+                    "figure 5",
+                ),
+                BYTES,
+                AVAILABILITY,
+                overlaps(ComputingSide::Receiver),
                 vec![checks::GROWS],
                 "Sandia Micro-Benchmark: a message is started, the program computes, then waits.",
             )
@@ -283,20 +290,22 @@ fn availability() -> Vec<Figure> {
         Figure {
             marks: vec![Mark { row: SENDER, series: BASE, x: LARGE }],
             ..plain(
-                "rendezvous-6",
-                "Application availability at the sender",
-                "figure 6",
-                (BYTES, AVAILABILITY),
-                overlaps(Side::Sender),
+                FigureHeading::new(
+                    "rendezvous-6",
+                    "Application availability at the sender",
+                    "figure 6",
+                ),
+                BYTES,
+                AVAILABILITY,
+                overlaps(ComputingSide::Sender),
                 Vec::new(),
                 "As figure 5. Simulated is the lower of both designs.",
             )
         },
         plain(
-            "rendezvous-7",
-            "Effect of the scheduler",
-            "figure 7",
-            (BYTES, AVAILABILITY),
+            FigureHeading::new("rendezvous-7", "Effect of the scheduler", "figure 7"),
+            BYTES,
+            AVAILABILITY,
             by_policy(scheduled, sizes(8 << 10)),
             vec![
                 "best scheduling policy for overlap; all message sizes",
@@ -307,10 +316,9 @@ fn availability() -> Vec<Figure> {
              that its policy offers: under the default one that is the program's own.",
         ),
         plain(
-            "rendezvous-8",
-            "Effect of the scheduler over time",
-            "figure 8",
-            (Axis { label: "Iterations", unit: "", doubling: true }, AVAILABILITY),
+            FigureHeading::new("rendezvous-8", "Effect of the scheduler over time", "figure 8"),
+            Axis { label: "Iterations", unit: "", doubling: true },
+            AVAILABILITY,
             by_policy(over_iterations, iterations()),
             vec!["overlap under the default policy as iterations grow; 256 KiB"],
             "As figure 7, messages of 256 KiB.",
@@ -396,10 +404,13 @@ fn products() -> Vec<Figure> {
 /// Returns the figure that the document leaves to future work.
 fn neighbours() -> Figure {
     plain(
-        "rendezvous-ranks",
-        "Time steps with large faces, up to 1,024 ranks",
-        "section 7, future work",
-        (Axis { label: "Ranks", unit: "", doubling: true }, TIME),
+        FigureHeading::new(
+            "rendezvous-ranks",
+            "Time steps with large faces, up to 1,024 ranks",
+            "section 7, future work",
+        ),
+        Axis { label: "Ranks", unit: "", doubling: true },
+        TIME,
         [BASE, NEW, EXISTING, OURS]
             .into_iter()
             .zip([Progress::None, Progress::Signal, Progress::Locked, Progress::Handover])
@@ -423,22 +434,31 @@ fn figures() -> Vec<Figure> {
 fn headlines() -> Vec<Headline> {
     let one =
         |name, workload, x| Headline { name, machine: MACHINE, of: Quotient::One(workload, x) };
-    let at = |side, design| Workload::Availability(overlap(side, Memory::Once, design));
-    let product =
-        |design| (Workload::CannonOnNodes(MATRIX, cannon(Team::Threads, design, Part::Total)), 64);
+    let at = |side, design| Workload::Availability(overlap(side, RegistrationPolicy::Once, design));
+    let product = |design| {
+        (Workload::CannonOnNodes(MATRIX, cannon(Team::Threads, design, MeasuredPart::Total)), 64)
+    };
     vec![
-        one("bandwidth, 4 MiB", Workload::Bandwidth(Memory::Once, Progress::None), LARGEST),
+        one(
+            "bandwidth, 4 MiB",
+            Workload::Bandwidth(RegistrationPolicy::Once, Progress::None),
+            LARGEST,
+        ),
         one(
             "availability at the receiver, no-async, 1 MiB",
-            at(Side::Receiver, Progress::None),
+            at(ComputingSide::Receiver, Progress::None),
             LARGE,
         ),
         one(
             "availability at the receiver, new-async, 1 MiB",
-            at(Side::Receiver, Progress::Signal),
+            at(ComputingSide::Receiver, Progress::Signal),
             LARGE,
         ),
-        one("availability at the sender, no-async, 1 MiB", at(Side::Sender, Progress::None), LARGE),
+        one(
+            "availability at the sender, no-async, 1 MiB",
+            at(ComputingSide::Sender, Progress::None),
+            LARGE,
+        ),
         Headline {
             name: "matrix multiplication on 256 cores, new-async over no-async",
             machine: MACHINE,

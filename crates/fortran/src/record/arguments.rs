@@ -1,7 +1,7 @@
 //! Arguments from the caller's view, and their test values: a different value for each place, element, direction and variant.
 
 use super::RecordVariant;
-use crate::data::{Procedure, ProcedureParameter};
+use crate::data::{FunctionForm, Procedure, ProcedureParameter};
 
 /// Class of an argument by its content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,10 +146,10 @@ fn fixed(procedure: &Procedure, p: &ProcedureParameter) -> Option<i64> {
     })
 }
 
-/// Returns the arguments of a procedure, or of its large-count function.
-pub fn arguments(procedure: &Procedure, large: bool) -> Vec<RecordArgument> {
+/// Returns the arguments of a procedure's function.
+pub fn arguments(procedure: &Procedure, form: FunctionForm) -> Vec<RecordArgument> {
     let one = |(place, p): (usize, &ProcedureParameter)| {
-        let c_type = &p.types[usize::from(large)];
+        let c_type = &p.types[form as usize];
         let wide = ["MPI_Aint", "MPI_Count", "MPI_Offset"].iter().any(|t| c_type.contains(t));
         RecordArgument {
             name: p.name.clone(),
@@ -168,7 +168,7 @@ pub fn arguments(procedure: &Procedure, large: bool) -> Vec<RecordArgument> {
             fixed: fixed(procedure, p),
         }
     };
-    procedure.of(large).enumerate().map(one).collect()
+    procedure.of(form).enumerate().map(one).collect()
 }
 
 impl RecordArgument {

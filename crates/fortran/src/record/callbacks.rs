@@ -2,7 +2,7 @@
 //! got.
 
 use super::arguments::{RecordArgument, handle_name};
-use crate::data::{Procedure, ProcedureParameter, callback_signatures, procedures};
+use crate::data::{FunctionForm, Procedure, ProcedureParameter, callback_signatures, procedures};
 use crate::interfaces::{call, declared};
 use crate::kinds::CallVariant;
 use std::fmt::Write;
@@ -33,15 +33,15 @@ fn part(p: &ProcedureParameter) -> Part {
     }
 }
 
-fn is_wide(p: &ProcedureParameter, large: bool) -> bool {
+fn is_wide(p: &ProcedureParameter, form: FunctionForm) -> bool {
     ["ATTRIBUTE_VAL", "OFFSET"].contains(&p.kind.as_str())
-        || (large && p.kind == "POLYXFER_NUM_ELEM")
+        || (form == FunctionForm::Large && p.kind == "POLYXFER_NUM_ELEM")
 }
 
-fn given(place: usize, p: &ProcedureParameter, large: bool) -> i64 {
+fn given(place: usize, p: &ProcedureParameter, form: FunctionForm) -> i64 {
     match part(p) {
         Part::Handle(_) => 0x11000 + place as i64,
-        _ => 40 + place as i64 + if is_wide(p, large) { 1 << 33 } else { 0 },
+        _ => 40 + place as i64 + if is_wide(p, form) { 1 << 33 } else { 0 },
     }
 }
 
@@ -55,13 +55,13 @@ fn set(p: &ProcedureParameter) -> (&'static str, i64) {
     }
 }
 
-/// Returns the interfaces of callbacks, each with true if it has large counts.
-fn interfaces() -> Vec<(Procedure, bool)> {
+/// Returns the interfaces of callbacks, with their forms.
+fn interfaces() -> Vec<(Procedure, FunctionForm)> {
     let all = procedures().into_iter().filter(|p| p.callback && !p.name.starts_with("MPI_T_"));
     let both = |p: Procedure| {
         let counted = p.find("POLYXFER_NUM_ELEM").is_some();
-        let large = counted.then(|| (p.clone(), true));
-        [Some((p, false)), large].into_iter().flatten()
+        let large = counted.then(|| (p.clone(), FunctionForm::Large));
+        [Some((p, FunctionForm::Plain)), large].into_iter().flatten()
     };
     all.flat_map(both).collect()
 }
@@ -69,7 +69,7 @@ fn interfaces() -> Vec<(Procedure, bool)> {
 /// Returns Fortran's function for a parameter that takes a callback. Two parameters of the same interface get different
 /// functions.
 pub fn own(p: &ProcedureParameter, way: CallVariant) -> String {
-    let large = if way == CallVariant::Large && p.kind == "POLYFUNCTION" { "_c" } else { "" };
+    let large = if p.kind == "POLYFUNCTION" { way.function().suffix() } else { "" };
     let stem = if p.name == WRITING { "own_write_" } else { "own_" };
     format!("{}{large}", p.callback.replacen("MPI_", stem, 1))
 }
@@ -80,12 +80,12 @@ const WRITING: &str = "write_conversion_fn";
 /// Returns Fortran's functions for a way of calling: they print their arguments, and set their results.
 pub fn functions(way: CallVariant) -> String {
     let mut out = String::new();
-    for (procedure, large) in interfaces() {
-        match (way == CallVariant::Old, large) {
-            (true, true) => {}
-            (true, false) => function(&mut out, &procedure, CallVariant::Old),
-            (false, true) => function(&mut out, &procedure, CallVariant::Large),
-            (false, false) => function(&mut out, &procedure, CallVariant::New),
+    for (procedure, form) in interfaces() {
+        match (way == CallVariant::Old, form) {
+            (true, FunctionForm::Large) => {}
+            (true, FunctionForm::Plain) => function(&mut out, &procedure, CallVariant::Old),
+            (false, FunctionForm::Large) => function(&mut out, &procedure, CallVariant::Large),
+            (false, FunctionForm::Plain) => function(&mut out, &procedure, CallVariant::New),
         }
     }
     out
@@ -99,8 +99,8 @@ fn function(out: &mut String, procedure: &Procedure, way: CallVariant) {
 }
 
 fn one_function(out: &mut String, procedure: &Procedure, way: CallVariant, stem: &str) {
-    let large = if way == CallVariant::Large { "_c" } else { "" };
-    let shown: Vec<_> = procedure.of(way.large()).filter(|p| !p.c_alone).collect();
+    let large = way.function().suffix();
+    let shown: Vec<_> = procedure.of(way.function()).filter(|p| !p.c_alone).collect();
     let mut names: Vec<_> = shown.iter().map(|p| p.name.as_str()).collect();
     if procedure.has_error() {
         names.push("ierror");
@@ -153,13 +153,13 @@ fn one_function(out: &mut String, procedure: &Procedure, way: CallVariant, stem:
 pub fn callers() -> String {
     let mut out = String::new();
     let signatures = callback_signatures();
-    for (procedure, large) in interfaces() {
-        let name = format!("{}{}", procedure.name, if large { "_c" } else { "" });
+    for (procedure, form) in interfaces() {
+        let name = format!("{}{}", procedure.name, form.suffix());
         let (returns, types) = &signatures[&name];
         let (mut locals, mut given_ones, mut results) = (String::new(), Vec::new(), String::new());
-        let parameters = procedure.of(large).filter(|p| !p.c_alone).zip(types);
+        let parameters = procedure.of(form).filter(|p| !p.c_alone).zip(types);
         for (place, (p, c_type)) in parameters.enumerate() {
-            let value = given(place, p, large);
+            let value = given(place, p, form);
             let mut local = |c_type: &str, value: &str| {
                 writeln!(locals, "    {c_type} v{place} = {value};").unwrap();
                 format!("(void *)&v{place}")
@@ -201,12 +201,14 @@ pub fn callers() -> String {
 
 /// Returns the results of the callback that C must print, and the lines that Fortran must print; `state` is the value of the
 /// state.
-pub fn expected(a: &RecordArgument, large: bool, state: i64) -> (String, Vec<String>) {
-    let (all, large) = (interfaces(), large && a.counted);
-    let (procedure, large) = all
+pub fn expected(a: &RecordArgument, form: FunctionForm, state: i64) -> (String, Vec<String>) {
+    let all = interfaces();
+    let with_large_counts = form == FunctionForm::Large && a.counted;
+    let (procedure, form) = all
         .iter()
-        .find(|(p, has)| {
-            p.name == a.callback && *has == (large && p.find("POLYXFER_NUM_ELEM").is_some())
+        .find(|(p, form)| {
+            let has_large_counts = with_large_counts && p.find("POLYXFER_NUM_ELEM").is_some();
+            p.name == a.callback && (*form == FunctionForm::Large) == has_large_counts
         })
         .expect("the interface of a callback");
     let mut said = String::from(if procedure.has_error() { "5" } else { "" });
@@ -214,13 +216,13 @@ pub fn expected(a: &RecordArgument, large: bool, state: i64) -> (String, Vec<Str
     if a.name == WRITING {
         lines.push("f writing=1".to_owned());
     }
-    for (place, p) in procedure.of(*large).filter(|p| !p.c_alone).enumerate() {
+    for (place, p) in procedure.of(*form).filter(|p| !p.c_alone).enumerate() {
         let name = &p.name;
         match part(p) {
             Part::Result | Part::Status => write!(said, ",{}", set(p).1).unwrap(),
             Part::Truth => lines.push(format!("f {name}=T")),
             Part::State => lines.push(format!("f {name}={state}")),
-            _ => lines.push(format!("f {name}={}", given(place, p, *large))),
+            _ => lines.push(format!("f {name}={}", given(place, p, *form))),
         }
     }
     (said, lines)

@@ -3,7 +3,7 @@
 use super::RecordVariant;
 use super::arguments::{ArgumentClass, RecordArgument, arguments};
 use super::callbacks::callers;
-use crate::data::{self, Procedure};
+use crate::data::{self, FunctionForm, Procedure};
 use std::fmt::Write;
 
 /// Returns the values of all variants, as a C expression for the array of `n` values of the current variant.
@@ -25,8 +25,8 @@ fn direction(a: &RecordArgument) -> &'static str {
     }
 }
 
-/// Returns C's statement that records an argument.
-fn statement(a: &RecordArgument, at: &str, large: bool, stateful: bool) -> String {
+/// Returns C's statement that records an argument. `state` is the state that callbacks get.
+fn statement(a: &RecordArgument, at: &str, form: FunctionForm, state: &str) -> String {
     let (name, n, way) = (&a.name, a.count, direction(a));
     let size = if a.wide { 8 } else { 4 };
     let outs = values(n, |k, variant| match a.class {
@@ -69,9 +69,8 @@ fn statement(a: &RecordArgument, at: &str, large: bool, stateful: bool) -> Strin
         }
         ArgumentClass::State => format!("put_number(\"{name}\", {at} != 0);"),
         ArgumentClass::Function => {
-            let large = if large && a.counted { "_c" } else { "" };
+            let large = if a.counted { form.suffix() } else { "" };
             let callback = format!("call_{}{large}", a.callback);
-            let state = if stateful { "extra_state" } else { "NULL" };
             format!("say(\" {name}=\"); GUARDED({callback}({at}, {state}));")
         }
         ArgumentClass::Absent => format!("put_number(\"{name}\", (intptr_t){at});"),
@@ -103,18 +102,18 @@ fn names(signature: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn function(out: &mut String, procedure: &Procedure, large: bool, signature: &str) {
-    let suffix = if large { "_c" } else { "" };
-    let name = format!("{}{suffix}", procedure.name);
-    let returns = procedure.returns[usize::from(large)].as_deref().unwrap_or("int");
+fn function(out: &mut String, procedure: &Procedure, form: FunctionForm, signature: &str) {
+    let name = format!("{}{}", procedure.name, form.suffix());
+    let returns = procedure.returns[form as usize].as_deref().unwrap_or("int");
     writeln!(out, "static {returns} do_{name}({signature})\n{{\n    begin(\"{name}\");").unwrap();
     // Some parameters have other names in C.
-    let all = arguments(procedure, large);
+    let all = arguments(procedure, form);
     let stateful = all.iter().any(|a| a.class == ArgumentClass::State);
+    let state = if stateful { "extra_state" } else { "NULL" };
     let mut named: Vec<_> = all.iter().zip(names(signature)).collect();
     named.sort_by_key(|(a, _)| a.comes_last());
     for (a, at) in named {
-        writeln!(out, "    {}", statement(a, at, large, stateful)).unwrap();
+        writeln!(out, "    {}", statement(a, at, form, state)).unwrap();
     }
     match returned_number(&name) {
         Some(number) => writeln!(out, "    finish();\n    return {number};\n}}"),
@@ -134,10 +133,10 @@ pub fn library() -> String {
     out += &callers();
     let signatures = data::signatures();
     for procedure in data::procedures() {
-        for (large, suffix) in [(false, ""), (true, "_c")] {
-            if procedure.returns[usize::from(large)].is_some() {
-                let name = format!("{}{suffix}", procedure.name);
-                function(&mut out, &procedure, large, &signatures[&name.to_lowercase()]);
+        for form in FunctionForm::ALL {
+            if procedure.returns[form as usize].is_some() {
+                let name = format!("{}{}", procedure.name, form.suffix());
+                function(&mut out, &procedure, form, &signatures[&name.to_lowercase()]);
             }
         }
     }

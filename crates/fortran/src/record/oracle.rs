@@ -56,14 +56,19 @@ fn to_c(procedure: &Procedure, a: &RecordArgument, variant: RecordVariant) -> St
     }
 }
 
-/// Returns the value of an argument's variable after the call; `set`: the library has set it.
-fn to_fortran(
-    a: &RecordArgument,
-    variant: RecordVariant,
+/// Conditions on which the value of an argument's variable after the call depends.
+struct ArgumentChange {
+    /// True if the library has set the variable.
     set: bool,
+    /// True unless the library sets the argument `flag` to false.
     flag: bool,
+    /// True if the call is by `mpif.h` or the module `mpi`.
     old: bool,
-) -> String {
+}
+
+/// Returns the value of an argument's variable after the call.
+fn to_fortran(a: &RecordArgument, variant: RecordVariant, change: &ArgumentChange) -> String {
+    let &ArgumentChange { set, flag, old } = change;
     let all = match (a.class, a.array) {
         (ArgumentClass::Status, true) => 32,
         (ArgumentClass::Status, false) => 8,
@@ -122,7 +127,7 @@ fn alone(c: &RecordedCall, all: &[RecordArgument], variant: RecordVariant, out: 
 /// Returns the expected lines of a call.
 pub fn expected(c: &RecordedCall, form: BindingForm, variant: RecordVariant) -> Vec<String> {
     let (procedure, old) = (&c.procedure, form != BindingForm::MpiF08);
-    let all = arguments(procedure, c.way.large());
+    let all = arguments(procedure, c.way.function());
     let (succeeds, mut out) = (variant != RecordVariant::Failing, Vec::new());
     // Each callback adds 1 to its state. Callbacks of attributes get a value.
     let (by_reference, mut state_now) = (procedure.find("KEYVAL").is_none(), 0);
@@ -136,7 +141,7 @@ pub fn expected(c: &RecordedCall, form: BindingForm, variant: RecordVariant) -> 
         for a in ordered {
             let said = match a.class {
                 ArgumentClass::Function => {
-                    let (said, lines) = callbacks::expected(a, c.way.large(), state_now);
+                    let (said, lines) = callbacks::expected(a, c.way.function(), state_now);
                     shown.extend(lines);
                     state_now += i64::from(by_reference);
                     said
@@ -180,8 +185,8 @@ pub fn expected(c: &RecordedCall, form: BindingForm, variant: RecordVariant) -> 
         // A text without room stays unchanged.
         let asked = a.class != ArgumentClass::Text
             || all.iter().all(|room| !room.is_room() || room.given(0, variant) > 0);
-        let set = succeeds && !special && asked;
-        out.push(format!("f {}={}", a.name, to_fortran(a, variant, set, flag, old)));
+        let change = ArgumentChange { set: succeeds && !special && asked, flag, old };
+        out.push(format!("f {}={}", a.name, to_fortran(a, variant, &change)));
     }
     out
 }

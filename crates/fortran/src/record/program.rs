@@ -125,9 +125,9 @@ fn declaration(a: &RecordArgument, p: &ProcedureParameter, way: CallVariant) -> 
 
 fn caller(c: &RecordedCall, number: usize) -> String {
     let (procedure, way) = (&c.procedure, c.way);
-    let all = arguments(procedure, way.large());
+    let all = arguments(procedure, way.function());
     let shown_ones: Vec<_> =
-        all.iter().zip(procedure.of(way.large())).filter(|(_, p)| !p.c_alone).collect();
+        all.iter().zip(procedure.of(way.function())).filter(|(_, p)| !p.c_alone).collect();
     let mut out = format!("subroutine caller{number}()\n  integer :: k_, ierror\n");
     let (mut sets, mut shows) = (String::new(), String::new());
     let (mut plain, mut special) = (Vec::new(), Vec::new());

@@ -16,7 +16,7 @@ const BLOCK: usize = 64 << 10;
 /// Size of a block that is fetched from memory, in bytes.
 const LARGE: usize = 128 << 10;
 
-/// Allocates `len` bytes and touches them; returns `None` if there is no memory.
+/// Allocates `len` bytes and writes them. Returns `None` if there is no memory.
 pub fn block(len: usize, with: u8) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len).ok()?;
@@ -111,8 +111,8 @@ pub fn cma_reads(to: &mut [u8], from: &[u8]) -> bool {
     process_vm_readv(getpid(), &mut [IoSliceMut::new(&mut to[..len])], &there) == Ok(len)
 }
 
-/// Measures the cost of the system call, and of each page beyond the copy at `rate`, by a call for one page and a call for a whole
-/// block.
+/// Measures the cost of the system call, and the cost of each page in addition to a copy at `rate`. The measurement makes a call
+/// for one page and a call for a whole block.
 fn cma(to: &mut [u8], from: &[u8], rate: f64, end: Instant) -> (Outcome, Outcome) {
     let mut read = |len: usize, micros| {
         sampled(16, within(end, micros), || {
@@ -133,7 +133,7 @@ fn cma(to: &mut [u8], from: &[u8], rate: f64, end: Instant) -> (Outcome, Outcome
     }
 }
 
-/// Measures a copy of data that no cache has, to memory that no cache has. The time in which written data go to memory is not
+/// Measures a copy of data that are in no cache, to memory that is in no cache. The time until written data reach memory is not
 /// included.
 #[cfg(target_arch = "x86_64")]
 pub fn memory(end: Instant) -> Outcome {
@@ -157,7 +157,7 @@ pub fn memory(end: Instant) -> Outcome {
     })
 }
 
-/// Returns that the value is absent. Here only reading other memory drives lines out of the caches, which takes too long.
+/// Returns that the value is absent. On this target, lines only leave the caches when other memory is read, which takes too long.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn memory(_end: Instant) -> Outcome {
     let _ = (block, LARGE);

@@ -4,9 +4,10 @@
 //!   asker      asked = (number, action) ───────────▶ partner   sees it, carries out the action
 //!              sees it ◀───────────────────────────            done = the same word
 //! ```
-//! Contract: only the asker writes `asked`, and only the partner writes `done`, each with release; the other side reads it with
-//! acquire. So each side sees everything that the other side did before. The partner touches shared memory only between `asked` and
-//! `done`. Neither thread waits beyond the end of the measurement. The asker says when the measurement has ended.
+//! Contract: only the asker writes `asked`, and only the partner writes `done`, each with release; the other thread reads the word
+//! with acquire. So each thread sees everything that the other thread did before. The partner accesses shared memory only between
+//! `asked` and `done`. Neither thread waits beyond the end of the measurement. The asker reports the end of the measurement to the
+//! partner.
 
 use super::one_thread::{block, cma_reads};
 use super::{Outcome, bind, sampled, timed, within};
@@ -22,17 +23,18 @@ use weft_fabric::Sge;
 /// Name of the second thread.
 const NAME: &str = "weft-partner";
 
-/// Number of lines that are written again, and number of bytes that are fetched. Both fit a processor's own caches.
+/// Number of lines that are written again, and number of bytes that are fetched. Both the lines and the bytes fit in a processor's
+/// private caches.
 const LINES: usize = 256;
 const BYTES: usize = 64 << 10;
 
 /// Number of round trips in a sample.
 const ROUNDS: usize = 32;
 
-/// Minimum result, in nanoseconds, of a measurement that is not longer than its noise: no cost is zero.
+/// Minimum result of a measurement, in nanoseconds. It replaces results that do not exceed the noise, because no cost is zero.
 const LEAST: f64 = 0.01;
 
-/// Number of looks between two readings of the clock.
+/// Number of polls between two readings of the clock.
 const LOOKS: u32 = 128;
 
 /// Action that the asker requests of the partner before it answers.
@@ -41,13 +43,13 @@ enum Ask {
     Nothing = 0,
     ReadLines = 1,
     WriteBytes = 2,
-    /// Reads the lines, and then takes them to itself.
+    /// Reads the lines, and then takes them for exclusive use by the partner's processor.
     ReturnLines = 3,
 }
 
 const KINDS: u64 = 4;
 
-/// A value that has a pair of cache lines for itself.
+/// A value with a pair of cache lines to itself.
 #[repr(align(128))]
 struct Alone<T>(T);
 
@@ -55,14 +57,14 @@ struct Meeting {
     asked: Alone<AtomicU64>,
     done: Alone<AtomicU64>,
     over: AtomicBool,
-    /// True once the partner is bound to its processor; `refused` is true if it cannot be bound.
+    /// `ready` is true once the partner is bound to its processor. `refused` is true if the partner cannot be bound.
     ready: AtomicBool,
     refused: AtomicBool,
     /// True if both threads are on the same processor, so that they must yield.
     gently: bool,
     end: Instant,
     lines: Box<[Line]>,
-    /// Nanoseconds that the partner took to take the lines to itself.
+    /// Nanoseconds in which the partner took the lines for its own processor.
     taken: AtomicU64,
     bytes: Mutex<Vec<u8>>,
 }
@@ -70,7 +72,7 @@ struct Meeting {
 #[repr(align(64))]
 struct Line(AtomicU64);
 
-/// Error: the partner does not come, or does not answer in time.
+/// Error of a partner that does not come, or does not answer in time.
 struct Late;
 
 /// Processors of the two threads.
@@ -103,7 +105,7 @@ impl Meeting {
         })
     }
 
-    /// Runs `seen` until it returns a value; `None` if the measurement has ended, or too late.
+    /// Polls `seen` until it returns a value. Returns `None` if the measurement has ended, or if the value came too late.
     fn look<T>(&self, mut seen: impl FnMut() -> Option<T>) -> Option<T> {
         let mut looks = 0u32;
         loop {
@@ -157,7 +159,7 @@ impl Meeting {
         self.look(|| (self.done.0.load(Ordering::Acquire) == asked).then_some(())).ok_or(Late)
     }
 
-    /// Takes samples of work that asks the partner. If the partner does not answer, there was no time.
+    /// Takes samples of work that asks the partner. If the partner does not answer, reports that there was no time.
     fn sampled(
         &self,
         most: usize,
@@ -172,7 +174,7 @@ impl Meeting {
         }
     }
 
-    /// Measures the nanoseconds of one way, from `rounds` round trips.
+    /// Measures the nanoseconds of a transfer in one direction, from `rounds` round trips.
     fn one_way(&self, rounds: usize) -> Result<f64, Late> {
         let mut late = Ok(());
         let time = timed(|| late = (0..rounds).try_for_each(|_| self.ask(Ask::Nothing)));
@@ -187,8 +189,8 @@ impl Meeting {
         fence(Ordering::SeqCst);
     }
 
-    /// Measures the nanoseconds to write a line that the partner has read, beyond the time of writing an own line, after
-    /// `first` was run.
+    /// Measures the nanoseconds to write a line that the partner has read, in addition to the time of writing a line in this
+    /// processor's own cache. `first` runs before the writes.
     fn rewrite(&self, ask: Ask, first: impl Fn(&Meeting)) -> Result<f64, Late> {
         self.write_lines();
         self.ask(ask)?;
@@ -212,8 +214,9 @@ impl Meeting {
         ask_for_lines(unsafe { Sge::new(first, size_of_val(&*self.lines)) });
     }
 
-    /// Measures the nanoseconds for each byte when the system reads data that the partner has written: the time of the first read
-    /// beyond the time of a second read from the own caches, plus `cached`. The cost of the pages is in both times and cancels.
+    /// Measures the nanoseconds per byte when the system call reads data that the partner has written. The result is the time of
+    /// the first read minus the time of a second read from the own caches, plus `cached`. The cost of the pages is in both times
+    /// and cancels out.
     fn cma_fetch(&self, to: &mut [u8], cached: f64) -> Outcome {
         if !cma_reads(to, &self.bytes.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Outcome::Absent;
@@ -226,7 +229,7 @@ impl Meeting {
         })
     }
 
-    /// Measures the nanoseconds for each byte when `copy` reads data that the partner has written.
+    /// Measures the nanoseconds per byte when `copy` reads data that the partner has written.
     fn fetch(&self, to: &mut [u8], copy: impl Fn(&mut [u8], &[u8])) -> Result<f64, Late> {
         self.ask(Ask::WriteBytes)?;
         let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -246,7 +249,7 @@ fn copy_pages(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Guard that ends a meeting when its scope is left in any way.
+/// Guard that ends a meeting when its scope is left for any reason.
 struct Over<'a>(&'a Meeting);
 
 impl Drop for Over<'_> {
@@ -255,7 +258,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Runs `work` while a second thread serves on `processor`; returns `None` if there is no such thread or processor.
+/// Runs `work` while a second thread is the partner on `processor`. Returns `None` if there is no such thread or processor.
 fn with_partner<T>(
     meeting: &Meeting,
     processor: usize,
@@ -274,7 +277,7 @@ fn with_partner<T>(
             }
         };
         partner.spawn_scoped(scope, serve).ok()?;
-        // The partner begins on this thread's processor, so this thread sleeps until the partner has moved away.
+        // The partner begins on this thread's processor, so this thread sleeps until the partner has moved to its own processor.
         let came = || meeting.ready.load(Ordering::Relaxed);
         while !came() && !meeting.over.load(Ordering::Relaxed) && Instant::now() < meeting.end {
             thread::sleep(Duration::from_micros(20));
@@ -288,36 +291,61 @@ fn with_partner<T>(
 pub const NAMES: [&str; 7] =
     ["line", "rewrite", "rewrite_asked", "rewrite_returned", "fetch", "fetch_pages", "cma_fetch"];
 
-/// Measures the values of [`NAMES`] between processors `one` and `other`. `cached`: nanoseconds for each byte of a copy in the own
-/// caches.
-pub fn measure(one: usize, other: usize, cached: f64, end: Instant) -> [Outcome; NAMES.len()] {
-    const ABSENT: [Outcome; NAMES.len()] = [Outcome::Absent; NAMES.len()];
-    let end = within(end, 2900);
+/// Names of the values that are measured at each level.
+pub const LEVEL_NAMES: [&str; 2] = ["line", "fetch"];
+
+/// Measures `N` values between processors `one` and `other`, within at most `us` microseconds.
+fn between<const N: usize>(
+    [one, other]: [usize; 2],
+    end: Instant,
+    us: u64,
+    values: impl FnOnce(&Meeting, &mut [u8]) -> [Outcome; N],
+) -> [Outcome; N] {
+    let absent = [const { Outcome::Absent }; N];
+    let end = within(end, us);
     let Some((meeting, mut to)) = Meeting::new(PairProcessors::Two, end).zip(block(BYTES, 4))
     else {
-        return ABSENT;
+        return absent;
     };
     if !bind(one) {
-        return ABSENT;
+        return absent;
     }
     let had = with_partner(&meeting, other, || {
-        // After this answer the partner has come, and both threads are awake.
+        // After this answer it is certain that the partner is there and that both threads are awake.
         let _ = meeting.ask(Ask::WriteBytes);
-        Some([
+        Some(values(&meeting, &mut to))
+    });
+    had.unwrap_or(absent)
+}
+
+/// Measures the values of [`LEVEL_NAMES`] between processors `one` and `other`.
+pub fn measure_level(one: usize, other: usize, end: Instant) -> [Outcome; LEVEL_NAMES.len()] {
+    between([one, other], end, 950, |meeting, to| {
+        [
+            meeting.sampled(16, 400, || meeting.one_way(ROUNDS)),
+            meeting.sampled(8, 400, || meeting.fetch(to, <[u8]>::copy_from_slice)),
+        ]
+    })
+}
+
+/// Measures the values of [`NAMES`] between processors `one` and `other`. `cached`: nanoseconds per byte of a copy in the own
+/// caches.
+pub fn measure(one: usize, other: usize, cached: f64, end: Instant) -> [Outcome; NAMES.len()] {
+    between([one, other], end, 2900, |meeting, to| {
+        [
             meeting.sampled(24, 600, || meeting.one_way(ROUNDS)),
             meeting.sampled(16, 400, || meeting.rewrite(Ask::ReadLines, |_| ())),
             meeting.sampled(16, 400, || meeting.rewrite(Ask::ReadLines, Meeting::want_lines)),
             meeting.sampled(16, 400, || meeting.rewrite(Ask::ReturnLines, |_| ())),
-            meeting.sampled(16, 400, || meeting.fetch(&mut to, <[u8]>::copy_from_slice)),
-            meeting.sampled(16, 400, || meeting.fetch(&mut to, copy_pages)),
-            meeting.cma_fetch(&mut to, cached),
-        ])
-    });
-    had.unwrap_or(ABSENT)
+            meeting.sampled(16, 400, || meeting.fetch(to, <[u8]>::copy_from_slice)),
+            meeting.sampled(16, 400, || meeting.fetch(to, copy_pages)),
+            meeting.cma_fetch(to, cached),
+        ]
+    })
 }
 
-/// Measures the switch from one thread to another on the same processor, where both only yield. Between processes a switch
-/// takes a little longer, because they have page tables of their own.
+/// Measures the switch from one thread to another on the same processor, where both threads only yield. A switch between processes
+/// takes a little longer, because each process has its own page tables.
 pub fn switch(processor: usize, end: Instant) -> Outcome {
     let end = end.min(Instant::now() + Duration::from_millis(1));
     let Some(meeting) = Meeting::new(PairProcessors::Same, end) else { return Outcome::Absent };

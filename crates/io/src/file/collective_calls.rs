@@ -75,13 +75,13 @@ impl<F: Fabric> File<F> {
         self.share_failure(synced.await?).await
     }
 
-    /// Reports a failure of any rank on all ranks. On a file system with several hosts, only the host that wrote learns that data
-    /// are lost, and an aggregator there may have written them for a rank on another host. When this function returns, all ranks
+    /// Reports a failure of any rank on all ranks. If several hosts use the file system, only the host that wrote data learns that
+    /// these data were lost. This host may have written the data for ranks on other hosts. This function returns once all ranks
     /// have called it.
     pub(super) async fn share_failure(&self, own: Result<(), FileFailure>) -> Result<(), Error> {
         let open = &self.open;
-        // The host of a file server sees the file system as local. Therefore ranks always exchange failures if there are several
-        // hosts.
+        // On the host of a file server, the file system seems to be local. Therefore ranks always exchange failures if there are
+        // several hosts.
         let local = !open.collective.spans_hosts() && open.kind() == FileSystemKind::Local;
         if local || open.comm.size() == 1 {
             return own.map_err(|failure| open.error(&failure));
@@ -112,8 +112,8 @@ impl<F: Fabric> File<F> {
         open.atomic.enable(&open.comm, place).await
     }
 
-    /// Sets a new view and both pointers to its beginning. Displacement `None` stands for the shared pointer's position. Errors:
-    /// ARG, NOT_SAME.
+    /// Sets a new view, and moves both pointers to the beginning of the view. Displacement `None` stands for the shared pointer's
+    /// position. Errors: ARG, NOT_SAME.
     pub async fn set_view(
         &self,
         displacement: Option<u64>,
@@ -126,7 +126,7 @@ impl<F: Fabric> File<F> {
             None => self.byte_of(self.pointer.get().await?)?,
         };
         let made = self.make_view(displacement, etype, filetype, representation);
-        // A rank with wrong arguments takes part in the exchange, for which all other ranks wait.
+        // A rank with wrong arguments also takes part in the exchange, because all other ranks wait for its part.
         let etype_size = made.as_ref().map_or(0, |view| view.stream.etype_size());
         let contiguous = made.as_ref().is_ok_and(|view| view.stream.is_contiguous());
         let own = [etype_size, u64::from(contiguous)];

@@ -17,7 +17,7 @@ use weft_process::{Comm, Error, WaitHooks};
 pub enum Positioning {
     /// At an explicit offset.
     Explicit(i64),
-    /// At the individual pointer, which is moved behind the data.
+    /// At the individual pointer, which is moved past the data.
     Individual,
     /// At the shared pointer, in the order in which ranks arrive. In a collective access, in the order of ranks.
     Shared,
@@ -84,7 +84,7 @@ impl<F: Fabric> File<F> {
         at as i64
     }
 
-    /// Places an independent access at the shared pointer, which has moved when this returns.
+    /// Places an independent access at the shared pointer, which has moved when this function returns.
     pub async fn independent_shared(
         &self,
         direction: AccessDirection,
@@ -95,8 +95,8 @@ impl<F: Fabric> File<F> {
         self.place_at(access, offset)
     }
 
-    /// Places an independent access at an offset or at the individual pointer, which has moved when this returns. Returns `None`
-    /// for the shared pointer: see [`File::independent_shared`].
+    /// Places an independent access at an offset or at the individual pointer, which has moved when this function returns. Returns
+    /// `None` for the shared pointer: see [`File::independent_shared`].
     pub fn independent(
         &self,
         spec: AccessSpec,
@@ -175,7 +175,7 @@ impl<F: Fabric> File<F> {
         self.open.atomic.lock().is_some()
     }
 
-    /// Carries out an independent access once it has the lock of atomic mode.
+    /// Carries out an independent access once the access has the lock of atomic mode.
     pub async fn run_with_atomic_lock(&self, access: &FileAccess) -> Result<u64, Error> {
         access.run(&self.open, Synchronism::Blocking).await
     }
@@ -190,8 +190,8 @@ impl<F: Fabric> File<F> {
         access.run(&self.open, Synchronism::Nonblocking).await
     }
 
-    /// Begins a collective access, whose data are moved by the returned future. The individual pointer has moved when this returns.
-    /// All ranks call this in the same order.
+    /// Begins a collective access, whose data are moved by the returned future. The individual pointer has moved when this function
+    /// returns. All ranks must call this function in the same order.
     pub fn collective(
         self: &Rc<Self>,
         spec: AccessSpec,
@@ -227,7 +227,7 @@ impl<F: Fabric> File<F> {
             let data = match access.contiguous_data(open.staging()) {
                 Ok(data) => data,
                 Err(error) => {
-                    // The other ranks wait for this rank's part, which is empty.
+                    // This rank moves no data, but takes part, because the other ranks wait for its part.
                     access.len = 0;
                     let _ = two_phase::run(open, &collective, &access, Sge::EMPTY).await?;
                     return Err(error);

@@ -30,7 +30,7 @@ use weft_process::{Comm, Error, Info};
 /// Function that opens a file by its path.
 pub type Opener<'a> = &'a dyn Fn(&Path, &OpenOptions) -> io::Result<Arc<dyn Storage>>;
 
-/// Opens a file of the machine's file systems.
+/// Opens a file in a file system of this machine.
 pub fn disk(path: &Path, options: &OpenOptions) -> io::Result<Arc<dyn Storage>> {
     let file = options.open(path)?;
     // The standard library also opens directories, which cannot be read.
@@ -111,8 +111,8 @@ pub struct OpenArguments<'a> {
 }
 
 impl<F: Fabric> File<F> {
-    /// Opens a file collectively. The first rank creates it, if it is to be created. Errors: NOT_SAME, or the failure of any rank;
-    /// then no rank has it open.
+    /// Opens a file collectively. The first rank creates the file if necessary. Errors: NOT_SAME, or the failure of any rank. After
+    /// an error, no rank has the file open.
     pub async fn open(
         comm: &Comm<F>,
         arguments: OpenArguments<'_>,
@@ -124,8 +124,8 @@ impl<F: Fabric> File<F> {
         let me = comm.rank();
         let role = if me == 0 { OpenRole::First } else { OpenRole::Other };
         let (mut opened, mut first) = (None, None);
-        // Only if the file may have to be created, the other ranks wait until the first rank has opened it. Ranks with different
-        // modes notice the difference in the first exchange.
+        // If the file may have to be created, the other ranks wait until the first rank has opened it. Ranks with different modes
+        // notice the difference in the first exchange.
         let creates = amode.creates() && comm.size() > 1;
         if me == 0 || !creates {
             opened = Some(open_locally(path, amode, role, opener));
@@ -205,8 +205,8 @@ impl<F: Fabric> File<F> {
         Ok(Rc::new(File { open, pointer, view: RefCell::new(view), position: Cell::new(0) }))
     }
 
-    /// Closes the file, once all ranks have called this. Errors: a failed deletion, or a failure of earlier writes that a server
-    /// reports late. The file is closed even then.
+    /// Closes the file, once all ranks have called this function. Errors: a failed deletion, or a failure of earlier writes that a
+    /// server reports late. The file is closed even after an error.
     pub async fn close(&self) -> Result<(), Error> {
         let open = &self.open;
         // After this, the next opening sees the data of all ranks.
@@ -228,7 +228,7 @@ impl<F: Fabric> File<F> {
 
 /// Properties of an opening on the first rank, which all other ranks receive.
 struct FirstRank {
-    /// Costs on the first rank's machine, by which all ranks choose.
+    /// Costs on the first rank's machine, by which all ranks choose a method.
     costs: FileCosts,
     /// Preferred size of a read or write on the first rank's host, in bytes.
     preferred_size: u64,
@@ -237,7 +237,7 @@ struct FirstRank {
 }
 
 impl FirstRank {
-    /// Returns the properties at this rank.
+    /// Returns the properties of the opening on this rank.
     fn here<F: Fabric>(comm: &Comm<F>, opened: &LocalOpen) -> FirstRank {
         FirstRank {
             costs: own_costs(comm),

@@ -30,7 +30,7 @@ pub enum FileSystemKind {
 }
 
 impl FileSystemKind {
-    /// Returns the kind of the file system of `path`, or `Local` if it is unknown.
+    /// Returns the kind of the file system of `path`, or `Local` if the kind is unknown.
     pub fn of(path: &Path) -> FileSystemKind {
         let Ok(found) = nix::sys::statfs::statfs(path) else { return FileSystemKind::Local };
         FileSystemKind::by_number(found.filesystem_type().0 as u32)
@@ -52,7 +52,7 @@ impl FileSystemKind {
         }
     }
 
-    /// Describes the consequences for programs.
+    /// Returns advice for programs whose files are in this kind of file system.
     pub fn advice(self) -> &'static str {
         match self {
             FileSystemKind::Local => {

@@ -1,7 +1,7 @@
-//! Consistency between hosts on NFS. Its client caches pages and the length of a file. The client asks the server whether cached
-//! data are still valid only from time to time, when the file is opened, and when a part of the file is locked. And while no part
-//! of the file is locked, the client writes back whole pages of which the program wrote only a part. So old contents replace the
-//! bytes that other hosts have written.
+//! Consistency between hosts on NFS. The NFS client caches pages and the length of a file. The client asks the server whether
+//! cached data are still valid when the file is opened, when a part of the file is locked, and otherwise only from time to time.
+//! While no part of the file is locked, the client writes back whole pages, even if the program wrote only a part of a page. Then
+//! old contents replace bytes that other hosts have written.
 //!
 //! Therefore all writing ranks hold a lock on a byte beyond the end of any file while the file is open. A second such byte is
 //! locked for a moment to revalidate the cache.
@@ -10,13 +10,13 @@ use super::disk::FileSystemKind;
 use super::{LockMode, Storage};
 use std::io;
 
-/// Last byte that can be locked. All writing ranks hold a shared lock on it while the file is open.
+/// Last byte that can be locked. All writing ranks hold a shared lock on this byte while the file is open.
 const HELD: u64 = i64::MAX as u64 - 1;
-/// Byte before [`HELD`], which is locked for a moment.
+/// Offset of the byte before [`HELD`]. A lock on this byte is held only for a moment, to revalidate the cache.
 pub(super) const REVALIDATED: u64 = HELD - 1;
 
 impl FileSystemKind {
-    /// Reports whether the pages in a host's cache may be stale, and are written back as a whole.
+    /// Reports whether a host caches pages of files. Cached pages may be stale, and are written back as a whole.
     pub fn caches_pages(self) -> bool {
         self == FileSystemKind::Nfs
     }
@@ -29,8 +29,8 @@ impl FileSystemKind {
         self.drop_stale_pages(storage);
     }
 
-    /// Prepares the host's cache for a file that is read and written, once all ranks have opened it. Without locks on the file
-    /// system this has no effect.
+    /// Prepares the host's cache for a file that is read and written, once all ranks have opened it. Has no effect if the file
+    /// system has no locks.
     pub fn begin_writing(self, storage: &dyn Storage) {
         if self.caches_pages() {
             let _ = storage.lock(HELD, 1, LockMode::Shared);

@@ -1,5 +1,6 @@
-//! Knowledge of a file's other openings. Without this knowledge, gaps between pieces must not be written back. Ranks of one opening
-//! lock the range that they write, but a rank does not know whether other openings write, and their plain writes take no lock.
+//! Knowledge of a file's other openings. Without this knowledge, gaps between pieces must not be written back. The ranks of one
+//! opening lock the range that they write. But plain writes of another opening take no lock, and a rank does not know whether there
+//! are such writes.
 //!
 //! ```text
 //!   an open to write    mark: a lock on a random byte beyond the end of any file, while the file is open
@@ -54,8 +55,8 @@ impl OpeningMark {
         (FIRST..GATE).contains(&word).then_some(OpeningMark(word))
     }
 
-    /// Reports whether the file has no other mark. The byte of this mark is left out, because other ranks of this opening find it
-    /// locked.
+    /// Reports whether the file has no other mark. The byte of this mark is not checked, because it looks locked to the other ranks
+    /// of this opening.
     fn is_only_mark(self, storage: &dyn Storage) -> io::Result<bool> {
         let parts = [(FIRST, self.0 - FIRST), (self.0 + 1, GATE - self.0 - 1)];
         for (from, len) in parts {
@@ -74,7 +75,7 @@ pub enum OpeningKnowledge {
     Unique,
     /// Other openings leave marks, and this opening has left its own mark.
     Marked(OpeningMark),
-    /// Nothing is known, so that gaps are not written back.
+    /// Nothing is known about other openings, so gaps are not written back.
     Unknown,
 }
 
@@ -87,7 +88,7 @@ pub struct OtherOpenings {
 }
 
 impl OtherOpenings {
-    /// Stores the common knowledge of the ranks of an opening. Only the first call has an effect, when the file is opened.
+    /// Stores the common knowledge of the ranks of an opening. Only the first call, when the file is opened, has an effect.
     pub fn set(&self, knowledge: OpeningKnowledge) {
         let _ = self.knowledge.set(knowledge);
     }
@@ -114,8 +115,7 @@ impl OtherOpenings {
             OpeningKnowledge::Marked(mark) => mark,
         };
         let is_only_opening = || mark.is_only_mark(storage).unwrap_or(false);
-        // A new opening may be waiting for the gate. Therefore the gate is not locked while another opening was seen and still
-        // exists.
+        // If another opening was seen and still exists, the gate is not locked, because a new opening may be waiting for the gate.
         if self.saw_mark.load(Ordering::Relaxed) && !is_only_opening() {
             return Ok(None);
         }

@@ -18,7 +18,7 @@ pub struct WindowPart {
 /// Result of some of a rank's pieces.
 #[derive(Clone, Copy, Default)]
 pub struct PieceResult {
-    /// Number of bytes before the end of the file.
+    /// Number of bytes of the pieces that lie before the end of the file.
     pub bytes: u64,
     /// Failure of some of the pieces.
     pub failure: Option<FileFailure>,
@@ -69,7 +69,7 @@ impl<'a, F: Fabric> AggregatorMessages<'a, F> {
         AggregatorMessages { comm, byte, number: (number & 0x0fff_ffff) as i32 }
     }
 
-    /// Returns this rank.
+    /// Returns the rank of this process.
     pub fn rank(&self) -> usize {
         self.comm.rank()
     }

@@ -83,7 +83,7 @@ struct PendingRequests {
     answers: Vec<(PendingMessage, PendingMessage)>,
 }
 
-/// Replies of this aggregator, and their memory.
+/// Replies that this aggregator is sending, and the staging memory that holds the data of these replies.
 #[derive(Default)]
 struct PendingReplies {
     messages: Vec<PendingMessage>,
@@ -94,7 +94,7 @@ struct PendingReplies {
 pub async fn run<F: Fabric>(side: &TwoPhaseAccess<'_, F>) -> Result<AccessResult, Error> {
     let mut active = None;
     let done = all_rounds(side, &mut active).await;
-    // The thread is awaited even after an error, because it must not write to memory that belongs to the program again.
+    // Even after an error, this rank waits for the thread. Otherwise the thread might write to memory that the program uses again.
     if let Some(left) = active {
         side.open.pool.end(left.job).await?;
     }
@@ -115,7 +115,7 @@ async fn all_rounds<F: Fabric>(
         };
         if let Some(before) = std::mem::replace(active, begun) {
             let last = send_replies(side, before, &mut outcome).await?;
-            // The receivers of the previous window have already posted their receives.
+            // The receivers of the previous window have already posted their receives, so this wait does not delay the ranks.
             side.messages.end_all(std::mem::replace(&mut replies, last).messages).await?;
         }
         let before = std::mem::replace(&mut requests, next);
@@ -166,7 +166,7 @@ async fn receive_answers<F: Fabric>(
     side.messages.end_all(requests.heads).await
 }
 
-/// Receives the requests of all ranks for a window, and begins to read it.
+/// Receives the requests of all ranks for a window, and begins to read the window.
 async fn begin<F: Fabric>(
     side: &TwoPhaseAccess<'_, F>,
     window: ByteRange,
@@ -209,7 +209,7 @@ async fn begin<F: Fabric>(
     Ok(Some(ActiveRead { job, ranks, places, _buffer: buffer }))
 }
 
-/// Waits for a window, and sends each rank its pieces.
+/// Waits until a window is read, and sends each rank its pieces.
 async fn send_replies<F: Fabric>(
     side: &TwoPhaseAccess<'_, F>,
     active: ActiveRead,

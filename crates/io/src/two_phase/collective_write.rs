@@ -1,4 +1,4 @@
-//! Collective writes: aggregators receive the data of windows, and write a window while the next one is exchanged.
+//! Collective writes: aggregators receive the data of windows, and write a window while the next window is exchanged.
 
 use super::aggregator_messages::{PendingMessage, PieceResult};
 use super::coverage::covers;
@@ -22,7 +22,7 @@ use weft_process::Error;
 /// One rank's pieces in a window.
 struct WritePieces {
     runs: StridedRuns,
-    /// Data of the pieces. `None`: they were received directly into the window's buffer.
+    /// Data of the pieces. `None`: the data were received directly into the window's buffer.
     data: Option<AccessMemory>,
 }
 
@@ -125,7 +125,7 @@ struct ActiveWrite {
     _staging: (Staging, Vec<Staging>),
 }
 
-/// This rank's messages as a writer and as an aggregator, and the failure of its own data.
+/// This rank's messages as a writer and as an aggregator, and the failure of this rank's own data.
 #[derive(Default)]
 struct WriteExchange {
     sends: Vec<PendingMessage>,
@@ -137,7 +137,7 @@ struct WriteExchange {
 pub async fn run<F: Fabric>(side: &TwoPhaseAccess<'_, F>) -> Result<AccessResult, Error> {
     let mut active = None;
     let done = all_rounds(side, &mut active).await;
-    // The thread is awaited even after an error, because it must not read data that belong to the program again.
+    // Even after an error, this rank waits for the thread. Otherwise the thread might read data that the program already changes.
     if let Some(left) = active {
         side.open.pool.end(left.job).await?;
     }
@@ -184,7 +184,7 @@ async fn all_rounds<F: Fabric>(
     Ok(outcome)
 }
 
-/// Receives the pieces of a window, and begins to write it.
+/// Receives the pieces of a window, and begins to write the window.
 async fn collect<F: Fabric>(
     side: &TwoPhaseAccess<'_, F>,
     window: ByteRange,

@@ -3,7 +3,7 @@
 use crate::byte_range::ByteRange;
 use crate::strided_runs::{StridedRun, StridedRuns};
 
-/// Reports whether pieces cover every byte of a range. They may overlap.
+/// Reports whether pieces cover every byte of a range. The pieces may overlap.
 pub fn covers<'a, I>(pieces: impl Fn() -> I, range: ByteRange) -> bool
 where
     I: Iterator<Item = &'a StridedRuns>,
@@ -51,7 +51,7 @@ impl RemainingRuns<'_> {
         Some(RemainingRuns { next, later })
     }
 
-    /// Skips `count` pieces of the run. Returns false if nothing remains.
+    /// Skips `count` pieces of the present run, and goes on to the next run at the end of a run. Returns false if no run remains.
     fn advance(&mut self, count: u64) -> bool {
         self.next.offset += count * self.next.stride;
         self.next.count -= count;
@@ -64,7 +64,7 @@ impl RemainingRuns<'_> {
 }
 
 /// Follows a chain of pieces, each of which begins where another piece ends. Where pieces of several ranks alternate regularly, one
-/// step skips many turns. Returns the end of the chain, or `None` if it takes too many steps.
+/// step skips many turns. Returns the end of the chain, or `None` if more than [`MAX_STEPS`] steps are needed.
 fn end_of_chain<'a>(pieces: impl Iterator<Item = &'a StridedRuns>, first: u64) -> Option<u64> {
     let mut all: Vec<RemainingRuns<'_>> = pieces.filter_map(RemainingRuns::of).collect();
     let mut at = first;
@@ -121,7 +121,8 @@ mod tests {
         assert!(covers(&[even.clone(), odd], (0, 300)) && !covers(&[even], (0, 297)));
     }
 
-    /// Compares random pieces of ranks that take turns, sometimes with a gap or an overlap, with single bytes.
+    /// Compares the result with a bitmap, for random pieces of ranks that take turns. Some pieces follow a gap or overlap other
+    /// pieces.
     #[test]
     fn chains_agree_with_a_bitmap() {
         let mut rng = fastrand::Rng::with_seed(12);

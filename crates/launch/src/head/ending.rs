@@ -1,19 +1,19 @@
-//! End of a job on several hosts, by its first failure or by the user.
+//! End of a job on several hosts, after its first failure or at the request of the user.
 
 use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::Read;
 
 use nix::sys::signal::Signal;
 
-use super::{GIVE_UP_AFTER, Head};
+use super::{GIVE_UP_AFTER, HeadProcess};
 use crate::failure::Cause;
 use crate::frames::Down;
-use crate::output::Sink;
+use crate::output::{Sink, unwritten};
 use crate::{last_words, spawn};
 
-impl Head {
-    /// Extends the time limit for the end of the job, because an agent has sent a message. The limit is not extended if the user
-    /// interrupted the job.
+impl HeadProcess {
+    /// Extends the time limit for the end of the job, because an agent has sent a message. Does not extend the limit if the user
+    /// has interrupted the job.
     pub(super) fn heard(&mut self) {
         if !self.interrupted {
             let later = self.clock.now() + GIVE_UP_AFTER;
@@ -26,7 +26,7 @@ impl Head {
         self.ended[rank] = true;
         let unread = self.sinks.iter().any(Sink::is_broken);
         if unread && self.code.is_none() && cause == Cause::Signal(Signal::SIGPIPE) {
-            // The rank wrote to a pipe without a reader (`mpiexec ... | head`). Nothing is printed, as in a shell.
+            // The rank wrote to a pipe without a reader (`mpiexec ... | head`). In this case, shells print no message either.
             self.code = Some(cause.code());
             return self.end(Signal::SIGTERM);
         }
@@ -48,7 +48,7 @@ impl Head {
         }
     }
 
-    /// Asks all hosts to end their ranks. A second call asks them to kill the ranks at once.
+    /// Requests all hosts to end their ranks. A second call requests them to kill the ranks at once.
     pub(super) fn end(&mut self, signal: Signal) {
         self.answer = None;
         self.input = None;
@@ -76,7 +76,7 @@ impl Head {
         }
         let Ok(signal) = Signal::try_from(i32::from(message[0])) else { return };
         match signal {
-            Signal::SIGQUIT => self.ask(false),
+            Signal::SIGQUIT => self.ask(),
             Signal::SIGUSR1 | Signal::SIGUSR2 | Signal::SIGTSTP | Signal::SIGCONT => {
                 let started = self.links.iter_mut().filter(|link| link.started);
                 started.for_each(|link| link.send(&Down::Signal(signal as i32)));
@@ -91,5 +91,20 @@ impl Head {
             }
             _ => {}
         }
+    }
+
+    /// Reports once that standard output or error cannot be written.
+    pub(super) fn report_lost_output(&mut self) {
+        for index in 0..2 {
+            if let Some(line) = unwritten(&mut self.sinks[index], index) {
+                self.has_lost_output = true;
+                self.say(&line);
+            }
+        }
+    }
+
+    /// Returns the exit code of the job. Lost output does not end a job, but is no success.
+    pub(super) fn exit_code(&self) -> i32 {
+        self.code.unwrap_or(i32::from(self.has_lost_output))
     }
 }

@@ -20,7 +20,8 @@ use crate::inherited::Inheritance;
 use crate::options::{LAUNCH_AGENT, Options};
 use crate::signs::{self, Pulse};
 
-/// Command that reaches a host by default. With BatchMode, ssh fails instead of asking for a password, which no user could type.
+/// Command that reaches a host by default. With BatchMode, ssh fails if it needs a password, because no user could type the
+/// password.
 const SSH: [&str; 4] = ["ssh", "-x", "-o", "BatchMode=yes"];
 /// Maximum number of bytes of a login shell's output that are skipped before the agent's first line.
 const MAX_GREETING: usize = 64 * 1024;
@@ -37,29 +38,29 @@ pub struct Link {
     outbox: Vec<u8>,
     inbox: Vec<u8>,
     greeted: bool,
-    /// Identity of the machine, once the agent has sent it.
+    /// Identity of the machine; `None` until the agent has sent it.
     pub identity: Option<String>,
-    /// Signs of life of both ends, once the agent has sent its identity.
+    /// Signs of life of both ends; `None` until the agent has sent its identity.
     pub pulse: Option<Pulse>,
     /// Numbers of the ranks on the host.
     pub ranks: Vec<usize>,
-    /// True once the agent has its share of the job.
+    /// True after the agent has got its share of the job.
     pub started: bool,
-    /// True once the agent has reported the end of all its ranks.
+    /// True after the agent has reported the end of all its ranks.
     pub done: bool,
     /// Time by which the command must have ended.
     pub leave: Option<Instant>,
-    /// Number of bytes of standard output and standard error that were read, and not reported to the agent yet.
+    /// Numbers of bytes of standard output and standard error that were read, but have not been reported to the agent yet.
     pub taken: [usize; 2],
     status: Option<ExitStatus>,
 }
 
-/// Returns the environment variables that ranks need to spawn processes: the hosts, and the command that reaches hosts.
+/// Returns the environment variables that ranks need to spawn processes: the list of hosts, and the command that reaches hosts.
 pub fn for_spawns(options: &Options, links: &[Link]) -> Vec<(OsString, OsString)> {
     let host = |host: &Host| {
         let on_it = |link: &&Link| link.host == host.name;
         let taken = links.iter().filter(on_it).map(|link| link.ranks.len()).sum();
-        slot_table::Host { name: host.name.clone(), slots: host.slots, taken }
+        slot_table::HostSlots { name: host.name.clone(), slots: host.slots, taken }
     };
     let hosts: Vec<_> = options.hosts.iter().map(host).collect();
     let mut all = vec![(slot_table::VARIABLE.into(), slot_table::encode(&hosts).into())];
@@ -108,7 +109,7 @@ impl Link {
         let mut command = Command::new(&line[0]);
         command.args(&line[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let prepare = move || {
-            // If `mpiexec` dies, the kernel kills the command. The agent then ends, because its connection ends.
+            // If `mpiexec` dies, the kernel kills the command. The connection to the agent then ends, and the agent ends, too.
             prctl::set_pdeathsig(Signal::SIGKILL)?;
             inheritance.restore()
         };
@@ -169,7 +170,7 @@ impl Link {
         self.from.as_ref().map(File::as_fd)
     }
 
-    /// Writes as much as the pipe takes without waiting.
+    /// Writes as many bytes as the pipe accepts without waiting.
     pub fn write(&mut self) {
         let mut written = 0;
         while written < self.outbox.len() {
@@ -178,7 +179,7 @@ impl Link {
                 Ok(count) => written += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // The end of the connection is reported when it is read.
+                // A later read reports the end of the connection.
                 Err(_) => {
                     self.to = None;
                     written = self.outbox.len();
@@ -200,7 +201,7 @@ impl Link {
                 Err(_) => self.from = None,
             }
             if self.inbox.len() > 1 << 20 {
-                // The remaining bytes are read later, so that other hosts have their turn.
+                // The remaining bytes are read later, so that other hosts are served first.
                 break;
             }
         }
@@ -222,7 +223,7 @@ impl Link {
         }
     }
 
-    /// Skips text before the agent's greeting. Returns true if the greeting has come.
+    /// Skips text before the agent's greeting. Returns true if the greeting has arrived.
     fn greet(&mut self) -> Result<bool, String> {
         let at = self.inbox.windows(MAGIC.len()).position(|window| window == MAGIC.as_bytes());
         if let Some(at) = at {
@@ -241,13 +242,13 @@ impl Link {
         Ok(self.greeted)
     }
 
-    /// Returns the text that the command printed instead of an agent's answer.
+    /// Returns the text that the command printed instead of the agent's greeting.
     pub fn printed(&self) -> String {
         let text = String::from_utf8_lossy(&self.inbox[..self.inbox.len().min(200)]);
         if self.greeted { String::new() } else { text.trim().to_owned() }
     }
 
-    /// Returns the printed text as the end of a clause; empty if nothing was printed.
+    /// Returns the printed text as the end of a clause. Returns an empty text if nothing was printed.
     pub fn said(&self) -> String {
         match self.printed() {
             text if text.is_empty() => text,
@@ -268,7 +269,7 @@ impl Link {
         self.from.is_none() && self.status().is_some()
     }
 
-    /// Closes the pipe to the agent, which the agent takes for the end of the job.
+    /// Closes the pipe to the agent. This ends the job for the agent.
     pub fn hang_up(&mut self) {
         self.to = None;
         self.outbox.clear();
@@ -283,7 +284,7 @@ impl Link {
     }
 }
 
-/// Returns the greeting of an agent of another version. The greeting is a line of its own.
+/// Returns the greeting of an agent of another version, if `text` contains such a greeting as a separate line.
 fn other_version(text: &[u8]) -> Option<String> {
     // Only complete lines are examined. An incomplete line may still become the greeting of this version.
     let whole = text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));

@@ -1,29 +1,29 @@
-//! The hang report of several hosts. All agents are asked, and the report is printed when all agents have answered.
+//! The hang report of several hosts. `mpiexec` asks all agents, and prints the report after all agents have answered.
 
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use weft_bootstrap::report::clock_millis;
 
-use super::Head;
+use super::HeadProcess;
 use crate::{hang, spawn};
 
-/// Time in which the hosts must answer.
+/// Maximum time until the hosts must have answered.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A report that is being gathered.
-pub struct Report {
+pub struct HangReport {
     pub deadline: Instant,
-    ranks: Vec<Option<hang::Rank>>,
+    ranks: Vec<Option<hang::RankReport>>,
     /// Indices of the hosts that have not answered.
     missing: Vec<usize>,
     /// True if the job ends after the report.
     is_last: bool,
 }
 
-impl Report {
+impl HangReport {
     /// Takes an agent's answer. `now` is the time on the agent's clock.
-    pub fn take(&mut self, link: usize, now: u64, ranks: Vec<(u32, hang::Rank)>, host: &str) {
+    pub fn take(&mut self, link: usize, now: u64, ranks: Vec<(u32, hang::RankReport)>, host: &str) {
         self.missing.retain(|&missing| missing != link);
         let here = clock_millis();
         for (number, mut rank) in ranks {
@@ -40,11 +40,18 @@ impl Report {
     }
 }
 
-impl Head {
-    /// Asks all hosts for the states of their ranks.
-    pub(super) fn ask(&mut self, is_last: bool) {
+impl HeadProcess {
+    /// Asks all hosts for the states of their ranks, before the job ends.
+    pub(super) fn ask_at_end(&mut self) {
+        self.ask();
         if let Some(report) = &mut self.report {
-            report.is_last |= is_last;
+            report.is_last = true;
+        }
+    }
+
+    /// Asks all hosts for the states of their ranks.
+    pub(super) fn ask(&mut self) {
+        if self.report.is_some() {
             return;
         }
         let started: Vec<usize> =
@@ -54,22 +61,22 @@ impl Head {
         }
         let ranks = vec![None; self.programs.len()];
         let deadline = self.clock.now() + PATIENCE;
-        self.report = Some(Report { deadline, ranks, missing: started, is_last });
+        self.report = Some(HangReport { deadline, ranks, missing: started, is_last: false });
     }
 
-    /// Prints the report, if it is complete or late.
+    /// Prints the report if all hosts have answered, or if the time for the answers has passed.
     pub(super) fn answer_report(&mut self, now: Instant) {
-        let due = |report: &mut Report| report.missing.is_empty() || report.deadline <= now;
+        let due = |report: &mut HangReport| report.missing.is_empty() || report.deadline <= now;
         let Some(report) = self.report.take_if(due) else { return };
         let name = |rank: usize| spawn::name(&self.options.apps[self.programs[rank]]);
-        // State of a rank whose host is silent, or has not started its ranks.
-        let unknown = |rank| hang::Rank {
+        // State for a rank whose host is silent or has not started its ranks.
+        let unknown = |rank| hang::RankReport {
             program: name(rank),
             pid: 0,
             status: None,
             state: (!self.ended[rank]).then_some('?'),
         };
-        let ranks: Vec<hang::Rank> = report
+        let ranks: Vec<hang::RankReport> = report
             .ranks
             .into_iter()
             .enumerate()

@@ -5,7 +5,7 @@ use std::time::Instant;
 use nix::sys::signal::Signal;
 
 use super::link::Link;
-use super::{Head, UNREACHED};
+use super::{HeadProcess, UNREACHED};
 use crate::signs;
 
 /// Returns `host a`, or `hosts a, b`.
@@ -14,7 +14,7 @@ fn named(hosts: &[&str]) -> String {
     format!("{noun} {}", hosts.join(", "))
 }
 
-impl Head {
+impl HeadProcess {
     /// Describes the hosts that have not answered in time.
     pub(super) fn unanswered(&self) -> String {
         let late: Vec<&Link> = self.links.iter().filter(|link| link.identity.is_none()).collect();
@@ -30,19 +30,19 @@ impl Head {
         )
     }
 
-    /// Sends signs of life, and ends the job if a host sends none.
+    /// Sends signs of life. Ends the job if a host has sent no sign of life for too long.
     pub(super) fn check_silence(&mut self, now: Instant) {
         self.links.iter_mut().for_each(|link| link.give_sign(now));
         let is_silent = |link: &Link, spare: u32| {
             let pulse = link.pulse.as_ref().filter(|_| !link.done && link.reading().is_some());
             pulse.is_some_and(|pulse| pulse.is_silent(now, spare))
         };
-        // A job that is ending has another deadline, so silence has no effect.
+        // A job that is ending has a separate deadline, so silence has no effect.
         if self.ending.is_some() || !self.links.iter().any(|link| is_silent(link, 0)) {
             return;
         }
-        // If several hosts are lost at the same moment, their last signs came within an interval of each other. So hosts that will
-        // be silent too long within an interval are named, too.
+        // If several hosts are lost at the same time, the times of their last signs differ by up to one interval. So the message
+        // also names hosts that will have been silent too long one interval later.
         let (mut hosts, mut ranks, mut command) = (Vec::new(), Vec::new(), String::new());
         for link in self.links.iter_mut().filter(|link| is_silent(link, 1)) {
             link.kill();
@@ -61,7 +61,7 @@ impl Head {
         self.lose(&line);
     }
 
-    /// Handles an agent that has received nothing for too long, although `mpiexec` receives its messages.
+    /// Handles the report of an agent that has received nothing for too long, although its own messages still arrive here.
     pub(super) fn deaf(&mut self, index: usize) {
         let Link { host, command, .. } = &self.links[index];
         let line = format!(

@@ -17,6 +17,7 @@ pub enum Meaning {
     HostFile,
     PerHost,
     MapBy,
+    RankBy,
     LaunchAgent,
     LaunchTimeout,
     AliveInterval,
@@ -29,8 +30,8 @@ pub enum Meaning {
     Version,
 }
 
-/// Names without dashes. An ignored option asks for a behaviour that is the only behaviour here, or selects a resource manager,
-/// launcher or component that does not exist here.
+/// Names without dashes. Some options are ignored, because they request the only behaviour that this launcher has, or select a
+/// resource manager, launcher or component that this launcher does not have.
 pub const NAMES: &[(&str, Meaning)] = &[
     ("n", Meaning::Count),
     ("np", Meaning::Count),
@@ -75,7 +76,7 @@ pub const NAMES: &[(&str, Meaning)] = &[
     ("N", Meaning::PerHost),
     ("npernode", Meaning::PerHost),
     ("map-by", Meaning::MapBy),
-    ("rank-by", Meaning::Ignored(1)),
+    ("rank-by", Meaning::RankBy),
     ("envlist", Meaning::Ignored(1)),
     ("genvlist", Meaning::Ignored(1)),
     ("mca", Meaning::Ignored(2)),

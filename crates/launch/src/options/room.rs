@@ -1,4 +1,4 @@
-//! The maximum number of processes of a job and of the jobs that it spawns, as environment variables of each process.
+//! The maximum number of processes of a job and of the jobs that it spawns. Environment variables pass this number to each process.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,7 @@ use weft_bootstrap::slot_table::{self, Limit, Room};
 use super::Options;
 use crate::hosts::is_local;
 
-/// Returns the variables that pass the maximum number of processes to each process, if it is not the default.
+/// Returns the variables that pass the maximum number of processes to each process. Returns none if the maximum is the default.
 pub fn room(
     options: &Options,
     get: &dyn Fn(&str) -> Option<OsString>,
@@ -20,7 +20,7 @@ pub fn room(
         limit => limit,
     };
     let is_spawned = get(slot_table::PARENT).is_some();
-    // If this `mpiexec` runs in a script of another `mpiexec`'s job, the inherited variables belong to the other job, and are
+    // If this `mpiexec` runs in a script of another `mpiexec`'s job, the inherited variables belong to the other job. Then they are
     // replaced.
     let is_inherited = |name: &str| !is_spawned && get(name).is_some();
     let limit = limit.or(is_inherited(slot_table::ROOM).then_some(Limit::System));
@@ -32,7 +32,7 @@ pub fn room(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Command, parse};
+    use super::super::{CommandLine, parse};
     use super::*;
 
     #[test]
@@ -40,7 +40,7 @@ mod tests {
         let variables = |line: &str, given: &[&str]| {
             let get = |name: &str| given.contains(&name).then(|| "9:1".into());
             let read = parse(line.split_whitespace().map(OsString::from), &get);
-            let Ok(Command::Run(options)) = read else { panic!("{line}") };
+            let Ok(CommandLine::Run(options)) = read else { panic!("{line}") };
             options.apps[0].environment.clone()
         };
         let pair = |name: &str, text: &str| (OsString::from(name), OsString::from(text));

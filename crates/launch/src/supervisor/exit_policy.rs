@@ -1,4 +1,4 @@
-//! Consequences of the end of a process for the job.
+//! Decides what the end of a process means for the job.
 
 use std::time::{Duration, Instant};
 
@@ -6,35 +6,49 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 
-use super::{Ending, GIVE_UP_AFTER, REPEAT, Supervisor};
+use super::{Ending, GIVE_UP_AFTER, REPEAT, Rank, Supervisor};
 use crate::failure::Cause;
-use crate::output::{Sink, Stream};
-use crate::service::Event;
-use crate::{last_words, processes};
+use crate::output::{RankStream, Sink};
+use crate::service::{SupervisorEvent, stranded};
+use crate::{complain, last_words, processes, spawn};
 
-/// Time after the end of the last rank for which processes that ranks have started may end by themselves, as Python's helper
-/// processes do.
+/// Time after the end of the last rank for which other processes of the job may end by themselves. Python's helper processes need
+/// this time, for example.
 const LEFTOVER: Duration = Duration::from_millis(500);
-/// Time in which a better reason for a failure may become known. For example, a script ends with the exit code of its MPI program,
-/// or the foreground process reports that a signal which killed a rank was sent to the complete job.
+/// Time for which a failure is kept, because a better reason may become known. There are three cases. If a program that a script
+/// started ends without completing MPI_Finalize, the script may end with the program's exit code. If a signal kills a rank, the
+/// foreground process may report that the signal was sent to the complete job. If a rank fails because it has lost a peer, the
+/// failure of the peer may become known.
 const SUSPENSE: Duration = Duration::from_millis(200);
 
 impl Supervisor {
+    /// Ends the job before its first rank is started, because ranks cannot be placed as the user wishes.
+    pub(super) fn refuse(&mut self, error: String) {
+        let Some(&(number, app)) = self.part.ranks.first() else { return };
+        self.ranks.push(Rank { number, app, pid: 0, ended: true, suspect: None });
+        let program = spawn::given(&self.options.apps[app]);
+        self.fail(0, Cause::Start { program, error, code: 2, limited: false });
+    }
+
     /// Handles events of the service.
-    pub(super) fn take(&mut self, events: Vec<Event>) {
+    pub(super) fn take(&mut self, events: Vec<SupervisorEvent>) {
         for event in events {
             match event {
-                Event::Abort { rank, code, message } => {
-                    self.fail(rank, Cause::Abort { code, message });
+                SupervisorEvent::Abort { rank, code, message } => {
+                    let cause = Cause::Abort { code, message };
+                    match cause.is_consequence() && self.code.is_none() {
+                        true => self.suspect(rank, cause),
+                        false => self.fail(rank, cause),
+                    }
                 }
-                Event::Broken { rank, error } => self.fail(rank, Cause::Protocol(error)),
-                Event::Fence { generation, entries } => self.fence(generation, entries),
-                Event::Left { rank, pid } => {
-                    // If the process is the rank's own process, its exit status is reported next.
+                SupervisorEvent::Broken { rank, error } => self.fail(rank, Cause::Protocol(error)),
+                SupervisorEvent::Fence { generation, entries } => self.fence(generation, entries),
+                SupervisorEvent::Left { rank, pid } => {
+                    // If this process is the rank's own process, its exit status is handled next.
                     let called = self.service.has_called_finalize(rank);
-                    let rank = &mut self.ranks[rank];
-                    rank.suspect = (pid != rank.pid)
-                        .then(|| (self.clock.now() + SUSPENSE, Cause::Left { pid, called }));
+                    if pid != self.ranks[rank].pid {
+                        self.suspect(rank, Cause::Left { pid, called });
+                    }
                 }
             }
         }
@@ -55,7 +69,7 @@ impl Supervisor {
                 _ => break,
             }
         }
-        // Processes that a signal killed are handled first, because the other processes often failed as a consequence.
+        // Handles processes that a signal killed first, because the failure of other processes is often a consequence.
         ended.sort_by_key(|(_, how)| how.is_err());
         for (pid, how) in ended {
             let found = self.ranks.iter().position(|rank| rank.pid == pid.as_raw() && !rank.ended);
@@ -64,10 +78,11 @@ impl Supervisor {
             }
         }
         if self.childless {
-            // The writers are gone, so the pipes hold the rest of the output. The end of a stream may allow another stream to write
-            // to the sink.
+            // No process is left that writes, so the pipes contain the rest of the output. When one stream ends, another stream may
+            // be able to write to the sink.
             let now = self.clock.now();
-            let left = |streams: &[Stream]| streams.iter().filter(|stream| !stream.ended).count();
+            let left =
+                |streams: &[RankStream]| streams.iter().filter(|stream| !stream.ended).count();
             loop {
                 let before = left(&self.streams);
                 for stream in &mut self.streams {
@@ -87,24 +102,30 @@ impl Supervisor {
 
     /// Decides whether a rank that has ended has failed, and handles the failure.
     pub(super) fn rank_ended(&mut self, number: usize, how: Result<Signal, i32>) {
-        // Handles first what the rank has sent before its end.
+        // First handles the messages that the rank has sent before its end.
         let events = self.service.drain(number);
         self.take(events);
         let rank = &mut self.ranks[number];
         rank.ended = true;
-        rank.suspect = None;
+        let lost_peer = rank.suspect.as_ref().is_some_and(|(_, cause)| cause.is_consequence());
+        if !lost_peer {
+            rank.suspect = None;
+        }
         match how {
-            // The rank wrote to a pipe without a reader (`mpiexec ... | head`). Nothing is printed, as in a shell.
+            // The rank has given the loss of a peer as the reason. This reason is reported unless the failure of the peer becomes
+            // known.
+            Err(_) if lost_peer => {}
+            // The rank wrote to a pipe without a reader (`mpiexec ... | head`). In this case, shells print no message either.
             Ok(Signal::SIGPIPE)
                 if self.upstream.is_none() && self.code.is_none() && self.is_unread() =>
             {
                 self.code = Some(128 + Signal::SIGPIPE as i32);
-                self.end(Signal::SIGTERM, false);
+                self.end(Signal::SIGTERM);
             }
             Ok(signal @ (Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP)) => {
-                let due = self.clock.now() + SUSPENSE;
-                self.ranks[number].suspect =
-                    self.code.is_none().then_some((due, Cause::Signal(signal)));
+                if self.code.is_none() {
+                    self.suspect(number, Cause::Signal(signal));
+                }
             }
             Ok(signal) => self.fail(number, Cause::Signal(signal)),
             Err(0) if self.service.is_unfinished(number) => {
@@ -119,12 +140,18 @@ impl Supervisor {
         }
     }
 
-    /// Returns the rank whose failure began first, and forgets all other failures.
+    /// Keeps a failure for the time [`SUSPENSE`], because a better reason may become known.
+    fn suspect(&mut self, rank: usize, cause: Cause) {
+        self.ranks[rank].suspect = Some((self.clock.now() + SUSPENSE, cause));
+    }
+
+    /// Returns the rank whose failure began first, and forgets all other failures. A failure that another failure probably caused
+    /// is returned only if there is no other failure.
     pub(super) fn first_suspect(&mut self) -> Option<(usize, Cause)> {
         let all = self.ranks.iter_mut().enumerate();
         let (_, rank, cause) = all
             .filter_map(|(number, rank)| rank.suspect.take().map(|(at, cause)| (at, number, cause)))
-            .min_by_key(|&(at, ..)| at)?;
+            .min_by_key(|(at, _, cause)| (cause.is_consequence(), *at))?;
         Some((rank, cause))
     }
 
@@ -133,17 +160,18 @@ impl Supervisor {
         !self.is_piped() || self.sinks.iter().any(Sink::is_broken)
     }
 
-    /// Returns true if output goes through this process. A single rank writes to the terminal itself, because its lines cannot mix
-    /// with lines of other ranks.
+    /// Returns true if output goes through this process. If there is only one rank, it writes to the terminal itself, because its
+    /// lines cannot mix with lines of other ranks.
     pub(super) fn is_piped(&self) -> bool {
         self.options.size() > 1 || self.options.tag_output || self.upstream.is_some()
     }
 
     /// Ends the job after its first failure, which determines the exit code. Later failures have no effect.
     pub(super) fn fail(&mut self, rank: usize, cause: Cause) {
-        // The reason for the failure of this rank is now known. But the failure of another rank may have begun earlier.
+        // The reason for the failure of this rank is now known, but the failure of another rank may have begun earlier.
         self.ranks[rank].suspect = None;
-        let (rank, cause) = self.first_suspect().unwrap_or((rank, cause));
+        let earlier = self.first_suspect().filter(|(_, cause)| !cause.is_consequence());
+        let (rank, cause) = earlier.unwrap_or((rank, cause));
         if self.code.is_some() {
             return;
         }
@@ -159,15 +187,18 @@ impl Supervisor {
             last_words::send(&line, self.sinks[1].last_words(Some(rank)));
             self.say(&format!("mpiexec: {line}"));
         }
-        self.end(Signal::SIGTERM, false);
+        self.end(Signal::SIGTERM);
     }
 
-    /// Sends the signal to all processes, unless it was `delivered` before. SIGKILL follows after the grace time.
-    pub(super) fn end(&mut self, signal: Signal, delivered: bool) {
-        if !delivered {
-            processes::send_all(signal);
-        }
-        // Stopped processes must continue to handle the signal.
+    /// Sends the signal to all processes. SIGKILL follows after the grace time.
+    pub(super) fn end(&mut self, signal: Signal) {
+        processes::send_all(signal);
+        self.await_end();
+    }
+
+    /// Waits for the end of all processes after a signal was sent to them. SIGKILL follows after the grace time.
+    pub(super) fn await_end(&mut self) {
+        // Continues stopped processes, because a stopped process cannot handle the signal.
         processes::send_all(Signal::SIGCONT);
         self.ending = Some(Ending::Asked(self.clock.now() + self.options.grace));
     }
@@ -175,12 +206,12 @@ impl Supervisor {
     /// Takes the next step to the end of the job, if its time has come.
     pub(super) fn go_on_ending(&mut self, now: Instant) {
         self.ending = match self.ending {
-            // Spawned processes are a job of their own, which may last longer than the job of their parents.
+            // Spawned processes are a separate job, which may last longer than the job of their parents.
             Some(Ending::Waiting(until)) if until <= now && processes::is_job_below() => {
                 Some(Ending::Waiting(now + LEFTOVER))
             }
             Some(Ending::Waiting(until)) if until <= now => {
-                self.end(Signal::SIGTERM, false);
+                self.end(Signal::SIGTERM);
                 self.ending
             }
             Some(Ending::Asked(until)) if until <= now => {
@@ -196,5 +227,33 @@ impl Supervisor {
             }
             other => other,
         };
+    }
+
+    /// Ends the job if a rank waits for a rank that has ended.
+    pub(super) fn fail_if_stranded(&mut self) {
+        if self.code.is_some() || self.upstream.is_some() {
+            return;
+        }
+        // A rank with a suspect has ended for another reason, which is reported soon.
+        let ended = |rank: usize| {
+            self.ranks.get(rank).is_some_and(|rank| rank.ended && rank.suspect.is_none())
+        };
+        if let Some((rank, other)) = stranded(&self.service.views(), ended) {
+            self.fail(rank, Cause::Missing { other });
+        }
+    }
+
+    /// Ends this process although a process of another user does not end, or nobody reads the output of an interrupted job.
+    pub(super) fn give_up(&mut self) {
+        let left = processes::descendants(std::process::id() as i32);
+        if !left.is_empty() {
+            complain(format_args!("mpiexec: these processes do not end: {left:?}"));
+        }
+        std::process::exit(self.exit_code());
+    }
+
+    /// Returns the exit code of the job. Lost output does not end a job, but is no success.
+    pub(super) fn exit_code(&self) -> i32 {
+        self.code.unwrap_or(i32::from(self.has_lost_output))
     }
 }

@@ -1,4 +1,4 @@
-//! The supervisor of one host in a job on several hosts: it reports events to `mpiexec`, and obeys its messages.
+//! The supervisor of one host in a job on several hosts. It reports events to `mpiexec`, and obeys the messages of `mpiexec`.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::{pipe2, read};
 use weft_bootstrap::Ticket;
 use weft_bootstrap::report::clock_millis;
-use weft_bootstrap::wire::Entry;
+use weft_bootstrap::wire::PublishedEntry;
 
 use super::{Ending, Source, Supervisor};
 use crate::complain;
@@ -25,32 +25,32 @@ use crate::signs::{AliveTimes, Pulse};
 use crate::uplink::Uplink;
 
 /// The ranks of this host.
-pub struct Part {
+pub struct HostPart {
     /// For each rank, its number in the job and the index of its program.
     pub ranks: Vec<(usize, usize)>,
-    /// Ticket by which ranks join, without the number of the rank.
+    /// Ticket with which ranks join. It does not contain the number of the rank.
     pub ticket: Ticket,
-    /// Nodes in the order of the ranks, each with the number of consecutive ranks on it.
+    /// Nodes in the order of the ranks, each with the number of consecutive ranks on this node.
     pub nodes: Vec<(u32, u32)>,
 }
 
-impl Part {
+impl HostPart {
     /// Returns all ranks of a job on one host.
-    pub fn whole(options: &Options) -> io::Result<Part> {
+    pub fn whole(options: &Options) -> io::Result<HostPart> {
         let (job, token) = new_job()?;
         let size = options.size();
         let ranks = options.programs().enumerate().collect();
         let socket = job.clone();
         let ticket = Ticket { rank: 0, size, app: 0, job, socket, token };
-        Ok(Part { ranks, ticket, nodes: vec![(0, size as u32)] })
+        Ok(HostPart { ranks, ticket, nodes: vec![(0, size as u32)] })
     }
 
     /// Returns the ranks of one host in a job on several hosts.
-    pub fn share(share: &Share) -> Part {
+    pub fn share(share: &Share) -> HostPart {
         let Share { size, job, socket, token, .. } = share.clone();
         let ticket = Ticket { rank: 0, size: size as usize, app: 0, job, socket, token };
         let ranks = share.ranks.iter().map(|&(number, app)| (number as usize, app as usize));
-        Part { ranks: ranks.collect(), ticket, nodes: share.nodes.clone() }
+        HostPart { ranks: ranks.collect(), ticket, nodes: share.nodes.clone() }
     }
 }
 
@@ -65,16 +65,16 @@ pub fn new_job() -> io::Result<(String, u128)> {
 /// The connection with `mpiexec` on another host.
 pub struct Upstream {
     pub uplink: Uplink,
-    /// Input from `mpiexec`; `None` once `mpiexec` is gone.
+    /// Input from `mpiexec`; `None` after `mpiexec` has gone.
     source: Option<BorrowedFd<'static>>,
     inbox: Vec<u8>,
     input: Option<Input>,
-    /// Seats as last reported.
+    /// States of the seats that were last reported.
     seats: Vec<View>,
     pulse: Pulse,
-    /// True once `mpiexec` has asked for the end of the job.
+    /// True after `mpiexec` has requested the end of the job.
     asked: bool,
-    /// True once the end of all ranks was reported.
+    /// True after the end of all ranks was reported.
     done: bool,
 }
 
@@ -82,12 +82,12 @@ pub struct Upstream {
 struct Input {
     pipe: File,
     queue: Vec<u8>,
-    /// True once the input has ended.
+    /// True after the input has ended.
     ended: bool,
 }
 
 impl Upstream {
-    /// Creates the connection. `inbox` has the bytes that have come from `source` behind the first message.
+    /// Creates the connection. `inbox` contains the bytes that were received from `source` after the first message.
     pub fn new(
         uplink: Uplink,
         source: BorrowedFd<'static>,
@@ -99,7 +99,7 @@ impl Upstream {
         Upstream { uplink, source: Some(source), inbox, input: None, seats, pulse, asked, done }
     }
 
-    /// Creates the pipe that is the standard input of rank 0.
+    /// Creates a pipe for the standard input of rank 0.
     pub fn open_input(&mut self) -> Stdio {
         let make = || -> io::Result<_> {
             let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
@@ -134,7 +134,7 @@ impl Upstream {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The rank no longer reads its input.
+            // Rank 0 does not read its input any more.
             Err(_) => self.input = None,
         }
         // Closes the pipe after the last byte.
@@ -147,7 +147,7 @@ impl Upstream {
             self.done = true;
             self.uplink.send(&Up::Done);
         }
-        // If `mpiexec` is gone, nobody reads the output, so the agent does not wait until it is written.
+        // If `mpiexec` is gone, nobody reads the output, so the agent does not wait for the end of the output.
         self.source.is_none() || !self.uplink.is_waiting()
     }
 
@@ -203,7 +203,7 @@ impl Supervisor {
         }
     }
 
-    /// Sends signs of life, and ends the ranks if `mpiexec` sends none.
+    /// Sends signs of life. Ends the ranks if `mpiexec` has sent no sign of life for too long.
     pub(super) fn check_silence(&mut self, now: Instant) {
         let Some(upstream) = self.upstream.as_mut().filter(|upstream| upstream.source.is_some())
         else {
@@ -217,7 +217,7 @@ impl Supervisor {
         }
     }
 
-    /// Ends the ranks because `mpiexec` is gone. Their output has no reader.
+    /// Ends the ranks because `mpiexec` is gone. Nobody reads the output of these ranks.
     fn end_orphans(&mut self) {
         if let Some(upstream) = &mut self.upstream {
             upstream.source = None;
@@ -227,7 +227,7 @@ impl Supervisor {
             sink.close();
         }
         self.code.get_or_insert(1);
-        self.end(Signal::SIGTERM, false);
+        self.end(Signal::SIGTERM);
     }
 
     fn obey_upstream(&mut self, message: Down) {
@@ -250,8 +250,8 @@ impl Supervisor {
                 self.send_up(&Up::States { now: clock_millis(), ranks });
             }
             Down::Signal(number) => match Signal::try_from(number) {
-                // On a remote host, ranks have no shell that could continue them, and the kernel does not stop such processes by
-                // SIGTSTP.
+                // On a remote host there is no shell that could continue the ranks, so the kernel does not stop them by SIGTSTP.
+                // SIGSTOP is used instead.
                 Ok(Signal::SIGTSTP) => processes::send_all(Signal::SIGSTOP),
                 Ok(Signal::SIGCONT) => processes::send_all(Signal::SIGCONT),
                 Ok(signal) => self.pass_on(signal),
@@ -268,7 +268,7 @@ impl Supervisor {
                     _ => {
                         self.code.get_or_insert(1);
                         self.first_suspect();
-                        self.end(signal, false);
+                        self.end(signal);
                     }
                 }
             }
@@ -295,9 +295,10 @@ impl Supervisor {
         }
     }
 
-    /// Reports to `mpiexec` that all ranks of this host have come to a fence. In a job on one host, opens the fence.
-    pub(super) fn fence(&mut self, generation: u32, entries: Vec<Entry>) {
-        // The report of waiting ranks must come first: when the head opens the fence, it clears the marks `fencing` of these ranks.
+    /// Reports to `mpiexec` that all ranks of this host have reached a fence. In a job on one host, opens the fence.
+    pub(super) fn fence(&mut self, generation: u32, entries: Vec<PublishedEntry>) {
+        // The states of these waiting ranks must be reported first, because the head clears their marks `fencing` when it opens the
+        // fence.
         self.report_seats();
         match &self.upstream {
             Some(upstream) => upstream.uplink.send(&Up::Fence { generation, entries }),
@@ -305,7 +306,7 @@ impl Supervisor {
         }
     }
 
-    /// Reports that a rank has ended in good order.
+    /// Reports that a rank has ended successfully.
     pub(super) fn report_end(&mut self, place: usize) {
         self.report_seats();
         self.send_up(&Up::Ended { rank: self.ranks[place].number as u32 });

@@ -175,6 +175,26 @@ fn what_cannot_be_written_is_told_and_the_job_goes_on() {
 }
 
 #[test]
+fn a_job_that_has_lost_output_ends_by_a_failure_and_by_its_time_limit() {
+    let agent = agent();
+    for place in places(&agent) {
+        for (limit, verbs, code, words) in [
+            ("60", &["only", "1", "pause", "300", "die", "11"][..], 139, "was killed by SIGSEGV"),
+            ("1", &["sleep"], 124, "has not ended within 1 s"),
+        ] {
+            let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+            let job = ["-n", "2", "RANK", "init", "exchange", "say", "hi"];
+            let options = [&["--timeout", limit][..], &place];
+            let mut command = mpiexec(&[&options.concat(), &job[..], verbs].concat());
+            let output = command.stdout(full).stderr(Stdio::piped()).output().unwrap();
+            let errors = crate::common::stderr(&output);
+            assert_eq!(output.status.code(), Some(code), "{verbs:?}: {errors}");
+            assert!(errors.contains(words), "{errors}");
+        }
+    }
+}
+
+#[test]
 fn help_for_a_reader_who_is_gone_is_no_panic() {
     let (read, write) = std::io::pipe().unwrap();
     drop(read);

@@ -39,6 +39,41 @@ fn the_first_failure_gives_code_and_line() {
     }
 }
 
+/// Rank 0 loses a peer and ends first, with the code of MPI_ERR_PROC_ABORTED.
+const LOST_A_PEER: [&str; 8] =
+    ["-n", "1", "RANK", "init", "exchange", "abort", "58", "rank 1 is gone"];
+
+#[test]
+fn a_failure_is_reported_rather_than_the_failures_that_follow_from_it() {
+    for (verbs, code, words) in [
+        (&["abort", "5", "out of memory"][..], 5, "rank 1 (rank) aborted with code 5: out of mem"),
+        (&["exit", "3"], 3, "rank 1 (rank) ended with exit code 3"),
+        (&["die", "11"], 139, "rank 1 (rank) was killed by SIGSEGV"),
+        (&["die", "15"], 143, "rank 1 (rank) was killed by SIGTERM"),
+        (&["sleep"], 58, "rank 0 (rank) aborted with code 58: rank 1 is gone"),
+    ] {
+        let later = [":", "-n", "1", "RANK", "init", "exchange", "pause", "20"];
+        let (got, _, errors) = run(&[&LOST_A_PEER[..], &later, verbs].concat());
+        assert_eq!(got, Some(code), "{verbs:?}: {errors}");
+        assert!(one_line(&errors).contains(words), "{errors}");
+    }
+}
+
+#[test]
+fn a_rank_that_ends_while_another_waits_is_reported_with_its_reason() {
+    // Rank 1 waits at a fence, and needs rank 0.
+    for (verbs, code, words) in [
+        (&["die", "15"][..], 143, "rank 0 (rank) was killed by SIGTERM"),
+        (&["abort", "58", "rank 7 is gone"], 58, "rank 0 (rank) aborted with code 58: rank 7"),
+    ] {
+        let first = ["-n", "1", "RANK", "init", "exchange"];
+        let second = [":", "-n", "1", "RANK", "init", "exchange", "fence"];
+        let (got, _, errors) = run(&[&first[..], verbs, &second].concat());
+        assert_eq!(got, Some(code), "{verbs:?}: {errors}");
+        assert!(one_line(&errors).contains(words), "{errors}");
+    }
+}
+
 #[test]
 fn programs_without_mpi_are_fine() {
     assert_eq!(run(&["-n", "2", "true"]), (Some(0), vec![], String::new()));

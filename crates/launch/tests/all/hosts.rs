@@ -90,6 +90,39 @@ fn the_first_failure_gives_code_and_line() {
 }
 
 #[test]
+fn a_failure_is_reported_rather_than_the_failures_that_follow_from_it() {
+    // The applications are on different hosts.
+    let output = run(&[
+        "-n",
+        "2",
+        "RANK",
+        "init",
+        "exchange",
+        "only",
+        "0",
+        "abort",
+        "58",
+        "rank 2 is gone",
+        ":",
+        "-n",
+        "2",
+        "RANK",
+        "init",
+        "exchange",
+        "only",
+        "2",
+        "pause",
+        "20",
+        "die",
+        "11",
+    ]);
+    let errors = stderr(&output);
+    assert_eq!(output.status.code(), Some(139), "{errors}");
+    let words = "rank 2 (rank) on 127.0.0.1 was killed by SIGSEGV";
+    assert!(errors.lines().count() == 1 && errors.contains(words), "{errors}");
+}
+
+#[test]
 fn a_rank_that_others_on_another_host_wait_for_is_named() {
     let output = run(&["-n", "3", "RANK", "init", "fence", "finalize", ":", "true"]);
     let errors = stderr(&output);

@@ -7,5 +7,6 @@ mod backpressure;
 mod ends;
 mod hosts;
 mod jobs;
+mod placement;
 mod silence;
 mod storms;

@@ -1,4 +1,4 @@
-//! MPI_Cancel: by the request's cancel word within a node, by messages between nodes (`matching/cancel.rs`).
+//! MPI_Cancel uses the cancel word of the request within a node, and messages between nodes (`matching/cancel.rs`).
 
 use super::Endpoint;
 use super::state::EndpointState;
@@ -10,13 +10,13 @@ use crate::transport::Transport;
 use weft_fabric::Fabric;
 
 impl<F: Fabric> Endpoint<F> {
-    /// Asks to cancel a send or receive (MPI_Cancel). The caller still has to wait for it.
+    /// Asks to cancel a send or receive (MPI_Cancel). The caller still has to wait for the operation.
     pub fn cancel(&self, id: RequestId) {
         let transport = &self.transport;
         let EndpointState { operations, matching, .. } = &mut *self.state.borrow_mut();
         let slot = &mut operations.requests[id.0];
         match slot.state.stage() {
-            RequestStage::Posted if matching.withdraw(slot.remote, id.0) => {
+            RequestStage::Posted if matching.posted.withdraw(id.0) => {
                 slot.state.withdraw();
                 slot.status.cancelled = true;
                 slot.advance(transport.counters());
@@ -35,7 +35,7 @@ impl<F: Fabric> Endpoint<F> {
                 }
                 let peer = slot.peer.expect("a send has a receiver") as usize;
                 // If a message to this process itself has arrived unmatched, it is taken back at once, and MPI_Cancel is done.
-                if peer == transport.fabric.rank() && matching.take_back(peer, id.0) {
+                if peer == transport.fabric.rank() && matching.arrived.take_back(peer, id.0) {
                     taken_back(transport, operations, id.0, peer);
                 } else {
                     let head = Envelope::reply(MessageKind::Cancel, id.0, 0);
@@ -47,7 +47,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 }
 
-/// Handles the receiver's answer: 1 if the message was taken back.
+/// Handles the receiver's answer to a request to cancel. The answer is 1 if the message was taken back.
 pub fn on_cancelled<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -65,7 +65,7 @@ pub fn on_cancelled<F: Fabric>(
     Ok(())
 }
 
-/// Ends a send as cancelled. Its receiver has dropped the envelope and owes no credit for it.
+/// Ends a send that was cancelled. The receiver has dropped the envelope, and will return no credit for the payload.
 fn taken_back<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,

@@ -16,7 +16,7 @@ impl<F: Fabric> Endpoint<F> {
         Wait { endpoint: self, id }
     }
 
-    /// Returns true if the operation is complete. Its status is kept for [`Endpoint::finish`].
+    /// Returns true if the operation is complete. The status is kept for [`Endpoint::finish`].
     pub fn is_over(&self, id: RequestId) -> bool {
         self.looks_over(&mut self.state.borrow_mut(), id)
     }
@@ -35,7 +35,8 @@ impl<F: Fabric> Endpoint<F> {
         }
     }
 
-    /// Ends the request of an operation that is complete. Returns its status, or `None` while it is not complete.
+    /// Ends the request of an operation, if the operation is complete. Returns the status, or `None` if the operation is not
+    /// complete.
     pub fn finish(&self, id: RequestId) -> Option<Status> {
         let state = &mut *self.state.borrow_mut();
         self.looks_over(state, id).then(|| state.close(&self.transport, id))
@@ -46,14 +47,14 @@ impl<F: Fabric> Endpoint<F> {
         self.is_over(id).then(|| self.state.borrow().operations.requests[id.0].status)
     }
 
-    /// Gives up the request: it ends by itself (MPI_Request_free).
+    /// Forgets the request. The request is freed once its operation is complete (MPI_Request_free).
     pub fn forget(&self, id: RequestId) {
         if self.finish(id).is_none() {
             self.state.borrow_mut().operations.requests.forget(id.0);
         }
     }
 
-    /// Frees the forgotten requests that are complete, among the next few.
+    /// Examines the next few forgotten requests, and frees the complete requests among them.
     pub(super) fn free_forgotten(&self, state: &mut EndpointState) {
         let (counters, mut looks) = (self.transport.counters(), 0);
         while let Some(id) = state.operations.requests.forgotten_over(counters, &mut looks) {
@@ -61,29 +62,29 @@ impl<F: Fabric> Endpoint<F> {
         }
     }
 
-    /// Returns the wait that ends when the operation may be complete.
+    /// Returns a counter, and the value of the counter at which the operation may be complete.
     pub fn wait_of(&self, id: RequestId) -> (Counter, u64) {
         let state = self.state.borrow();
         let slot = &state.operations.requests[id.0];
         (slot.counter(), slot.target)
     }
 
-    /// Begins a batch that ends requests, one after the other.
+    /// Begins a batch in which the caller ends requests one after the other.
     #[inline(always)]
     pub fn ends(&self) -> CompletionBatch<'_, F> {
         CompletionBatch { endpoint: self, state: self.state.borrow_mut() }
     }
 }
 
-/// A batch that ends many requests with one borrow of the endpoint's state. No other code uses the endpoint meanwhile.
+/// A batch that ends many requests with one borrow of the endpoint's state. No other code uses the endpoint while the batch exists.
 pub struct CompletionBatch<'e, F: Fabric> {
     endpoint: &'e Endpoint<F>,
     state: RefMut<'e, EndpointState>,
 }
 
 impl<F: Fabric> CompletionBatch<'_, F> {
-    /// Ends a receive that has its whole message, untruncated, and returns the status. Returns `None`, and does
-    /// nothing, for any other request.
+    /// Ends a receive whose whole message has arrived and fitted the buffer, and returns the status. For any other request, does
+    /// nothing and returns `None`.
     #[inline(always)]
     pub fn received(&mut self, id: RequestId) -> Option<Status> {
         let slot = &self.state.operations.requests[id.0];
@@ -114,7 +115,7 @@ impl<F: Fabric> Future for Wait<'_, F> {
             let slot = &state.operations.requests[id.0];
             let wait = (slot.counter(), slot.target);
             endpoint.waiting.set(Some(wait));
-            // A fault of the fabric ends the wait, because `poll_any` returns it.
+            // A fault of the fabric ends the wait, because `poll_any` returns the fault.
             match endpoint.transport.fabric.poll_any(&[wait], None, cx) {
                 Poll::Ready(Ok(_)) => continue,
                 Poll::Ready(Err(fault)) => return Poll::Ready(Err(fault)),

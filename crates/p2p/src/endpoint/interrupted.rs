@@ -1,5 +1,5 @@
-//! Work of a signal handler that has interrupted the program outside of the library: it starts the transfers of
-//! messages whose receives were posted before. Kumar et al. 2008, section 4.
+//! Work of a signal handler that has interrupted the program outside of the library. The handler starts the transfers of messages
+//! whose receives were posted before. Kumar et al. 2008, section 4.
 //!
 //! ```text
 //!   Irecv: memory registered, posted        helper: a solicited Rts ─ signal ┐
@@ -9,7 +9,7 @@
 //!   MPI_Wait: the read is complete, ATS
 //! ```
 //! The handler polls no future, allocates nothing, registers nothing. It looks at arrived messages ([`FabricExt::peek`]) and takes
-//! only those that need no more than a match, a copy and one post. All other messages stay, in their order, for the next call of
+//! only messages that need no more than a match, a copy and one post. All other messages stay, in their order, for the next call of
 //! [`Endpoint::progress`].
 
 use super::Endpoint;
@@ -19,12 +19,14 @@ use crate::protocol::{eager, rendezvous_write};
 use crate::request::{RequestId, RequestStage, Status};
 use crate::transport::Transport;
 use std::cell::Cell;
-use weft_fabric::{ArrivedMessage, Fabric, FabricExt, Key, Peek, RemoteAddr};
+use weft_fabric::{
+    ArrivedMessage, Fabric, FabricExt, Key, Peek, RemoteAddr, RemoteRead, RemoteWrite,
+};
 use weft_intranode::staging;
 
 impl<F: Fabric> Endpoint<F> {
-    /// Starts the transfers that can be started. Returns true if at least one transfer was started. Call it only while the
-    /// program's thread is outside of the library.
+    /// Starts the transfers that can be started. Returns true if at least one transfer was started. Call this function only while
+    /// the program's thread is outside of the library.
     pub fn interrupted(&self) -> bool {
         let Ok(mut state) = self.state.try_borrow_mut() else { return false };
         let (transport, behind) = (&self.transport, &self.helper_pending);
@@ -44,30 +46,29 @@ impl<F: Fabric> Endpoint<F> {
         any
     }
 
-    /// Returns true, once, if a signal handler has left work that a helper can do.
+    /// Returns true if a signal handler has marked that it left work for a helper, and clears the mark.
     pub fn take_behind(&self) -> bool {
         self.helper_pending.replace(false)
     }
 
-    /// Returns true if a signal handler has left work for a helper. Does not clear the mark.
+    /// Returns true if a signal handler has marked that it left work for a helper. Does not clear the mark.
     pub fn is_behind(&self) -> bool {
         self.helper_pending.get()
     }
 
-    /// Returns true if a helper could advance something: receives are posted, or transfers are under way that need this
-    /// process.
+    /// Returns true if a helper could advance an operation: receives are posted, or transfers that need this process are under way.
     pub fn awaits_help(&self) -> bool {
-        self.state.borrow().matching.posted().0 > 0 || self.awaits_more_than_a_handler()
+        self.state.borrow().matching.posted.len() > 0 || self.awaits_more_than_a_handler()
     }
 
-    /// Returns true if something is outstanding that only a helper can advance, not a signal handler.
+    /// Returns true if something is outstanding that a helper can advance and a signal handler cannot.
     pub fn awaits_more_than_a_handler(&self) -> bool {
         let state = self.state.borrow();
         let limits = self.transport.limits.get();
         state.operations.requests.any_acts() || state.in_flight.awaits_help(&limits)
     }
 
-    /// Returns true if the payload of an operation under way is above the eager limit.
+    /// Returns true if the payload of operation `id` is larger than the eager limit of its peer.
     pub fn is_large(&self, id: RequestId) -> bool {
         let operations = &self.state.borrow().operations;
         let slot = &operations.requests[id.0];
@@ -90,9 +91,9 @@ impl<F: Fabric> Handler<'_, F> {
         let Some(e) = Envelope::decode(message.head) else { return Peek::Left };
         let matching = &self.state.matching;
         let started = match e.kind {
-            MessageKind::Rts => match matching.find_posted(e.context, e.rank, e.tag) {
-                // A message with a cancel word may be void, and a staged payload may still be being copied: both are
-                // left to the helper.
+            MessageKind::Rts => match matching.posted.find(e.context, e.rank, e.tag) {
+                // A message with a cancel word may be cancelled by now, and a staged payload may be incomplete. Both kinds of
+                // messages are left to the helper.
                 Some(index) => {
                     let plain = !e.word && !staging::is_staged(e.request);
                     plain && self.start_read(index, message, e)
@@ -100,7 +101,7 @@ impl<F: Fabric> Handler<'_, F> {
                 None => return Peek::Left,
             },
             MessageKind::Eager | MessageKind::EagerSync => {
-                match matching.find_posted(e.context, e.rank, e.tag) {
+                match matching.posted.find(e.context, e.rank, e.tag) {
                     Some(index) => !e.word && self.take_eager(index, message, e),
                     None => return Peek::Left,
                 }
@@ -111,7 +112,7 @@ impl<F: Fabric> Handler<'_, F> {
         if started { Peek::Taken } else { Peek::Behind }
     }
 
-    /// Posts the read of an offered payload into its receive.
+    /// Posts the read of an offered payload into the buffer of a receive.
     fn start_read(&mut self, index: u32, message: &ArrivedMessage, e: Envelope) -> bool {
         let Some([len, at @ ..]) = ShortWords::read::<5>(message.payload) else { return false };
         let remote = RemoteAddr::from_words(at);
@@ -121,12 +122,12 @@ impl<F: Fabric> Handler<'_, F> {
         if len >> 48 != 0 || remote.key == Key::NONE || fits == 0 {
             return false;
         }
-        // The room was reserved when the receive was posted; a handler must not allocate.
+        // A handler must not allocate. Space for the transfer was reserved when the receive was posted.
         if !in_flight.transfers.has_room() {
             return false;
         }
-        let into = slot.buffer.part(0, fits);
-        if !self.transport.fabric.try_read(message.peer, into, remote, slot.counter) {
+        let read = RemoteRead::new(slot.buffer.part(0, fits), remote, slot.counter);
+        if !self.transport.fabric.try_read(message.peer, &read) {
             return false;
         }
         let (bytes, lost) = (fits as u64, len - fits as u64);
@@ -135,7 +136,7 @@ impl<F: Fabric> Handler<'_, F> {
         (slot.rank, slot.tag, slot.peer) = (e.rank as i32, e.tag, Some(message.peer as u32));
         slot.remote = e.request;
         slot.state.start_read();
-        matching.match_posted(e.context, e.rank, e.tag);
+        matching.posted.take(e.context, e.rank, e.tag);
         operations.seldom.read += 1;
         operations.seldom.interrupted += 1;
         if !self.try_end(index) {
@@ -157,7 +158,7 @@ impl<F: Fabric> Handler<'_, F> {
         if told {
             slot.state.end_rdma();
         } else if over {
-            // The read is complete, so no event will wake the helper: it is marked.
+            // The read is complete, so no event will wake the helper. The mark replaces the event.
             self.behind.set(true);
         }
         told
@@ -175,13 +176,14 @@ impl<F: Fabric> Handler<'_, F> {
             return false;
         }
         let from = slot.buffer.part(0, wanted.min(slot.buffer.len()));
-        if !self.transport.fabric.try_write(message.peer, from, to, slot.counter) {
+        let write = RemoteWrite::new(from, to, slot.counter);
+        if !self.transport.fabric.try_write(message.peer, &write) {
             return false;
         }
         slot.remote = e.context.0 as u32;
         slot.state.recv_rtr();
         if slot.has_counted(self.transport.counters()) {
-            // The write is complete, so no event will wake the helper: it is marked.
+            // The write is complete, so no event will wake the helper. The mark replaces the event.
             self.behind.set(true);
         }
         requests.end_acting(e.request);
@@ -190,11 +192,12 @@ impl<F: Fabric> Handler<'_, F> {
         true
     }
 
-    /// Copies an eager payload into its receive, unless credit would have to be reported to its sender now.
+    /// Copies an eager payload into the buffer of its receive. Does nothing, and returns false, if released credit would then have
+    /// to be reported to the sender at once.
     fn take_eager(&mut self, index: u32, message: &ArrivedMessage, e: Envelope) -> bool {
         let EndpointState { operations, matching, .. } = &mut *self.state;
         let (transport, peer) = (self.transport, message.peer);
-        // If an eager message carries credit for this process, the usual path takes it.
+        // The handler leaves an eager message that carries credit to [`Endpoint::progress`].
         let rides = e.kind == MessageKind::Eager && e.request != 0;
         if rides || !operations.peers.may_owe(peer, message.payload.len() as u64) {
             return false;
@@ -203,7 +206,7 @@ impl<F: Fabric> Handler<'_, F> {
         if e.kind == MessageKind::EagerSync && !transport.fabric.try_send(peer, ack) {
             return false;
         }
-        let found = matching.match_posted(e.context, e.rank, e.tag);
+        let found = matching.posted.take(e.context, e.rank, e.tag);
         debug_assert_eq!(found, Some(index));
         let told = Envelope { kind: MessageKind::Eager, ..e };
         let told = PeerMessage { peer, envelope: told, payload: message.payload };

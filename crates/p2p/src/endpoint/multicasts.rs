@@ -1,5 +1,5 @@
-//! The endpoint as host of multicast groups. Their messages arrive with all other messages, and their progress is part of the
-//! endpoint's. Without a group, progress only looks at one word more.
+//! Multicast groups of an endpoint. Messages of the groups arrive together with all other messages, and [`Endpoint::progress`] also
+//! advances the groups. Without a group, progress only reads one more word.
 
 use super::Endpoint;
 use std::time::Instant;
@@ -17,7 +17,8 @@ impl<F: Fabric> Endpoint<F> {
         self.multicasts.set(Box::new(Multicasts::new(limits))).is_ok()
     }
 
-    /// Returns the time at which [`Endpoint::progress`] must be called because something is overdue, even if nothing arrives.
+    /// Returns the time at which [`Endpoint::progress`] must be called even if nothing arrives, because a multicast is then
+    /// overdue.
     #[inline]
     pub fn deadline(&self) -> Option<Instant> {
         self.multicasts.get()?.deadline()

@@ -1,9 +1,9 @@
 //! Memory that cannot be given back to the fabric yet, because peers may still read it.
 
-/// A closure that gives memory back to the fabric if it can by now. Returns true if it did.
+/// A closure that tries to give memory back to the fabric. Returns true if the memory was given back.
 type GiveBack<F> = Box<dyn FnMut(&F) -> bool>;
 
-/// Invariant: each closure is called again until it has returned true, and never after that.
+/// Invariant: each closure is called again until it has returned true, and is never called afterwards.
 pub struct Parked<F>(Vec<GiveBack<F>>);
 
 impl<F> Default for Parked<F> {
@@ -21,7 +21,7 @@ impl<F> Parked<F> {
         self.0.len()
     }
 
-    /// Gives back all memory that can be given back by now.
+    /// Gives back all memory that no peer may read any more.
     pub fn clear(&mut self, fabric: &F) {
         self.0.retain_mut(|give_back| !give_back(fabric));
     }

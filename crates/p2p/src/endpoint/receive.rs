@@ -7,31 +7,31 @@ use crate::matching::{Matched, ProbedMessage};
 use crate::message::{TransferPattern, Want};
 use crate::protocol::eager;
 use crate::request::{RequestId, Status};
-use weft_channel::rails::RailDirection;
-use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
+use weft_fabric::{Fabric, FabricExt, Fault, RdmaDirection, Sge, Work};
 
-/// Result of a look for one awaited message.
+/// Result of [`Endpoint::poll_direct`].
 #[derive(Debug)]
 pub enum Direct {
-    /// The message; its payload is in the buffer.
+    /// A message has arrived, and its payload is in the buffer.
     Got(Status),
     /// No message has arrived.
     Nothing,
-    /// Another message or receive is in the way: the receive must be posted.
+    /// Another message or receive comes first, so the receive must be posted.
     Post,
     /// Another message arrived and was handled. Another thread may wait for this message. The receive must be posted.
     Other,
 }
 
 impl<F: Fabric> Endpoint<F> {
-    /// Looks once for an eager message from one source, and takes it from the fabric straight into
-    /// `buffer`, without a request. If any receive is posted or any message is unexpected, it returns [`Direct::Post`].
+    /// Looks once for an eager message from one source, and takes the message from the fabric straight into `buffer`, without a
+    /// request. If any receive is posted or any message is unexpected, returns [`Direct::Post`].
     #[inline(always)]
     pub fn poll_direct(&self, want: &Want, buffer: Sge) -> Direct {
         let (ReceiveSource::Rank { rank, peer }, Some(tag)) = (want.source, want.tag) else {
             return Direct::Post;
         };
-        if !self.state.borrow().matching.idle() {
+        let mut state = self.state.borrow_mut();
+        if !state.matching.idle() {
             return Direct::Post;
         }
         let (transport, fabric) = (&self.transport, &self.transport.fabric);
@@ -40,6 +40,7 @@ impl<F: Fabric> Endpoint<F> {
         // The comparison also fails if the message carries credit.
         let mine = word0 == eager_word(tag) && word1 == want.context.0 && word2 == rank.into();
         if !mine {
+            drop(state);
             self.handle(message);
             // The next call of `progress` reports this progress.
             self.unreported_progress.set(true);
@@ -48,19 +49,19 @@ impl<F: Fabric> Endpoint<F> {
         let status = eager::deliver(transport, buffer, message.payload, rank, tag);
         fabric.release(message);
         fabric.charge(Work::Match);
-        let state = &mut *self.state.borrow_mut();
-        state.operations.often.count_received(&status);
-        state.operations.peers.return_credit(transport, peer, status.bytes + status.lost);
+        let operations = &mut state.operations;
+        operations.often.count_received(&status);
+        operations.peers.return_credit(transport, peer, status.bytes + status.lost);
         Direct::Got(status)
     }
 
-    /// Returns true if the message that [`Endpoint::poll_direct`] looks for comes by a network, whose progress must be driven.
+    /// Returns true if the message that [`Endpoint::poll_direct`] awaits comes over a network, whose progress must be driven.
     pub fn is_far(&self, want: &Want) -> bool {
         let ReceiveSource::Rank { peer, .. } = want.source else { return false };
         !self.transport.fabric.capabilities(peer).shares_memory
     }
 
-    /// Drives the fabric's progress between two looks of [`Endpoint::poll_direct`].
+    /// Drives the fabric's progress between two calls of [`Endpoint::poll_direct`].
     pub fn move_on(&self) {
         if self.transport.fabric.progress() {
             // The next call of `progress` reports this progress.
@@ -74,7 +75,7 @@ impl<F: Fabric> Endpoint<F> {
         self.post(want, buffer, TransferPattern::Plain)
     }
 
-    /// Posts a receive with a communication pattern, which the sender knows, too.
+    /// Posts a receive with a communication pattern that the sender also knows.
     pub fn irecv_as(&self, want: &Want, buffer: Sge, pattern: TransferPattern) -> RequestId {
         self.post(want, buffer, pattern)
     }
@@ -98,28 +99,26 @@ impl<F: Fabric> Endpoint<F> {
             }
             ReceiveSource::Any => None,
         };
-        if state.matching.has_arrived()
+        if state.matching.arrived.len() > 0
             && let Some(matched) = state.take_valid(transport, want)
         {
             state.in_flight.accept(transport, &mut state.operations, index, matched);
             return RequestId(index);
         }
-        let place = state.matching.post(want.context, rank, want.tag, index);
-        // A posted receive has no sender's request yet, so this field holds its place in the queue.
-        state.operations.requests[index].remote = place;
+        state.matching.posted.post(want.context, rank, want.tag, index);
         if transport.limits.get().prepares {
             self.prepare_receive(state, index);
         }
         RequestId(index)
     }
 
-    /// Registers the memory of a posted receive, and reserves the room that its transfer needs.
+    /// Registers the memory of a posted receive, and reserves space for its transfer.
     #[cold]
     fn prepare_receive(&self, state: &mut EndpointState, index: u32) {
         let EndpointState { operations, in_flight, .. } = state;
         in_flight.transfers.reserve(&operations.requests);
         let slot = &mut operations.requests[index];
-        slot.region = self.transport.prepared(slot.buffer, RailDirection::Read);
+        slot.region = self.transport.prepared(slot.buffer, RdmaDirection::Read);
     }
 
     /// Receives into `buffer`. Returns when the message has arrived.
@@ -137,7 +136,7 @@ impl<F: Fabric> Endpoint<F> {
         Some(Status { source: rank as i32, tag, bytes: len, ..Status::default() })
     }
 
-    /// Takes the message that [`Endpoint::probe`] finds out of the queue, for [`Endpoint::imrecv`].
+    /// Removes from the queue the message that [`Endpoint::probe`] would find, for a later [`Endpoint::imrecv`].
     pub fn take(&self, want: &Want) -> Option<Matched> {
         self.state.borrow_mut().take_valid(&self.transport, want)
     }

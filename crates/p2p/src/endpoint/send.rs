@@ -1,4 +1,4 @@
-//! The sending side: eager, or by the protocol that the peer's table names.
+//! The sending side. A message goes eagerly, or by the protocol that the peer's table of choices names.
 
 use super::Endpoint;
 use super::state::EndpointState;
@@ -8,15 +8,15 @@ use crate::request::RequestId;
 use weft_fabric::{Fabric, Fault, Sge};
 
 impl<F: Fabric> Endpoint<F> {
-    /// Starts a send. Returns `None` if it is already complete and `buffer` may be used again.
+    /// Starts a send. Returns `None` if the send is already complete, so that `buffer` may be used again.
     ///
-    /// Costs no allocation, lock or system call for an eager payload with credit and room in the fabric.
+    /// An eager payload within the credit costs no allocation, lock or system call if the fabric can send it at once.
     #[inline]
     pub fn isend(&self, to: MessageTarget, buffer: Sge, mode: SendMode) -> Option<RequestId> {
         self.isend_as(to, buffer, mode.into())
     }
 
-    /// Starts a send of which a pattern is known.
+    /// Starts a send with a known communication pattern.
     #[inline]
     pub fn isend_as(
         &self,

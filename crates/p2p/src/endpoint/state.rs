@@ -10,7 +10,7 @@ use crate::stream::ProcessStreams;
 use crate::transport::Transport;
 use weft_fabric::{Counters, Fabric};
 
-/// Each part has its own methods. The methods in this file involve several parts.
+/// The parts of an endpoint that change. Each part has its own methods. The methods in this file involve several parts.
 #[repr(C)]
 pub struct EndpointState {
     pub operations: Operations,
@@ -37,7 +37,7 @@ impl EndpointState {
         operations.close(transport, id, |request| matching.words.retire(request))
     }
 
-    /// Takes the first message that a receive matches and that is not void.
+    /// Takes the first message that matches a receive and that the sender has not cancelled.
     pub fn take_valid<F: Fabric>(
         &mut self,
         transport: &Transport<F>,

@@ -7,21 +7,22 @@ use crate::request::RequestId;
 use crate::stream::{StreamCounts, StreamSizes};
 use weft_fabric::{Fabric, Sge};
 
-/// The streams of an endpoint. [`Endpoint::wait`] ends their requests like all other requests.
+/// The streams of an endpoint. [`Endpoint::wait`] ends requests of streams like all other requests.
 ///
-/// A [`MessageTarget`] names the receiver of a send, or the sender of a receive with its rank in the communicator.
+/// For a send, the [`MessageTarget`] names the receiver. For a receive, the [`MessageTarget`] names the sender, with the sender's
+/// rank in the communicator.
 pub struct Streams<'e, F: Fabric>(&'e Endpoint<F>);
 
 impl<F: Fabric> Endpoint<F> {
-    /// Returns the streams of segments of this endpoint. They carry messages of collective operations, apart from the usual
-    /// messages.
+    /// Returns the streams of segments of this endpoint. The streams carry messages of collective operations, separately from all
+    /// other messages.
     pub fn streams(&self) -> Streams<'_, F> {
         Streams(self)
     }
 }
 
 impl<F: Fabric> Streams<'_, F> {
-    /// Sets the sizes, before the first message. Returns false if it is too late.
+    /// Sets the sizes. Returns false, and changes nothing, if streams have already been used.
     pub fn set_sizes(&self, sizes: StreamSizes) -> bool {
         self.0.state.borrow_mut().streams.set_sizes(sizes)
     }
@@ -41,7 +42,7 @@ impl<F: Fabric> Streams<'_, F> {
         self.0.state.borrow().streams.registered()
     }
 
-    /// Starts a send. Returns `None` if it is already complete.
+    /// Starts a send. Returns `None` if the send is already complete.
     pub fn isend(&self, to: MessageTarget, data: Sge) -> Option<RequestId> {
         let EndpointState { operations, streams, .. } = &mut *self.0.state.borrow_mut();
         streams.isend(&self.0.transport.fabric, operations, to, data)
@@ -52,8 +53,7 @@ impl<F: Fabric> Streams<'_, F> {
         self.relay(from, data, std::iter::empty(), |_| {})
     }
 
-    /// Starts a receive whose message is forwarded to each of `to` while it arrives. Calls `add` with each of the
-    /// sends.
+    /// Starts a receive whose message is forwarded to each of `to` while it arrives. Calls `add` with the request of each send.
     pub fn relay(
         &self,
         from: MessageTarget,

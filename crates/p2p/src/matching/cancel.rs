@@ -2,17 +2,19 @@
 //!
 //! ```text
 //!   on one node     sender's word of the request:   OPEN ──┬── CLAIMED      the receiver, when it matches the envelope
-//!                   (memory that the peer sees)            └── CANCELLED    the sender: over, whatever the receiver does
-//!                                                                └── DROPPED   the receiver met the envelope, which is void
+//!                   (memory that the peer sees)            └── CANCELLED    the sender: complete, whatever the receiver does
+//!                                                                └── DROPPED   the receiver met the cancelled envelope
 //!   between nodes   sender ── Cancel ──> receiver ── Cancelled(0 or 1) ──> sender
 //! ```
-//! Both change the word by compare-and-swap, so that only one of them gets it. On one node MPI_Cancel and MPI_Wait are local:
-//! the receiver need not be inside MPI, nor have a helper. Between nodes the receiver answers when it makes progress, by its
-//! helper if there is work for which a helper waits. A receiver that stays outside of MPI never answers, and the send
-//! waits for its match, as if it had not been cancelled. An eager standard send is complete at once, and is not taken back.
+//! Sender and receiver change the word by compare-and-swap, so only one of the two succeeds. On one node MPI_Cancel and MPI_Wait
+//! are local: the receiver need not be inside MPI, nor have a helper. Between nodes the receiver answers when it makes progress.
+//! Its helper makes progress only while there is work for a helper. A receiver that stays outside of MPI never answers, and the
+//! send waits for its match as if MPI_Cancel had not been called. An eager standard send is complete at once, and cannot be taken
+//! back.
 //!
-//! Cost: one compare-and-swap per nonblocking send of the program that is synchronous or offered; none for other sends. The
-//! number of a cancelled request is not given out again until its envelope is dropped, because it names the word.
+//! Cost: one compare-and-swap per nonblocking send of the program if the send is synchronous or offered. Other sends cost nothing.
+//! The number of a cancelled request also identifies its cancel word. So the number is not used again before the receiver has
+//! dropped the envelope.
 
 use crate::envelope::{Envelope, MessageKind, PeerMessage, ShortWords};
 use crate::message::MessageOutcome;
@@ -20,15 +22,15 @@ use crate::transport::Transport;
 use std::collections::{BTreeMap, VecDeque};
 use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr};
 
-/// States of a word.
+/// States of a cancel word.
 const OPEN: u64 = 0;
 const CLAIMED: u64 = 1;
 const CANCELLED: u64 = 2;
 const DROPPED: u64 = 3;
 
-/// Number of words in a chunk, which are numbered by their requests.
+/// Number of words in a chunk. A word has the same number as its request.
 const CHUNK: u32 = 1024;
-/// Maximum number of chunks. Requests beyond them are cancelled by messages.
+/// Maximum number of chunks. Requests whose number is beyond the last chunk are cancelled by messages.
 const CHUNKS: usize = 64;
 /// Distance between words, in bytes: one cache line each.
 const STRIDE: usize = 64;
@@ -39,17 +41,17 @@ fn place(request: u32) -> (usize, usize) {
 
 /// Cancel words of a process, and its cancelled requests whose envelopes may still be at their receivers.
 ///
-/// Invariants: a word belongs to a request from [`CancelWords::open`] until its send has ended or, once cancelled, until its
-/// receiver has dropped the envelope. The request's number is not given out again before.
+/// Invariants: a word belongs to a request from [`CancelWords::open`] until the send has ended. If the request is cancelled, the
+/// word belongs to the request until the receiver has dropped the envelope. Only then is the number of the request used again.
 #[derive(Default)]
 pub struct CancelWords {
     chunks: Vec<Region>,
     cancelled: VecDeque<u32>,
-    /// Peers to which such sends go, or from which they come. There are few of these peers.
+    /// Peers to which sends with cancel words go, or from which such sends come. There are few of these peers.
     known: BTreeMap<usize, Known>,
 }
 
-/// Addresses of a peer's words, and the chunks of own words that the peer knows (a bit each).
+/// Addresses of a peer's words, and a bit for each chunk of own words whose address the peer knows.
 #[derive(Debug, Clone, Default)]
 struct Known {
     theirs: Vec<RemoteAddr>,
@@ -59,7 +61,7 @@ struct Known {
 impl CancelWords {
     // ---- sender's side ------------------------------------------------------------------------
 
-    /// Opens the word of a request for `peer`, which sees this process's memory. Returns false if there is no word for it.
+    /// Opens the word of a request for `peer`, which sees this process's memory. Returns false if the request has no word.
     pub fn open<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize, request: u32) -> bool {
         let (chunk, offset) = place(request);
         while self.chunks.len() <= chunk.min(CHUNKS - 1) {
@@ -81,7 +83,7 @@ impl CancelWords {
         true
     }
 
-    /// Cancels a request of this process. Returns false if its receiver has claimed it.
+    /// Cancels a request of this process. Returns false if the receiver has already claimed the message.
     pub fn cancel<F: Fabric>(&self, transport: &Transport<F>, request: u32) -> Result<bool, Fault> {
         let (chunk, offset) = place(request);
         let at = self.chunks[chunk].at(offset);
@@ -89,13 +91,13 @@ impl CancelWords {
         Ok(before == OPEN)
     }
 
-    /// Keeps the number of a cancelled request, whose envelope may still be at its receiver.
+    /// Keeps the number of a cancelled request from being used again, because its envelope may still be at the receiver.
     pub fn retire(&mut self, request: u32) {
         self.cancelled.push_back(request);
     }
 
-    /// Frees numbers whose envelopes were dropped. Each call examines a few of the kept numbers in turn, so that the
-    /// cost is bounded.
+    /// Frees the numbers of cancelled requests whose envelopes were dropped. A call examines only a few of the kept numbers, so
+    /// that its cost is bounded. The next call examines the following numbers.
     pub fn free_void<F: Fabric>(&mut self, transport: &Transport<F>, mut give: impl FnMut(u32)) {
         const LOOKS: usize = 8;
         for _ in 0..LOOKS.min(self.cancelled.len()) {
@@ -117,7 +119,8 @@ impl CancelWords {
         let &PeerMessage { peer, envelope: e, payload } = message;
         let at = RemoteAddr::from_words(ShortWords::read::<4>(payload).ok_or(WHAT)?);
         let theirs = &mut self.known.entry(peer).or_default().theirs;
-        // Chunks may come in any order: the address precedes the first message that uses the chunk.
+        // Addresses of chunks may come in any order, but the address of a chunk comes before the first message that uses this
+        // chunk.
         let chunk = e.request as usize;
         if chunk >= CHUNKS {
             return Err(WHAT);
@@ -134,8 +137,8 @@ impl CancelWords {
         self.known.remove(&peer);
     }
 
-    /// Claims the envelope of a peer's request, which is about to be matched. Returns false if it was cancelled, and is void. An
-    /// impossible state is noted in `fault`, and the envelope counts as valid.
+    /// Claims the envelope of a peer's request that is about to be matched, in the cancel word of the request. Returns false if the
+    /// sender has cancelled the request. Stores an error in `fault` if the word cannot be changed or has an impossible value.
     pub fn claim<F: Fabric>(
         &self,
         transport: &Transport<F>,

@@ -1,10 +1,10 @@
-//! Chains of slots by key. The number of chains grows with the slots, so that a search for a key meets few slots of other keys.
+//! Chains of slots by key. The number of chains grows with the slots, so that a search for a key examines few slots of other keys.
 //!
 //! ```text
-//!   ends    first and last slot, by the key's hash      2 slots an end, on the average, where keys are looked for
-//!   links   the next and the one before, by slot        8 bytes
+//!   ends    first and last slot, by the key's hash      about 2 slots per end, if keys are searched often
+//!   links   next and previous slot, by slot              8 bytes
 //! ```
-//! Slots of one key keep their order when the number of ends grows: the slots of one end are divided among several.
+//! When the number of ends grows, the slots of each end are divided among several ends. Slots with the same key keep their order.
 
 use crate::slab::NONE;
 use std::cell::Cell;
@@ -14,9 +14,9 @@ const FIRST: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
 struct Pair {
-    /// First slot, if the pair belongs to a chain; previous slot, if it belongs to a slot.
+    /// First slot, if this is the pair of a chain; previous slot, if this is the pair of a slot.
     first: u32,
-    /// Last slot, if the pair belongs to a chain; next slot, if it belongs to a slot.
+    /// Last slot, if this is the pair of a chain; next slot, if this is the pair of a slot.
     last: u32,
 }
 
@@ -25,7 +25,7 @@ const CHUNK: usize = 64;
 
 const EMPTY: Pair = Pair { first: NONE, last: NONE };
 
-/// Hash of a key. Its high bits are well mixed.
+/// Hash of a key. The high bits of the hash are well mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hash(u64);
 
@@ -40,13 +40,14 @@ impl Hash {
 
 pub(super) struct Chains {
     ends: Vec<Pair>,
-    /// Links by slot. They are kept in chunks, so that growth neither copies nor frees memory.
-    #[allow(clippy::vec_box)] // chunks stay where they are when there are more
+    /// Links by slot. The links are kept in chunks, so that growth neither copies nor frees memory.
+    #[allow(clippy::vec_box)] // existing chunks must not move when chunks are added
     links: Vec<Box<[Pair; CHUNK]>>,
     len: usize,
     /// 64 minus the logarithm of the number of ends.
     shift: u32,
-    /// Number of slots examined beyond the first of a chain, now (`passed`) and when the ends last grew (`before`).
+    /// Number of slots that searches have examined beyond the first slot of a chain: now (`passed`), and when the number of ends
+    /// last grew (`before`).
     passed: Cell<u64>,
     before: u64,
 }
@@ -72,7 +73,7 @@ impl Chains {
         (hash.0 >> self.shift) as usize
     }
 
-    /// Adds a slot behind all others of its chain.
+    /// Adds a slot at the end of its chain.
     #[inline(always)]
     pub(super) fn push(&mut self, slot: u32, hash: Hash) {
         while self.links.len() <= slot as usize / CHUNK {
@@ -82,7 +83,7 @@ impl Chains {
         self.attach(slot, self.end(hash));
     }
 
-    /// Ensures enough ends for the present slots and one more. `hash` returns the hash of a slot's key.
+    /// Adds ends if there are too few for another slot. `hash` returns the hash of a slot's key.
     #[inline(always)]
     pub(super) fn make_room(&mut self, hash: impl Fn(u32) -> Hash) {
         if self.len >= 2 * self.ends.len() {
@@ -90,7 +91,8 @@ impl Chains {
         }
     }
 
-    /// Adds ends once fruitless examinations have cost more than growing: chains that are rarely searched need few ends.
+    /// Adds ends once examining slots in vain has cost more than adding ends would cost. So chains that are rarely searched have
+    /// few ends.
     #[inline]
     pub(super) fn adapt(&mut self, hash: impl Fn(u32) -> Hash) {
         if self.passed.get() - self.before > self.len as u64 && self.len >= 2 * self.ends.len() {
@@ -149,7 +151,7 @@ impl Chains {
         self.len -= 1;
     }
 
-    /// Returns the first slot of a chain that `fits`.
+    /// Returns the first slot of a chain for which `fits` returns true.
     #[inline(always)]
     pub(super) fn find(&self, hash: Hash, fits: impl Fn(u32) -> bool) -> Option<u32> {
         let first = self.ends[self.end(hash)].first;
@@ -166,7 +168,7 @@ impl Chains {
         }
     }
 
-    /// Iterates over all slots, in the order of each key.
+    /// Iterates over all slots. The slots of each key come in the order of their chain.
     pub(super) fn all(&self) -> impl Iterator<Item = u32> {
         let links = move |first: u32| {
             let some = |slot: u32| (slot != NONE).then_some(slot);

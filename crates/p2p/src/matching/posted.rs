@@ -2,18 +2,17 @@
 
 use super::chains::{Chains, Hash};
 use crate::envelope::{MatchingContext, Tag};
-use crate::slab::NONE;
 
 /// A posted receive.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct PostedReceive {
     wanted: Wanted,
+    /// Number in the order of posting; 0: no receive is posted here.
     order: u64,
-    request: u32,
 }
 
 /// Pattern for which a receive asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Wanted {
     context: MatchingContext,
     /// Rank in the low half, tag in the high half. [`OPEN`] matches anything; no rank or tag has that value.
@@ -34,28 +33,22 @@ impl Wanted {
         Hash::of(self.context.0, self.which as u32, (self.which >> 32) as u32)
     }
 
-    /// Returns the kind: bit 0 is set if the rank is open, bit 1 if the tag is open.
+    /// Returns the kind: bit 0 is set if the rank is a wildcard, and bit 1 if the tag is a wildcard.
     #[inline(always)]
     fn kind(&self) -> usize {
         usize::from(self.which as u32 == OPEN) | usize::from((self.which >> 32) as u32 == OPEN) << 1
     }
 }
 
-impl Default for PostedReceive {
-    fn default() -> Self {
-        let wanted = Wanted::new(MatchingContext(0), None, None);
-        PostedReceive { wanted, order: 0, request: NONE }
-    }
-}
-
-/// All posted receives. Each is in the chain of its pattern, in which an open rank or tag is a value of its own. A message looks
-/// for the first receive of each kind that exists, and takes the receive that was posted first.
+/// All posted receives. Receives with the same pattern of context, rank and tag are in one chain. A wildcard is a value of rank or
+/// tag like any other. A message is looked up once for each kind of pattern. Of the receives found, the one that was posted first
+/// is taken.
 #[repr(C)]
-pub(super) struct PostedReceives {
+pub struct PostedReceives {
     order: u64,
     /// Number of receives of each kind.
     kinds: [usize; 4],
-    /// Number of receives whose rank or tag is open.
+    /// Number of receives whose rank or tag is a wildcard.
     open: usize,
     len: usize,
     most: usize,
@@ -66,45 +59,45 @@ pub(super) struct PostedReceives {
 /// Number of slots in a chunk.
 const CHUNK: usize = 16;
 
-/// Slots by the numbers of their requests, so that a posted receive needs no further number.
+/// Slots by request number. So a posted receive needs no number besides the number of its request.
 #[derive(Default)]
-#[allow(clippy::vec_box)] // chunks stay where they are when there are more
+#[allow(clippy::vec_box)] // existing chunks must not move when chunks are added
 struct Slots(Vec<Box<[PostedReceive; CHUNK]>>);
 
 impl Slots {
     #[inline(always)]
-    fn at(&self, place: u32) -> &PostedReceive {
-        &self.0[place as usize / CHUNK][place as usize % CHUNK]
+    fn at(&self, request: u32) -> &PostedReceive {
+        &self.0[request as usize / CHUNK][request as usize % CHUNK]
     }
 
     #[inline(always)]
-    fn at_mut(&mut self, place: u32) -> &mut PostedReceive {
-        &mut self.0[place as usize / CHUNK][place as usize % CHUNK]
+    fn at_mut(&mut self, request: u32) -> &mut PostedReceive {
+        &mut self.0[request as usize / CHUNK][request as usize % CHUNK]
     }
 
-    fn get(&self, place: u32) -> Option<&PostedReceive> {
-        self.0.get(place as usize / CHUNK).map(|chunk| &chunk[place as usize % CHUNK])
+    fn get(&self, request: u32) -> Option<&PostedReceive> {
+        self.0.get(request as usize / CHUNK).map(|chunk| &chunk[request as usize % CHUNK])
     }
 
-    /// Returns the slot of a request, whose number may be higher than all before.
+    /// Returns the slot of a request. Adds slots if the request's number is beyond the last slot.
     #[inline(always)]
-    fn made(&mut self, place: u32) -> &mut PostedReceive {
-        if self.0.len() <= place as usize / CHUNK {
-            self.grow(place);
+    fn made(&mut self, request: u32) -> &mut PostedReceive {
+        if self.0.len() <= request as usize / CHUNK {
+            self.grow(request);
         }
-        self.at_mut(place)
+        self.at_mut(request)
     }
 
     #[cold]
-    fn grow(&mut self, place: u32) {
-        while self.0.len() <= place as usize / CHUNK {
+    fn grow(&mut self, request: u32) {
+        while self.0.len() <= request as usize / CHUNK {
             self.0.push(Box::new(std::array::from_fn(|_| PostedReceive::default())));
         }
     }
 }
 
 impl PostedReceives {
-    pub(super) fn new() -> PostedReceives {
+    pub fn new() -> PostedReceives {
         PostedReceives {
             order: 0,
             kinds: [0; 4],
@@ -117,39 +110,38 @@ impl PostedReceives {
     }
 
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn most(&self) -> usize {
+    pub fn most(&self) -> usize {
         self.most
     }
 
-    pub(super) fn restart_most(&mut self) {
+    pub fn restart_most(&mut self) {
         self.most = self.len;
     }
 
-    pub(super) fn passed(&self) -> u64 {
+    pub fn passed(&self) -> u64 {
         self.chains.passed()
     }
 
-    pub(super) fn count(&self, ours: impl Fn(MatchingContext) -> bool) -> usize {
+    pub fn count(&self, ours: impl Fn(MatchingContext) -> bool) -> usize {
         self.chains.all().filter(|&slot| ours(self.slots.at(slot).wanted.context)).count()
     }
 
-    /// Adds a receive. Returns its place, for [`PostedReceives::withdraw`].
+    /// Adds the receive of `request`. A `rank` or `tag` of `None` matches anything.
     #[inline(always)]
-    pub(super) fn post(
+    pub fn post(
         &mut self,
         context: MatchingContext,
         rank: Option<u32>,
         tag: Option<Tag>,
         request: u32,
-    ) -> u32 {
+    ) {
         self.order += 1;
         let wanted = Wanted::new(context, rank, tag);
-        let place = request;
-        *self.slots.made(place) = PostedReceive { wanted, order: self.order, request };
+        *self.slots.made(request) = PostedReceive { wanted, order: self.order };
         self.len += 1;
         self.most = self.most.max(self.len);
         let kind = wanted.kind();
@@ -157,21 +149,22 @@ impl PostedReceives {
         self.open += usize::from(kind != 0);
         let slots = &self.slots;
         self.chains.make_room(|slot| slots.at(slot).wanted.hash());
-        self.chains.push(place, wanted.hash());
-        place
+        self.chains.push(request, wanted.hash());
     }
 
-    /// Removes the receive that an arrived envelope matches. Returns its request. Allocates nothing.
+    /// Removes the receive that an arrived envelope matches. Returns the request of the receive. Allocates nothing.
     #[inline(always)]
-    pub(super) fn take(&mut self, context: MatchingContext, rank: u32, tag: Tag) -> Option<u32> {
+    pub fn take(&mut self, context: MatchingContext, rank: u32, tag: Tag) -> Option<u32> {
         if self.open != 0 {
-            let found = self.fitting(context, rank, tag)?;
-            return Some(self.unpost(found));
+            let found = self.find(context, rank, tag)?;
+            self.unpost(found);
+            return Some(found);
         }
         let exact = Wanted::new(context, Some(rank), Some(tag));
         let hash = exact.hash();
         let found = self.chains.find(hash, |slot| self.slots.at(slot).wanted == exact)?;
-        Some(self.unpost_from(found, 0, hash))
+        self.unpost_from(found, 0, hash);
+        Some(found)
     }
 
     #[inline]
@@ -179,9 +172,9 @@ impl PostedReceives {
         self.chains.find(wanted.hash(), |slot| self.slots.at(slot).wanted == wanted)
     }
 
-    /// Returns the place of the receive that an arrived envelope matches.
+    /// Returns the request of the receive that an arrived envelope matches. The receive stays posted.
     #[inline]
-    pub(super) fn fitting(&self, context: MatchingContext, rank: u32, tag: Tag) -> Option<u32> {
+    pub fn find(&self, context: MatchingContext, rank: u32, tag: Tag) -> Option<u32> {
         let exact = Wanted::new(context, Some(rank), Some(tag));
         let first = self.first(exact);
         if self.open == 0 {
@@ -196,32 +189,27 @@ impl PostedReceives {
         found.min_by_key(|&slot| self.slots.at(slot).order)
     }
 
-    pub(super) fn request(&self, place: u32) -> u32 {
-        self.slots.at(place).request
-    }
-
-    /// Removes a receive. Returns its request. Allocates nothing.
+    /// Removes a receive. Allocates nothing.
     #[inline]
-    pub(super) fn unpost(&mut self, place: u32) -> u32 {
-        let wanted = self.slots.at(place).wanted;
-        self.unpost_from(place, wanted.kind(), wanted.hash())
+    fn unpost(&mut self, request: u32) {
+        let wanted = self.slots.at(request).wanted;
+        self.unpost_from(request, wanted.kind(), wanted.hash());
     }
 
     #[inline(always)]
-    fn unpost_from(&mut self, place: u32, kind: usize, hash: Hash) -> u32 {
-        let request = std::mem::replace(&mut self.slots.at_mut(place).request, NONE);
+    fn unpost_from(&mut self, request: u32, kind: usize, hash: Hash) {
+        self.slots.at_mut(request).order = 0;
         self.len -= 1;
         self.kinds[kind] -= 1;
         self.open -= usize::from(kind != 0);
-        self.chains.remove(place, hash);
-        request
+        self.chains.remove(request, hash);
     }
 
-    /// Removes the receive of `request`, if it is still at its place. Returns true if it was.
-    pub(super) fn withdraw(&mut self, place: u32, request: u32) -> bool {
-        let there = self.slots.get(place).is_some_and(|posted| posted.request == request);
+    /// Removes the receive of `request`, if the receive is still posted. Returns true if a receive was removed.
+    pub fn withdraw(&mut self, request: u32) -> bool {
+        let there = self.slots.get(request).is_some_and(|posted| posted.order != 0);
         if there {
-            self.unpost(place);
+            self.unpost(request);
         }
         there
     }

@@ -2,18 +2,19 @@
 
 use super::chains::{Chains, Hash};
 use super::{EnvelopeArrival, EnvelopeBody, Matched, ProbedMessage};
-use crate::envelope::{MatchingContext, MessageKind, ReceiveSource, Tag};
+use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource, Tag};
 use crate::message::Want;
 use crate::slab::{NONE, Slab};
 use weft_fabric::{Key, RemoteAddr};
 
-/// Number of messages that a search examines first, one by one. Once searches often go deeper, they use chains.
+/// Number of messages that a search examines one by one at first. If searches often examine more messages, the searches use chains.
 const FEW: usize = 16;
 
-/// Chains are made once the number of fruitless examinations exceeds this multiple of the number of messages.
+/// Chains are made once the number of messages that were examined in vain exceeds this multiple of the number of kept messages.
 const PATIENCE: u64 = 4;
 
-/// An envelope: at most 64 bytes without payload, including the 8 bytes of its links in chains of one kind.
+/// An envelope in the queue. Without the payload, an entry takes at most 64 bytes, including 8 bytes for its links in chains of one
+/// kind.
 #[derive(Debug, Clone, Copy)]
 struct Unexpected {
     context: MatchingContext,
@@ -23,8 +24,8 @@ struct Unexpected {
     request: u32,
     /// Length in the low 56 bits, kind in the high 8. The two highest bits are [`STORED`] and [`WORD`].
     len_kind: u64,
-    /// Key and address of a payload at the sender if they are short, as those of shared memory are;
-    /// else the index of its [`EnvelopeBody`].
+    /// Key and address of the payload at the sender, if both are short, as for shared memory. Otherwise the index of the envelope's
+    /// [`EnvelopeBody`].
     place: [u64; 2],
     later: u32,
     earlier: u32,
@@ -37,7 +38,7 @@ const LEN_MASK: u64 = (1 << 56) - 1;
 /// Flag: the envelope has an [`EnvelopeBody`] of its own.
 const STORED: u64 = 1 << 63;
 
-/// Flag: [`EnvelopeArrival::word`].
+/// Flag: [`Envelope::word`].
 const WORD: u64 = 1 << 62;
 
 const FLAGS: u64 = STORED | WORD;
@@ -108,11 +109,11 @@ impl Unexpected {
     }
 }
 
-/// Kind of the chains by sender and the sender's request. Only messages that may be cancelled are in these chains.
+/// Kind of the chains whose key is the sender and the sender's request. Only messages that may be cancelled are in these chains.
 const SENDERS: usize = 4;
 
 impl Unexpected {
-    /// Returns the hash of the message in chains of a kind, if it belongs to them.
+    /// Returns the hash of the message in the chains of kind `kind`. Returns `None` if chains of this kind do not hold the message.
     fn hash_in(&self, kind: usize) -> Option<Hash> {
         match kind {
             SENDERS => self.may_be_cancelled().then(|| Hash::of(0, self.peer, self.request)),
@@ -123,15 +124,15 @@ impl Unexpected {
 
 /// All unexpected messages, in the order of their arrival.
 #[repr(C)]
-pub(super) struct UnexpectedMessages {
+pub struct UnexpectedMessages {
     slots: Slab<Unexpected>,
     first: u32,
     last: u32,
     /// Chains of five kinds: by rank and tag, by the rank only, by the tag only, by the context only, and by the sender's request.
-    /// A kind is made once searches without it have examined many messages ([`PATIENCE`]). All kinds are dropped when few messages
-    /// are left. A flood of messages that is searched rarely takes no memory for chains.
+    /// Chains of a kind are made once searches without these chains have examined many messages ([`PATIENCE`]). All kinds are
+    /// dropped when few messages are left. A flood of messages that is searched rarely takes no memory for chains.
     chains: [Option<Box<Chains>>; 5],
-    /// By kind: number of messages examined without a match because there are no chains of this kind.
+    /// For each kind: number of messages that were examined in vain because there were no chains of this kind.
     deep: [u64; 5],
     bodies: Vec<Option<EnvelopeBody>>,
     free_bodies: Vec<u32>,
@@ -141,7 +142,7 @@ pub(super) struct UnexpectedMessages {
 }
 
 impl UnexpectedMessages {
-    pub(super) fn new() -> UnexpectedMessages {
+    pub fn new() -> UnexpectedMessages {
         UnexpectedMessages {
             slots: Slab::new(),
             first: NONE,
@@ -157,45 +158,46 @@ impl UnexpectedMessages {
     }
 
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    pub(super) fn most(&self) -> usize {
+    pub fn most(&self) -> usize {
         self.slots.most()
     }
 
-    pub(super) fn payload(&self) -> (u64, u64) {
+    pub fn payload(&self) -> (u64, u64) {
         (self.payload_bytes, self.most_payload_bytes)
     }
 
-    pub(super) fn restart_most(&mut self) {
+    pub fn restart_most(&mut self) {
         self.slots.restart_most();
         self.most_payload_bytes = self.payload_bytes;
     }
 
-    pub(super) fn passed(&self) -> u64 {
+    pub fn passed(&self) -> u64 {
         self.passed + self.chains.iter().flatten().map(|chains| chains.passed()).sum::<u64>()
     }
 
-    /// Iterates over all messages, from the first that arrived on.
+    /// Iterates over all messages in the order of their arrival.
     fn all(&self) -> impl Iterator<Item = u32> {
         let some = |slot: u32| (slot != NONE).then_some(slot);
         std::iter::successors(some(self.first), move |&at| some(self.slots[at].later))
     }
 
-    pub(super) fn count(&self, ours: impl Fn(MatchingContext) -> bool) -> usize {
+    pub fn count(&self, ours: impl Fn(MatchingContext) -> bool) -> usize {
         self.all().filter(|&at| ours(self.slots[at].context)).count()
     }
 
     /// Keeps an envelope (and its payload) for a later receive.
-    pub(super) fn keep(&mut self, a: EnvelopeArrival) {
+    pub fn keep(&mut self, a: EnvelopeArrival) {
         self.payload_bytes += a.body.len();
         self.most_payload_bytes = self.most_payload_bytes.max(self.payload_bytes);
         let (place, stored) = match a.body {
             EnvelopeBody::There(RemoteAddr { addr, key: Key([key, 0, 0]) }) => ([key, addr], 0),
             body => ([u64::from(self.store(body)), 0], STORED),
         };
+        let Envelope { kind, word, tag, context, rank, request } = a.envelope;
         let index = self.slots.take();
         let earlier = std::mem::replace(&mut self.last, index);
         match earlier {
@@ -203,12 +205,12 @@ impl UnexpectedMessages {
             earlier => self.slots[earlier].later = index,
         }
         self.slots[index] = Unexpected {
-            context: a.context,
-            rank: a.rank,
-            tag: a.tag,
+            context,
+            rank,
+            tag,
             peer: a.peer as u32,
-            request: a.request,
-            len_kind: a.len | (a.kind as u64) << 56 | stored | if a.word { WORD } else { 0 },
+            request,
+            len_kind: a.len | (kind as u64) << 56 | stored | if word { WORD } else { 0 },
             place,
             later: NONE,
             earlier,
@@ -249,7 +251,8 @@ impl UnexpectedMessages {
         self.search(wanted.kind(), |kind| sample.hash(kind), |u| wanted.fits(u))
     }
 
-    /// Finds the first message that `fits`: among the first few messages, or else in the chains of a kind, by the hash of its key.
+    /// Finds the first message for which `fits` returns true. Looks at the first few messages, then at the messages with the same
+    /// `hash` in the chains of `kind`. While long searches are rare, goes through the whole list instead and makes no chains.
     #[inline]
     fn search(
         &mut self,
@@ -285,7 +288,7 @@ impl UnexpectedMessages {
         found
     }
 
-    /// Takes the chains of a kind, and makes them if there are none. The caller puts them back.
+    /// Takes the chains of kind `kind`, and makes these chains if there are none. The caller puts the chains back.
     #[cold]
     fn chains_of(&mut self, kind: usize) -> Box<Chains> {
         self.chains[kind].take().unwrap_or_else(|| {
@@ -296,7 +299,7 @@ impl UnexpectedMessages {
     }
 
     /// Returns the first message that a receive would take.
-    pub(super) fn peek(&mut self, want: &Want) -> Option<ProbedMessage> {
+    pub fn peek(&mut self, want: &Want) -> Option<ProbedMessage> {
         let found = self.find(want)?;
         let u = &self.slots[found];
         let word = (u.len_kind & WORD != 0).then_some((u.peer as usize, u.request));
@@ -304,7 +307,7 @@ impl UnexpectedMessages {
     }
 
     /// Takes the first message that a receive matches.
-    pub(super) fn take(&mut self, want: &Want) -> Option<Matched> {
+    pub fn take(&mut self, want: &Want) -> Option<Matched> {
         if self.slots.len() == 0 {
             return None;
         }
@@ -312,8 +315,8 @@ impl UnexpectedMessages {
         Some(self.unkeep(index))
     }
 
-    /// Takes back the message that `peer` sent as its `request`, if it is still unmatched.
-    pub(super) fn take_back(&mut self, peer: usize, request: u32) -> bool {
+    /// Takes back the message that `peer` sent with its request `request`, if the message is still unmatched.
+    pub fn take_back(&mut self, peer: usize, request: u32) -> bool {
         let hash = |_| Hash::of(0, peer as u32, request);
         let found = self.search(SENDERS, hash, |u| u.is_of(peer, request));
         found.map(|at| self.unkeep(at)).is_some()
@@ -327,7 +330,7 @@ impl UnexpectedMessages {
                 chains.remove(at, hash);
             }
         }
-        // The bound is far below the length at which chains are made, so that they do not come and go with every message.
+        // The bound is far below the length at which chains are made, so that chains do not come and go with every message.
         if self.slots.len() <= FEW / 4 {
             for chains in self.chains.iter_mut().filter_map(Option::take) {
                 self.passed += chains.passed();
@@ -358,7 +361,8 @@ impl UnexpectedMessages {
     }
 }
 
-/// Adds a message to chains of a kind, if it belongs to them.
+/// Adds the message at `at` to `chains`, which are the chains of kind `kind`. Does nothing if chains of this kind do not hold the
+/// message.
 fn note(chains: &mut Chains, slots: &Slab<Unexpected>, kind: usize, at: u32) {
     if let Some(hash) = slots[at].hash_in(kind) {
         chains.push(at, hash);

@@ -1,5 +1,5 @@
-//! Co-copy: both ends copy pieces of a payload. The receiver reads and the sender, if it waits, writes, so that the
-//! memory bandwidths of both processors add up.
+//! Co-copy: both ends copy pieces of a payload. The receiver reads pieces. If the sender waits, it writes pieces at the same time.
+//! So the memory bandwidths of both processors add up.
 //!
 //! ```text
 //!   receiver ── CoCopyRequest(claims, buffer) ──> sender       both take the next piece by compare-and-swap
@@ -7,28 +7,30 @@
 //!            <── CoCopyReply(n) ──                           once no piece is left
 //!   all pieces copied ── ATS ──>
 //! ```
-//! Claim word: number of the sharing (32) | next piece (32), in memory of the receiver. The number
-//! changes when the word is used for the next sharing, so that an invitation that is read late finds no piece to take.
-//! A sender that computes takes no piece, and the receiver copies everything: no process waits for
-//! a process outside of the library, except for a piece that was claimed.
+//! Claim word: number of the sharing (32) | next piece (32), in memory of the receiver. The number changes when the word is used
+//! for the next sharing. So a sender that reads an invitation too late finds no piece to take. A sender that computes takes no
+//! piece, and the receiver copies everything. A process waits for a process outside of the library only if that process has claimed
+//! a piece.
 //!
 //! Cost: half of the pieces by each end, a system call and a cache line for each piece, and three messages. Chosen for long
-//! payloads between ranks with a processor each, if neither serves other ranks.
+//! payloads, if each of the two ranks has its own processor and serves no other rank.
 
+use super::offers::OfferedReceive;
 use super::operations::Operations;
-use super::rendezvous::OfferedReceive;
 use super::{Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart};
 use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage, ShortWords};
 use crate::message::MessageOutcome;
 use crate::request::{CoCopiedPayload, ProcessRequests, RequestStage};
 use crate::transport::Transport;
-use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
+use weft_fabric::{
+    CopyModel, Fabric, FabricExt, Fault, Region, RemoteAddr, RemoteRead, RemoteWrite, Sge,
+};
 
-/// Unit of pieces, in bytes: each piece is a multiple of a few pages, so that a system call moves more than one page.
+/// Unit of the length of pieces, in bytes. A unit is a few pages, so that each system call moves more than one page.
 const UNIT: usize = 16 << 10;
 /// Maximum number of units in a piece.
 const UNITS: usize = 64;
-/// Usual number of pieces. A payload that is longer than this number of the largest pieces has more pieces.
+/// Usual number of pieces. A payload has more pieces if it is longer than this number of pieces of maximum length.
 const PIECES: usize = 4;
 /// Maximum number of concurrent sharings of one process.
 const WORDS: usize = 64;
@@ -42,13 +44,14 @@ struct Claims {
     numbers: [u32; WORDS],
 }
 
-/// Layout of the tag of an invitation: bytes of the last piece below this bit, units of a piece above.
+/// Layout of the tag of an invitation. The bits below this bit are the number of bytes in the last piece. The bits from this bit on
+/// are the number of units in a piece.
 const UNITS_SHIFT: u32 = 24;
 
 /// Encodes the invitation's payload: the addresses of the claim word and of the buffer.
 fn encode(claims: RemoteAddr, buffer: RemoteAddr) -> ShortWords {
     let (claims, buffer) = (claims.words(), buffer.words());
-    // The two addresses alternate, so that words that are zero in both are at the end.
+    // The words of the two addresses alternate. So words that are zero in both addresses come last, and are not sent.
     ShortWords::new(&std::array::from_fn::<_, 8, _>(|i| [claims, buffer][i % 2][i / 2]))
 }
 
@@ -59,8 +62,8 @@ fn decode(payload: Sge) -> Option<(RemoteAddr, RemoteAddr)> {
     Some((at(0), at(1)))
 }
 
-/// Returns the units of one piece of a payload of `len` bytes. There are about [`PIECES`] pieces, so that the two ends finish
-/// at about the same time, and a piece is not so small that starting a copy costs more than the copy.
+/// Returns the number of units in a piece of a payload of `len` bytes. There are about [`PIECES`] pieces, so that the two ends
+/// finish at about the same time. A piece is so large that starting a copy does not cost more than the copy.
 fn units(len: usize) -> usize {
     len.div_ceil(PIECES).div_ceil(UNIT).clamp(1, UNITS)
 }
@@ -98,7 +101,7 @@ fn eligible(case: &MessageCase) -> Result<(), &'static str> {
 
 fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let line = case.line(model);
-    // The number of pieces is a real number, so that the time grows steadily with the size.
+    // The number of pieces is not rounded here, so that the time grows steadily with the size.
     let (least, most) =
         (case.bytes as f64 / (UNITS * UNIT) as f64, case.bytes as f64 / UNIT as f64);
     let pieces = most.clamp(2.0, PIECES as f64).max(least);
@@ -109,18 +112,18 @@ fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     ProtocolWork {
         sender: half * each + 2.0 * line,
         receiver: (half + TAIL) * each + case.stolen(model) / 2.0 + 2.0 * line,
-        // Two of the three lines are messages: the invitation to the sender, and its reply with the number of pieces that it
-        // copied.
+        // Two of the three lines carry messages: the receiver's invitation, and the sender's reply with the number of pieces that
+        // the sender has copied.
         latency: 3.0 * line,
         parts: u32::MAX,
         turns: 3,
     }
 }
 
-/// Sharings to which this process has invited.
+/// Sharings (co-copied payloads) of which this process is the receiver.
 ///
-/// Invariants: a claim word belongs to one sharing from its invitation to its end, and shows that sharing's number; a request at
-/// [`RequestStage::Sharing`] has a word, and its buffer is exposed.
+/// Invariants: a claim word belongs to one sharing, from the invitation until the sharing ends, and shows the number of the
+/// sharing. A request at [`RequestStage::Sharing`] has a claim word and an exposed buffer.
 #[derive(Default)]
 pub struct CoCopy {
     /// Claim words, made at first use.
@@ -158,7 +161,7 @@ impl CoCopy {
         while let Some(i) = claim(transport, &claims, pieces)? {
             let (offset, len) = piece(i, into.len(), units);
             let from = offer.remote.offset(offset as u64);
-            fabric.read(peer, into.part(offset, len), from, None)?;
+            fabric.read(peer, &RemoteRead::new(into.part(offset, len), from, None))?;
             own += 1;
         }
         let slot = &mut operations.requests[index];
@@ -172,7 +175,7 @@ impl CoCopy {
         Ok(true)
     }
 
-    /// Opens a free claim word with a fresh number and no piece taken. Returns the word and its index.
+    /// Prepares a free claim word for a sharing: the word gets a new number, and no piece is taken. Returns the word and its index.
     fn open<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -190,7 +193,7 @@ impl CoCopy {
         let old = claims.numbers[word as usize];
         let number = old.wrapping_add(1);
         claims.numbers[word as usize] = number;
-        // The word still holds the old number and some piece.
+        // The word still holds the old number and the index of some piece.
         let me = transport.fabric.rank();
         let mut now = transport.look(me, at)?;
         loop {
@@ -247,7 +250,7 @@ struct ClaimWord {
     number: u32,
 }
 
-/// Claims the next piece of a sharing that has `pieces` pieces. Returns `None` if none is left.
+/// Claims the next piece of a sharing that has `pieces` pieces. Returns `None` if no piece is left.
 fn claim<F: Fabric>(
     transport: &Transport<F>,
     &ClaimWord { peer, at, number }: &ClaimWord,
@@ -293,7 +296,8 @@ pub fn on_request<F: Fabric>(
     let claims = ClaimWord { peer, at, number };
     let copy = |i: u32| {
         let (offset, len) = piece(i, len, units);
-        transport.fabric.write(peer, data.part(offset, len), buffer.offset(offset as u64), None)
+        let (from, to) = (data.part(offset, len), buffer.offset(offset as u64));
+        transport.fabric.write(peer, &RemoteWrite::new(from, to, None))
     };
     let mut done = 0u32;
     loop {

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!   sender ── Eager(envelope, payload) ──> receiver            the payload is within the receiver's credit
-//!   sender ── EagerSync ──> receiver,  <── Ack ── at the match    if the sender waits for that
+//!   sender ── EagerSync ──> receiver,  <── Ack ── at the match    if the send is synchronous
 //! ```
 //! Cost among ranks that share memory: a cache line, and two copies one after the other. The first copy goes to memory that the
-//! receiver has read. Chosen for short payloads; elsewhere for all that [`crate::ProtocolLimits::eager`] allows.
+//! receiver has read. Chosen for short payloads among these ranks, and between other ranks for all payloads that
+//! [`crate::ProtocolLimits::eager`] allows.
 
 use super::operations::Operations;
 use super::{
@@ -28,16 +29,11 @@ pub(super) const ENTRY: ProtocolEntry = ProtocolEntry {
     start: SendStart::WithEnvelope,
 };
 
-/// Returns the maximum payload, in bytes, for which two more copies take no longer than a round trip of `round_trip`
-/// nanoseconds, which a rendezvous needs.
+/// Returns the maximum payload, in bytes, for which sending eagerly pays. Up to this size, the two additional copies take no longer
+/// than the round trip of a rendezvous, which is `round_trip` nanoseconds.
 pub(super) fn worth(model: &CopyModel, round_trip: u32) -> usize {
     let able = |&bits: &u32| 2.0 * model.copy(1 << bits) <= f64::from(round_trip);
     (0..usize::BITS / 2).take_while(able).last().map_or(0, |bits| 1 << bits)
-}
-
-/// Returns the maximum payload, in bytes.
-pub(crate) fn most(path: &PeerPath) -> usize {
-    path.eager.min(path.send_max)
 }
 
 fn eligible(case: &MessageCase) -> Result<(), &'static str> {
@@ -51,7 +47,7 @@ fn eligible(case: &MessageCase) -> Result<(), &'static str> {
 
 fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     let line = case.line(model);
-    // The answer to a synchronous send.
+    // A synchronous send needs an answer.
     let answers = u32::from(case.pattern == TransferPattern::Synchronous);
     ProtocolWork {
         sender: case.rewrite(model, case.bytes),
@@ -64,7 +60,7 @@ fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
 
 // ---- the sender ---------------------------------------------------------------------------------
 
-/// Sends a payload that the receiver's credit covers, and that was charged.
+/// Sends a payload that the receiver's credit covers. The credit is charged already.
 #[inline]
 pub fn send_charged<F: Fabric>(
     transport: &Transport<F>,
@@ -85,7 +81,8 @@ pub fn send_charged<F: Fabric>(
     }
 }
 
-/// Sends a charged payload, with the credit `ride` for the peer. Returns `None` if the payload has left.
+/// Sends a payload whose credit is already charged. The message also carries the credit `ride` for the peer. Returns `None` if the
+/// fabric no longer needs the payload.
 #[inline(always)]
 pub fn send<F: Fabric>(
     transport: &Transport<F>,
@@ -112,7 +109,7 @@ fn send_synchronous<F: Fabric>(
     slot.describe(to, buffer);
     slot.state.send_sync();
     let word = cancel == CancelWay::ByWord
-        && super::rendezvous::open_word(transport, operations, matching, to.peer, index);
+        && super::offers::open_word(transport, operations, matching, to.peer, index);
     let head = Envelope { word, ..to.envelope(MessageKind::EagerSync, index) }.encode();
     let slot = &mut operations.requests[index];
     if transport.fabric.send_solicited(to.peer, head, buffer, slot.counter) == PostOutcome::Later {
@@ -132,7 +129,7 @@ fn acknowledge<F: Fabric>(
     transport.control(peer, Envelope::reply(MessageKind::Ack, request, ride.into()));
 }
 
-/// Handles the acknowledgement of a synchronous send: it was matched.
+/// Handles the acknowledgement that a synchronous send was matched.
 pub fn on_ack<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -161,7 +158,7 @@ pub fn on_credit<F: Fabric>(
 
 // ---- the receiver -------------------------------------------------------------------------------
 
-/// Copies a payload into a receive's buffer, as far as it fits. Returns the number of bytes copied.
+/// Copies a payload, as far as it fits, into the buffer of a receive. Returns the number of bytes copied.
 #[inline(always)]
 fn copy_in<F: Fabric>(transport: &Transport<F>, buffer: Sge, payload: Sge) -> usize {
     let fits = payload.len().min(buffer.len());
@@ -176,7 +173,7 @@ fn copy_in<F: Fabric>(transport: &Transport<F>, buffer: Sge, payload: Sge) -> us
     fits
 }
 
-/// Copies a payload into a buffer. Returns the status.
+/// Copies a payload into a buffer. Returns the status of the receive.
 #[inline(always)]
 pub fn deliver<F: Fabric>(
     transport: &Transport<F>,
@@ -195,8 +192,8 @@ pub fn deliver<F: Fabric>(
     }
 }
 
-/// Completes a posted receive by an eager message that carries no credit. Returns the length of its payload.
-/// Returns `None` and does nothing for any other message.
+/// Completes a posted receive with an eager message that carries no credit. Returns the length of the payload. Returns `None` and
+/// does nothing for any other message.
 #[inline(always)]
 pub fn meet<F: Fabric>(
     transport: &Transport<F>,
@@ -210,12 +207,12 @@ pub fn meet<F: Fabric>(
         return None;
     }
     let rank = word2 as u32;
-    let index = matching.match_posted(MatchingContext(word1), rank, tag)?;
+    let index = matching.posted.take(MatchingContext(word1), rank, tag)?;
     fill(transport, &mut requests[index], message.peer, rank, tag, message.payload);
     Some(message.payload.len() as u64)
 }
 
-/// Copies the payload into a receive, and completes it.
+/// Copies the payload into the buffer of a receive, and completes the receive.
 #[inline(always)]
 fn fill<F: Fabric>(
     transport: &Transport<F>,
@@ -227,7 +224,7 @@ fn fill<F: Fabric>(
 ) {
     slot.peer = Some(peer as u32);
     let fits = copy_in(transport, slot.buffer, payload);
-    // The fields are set one by one: a whole status would be built on the stack.
+    // The fields are set one by one, because a whole status would be built on the stack first.
     slot.status.source = rank as i32;
     slot.status.tag = tag;
     slot.status.bytes = fits as u64;
@@ -257,7 +254,7 @@ pub fn on_eager<F: Fabric>(
         operations.peers.return_credit(transport, peer, len);
         return Ok(());
     }
-    if let Some(index) = matching.match_posted(e.context, e.rank, e.tag) {
+    if let Some(index) = matching.posted.take(e.context, e.rank, e.tag) {
         deliver_to(transport, operations, index, &PeerMessage { envelope: e, ..*message });
         return Ok(());
     }
@@ -266,9 +263,8 @@ pub fn on_eager<F: Fabric>(
     if !payload.is_empty() {
         transport.fabric.charge(Charge::Copy(payload.len()));
     }
-    let Envelope { kind, word, tag, context, rank, request } = e;
     let body = EnvelopeBody::Here(copy);
-    matching.keep(EnvelopeArrival { kind, word, context, rank, tag, peer, request, len, body });
+    matching.arrived.keep(EnvelopeArrival { envelope: e, peer, len, body });
     transport.notify_probes();
     Ok(())
 }

@@ -12,13 +12,13 @@ use crate::request::{RequestSlot, RequestStage};
 use crate::transport::Transport;
 use weft_fabric::{Fabric, FabricExt, Sge};
 
-/// Maximum number of further requests that one message names: all fabrics copy that many bytes inline.
+/// Maximum number of further requests that one message names. All fabrics copy so many request numbers inline.
 const MOST: usize = 16;
 
-/// Number of bytes of a request.
+/// Number of bytes of a request number in a message.
 const BYTES: usize = size_of::<u32>();
 
-/// End of a read or write, to be reported to the peer that has the request.
+/// End of a read or write, which is reported to the peer that has the request.
 #[derive(Clone, Copy)]
 pub struct RendezvousEnd {
     peer: u32,
@@ -27,7 +27,7 @@ pub struct RendezvousEnd {
 }
 
 impl RendezvousEnd {
-    /// Returns the end of a request whose read or write has completed.
+    /// Returns the report of the end for a request whose read or write has completed.
     pub fn of(slot: &RequestSlot) -> RendezvousEnd {
         let reads = slot.state.is(RequestStage::Reading);
         let kind = if reads { MessageKind::Ats } else { MessageKind::Atp };
@@ -84,7 +84,7 @@ pub fn tell<F: Fabric>(
     ends.clear();
 }
 
-/// Handles a message of ends. Calls `over` for each ended request of this process.
+/// Handles a message that reports ends. Calls `over` for each request of this process that has ended.
 pub fn hear<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,

@@ -6,8 +6,8 @@ use crate::request::{ProcessRequests, RequestId, Status};
 use crate::transport::Transport;
 use weft_fabric::{Counters, Fabric, FabricExt, Fault, Work};
 
-/// The operations of a process. The fields that a small message needs come first and together: a simulated rank finds none of
-/// them in the cache.
+/// The operations of a process. The fields that a small message needs come first and together, because a simulated rank finds none
+/// of these fields in the cache.
 #[repr(C)]
 pub struct Operations {
     pub peers: MessagePeers,
@@ -30,8 +30,8 @@ impl Operations {
         }
     }
 
-    /// Ends a request whose operation is complete. If a request was cancelled by its word, `void` gets its number; other numbers
-    /// are free again.
+    /// Ends a request whose operation is complete, and frees its number. If the request was cancelled by its cancel word, passes
+    /// the number to `void` instead of freeing it.
     #[inline(always)]
     pub fn close<F: Fabric>(
         &mut self,

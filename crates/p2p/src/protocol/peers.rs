@@ -1,4 +1,4 @@
-//! Peers: the way in which messages go to each, and the credit between the two processes.
+//! Peers: the path of messages to each peer, and the credit between the peer and this process.
 
 use super::table::{AllRanges, Tables};
 use super::{Locality, PeerPath};
@@ -9,7 +9,7 @@ use crate::message::MessageOutcome;
 use crate::transport::Transport;
 use weft_fabric::{CacheDistance, Fabric};
 
-/// Maximum number of messages that carry credit while the sender uses the whole credit once. Other messages carry no credit.
+/// Maximum number of messages that return credit while the sender uses up its whole credit once.
 const RIDES: u64 = 16;
 
 /// Properties of one peer. Made at first use.
@@ -21,27 +21,27 @@ pub struct MessagePeer {
     table: u32,
     /// Maximum length of a piece of a payload, in bytes.
     pub piece: u32,
-    /// True if processors copy to and from memory that the peer allocates: payloads may be staged.
+    /// True if processors copy to and from memory that the peer allocates. Payloads can then be staged.
     pub near: bool,
-    /// True if processors reach all of the peer's memory: copies may be shared.
+    /// True if processors reach all of the peer's memory. Payloads can then be co-copied.
     pub shares: bool,
-    /// Credit for eager payload, in bytes, and the maximum of its unreleased part.
+    /// Credit for eager payload, in bytes, and the maximum of the unreleased payload.
     pub credit: Credit,
     pub room: u64,
-    /// Minimum released payload, in bytes, for a message to carry credit.
+    /// A message carries credit only if at least this much released payload is unreported, in bytes.
     pub rides: u64,
 }
 
 /// All peers of a process.
 ///
-/// Invariants: the properties of a peer follow from the fabric and the limits, and are computed anew when either has changed;
-/// the credit is kept then. All peers of one kind share a table of choices.
+/// Invariants: the properties of a peer follow from the fabric and the limits, and are computed again when the fabric or the limits
+/// have changed. The credit stays the same. All peers of one kind share a table of choices.
 #[derive(Default)]
 #[repr(C)]
 pub struct MessagePeers {
     entries: RankTable<MessagePeer>,
     tables: Tables,
-    /// Distance of the caches for which the eager limits of the peers were computed.
+    /// Cache distance for which the eager limits of the peers were computed.
     distance: CacheDistance,
 }
 
@@ -69,7 +69,7 @@ impl MessagePeers {
         self.entries.len()
     }
 
-    /// Returns the choices for messages of `peer`, by the present distance of the caches.
+    /// Returns the table of choices for messages to and from `peer`, at the present distance of the caches.
     pub fn table<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize) -> &AllRanges {
         let number = self.of(transport, peer).table;
         let copies = transport.fabric.copies();
@@ -82,7 +82,7 @@ impl MessagePeers {
         self.tables.get(copies.model(), number, copies.distance_to_try())
     }
 
-    /// Computes the properties of all peers anew, after the limits have changed.
+    /// Computes the properties of all peers again, after the limits have changed.
     pub fn look_at_all_again<F: Fabric>(&mut self, transport: &Transport<F>) {
         let MessagePeers { entries, tables, distance } = self;
         entries.each(|rank, known| {
@@ -90,7 +90,7 @@ impl MessagePeers {
         });
     }
 
-    /// Computes the properties of `peer` anew, after the path to it has changed.
+    /// Computes the properties of `peer` again, after the path to `peer` has changed.
     #[cold]
     pub fn look_again<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize) {
         let known = self.of(transport, peer).clone();
@@ -110,7 +110,7 @@ impl MessagePeers {
         }
     }
 
-    /// Returns true if `len` bytes of `peer` may be released without a report to the peer at once.
+    /// Returns true if `len` bytes of `peer` may be released without a report to the peer.
     pub fn may_owe(&self, peer: usize, len: u64) -> bool {
         self.get(peer).is_some_and(|known| known.credit.may_owe(len, known.room / 4))
     }
@@ -133,7 +133,7 @@ impl MessagePeers {
     }
 }
 
-/// Returns `known` with the present properties from the fabric and the limits.
+/// Updates the properties in `known` from the fabric and the limits, and returns `known`.
 fn described<F: Fabric>(
     tables: &mut Tables,
     distance: CacheDistance,

@@ -6,44 +6,26 @@
 
 use super::co_copy::CoCopy;
 use super::end_messages;
+use super::offers::{OfferedReceive, PayloadOffer, RtsMessage, open_word, send_rts};
 use super::operations::Operations;
 use super::rendezvous_staged::Staged;
 use super::transfers::Transfers;
 use super::{
     MessageProtocol, SendStart, eager, rendezvous_pieces, rendezvous_read, rendezvous_write,
 };
-use crate::counts::LargeMessageCounts;
 use crate::envelope::{Envelope, MessageKind, PeerMessage, ShortWords};
 use crate::limits::{ProtocolLimits, Rendezvous};
 use crate::matching::{EnvelopeArrival, EnvelopeBody, Matched, MatchingQueues};
-use crate::message::{CancelWay, MessageOutcome, MessageTarget, OutgoingMessage};
+use crate::message::{CancelWay, MessageOutcome, OutgoingMessage};
 use crate::request::{RequestId, RequestStage, Status};
 use crate::transport::Transport;
-use weft_channel::rails::RailDirection;
-use weft_fabric::{Fabric, FabricExt, Key, PostOutcome, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, Key, RdmaDirection, RemoteAddr};
 use weft_intranode::staging;
-
-/// An offered payload: its sender, its length, its address, and the sender's request.
-pub struct PayloadOffer {
-    pub peer: usize,
-    pub len: u64,
-    pub remote: RemoteAddr,
-    pub request: u32,
-}
-
-/// A receive that has matched an offer, and whose buffer is not empty.
-pub struct OfferedReceive {
-    /// Request of the receive.
-    pub index: u32,
-    /// Memory for the payload, as far as it fits.
-    pub into: Sge,
-    pub offer: PayloadOffer,
-}
 
 /// Payloads in flight.
 ///
-/// Invariant: a receive that has matched an offer belongs to exactly one of the protocols, by its stage, until the end is reported
-/// to the sender.
+/// Invariant: a receive that has matched an offer belongs to exactly one protocol until the end is reported to the sender. The
+/// stage of the receive shows the protocol.
 #[repr(C)]
 pub struct RendezvousFlights {
     pub transfers: Transfers,
@@ -91,7 +73,7 @@ impl RendezvousFlights {
 
     // ---- the sender -------------------------------------------------------------------------
 
-    /// Sends a payload that is too long to be eager for all patterns.
+    /// Sends a payload that is longer than the maximum payload that goes eagerly whatever the pattern.
     #[cold]
     pub fn send_longer<F: Fabric>(
         &mut self,
@@ -119,7 +101,7 @@ impl RendezvousFlights {
         Some(self.offer(transport, operations, matching, message, protocol))
     }
 
-    /// Sends only the envelope. The payload waits here until the receiver reads it or asks for it.
+    /// Sends only the envelope. The payload waits at this process until the receiver reads it or asks for it.
     #[cold]
     pub fn offer<F: Fabric>(
         &mut self,
@@ -144,14 +126,15 @@ impl RendezvousFlights {
             SendStart::Staging | SendStart::OfferMemory => false,
         };
         let at = if writes {
-            slot.region = transport.prepared(buffer, RailDirection::Write);
+            slot.region = transport.prepared(buffer, RdmaDirection::Write);
             self.transfers.reserve(&operations.requests);
             rendezvous_write::OFFER
         } else {
             slot.region = fabric.expose(buffer).ok();
             slot.region.map_or(RemoteAddr::default(), |r| r.remote)
         };
-        // A receiver that cannot read asks for pieces. On one node it may find that out only when it tries to read.
+        // A receiver that cannot read asks for pieces. A receiver on the same node may learn only from its first try that it cannot
+        // read.
         let acts = at.key == Key::NONE || operations.peers.of(transport, to.peer).near;
         if acts {
             operations.requests.begin_acting(index);
@@ -185,7 +168,7 @@ impl RendezvousFlights {
         })
     }
 
-    /// Handles the receiver's address: starts to write the payload there.
+    /// Handles the address that the receiver has sent, and starts to write the payload there.
     pub fn on_rtr<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -197,7 +180,7 @@ impl RendezvousFlights {
 
     // ---- the receiver -----------------------------------------------------------------------
 
-    /// Handles an arrived offer: matches it or keeps it.
+    /// Matches an arrived offer with a posted receive, or keeps the offer.
     pub fn on_rts<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -213,7 +196,7 @@ impl RendezvousFlights {
         if matching.is_void(transport, peer, &e, &mut operations.fault) {
             return Ok(());
         }
-        if let Some(index) = matching.match_posted(e.context, e.rank, e.tag) {
+        if let Some(index) = matching.posted.take(e.context, e.rank, e.tag) {
             let slot = &mut operations.requests[index];
             slot.peer = Some(peer as u32);
             slot.rank = e.rank as i32;
@@ -222,9 +205,8 @@ impl RendezvousFlights {
             self.fetch(transport, operations, index, offer);
             return Ok(());
         }
-        let Envelope { tag, context, rank, request, word, .. } = e;
-        let (kind, body) = (MessageKind::Rts, EnvelopeBody::There(remote));
-        matching.keep(EnvelopeArrival { kind, word, context, rank, tag, peer, request, len, body });
+        let body = EnvelopeBody::There(remote);
+        matching.arrived.keep(EnvelopeArrival { envelope: e, peer, len, body });
         transport.notify_probes();
         Ok(())
     }
@@ -248,7 +230,7 @@ impl RendezvousFlights {
         self.fetch(transport, operations, index, offer);
     }
 
-    /// Starts to move an offered payload into the receive `index`.
+    /// Starts to move an offered payload into the buffer of the receive `index`.
     fn fetch<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -291,7 +273,7 @@ impl RendezvousFlights {
         }
     }
 
-    /// Reads an offered payload, without or with its sender's help. Returns false, and does nothing, if it cannot be read.
+    /// Reads an offered payload, with or without its sender's help. Returns false, and does nothing, if the payload cannot be read.
     fn fetch_directly<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -313,49 +295,4 @@ impl RendezvousFlights {
         }
         rendezvous_read::read(transport, operations, &mut self.transfers, receive)
     }
-}
-
-/// Opens a cancel word for a request, so that its send may be cancelled, if the receiver sees this process's memory.
-pub fn open_word<F: Fabric>(
-    transport: &Transport<F>,
-    operations: &mut Operations,
-    matching: &mut MatchingQueues,
-    peer: usize,
-    request: u32,
-) -> bool {
-    let sees = peer != transport.fabric.rank() && operations.peers.of(transport, peer).near;
-    let opened = sees && matching.words.open(transport, peer, request);
-    operations.requests[request].word = opened;
-    opened
-}
-
-/// An RTS: the offer of `len` bytes at `at` that a request makes.
-pub struct RtsMessage {
-    pub len: usize,
-    pub at: RemoteAddr,
-    pub request: u32,
-    /// True if the request's cancel word shows whether the message is void.
-    pub word: bool,
-    /// True if the message wakes the receiver's helper.
-    pub solicited: bool,
-}
-
-/// Sends an offer.
-pub fn send_rts<F: Fabric>(
-    transport: &Transport<F>,
-    seldom: &mut LargeMessageCounts,
-    to: MessageTarget,
-    &RtsMessage { len, at, request, word, solicited }: &RtsMessage,
-) {
-    seldom.rendezvous += 1;
-    seldom.bytes_rendezvous += len as u64;
-    let [a, b, c, d] = at.words();
-    let mut words = ShortWords::new(&[len as u64, a, b, c, d]);
-    let head = Envelope { word, ..to.envelope(MessageKind::Rts, request) }.encode();
-    let fabric = &transport.fabric;
-    let posted = match solicited {
-        false => fabric.send(to.peer, head, words.payload(), None),
-        true => fabric.send_solicited(to.peer, head, words.payload(), None),
-    };
-    debug_assert_eq!(posted, PostOutcome::Done, "an inline payload is copied at once");
 }

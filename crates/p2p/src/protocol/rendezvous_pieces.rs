@@ -3,11 +3,11 @@
 //! ```text
 //!   sender ── RTS ──> receiver,  <── CTS ── at the match,  ── Data, Data, ... ──>
 //! ```
-//! Cost among ranks that share memory: eager messages and two more cache lines; both ends copy at the same time.
+//! Cost among ranks that share memory: the cost of eager messages, and two more cache lines. Both ends copy at the same time.
 //! Chosen if the sender's memory cannot be read and there is no place to stage the payload.
 
+use super::offers::OfferedReceive;
 use super::operations::Operations;
-use super::rendezvous::OfferedReceive;
 use super::{MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart};
 use crate::envelope::{Envelope, MessageKind, PeerMessage};
 use crate::message::MessageOutcome;
@@ -60,7 +60,7 @@ pub fn ask<F: Fabric>(
     transport.fabric.send_solicited(offer.peer, head, payload, None);
 }
 
-/// Handles the request of a receiver that cannot read the payload, and wants it in pieces.
+/// Handles the request of a receiver that cannot read the payload and wants pieces instead.
 pub fn on_cts<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -91,7 +91,7 @@ pub fn push<F: Fabric>(
     let wanted = wanted.min(slot.buffer.len());
     slot.withdraw(&transport.fabric);
     slot.state.recv_cts();
-    // Pieces that the fabric has queued may leave, and count, before the last piece is sent.
+    // Pieces that the fabric has queued may leave, and advance the counter, before the last piece is sent.
     let before = transport.counters().value(slot.counter());
     let mut kept = 0;
     for offset in (0..wanted).step_by(piece) {

@@ -4,18 +4,18 @@
 //!   sender ── RTS(address) ──> receiver, ══ read ══, ── ATS ──>
 //! ```
 //! Cost among ranks that share memory: a system call, some time per page and one copy, all by the receiver, and a message back for
-//! which the sender waits. Elsewhere: a round trip of the adapter before the bytes come, over all rails (`rendezvous_striped.rs`).
-//! Chosen for long payloads, and if the sender serves other receivers, too.
+//! which the sender waits. Elsewhere: a round trip of the adapter before the payload comes. The payload comes over all rails
+//! (`rendezvous_striped.rs`). Chosen for long payloads, and if the sender also serves other receivers.
 
+use super::offers::OfferedReceive;
 use super::operations::Operations;
-use super::rendezvous::OfferedReceive;
 use super::transfers::{self, Transfers};
 use super::{
     Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart,
     rendezvous_striped,
 };
 use crate::transport::Transport;
-use weft_fabric::{CopyModel, Fabric};
+use weft_fabric::{CopyModel, Fabric, RemoteRead};
 
 /// The entry in the table of protocols.
 pub(super) const ENTRY: ProtocolEntry = ProtocolEntry {
@@ -52,7 +52,7 @@ fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     }
 }
 
-/// Reads an offered payload. Returns false if that is impossible; then nothing is under way.
+/// Reads an offered payload. Returns false if the payload cannot be read. Then nothing is under way.
 pub fn read<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -64,8 +64,9 @@ pub fn read<F: Fabric>(
     }
     let &OfferedReceive { index, into, ref offer } = receive;
     let slot = &mut operations.requests[index];
-    if transport.fabric.read(offer.peer, into, offer.remote, slot.counter).is_err() {
-        // The fabric may have refused reads of this peer for the first time.
+    let read = RemoteRead::new(into, offer.remote, slot.counter);
+    if transport.fabric.read(offer.peer, &read).is_err() {
+        // This may be the first failure of a read from this peer. Then other protocols are chosen for the peer from now on.
         operations.peers.look_again(transport, offer.peer);
         return false;
     }

@@ -7,12 +7,12 @@
 //!                                  │ a part has not come for a while
 //!                                  └──> in the list, which progress walks through; the sender sends StagedComplete at the end
 //! ```
-//! Cost: the slower of the two copies, a part of the other, a cache line per part, and two messages. No system call, and the sender
-//! does not wait for the receiver. Chosen for payloads that are too long to be eager, up to sizes for which one copy is cheaper
-//! than two copies.
+//! Cost: the slower of the two copies, one part of the other copy, a cache line per part, and two messages. No system call, and the
+//! sender does not wait for the receiver. Chosen for payloads that are too long to be eager, up to the size at which one copy
+//! becomes cheaper than two copies.
 
+use super::offers::{OfferedReceive, PayloadOffer, RtsMessage, send_rts};
 use super::operations::Operations;
-use super::rendezvous::{OfferedReceive, PayloadOffer, RtsMessage, send_rts};
 use super::{
     Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart, TransferPattern,
 };
@@ -20,7 +20,7 @@ use crate::envelope::{Envelope, MessageKind};
 use crate::limits::ProtocolLimits;
 use crate::message::MessageTarget;
 use crate::transport::Transport;
-use weft_fabric::{CacheDistance, CopyModel, Fabric, FabricExt, Fault, RemoteAddr, Sge};
+use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 use weft_intranode::pipelined::{self, Consumed, HEAD, Pipelined};
 use weft_intranode::staging::ProcessStaging;
 
@@ -33,9 +33,6 @@ pub(super) const ENTRY: ProtocolEntry = ProtocolEntry {
     work,
     start: SendStart::Staging,
 };
-
-/// Minimum duration of a copy for which a helper is woken, in context switches.
-const SWITCHES: f64 = 10.0;
 
 pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     match case.path {
@@ -63,17 +60,7 @@ fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     }
 }
 
-/// Returns the minimum payload, in bytes, whose copy takes so long that the receiver's helper is woken for it. The helper copies
-/// while the program computes.
-pub(super) fn worth_a_helper(model: &CopyModel, distance: CacheDistance) -> usize {
-    let time = SWITCHES * model.switch;
-    (1..64)
-        .map(|power| 1usize << power)
-        .find(|&len| model.fetch(len, distance) > time)
-        .unwrap_or(usize::MAX)
-}
-
-/// A receive whose payload the sender is still copying in.
+/// A receive whose payload the sender is still copying into staging memory.
 struct Follower {
     index: u32,
     peer: usize,
@@ -81,7 +68,7 @@ struct Follower {
     /// The payload's length at the sender, in bytes.
     len: usize,
     into: Sge,
-    /// Bytes that have been copied out.
+    /// Number of bytes that have been copied out.
     there: usize,
 }
 
@@ -96,12 +83,9 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Creates an empty pool. It takes no memory before the first payload.
+    /// Creates an empty pool, which takes no memory before the first payload.
     pub fn new(limits: &ProtocolLimits) -> Staged {
-        Staged {
-            followed: Vec::new(),
-            pool: ProcessStaging::new(limits.staging, limits.ranks_each),
-        }
+        Staged { followed: Vec::new(), pool: ProcessStaging::new(limits.staging) }
     }
 
     /// Sends `buffer` through a place of the staging memory. Returns false, and does nothing, if there is no place.
@@ -113,8 +97,7 @@ impl Staged {
         buffer: Sge,
     ) -> bool {
         let fabric = &transport.fabric;
-        let apart = fabric.copies().distance() == CacheDistance::Apart;
-        let Some((request, at, place)) = self.pool.place(fabric, buffer, apart) else {
+        let Some((request, at, place)) = self.pool.place(fabric, buffer) else {
             return false;
         };
         let Some(pipelined) = Pipelined::at(&place) else { return false };
@@ -182,7 +165,7 @@ fn goes_on<F: Fabric>(
     let seen = fabric.mapped(peer, at, HEAD + len);
     let consumed = match seen.as_ref().and_then(Pipelined::at) {
         Some(pipelined) => pipelined.consume(there, into, fabric.copies()),
-        // Peers on this node see each other's memory, so the offered place does not exist.
+        // All memory of a peer on this node can be mapped. The mapping failed, so the address that the peer sent is wrong.
         None => Consumed::Corrupt,
     };
     match consumed {

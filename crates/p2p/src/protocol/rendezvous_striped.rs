@@ -2,20 +2,20 @@
 //!
 //! ```text
 //!   offer ─► fragment on rail 0 ─► ┐ each with a counter of its own, whose time measures the speed of its rail
-//!            fragment on rail 1 ─► ┴─► all over: the request's own counter, as after one read
+//!            fragment on rail 1 ─► ┴─► all complete: the request's own counter, as after one read
 //! ```
 //! Chosen for payloads from [`weft_channel::rails::Thresholds::rendezvous`] on, if a fabric has several rails to a
-//! peer. Cost: one read per rail and 64 KiB. Source: Vishnu et al. 2005, section 3.1.
+//! peer. Cost: one read for each 64 KiB. Source: Vishnu et al. 2005, section 3.1.
 
+use super::offers::{OfferedReceive, PayloadOffer};
 use super::operations::Operations;
-use super::rendezvous::{OfferedReceive, PayloadOffer};
 use super::transfers::Transfers;
 use crate::transport::Transport;
-use weft_channel::rails::{FragmentEnds, RailDirection, StripedOperation};
-use weft_fabric::Fabric;
+use weft_channel::rails::{FragmentEnds, StripedOperation};
+use weft_fabric::{Fabric, RdmaDirection};
 
-/// Starts to read an offered payload over all rails. Returns false if striping is not worth it or impossible, or there is only
-/// one rail; then nothing is under way.
+/// Starts to read an offered payload over all rails. Returns false if there is only one rail, or if striping is impossible or takes
+/// longer. Then nothing is under way.
 pub fn fetch<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -28,11 +28,11 @@ pub fn fetch<F: Fabric>(
         return false;
     }
     let mut ends = FragmentEnds::new();
-    let way = RailDirection::Read;
+    let way = RdmaDirection::Read;
     let read = StripedOperation { way, peer, rails: count, here: into, there };
     match rails.stripe(&transport.fabric, &read, &mut ends) {
         Ok(()) => {}
-        // Nothing was posted, for example because the memory cannot be registered: other protocols are tried.
+        // Nothing was posted, for example because the memory cannot be registered. Other protocols are tried.
         Err(_) if ends.is_empty() => return false,
         // Parts are already under way into the buffer, so there is no other protocol to try.
         Err(fault) => {

@@ -6,13 +6,13 @@
 //!          ══ write, over all rails ══>
 //!          ── ATP ──>                         when the write is acknowledged
 //! ```
-//! Cost: that of a read, but the sender bears it; one more message; and the sender must act once more. Chosen by
-//! [`crate::Rendezvous::Write`] at the sender, because adapters write faster than they read and allow few outstanding reads. Among
-//! ranks that share memory, chosen if several senders write into the memory of one receiver at the same time.
-//! Source: Kumar et al. 2008, section 2.2.
+//! Cost: the cost of a read, but at the sender; one more message; and one more action of the sender. Chosen if the sender sets
+//! [`crate::Rendezvous::Write`], because adapters write faster than they read and allow few outstanding reads. Among ranks that
+//! share memory, chosen if several senders write into the memory of one receiver at the same time. Source: Kumar et al. 2008,
+//! section 2.2.
 
+use super::offers::OfferedReceive;
 use super::operations::Operations;
-use super::rendezvous::OfferedReceive;
 use super::transfers::Transfers;
 use super::{
     Locality, MessageCase, MessageProtocol, ProtocolEntry, ProtocolWork, SendStart,
@@ -22,8 +22,8 @@ use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage, Short
 use crate::message::MessageOutcome;
 use crate::request::RequestStage;
 use crate::transport::Transport;
-use weft_channel::rails::{FragmentEnds, RailDirection, StripedOperation};
-use weft_fabric::{CopyModel, Fabric, FabricExt, Key, RemoteAddr, Sge};
+use weft_channel::rails::{FragmentEnds, StripedOperation};
+use weft_fabric::{CopyModel, Fabric, FabricExt, Key, RdmaDirection, RemoteAddr, RemoteWrite, Sge};
 
 /// The entry in the table of protocols.
 pub(super) const ENTRY: ProtocolEntry = ProtocolEntry {
@@ -64,20 +64,20 @@ fn work(model: &CopyModel, case: &MessageCase) -> ProtocolWork {
     }
 }
 
-/// Mark in an offer, in place of an address: the sender will write.
+/// Value of the address in an offer with which the sender announces that it will write the payload.
 pub(crate) const OFFER: RemoteAddr = RemoteAddr { key: Key::NONE, addr: 1 };
 
 pub(crate) fn is_offer_to_write(at: RemoteAddr) -> bool {
     at == OFFER
 }
 
-/// Decodes the receiver's reply: the number of bytes that it wants, and the address.
+/// Decodes the receiver's reply: the number of bytes that the receiver wants, and their address at the receiver.
 pub(crate) fn decode(payload: Sge) -> Option<(usize, RemoteAddr)> {
     let [wanted, at @ ..] = ShortWords::read::<5>(payload)?;
     Some((wanted as usize, RemoteAddr::from_words(at)))
 }
 
-/// Asks the sender of an offered payload to write it. Returns false, and does nothing, if it cannot be written.
+/// Asks the sender of an offered payload to write the payload. Returns false, and does nothing, if the payload cannot be written.
 pub fn invite<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -104,7 +104,7 @@ pub fn invite<F: Fabric>(
     true
 }
 
-/// Handles the receiver's address: starts to write the payload there.
+/// Handles the address that the receiver has sent, and starts to write the payload there.
 pub fn on_rtr<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
@@ -122,7 +122,7 @@ pub fn on_rtr<F: Fabric>(
     let count = fabric.capabilities(peer).rails;
     if count > 1 && from.len() >= rails.thresholds().rendezvous {
         let mut ends = FragmentEnds::new();
-        let way = RailDirection::Write;
+        let way = RdmaDirection::Write;
         let write = StripedOperation { way, peer, rails: count, here: from, there: to };
         match rails.stripe(fabric, &write, &mut ends) {
             Err(_) if ends.is_empty() => {}
@@ -133,12 +133,12 @@ pub fn on_rtr<F: Fabric>(
                 return Ok(());
             }
         }
-    } else if fabric.write(peer, from, to, slot.counter).is_ok() {
+    } else if fabric.write(peer, &RemoteWrite::new(from, to, slot.counter)).is_ok() {
         slot.state.recv_rtr();
         transfers.begin(e.request);
         return Ok(());
     }
-    // The write cannot be posted: the receiver accepts pieces, too.
+    // The write cannot be posted, but the receiver also accepts pieces.
     rendezvous_pieces::push(transport, operations, peer, e, wanted);
     Ok(())
 }

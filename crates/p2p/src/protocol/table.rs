@@ -1,18 +1,21 @@
-//! Tables of choices by size for each kind of peer: made once, consulted for every message that is not short.
+//! Tables of choices by size for each kind of peer. The tables are made once, and are consulted for every message that is not
+//! short.
 //!
-//! A message costs a comparison with each limit of a [`Ranges`], of which there are few. No cost is computed for it. There is a
-//! table for each distance of the caches. A message uses the table of the distance that is observed now.
+//! For each message, its size is compared with the few limits of a [`Ranges`]. No cost is computed per message. There is a table
+//! for each distance of the caches. A message uses the table of the distance that is observed now.
 
 use super::{
     Locality, MessageCase, MessageProtocol, PeerPath, TransferPattern, choose, choose_to_fetch,
-    eager, rendezvous_staged,
 };
 use std::cell::OnceCell;
 use weft_fabric::{CacheDistance, CopyModel};
 
-/// Maximum size for which choices are computed, in bytes. Larger payloads go like a payload of this size: no cache is large enough
-/// for either.
+/// Maximum size for which choices are computed, in bytes. The choice for this size also holds for larger payloads, because no cache
+/// is large enough for such payloads.
 const LARGEST: usize = 1 << 28;
+
+/// Minimum duration of a copy for which a helper is woken, as a multiple of the duration of a context switch.
+const SWITCHES: f64 = 10.0;
 
 /// Protocols by size, ascending: each holds for sizes up to and including its limit in bytes, the last for all larger sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,11 +29,11 @@ impl Ranges {
         pattern: TransferPattern,
         best: fn(&CopyModel, &MessageCase) -> MessageProtocol,
     ) -> Ranges {
-        let steps = [eager::most(&path), path.staging];
+        let steps = [path.eager_max(), path.staging];
         Ranges::new(&steps, |bytes| best(model, &MessageCase { bytes, pattern, path }))
     }
 
-    /// Computes the ranges of `best`. The choice may change at `steps`, or between two powers of two; there it never changes back.
+    /// Computes the ranges of `best`. The choice may change at `steps`, and at most once between two neighbouring powers of two.
     fn new(steps: &[usize], best: impl Fn(usize) -> MessageProtocol) -> Ranges {
         let powers = (0..=LARGEST.ilog2()).map(|power| 1 << power);
         let mut sizes: Vec<usize> = powers.collect();
@@ -42,7 +45,7 @@ impl Ranges {
         for size in sizes {
             let next = best(size);
             while next != below.1 {
-                // Bisection: finds the largest size for which the lower choice is still the best.
+                // Bisection between two sizes: finds the largest size for which the choice of the lower size is still the best.
                 let (mut low, mut high) = (below.0, size);
                 while high - low > 1 {
                     let middle = low + (high - low) / 2;
@@ -70,7 +73,8 @@ impl Ranges {
     }
 }
 
-/// Choices at one distance. The ranges are made at the first use, because a simulation has tens of thousands of ranks.
+/// Choices at one distance of the caches. The ranges are made at the first use, because a simulation has tens of thousands of
+/// ranks.
 #[derive(Debug)]
 pub(crate) struct ProtocolTable {
     /// Maximum payload, in bytes, that goes eagerly whatever the pattern.
@@ -108,7 +112,7 @@ fn sent_at_once(model: &CopyModel, path: PeerPath) -> usize {
             choose(model, &MessageCase { bytes, pattern, path }) == MessageProtocol::Eager
         })
     };
-    // A synchronous message, too, goes eagerly as long as that is the cheapest.
+    // A synchronous message also goes eagerly as long as the eager protocol is the cheapest.
     let mut high = 1;
     while high < LARGEST && every(high) {
         high *= 2;
@@ -124,13 +128,23 @@ fn sent_at_once(model: &CopyModel, path: PeerPath) -> usize {
     low
 }
 
+/// Returns the minimum payload, in bytes, whose copy takes so long that the receiver's helper is woken for it. The helper copies
+/// while the program computes.
+fn worth_a_helper(model: &CopyModel, distance: CacheDistance) -> usize {
+    let time = SWITCHES * model.switch;
+    (1..64)
+        .map(|power| 1usize << power)
+        .find(|&len| model.fetch(len, distance) > time)
+        .unwrap_or(usize::MAX)
+}
+
 impl AllRanges {
     pub fn new(model: &CopyModel, path: PeerPath) -> AllRanges {
         let ranges = |path: PeerPath, best: fn(&CopyModel, &MessageCase) -> MessageProtocol| {
             TransferPattern::ALL.map(|pattern| Ranges::of(model, path, pattern, best))
         };
         AllRanges {
-            quiet: rendezvous_staged::worth_a_helper(model, path.distance),
+            quiet: worth_a_helper(model, path.distance),
             staged: ranges(path, choose),
             unstaged: ranges(PeerPath { staging: 0, ..path }, choose),
             fetched: ranges(path, choose_to_fetch),
@@ -146,13 +160,13 @@ impl AllRanges {
         self.unstaged[pattern as usize].at(bytes)
     }
 
-    /// Returns the receiver's choice for a payload that it can read.
+    /// Returns the receiver's choice for an offered payload that the receiver can read.
     pub fn choose_to_fetch(&self, pattern: TransferPattern, bytes: usize) -> MessageProtocol {
         self.fetched[pattern as usize].at(bytes)
     }
 }
 
-/// Tables of one kind of path, of which only the distance may change.
+/// Tables for one kind of path. Paths of the same kind differ at most in their distance.
 #[derive(Debug)]
 struct PathTables {
     path: PeerPath,
@@ -160,7 +174,7 @@ struct PathTables {
     apart: ProtocolTable,
 }
 
-/// Tables of all kinds of peers that this process has met.
+/// Tables of all kinds of peers with which this process has communicated.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     made: Vec<PathTables>,
@@ -181,7 +195,7 @@ impl Tables {
         number as u32
     }
 
-    /// Returns the maximum payload, in bytes, that goes eagerly by the tables of this number.
+    /// Returns the maximum eager payload, in bytes, in table `number`.
     pub fn eager(&self, number: u32, distance: CacheDistance) -> u32 {
         self.at(number, distance).1.eager
     }
@@ -193,7 +207,7 @@ impl Tables {
 
     fn at(&self, number: u32, distance: CacheDistance) -> (PeerPath, &ProtocolTable) {
         let kind = &self.made[number as usize];
-        // If the peer is not on this node, the distance makes no difference.
+        // The distance makes no difference if the peer is not on this node.
         match (kind.path.place, distance) {
             (Locality::SameNode, CacheDistance::Apart) => {
                 (PeerPath { distance, ..kind.path }, &kind.apart)

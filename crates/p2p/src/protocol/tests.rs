@@ -28,6 +28,7 @@ const NEAR: CopyModel = CopyModel {
     clock: 25.0,
     private: 1 << 20,
     last: 32 << 20,
+    ..CopyModel::GENERIC
 };
 /// A page of another process's memory costs more than two copies of the page.
 const DEAR_PAGES: CopyModel = CopyModel { cma_page: 800.0, ..NEAR };
@@ -75,7 +76,7 @@ fn near_caches() {
     table(&NEAR, USUAL, Forwarded, &[(5600, Eager), (32214, Staged), (ALL, CoCopy)]);
 }
 
-/// A second copy becomes more expensive than a system call at a smaller size.
+/// Between far caches, a second copy becomes more expensive than a system call at a smaller size than between near caches.
 #[test]
 fn far_caches() {
     table(&NEAR, FAR, Plain, &[(8960, Eager), (22000, Read), (ALL, CoCopy)]);
@@ -106,14 +107,14 @@ fn no_cma() {
     }
 }
 
-/// Payloads staged by several ranks that share a processor are out of its cache when the receiver copies them.
+/// If several ranks share a processor, staged payloads have left the processor's cache when the receiver copies them.
 #[test]
 fn slow_memory() {
     table(&SLOW_MEMORY, CROWD, ManyToOne, &[(8192, Eager), (ALL, Written)]);
     table(&NEAR, CROWD, ManyToOne, &[(16384, Eager), (30511, Staged), (ALL, Written)]);
 }
 
-/// Only one end copies at a time, and each turn is a context switch: a second copy is cheaper than more turns.
+/// Only one end copies at a time, and each turn is a context switch. So a second copy is cheaper than more turns.
 #[test]
 fn many_ranks_a_processor() {
     table(&NEAR, CROWD, Plain, &[(16384, Eager), (35072, Staged), (ALL, Read)]);
@@ -223,7 +224,7 @@ fn an_endpoint_asks_the_same() {
     }
 }
 
-/// A helper is not woken for copies that would be complete before it has begun.
+/// A helper is not woken for copies that would be complete before the helper has begun.
 #[test]
 fn helpers_are_woken_for_long_copies() {
     let [near, far] = [USUAL, FAR].map(|path| AllRanges::new(&NEAR, path).quiet);

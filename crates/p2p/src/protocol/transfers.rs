@@ -1,4 +1,4 @@
-//! RDMA reads and writes of payloads under way.
+//! RDMA reads and writes under way.
 
 use super::end_messages::{self, RendezvousEnd};
 use super::operations::Operations;
@@ -15,17 +15,17 @@ struct Striped {
 
 /// Requests that wait for their reads and writes.
 ///
-/// Invariants: a request that is read or written (`RequestState::is_rdma`) and not staged is in the list. A request that is not any
-/// more may stay until the next walk through the list, so that ending a single request needs no walk. The counters of a striped
+/// Invariants: a request that is read or written (`RequestState::is_rdma`) and not staged is in the list. A complete request
+/// may stay until the next walk through the list, so that ending a single request needs no walk. The counters of a striped
 /// transfer belong to the fabric until all fragments are complete, and are freed then.
 #[derive(Default)]
 #[repr(C)]
 pub struct Transfers {
-    /// Requests whose reads or writes are under way, and some whose are complete.
+    /// Requests whose reads or writes are under way, and some requests whose reads or writes are complete.
     moving: Vec<u32>,
-    /// Requests among them that go over several rails.
+    /// Requests of `moving` that go over several rails.
     striped: Vec<Striped>,
-    /// Ends that are about to be reported.
+    /// Ends that are not reported yet.
     ends: Vec<RendezvousEnd>,
 }
 
@@ -41,7 +41,7 @@ impl Transfers {
         !self.striped.is_empty()
     }
 
-    /// Reserves the room that the transfers of all requests need.
+    /// Reserves space for the transfers of all requests.
     pub fn reserve(&mut self, requests: &ProcessRequests) {
         self.moving.reserve(requests.len());
     }
@@ -80,8 +80,8 @@ impl Transfers {
         });
     }
 
-    /// Ends all requests whose read or write has completed, and reports ends of one peer together. Returns true if there were
-    /// any.
+    /// Ends all requests whose read or write has completed, and reports the ends to the peers. Requests of one peer are reported in
+    /// one message if possible. Returns true if any request was ended.
     pub fn settle_all<F: Fabric>(
         &mut self,
         transport: &Transport<F>,
@@ -106,7 +106,8 @@ impl Transfers {
     }
 }
 
-/// Ends the request `index` if its read or write is complete, and reports this to the peer. Returns true if it was complete.
+/// Ends the request `index` if its read or write is complete, and reports the end to the peer. Returns true if the request was
+/// ended.
 pub fn settle<F: Fabric>(
     transport: &Transport<F>,
     requests: &mut ProcessRequests,

@@ -20,8 +20,8 @@
 //!
 //!   Unacknowledged, Offered ── end_by_peer (also a cancellation) ──> Complete
 //! ```
-//! A send that is `Queued` or `Pushing` has no end of its own here: the fabric's counter reaches the target of the request.
-//! Every transition asserts in debug builds the stages that it may come from.
+//! No transition completes a send that is `Queued` or `Pushing`. Such a send is complete when the fabric has advanced the request's
+//! counter to the target. In debug builds, every transition asserts that it comes from an allowed stage.
 
 use RequestStage::*;
 
@@ -49,11 +49,11 @@ pub enum RequestStage {
     Filling,
     /// Receive: the sender writes the payload.
     Landing,
-    /// Receive: the sender was asked to copy pieces, too.
+    /// Receive: the sender was also asked to copy pieces.
     Sharing,
-    /// Send: a stream carries it.
+    /// Send: a stream carries the message.
     StreamOut,
-    /// Receive: a stream carries it.
+    /// Receive: a stream carries the message.
     StreamIn,
     /// The operation is complete, but its status has not been taken yet.
     Complete,
@@ -111,7 +111,7 @@ transitions! {
     send_cts: Free | Posted => Filling;
     /// Notes that the sender of a matched offer is asked to write.
     send_rtr: Free | Posted => Landing;
-    /// Notes that the sender of a matched offer is asked to copy pieces, too.
+    /// Notes that the sender of a matched offer is also asked to copy pieces.
     share_copy: Free | Posted => Sharing;
     /// Ends a receive that has all pieces. A sender that was asked to write may send pieces instead.
     end_pieces: Filling | Landing => Complete;
@@ -173,7 +173,7 @@ impl RequestState {
 mod tests {
     use super::*;
 
-    /// Carries out the transitions one after the other. Returns the stage after each.
+    /// Carries out the transitions one after the other. Returns the stage after each transition.
     fn stages(transitions: &[fn(&mut RequestState)]) -> Vec<RequestStage> {
         let mut state = RequestState::default();
         let step = |transition: &fn(&mut RequestState)| {

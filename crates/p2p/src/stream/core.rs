@@ -2,8 +2,7 @@
 
 use super::flights::{From, StreamFlight, StreamFlights};
 use super::pool::{LandingFlags, SegmentPlaces, SegmentSlot, Tokens};
-use super::receive::StreamReceive;
-use super::send::Send;
+use super::records::{Send, StreamReceive};
 use super::wire::{Note, StreamKind, StreamMessage};
 use super::{StreamCounts, StreamSizes};
 use crate::by_rank::RankTable;
@@ -23,7 +22,7 @@ pub struct StreamPeer {
     pub inline: usize,
     /// True if all of the peer's memory can be written.
     pub direct: bool,
-    /// True if writes are complete when they are posted.
+    /// True if writes are complete as soon as they are posted.
     pub synchronous: bool,
     /// Credit of small messages with payload.
     pub credit: Credit,
@@ -35,7 +34,7 @@ pub struct StreamPeer {
     pub chunks: Vec<Option<RemoteAddr>>,
     /// Places that the peer has granted in advance, for the next segments of this process.
     pub standing: VecDeque<SegmentSlot>,
-    /// Numbers of these places, which an Open names.
+    /// Numbers of the places in `standing`, which an Open names.
     pub standing_numbers: VecDeque<u16>,
     /// Own chunks that the peer knows: one bit each.
     pub knows: u64,
@@ -44,12 +43,12 @@ pub struct StreamPeer {
 }
 
 impl StreamPeer {
-    /// Returns true if `len` bytes may go as one small message, where at most `most` may be unreleased.
+    /// Returns true if `len` bytes may go as one small message, and at most `most` small messages would then be unreleased.
     pub fn has_credit(&self, most: u64, len: usize) -> bool {
         len == 0 || len <= self.small && self.credit.covers(1, most)
     }
 
-    /// Does the test of [`StreamPeer::has_credit`], and charges the credit.
+    /// Tests like [`StreamPeer::has_credit`], and charges the credit if the result is true.
     pub fn takes_credit(&mut self, most: u64, len: usize) -> bool {
         len == 0 || len <= self.small && self.credit.try_charge(1, most)
     }
@@ -63,7 +62,7 @@ pub struct EndedOperation {
     pub lost: u64,
 }
 
-/// The complete state.
+/// The complete state of the streams of a process.
 pub struct StreamCore {
     pub sizes: StreamSizes,
     pub counts: StreamCounts,
@@ -77,16 +76,16 @@ pub struct StreamCore {
     pub flights: StreamFlights,
     /// Receives that wait for pieces.
     pub active: Vec<u32>,
-    /// Receives that have no place and need one.
+    /// Receives that need a place and have none.
     pub hungry: VecDeque<u32>,
-    /// Sends that have a place and no token.
+    /// Sends that have a place but no token.
     pub backlog: VecDeque<u32>,
     /// Stamp of the last grant.
     pub stamp: u64,
     pub fault: Option<Fault>,
     /// Memory for small messages that arrived early.
     pub saved_pool: StagingPool,
-    /// Operations that are complete, whose requests are not completed yet.
+    /// Operations that have ended, but whose requests are not complete yet.
     pub ended: Vec<EndedOperation>,
     /// Temporary list of the sends of a relay.
     pub relayed: Vec<u32>,
@@ -148,7 +147,7 @@ impl StreamCore {
 
     // ---- writes under way ---------------------------------------------------------------------
 
-    /// Notes that a flight has begun. It may be complete at once.
+    /// Notes that a flight has begun. The flight may be complete at once.
     pub fn depart<F: Fabric>(&mut self, fabric: &F, flight: StreamFlight) {
         self.sends[flight.send].flying += 1;
         if let From::SegmentSlot(place) = flight.from {
@@ -191,7 +190,7 @@ impl StreamCore {
         while i < self.active.len() {
             let receive = self.active[i];
             moved |= self.drain(fabric, receive);
-            // If a receive is complete, it has left the list.
+            // A complete receive has left the list, so the next receive has the same index.
             i += usize::from(self.active.get(i) == Some(&receive));
         }
         self.feed(fabric);
@@ -199,7 +198,7 @@ impl StreamCore {
         moved
     }
 
-    /// Resumes sends that waited for a token, in their order, until there is no token left.
+    /// Resumes sends that waited for a token, in the order in which they began to wait, until there is no token left.
     fn resume<F: Fabric>(&mut self, fabric: &F) {
         while let Some(send) = self.backlog.pop_front() {
             self.sends[send].waits = false;
@@ -213,7 +212,7 @@ impl StreamCore {
 
     // ---- messages -----------------------------------------------------------------------------
 
-    /// Handles an arrived message. The caller returns its buffer to the fabric.
+    /// Handles an arrived message. The caller returns the message's buffer to the fabric.
     pub fn handle<F: Fabric>(&mut self, fabric: &F, message: &ArrivedMessage) -> MessageOutcome {
         let note = Note::decode(message.head).ok_or("message of unknown kind")?;
         let (peer, payload) = (message.peer, message.payload);
@@ -236,13 +235,13 @@ impl StreamCore {
     }
 }
 
-/// Returns offset and length of piece `i` of the part behind `base`, out of `len` bytes.
+/// Returns offset and length of piece `i`, if `len` bytes are cut into pieces of `unit` bytes from offset `base` on.
 pub fn piece(base: usize, unit: usize, i: usize, len: usize) -> (usize, usize) {
     let offset = base + i * unit;
     (offset, unit.min(len - offset))
 }
 
-/// Returns the number of pieces of `len` bytes.
+/// Returns the number of pieces of `unit` bytes into which `len` bytes are cut.
 pub fn pieces(len: usize, unit: usize) -> usize {
     len.div_ceil(unit)
 }

@@ -1,6 +1,6 @@
-//! Flights: writes, and messages that the fabric has queued, under way.
+//! Flights: writes under way, and messages that the fabric has queued.
 
-use weft_fabric::{Counter, Counters, Region};
+use weft_fabric::{Counter, CounterTarget, Counters, Region};
 
 /// Memory from which a write under way reads.
 #[derive(Debug, Clone, Copy)]
@@ -15,13 +15,13 @@ pub enum From {
 
 /// A write (or a message that the fabric has queued) under way.
 pub struct StreamFlight {
-    pub counter: Counter,
-    pub target: u64,
+    pub end: CounterTarget,
     pub from: From,
     pub send: u32,
 }
 
-/// Invariant: a counter that was taken belongs to one flight until the flight is complete, or did not begin; then it is used again.
+/// Invariant: a counter that was taken belongs to one flight. The counter is used again once the flight is complete, or if the
+/// flight did not begin.
 #[derive(Default)]
 pub struct StreamFlights {
     under_way: Vec<StreamFlight>,
@@ -33,33 +33,33 @@ impl StreamFlights {
         self.under_way.is_empty()
     }
 
-    /// Returns a counter for a flight, and the value at which the flight is complete.
-    pub fn counter(&mut self, counters: &Counters) -> (Counter, u64) {
+    /// Prepares a flight. Takes a counter from the pool, and returns it with its value at the end of the flight.
+    pub fn prepare(&mut self, counters: &Counters) -> CounterTarget {
         let counter = self.idle.pop().unwrap_or_else(|| counters.allocate());
-        (counter, counters.value(counter) + 1)
+        CounterTarget::new(counters, counter)
     }
 
-    /// Returns a counter to the pool: its flight did not begin, or is complete.
+    /// Returns to the pool a counter whose flight did not begin or is complete.
     pub fn give_back(&mut self, counter: Counter) {
         self.idle.push(counter);
     }
 
     /// Begins a flight. Returns the flight if it is already complete.
     pub fn begin(&mut self, counters: &Counters, flight: StreamFlight) -> Option<StreamFlight> {
-        if counters.value(flight.counter) >= flight.target {
-            self.idle.push(flight.counter);
+        if flight.end.has_come(counters) {
+            self.idle.push(flight.end.counter);
             return Some(flight);
         }
         self.under_way.push(flight);
         None
     }
 
-    /// Returns the next flight that is complete, from `at` on. The next call continues there.
+    /// Returns the next complete flight at or after position `at`. Moves `at` to the position from which the next call continues.
     pub fn next_over(&mut self, counters: &Counters, at: &mut usize) -> Option<StreamFlight> {
         while let Some(flight) = self.under_way.get(*at) {
-            if counters.value(flight.counter) >= flight.target {
+            if flight.end.has_come(counters) {
                 let flight = self.under_way.swap_remove(*at);
-                self.idle.push(flight.counter);
+                self.idle.push(flight.end.counter);
                 return Some(flight);
             }
             *at += 1;
@@ -77,10 +77,12 @@ mod tests {
         let counters = Counters::new();
         let mut flights = StreamFlights::default();
         let fly = |flights: &mut StreamFlights, send| {
-            let (counter, target) = flights.counter(&counters);
-            let flight = StreamFlight { counter, target, from: From::Program, send };
-            assert!(flights.begin(&counters, flight).is_none());
-            counter
+            let mut end = flights.prepare(&counters);
+            end.one_more();
+            assert!(
+                flights.begin(&counters, StreamFlight { end, from: From::Program, send }).is_none()
+            );
+            end.counter
         };
         let [first, second, third] = [0, 1, 2].map(|send| fly(&mut flights, send));
         assert!(first != second && second != third && first != third);
@@ -94,9 +96,10 @@ mod tests {
         over.sort_unstable();
         assert_eq!((over, flights.is_empty()), (vec![0, 2], false));
         assert!([first, third].contains(&fly(&mut flights, 3)));
-        let (counter, target) = flights.counter(&counters);
-        counters.add(counter, 1);
-        let flight = StreamFlight { counter, target, from: From::Program, send: 4 };
+        let mut end = flights.prepare(&counters);
+        end.one_more();
+        counters.add(end.counter, 1);
+        let flight = StreamFlight { end, from: From::Program, send: 4 };
         assert_eq!(flights.begin(&counters, flight).map(|flight| flight.send), Some(4));
     }
 }

@@ -1,15 +1,15 @@
-//! Grants: memory for the next pieces of a message, which is places for segments, or the program's memory for blocks.
+//! Grants: memory for the next pieces of a message. Segments get places, and blocks get the program's memory.
 
 use super::Mode;
 use super::core::{StreamCore, piece, pieces};
 use super::pool::{CHUNK, PlaceOwner};
-use super::receive::{Landing, StreamReceive};
+use super::records::{Landing, StreamReceive};
 use super::wire::{Note, PLACES, STANDING, StreamKind, StreamMessage, pack};
 use crate::message::MessageOutcome;
 use weft_fabric::{Fabric, FabricExt};
 
 impl StreamCore {
-    /// Requests the next memory of a receive, and counts the receive if it begins to wait.
+    /// Requests the next memory of a receive, and counts the receive if the receive begins to wait.
     pub(super) fn want<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let waits = self.want_again(fabric, index);
         self.counts.hungry += u64::from(waits);
@@ -61,7 +61,7 @@ impl StreamCore {
         }
     }
 
-    /// Grants up to `most` places, as many as are available. Returns their numbers and their count.
+    /// Grants up to `most` places, as many as are available. Returns the numbers of the granted places, and their count.
     fn grant<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -125,13 +125,13 @@ impl StreamCore {
         }
     }
 
-    /// Handles the notice that a relaying sender has its payload now.
+    /// Handles the notice that a relaying sender now has its payload.
     pub fn on_ready<F: Fabric>(&mut self, fabric: &F, message: StreamMessage) -> MessageOutcome {
         let StreamMessage { peer, note, .. } = message;
         let named = |r: &StreamReceive| {
             r.live && r.mode != Mode::Small && (r.peer as usize, r.remote) == (peer, note.low)
         };
-        // Segments may overtake messages: if the receive is already complete, nothing is needed.
+        // Segments may overtake this notice. If the receive is already complete, there is nothing to do.
         let Some(index) = self.receives.iter().position(named) else { return Ok(()) };
         let index = index as u32;
         self.receives[index].idle = false;
@@ -161,7 +161,7 @@ impl StreamCore {
             let stamp = self.next_stamp();
             let receive = &mut self.receives[index];
             let (offset, len) = piece(0, receive.unit, receive.granted, receive.len);
-            let part = receive.buffer().part(offset, len);
+            let part = receive.buffer.part(offset, len);
             let Ok(region) = fabric.expose_to_writers(part) else {
                 self.flags.give(flag);
                 receive.converts = true;
@@ -195,7 +195,7 @@ impl StreamCore {
         self.want_segments(fabric, index);
     }
 
-    /// Handles the refusal of a block: the sender could not write it, and will not write the blocks behind it.
+    /// Handles the refusal of a block: the sender could not write it, and will not write the blocks after it.
     pub fn on_unable<F: Fabric>(&mut self, fabric: &F, message: StreamMessage) -> MessageOutcome {
         let StreamMessage { peer, note, .. } = message;
         const WHAT: &str = "refusal of a block";
@@ -224,8 +224,8 @@ impl StreamCore {
         Ok(())
     }
 
-    /// Grants places to the receives that have none, in the order in which they began to wait. A receive that gets none
-    /// stays in line, but does not block the receives behind it.
+    /// Grants places to the receives that have none, in the order in which they began to wait. A receive that gets no place stays
+    /// in line, but does not block the receives behind it.
     pub fn feed<F: Fabric>(&mut self, fabric: &F) {
         for _ in 0..self.hungry.len() {
             let Some(index) = self.hungry.pop_front() else { break };

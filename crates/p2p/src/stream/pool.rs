@@ -7,7 +7,9 @@
 //! Memory is allocated by chunks at first need, never more than the sizes allow, and is kept.
 
 use super::StreamSizes;
-use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{
+    Counter, Fabric, Fault, Flag, FlagKind, FlagWrite, Region, RemoteAddr, RemoteFlag, Sge,
+};
 
 /// Number of places in a chunk.
 pub const CHUNK: usize = 8;
@@ -20,7 +22,7 @@ pub enum PlaceOwner {
     Free,
     /// The peer with this rank may write its next segment to the place.
     Standing(u32),
-    /// A certain piece will be written to the place.
+    /// A piece of a certain message will be written to the place.
     Landing,
     /// The segment was received and copied, but is still being relayed.
     Held,
@@ -29,10 +31,10 @@ pub enum PlaceOwner {
 struct Slot {
     memory: Sge,
     arrival: Counter,
-    /// Value of the flag when the awaited segment has arrived; never repeats.
+    /// Value of the flag when the awaited segment has arrived. Each value is used only once.
     stamp: u64,
     state: PlaceOwner,
-    /// Number of writes from the place under way.
+    /// Number of writes under way that read from this place.
     readers: u32,
 }
 
@@ -47,7 +49,7 @@ pub struct SegmentPlaces {
 }
 
 impl SegmentPlaces {
-    /// Takes a free place, from a new chunk if needed. Returns `None` if all are in use.
+    /// Takes a free place, from a new chunk if needed. Returns `None` if all places are in use.
     pub fn take<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -65,7 +67,7 @@ impl SegmentPlaces {
             };
             for i in 0..CHUNK {
                 let memory = region.local.part(CHUNK * LINE + i * sizes.segment, sizes.segment);
-                let Flag { local: arrival, .. } = fabric.flag(&region, i * LINE, true);
+                let Flag { local: arrival, .. } = fabric.flag(&region, i * LINE, FlagKind::Waking);
                 let slot = Slot { memory, arrival, stamp: 0, state: PlaceOwner::Free, readers: 0 };
                 self.slots.push(slot);
             }
@@ -81,12 +83,13 @@ impl SegmentPlaces {
         if self.exhausted { self.slots.len() } else { sizes.slots }
     }
 
-    /// Returns the number of places that could be taken.
+    /// Returns the number of places that can still be taken.
     pub fn left(&self, sizes: &StreamSizes) -> usize {
         self.free.len() + (self.most(sizes) - self.slots.len())
     }
 
-    /// Returns the number of places that may be granted to senders that do not fill them at once: half of all places are reserved.
+    /// Returns the number of places that may be granted to senders that do not fill places at once. Half of all places are reserved
+    /// for other senders.
     pub fn spare(&self, sizes: &StreamSizes) -> usize {
         self.left(sizes).saturating_sub(self.most(sizes) / 2)
     }
@@ -100,7 +103,7 @@ impl SegmentPlaces {
         self.chunks[chunk].remote
     }
 
-    /// Assigns a place to a peer. `stamp` is the value that its flag must reach.
+    /// Assigns a place to a peer. `stamp` is the value that the flag of the place must reach.
     pub fn assign(&mut self, place: u16, state: PlaceOwner, stamp: u64) {
         let slot = &mut self.slots[usize::from(place)];
         (slot.state, slot.stamp) = (state, stamp);
@@ -136,7 +139,7 @@ impl SegmentPlaces {
         slot.readers == 0 && slot.state == PlaceOwner::Held && self.give(place)
     }
 
-    /// Gives the place up, except for writes from it. Returns true if it is free.
+    /// Gives the place up. Returns true if the place is free now, because no write from it is under way.
     pub fn give(&mut self, place: u16) -> bool {
         let slot = &mut self.slots[usize::from(place)];
         let free = slot.readers == 0;
@@ -148,22 +151,19 @@ impl SegmentPlaces {
     }
 }
 
-/// A place, as the sender sees it.
+/// A place, as the sender sees it: its address, and the stamp for its flag.
 #[derive(Debug, Clone, Copy)]
 pub struct SegmentSlot {
     pub at: RemoteAddr,
-    pub flag: RemoteFlag,
-    pub stamp: u64,
+    pub stamp: FlagWrite,
 }
 
-/// Returns the address of place `place` in the chunk at `chunk`.
+/// Returns place `place` of the chunk that begins at `chunk`: the address of its segment of `segment` bytes, and the write of
+/// `stamp` to its flag.
 pub fn place_at(chunk: RemoteAddr, place: u16, stamp: u64, segment: usize) -> SegmentSlot {
     let i = usize::from(place) % CHUNK;
-    SegmentSlot {
-        at: chunk.offset((CHUNK * LINE + i * segment) as u64),
-        flag: RemoteFlag { at: chunk.offset((i * LINE) as u64), waking: true },
-        stamp,
-    }
+    let flag = RemoteFlag { at: chunk.offset((i * LINE) as u64), waking: true };
+    SegmentSlot { at: chunk.offset((CHUNK * LINE + i * segment) as u64), stamp: flag.with(stamp) }
 }
 
 /// Segments to send from.
@@ -219,7 +219,8 @@ impl LandingFlags {
     ) -> Result<Option<u16>, Fault> {
         if self.flags.is_empty() {
             let region = fabric.allocate(sizes.flags * LINE)?;
-            self.flags.extend((0..sizes.flags).map(|i| fabric.flag(&region, i * LINE, true)));
+            self.flags
+                .extend((0..sizes.flags).map(|i| fabric.flag(&region, i * LINE, FlagKind::Waking)));
             self.free.extend((0..sizes.flags as u16).rev());
         }
         Ok(self.free.pop())
@@ -229,7 +230,7 @@ impl LandingFlags {
         self.flags.len() * LINE
     }
 
-    /// Returns the number of flags that could be taken.
+    /// Returns the number of flags that can still be taken.
     pub fn left(&self, sizes: &StreamSizes) -> usize {
         if self.flags.is_empty() { sizes.flags } else { self.free.len() }
     }

@@ -4,73 +4,13 @@ use super::Mode;
 use super::core::{EndedOperation, StreamCore, clip, piece, pieces};
 use super::flights::From;
 use super::pool::PlaceOwner;
+use super::records::{Landing, StreamReceive};
 use super::wire::{Note, PLACES, RELAYED, StreamKind, StreamMessage, unpack, words};
-use crate::envelope::{MatchingContext, MessageKind, ReceiveSource, Tag};
+use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource, Tag};
 use crate::matching::{EnvelopeArrival, EnvelopeBody};
 use crate::message::{MessageOutcome, MessageTarget, Want};
 use crate::request::ProcessRequests;
-use std::collections::VecDeque;
-use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge, Staging, Work};
-
-/// Memory in which the next piece will land.
-#[derive(Clone, Copy)]
-pub enum Landing {
-    /// A place that was granted in advance (`stood` is true), or for this message.
-    SegmentSlot {
-        place: u16,
-        stood: bool,
-    },
-    Block {
-        flag: u16,
-        stamp: u64,
-        region: Region,
-    },
-}
-
-/// A receive, or a message that arrived before its receive.
-#[derive(Default)]
-pub struct StreamReceive {
-    /// Request of the operation, once there is one.
-    request: u32,
-    pub peer: u32,
-    buffer: Option<Sge>,
-    /// Length of the message.
-    pub len: usize,
-    /// The sender's request.
-    pub remote: u32,
-    pub mode: Mode,
-    pub base: usize,
-    pub unit: usize,
-    pub pieces: usize,
-    /// Number of pieces that got a place, and number of pieces that were taken.
-    pub granted: usize,
-    pub drained: usize,
-    pub landings: VecDeque<Landing>,
-    /// Payload of a small message that arrived early.
-    pub saved: Option<Staging>,
-    /// Sends that relay the message.
-    pub children: Vec<u32>,
-    /// True if the receive has no place, and waits for one.
-    pub hungry: bool,
-    /// True if the sender relays a payload that it does not have yet. Then the receive gets no place of the half that
-    /// is reserved for senders that fill places at once.
-    pub idle: bool,
-    /// True if the receive is not complete.
-    pub live: bool,
-    /// True if segments follow instead of blocks, once the blocks under way have arrived.
-    pub converts: bool,
-}
-
-impl StreamReceive {
-    /// Returns the number of bytes of the message that do not fit.
-    fn lost(&self) -> u64 {
-        self.len.saturating_sub(self.buffer().len()) as u64
-    }
-
-    pub fn buffer(&self) -> Sge {
-        self.buffer.unwrap_or(Sge::EMPTY)
-    }
-}
+use weft_fabric::{Fabric, FabricExt, RemoteAddr, Sge, Work};
 
 impl StreamCore {
     fn open_receive(&mut self, peer: u32) -> u32 {
@@ -84,37 +24,38 @@ impl StreamCore {
         index
     }
 
-    /// Returns the record of an arrived message, and whether its receive was posted. The lookup uses the sender's rank in
+    /// Returns the record of an arrived message, and true if its receive was already posted. The lookup uses the sender's rank in
     /// the fabric, since all receives here name their sender.
     fn meet_posted(&mut self, peer: usize, note: Note) -> (u32, bool) {
         self.counts.lookups += 1;
         let (context, rank, tag) = (MatchingContext(note.first), peer as u32, note.low as Tag);
-        if let Some(posted) = self.matching.match_posted(context, rank, tag) {
+        if let Some(posted) = self.matching.posted.take(context, rank, tag) {
             return (posted, true);
         }
         let request = self.open_receive(rank);
-        let (kind, body) = (MessageKind::Rts, EnvelopeBody::There(RemoteAddr::default()));
-        let arrival =
-            EnvelopeArrival { kind, word: false, context, rank, tag, peer, request, len: 0, body };
-        self.matching.keep(arrival);
+        let envelope =
+            Envelope { kind: MessageKind::Rts, word: false, context, rank, tag, request };
+        let body = EnvelopeBody::There(RemoteAddr::default());
+        self.matching.arrived.keep(EnvelopeArrival { envelope, peer, len: 0, body });
         (request, false)
     }
 
-    /// Returns the record of a receive, and whether its message had arrived.
+    /// Returns the record of a receive, and true if its message had already arrived.
     fn meet_arrived(&mut self, from: MessageTarget) -> (u32, bool) {
         self.counts.lookups += 1;
         let MessageTarget { context, peer, tag, .. } = from;
         let rank = peer as u32;
         let source = ReceiveSource::Rank { rank, peer };
-        if let Some(arrived) = self.matching.take(&Want { context, source, tag: Some(tag) }) {
+        if let Some(arrived) = self.matching.arrived.take(&Want { context, source, tag: Some(tag) })
+        {
             return (arrived.request, true);
         }
         let index = self.open_receive(rank);
-        self.matching.post(context, Some(rank), Some(tag), index);
+        self.matching.posted.post(context, Some(rank), Some(tag), index);
         (index, false)
     }
 
-    /// Starts a receive into `buffer`. The sends `relay` forward its payload. Returns its request.
+    /// Starts a receive into `buffer`. The sends `relay` forward the received payload. Returns the request of the receive.
     pub fn irecv<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -130,7 +71,7 @@ impl StreamCore {
         let (index, arrived) = self.meet_arrived(from);
         let receive = &mut self.receives[index];
         receive.request = request;
-        receive.buffer = Some(buffer);
+        receive.buffer = buffer;
         receive.children.extend_from_slice(relay);
         if !arrived {
             return request;
@@ -175,10 +116,10 @@ impl StreamCore {
         Ok(())
     }
 
-    /// Delivers a small message to its receive: sends it to the children, and copies it into the buffer.
+    /// Delivers a small message to its receive. Sends the message to the children, and copies the payload into the buffer.
     fn deliver<F: Fabric>(&mut self, fabric: &F, index: u32, payload: Sge) {
         let children = std::mem::take(&mut self.receives[index].children);
-        let buffer = self.receives[index].buffer();
+        let buffer = self.receives[index].buffer;
         for &child in &children {
             let to = self.known(self.sends[child].to.peer);
             // `payload` is temporary. A message that the fabric might queue, or that needs a place, must be sent from the buffer.
@@ -231,7 +172,7 @@ impl StreamCore {
         let StreamMessage { peer, note, payload: p } = message;
         const WHAT: &str = "announcement of a message";
         let [len, numbers, unit] = words::<3>(p).ok_or(WHAT)?;
-        let mode = Mode::from_byte(note.mode & !RELAYED).ok_or(WHAT)?;
+        let mode = Mode::of_code(note.mode & !RELAYED).ok_or(WHAT)?;
         let ours = if mode == Mode::Blocks { self.sizes.block } else { self.sizes.segment };
         let count = usize::from(note.count);
         if mode == Mode::Small || len == 0 || len >> 48 != 0 || unit != ours as u64 {
@@ -266,7 +207,7 @@ impl StreamCore {
         Ok(())
     }
 
-    /// Begins the transfer of a message of pieces, which has met its receive.
+    /// Begins the transfer of a message of pieces that has been matched with its receive.
     fn begin<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let receive = &self.receives[index];
         if receive.mode == Mode::Blocks && receive.lost() > 0 {
@@ -281,7 +222,7 @@ impl StreamCore {
         }
     }
 
-    /// Takes the pieces that have arrived, in order. Returns true if there was one.
+    /// Takes the pieces that have arrived, in order. Returns true if any piece had arrived.
     pub fn drain<F: Fabric>(&mut self, fabric: &F, index: u32) -> bool {
         let mut any = false;
         while let Some(&landing) = self.receives[index].landings.front() {
@@ -323,7 +264,7 @@ impl StreamCore {
         any
     }
 
-    /// Takes an arrived segment: relays it to the children that wait for it, straight from its place, and copies it into the
+    /// Takes an arrived segment: relays it straight from its place to the children that wait for it, and copies it into the
     /// program's memory.
     fn take_segment<F: Fabric>(
         &mut self,
@@ -335,14 +276,14 @@ impl StreamCore {
     ) {
         let memory = self.places.memory(place).part(0, len);
         let children = std::mem::take(&mut self.receives[index].children);
-        let whole = self.receives[index].buffer();
+        let whole = self.receives[index].buffer;
         for &child in &children {
             let send = &self.sends[child];
             let same = send.mode == Mode::Segments
                 && send.base + send.next * send.unit == offset
                 && (offset + len == whole.len() || len == send.unit);
-            // A child without a place now is served from the program's memory later: a place that other
-            // messages need must not wait for a receiver.
+            // A child that has no place now is served later from the program's memory. Other messages need this segment's place, so
+            // the place must not be kept for a slow child.
             if same && send.next < send.pieces && !send.waits && !send.places.is_empty() {
                 let source = if whole.is_phantom() { Sge::phantom(len) } else { memory };
                 if self.write(fabric, child, source, From::SegmentSlot(place)) {
@@ -364,7 +305,7 @@ impl StreamCore {
             let child = self.receives[index].children[i];
             let send = &mut self.sends[child];
             if send.mode != Mode::Small {
-                send.ready = ready.min(send.data.map_or(0, Sge::len));
+                send.ready = ready.min(send.data.len());
                 self.push(fabric, child);
                 self.settle_send(child);
             }

@@ -4,65 +4,19 @@ use super::Mode;
 use super::core::{EndedOperation, StreamCore, piece, pieces};
 use super::flights::{From, StreamFlight};
 use super::pool::{SegmentSlot, place_at};
+use super::records::Send;
 use super::wire::{
     Note, PLACES, RELAYED, STANDING, StreamKind, StreamMessage, pack, unpack, words,
 };
 use crate::message::{MessageOutcome, MessageTarget};
 use crate::request::ProcessRequests;
-use std::collections::VecDeque;
 use weft_fabric::{
-    Fabric, FabricExt, FaultCause, PostOutcome, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    CounterTarget, Fabric, FabricExt, FaultCause, PostOutcome, RemoteAddr, RemoteFlag, RemoteWrite,
+    Sge, Work,
 };
 
-/// A send under way.
-#[derive(Default)]
-pub struct Send {
-    /// Request of the operation.
-    pub request: u32,
-    pub to: MessageTarget,
-    pub data: Option<Sge>,
-    pub mode: Mode,
-    /// Offset at which the pieces begin. The bytes before were sent in blocks.
-    pub base: usize,
-    /// Bytes of a piece.
-    pub unit: usize,
-    /// Number of pieces, and index of the next piece to write.
-    pub pieces: usize,
-    pub next: usize,
-    /// Bytes from the start that may be sent: less than all while a message is relayed.
-    pub ready: usize,
-    /// True if the send is held back behind other sends (`held`); true if the whole relayed payload has arrived (`come`).
-    held: bool,
-    come: bool,
-    /// Granted places that have not been written yet.
-    pub places: VecDeque<SegmentSlot>,
-    /// Number of writes under way.
-    pub flying: usize,
-    /// The block that was exposed in advance, with its number.
-    exposed: Option<(usize, Region)>,
-    /// The receiver's request, once it is known.
-    remote: u32,
-    /// True if the send is in the backlog.
-    pub waits: bool,
-    /// True if a block could not be written. Addresses that the receiver sent before it learned of this are ignored.
-    unable: bool,
-    /// True if the relayed payload was not here when the send was announced, and the receiver has not learned yet that it has
-    /// arrived.
-    relayed: bool,
-    /// True if the send is under way.
-    live: bool,
-    /// True if a receive relays its message by this send, and still knows its number.
-    fed: bool,
-}
-
-impl Send {
-    fn data(&self) -> Sge {
-        self.data.expect("a send under way has a payload")
-    }
-}
-
 impl StreamCore {
-    /// Opens a record and a request for a send of `data`, of which the first `ready` bytes are here.
+    /// Opens a record and a request for a send of `data`, of which the first `ready` bytes have arrived.
     fn open_send<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -77,12 +31,11 @@ impl StreamCore {
         let index = self.sends.take();
         let send = &mut self.sends[index];
         let places = std::mem::take(&mut send.places);
-        *send =
-            Send { request, to, data: Some(data), ready, places, live: true, ..Send::default() };
+        *send = Send { request, to, data, ready, places, live: true, ..Send::default() };
         index
     }
 
-    /// Starts a send. Returns its request, or `None` if it is already complete.
+    /// Starts a send. Returns the request of the send, or `None` if the send is already complete.
     pub fn isend<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -96,27 +49,40 @@ impl StreamCore {
             self.announce(fabric, index);
             return Some(request);
         }
-        self.counts.small += 1;
-        let (counter, target) = self.flights.counter(fabric.counters());
-        let head = Note::to(StreamKind::Small, to, 0).encode();
-        if fabric.send(to.peer, head, data, Some(counter)) == PostOutcome::Done {
-            self.flights.give_back(counter);
-            return None;
-        }
+        let end = self.send_small(fabric, to, data)?;
         let send = self.open_send(fabric, requests, to, data, data.len());
         let request = self.sends[send].request;
-        self.depart(fabric, StreamFlight { counter, target, from: From::Program, send });
+        self.depart(fabric, StreamFlight { end, from: From::Program, send });
         Some(request)
     }
 
-    /// Charges the credit if `len` bytes may go as one small message. Returns true if so.
+    /// Sends a small message. If the fabric has queued the payload, returns the counter value at which the payload has left.
+    fn send_small<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        to: MessageTarget,
+        payload: Sge,
+    ) -> Option<CounterTarget> {
+        self.counts.small += 1;
+        let mut end = self.flights.prepare(fabric.counters());
+        let head = Note::to(StreamKind::Small, to, 0).encode();
+        match fabric.send(to.peer, head, payload, end.one_more()) {
+            PostOutcome::Later => Some(end),
+            PostOutcome::Done => {
+                self.flights.give_back(end.counter);
+                None
+            }
+        }
+    }
+
+    /// Charges the credit if `len` bytes may go as one small message. Returns true if the credit was charged.
     fn takes_credit<F: Fabric>(&mut self, fabric: &F, peer: usize, len: usize) -> bool {
         let most = self.sizes.credit;
         self.peer(fabric, peer).takes_credit(most, len)
     }
 
-    /// Starts to relay the payload that will arrive in `data`, as the receive that feeds the send gets it. A short message is sent
-    /// when it has arrived, by the credit of that time. Messages behind it are held back, too, so that no message overtakes it.
+    /// Starts to relay the payload that a receive takes into `data`. A short message is sent once it has arrived, and is charged
+    /// only then. Messages behind a short message are also held back, so that no message overtakes another message.
     pub fn announce_relay<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -140,12 +106,12 @@ impl StreamCore {
     pub fn relay_come<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let send = &mut self.sends[index];
         let peer = send.to.peer;
-        (send.ready, send.come) = (send.data().len(), true);
+        (send.ready, send.come) = (send.data.len(), true);
         // Other messages may have been held back behind this message.
         while let Some(&first) = self.peer(fabric, peer).held.front()
             && self.sends[first].come
         {
-            self.send_held(fabric, first, self.sends[first].data());
+            self.send_held(fabric, first, self.sends[first].data);
         }
         self.push(fabric, index);
         self.settle_send(index);
@@ -156,8 +122,8 @@ impl StreamCore {
         }
     }
 
-    /// Sends the first message that was held back for a peer: a small message from `from`, larger messages are announced
-    /// and sent from their buffers.
+    /// Sends the first message that was held back for a peer. Sends the bytes `from` if the message is small and has credit.
+    /// Otherwise announces the message, which is later sent from the program's buffer.
     pub fn send_held<F: Fabric>(&mut self, fabric: &F, index: u32, from: Sge) {
         let to = self.sends[index].to;
         let first = self.peer(fabric, to.peer).held.pop_front();
@@ -168,21 +134,18 @@ impl StreamCore {
         }
         let send = &mut self.sends[index];
         (send.next, send.pieces) = (1, 1);
-        self.counts.small += 1;
-        let (counter, target) = self.flights.counter(fabric.counters());
-        let head = Note::to(StreamKind::Small, to, 0).encode();
-        if fabric.send(to.peer, head, from, Some(counter)) == PostOutcome::Done {
-            self.flights.give_back(counter);
-            self.settle_send(index);
-            return;
+        match self.send_small(fabric, to, from) {
+            Some(end) => {
+                self.depart(fabric, StreamFlight { end, from: From::Program, send: index })
+            }
+            None => self.settle_send(index),
         }
-        self.depart(fabric, StreamFlight { counter, target, from: From::Program, send: index });
     }
 
     /// Sends the early request: announces a message of several pieces, and requests the places that it needs.
     fn announce<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let Send { to, ready, .. } = self.sends[index];
-        let data = self.sends[index].data();
+        let data = self.sends[index].data;
         let (segment, block, least) = (self.sizes.segment, self.sizes.block, self.sizes.rendezvous);
         let entry = self.peers.get_mut(to.peer).expect("looked up for its credit");
         let blocks = data.len() > least && entry.direct;
@@ -227,9 +190,9 @@ impl StreamCore {
         if send.next >= send.pieces || send.exposed.is_some() {
             return;
         }
-        let (offset, len) = piece(send.base, send.unit, send.next, send.data().len());
+        let (offset, len) = piece(send.base, send.unit, send.next, send.data.len());
         if offset + len <= send.ready
-            && let Ok(region) = fabric.expose(send.data().part(offset, len))
+            && let Ok(region) = fabric.expose(send.data.part(offset, len))
         {
             send.exposed = Some((send.next, region));
         }
@@ -242,7 +205,7 @@ impl StreamCore {
             if !send.live || send.mode == Mode::Small || send.next == send.pieces || send.waits {
                 return;
             }
-            let (offset, len) = piece(send.base, send.unit, send.next, send.data().len());
+            let (offset, len) = piece(send.base, send.unit, send.next, send.data.len());
             if offset + len > send.ready {
                 return;
             }
@@ -254,14 +217,14 @@ impl StreamCore {
                 }
                 return;
             }
-            let part = send.data().part(offset, len);
+            let part = send.data.part(offset, len);
             let peer = send.to.peer;
             let from = if self.peers.get(peer).is_some_and(|known| known.synchronous) {
                 From::Program
             } else if send.mode == Mode::Blocks {
                 match send.exposed.take() {
                     Some((_, region)) => From::Block(region),
-                    // If the memory cannot be exposed, the fabric handles it by its own means.
+                    // If the memory cannot be exposed, the fabric writes from it by its own means.
                     None => fabric.expose(part).map_or(From::Program, From::Block),
                 }
             } else {
@@ -292,18 +255,18 @@ impl StreamCore {
         }
     }
 
-    /// Writes the next piece of a send, which lies in `source`, into its next place. Returns true if it was posted.
+    /// Writes the next piece of a send, which lies in `source`, into its next place. Returns true if the write was posted.
     pub fn write<F: Fabric>(&mut self, fabric: &F, index: u32, source: Sge, from: From) -> bool {
-        let (counter, target) = self.flights.counter(fabric.counters());
+        let mut end = self.flights.prepare(fabric.counters());
         let send = &mut self.sends[index];
-        let SegmentSlot { at, flag, stamp } = send.places.pop_front().expect("looked for");
+        let SegmentSlot { at, stamp } = send.places.pop_front().expect("looked for");
         let peer = send.to.peer;
-        match fabric.write_flag(peer, source, at, flag, stamp, Some(counter)) {
+        match fabric.write_flag(peer, &RemoteWrite::new(source, at, end.one_more()), &stamp) {
             Ok(()) => {
                 send.next += 1;
                 let blocks = send.mode == Mode::Blocks;
                 self.counts.pieces += 1;
-                self.depart(fabric, StreamFlight { counter, target, from, send: index });
+                self.depart(fabric, StreamFlight { end, from, send: index });
                 if blocks && !self.known(peer).synchronous {
                     self.expose_ahead(fabric, index);
                 }
@@ -324,7 +287,7 @@ impl StreamCore {
                 if let From::Block(region) = from {
                     fabric.withdraw(region);
                 }
-                self.flights.give_back(counter);
+                self.flights.give_back(end.counter);
                 if let Some(entry) = self.peers.get_mut(peer) {
                     entry.direct = false;
                 }
@@ -338,14 +301,14 @@ impl StreamCore {
         }
     }
 
-    /// Ends a send that has nothing left to do.
+    /// Ends a send if nothing is left to do for it.
     pub fn settle_send(&mut self, index: u32) {
         let send = &mut self.sends[index];
         if send.live
             && !send.held
             && send.flying == 0
             && send.next == send.pieces
-            && send.ready == send.data().len()
+            && send.ready == send.data.len()
         {
             send.live = false;
             self.ended.push(EndedOperation { request: send.request, bytes: 0, lost: 0 });
@@ -355,7 +318,7 @@ impl StreamCore {
         }
     }
 
-    // ---- what receivers say -------------------------------------------------------------------
+    // ---- messages of receivers ----------------------------------------------------------------
 
     /// Returns the send that `peer` names, if it is under way to `peer`.
     fn named(&mut self, peer: usize, index: u32) -> Option<&mut Send> {
@@ -394,7 +357,7 @@ impl StreamCore {
             if send.mode != Mode::Segments || send.next + send.places.len() + count > send.pieces {
                 return Err(WHAT);
             }
-            // Stalled: all written pieces are complete, and there was no place for the next piece.
+            // The send has stalled if all written pieces are complete and there is no place for the next piece.
             let stalled = send.places.is_empty() && send.flying == 0 && send.next > 0;
             self.counts.stalls += u64::from(stalled);
         }
@@ -435,7 +398,7 @@ impl StreamCore {
         let at = RemoteAddr::from_words([a, b, c, d]);
         let flag = RemoteFlag { at: RemoteAddr::from_words(flag), waking: true };
         send.remote = remote;
-        send.places.push_back(SegmentSlot { at, flag, stamp: note.first });
+        send.places.push_back(SegmentSlot { at, stamp: flag.with(note.first) });
         self.push(f, note.low);
         Ok(())
     }
@@ -453,7 +416,7 @@ impl StreamCore {
             fabric.withdraw(region);
         }
         (send.mode, send.base, send.unit, send.next) = (Mode::Segments, base, segment, 0);
-        send.pieces = pieces(send.data().len() - base, segment);
+        send.pieces = pieces(send.data.len() - base, segment);
         self.counts.converted += 1;
         Ok(())
     }
@@ -465,7 +428,7 @@ impl StreamCore {
         if let Some((_, region)) = send.exposed.take() {
             fabric.withdraw(region);
         }
-        (send.next, send.ready) = (send.pieces, send.data().len());
+        (send.next, send.ready) = (send.pieces, send.data.len());
         send.places.clear();
         self.settle_send(note.low);
         Ok(())

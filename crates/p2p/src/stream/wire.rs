@@ -6,39 +6,40 @@
 //! ```
 
 use crate::message::MessageTarget;
-use weft_fabric::{Fabric, FabricExt, Head, PostOutcome, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, Head, PostOutcome, RemoteAddr, Sge, coded_enum};
 
-/// Kinds of message. Their numbers lie above the numbers of point-to-point messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum StreamKind {
-    /// A small message with its whole payload. Tag; word 1: context.
-    Small = 0x60,
-    /// Announcement of a message, with a request for places: the early request. Tag, mode, count of segments that go into places
-    /// granted in advance; word 1: context; word 2: request of the sender. Payload: length, the places granted in advance, bytes of
-    /// a piece.
-    Open = 0x61,
-    /// Address of a chunk of places. Word 1: number of the chunk. Payload: its address.
-    Chunk = 0x62,
-    /// Places for a message's next segments: request of the sender (or [`STANDING`]), count; word 1:
-    /// places; word 2: their stamp.
-    Grant = 0x63,
-    /// A place for a message's next block. Request of the sender; word 1: stamp; word 2: number of the
-    /// block (low half), request of the receiver. Payload: address of the memory, and of the flag.
-    Address = 0x64,
-    /// Notice that the rest of the message must come in segments. Request of the sender; word 1: offset of the rest.
-    Convert = 0x65,
-    /// Notice that the sender cannot write this block. Request of the receiver; word 1: number of the block.
-    Unable = 0x66,
-    /// Refusal of a message. Request of the sender.
-    Finish = 0x67,
-    /// Credit. Word 1: small messages of this peer released so far.
-    Credit = 0x68,
-    /// Notice that a relayed payload is here, and waits for places. Request of the sender, of an Open.
-    Ready = 0x69,
+coded_enum! {
+    /// Kinds of message. The numbers of these kinds lie above the numbers of point-to-point messages.
+    pub enum StreamKind {
+        /// A small message with its whole payload. Tag; word 1: context.
+        Small = 0x60,
+        /// Announcement of a message, with a request for places: the early request. Tag, mode, count of segments that go into
+        /// places granted in advance; word 1: context; word 2: request of the sender. Payload: length, the places granted in
+        /// advance, bytes of a piece.
+        Open = 0x61,
+        /// Address of a chunk of places. Word 1: number of the chunk. Payload: address of the chunk.
+        Chunk = 0x62,
+        /// Places for a message's next segments: request of the sender (or [`STANDING`]), count; word 1: places; word 2: stamp of
+        /// the places.
+        Grant = 0x63,
+        /// A place for a message's next block. Request of the sender; word 1: stamp; word 2: number of the
+        /// block (low half), request of the receiver. Payload: address of the memory, and of the flag.
+        Address = 0x64,
+        /// Notice that the rest of the message must come in segments. Request of the sender; word 1: offset of the rest.
+        Convert = 0x65,
+        /// Notice that the sender cannot write this block. Request of the receiver; word 1: number of the block.
+        Unable = 0x66,
+        /// Notice that the receiver takes no payload, so that the sender ends its send. Carries the request of the sender.
+        Finish = 0x67,
+        /// Credit. Word 1: total number of small messages that were released so far.
+        Credit = 0x68,
+        /// Notice that the payload of a relayed message has arrived, and that the sender waits for places. Request of the sender,
+        /// as in its Open.
+        Ready = 0x69,
+    }
 }
 
-/// Mark in place of a request: the places are for any next message.
+/// Mark in place of a request. The places are for the next message that is sent.
 pub const STANDING: u32 = u32::MAX;
 
 /// Flag in the mode of an Open: the sender does not have the payload yet, because it relays the message.
@@ -50,15 +51,7 @@ pub const PLACES: usize = 4;
 /// Returns true if a head belongs to a stream.
 #[inline]
 pub fn is_ours(head: &Head) -> bool {
-    kind_of(head.0[0]).is_some()
-}
-
-fn kind_of(word: u64) -> Option<StreamKind> {
-    use StreamKind::*;
-    const KINDS: [StreamKind; 10] =
-        [Small, Open, Chunk, Grant, Address, Convert, Unable, Finish, Credit, Ready];
-    let index = usize::from(word as u8).checked_sub(Small as usize)?;
-    KINDS.get(index).copied()
+    StreamKind::of_code(head.0[0] as u8).is_some()
 }
 
 /// An arrived message of a stream.
@@ -70,7 +63,7 @@ pub struct StreamMessage {
     pub payload: Sge,
 }
 
-/// A head, decoded.
+/// A decoded head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note {
     pub kind: StreamKind,
@@ -103,10 +96,10 @@ impl Note {
     pub fn decode(head: Head) -> Option<Note> {
         let [word, first, second] = head.0;
         let (count, mode, low) = ((word >> 8) as u8, (word >> 16) as u8, (word >> 32) as u32);
-        Some(Note { kind: kind_of(word)?, count, mode, low, first, second })
+        Some(Note { kind: StreamKind::of_code(word as u8)?, count, mode, low, first, second })
     }
 
-    /// Sends the head with a few words, which the fabric copies at once. Wakes the peer's helper, too.
+    /// Sends the head with a few words, which the fabric copies at once. Also wakes the peer's helper.
     pub fn send<F: Fabric>(self, fabric: &F, peer: usize, words: &[u64]) {
         let mut bytes = [0; 8 * WORDS];
         for (at, word) in bytes.chunks_exact_mut(8).zip(words) {
@@ -120,10 +113,10 @@ impl Note {
     }
 }
 
-/// Maximum number of words of a payload: every fabric takes this many inline.
+/// Maximum number of words of a payload: every fabric copies this many words inline.
 const WORDS: usize = 2 * RemoteAddr::WORDS;
 
-/// Reads the words of a payload. Returns `None` if there are too few.
+/// Reads the words of a payload. Returns `None` if the payload has fewer words.
 pub fn words<const N: usize>(payload: Sge) -> Option<[u64; N]> {
     let mut bytes = [0; 8 * WORDS];
     let len = 8 * N;

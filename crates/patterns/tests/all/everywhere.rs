@@ -92,16 +92,7 @@ fn ineligible(plan: &PatternPlan, error: &PatternError) -> bool {
         return false;
     };
     let Some(why) = why.strip_prefix(&format!("{}: ", choice.algorithm.name)) else { return false };
-    let site = RankPlacement {
-        same_node: false,
-        nodes: 1,
-        ranks_per_node: 1,
-        by_kernel: false,
-        multicast: 0,
-        same_arithmetic: false,
-        atomics: true,
-        near: Default::default(),
-    };
+    let site = RankPlacement { same_arithmetic: false, ..RankPlacement::apart(1) };
     let (ranks, bytes) = (plan.ranks, plan.bytes);
     let case = SelectionKey { ranks, bytes, element: 1, commutes: true, equal: true, site };
     choice.algorithm.needs.iter().any(|need| need.check(&case).is_err_and(|text| why == text))
@@ -262,9 +253,9 @@ mod careless {
     use std::sync::Arc;
     use std::time::Instant;
     use weft_fabric::{
-        ArrivedMessage, Capabilities, Completion, Copies, Counter, Counters, Datagram, FabricExt,
-        Facets, Fault, Flag, GroupId, Head, PostOutcome, Region, RemoteAddr, RemoteFlag, Sge,
-        StagingPool, Work, wait::Sleep,
+        ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counter, Counters, Datagram,
+        FabricExt, Facets, Fault, FetchAdd, Flag, FlagKind, FlagWrite, GroupId, Head, PostOutcome,
+        Region, RemoteRead, RemoteWrite, Sge, StagingPool, Work, wait::Sleep,
     };
 
     pub struct Careless(pub Sim, pub StagingPool);
@@ -319,46 +310,28 @@ mod careless {
         fn withdraw(&self, region: Region) {
             self.0.withdraw(region)
         }
-        fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
-            self.0.flag(region, offset, waking)
+        fn flag(&self, region: &Region, offset: usize, kind: FlagKind) -> Flag {
+            self.0.flag(region, offset, kind)
         }
-        fn write(&self, p: usize, s: Sge, d: RemoteAddr, done: Completion) -> Result<(), Fault> {
-            self.0.write(p, s, d, done)
+        fn write(&self, peer: usize, write: &RemoteWrite) -> Result<(), Fault> {
+            self.0.write(peer, write)
         }
         fn write_flag(
             &self,
-            p: usize,
-            s: Sge,
-            d: RemoteAddr,
-            flag: RemoteFlag,
-            value: u64,
-            done: Completion,
+            peer: usize,
+            write: &RemoteWrite,
+            then: &FlagWrite,
         ) -> Result<(), Fault> {
-            self.0.write_flag(p, s, d, flag, value, done)
+            self.0.write_flag(peer, write, then)
         }
-        fn read(&self, p: usize, d: Sge, s: RemoteAddr, done: Completion) -> Result<(), Fault> {
-            self.0.read(p, d, s, done)
+        fn read(&self, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
+            self.0.read(peer, read)
         }
-        fn fetch_add(
-            &self,
-            p: usize,
-            t: RemoteAddr,
-            operand: u64,
-            result: Sge,
-            done: Completion,
-        ) -> Result<(), Fault> {
-            self.0.fetch_add(p, t, operand, result, done)
+        fn fetch_add(&self, peer: usize, add: &FetchAdd) -> Result<(), Fault> {
+            self.0.fetch_add(peer, add)
         }
-        fn compare_swap(
-            &self,
-            p: usize,
-            t: RemoteAddr,
-            compare: u64,
-            swap: u64,
-            result: Sge,
-            done: Completion,
-        ) -> Result<(), Fault> {
-            self.0.compare_swap(p, t, compare, swap, result, done)
+        fn compare_swap(&self, peer: usize, swap: &CompareSwap) -> Result<(), Fault> {
+            self.0.compare_swap(peer, swap)
         }
         fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
             self.0.receive(from)
@@ -384,15 +357,8 @@ mod careless {
     }
 
     impl weft_fabric::Immediates for Careless {
-        fn write_imm(
-            &self,
-            p: usize,
-            s: Sge,
-            d: RemoteAddr,
-            immediate: u32,
-            done: Completion,
-        ) -> Result<(), Fault> {
-            FabricExt::write_imm(&self.0, p, s, d, immediate, done)
+        fn write_imm(&self, peer: usize, write: &RemoteWrite, immediate: u32) -> Result<(), Fault> {
+            FabricExt::write_imm(&self.0, peer, write, immediate)
         }
 
         fn immediate(&self, immediate: u32) -> Counter {

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use weft_collective::algorithm::{Algorithm, Carrier};
-use weft_collective::selection_key::Near;
 use weft_collective::{RankPlacement, SelectionKey};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::{Machine, SimOptions, run};
@@ -76,16 +75,7 @@ fn an_allreduce_takes_what_its_bytes_take() {
 
 /// A network of single ranks, without multicast.
 const EVERYWHERE: SelectionKey = {
-    let site = RankPlacement {
-        same_node: false,
-        nodes: 6,
-        ranks_per_node: 1,
-        by_kernel: false,
-        multicast: 0,
-        same_arithmetic: true,
-        atomics: true,
-        near: Near::UNKNOWN,
-    };
+    let site = RankPlacement::apart(6);
     SelectionKey { ranks: 0, bytes: 0, element: 1, commutes: true, equal: true, site }
 };
 

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use weft_collective::CollectiveState;
 use weft_fabric::Fabric;
 
-/// Maximum number of persistent contexts of a communicator that may multicast. The number is bounded because a program may
-/// initialize any number of requests. Each rank frees a request when it likes, so the multicast group of the request's context ends
-/// only with the communicator.
+/// Maximum number of persistent contexts per communicator whose operations may multicast. The number is bounded because a program
+/// may initialize any number of persistent requests, and each request has a context of its own. The ranks free a request at
+/// different times, so the multicast group of the request's context is kept until the communicator is freed.
 const CASTING_LANES: usize = 64;
 
 /// The views of one communicator.
@@ -41,14 +41,14 @@ impl<F: Fabric> CommContexts<F> {
         self.nonblocking.get_or_init(make)
     }
 
-    /// Makes the view for one more persistent operation. `make` gets the number of views made before. All ranks count alike,
-    /// since the choice of algorithms depends on the count, too.
+    /// Makes the view for one more persistent operation. `make` gets the number of views made before. This number is the same on
+    /// all ranks, because the choice of algorithms depends on it.
     pub fn add_persistent(&self, make: impl FnOnce(usize) -> Rc<Comm<F>>) -> Rc<Comm<F>> {
         let before = self.initialized.replace(self.initialized.get() + 1);
         let context = make(before);
         if before < CASTING_LANES {
             let mut states = self.persistent.borrow_mut();
-            // If the request of a context was freed and the context has not multicast, there is nothing to end.
+            // A context whose request was freed, and which has not multicast, has nothing to end.
             states.retain(|state| Rc::strong_count(state) > 1 || state.has_multicast());
             states.push(context.state.clone());
         } else {

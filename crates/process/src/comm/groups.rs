@@ -4,13 +4,15 @@ use crate::{Compare, Group};
 
 /// The groups of a communicator.
 pub struct CommGroups {
-    local: Group,
+    /// This process's group.
+    pub local: Group,
     /// The other group of an intercommunicator.
-    remote: Option<Group>,
-    /// Group to which messages go: the other group of an intercommunicator, or else the own group. So a message need not
-    /// distinguish the two cases.
-    peers: Group,
-    rank: usize,
+    pub remote: Option<Group>,
+    /// Group to which messages go: the other group of an intercommunicator, or the own group of an intracommunicator. With this
+    /// field, the code for messages need not distinguish the two cases.
+    pub peers: Group,
+    /// Rank of this process in its group.
+    pub rank: usize,
 }
 
 impl CommGroups {
@@ -19,26 +21,6 @@ impl CommGroups {
         let rank = local.rank_of(me).expect("a member makes the communicator");
         let peers = remote.as_ref().unwrap_or(&local).clone();
         CommGroups { local, remote, peers, rank }
-    }
-
-    #[inline]
-    pub fn rank(&self) -> usize {
-        self.rank
-    }
-
-    #[inline]
-    pub fn local(&self) -> &Group {
-        &self.local
-    }
-
-    #[inline]
-    pub fn remote(&self) -> Option<&Group> {
-        self.remote.as_ref()
-    }
-
-    #[inline]
-    pub fn peers(&self) -> &Group {
-        &self.peers
     }
 
     /// Compares the groups of two communicators that are not the same.

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use weft_collective::hierarchy::LEVELS;
 use weft_p2p::MatchingContext;
 
-/// Bit in contexts of handshakes and of partitions of partitioned communication. Ranks, in the bits below, do not reach it.
+/// Bit that is set in the contexts of handshakes and partitions of partitioned communication. Only lower bits hold a rank.
 pub const PARTITIONED: u64 = 1 << 63;
 
 /// Mask of the number of an operation. The rest of the tag distinguishes operations that are under way at the same time.
@@ -34,8 +34,10 @@ pub enum OperationKind {
 
 /// The matching spaces of one communicator, or of a view of it.
 pub struct CommSpace {
-    id: u64,
-    operations: OperationKind,
+    /// Number of the communicator.
+    pub id: u64,
+    /// Operations that use this view of the communicator.
+    pub operations: OperationKind,
     /// Number of the next collective operation.
     next: Cell<u32>,
 }
@@ -43,15 +45,6 @@ pub struct CommSpace {
 impl CommSpace {
     pub fn new(id: u64, operations: OperationKind) -> CommSpace {
         CommSpace { id, operations, next: Cell::new(0) }
-    }
-
-    #[inline]
-    pub fn id(&self) -> u64 {
-        self.id
-    }
-
-    pub fn operations(&self) -> OperationKind {
-        self.operations
     }
 
     /// Returns the matching space of messages.

@@ -1,7 +1,7 @@
 //! Work of the helper thread for a process while its program computes.
 //!
 //! The layer above owns the thread, and ensures that it calls [`Engine::help`] while no other thread is in the library
-//! ([`weft_fabric::wait::HelperHandle`], or a lock). It starts the thread on request of the code that wants a helper
+//! ([`weft_fabric::wait::HelperHandle`], or a lock). The layer above starts the thread on request of the code that wants a helper
 //! ([`Engine::want_helper`]), or by itself.
 //!
 //! Functions of the program (operators, error handlers, attribute callbacks) never run here. Only entry points call error handlers
@@ -44,7 +44,7 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Starts the helper thread, if [`Engine::helped_by`] has set how.
+    /// Starts the helper thread, if [`Engine::helped_by`] has set a function that starts it.
     pub(crate) fn start_helper(&self) {
         let start = self.helping.start.borrow_mut().take();
         if let Some(start) = start {
@@ -72,18 +72,18 @@ impl<F: Fabric> Engine<F> {
             || fabric.moves_by_progress()
     }
 
-    /// Lets the first large nonblocking operation from now on ask for a helper, too.
+    /// Lets the first large nonblocking operation after this call ask for a helper, too.
     pub fn overlap_by_helper(&self) {
         self.helping.overlaps.set(true);
     }
 
-    /// Returns the flag that is true while the first large nonblocking operation has yet to ask for a helper.
+    /// Returns a flag that is true until the first large nonblocking operation has asked for a helper.
     #[inline]
     pub(crate) fn overlaps(&self) -> &Cell<bool> {
         &self.helping.overlaps
     }
 
-    /// Runs a round of the helper: messages, and tasks that anybody may run. Returns true if anything moved.
+    /// Runs a round of the helper: progresses messages, and tasks that any thread may run. Returns true if anything moved.
     pub fn help(&self) -> bool {
         let moved = self.endpoint().progress() | self.run_tasks(Executor::Anybody, PollReach::All);
         if moved {
@@ -97,13 +97,13 @@ impl<F: Fabric> Engine<F> {
 mod tests {
     use super::*;
     use std::rc::Rc;
-    use weft_bootstrap::Single;
+    use weft_bootstrap::SingleProcess;
     use weft_fabric::wait::WaitPolicy;
     use weft_fabric_shm::Shm;
     use weft_p2p::ProtocolLimits;
 
     fn engine() -> Rc<Engine<Shm>> {
-        let shm = Shm::connect(&mut Single::new()).unwrap();
+        let shm = Shm::connect(&mut SingleProcess::new()).unwrap();
         Engine::new(shm, WaitPolicy::new(true), ProtocolLimits::default())
     }
 

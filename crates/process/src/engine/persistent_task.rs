@@ -12,6 +12,15 @@ use std::rc::Rc;
 use std::task::Poll;
 use weft_fabric::Fabric;
 
+/// Returns a future that is pending at the first poll and ready at the second.
+pub(crate) fn pending_once() -> impl Future<Output = ()> {
+    let mut polled = false;
+    std::future::poll_fn(move |_| match std::mem::replace(&mut polled, true) {
+        false => Poll::Pending,
+        true => Poll::Ready(()),
+    })
+}
+
 /// A persistent operation. Each start must be complete before the next.
 pub struct PersistentTask {
     task: NonblockingTask,
@@ -34,12 +43,7 @@ impl PersistentTask {
                     *state.result.borrow_mut() = Some(result);
                     state.over.set(true);
                 }
-                let mut stood = false;
-                std::future::poll_fn(|_| match std::mem::replace(&mut stood, true) {
-                    false => Poll::Pending,
-                    true => Poll::Ready(()),
-                })
-                .await;
+                pending_once().await;
             }
         };
         *task.0.parked.borrow_mut() = Some(Box::pin(again));
@@ -48,7 +52,7 @@ impl PersistentTask {
 }
 
 impl<F: Fabric> Engine<F> {
-    /// Starts the operation: polls it once now, then runs it as a task of [`Engine::spawn_by`].
+    /// Starts the operation. Polls it now, and then runs it as a task like [`Engine::spawn_by`].
     ///
     /// # Panics
     /// Panics if the previous start is not complete.

@@ -1,27 +1,27 @@
-//! Retries of calls that find memory or a table full: operations that have ended may give back room.
+//! Retries of calls that fail because memory or a table is full. Operations that end meanwhile may free memory or table entries.
 
 use super::Engine;
 use weft_fabric::{Fabric, FabricExt, Fault, Region};
 
-/// Maximum number of rounds of progress, each of some dozens of messages, so that peers that keep sending do not delay the call
-/// for ever.
+/// Maximum number of rounds of progress in a retry. Each round takes some dozens of messages. Without this limit, peers that keep
+/// sending could delay the call for ever.
 const ROUNDS: usize = 10_000;
 
 impl<F: Fabric> Engine<F> {
-    /// Tries `attempt`. While it fails, makes progress without waiting, gives back memory that is kept for peers, and tries
-    /// again, until no progress is possible any more: operations that have ended may have made room. Returns the error of the
-    /// last attempt.
+    /// Tries `attempt`. If it fails, makes progress without waiting, releases memory that is kept for peers, and tries again,
+    /// because operations that have ended may have freed memory. Gives up when progress finds nothing to do. Returns the result of
+    /// the last attempt.
     pub fn retry_when_full<T, E>(&self, mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         let first = attempt();
         if first.is_ok() { first } else { self.retry(first, attempt) }
     }
 
-    /// Allocates memory of the fabric. Other memory may have to be released by peers first.
+    /// Allocates memory of the fabric. Retries while peers may still release other memory.
     pub fn allocate(&self, len: usize) -> Result<Region, Fault> {
         self.retry_when_full(|| self.endpoint.fabric().allocate(len))
     }
 
-    /// Allocates memory that the ranks of the node map. Retries as [`Engine::allocate`].
+    /// Allocates memory that the ranks of the node map. Retries like [`Engine::allocate`].
     pub fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
         self.retry_when_full(|| self.endpoint.fabric().allocate_on_node(len))
     }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use weft_fabric::{Counter, Fabric};
 
-/// A nonblocking operation, as its request sees it.
+/// A nonblocking operation, in the form that its request holds.
 #[derive(Clone)]
 pub struct NonblockingTask(pub(super) Rc<TaskState>);
 
@@ -22,12 +22,13 @@ pub(super) struct TaskState {
 }
 
 impl NonblockingTask {
-    /// Returns true if the operation has ended, with or without an error. Then none of its buffers is read or written any more.
+    /// Returns true if the operation has ended, with or without an error. The buffers of an ended operation are not read or written
+    /// any more.
     pub fn is_over(&self) -> bool {
         self.0.over.get()
     }
 
-    /// Returns the result of the operation, once.
+    /// Returns the result of the operation. The result is returned only once.
     pub fn result(&self) -> Option<Result<(), Error>> {
         self.0.result.borrow_mut().take()
     }
@@ -38,15 +39,15 @@ pub(super) type TaskFuture = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 /// Threads that may run a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Executor {
-    /// Only the program's threads: the task may call functions of the program.
+    /// Only the program's threads, because the task may call functions of the program.
     Program,
-    /// Any thread, also the helper: the task uses only the library and the buffers of its operation.
+    /// Any thread, including the helper, because the task uses only the library and the buffers of its operation.
     Anybody,
 }
 
 pub(super) struct TaskEntry {
     by: Executor,
-    /// Place in the order of starts, in which tasks are polled.
+    /// Number of this task in the order in which tasks were started. Tasks are polled in this order.
     pub(super) order: u64,
     pub(super) wait: Option<(Counter, u64)>,
     /// `None` if the task is complete, and its future is parked.
@@ -65,13 +66,13 @@ pub struct TaskCounts {
     pub looked: u64,
 }
 
-/// Maximum number of tasks at which every round looks. Up to this number, looking at tasks is cheaper than filing them.
+/// Maximum number of tasks at which every round looks. Up to this number, looking at all tasks is cheaper than filing them.
 pub(super) const FEW: usize = 32;
 
-/// Extent to which a round looks at words that peers write and for which filed tasks wait.
+/// Selection of the memory words that a round reads. Peers write these words, and filed tasks wait for their values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PollReach {
-    /// Only the next words, so that the work of a round is bounded.
+    /// Only the next few words, which bounds the work of a round.
     Some,
     /// All words, before a sleep.
     All,
@@ -82,7 +83,8 @@ impl<F: Fabric> Engine<F> {
         !self.tasks.borrow().is_empty() || !self.waiting_tasks.is_empty()
     }
 
-    /// Polls the tasks whose wait has ended. For the helper, only tasks that anybody may run. Returns true if anything moved.
+    /// Polls the tasks whose wait has ended. With [`Executor::Anybody`], polls only tasks that any thread may run. Returns true if
+    /// anything moved.
     pub(super) fn run_tasks(&self, by: Executor, reach: PollReach) -> bool {
         let counters = self.endpoint.fabric().counters();
         let mut moved = false;
@@ -105,7 +107,8 @@ impl<F: Fabric> Engine<F> {
             }
             let round = self.run_few(by);
             moved |= round;
-            // A task may let the next task continue, and so on. The helper comes back by itself.
+            // A task that was polled may let another task continue, so the loop looks again. The helper calls this function again
+            // anyway.
             if !round || by == Executor::Anybody {
                 return moved;
             }
@@ -113,8 +116,8 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Polls the ready tasks among the few tasks at which every round looks. They are taken out of the list meanwhile, since
-    /// functions that they call may come back here.
+    /// Polls the ready tasks among the few tasks at which every round looks. During the polls these tasks are not in the list,
+    /// because functions that they call may enter this function again.
     fn run_few(&self, by: Executor) -> bool {
         let mut list = std::mem::take(&mut *self.tasks.borrow_mut());
         let counters = self.endpoint.fabric().counters();
@@ -175,7 +178,7 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Starts a nonblocking operation: polls it once now, then whenever its wait has ended, only on the program's threads.
+    /// Starts a nonblocking operation. Polls it now, and later each time its wait has ended. Only the program's threads poll it.
     pub fn spawn(
         &self,
         future: impl Future<Output = Result<(), Error>> + 'static,

@@ -1,16 +1,16 @@
-//! A thread that sleeps in a wait is woken by the sibling that progresses its operation. The second thread is a function that runs
-//! when the waiting thread releases the lock.
+//! Tests that a sibling that progresses an operation wakes the thread that sleeps in a wait for this operation. The second thread
+//! is a function that runs when the waiting thread releases the lock.
 
 use super::*;
 use crate::{Comm, Destination, Origin};
 use std::rc::Rc;
-use weft_bootstrap::Single as Alone;
+use weft_bootstrap::SingleProcess;
 use weft_fabric::Sge;
 use weft_fabric_shm::Shm;
 use weft_p2p::SendMode;
 
 pub(super) fn engine() -> Rc<Engine<Shm>> {
-    let shm = Shm::connect(&mut Alone::new()).unwrap();
+    let shm = Shm::connect(&mut SingleProcess::new()).unwrap();
     Engine::new(shm, WaitPolicy::new(true), ProtocolLimits::default())
 }
 
@@ -92,8 +92,8 @@ fn a_receive_wakes_the_sibling_that_probes_for_what_it_finds() {
     assert!(outside.sibling.borrow().is_none());
 }
 
-/// The last look before the sleep releases the lock while it runs an operator: a sibling may then progress an operation at which
-/// this thread has already looked.
+/// Before a thread sleeps, it looks once more at all operations. This last look releases the lock while an operator runs. Then a
+/// sibling may progress an operation at which the thread has already looked.
 #[test]
 fn who_looks_for_the_last_time_counts_as_waiting() {
     let engine = engine();

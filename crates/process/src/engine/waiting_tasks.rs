@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 use weft_fabric::{Counter, Counters};
 
-/// Number of words of peers that a round looks at, unless it looks at all of them.
+/// Maximum number of words of peers that a round reads, unless the round reads all words.
 const SOME: usize = 256;
 
 #[derive(Default)]
@@ -59,7 +59,7 @@ impl PartialOrd for Waiting {
 }
 
 impl Ord for Waiting {
-    /// Compares so that the least target is the greatest element, which a heap has at its top.
+    /// Orders tasks so that the task with the least target is the greatest, because a heap has the greatest element at its top.
     fn cmp(&self, other: &Waiting) -> Ordering {
         other.rank().cmp(&self.rank())
     }
@@ -74,7 +74,7 @@ impl WaitingTasks {
         self.len.get() == 0
     }
 
-    /// Returns the number of looks at words of peers so far.
+    /// Returns how many times tasks have read a memory word that a peer writes.
     pub(super) fn looked(&self) -> u64 {
         self.waits.borrow().looked
     }
@@ -89,8 +89,8 @@ impl WaitingTasks {
         }
     }
 
-    /// Moves the tasks whose wait has ended to `list`, in any order. `reach` says at which words of peers the call looks; `None`:
-    /// at no words.
+    /// Moves the tasks whose wait has ended to `list`, in any order. `reach` says which words of peers the call reads. With `None`,
+    /// it reads no words.
     pub(super) fn take_ready(
         &self,
         counters: &Counters,
@@ -133,7 +133,7 @@ impl Waits {
         }
         match least {
             None => self.dense.push((counter, target)),
-            // Rare: later operations wait for later values.
+            // Rare, because later operations usually wait for greater values.
             Some(_) => {
                 let line = self.dense.iter_mut().find(|line| line.0 == counter);
                 line.expect("it has tasks").1 = target;
@@ -181,7 +181,7 @@ impl Waits {
                     self.dense[self.next].1 = target;
                     self.next += 1;
                 }
-                // The last line moves to this place, and is examined next.
+                // The last element of `dense` moves to this place, and is examined next.
                 None => drop(self.dense.swap_remove(self.next)),
             }
         }

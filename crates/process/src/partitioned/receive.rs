@@ -30,8 +30,8 @@ struct Receiving<F: Fabric> {
 }
 
 impl<F: Fabric> PartitionedReceive<F> {
-    /// Makes the request. Local: the handshake may come at any time. `buffer` holds all partitions, a multiple of `partitions`
-    /// elements. If `from` is `None`, nobody sends.
+    /// Makes the request. Local, because the handshake may come at any time. `buffer` holds all partitions, so its number of
+    /// elements is a multiple of `partitions`. If `from` is `None`, nobody sends.
     pub fn new(
         comm: &Rc<Comm<F>>,
         buffer: Buffer,
@@ -94,10 +94,6 @@ impl<F: Fabric> External for PartitionedReceive<F> {
     fn cancel(&self) -> Result<(), Error> {
         Err(not_cancelled())
     }
-
-    fn release(&self) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
 /// The sender, with the facts that the receiver knows of it.
@@ -112,13 +108,13 @@ struct PartitionSender<F: Fabric> {
     want: Want,
     rank: usize,
     tag: i32,
-    /// Number of refused rounds whose messages have not all been discarded.
+    /// Number of refused rounds that still have messages to discard.
     refused: Cell<u64>,
 }
 
 impl<F: Fabric> PartitionSender<F> {
-    /// Posts the receive of the handshake. The handshake must be received even if the request is freed first: otherwise a later
-    /// request would receive it.
+    /// Posts the receive of the handshake. The handshake must be received even if the request is freed first, because otherwise a
+    /// later request would receive this handshake.
     fn expect(comm: &Rc<Comm<F>>, rank: usize, tag: i32) -> Rc<PartitionSender<F>> {
         let endpoint = comm.engine().endpoint();
         let memory = endpoint.staging().take(Handshake::LEN);
@@ -161,9 +157,9 @@ impl<F: Fabric> PartitionSender<F> {
         }
     }
 
-    /// Discards the messages of a refused round, in the background, since the sender may never begin the round. Otherwise they
-    /// would use up the sender's credit, and match a later round. If there are several such rounds, only the first has receives
-    /// posted.
+    /// Discards the messages of a refused round. Does so in the background, because the sender may never begin the round. Otherwise
+    /// the messages would use up the sender's credit, and match a later round. If there are several refused rounds, only the first
+    /// has receives posted.
     fn discard(self: &Rc<Self>, engine: &Engine<F>, handshake: Handshake) {
         self.refused.set(self.refused.get() + 1);
         if self.refused.get() > 1 {
@@ -221,7 +217,8 @@ impl<F: Fabric> Parts<F> {
         let post = |i: usize| Some(self.sender.post(handshake, i, self.place(i, each)));
         *self.messages.borrow_mut() = (0..handshake.partitions).map(post).collect();
         let mut all = Ok(());
-        // Waits for all messages even after a message has failed: no message may arrive in memory that the program uses again.
+        // Waits for all messages, even if a message has failed, because no message may arrive in memory that the program uses
+        // again.
         for i in 0..handshake.partitions {
             loop {
                 match self.look(i) {
@@ -241,7 +238,7 @@ impl<F: Fabric> Parts<F> {
     }
 
     /// Checks that the sender sends the awaited number of bytes: "Send-side and receive-side buffers must be identical in size"
-    /// (MPI 5.0, section 4.2.1). A larger receive buffer is refused, too: some of its partitions would never arrive.
+    /// (MPI 5.0, section 4.2.1). A larger receive buffer is also refused, because some of its partitions would never arrive.
     fn check(&self, handshake: Handshake) -> Result<(), Error> {
         let (room, PartitionSender { rank, tag, .. }) = (self.buffer.len(), &*self.sender);
         let Handshake { bytes, partitions, .. } = handshake;
@@ -262,7 +259,7 @@ impl<F: Fabric> Parts<F> {
         self.piece.sge.part(i * each, each)
     }
 
-    /// Returns true if message `i` is in its place. If the message has arrived, moves it to its place.
+    /// Returns true if message `i` is in its place. A message that has arrived is moved there first.
     fn look(&self, i: usize) -> Result<bool, Error> {
         let mut messages = self.messages.borrow_mut();
         let Some(id) = messages[i] else { return Ok(true) };
@@ -280,7 +277,7 @@ impl<F: Fabric> Parts<F> {
         Ok(true)
     }
 
-    /// Returns true if all messages have arrived that overlap part `part` of `parts`.
+    /// Returns true if all messages that overlap part `part` of `parts` have arrived.
     fn have(&self, part: usize, parts: usize) -> Result<bool, Error> {
         if let Some(error) = &*self.failed.borrow() {
             return Err(error.clone());
@@ -304,7 +301,7 @@ impl<F: Fabric> Parts<F> {
     }
 }
 
-/// Returns the range of messages, out of `messages` messages of one length, that overlap part `part` of `parts` equal parts.
+/// Returns the messages that overlap part `part` of `parts` equal parts. There are `messages` messages of equal length.
 fn overlapping(part: usize, parts: usize, messages: usize) -> std::ops::Range<usize> {
     part * messages / parts..((part + 1) * messages).div_ceil(parts)
 }

@@ -22,7 +22,7 @@ pub struct PartitionedSend<F: Fabric> {
     round: RefCell<Option<Sending>>,
 }
 
-/// A round, from its start to the wait that finds its end.
+/// A round, from its start until a call of the program finds that the round is complete.
 struct Sending {
     ready: Vec<bool>,
     /// Number of partitions that are not ready.
@@ -32,7 +32,8 @@ struct Sending {
 }
 
 impl<F: Fabric> PartitionedSend<F> {
-    /// Makes the request, and sends the handshake. Local. `buffer` holds all partitions, a multiple of `partitions` elements.
+    /// Makes the request, and sends the handshake. Local. `buffer` holds all partitions, so its number of elements is a multiple of
+    /// `partitions`.
     pub fn new(
         comm: &Rc<Comm<F>>,
         buffer: Buffer,
@@ -96,8 +97,8 @@ impl<F: Fabric> PartitionedSend<F> {
         let mut round = self.round.borrow_mut();
         let round = round.as_mut().ok_or_else(inactive)?;
         let mut partitions = Vec::with_capacity(list.len());
-        // Partitions are marked at once, so that a partition that is named twice is found. If a partition is wrong, no partition is
-        // marked.
+        // Each partition is marked right after its check, so that a partition that is listed twice is found. After an error, no
+        // partition of the list stays marked.
         let failed = list.iter().enumerate().find_map(|(i, &partition)| {
             let name = format!("array_of_partitions[{i}]");
             let partition = match within(partition, self.partitions, &name) {
@@ -131,7 +132,7 @@ impl<F: Fabric> PartitionedSend<F> {
             }
         }
         if round.missing == 0 && round.under_way.is_empty() {
-            // A thread that waits for the round may be asleep.
+            // A thread that waits for the end of the round may be asleep.
             self.comm.engine().endpoint().fabric().sleeper().ring();
         }
     }
@@ -187,13 +188,9 @@ impl<F: Fabric> External for PartitionedSend<F> {
     fn cancel(&self) -> Result<(), Error> {
         Err(not_cancelled())
     }
-
-    fn release(&self) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
-/// Sends a handshake without waiting for its end.
+/// Sends a handshake. Does not wait until the handshake has left.
 fn greet<F: Fabric>(comm: &Rc<Comm<F>>, handshake: Handshake, to: usize, tag: i32) {
     let engine = comm.engine();
     let memory = engine.endpoint().staging().take(Handshake::LEN);

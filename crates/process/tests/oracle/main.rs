@@ -1,11 +1,14 @@
-//! Collective operations by all algorithms of the catalogue against an oracle, and communicators, rails and shortage of memory. All
+//! Collective operations by all algorithms of the catalogue against an oracle, what they allocate and keep, and communicators, rails and shortage of memory. All
 //! tests are one program, because they share most of the compiled code of the crates below.
 #![cfg(not(miri))]
 
-#[path = "../simulated/mod.rs"]
+mod allocations;
+mod counting;
 mod simulated;
 
+mod catalog_steady;
 mod every;
+mod growth;
 mod long;
 mod overlap;
 mod overlapping;

@@ -1,7 +1,7 @@
 //! A receive that waits for a network progresses the network, since polls without progress bring nothing.
 
 use std::cell::Cell;
-use weft_bootstrap::Single as Alone;
+use weft_bootstrap::SingleProcess;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{ArrivedMessage, Capabilities, Fabric, Facets, Sge};
 use weft_fabric_shm::Shm;
@@ -106,7 +106,7 @@ impl Fabric for Network {
 
 /// Returns the maximum number of failed polls in a row of a receive whose message is on its way.
 fn looks_in_vain(far: bool) -> u32 {
-    let inner = Shm::connect(&mut Alone::new()).unwrap();
+    let inner = Shm::connect(&mut SingleProcess::new()).unwrap();
     let (away, vain, most) = Default::default();
     let network = Network { inner, far, away, vain, most };
     let engine = Engine::new(network, WaitPolicy::new(true), ProtocolLimits::default());

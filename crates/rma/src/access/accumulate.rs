@@ -8,22 +8,22 @@
 //!   guarded    the rank's guard is taken, the data read, reduced, written back, the guard given back
 //!   target-assisted  as whole or guarded, by the rank's own process
 //! ```
-//! Between nodes the guard costs six round trips per operation, whatever the number of elements. The protocol is
-//! chosen by [`super::accumulate_protocol`]. Protocols that meet at an element exclude each other, because all
-//! origins find the same domain ([`TargetAddress::domain`], the element's type and place). An accumulate is complete when
-//! the call returns, so accumulates of one origin are ordered, as MPI requires unless a program waives it. Costs of
-//! the protocols: [`AccumulateProtocol::cost`], `weft explain accumulate`.
+//! Between nodes the guard costs six round trips per operation, for any number of elements. The protocol is chosen by
+//! [`super::accumulate_protocol`]. The protocols that different origins use for the same element exclude each other, because all
+//! origins find the same domain ([`TargetAddress::domain`], the element's type and place). An accumulate is complete when the call
+//! returns. So accumulates of one origin are ordered, as MPI requires unless a program waives this order. For the costs of the
+//! protocols see [`AccumulateProtocol::cost`] and `weft explain accumulate`.
 
 use super::accumulate_protocol::{self, AccumulateKey, AccumulateProtocol, Sight, is_solid};
 use super::deferred::DeferredKind;
 use super::in_flight::Issued;
 use super::{WindowAccess, adapter_atomics};
-use crate::control::packed_change::PackedChange;
+use crate::control::packed_change::{ElementChange, PackedChange};
 use crate::control::request::RmaRequest;
 use crate::core::target_location::TargetLocation;
 use crate::memory::target_address::{AtomicityDomain, TargetAddress, TargetReach};
 use weft_datatype::{Basic, PredefinedOp};
-use weft_fabric::{Fabric, FabricExt, Sge, Work};
+use weft_fabric::{Fabric, FabricExt, RdmaDirection, Sge, Work};
 use weft_process::{Buffer, Error, class};
 
 /// Change of the target's elements.
@@ -31,12 +31,12 @@ use weft_process::{Buffer, Error, class};
 pub enum TargetChange<'a> {
     /// `target = origin op target`. [`PredefinedOp::NoOp`] has no origin.
     Reduce {
-        /// The operator. Must be defined for the type of the target's elements.
+        /// The operator. It must be defined for the type of the target's elements.
         op: PredefinedOp,
-        /// The left operands, as many elements as at the target; only read.
+        /// The left operands, which are only read. There are as many operands as elements at the target.
         origin: Option<&'a Buffer>,
     },
-    /// The single element becomes `new` if it equals `compare`.
+    /// The single element is replaced by `new` if it equals `compare`.
     Swap {
         /// Value that the element must have for the swap to happen.
         compare: &'a Buffer,
@@ -46,8 +46,8 @@ pub enum TargetChange<'a> {
 }
 
 impl<F: Fabric> WindowAccess<F> {
-    /// Changes the target's elements. Their former values go to `result`, if there is one. Errors:
-    /// TYPE if the target's data are not all of one predefined type, OP if the operator is not defined for the type.
+    /// Changes the target's elements. Their former values go to `result`, if there is one. Errors: TYPE if the target's data are
+    /// not all of one predefined type, OP if the operator is not defined for the type.
     pub async fn accumulate(
         &self,
         change: TargetChange<'_>,
@@ -78,7 +78,7 @@ impl<F: Fabric> WindowAccess<F> {
             TargetChange::Reduce { op, .. } => PackedChange::Reduce { op: *op, origin: first },
             TargetChange::Swap { .. } => PackedChange::Swap { compare: first, new: second },
         };
-        let basic = self.element(packed, location)?;
+        let basic = element(packed, location)?;
         if self.core.is_for_fence(location.rank) {
             let result = result.cloned();
             let kind = match change {
@@ -100,9 +100,9 @@ impl<F: Fabric> WindowAccess<F> {
                 self.control.ask_for(place.own, location, request, former).await?;
             }
             TargetReach::Scattered => {
-                self.change_scattered(location, basic, packed, former).await?
+                self.change_scattered(location, ElementChange { basic, packed, former }).await?
             }
-            _ => self.change(&place, location, basic, packed, former).await?,
+            _ => self.change(&place, location, ElementChange { basic, packed, former }).await?,
         }
         if let Some((piece, result)) = into {
             piece.unpack(result, location.len());
@@ -110,8 +110,8 @@ impl<F: Fabric> WindowAccess<F> {
         Ok(Issued::OVER)
     }
 
-    /// Changes contiguous elements in mapped memory, in an epoch that is open, as a fast path. The former values go to
-    /// `former`. Returns false, and does nothing, if the case needs [`WindowAccess::accumulate`].
+    /// Changes contiguous elements in mapped memory, in an open epoch, as a fast path. The former values go to `former`. Returns
+    /// false, and does nothing, if the case needs [`WindowAccess::accumulate`].
     #[inline(always)]
     pub fn try_change(
         &self,
@@ -153,28 +153,14 @@ impl<F: Fabric> WindowAccess<F> {
         ran && done.is_ok()
     }
 
-    /// Returns the predefined type of which all elements are.
-    fn element(&self, change: PackedChange, location: &TargetLocation) -> Result<Basic, Error> {
-        let Some(basic) = location.ty.uniform() else {
-            let text =
-                "the target datatype of an accumulate has elements of several predefined types";
-            return Err(self.core.wrong(class::TYPE, text));
-        };
-        if let PackedChange::Reduce { op, .. } = change {
-            op.check(basic)?;
-        }
-        Ok(basic)
-    }
-
-    /// Changes elements that this process reaches.
+    /// Changes elements of a target without the help of the target's process.
     pub(super) async fn change(
         &self,
         place: &TargetAddress,
         location: &TargetLocation<'_>,
-        basic: Basic,
-        change: PackedChange,
-        former: Option<Sge>,
+        change: ElementChange,
     ) -> Result<(), Error> {
+        let ElementChange { basic, packed, former } = change;
         let memory = match place.reach {
             TargetReach::Mapped(memory) => Some(memory),
             _ => None,
@@ -183,7 +169,7 @@ impl<F: Fabric> WindowAccess<F> {
         let way = accumulate_protocol::choose(&self.case(place, location, basic, memory));
         match (way, memory) {
             (AccumulateProtocol::Adapters, _) => {
-                self.change_by_adapters(place, location, basic, change, former).await
+                self.change_by_adapters(place, location, change).await
             }
             (AccumulateProtocol::Single | AccumulateProtocol::Whole, Some(memory)) => {
                 let single = way == AccumulateProtocol::Single;
@@ -191,7 +177,7 @@ impl<F: Fabric> WindowAccess<F> {
                 let done = announced.is_some_and(|announced| {
                     if announced.free {
                         each_run(place, location, memory, |skip, run| {
-                            change.try_apply(basic, skip, run, former);
+                            packed.try_apply(basic, skip, run, former);
                         });
                     }
                     self.locks.recall(announced)
@@ -199,24 +185,16 @@ impl<F: Fabric> WindowAccess<F> {
                 if done {
                     return Ok(());
                 }
-                self.locks
-                    .whole(rank, || change_runs(place, location, memory, basic, change, former))
-                    .await?
+                self.locks.whole(rank, || change_runs(place, location, memory, change)).await?
             }
             (AccumulateProtocol::Alone, Some(memory)) if is_solid(basic) => {
-                change_runs(place, location, memory, basic, change, former)
+                change_runs(place, location, memory, change)
             }
-            // Other threads of this process may be in the same epoch.
+            // Other threads of this process may be in the same epoch, so their operations take turns.
             (AccumulateProtocol::Alone, _) => {
-                self.locks
-                    .one_by_one(self.change_guarded(place, location, basic, change, former))
-                    .await
+                self.locks.one_by_one(self.change_guarded(place, location, change)).await
             }
-            _ => {
-                self.locks
-                    .guarded(rank, self.change_guarded(place, location, basic, change, former))
-                    .await
-            }
+            _ => self.locks.guarded(rank, self.change_guarded(place, location, change)).await,
         }
     }
 
@@ -265,9 +243,7 @@ impl<F: Fabric> WindowAccess<F> {
         &self,
         place: &TargetAddress,
         location: &TargetLocation<'_>,
-        basic: Basic,
-        change: PackedChange,
-        former: Option<Sge>,
+        change: ElementChange,
     ) -> Result<(), Error> {
         let bytes = location.len();
         let elements = self.core.endpoint().staging().take(bytes);
@@ -275,19 +251,31 @@ impl<F: Fabric> WindowAccess<F> {
         self.core.fabric().charge(Work::Reduce(bytes));
         if let Some(view) = place.view(location) {
             view.pack_to(elements);
-            change.apply(basic, elements, former)?;
-            if change.changes() {
+            change.apply(elements)?;
+            if change.packed.changes() {
                 view.unpack_from(elements);
             }
             return Ok(());
         }
-        self.read_all(place, location, elements).await?;
-        change.apply(basic, elements, former)?;
-        if change.changes() {
-            self.write_all(place, location, elements).await?;
+        self.move_all(RdmaDirection::Read, place, location, elements).await?;
+        change.apply(elements)?;
+        if change.packed.changes() {
+            self.move_all(RdmaDirection::Write, place, location, elements).await?;
         }
         Ok(())
     }
+}
+
+/// Returns the predefined type of all elements.
+fn element(change: PackedChange, location: &TargetLocation) -> Result<Basic, Error> {
+    let Some(basic) = location.ty.uniform() else {
+        let text = "the target datatype of an accumulate has elements of several predefined types";
+        return Err(Error::new(class::TYPE, text));
+    };
+    if let PackedChange::Reduce { op, .. } = change {
+        op.check(basic)?;
+    }
+    Ok(basic)
 }
 
 /// Changes contiguous elements in place.
@@ -295,21 +283,19 @@ fn change_runs(
     place: &TargetAddress,
     location: &TargetLocation,
     memory: Sge,
-    basic: Basic,
-    change: PackedChange,
-    former: Option<Sge>,
+    change: ElementChange,
 ) -> Result<(), Error> {
     let mut result = Ok(());
     each_run(place, location, memory, |skip, run| {
         if result.is_ok() {
-            let former = former.map(|former| former.part(skip, run.len()));
-            result = change.part(skip, run.len()).apply(basic, run, former);
+            result = change.part(skip, run.len()).apply(run);
         }
     });
     result
 }
 
-/// Calls `f` for each run of a location's data in mapped memory, with its offset among the packed bytes.
+/// Calls `f` for each run of a location's data in mapped memory. `f` gets the offset of the run among the packed bytes, and the
+/// run.
 fn each_run(
     place: &TargetAddress,
     location: &TargetLocation,

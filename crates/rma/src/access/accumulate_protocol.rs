@@ -1,5 +1,5 @@
-//! Protocols of accumulates: the cases for which each is eligible, its cost, and the choice for a case. For puts and gets see
-//! [`crate::memory::protocol`].
+//! Protocols of accumulates: the cases for which each protocol is eligible, its cost, and the choice for a case. For the protocols
+//! of puts and gets see [`crate::memory::protocol`].
 //!
 //! ```text
 //!   only the target's own process reaches the elements:              target-assisted
@@ -9,8 +9,8 @@
 //!   otherwise:                                                       guarded
 //! ```
 //! All origins of an element must choose protocols that exclude each other. So the choice depends on the window and on the
-//! element's type and place. Operator, count and origin choose only among protocols that exclude each other. The cheapest of these
-//! is taken: an atomic for a single element, one exclusion for several elements.
+//! element's type and place. Operator, count and origin only affect the choice among protocols that exclude each other. The
+//! cheapest of these protocols is chosen: an atomic for a single element, one exclusion for several elements.
 
 use crate::memory::target_address::AtomicityDomain;
 use weft_datatype::Basic;
@@ -19,7 +19,7 @@ use weft_fabric::{CacheDistance, CopyModel};
 /// Way in which this process reaches memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight {
-    /// This process sees the memory.
+    /// The memory is mapped in this process.
     Mapped,
     /// The fabric reads and writes the memory.
     Direct,
@@ -32,11 +32,11 @@ pub enum Sight {
 pub struct AccumulateKey {
     /// Number of elements at the target.
     pub elements: usize,
-    /// True if the elements have no gaps, as pair types may.
+    /// True if the elements have no gaps. Pair types may have gaps.
     pub solid: bool,
-    /// True if the processor updates each element atomically, by size and alignment.
+    /// True if the size and the alignment of each element allow the processor to update the element atomically.
     pub word: bool,
-    /// True if adapters update elements of this type atomically, if aligned.
+    /// True if adapters can atomically update aligned elements of this type.
     pub adapter: bool,
     /// Way in which this process reaches the target's memory.
     pub sight: Sight,
@@ -53,7 +53,7 @@ pub enum AccumulateProtocol {
     TargetAssisted,
     /// Atomics of adapters, one per word.
     Adapters,
-    /// No exclusion of other origins.
+    /// The elements are changed without an exclusion, because an exclusive lock keeps out other origins.
     Alone,
     /// One processor atomic.
     Single,
@@ -106,7 +106,7 @@ impl AccumulateProtocol {
         }
     }
 
-    /// Tests whether the protocol is eligible for `case`. The error is the reason in words.
+    /// Tests whether the protocol is eligible for `case`. If not, the error gives the reason in words.
     pub fn eligible(self, case: &AccumulateKey) -> Result<(), &'static str> {
         let AccumulateKey { elements, solid, word, adapter, sight, domain, alone } = *case;
         let adapters = domain == AtomicityDomain::Adapters && adapter;
@@ -142,16 +142,16 @@ impl AccumulateProtocol {
         }
     }
 
-    /// Returns the nanoseconds for `bytes` of a target at `distance` on the same node, without contention. Returns
-    /// `None` over a network, about which the model of copies knows nothing.
+    /// Returns the time in nanoseconds for `bytes` of a target on the same node, without contention. `distance` is the distance
+    /// between the caches of the two processors. Returns `None` over a network, because the model covers only copies within a node.
     pub fn cost(self, model: &CopyModel, bytes: usize, distance: CacheDistance) -> Option<f64> {
         let line = model.line.at(distance);
         let reduce = model.fetch(bytes, distance) + model.reduce * bytes as f64;
         match self {
             AccumulateProtocol::Single | AccumulateProtocol::Alone => Some(line.max(reduce)),
-            // The origin's announcement stays in its own cache; the cache line of the holder's word moves.
+            // The origin's announcement stays in the origin's cache. The cache line with the holder's word moves.
             AccumulateProtocol::Whole => Some(line + line.max(reduce)),
-            // Three lines: the ticket, its turn, and the data, which are read, combined and written back.
+            // Three cache lines move: the ticket, its turn, and the data, which are read, combined and written back.
             AccumulateProtocol::Guarded => {
                 Some(3.0 * line + reduce + model.rewrite(bytes, distance))
             }
@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    /// The chosen protocol is the cheapest of the eligible protocols of a case.
+    /// Checks that the chosen protocol is the cheapest of the eligible protocols of each case.
     #[test]
     fn the_choice_is_the_cheapest() {
         let model = CopyModel::GENERIC;
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn ways_that_meet_at_an_element_exclude_each_other() {
-        // Operations of any number of elements, by any origin in the same domain, may update an element.
+        // An element may be updated by operations of any number of elements, from any origin in the same domain.
         for domain in
             [AtomicityDomain::Guarded, AtomicityDomain::Processors, AtomicityDomain::Adapters]
         {

@@ -9,39 +9,43 @@
 //!   several elements   the same, with at most [`UNDER_WAY`] elements under way at once; reads of whole runs guess v,
 //!                      and an element is done only when a compare-swap has found its v
 //! ```
-//! Under the guard ([`super::accumulate`]) an operation takes 6 round trips, for all of which other origins wait. Here no
-//! origin waits: of the origins that swap the same word, one always succeeds.
+//! Under the guard ([`super::accumulate`]) an operation takes 6 round trips, during which other origins wait. Here no origin waits.
+//! Of the origins that swap the same word, one origin always succeeds.
 //!
-//! **One domain per element**, which MPI requires among accumulates of the same predefined type at the same place
-//! (MPI 5.0, section 12.7.1): every origin, including the target itself and the ranks on its node, goes through the fabric,
-//! whose adapter does atomics on memory that nodes share. The choice depends on facts that all origins find alike:
-//! the target's information ([`crate::memory::exposed::ExposedWindow::adapters`]), the element's type ([`is_for`]) and its address,
-//! a multiple of 8. Operator, count and origin do not matter. All other elements stay under the guard.
+//! **One domain per element.** MPI requires this among accumulates of the same predefined type at the same place (MPI 5.0, section
+//! 12.7.1). Every origin, including the target itself and the ranks on its node, uses the fabric, in which the adapter performs all
+//! atomics on memory that several nodes access. The choice depends on facts that are the same for all origins: the target's
+//! information ([`crate::memory::exposed::ExposedWindow::adapters`]), the element's type ([`is_for`]), and the element's address (a
+//! multiple of 8). Operator, count and origin do not matter. All other elements are updated under the guard.
 //!
-//! Used in windows of MPI_Win_allocate whose ranks do not all share processors, if they are short ([`crate::options::SHORT`]) or
-//! the program asks for it. The guard pays off if accumulates are long and rarely meet: it moves n elements in 6 round trips, while
-//! adapters need n atomic operations. The length of later accumulates is unknown, so it must not decide. On the simulated machine
-//! `ndr`, 1 element takes 2.3 us by adapters and 13.5 us under the guard, and 64 elements take 8.6 us and 13.8 us. From about 120
-//! elements on, the guard is faster.
+//! Used in windows of MPI_Win_allocate whose ranks are on several nodes, if the rank's part is short ([`crate::options::SHORT`]) or
+//! the program asks for adapters. The guard pays off if accumulates are long and origins rarely use the same target at once: the
+//! guard updates n elements in 6 round trips, while adapters need n atomic operations. The length of later accumulates is unknown,
+//! so the choice must not depend on it. On the simulated machine `ndr`, 1 element takes 2.3 us by adapters and 13.5 us under the
+//! guard, and 64 elements take 8.6 us and 13.8 us. From about 120 elements on, the guard is faster.
 
 use super::WindowAccess;
-use crate::control::packed_change::PackedChange;
+use crate::control::packed_change::{ElementChange, PackedChange};
 use crate::core::exchange::named;
 use crate::core::target_location::TargetLocation;
 use crate::memory::target_address::TargetAddress;
 use std::rc::Rc;
+use weft_collective::words;
 use weft_datatype::{Basic, PredefinedOp, Repr};
-use weft_fabric::{Completion, Counter, Fabric, FabricExt, Fault, RemoteAddr, Sge, Work};
+use weft_fabric::{
+    CompareSwap, Completion, Counter, Fabric, FabricExt, Fault, FetchAdd, RemoteAddr, RemoteRead,
+    Sge, Work,
+};
 use weft_p2p::Endpoint;
 use weft_process::Error;
 
 /// Size of a word, in bytes.
 const WORD: usize = 8;
-/// Maximum number of atomics under way. The simulated machines post about 20 in a round trip, so a larger limit changes
-/// nothing; an adapter itself executes about 16 at a time.
+/// Maximum number of atomics under way. The simulated machines post about 20 in a round trip, so a larger limit changes nothing; an
+/// adapter executes about 16 at a time.
 const UNDER_WAY: u64 = 64;
-/// Maximum number of bytes that are read before the first word of them is swapped. In longer groups, other origins change more
-/// words in between. For a group of this size, two round trips are a tenth of the time.
+/// Maximum number of bytes that are read at once before their words are swapped. In longer groups, other origins change more words
+/// between the read and the swap. For a group of this size, two round trips are a tenth of the time.
 const GROUP: usize = 512 * WORD;
 
 /// Returns true if adapters update elements of this type, provided that the elements are aligned.
@@ -65,13 +69,13 @@ impl AdjacentElements {
         base.offset(self.offset.wrapping_add(skip as i64) as u64)
     }
 
-    /// Iterates over the words: the address of each, and its offset among the packed bytes.
+    /// Iterates over the words: the address of each word, and its offset among the packed bytes.
     fn words(self, base: RemoteAddr) -> impl Iterator<Item = (RemoteAddr, usize)> {
         (0..self.len).step_by(WORD).map(move |skip| (self.at(base, skip), self.skip + skip))
     }
 }
 
-/// Splits runs into the runs whose elements are aligned, and the other runs.
+/// Separates the runs whose elements are aligned from the other runs.
 pub fn aligned(
     base: RemoteAddr,
     runs: impl Iterator<Item = AdjacentElements>,
@@ -101,9 +105,7 @@ fn groups(runs: &[AdjacentElements], most: usize) -> Vec<Vec<AdjacentElements>> 
 }
 
 fn word(at: Sge) -> u64 {
-    let mut bytes = [0; WORD];
-    at.read(&mut bytes);
-    u64::from_ne_bytes(bytes)
+    words::read(at, 0)
 }
 
 /// Operations that are posted without waiting for each other.
@@ -121,7 +123,7 @@ impl<'w, F: Fabric> Flow<'w, F> {
         Flow { endpoint, done, due: counters.value(done) }
     }
 
-    /// Posts an operation, once fewer than [`UNDER_WAY`] are under way.
+    /// Posts an operation, as soon as fewer than [`UNDER_WAY`] operations are under way.
     async fn post(
         &mut self,
         f: impl FnOnce(&F, Completion) -> Result<(), Fault>,
@@ -139,21 +141,19 @@ impl<'w, F: Fabric> Flow<'w, F> {
         self.endpoint.until(self.done, self.due).await
     }
 
-    /// Frees the counter, when nothing is under way. Not called after a fault, because operations may still advance the counter.
+    /// Frees the counter, when no operation is under way. Must not be called after a fault, because operations may still advance
+    /// the counter.
     fn end(self) {
         self.endpoint.fabric().counters().free(self.done);
     }
 }
 
-/// A change of words of one process.
+/// A change of words of one process's memory.
 pub struct WordChange {
     pub peer: usize,
     /// Address from which the offsets of runs count.
     pub base: RemoteAddr,
-    pub basic: Basic,
-    pub packed: PackedChange,
-    /// Packed memory for the former values.
-    pub former: Option<Sge>,
+    pub change: ElementChange,
 }
 
 impl WordChange {
@@ -164,7 +164,7 @@ impl WordChange {
         runs: &[AdjacentElements],
     ) -> Result<(), Error> {
         let mut flow = Flow::new(endpoint);
-        match self.packed {
+        match self.change.packed {
             PackedChange::Reduce { op: PredefinedOp::NoOp, .. } => {
                 self.add(&mut flow, runs, None).await?
             }
@@ -197,8 +197,11 @@ impl WordChange {
         let unasked = flow.endpoint.staging().take(WORD);
         for (at, skip) in self.words(runs) {
             let operand = origin.map_or(0, |origin| word(origin.part(skip, WORD)));
-            let into = self.former.map_or(unasked.sge(), |former| former.part(skip, WORD));
-            flow.post(|fabric, done| fabric.fetch_add(self.peer, at, operand, into, done)).await?;
+            let into = self.change.former.map_or(unasked.sge(), |former| former.part(skip, WORD));
+            flow.post(|fabric, done| {
+                fabric.fetch_add(self.peer, &FetchAdd { target: at, operand, result: into, done })
+            })
+            .await?;
         }
         Ok(flow.all().await?)
     }
@@ -211,10 +214,13 @@ impl WordChange {
         new: Sge,
     ) -> Result<(), Error> {
         let (compare, new) = (word(compare), word(new));
-        let into = self.former.expect("a swap says what was there");
+        let into = self.change.former.expect("a swap says what was there");
         for (at, _) in self.words(runs) {
-            flow.post(|fabric, done| fabric.compare_swap(self.peer, at, compare, new, into, done))
-                .await?;
+            flow.post(|fabric, done| {
+                let swap = CompareSwap { target: at, compare, swap: new, result: into, done };
+                fabric.compare_swap(self.peer, &swap)
+            })
+            .await?;
         }
         Ok(flow.all().await?)
     }
@@ -230,16 +236,22 @@ impl WordChange {
         let pool = flow.endpoint.staging();
         let [before, after, found] = [0; 3].map(|_| pool.take(bytes));
         let of = |staging: &weft_fabric::Staging, i: usize| staging.sge().part(WORD * i, WORD);
-        // A single word is read by an atomic. Several words are read by plain reads, which do not guarantee whole words.
+        // A single word is read by an atomic. Several words are read by plain reads, which may return parts of different values of
+        // a word.
         let mut sure = words.len() == 1;
         if sure {
             let (at, into) = (words[0].0, before.sge());
-            flow.post(|fabric, done| fabric.fetch_add(self.peer, at, 0, into, done)).await?;
+            flow.post(|fabric, done| {
+                fabric
+                    .fetch_add(self.peer, &FetchAdd { target: at, operand: 0, result: into, done })
+            })
+            .await?;
         } else {
             let mut next = 0;
             for run in group {
                 let (at, into) = (run.at(self.base, 0), before.sge().part(next, run.len));
-                flow.post(|fabric, done| fabric.read(self.peer, into, at, done)).await?;
+                flow.post(|fabric, done| fabric.read(self.peer, &RemoteRead::new(into, at, done)))
+                    .await?;
                 next += run.len;
             }
         }
@@ -250,14 +262,19 @@ impl WordChange {
             for &i in &left {
                 let ((at, skip), after) = (words[i], of(&after, i));
                 after.copy_from(of(&before, i));
-                self.packed.part(skip, WORD).apply(self.basic, after, None)?;
+                let ElementChange { basic, packed, .. } = self.change;
+                packed.part(skip, WORD).apply(basic, after, None)?;
                 let (old, new, into) = (word(of(&before, i)), word(after), of(&found, i));
                 if sure && old == new {
                     into.copy_from(of(&before, i));
                     continue;
                 }
-                flow.post(|fabric, done| fabric.compare_swap(self.peer, at, old, new, into, done))
-                    .await?;
+                flow.post(|fabric, done| {
+                    let (target, result) = (at, into);
+                    let swap = CompareSwap { target, compare: old, swap: new, result, done };
+                    fabric.compare_swap(self.peer, &swap)
+                })
+                .await?;
             }
             flow.all().await?;
             left.retain(|&i| {
@@ -267,7 +284,7 @@ impl WordChange {
             });
             sure = true;
         }
-        if let Some(former) = self.former {
+        if let Some(former) = self.change.former {
             for (i, &(_, skip)) in words.iter().enumerate() {
                 former.part(skip, WORD).copy_from(of(&before, i));
             }
@@ -282,9 +299,7 @@ impl<F: Fabric> WindowAccess<F> {
         &self,
         place: &TargetAddress,
         location: &TargetLocation<'_>,
-        basic: Basic,
-        packed: PackedChange,
-        former: Option<Sge>,
+        change: ElementChange,
     ) -> Result<(), Error> {
         let mut runs = smallvec::SmallVec::<[AdjacentElements; 1]>::new();
         let mut skip = 0;
@@ -294,28 +309,26 @@ impl<F: Fabric> WindowAccess<F> {
         });
         let (words, others) = aligned(place.at, runs.into_iter());
         if words.is_empty() {
-            let change = self.change_guarded(place, location, basic, packed, former);
-            return self.locks.guarded(location.rank, change).await;
+            let guarded = self.change_guarded(place, location, change);
+            return self.locks.guarded(location.rank, guarded).await;
         }
-        let change = WordChange { peer: place.peer, base: place.at, basic, packed, former };
-        change.run(self.core.endpoint(), &words).await?;
+        let of_words = WordChange { peer: place.peer, base: place.at, change };
+        of_words.run(self.core.endpoint(), &words).await?;
         if others.is_empty() {
             return Ok(());
         }
-        // One operation has elements at both kinds of addresses: a type with odd gaps.
-        let ty = named(basic);
-        let change = async {
+        // An operation may have elements at both kinds of addresses, if its type has gaps whose length is not a multiple of 8.
+        let ty = named(change.basic);
+        let guarded = async {
             for AdjacentElements { offset, skip, len } in others {
                 let (place, count) = (TargetAddress { offset, ..*place }, len / WORD);
                 let location =
                     TargetLocation { rank: location.rank, disp: location.disp, count, ty: &ty };
-                let former = former.map(|former| former.part(skip, len));
-                let packed = packed.part(skip, len);
-                self.change_guarded(&place, &location, basic, packed, former).await?;
+                self.change_guarded(&place, &location, change.part(skip, len)).await?;
             }
             Ok(())
         };
-        self.locks.guarded(location.rank, change).await
+        self.locks.guarded(location.rank, guarded).await
     }
 }
 

@@ -1,5 +1,5 @@
-//! Operations that are deferred until their epoch's synchronization issues them: all operations in an epoch of Fence-2S; puts and
-//! gets on a network, if a program asks to use both directions of the network at once.
+//! Operations that are deferred until their epoch's synchronization issues them: all operations in an epoch of Fence-2S, and puts
+//! and gets on a network if a program asks to use both directions of the network at once.
 //!
 //! ```text
 //!   as called      put put put put get get get get      puts fill one direction, then gets the other
@@ -95,7 +95,7 @@ impl Deferred {
         self.0[rank].borrow().is_empty()
     }
 
-    /// Takes the operations deferred at a rank. The caller issues them, in their order.
+    /// Takes the operations deferred at a rank. The caller issues these operations in their order.
     pub fn take(&self, rank: usize) -> Vec<DeferredOp> {
         std::mem::take(&mut *self.0[rank].borrow_mut())
     }
@@ -106,7 +106,7 @@ impl Deferred {
 }
 
 impl<F: Fabric> WindowAccess<F> {
-    /// Returns true if a put or get is deferred until its synchronization.
+    /// Returns true if a put or get must be deferred until its epoch is synchronized.
     pub(super) fn is_deferred(&self, place: &TargetAddress, rank: usize) -> bool {
         let turns = self.core.options.order == IssueOrder::Turns;
         turns && matches!(place.reach, TargetReach::Direct { synchronous: false, .. })
@@ -129,13 +129,13 @@ impl<F: Fabric> WindowAccess<F> {
         }
     }
 
-    /// Takes the operations deferred for a fence, by rank. No operation is deferred afterwards.
+    /// Takes the operations deferred for a fence, by rank. Afterwards no operation is deferred any more.
     pub fn take_deferred(&self) -> impl Iterator<Item = Vec<DeferredOp>> {
         let touched = self.in_flight.take_touched().into_iter();
         touched.map(|rank| self.deferred.take(rank)).filter(|waiting| !waiting.is_empty())
     }
 
-    /// Issues the puts and gets deferred at a rank, by turns.
+    /// Issues the puts and gets deferred at a rank, alternately.
     pub fn issue_deferred(&self, rank: usize) -> Result<(), Error> {
         if self.deferred.is_empty(rank) {
             return Ok(());
@@ -149,9 +149,9 @@ impl<F: Fabric> WindowAccess<F> {
             if put.is_none() && get.is_none() {
                 return Ok(());
             }
-            for DeferredOp { place, rank, disp, count, ty, kind } in put.iter().chain(&get) {
-                let location = TargetLocation { rank: *rank, disp: *disp, count: *count, ty };
-                match kind {
+            for deferred in put.iter().chain(&get) {
+                let (place, location) = (&deferred.place, deferred.location());
+                match &deferred.kind {
                     DeferredKind::Put(origin) => self.post_put(place, &location, origin)?,
                     DeferredKind::Get(origin) => self.post_get(place, &location, origin)?,
                     _ => unreachable!("accumulates are deferred for fences alone"),

@@ -4,21 +4,25 @@
 use super::in_flight::{Issued, IssuedOperation, WindowFlights};
 use crate::control::layout::RAILS;
 use crate::memory::target_address::{TargetAddress, TargetReach};
-use weft_channel::rails::{FragmentEnd, FragmentEnds, RailDirection, StripedOperation};
-use weft_fabric::{Completion, Fabric, FabricExt, Fault, RemoteAddr, Sge};
+use weft_channel::rails::{FragmentEnds, StripedOperation};
+use weft_fabric::{
+    Completion, CounterTarget, Fabric, FabricExt, Fault, RdmaDirection, RemoteAddr, RemoteRead,
+    RemoteWrite, Sge,
+};
 use weft_process::{Buffer, BufferPiece, Error};
 
 /// Counter of an operation that may end after its call has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationCounter {
-    /// A counter of its own, because something must be done at the end of the operation.
+    /// A separate counter, because the library must act at the end of the operation.
     Own,
-    /// The counter of all operations on the rank.
+    /// The common counter of all operations on the rank.
     OfRank,
 }
 
 impl OperationCounter {
-    /// Returns the counter for an operation with this memory. Staging memory is given back or unpacked at the end.
+    /// Returns the counter for an operation that uses `piece`. An operation with staging memory has a separate counter, because
+    /// this memory is given back or unpacked at the end of the operation.
     pub fn of(piece: &BufferPiece) -> OperationCounter {
         match piece.staging {
             Some(_) => OperationCounter::Own,
@@ -35,12 +39,12 @@ pub struct PostedFragments<'w, F: Fabric> {
     /// True if operations are complete when they are posted.
     pub over: bool,
     rails: usize,
-    /// Own counters of the operation. If there are none, the operation uses the counter of the rank.
+    /// Separate counters of the operation. If there are none, the operation uses the counter of the rank.
     ends: FragmentEnds,
 }
 
 impl<'w, F: Fabric> PostedFragments<'w, F> {
-    /// Begins the posts of an operation. Operations that may take several rails have own counters in any case.
+    /// Starts the posts of an operation. Operations that may use several rails always have separate counters.
     pub fn new(
         in_flight: &'w WindowFlights<F>,
         place: &TargetAddress,
@@ -72,26 +76,24 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
     /// Adds a counter for the posts of the operation.
     fn add_counter(&mut self) {
         let counters = self.fabric().counters();
-        let counter = counters.allocate();
-        self.ends.push(FragmentEnd { counter, value: counters.value(counter) });
+        self.ends.push(CounterTarget::new(counters, counters.allocate()));
     }
 
-    /// Posts one part, which advances the counter by one.
+    /// Posts one part, which advances the operation's counter by one.
     pub fn post(&mut self, f: impl FnOnce(Completion) -> Result<(), Fault>) -> Result<(), Fault> {
         if self.over {
             return f(None);
         }
         if let Some(end) = self.ends.last_mut() {
-            end.value += 1;
-            return f(Some(end.counter));
+            return f(end.one_more());
         }
         f(Some(self.in_flight.one_more(self.rank)))
     }
 
     pub fn write(&mut self, from: Sge, to: RemoteAddr) -> Result<(), Fault> {
         let (fabric, peer) = (self.fabric(), self.peer);
-        self.spread(RailDirection::Write, from, to, |rail, from, to, done| {
-            fabric.write_over(rail, peer, from, to, done)
+        self.spread(RdmaDirection::Write, from, to, |rail, from, to, done| {
+            fabric.write_over(rail, peer, &RemoteWrite::new(from, to, done))
         })
     }
 
@@ -100,15 +102,27 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
         if !self.over {
             self.in_flight.note_read(self.rank);
         }
-        self.spread(RailDirection::Read, into, from, |rail, into, from, done| {
-            fabric.read_over(rail, peer, into, from, done)
+        self.spread(RdmaDirection::Read, into, from, |rail, into, from, done| {
+            fabric.read_over(rail, peer, &RemoteRead::new(into, from, done))
         })
     }
 
-    /// Posts a piece on one rail, or fragments of it on several.
+    pub fn transfer(
+        &mut self,
+        way: RdmaDirection,
+        here: Sge,
+        there: RemoteAddr,
+    ) -> Result<(), Fault> {
+        match way {
+            RdmaDirection::Write => self.write(here, there),
+            RdmaDirection::Read => self.read(here, there),
+        }
+    }
+
+    /// Posts a piece on one rail, or its fragments on several rails.
     fn spread(
         &mut self,
-        way: RailDirection,
+        way: RdmaDirection,
         here: Sge,
         there: RemoteAddr,
         post: impl Fn(usize, Sge, RemoteAddr, Completion) -> Result<(), Fault>,
@@ -131,13 +145,13 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
     }
 
     #[inline]
-    fn used(&self, way: RailDirection, rail: usize) {
-        if way == RailDirection::Write && !self.over {
+    fn used(&self, way: RdmaDirection, rail: usize) {
+        if way == RdmaDirection::Write && !self.over {
             self.in_flight.uses_rail(self.rank, rail, RAILS);
         }
     }
 
-    /// Keeps the posted operation until it is complete. Then the data of `piece` are unpacked into `unpack`.
+    /// Keeps the posted operation until it is complete. Then unpacks the data of `piece` into `unpack`.
     pub fn keep(self, piece: Option<BufferPiece>, unpack: Option<Buffer>) -> Issued {
         if self.over {
             return Issued::OVER;
@@ -147,7 +161,7 @@ impl<'w, F: Fabric> PostedFragments<'w, F> {
         self.in_flight.keep(self.rank, IssuedOperation { ends: self.ends, piece, unpack })
     }
 
-    /// Waits until the posted operation is complete. The operation must have counters of its own.
+    /// Waits until the posted operation is complete. The operation must have separate counters.
     pub async fn wait(self) -> Result<(), Error> {
         let counters = self.fabric().counters();
         for end in &self.ends {

@@ -1,12 +1,12 @@
-//! Puts counted by the target's adapter: writes with immediate, for Fence-RI ([`crate::epochs::fence`]).
+//! Puts that the target's adapter counts: writes with immediate, for Fence-RI ([`crate::epochs::fence`]).
 
 use std::cell::{Cell, RefCell};
 
-/// Writes with immediate of this process, in the open epoch of fences.
+/// Writes with immediate by this process, in the open epoch of fences.
 pub struct EpochImmediates {
     /// Parity of the epoch, 0 or 1, which selects its immediate.
     parity: Cell<u32>,
-    /// Number of writes by rank; empty before the first write.
+    /// Number of writes to each rank; empty before the first write.
     sent: RefCell<Vec<u32>>,
     ranks: usize,
 }
@@ -16,7 +16,7 @@ impl EpochImmediates {
         EpochImmediates { parity: Cell::default(), sent: RefCell::default(), ranks }
     }
 
-    /// Counts one more write to a rank. Returns which of the rank's two immediates the write carries.
+    /// Counts one more write to a rank. Returns the index of the rank's immediate (0 or 1) that the write carries.
     pub fn count(&self, rank: usize) -> u32 {
         let mut sent = self.sent.borrow_mut();
         sent.resize(self.ranks, 0);
@@ -24,7 +24,7 @@ impl EpochImmediates {
         self.parity.get()
     }
 
-    /// Takes the numbers of writes to each rank in this epoch.
+    /// Takes the number of writes to each rank in this epoch.
     pub fn take(&self) -> Vec<u32> {
         std::mem::take(&mut *self.sent.borrow_mut())
     }

@@ -1,26 +1,26 @@
-//! Operations in flight: issued to the fabric and perhaps still under way, by rank, and their completion.
+//! Operations in flight: operations of each rank that were issued to the fabric and may still be under way, and their completion.
 //!
 //! ```text
 //!   issued ── needs nothing afterwards ──▶ counted by the rank's one counter
 //!          └─ memory to give back, data to unpack, several rails ──▶ an entry with counters of its own
 //!   drain: the first entry's counters ── its data unpacked ── the next
 //! ```
-//! Contract: entries of a rank end in the order of issue, as far as callers see. Memory from which an operation reads, or into
-//! which it writes, is kept until then.
+//! Contract: as far as callers see, the entries of a rank end in the order in which they were issued. The memory that an operation
+//! reads or writes is kept until its entry ends.
 
 use crate::core::WindowCore;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
-use weft_channel::rails::{FragmentEnd, FragmentEnds};
-use weft_fabric::{Counter, Fabric, FabricExt};
+use weft_channel::rails::FragmentEnds;
+use weft_fabric::{Counter, CounterTarget, Fabric, FabricExt};
 use weft_process::{Buffer, BufferPiece, Error};
 
-/// Handle of an issued operation, for which a request waits.
+/// Handle of an issued operation. A request waits for the operation by this handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Issued {
     pub(super) rank: usize,
-    /// Number of entries at the rank up to and including this operation's entry. 0: the operation is complete.
+    /// Number of entries at the rank up to and including this operation's entry. If 0, the operation is complete.
     pub(super) number: u64,
 }
 
@@ -35,8 +35,8 @@ impl Issued {
 
 /// An issued operation that may still be under way.
 pub struct IssuedOperation {
-    /// Counters of the end: the operation is complete when each counter has its value. If there are no counters, the operation is
-    /// complete when all operations that were posted to the rank without own counters are complete.
+    /// Separate counters of the operation, with the values that they have when the operation is complete. If there are none, the
+    /// operation is complete when all operations that were posted to the rank without separate counters are complete.
     pub ends: FragmentEnds,
     /// Memory that the operation still reads or writes, and the buffer into which its data are unpacked.
     pub piece: Option<BufferPiece>,
@@ -46,16 +46,18 @@ pub struct IssuedOperation {
 #[derive(Default)]
 struct ByRank {
     entries: RefCell<VecDeque<IssuedOperation>>,
-    /// Counter of the completions of operations without own counters, and its value once all these operations are complete.
+    /// Counter of completions of the operations without separate counters, and the value of this counter when all these operations
+    /// are complete.
     done: OnceCell<Counter>,
     due: Cell<u64>,
-    /// Number of entries made (`issued`), and of entries ended (`settled`).
+    /// Number of entries made (`issued`), and number of entries that have ended (`settled`).
     issued: Cell<u64>,
     settled: Cell<u64>,
     /// True if the rank is in the list of ranks with operations under way.
     touched: Cell<bool>,
-    /// Rails of puts that may still be under way, a bit for each rail; and true if gets may still be under way.
+    /// Rails of puts that may still be under way, a bit for each rail.
     rails: Cell<u16>,
+    /// True if gets may still be under way.
     reads: Cell<bool>,
 }
 
@@ -63,7 +65,7 @@ struct ByRank {
 pub struct WindowFlights<F: Fabric> {
     core: Rc<WindowCore<F>>,
     ranks: Box<[ByRank]>,
-    /// Ranks to which operations were issued since the last synchronization of all ranks.
+    /// Ranks to which operations were issued since the last synchronization with all ranks.
     touched: RefCell<Vec<usize>>,
 }
 
@@ -77,7 +79,7 @@ impl<F: Fabric> WindowFlights<F> {
         &self.core
     }
 
-    /// Returns true if nothing is in flight to a rank.
+    /// Returns true if no operation is in flight to a rank.
     #[inline]
     pub fn is_idle(&self, rank: usize) -> bool {
         self.ranks[rank].entries.borrow().is_empty()
@@ -88,7 +90,7 @@ impl<F: Fabric> WindowFlights<F> {
         self.ranks[rank].settled.get() >= number
     }
 
-    /// Counts one more post to a rank without own counter. Returns the counter that the post advances when it is complete.
+    /// Counts a post to a rank that has no separate counter. Returns the counter that the post advances when it is complete.
     pub fn one_more(&self, rank: usize) -> Counter {
         let of = &self.ranks[rank];
         let counter = *of.done.get_or_init(|| {
@@ -107,7 +109,7 @@ impl<F: Fabric> WindowFlights<F> {
         self.touch(rank);
         let plain = |entry: &IssuedOperation| entry.ends.is_empty();
         let mut entries = of.entries.borrow_mut();
-        // Consecutive operations without own counters share one entry.
+        // Consecutive operations without separate counters share one entry.
         if !(plain(&entry) && entries.back().is_some_and(plain)) {
             entries.push_back(entry);
             of.issued.set(of.issued.get() + 1);
@@ -122,7 +124,7 @@ impl<F: Fabric> WindowFlights<F> {
         }
     }
 
-    /// Returns true if nothing is under way to any rank.
+    /// Returns true if no operation is under way to any rank.
     #[inline]
     pub fn is_untouched(&self) -> bool {
         self.touched.borrow().is_empty()
@@ -147,15 +149,15 @@ impl<F: Fabric> WindowFlights<F> {
         touched
     }
 
-    /// Notes that puts to a rank travel over a rail. The first `most` rails are distinguished.
+    /// Notes that puts to a rank travel over a rail. Only the first `most` rails have separate bits.
     #[inline]
     pub fn uses_rail(&self, rank: usize, rail: usize, most: usize) {
         let rails = &self.ranks[rank].rails;
-        // A rail beyond the set is noted as bit `most`.
+        // All further rails share bit `most`.
         rails.set(rails.get() | 1u16.checked_shl(rail as u32).unwrap_or(1 << most));
     }
 
-    /// Returns the rails of puts, and whether there are gets, among the operations that may still be under way.
+    /// Returns the rails of the puts that may still be under way, and true if gets may still be under way.
     pub fn rails(&self, rank: usize) -> (u16, bool) {
         (self.ranks[rank].rails.get(), self.ranks[rank].reads.get())
     }
@@ -174,7 +176,7 @@ impl<F: Fabric> WindowFlights<F> {
                 of.reads.set(false);
                 return Ok(());
             };
-            if let Some(FragmentEnd { counter, value }) = wait {
+            if let Some(CounterTarget { counter, value }) = wait {
                 self.until(counter, value).await?;
             }
             self.settle(rank);
@@ -182,7 +184,7 @@ impl<F: Fabric> WindowFlights<F> {
         Ok(())
     }
 
-    /// Waits for a counter, which the caller may free afterwards.
+    /// Waits until a counter has reached `value`. The caller may free the counter afterwards.
     pub async fn until(&self, counter: Counter, value: u64) -> Result<(), Error> {
         let endpoint = self.core.endpoint();
         endpoint.until(counter, value).await?;
@@ -192,19 +194,21 @@ impl<F: Fabric> WindowFlights<F> {
         Ok(())
     }
 
-    /// Returns the wait of the first entry at a rank, `Some(None)` if it is complete. `None`: there is no entry.
-    fn first_wait(&self, rank: usize) -> Option<Option<FragmentEnd>> {
+    /// Returns the counter and value for which the first entry at a rank waits, or `Some(None)` if the entry is complete. Returns
+    /// `None` if there is no entry.
+    fn first_wait(&self, rank: usize) -> Option<Option<CounterTarget>> {
         let of = &self.ranks[rank];
         let counters = self.core.fabric().counters();
         let entries = of.entries.borrow();
         let first = entries.front()?;
-        // Operations may end in any order. For operations without own counters, the last end counts.
-        let end = |&counter| FragmentEnd { counter, value: of.due.get() };
+        // Operations may end in any order. So the operations without separate counters are complete only when their common counter
+        // has reached its latest value.
+        let end = |&counter| CounterTarget { counter, value: of.due.get() };
         let plain = first.ends.is_empty().then(|| of.done.get().map(end)).flatten();
         Some(first.ends.iter().chain(&plain).find(|end| !end.has_come(counters)).copied())
     }
 
-    /// Ends the operations at a rank that are complete.
+    /// Ends the entries of complete operations at a rank.
     fn settle(&self, rank: usize) {
         let of = &self.ranks[rank];
         let fabric = self.core.fabric();
@@ -221,7 +225,7 @@ impl<F: Fabric> WindowFlights<F> {
         }
     }
 
-    /// Frees the counters. Nothing may be in flight.
+    /// Frees the counters. No operation may be in flight.
     pub fn withdraw(&self) {
         for of in &self.ranks {
             if let Some(&counter) = of.done.get() {
@@ -238,7 +242,7 @@ mod tests {
     use crate::testing::{Place, Program, end, parts, run_at};
     use weft_process::Comm;
 
-    /// Entries end in their order, whichever counter is advanced first.
+    /// Test: entries end in their order, whichever counter advances first.
     #[derive(Clone, Copy)]
     struct Order;
 
@@ -253,7 +257,7 @@ mod tests {
             assert_eq!(in_flight.one_more(0), plain);
             assert_eq!(in_flight.keep(0, entry(FragmentEnds::new())), first, "one entry for both");
             let own = counters.allocate();
-            let due = FragmentEnd { counter: own, value: counters.value(own) + 1 };
+            let due = CounterTarget { counter: own, value: counters.value(own) + 1 };
             let second = in_flight.keep(0, entry(FragmentEnds::from_iter([due])));
             assert!(!in_flight.is_idle(0) && in_flight.any_touched() == Some(0));
             counters.add(own, 1);

@@ -9,12 +9,12 @@ use crate::core::target_location::TargetLocation;
 use crate::memory::target_address::{TargetAddress, TargetReach};
 use crate::options::FenceDesign;
 use std::ops::ControlFlow;
-use weft_fabric::{Fabric, FabricExt, Sge};
+use weft_fabric::{Fabric, FabricExt, RdmaDirection, RemoteWrite, Sge};
 use weft_process::{Buffer, Error};
 
 impl<F: Fabric> WindowAccess<F> {
-    /// Moves `origin`'s data to the target. On return, the operation is issued; if memory is shared, it is complete. `origin` must
-    /// not change until a synchronization has ended the operation.
+    /// Moves `origin`'s data to the target. On return, the operation has been issued. If this process sees the target's memory, the
+    /// operation is also complete. `origin` must not change until a synchronization has ended the operation.
     pub async fn put(
         &self,
         origin: &Buffer,
@@ -59,7 +59,9 @@ impl<F: Fabric> WindowAccess<F> {
                 // Each run carries the immediate, so that the target's adapter counts its arrival.
                 let first = self.memory.exposed(location.rank).immediate;
                 let immediate = first + self.immediates.count(location.rank);
-                return posts.post(|done| fabric.write_imm(place.peer, from, at, immediate, done));
+                return posts.post(|done| {
+                    fabric.write_imm(place.peer, &RemoteWrite::new(from, at, done), immediate)
+                });
             }
             posts.write(from, at)
         })?;
@@ -110,7 +112,7 @@ impl<F: Fabric> WindowAccess<F> {
         }
     }
 
-    /// Checks an operation. Returns its place, or breaks if there is nothing to do, or the operation is deferred.
+    /// Checks an operation, and returns its place in the target's memory. Breaks if the operation has no data or is deferred.
     async fn begin(
         &self,
         origin: &Buffer,
@@ -129,29 +131,21 @@ impl<F: Fabric> WindowAccess<F> {
         Ok(ControlFlow::Continue(place))
     }
 
-    /// Writes packed data to their places, and waits until they have arrived.
-    pub(super) async fn write_all(
+    /// Starts the posts of an operation for which a caller waits separately.
+    pub(super) fn counted(&self, place: &TargetAddress, rank: usize) -> PostedFragments<'_, F> {
+        PostedFragments::new(&self.in_flight, place, rank, OperationCounter::Own)
+    }
+
+    /// Moves packed data to or from their places in the target's memory, and waits until they have arrived.
+    pub(super) async fn move_all(
         &self,
+        way: RdmaDirection,
         place: &TargetAddress,
         location: &TargetLocation<'_>,
         data: Sge,
     ) -> Result<(), Error> {
-        let mut posts =
-            PostedFragments::new(&self.in_flight, place, location.rank, OperationCounter::Own);
-        place.each_run(location, |at, skip, len| posts.write(data.part(skip, len), at))?;
-        posts.wait().await
-    }
-
-    /// Reads packed data from their places, and waits until they have arrived.
-    pub(super) async fn read_all(
-        &self,
-        place: &TargetAddress,
-        location: &TargetLocation<'_>,
-        into: Sge,
-    ) -> Result<(), Error> {
-        let mut posts =
-            PostedFragments::new(&self.in_flight, place, location.rank, OperationCounter::Own);
-        place.each_run(location, |at, skip, len| posts.read(into.part(skip, len), at))?;
+        let mut posts = self.counted(place, location.rank);
+        place.each_run(location, |at, skip, len| posts.transfer(way, data.part(skip, len), at))?;
         posts.wait().await
     }
 }

@@ -1,21 +1,19 @@
 //! Operations whose data lie in several regions that their target has attached ([`crate::memory::regions`]).
 //!
-//! Such an operation is complete when its call returns. Elements that cross regions are updated under the guard, by every origin,
-//! since all find the same regions. Cost: one transfer per part; accumulates cost as much as under the guard, except for elements
-//! within one region, which cost as much as in an operation in that region.
+//! Such an operation is complete when its call returns. Elements that cross the border of two regions are updated under the guard.
+//! All origins do this for the same elements, because they find the same regions. Cost: one transfer per part. An accumulate of
+//! elements within one region costs as much as an operation in that region. Other elements cost as much as under the guard.
 
 use super::WindowAccess;
 use super::accumulate_protocol::is_solid;
-use super::fragments::{OperationCounter, PostedFragments};
 use super::in_flight::Issued;
-use crate::control::packed_change::PackedChange;
+use crate::control::packed_change::ElementChange;
 use crate::control::request::RmaRequest;
 use crate::core::target_location::TargetLocation;
 use crate::memory::regions::RegionPart;
 use crate::memory::target_address::{AtomicityDomain, TargetReach};
-use weft_channel::rails::RailDirection;
 use weft_datatype::Basic;
-use weft_fabric::{Fabric, FabricExt, Sge, Work};
+use weft_fabric::{Fabric, FabricExt, RdmaDirection, Sge, Work};
 use weft_process::{Buffer, Error};
 
 impl<F: Fabric> WindowAccess<F> {
@@ -31,7 +29,9 @@ impl<F: Fabric> WindowAccess<F> {
                 self.control.ask_for(own, location, RmaRequest::Put(piece.sge), None).await?
             }
             None => {
-                self.write_parts(location.rank, &parts, &[(0, location.len())], piece.sge).await?
+                let whole = [(0, location.len())];
+                self.move_parts(RdmaDirection::Write, location.rank, &parts, &whole, piece.sge)
+                    .await?
             }
         }
         Ok(Issued::OVER)
@@ -49,7 +49,9 @@ impl<F: Fabric> WindowAccess<F> {
                 self.control.ask_for(own, location, RmaRequest::Get, Some(piece.sge)).await?
             }
             None => {
-                self.read_parts(location.rank, &parts, &[(0, location.len())], piece.sge).await?
+                let whole = [(0, location.len())];
+                self.move_parts(RdmaDirection::Read, location.rank, &parts, &whole, piece.sge)
+                    .await?
             }
         }
         piece.unpack(origin, location.len());
@@ -59,19 +61,15 @@ impl<F: Fabric> WindowAccess<F> {
     pub(super) async fn change_scattered(
         &self,
         location: &TargetLocation<'_>,
-        basic: Basic,
-        change: PackedChange,
-        former: Option<Sge>,
+        change: ElementChange,
     ) -> Result<(), Error> {
         let parts = self.memory.parts(location).await?;
         match asks_target(location, &parts) {
             Some(own) => {
-                self.control.ask_for(own, location, RmaRequest::Change(change, basic), former).await
+                let request = RmaRequest::Change(change.packed, change.basic);
+                self.control.ask_for(own, location, request, change.former).await
             }
-            None => {
-                self.change_parts(location.rank, &parts, location.len(), basic, change, former)
-                    .await
-            }
+            None => self.change_parts(location.rank, &parts, location.len(), change).await,
         }
     }
 
@@ -81,18 +79,13 @@ impl<F: Fabric> WindowAccess<F> {
         rank: usize,
         parts: &[RegionPart],
         bytes: usize,
-        basic: Basic,
-        change: PackedChange,
-        former: Option<Sge>,
+        change: ElementChange,
     ) -> Result<(), Error> {
         let mut inside = Vec::new();
-        let rest = within(parts, bytes, basic, |skip, run| inside.push((skip, run)));
+        let rest = within(parts, bytes, change.basic, |skip, run| inside.push((skip, run)));
         if !inside.is_empty() {
             let changed = self.locks.whole(rank, || {
-                inside.iter().try_for_each(|&(skip, run)| {
-                    let former = former.map(|former| former.part(skip, run.len()));
-                    change.part(skip, run.len()).apply(basic, run, former)
-                })
+                inside.iter().try_for_each(|&(skip, run)| change.part(skip, run.len()).apply(run))
             });
             changed.await??;
         }
@@ -103,44 +96,22 @@ impl<F: Fabric> WindowAccess<F> {
             let elements = self.core.endpoint().staging().take(bytes);
             let elements = elements.sge();
             self.core.fabric().charge(Work::Reduce(bytes));
-            self.read_parts(rank, parts, &rest, elements).await?;
+            self.move_parts(RdmaDirection::Read, rank, parts, &rest, elements).await?;
             for &(skip, len) in &rest {
-                let former = former.map(|former| former.part(skip, len));
-                change.part(skip, len).apply(basic, elements.part(skip, len), former)?;
+                change.part(skip, len).apply(elements.part(skip, len))?;
             }
-            if change.changes() {
-                self.write_parts(rank, parts, &rest, elements).await?;
+            if change.packed.changes() {
+                self.move_parts(RdmaDirection::Write, rank, parts, &rest, elements).await?;
             }
             Ok(())
         };
         self.locks.guarded(rank, guarded).await
     }
 
-    /// Writes ranges of the packed bytes to their places, and waits until they have arrived.
-    async fn write_parts(
-        &self,
-        rank: usize,
-        parts: &[RegionPart],
-        ranges: &[(usize, usize)],
-        data: Sge,
-    ) -> Result<(), Error> {
-        self.move_parts(RailDirection::Write, rank, parts, ranges, data).await
-    }
-
-    /// Reads ranges of the packed bytes from their places, and waits until they have arrived.
-    async fn read_parts(
-        &self,
-        rank: usize,
-        parts: &[RegionPart],
-        ranges: &[(usize, usize)],
-        into: Sge,
-    ) -> Result<(), Error> {
-        self.move_parts(RailDirection::Read, rank, parts, ranges, into).await
-    }
-
+    /// Moves ranges of the packed bytes to or from their places, and waits until they have arrived.
     async fn move_parts(
         &self,
-        way: RailDirection,
+        way: RdmaDirection,
         rank: usize,
         parts: &[RegionPart],
         ranges: &[(usize, usize)],
@@ -151,27 +122,16 @@ impl<F: Fabric> WindowAccess<F> {
         common(parts, ranges, |part, skip, len| {
             let (offset, here) = (skip - part.skip, data.part(skip, len));
             match (part.place.reach, way) {
-                (TargetReach::Mapped(memory), RailDirection::Write) => {
+                (TargetReach::Mapped(memory), RdmaDirection::Write) => {
                     memory.part(offset, len).copy_from(here)
                 }
-                (TargetReach::Mapped(memory), RailDirection::Read) => {
+                (TargetReach::Mapped(memory), RdmaDirection::Read) => {
                     here.copy_from(memory.part(offset, len))
                 }
                 _ if outcome.is_err() => {}
                 _ => {
-                    let posts = posts.get_or_insert_with(|| {
-                        PostedFragments::new(
-                            &self.in_flight,
-                            &part.place,
-                            rank,
-                            OperationCounter::Own,
-                        )
-                    });
-                    let there = part.place.at.offset(offset as u64);
-                    outcome = match way {
-                        RailDirection::Write => posts.write(here, there),
-                        RailDirection::Read => posts.read(here, there),
-                    };
+                    let posts = posts.get_or_insert_with(|| self.counted(&part.place, rank));
+                    outcome = posts.transfer(way, here, part.place.at.offset(offset as u64));
                 }
             }
         });
@@ -183,15 +143,16 @@ impl<F: Fabric> WindowAccess<F> {
     }
 }
 
-/// Returns the location as the target names it, if only the target reaches some part. Then the caller asks the target for all
-/// parts.
+/// If only the target reaches some part, returns the place of the data as the target names it. The caller then asks the target for
+/// all parts.
 fn asks_target(location: &TargetLocation, parts: &[RegionPart]) -> Option<i64> {
     let any = parts.iter().any(|part| matches!(part.place.reach, TargetReach::TargetAssisted));
     any.then_some(location.disp)
 }
 
-/// Calls `f` for the elements that lie within one of `parts` whose words processors update, with their offset among
-/// the packed bytes. Returns the remaining ranges of packed bytes, in whole elements.
+/// Calls `f` for the whole elements in each mapped part whose words processors update. `f` gets the offset of the first of these
+/// elements among the packed bytes, and the memory of these elements. Returns the other ranges of packed bytes: offset and length
+/// of each.
 fn within(
     parts: &[RegionPart],
     bytes: usize,
@@ -213,8 +174,8 @@ fn within(
     rest
 }
 
-/// Calls `f` for the intersection of each part with each range, both in order: with the part, and offset and length of
-/// the packed bytes.
+/// Calls `f` for the intersection of each part with each range. Parts and ranges are in ascending order. `f` gets the part, and the
+/// offset and length of the intersection among the packed bytes.
 fn common(
     parts: &[RegionPart],
     ranges: &[(usize, usize)],
@@ -243,7 +204,7 @@ mod tests {
         let (a, b) = (memory(64), memory(64));
         let word = Basic::of_handle(0x201).expect("MPI_AINT");
         let part = |memory: Sge, skip, domain| RegionPart::own(0, memory, skip, domain);
-        // An element of 8 bytes crosses the parts: 4 bytes in each.
+        // An element of 8 bytes crosses the border of the parts: 4 bytes are in each part.
         let (one, two) = (a.sge().part(0, 20), b.sge().part(4, 28));
         for (domain, whole) in
             [(AtomicityDomain::Processors, true), (AtomicityDomain::Guarded, false)]

@@ -1,14 +1,14 @@
-//! Service of this rank for origins whose fabric does not reach its memory. The service carries out the requests of
+//! Service of this rank for origins whose fabric does not reach this rank's memory. The service carries out the requests of
 //! [`crate::control::messages`]. While the program computes, the helper runs the service.
 
 use super::WindowAccess;
 use super::adapter_atomics::{self, AdjacentElements};
-use crate::control::packed_change::PackedChange;
-use crate::control::request::{ControlRequest, ControlRequestKind, words};
+use crate::control::packed_change::{ElementChange, PackedChange};
+use crate::control::request::{ControlRequest, ControlRequestKind};
 use crate::core::WindowFlavor;
 use crate::memory::regions::RegionPart;
 use crate::memory::target_address::TargetReach;
-use weft_datatype::Basic;
+use weft_collective::words;
 use weft_fabric::{Fabric, Sge};
 use weft_process::Error;
 
@@ -21,7 +21,8 @@ impl<F: Fabric> WindowAccess<F> {
         self.control.serve(fulfil).await
     }
 
-    /// Carries out a request. The data that it returns begin at byte 8 of `answer`. Returns false if the request is impossible.
+    /// Carries out a request. The data that the request returns begin at byte 8 of `answer`. Returns false if the request is
+    /// impossible.
     pub async fn fulfil(
         &self,
         request: &ControlRequest,
@@ -33,7 +34,7 @@ impl<F: Fabric> WindowAccess<F> {
         let mut runs = Vec::with_capacity(count);
         let (mut total, bytes) = (0, request.bytes as usize);
         for i in 0..count {
-            let [at, len] = words(more.part(16 * i, 16));
+            let [at, len] = words::read_array(more.part(16 * i, 16));
             let fits = len <= (bytes - total) as u64;
             if !fits || !self.own_memory(at, len, total, &mut parts) {
                 return Ok(false);
@@ -66,58 +67,49 @@ impl<F: Fabric> WindowAccess<F> {
         };
         let basic = request.basic().filter(|&basic| packed.is_for(basic, bytes));
         let Some(basic) = basic else { return Ok(false) };
+        let change = ElementChange { basic, packed, former: Some(result) };
         if self.memory.exposed(self.core.rank()).adapters && adapter_atomics::is_for(basic) {
-            return self.fulfil_by_adapters(basic, packed, runs, result).await;
+            return self.fulfil_by_adapters(change, runs).await;
         }
-        self.change_parts(self.core.rank(), &parts, bytes, basic, packed, Some(result)).await?;
+        self.change_parts(self.core.rank(), &parts, bytes, change).await?;
         Ok(true)
     }
 
-    /// Changes elements of this rank that adapters update for all origins. The offsets of `runs` count as in
+    /// Changes elements of this rank that adapters update for all origins. The offsets of `runs` have the same meaning as in
     /// [`WindowAccess::own_memory`].
     async fn fulfil_by_adapters(
         &self,
-        basic: Basic,
-        packed: PackedChange,
+        change: ElementChange,
         runs: Vec<AdjacentElements>,
-        result: Sge,
     ) -> Result<bool, Error> {
-        if runs.iter().any(|run| !run.len.is_multiple_of(basic.size())) {
+        if runs.iter().any(|run| !run.len.is_multiple_of(change.basic.size())) {
             return Ok(false);
         }
         let me = self.core.rank();
         let (peer, base) = (self.core.peer(me), self.memory.exposed(me).memory);
         let (words, others) = adapter_atomics::aligned(base, runs.into_iter());
-        let former = (!result.is_empty()).then_some(result);
-        let change = adapter_atomics::WordChange { peer, base, basic, packed, former };
-        change.run(self.core.endpoint(), &words).await?;
+        let of_words = adapter_atomics::WordChange { peer, base, change };
+        of_words.run(self.core.endpoint(), &words).await?;
         if others.is_empty() {
             return Ok(true);
         }
-        let change = async {
+        let guarded = async {
             for AdjacentElements { offset, skip, len } in others {
-                let elements = self.memory.own().part(offset as usize, len);
-                let former = former.map(|former| former.part(skip, len));
-                packed.part(skip, len).apply(basic, elements, former)?;
+                change.part(skip, len).apply(self.memory.own().part(offset as usize, len))?;
             }
             Ok(true)
         };
-        self.locks.guarded(self.core.rank(), change).await
+        self.locks.guarded(self.core.rank(), guarded).await
     }
 
-    /// Appends `len` bytes of this rank's memory to `parts`, beginning at `skip` of the packed bytes. A peer names these bytes by
-    /// the offset in this rank's part of the window, or by an address in a dynamic window. Returns false if there is no such
-    /// memory.
+    /// Appends `len` bytes of this rank's memory to `parts`, as the packed bytes from `skip` on. `at` is the offset in this rank's
+    /// part of the window, or the address in a dynamic window. Returns false if there is no such memory.
     fn own_memory(&self, at: u64, len: u64, mut skip: usize, parts: &mut Vec<RegionPart>) -> bool {
         let peer = self.core.peer(self.core.rank());
         if self.core.flavor == WindowFlavor::Dynamic {
             return self.memory.own_attached(at, len, |memory, piece| {
-                parts.push(RegionPart::own(
-                    peer,
-                    memory,
-                    skip,
-                    self.memory.by_processors(piece.within),
-                ));
+                let words = self.memory.by_processors(piece.within);
+                parts.push(RegionPart::own(peer, memory, skip, words));
                 skip += memory.len();
             });
         }
@@ -131,7 +123,7 @@ impl<F: Fabric> WindowAccess<F> {
     }
 }
 
-/// Returns the memory of a part of this rank.
+/// Returns the mapped memory of a part. The part must lie in this rank's own memory.
 fn seen(part: &RegionPart) -> Sge {
     match part.place.reach {
         TargetReach::Mapped(memory) => memory,

@@ -1,5 +1,5 @@
-//! Layout of one rank's control words. They lie apart from the window's own memory, so their layout is the same
-//! for any window memory.
+//! Layout of one rank's control words. They are separate from the window's own memory, so their layout is the same for all kinds of
+//! window memory.
 //!
 //! ```text
 //!   word     0        8        16       24          32       40     48
@@ -10,14 +10,14 @@
 //!              each of n' words, the power of two not below n
 //! ```
 //! The lock is the lock of MPI_Win_lock; the guard is the lock of accumulates. Slots belong to the locks of the target; grants are
-//! flags on which this rank waits for locks of other ranks. Words never decrease: they count. Posted and completed have two words
-//! each, by parity, because flags may overtake each other: a rank sends count k + 1 only once the other rank has received k - 1
-//! ([`crate::epochs::post_start_complete_wait`]). Each rail except the first has two words per origin, too
-//! ([`crate::epochs::ordered_flag`]).
+//! flags on which this rank waits for locks of other ranks. Words never decrease, because they are counts. Posted and completed
+//! have two words each, by parity, because flags may overtake each other. Two words suffice, because a rank sends count k + 1 only
+//! once the other rank has received count k - 1 ([`crate::epochs::post_start_complete_wait`]). Each rail except the first also has
+//! two words per origin ([`crate::epochs::ordered_flag`]).
 
 use weft_fabric::RemoteAddr;
 
-/// Maximum number of rails with words of their own. The lowest rail of an epoch needs none.
+/// Maximum number of rails with separate words. The lowest rail of an epoch needs no such words.
 pub const RAILS: usize = 8;
 
 /// One of the two ticket locks.
@@ -33,7 +33,7 @@ pub enum TicketLockKind {
 const LINE: usize = 8;
 /// Index of the header of a dynamic window's table; [`crate::memory::attached`] defines it.
 pub const TABLE: usize = 2 * LINE;
-/// Index of the word of the process that changes this rank's elements: `locks/exclusion.rs`.
+/// Index of the word with the rank that now changes this rank's elements (`locks/exclusion.rs`).
 pub const EXCLUSION: usize = 3 * LINE;
 /// Index of the word that names the rank whose single element this rank is changing.
 pub const SINGLE: usize = 4 * LINE;
@@ -82,7 +82,7 @@ pub fn row(size: usize) -> usize {
     size.next_power_of_two().max(LINE)
 }
 
-/// Returns the number of words without the words of further rails.
+/// Returns the number of words without the words of additional rails.
 pub fn words(size: usize) -> usize {
     words_of(size, 1)
 }

@@ -1,14 +1,15 @@
 //! Requests between ranks: sending, answering, receiving, carrying out.
 //!
-//! Requests have two sources. Operations on memory that no fabric reaches send requests to the target's service; while the target's
-//! program computes, its helper runs the service. Fence-2S sends requests to the target's fence. All requests are messages of the
-//! window's own communicator. Requests to a service are synchronous, because synchronous messages wake a helper.
+//! Requests have two sources. Operations on memory that no fabric reaches send requests to the target's service. While the target's
+//! program computes, the target's helper runs the service. Fence-2S sends requests to the target's fence. All requests are messages
+//! of the window's own communicator. Requests to a service are synchronous, because synchronous messages wake a helper.
 
 use super::WindowControl;
 use super::request::{
-    ANSWERS, ControlRequest, ControlRequestKind, DONE, HEAD, REFUSED, RmaRequest, bytes_of, words,
+    ANSWERS, ControlRequest, ControlRequestKind, DONE, HEAD, REFUSED, RmaRequest,
 };
 use crate::core::target_location::TargetLocation;
+use weft_collective::words;
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 use weft_p2p::{MessageTarget, ReceiveSource, RequestId, SendMode, Want};
 use weft_process::{Error, class};
@@ -47,7 +48,7 @@ impl Taker {
     }
 }
 
-/// A part of an operation that the target is asked to carry out.
+/// A part of an operation, in a request to the target.
 #[derive(Clone, Copy)]
 pub struct RequestedPart<'a> {
     pub location: &'a TargetLocation<'a>,
@@ -58,7 +59,7 @@ pub struct RequestedPart<'a> {
     pub part: (usize, usize),
     /// True if the request is the last of an epoch.
     pub last: bool,
-    /// True if the caller wants to learn the outcome, or needs the data.
+    /// True if the caller wants to know the outcome, or needs the returned data.
     pub answered: bool,
 }
 
@@ -67,7 +68,7 @@ pub struct SentRequest {
     sent: [Option<RequestId>; 2],
     /// The receive of the answer, and the memory for the answer.
     answer: Option<(RequestId, Staging)>,
-    /// Memory of the messages, kept until they are sent.
+    /// Memory of the messages, kept until the messages are sent.
     _all: Staging,
 }
 
@@ -98,12 +99,11 @@ impl<F: Fabric> WindowControl<F> {
             let into = pool.take(8 + request.returns());
             (endpoint.irecv(&self.want_of(location.rank, request.answer), into.sge()), into)
         });
-        let (head, runs) = (request.encode(), bytes_of(runs));
-        let all = pool.take(HEAD + runs.len() + request.brings());
-        all.sge().fill(&head);
+        let mut at = 8 * runs.len();
+        let all = pool.take(HEAD + at + request.brings());
+        words::write(request.encode(), all.sge());
         let more = all.sge().part(HEAD, all.len() - HEAD);
-        more.fill(&runs);
-        let mut at = runs.len();
+        words::write(runs, more);
         for data in operation.data(skip, take) {
             more.part(at, data.len()).copy_from(data);
             at += data.len();
@@ -115,8 +115,8 @@ impl<F: Fabric> WindowControl<F> {
         SentRequest { sent, answer, _all: all }
     }
 
-    /// Waits until a request has been sent, and for its answer, if there is one. Returns the memory of the answer, whose data
-    /// begin at byte 8. Error: RMA_RANGE if the target refused the request.
+    /// Waits until a request has been sent. If the request has an answer, also waits for the answer, and returns the memory of the
+    /// answer. The data of the answer begin at byte 8. Error: RMA_RANGE if the target refused the request.
     pub async fn answered(
         &self,
         rank: usize,
@@ -134,15 +134,16 @@ impl<F: Fabric> WindowControl<F> {
             endpoint.wait(request).await?;
         }
         match &answer {
-            Some(into) if words(into.sge()) != [DONE] => {
+            Some(into) if words::read(into.sge(), 0) != DONE => {
                 let text = format!("rank {rank} refused an operation: its memory is not there");
-                Err(self.core.wrong(class::RMA_RANGE, text))
+                Err(Error::new(class::RMA_RANGE, text))
             }
             _ => Ok(answer),
         }
     }
 
-    /// Asks a target's service to carry out a whole operation. The returned data go to `result`. `own`: as in [`RequestedPart`].
+    /// Asks a target's service to carry out a whole operation. The returned data go to `result`. `own` has the same meaning as in
+    /// [`RequestedPart`].
     pub async fn ask_for(
         &self,
         own: i64,
@@ -163,8 +164,8 @@ impl<F: Fabric> WindowControl<F> {
         Ok(())
     }
 
-    /// Carries out requests to this rank's service by `perform` ([`WindowControl::take_one`]), until
-    /// [`WindowControl::stop_serving`].
+    /// Carries out the requests to this rank's service until [`WindowControl::stop_serving`]. `perform` carries out each request
+    /// ([`WindowControl::take_one`]).
     pub async fn serve(
         &self,
         perform: impl AsyncFn(&ControlRequest, Sge, Sge) -> Result<bool, Error>,
@@ -174,9 +175,9 @@ impl<F: Fabric> WindowControl<F> {
         Ok(())
     }
 
-    /// Receives the next request and carries it out. `perform` gets the request, the runs and data that come with it, and memory
-    /// for its answer, whose data begin at byte 8; it returns false if the request is impossible. The answer is sent and added to
-    /// `answers`. Returns `None` if the service is to end.
+    /// Receives the next request and carries it out. `perform` gets the request, the runs and data of the request, and memory for
+    /// the answer. The data of the answer begin at byte 8. `perform` returns false if the request is impossible. The answer is sent
+    /// and added to `answers`. Returns `None` if the service must end.
     pub async fn take_one(
         &self,
         taker: Taker,
@@ -186,7 +187,7 @@ impl<F: Fabric> WindowControl<F> {
         let endpoint = self.core.endpoint();
         let (rank, request) = self.next_request(taker).await?;
         if request.kind == ControlRequestKind::Stop {
-            // A fence learns by this request that its sender will send no more.
+            // With this request, the sender reports to a fence that it will send no more requests.
             return Ok((taker == Taker::Fence).then_some(request));
         }
         answers.0.retain(|(id, _)| endpoint.finish(*id).is_none());
@@ -199,7 +200,7 @@ impl<F: Fabric> WindowControl<F> {
             false => REFUSED,
         };
         if request.answer != 0 {
-            answer.sge().fill(&verdict.to_ne_bytes());
+            words::write([verdict], answer.sge());
             let to = self.target_of(rank, request.answer);
             let sent = endpoint.isend(to, answer.sge(), SendMode::Standard);
             answers.0.extend(sent.map(|id| (id, answer)));
@@ -246,7 +247,7 @@ impl<F: Fabric> WindowControl<F> {
     fn send_head(&self, rank: usize, taker: Taker, request: ControlRequest) -> SentRequest {
         let endpoint = self.core.endpoint();
         let head = endpoint.staging().take(HEAD);
-        head.sge().fill(&request.encode());
+        words::write(request.encode(), head.sge());
         let to = self.target_of(rank, taker.head());
         let sent = endpoint.isend(to, head.sge(), SendMode::Standard);
         SentRequest { sent: [sent, None], answer: None, _all: head }

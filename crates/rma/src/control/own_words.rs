@@ -1,10 +1,11 @@
-//! Control words of this rank: memory of the fabric, apart from the window's, and the flags in it on which this rank waits.
+//! Control words of this rank, and the flags in them on which this rank waits. The words are memory of the fabric, separate from
+//! the window's memory.
 
 use super::layout::{ControlTable, words_of};
 use crate::core::WindowCore;
 use std::cell::OnceCell;
 use std::rc::Rc;
-use weft_fabric::{Counter, Fabric, FabricExt, Fault, Region, RemoteAddr};
+use weft_fabric::{Counter, Fabric, FabricExt, Fault, FlagKind, Region, RemoteAddr};
 use weft_p2p::Endpoint;
 
 /// Control words of this rank: memory of the fabric, in which peers set flags and perform atomics.
@@ -18,11 +19,11 @@ pub struct OwnWords<F: Fabric> {
 }
 
 impl<F: Fabric> OwnWords<F> {
-    /// Allocates the words for a window, reached over `rails` rails.
+    /// Allocates the words for a window whose ranks reach these words over `rails` rails.
     pub fn new(core: &WindowCore<F>, rails: usize) -> Result<OwnWords<F>, Fault> {
         let (endpoint, size) = (core.endpoint(), core.size());
         let bytes = 8 * words_of(size, rails);
-        // If all ranks share processors, the processors do the atomics.
+        // If all ranks are on one node, the processors perform the atomics.
         let region = match core.one_node {
             true => endpoint.fabric().allocate_on_node(bytes)?,
             false => endpoint.fabric().allocate(bytes)?,
@@ -51,7 +52,7 @@ impl<F: Fabric> OwnWords<F> {
         let which = table.number().checked_sub(2).expect("slots are no flags");
         *self.flags[which][index].get_or_init(|| {
             let offset = 8 * table.word(self.size, index);
-            self.endpoint.fabric().flag(&self.region, offset, true).local
+            self.endpoint.fabric().flag(&self.region, offset, FlagKind::Waking).local
         })
     }
 }

@@ -1,5 +1,5 @@
-//! Changes of an accumulate in packed form. Requests carry them in this form, and the process that reaches the elements applies
-//! them in this form.
+//! Changes of an accumulate in packed form. Requests carry the changes in this form, and the process that reaches the elements
+//! applies them in this form.
 
 use weft_datatype::{Basic, ElementSpacing, PredefinedOp, compare_and_swap};
 use weft_fabric::Sge;
@@ -10,6 +10,28 @@ use weft_process::Error;
 pub enum PackedChange {
     Reduce { op: PredefinedOp, origin: Sge },
     Swap { compare: Sge, new: Sge },
+}
+
+/// Change of elements of a predefined type, and the memory for their former values.
+#[derive(Clone, Copy)]
+pub struct ElementChange {
+    pub basic: Basic,
+    pub packed: PackedChange,
+    /// Packed memory for the former values.
+    pub former: Option<Sge>,
+}
+
+impl ElementChange {
+    /// Changes packed elements that no other process accesses.
+    pub fn apply(self, elements: Sge) -> Result<(), Error> {
+        self.packed.apply(self.basic, elements, self.former)
+    }
+
+    /// Returns the change of the elements whose packed bytes begin at `skip`.
+    pub fn part(self, skip: usize, len: usize) -> ElementChange {
+        let former = self.former.map(|former| former.part(skip, len));
+        ElementChange { packed: self.packed.part(skip, len), former, ..self }
+    }
 }
 
 impl PackedChange {
@@ -77,7 +99,7 @@ impl PackedChange {
             }
     }
 
-    /// Returns true if elements may differ afterwards.
+    /// Returns true if the change may modify elements.
     pub fn changes(self) -> bool {
         !matches!(self, PackedChange::Reduce { op: PredefinedOp::NoOp, .. })
     }

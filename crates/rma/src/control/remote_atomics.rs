@@ -1,22 +1,12 @@
-//! Atomics on single words, and reads of short tables, in a peer's memory: by this processor if it sees the words, else
-//! by the fabric.
+//! Atomics on single words, and reads of short tables, by the fabric. The words are in a peer's memory that this processor does not
+//! see.
 
 use std::rc::Rc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::SeqCst;
-use weft_fabric::{Counter, Fabric, FabricExt, Fault, RemoteAddr, Sge, Staging};
+use weft_collective::words;
+use weft_fabric::{
+    CompareSwap, Counter, Fabric, Fault, FetchAdd, RemoteAddr, RemoteRead, Sge, Staging,
+};
 use weft_p2p::Endpoint;
-
-/// Adds to a word that this process sees. Returns the former value.
-pub fn add_seen(word: &AtomicU64, operand: u64) -> u64 {
-    word.fetch_add(operand, SeqCst)
-}
-
-/// Replaces a word that this process sees if it is `old`. Returns the former value.
-pub fn swap_seen(word: &AtomicU64, old: u64, new: u64) -> u64 {
-    let (Ok(was) | Err(was)) = word.compare_exchange(old, new, SeqCst, SeqCst);
-    was
-}
 
 /// Adds to a word of `peer`. Returns the former value.
 pub async fn add<F: Fabric>(
@@ -25,15 +15,14 @@ pub async fn add<F: Fabric>(
     at: RemoteAddr,
     operand: u64,
 ) -> Result<u64, Fault> {
-    let fabric = endpoint.fabric();
-    if let Some([word]) = fabric.words(peer, at, 1).as_deref() {
-        return Ok(add_seen(word, operand));
-    }
-    let post = |into, done| fabric.fetch_add(peer, at, operand, into, Some(done));
-    Ok(word(&fetched(endpoint, 8, post).await?))
+    let post = |into, done| {
+        let add = FetchAdd { target: at, operand, result: into, done: Some(done) };
+        endpoint.fabric().fetch_add(peer, &add)
+    };
+    Ok(words::read(fetched(endpoint, 8, post).await?.sge(), 0))
 }
 
-/// Replaces a word of `peer` if it is `old`. Returns the former value.
+/// Replaces a word of `peer` by `new` if its value is `old`. Returns the former value.
 pub async fn swap<F: Fabric>(
     endpoint: &Rc<Endpoint<F>>,
     peer: usize,
@@ -41,18 +30,11 @@ pub async fn swap<F: Fabric>(
     old: u64,
     new: u64,
 ) -> Result<u64, Fault> {
-    let fabric = endpoint.fabric();
-    if let Some([word]) = fabric.words(peer, at, 1).as_deref() {
-        return Ok(swap_seen(word, old, new));
-    }
-    let post = |into, done| fabric.compare_swap(peer, at, old, new, into, Some(done));
-    Ok(word(&fetched(endpoint, 8, post).await?))
-}
-
-fn word(from: &Staging) -> u64 {
-    let mut bytes = [0; 8];
-    from.sge().read(&mut bytes);
-    u64::from_ne_bytes(bytes)
+    let post = |result, done| {
+        let swap = CompareSwap { target: at, compare: old, swap: new, result, done: Some(done) };
+        endpoint.fabric().compare_swap(peer, &swap)
+    };
+    Ok(words::read(fetched(endpoint, 8, post).await?.sge(), 0))
 }
 
 /// Posts an operation and waits for it. Returns the fetched data.
@@ -79,10 +61,7 @@ pub async fn read<F: Fabric>(
     at: RemoteAddr,
     count: usize,
 ) -> Result<Vec<u64>, Fault> {
-    let post = |into, done| endpoint.fabric().read(peer, into, at, Some(done));
-    let staging = fetched(endpoint, 8 * count, post).await?;
-    let mut bytes = vec![0; 8 * count];
-    staging.sge().read(&mut bytes);
-    let word = |chunk: &[u8]| u64::from_ne_bytes(chunk.try_into().expect("8 bytes"));
-    Ok(bytes.chunks_exact(8).map(word).collect())
+    let post = |into, done| endpoint.fabric().read(peer, &RemoteRead::new(into, at, Some(done)));
+    let fetched = fetched(endpoint, 8 * count, post).await?;
+    Ok((0..count).map(|i| words::read(fetched.sge(), i)).collect())
 }

@@ -8,13 +8,14 @@
 //! peer's request are checked when the request is decoded ([`ControlRequest::decode`]).
 
 use super::packed_change::PackedChange;
+use weft_collective::words;
 use weft_datatype::{Basic, PredefinedOp};
 use weft_fabric::Sge;
 
-/// Maximum part of an operation per request, in packed bytes: a multiple of every element size.
+/// Maximum number of packed bytes of an operation in one request. It is a multiple of every element size.
 pub const MOST: usize = 1 << 20;
 
-/// First tag of answers. Requests have the tags below.
+/// First tag of answers. Requests have lower tags.
 pub const ANSWERS: i32 = 16;
 
 /// Kind of a request.
@@ -34,10 +35,10 @@ pub struct ControlRequest {
     pub kind: ControlRequestKind,
     pub op: u64,
     pub basic: u64,
-    /// Number of runs of the target's memory, and their total bytes.
+    /// Number of runs of the target's memory, and their total number of bytes.
     pub runs: u64,
     pub bytes: u64,
-    /// Tag of the answer; 0: no answer is wanted.
+    /// Tag of the answer, or 0 if no answer is wanted.
     pub answer: i32,
     /// True if the request is the last of an epoch.
     pub last: bool,
@@ -58,15 +59,15 @@ impl ControlRequest {
         last: false,
     };
 
-    pub fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> [u64; WORDS] {
         let ControlRequest { kind, op, basic, runs, bytes, answer, last } = *self;
-        bytes_of([kind as u64, op, basic, runs, bytes, answer as u64, u64::from(last)])
+        [kind as u64, op, basic, runs, bytes, answer as u64, u64::from(last)]
     }
 
-    /// Decodes a peer's request. Returns `None` if it is impossible.
+    /// Decodes a peer's request. Returns `None` if the request is impossible.
     pub fn decode(from: Sge) -> Option<ControlRequest> {
         use ControlRequestKind::*;
-        let [kind, op, basic, runs, bytes, answer, last] = words(from);
+        let [kind, op, basic, runs, bytes, answer, last] = words::read_array(from);
         let kind = [Put, Get, Reduce, Swap, Stop].into_iter().find(|&k| k as u64 == kind)?;
         let answer = i32::try_from(answer).ok().filter(|&tag| tag == 0 || tag >= ANSWERS)?;
         let fits = bytes <= MOST as u64 && runs <= bytes && last <= 1;
@@ -81,7 +82,7 @@ impl ControlRequest {
         Basic::of_handle(u32::try_from(self.basic).ok()?)
     }
 
-    /// Returns the bytes of data that come with the request.
+    /// Returns the number of bytes of data that come with the request.
     pub fn brings(&self) -> usize {
         match self.kind {
             ControlRequestKind::Put => self.bytes as usize,
@@ -92,7 +93,7 @@ impl ControlRequest {
         }
     }
 
-    /// Returns the bytes of data that go back, if an answer is wanted.
+    /// Returns the number of bytes of data that the target returns, if an answer is wanted.
     pub fn returns(&self) -> usize {
         match self.kind {
             ControlRequestKind::Get | ControlRequestKind::Reduce | ControlRequestKind::Swap => {
@@ -106,16 +107,6 @@ impl ControlRequest {
 /// First word of an answer: its outcome.
 pub const DONE: u64 = 0;
 pub const REFUSED: u64 = 1;
-
-pub fn words<const N: usize>(from: Sge) -> [u64; N] {
-    let mut bytes = vec![0; 8 * N];
-    from.part(0, 8 * N).read(&mut bytes);
-    std::array::from_fn(|i| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8 bytes")))
-}
-
-pub fn bytes_of(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
-    words.into_iter().flat_map(u64::to_ne_bytes).collect()
-}
 
 /// Operation and data of a request, packed.
 #[derive(Clone, Copy)]
@@ -159,7 +150,7 @@ impl RmaRequest {
         }
     }
 
-    /// Iterates over the parts of `len` packed bytes that requests carry: offsets and lengths.
+    /// Iterates over the parts of `len` packed bytes, as separate requests carry them: the offset and the length of each part.
     pub fn parts(self, len: usize) -> impl Iterator<Item = (usize, usize)> {
         let most = match self {
             RmaRequest::Change(_, basic) => MOST / basic.size() * basic.size(),
@@ -188,15 +179,15 @@ mod tests {
             last: true,
         };
         let memory = pool.take(HEAD);
-        memory.sge().fill(&request.encode());
+        words::write(request.encode(), memory.sge());
         let back = ControlRequest::decode(memory.sge()).unwrap();
         assert_eq!((back.encode(), back.brings(), back.returns()), (request.encode(), 16, 16));
-        let good = words::<WORDS>(memory.sge());
+        let good = request.encode();
         let wrong = [(0, 9), (3, 17), (4, MOST as u64 + 1), (5, 3), (5, u64::MAX), (6, 2)];
         for (word, value) in wrong {
-            let mut words = good;
-            words[word] = value;
-            memory.sge().fill(&bytes_of(words));
+            let mut bad = good;
+            bad[word] = value;
+            words::write(bad, memory.sge());
             assert!(ControlRequest::decode(memory.sge()).is_none(), "word {word} = {value}");
         }
     }

@@ -50,7 +50,7 @@ impl fmt::Display for WrongCall {
     }
 }
 
-/// Makes the refusal of a call.
+/// Makes the refusal of a call, with its reason.
 #[cold]
 fn wrong<T>(why: impl fmt::Display) -> Result<T, WrongCall> {
     Err(WrongCall(why.to_string()))
@@ -70,7 +70,7 @@ enum FenceEpoch {
 /// Work of a fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FenceWork {
-    /// The fence begins an epoch, and ends none: no epoch is open on any rank. Either every rank asserts this
+    /// The fence begins an epoch and ends no epoch, because no epoch is open on any rank. Either every rank asserts this
     /// (MPI_MODE_NOPRECEDE), or no fence has opened an epoch.
     Begin,
     /// The fence ends an epoch.
@@ -80,15 +80,15 @@ pub enum FenceWork {
 /// Epoch by which this process may access a rank's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AccessEpoch {
-    /// No epoch of start or lock: access only by a fence or MPI_Win_lock_all, if at all.
+    /// No epoch of start or lock: access is only possible in an epoch of fences or of MPI_Win_lock_all.
     #[default]
     None,
-    /// MPI_Win_start.
+    /// Opened by MPI_Win_start.
     Started,
-    /// MPI_Win_lock.
+    /// Opened by MPI_Win_lock with a shared lock.
     Shared,
     Exclusive,
-    /// MPI_Win_lock with MPI_MODE_NOCHECK: no lock is held.
+    /// Opened by MPI_Win_lock with MPI_MODE_NOCHECK. No lock is held.
     Unchecked,
 }
 
@@ -105,7 +105,7 @@ impl AccessEpoch {
 enum LockAll {
     /// The first operation on a rank takes the rank's lock.
     Locks,
-    /// MPI_MODE_NOCHECK: no lock is taken.
+    /// MPI_Win_lock_all was called with MPI_MODE_NOCHECK. No lock is taken.
     Unchecked,
 }
 
@@ -129,22 +129,22 @@ impl TargetEpochs {
 pub struct EpochState {
     fence: Cell<FenceEpoch>,
     targets: Box<[TargetEpochs]>,
-    /// Ranks of MPI_Win_start.
+    /// Targets of MPI_Win_start, while its epoch is open.
     started: RefCell<Option<Rc<[usize]>>>,
     /// Number of ranks locked by MPI_Win_lock.
     locks: Cell<usize>,
     all: Cell<Option<LockAll>>,
     /// Ranks whose locks were taken for MPI_Win_lock_all.
     joined: RefCell<Vec<usize>>,
-    /// Ranks of MPI_Win_post.
+    /// Origins of MPI_Win_post, while its epoch is open.
     exposure: RefCell<Option<Rc<[usize]>>>,
 }
 
-/// Permission for an operation on a rank.
+/// Decision about an operation on a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entering {
     Open,
-    /// The rank's lock must be taken first: MPI_Win_lock_all has not asked for it yet.
+    /// The rank's lock must be taken first, because MPI_Win_lock_all leaves this to the first operation on the rank.
     Join,
     Closed,
 }
@@ -178,7 +178,7 @@ impl EpochState {
         self.fence.get() == FenceEpoch::Used || self.in_words().is_none()
     }
 
-    /// Checks a fence. Returns its work; `None` if it neither ends nor begins an epoch.
+    /// Checks a fence. Returns the work of the fence, or `None` if the fence neither ends nor begins an epoch.
     pub fn fence(&self, asserted: i32) -> Result<Option<FenceWork>, WrongCall> {
         let before = self.fence.get();
         if before != FenceEpoch::Used
@@ -226,7 +226,7 @@ impl EpochState {
         self.exposure.take().map_or_else(|| wrong("MPI_Win_wait without MPI_Win_post"), Ok)
     }
 
-    /// Ends the exposure epoch if `are_over` is true of its origins. Returns true if it has ended.
+    /// Ends the exposure epoch if `are_over` returns true for its origins. Returns true if the epoch has ended.
     pub fn test(&self, are_over: impl FnOnce(&[usize]) -> bool) -> Result<bool, WrongCall> {
         let mut exposure = self.exposure.borrow_mut();
         let Some(origins) = &*exposure else {
@@ -346,7 +346,8 @@ impl EpochState {
         }
     }
 
-    /// Takes the ranks whose locks MPI_Win_unlock_all has to give back, in the order in which they were taken.
+    /// Removes and returns the ranks whose locks MPI_Win_unlock_all has to give back, in the order in which the locks were
+    /// acquired.
     pub fn take_joined(&self) -> Vec<usize> {
         self.joined.take()
     }
@@ -380,7 +381,8 @@ impl EpochState {
 
 /// Operations.
 impl EpochState {
-    /// Decides if an operation on a rank may be issued, and notes that it is in the epoch of a fence.
+    /// Decides whether an operation on a rank may be issued. If only the epoch of a fence permits the operation, notes that this
+    /// epoch is used.
     #[inline(always)]
     pub fn enter(&self, rank: usize) -> Entering {
         let target = &self.targets[rank];
@@ -398,7 +400,7 @@ impl EpochState {
         if fence != FenceEpoch::Closed { Entering::Open } else { Entering::Closed }
     }
 
-    /// Returns the refusal of an operation on a rank without an epoch.
+    /// Returns the refusal of an operation on a rank for which no epoch is open.
     pub fn outside(&self, rank: usize) -> WrongCall {
         let why = match (&*self.started.borrow(), self.locks.get()) {
             (Some(ranks), _) => {
@@ -478,7 +480,7 @@ impl EpochState {
         }
     }
 
-    /// Checks that an epoch may be opened that excludes all other epochs of locks and MPI_Win_start.
+    /// Checks that no epoch of a fence, a lock or MPI_Win_start is open, as MPI requires for `call`.
     fn no_access_before(&self, call: &str) -> Result<(), WrongCall> {
         self.no_fence_before(call)?;
         self.no_lock_all_before(call)?;

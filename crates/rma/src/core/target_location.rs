@@ -1,4 +1,4 @@
-//! Description of an operation's target by the program (MPI 5.0, section 12.3): rank, displacement, count and datatype.
+//! The program's description of an operation's target (MPI 5.0, section 12.3): rank, displacement, count and datatype.
 
 use weft_datatype::Type;
 
@@ -9,7 +9,7 @@ pub struct TargetLocation<'a> {
     pub rank: usize,
     /// Displacement, in units of the target's displacement unit; in a dynamic window an address of the target.
     pub disp: i64,
-    /// Number of elements of `ty`, which follow each other by its extent.
+    /// Number of elements of `ty`. The distance between elements is the extent of `ty`.
     pub count: usize,
     /// The layout of one element in the target's memory, as this process describes it.
     pub ty: &'a Type,
@@ -32,7 +32,7 @@ impl TargetLocation<'_> {
         self.ty.size() * self.count
     }
 
-    /// Returns true if there are no data, so that the target's memory is not touched.
+    /// Returns true if there are no data, so that the target's memory is not accessed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! Fence (MPI 5.0, section 12.5.1): five designs, one per file, and a variant of the first design. Four designs are from
+//! Fence (MPI 5.0, section 12.5.1): five designs, each in a separate file, and a variant of the first design. Four designs are from
 //! Santhanaraman et al. 2009 ("Design Alternatives for Implementing Fence Synchronization"). The fifth is the usual design.
 //!
 //! ```text
@@ -49,8 +49,8 @@ impl<F: Fabric> WindowFences<F> {
         WindowFences { core, control, access, flags, arrivals: ImmediateArrivals::new(first) }
     }
 
-    /// Returns true if [`WindowFences::run`] would only have to run a barrier of the window's communicator. A caller that runs the
-    /// barrier itself then calls [`WindowFences::ended`].
+    /// Returns true if [`WindowFences::run`] would only run a barrier of the window's communicator. The caller may then run the
+    /// barrier itself and call [`WindowFences::ended`].
     #[inline]
     pub fn is_a_barrier(&self, asserted: i32) -> bool {
         self.core.options.fence == FenceDesign::Acknowledged

@@ -9,14 +9,15 @@
 //!   every          the same on all rails, whether they have data or not: the document's way
 //! ```
 //! Time until the target has the flag: one latency for `used` and `every`, three latencies for `acknowledged`. Cost: one flag per
-//! rail. The origin waits for reads first, because a flag may arrive before a read is done at the target. If a fabric guarantees no
-//! order ([`FabricExt::write_flag_after`]), or operations are complete when they are posted, the ending is `acknowledged`.
-//! Source: Vishnu et al. 2005, section 3.2 ("multiple synchronization messages") and figure 4.
+//! rail. The origin first waits for its reads, because a flag may arrive before the target's memory has been read. If a fabric
+//! guarantees no order ([`FabricExt::write_flag_after`]), or if operations are complete when they are posted, the method is
+//! `acknowledged`. Source: Vishnu et al. 2005, section 3.2 ("multiple synchronization messages") and figure 4.
 //!
-//! The word `completed` is epochs x 256 + the set of rails whose own words must be awaited. If a rail dies, words are written
-//! again, always with the same value and before a later value: so they do not count arrivals.
+//! The word `completed` is epochs x 256 + the set of rails whose own words must be awaited. If a rail fails, a word is written
+//! again, always with the same value and before any later value. Since a word may arrive more than once, words do not count
+//! arrivals.
 
-use super::flags::PairFlags;
+use super::flags::{PairFlags, encode};
 use crate::access::WindowAccess;
 use crate::control::layout::{ControlTable, RAILS};
 use crate::memory::WindowMemory;
@@ -25,19 +26,14 @@ use crate::options::EpochEnding;
 use weft_fabric::{Fabric, FabricExt};
 use weft_process::Error;
 
-/// Encodes the word `completed`: the number of epochs, and the rails whose words must be awaited.
-pub fn encode(count: u64, rails: u8) -> u64 {
-    count << 8 | u64::from(rails)
-}
-
 /// Iterates over the rails of a set, in ascending order.
 fn each(rails: u8) -> impl Iterator<Item = usize> {
     (0..RAILS).filter(move |rail| rails >> rail & 1 == 1)
 }
 
 impl<F: Fabric> PairFlags<F> {
-    /// Reports to a rank that this rank has completed once more, by flags behind the data under way. Returns false, and sends no
-    /// flag, if the flag must follow the end of the issued operations.
+    /// Reports to a rank, by flags behind the data under way, that this rank has completed one more access epoch. Returns false,
+    /// and sends no flag, if the flag must not be sent before the issued operations are complete.
     pub fn tell_behind(
         &self,
         memory: &WindowMemory<F>,
@@ -66,20 +62,22 @@ impl<F: Fabric> PairFlags<F> {
         let flag = |table| self.control.remote_flag(rank, table, self.core.rank());
         for rail in each(others) {
             let word = flag(ControlTable::Rail(rail, count));
-            if !fabric.write_flag_after(rail, peer, word, encode(count, 0))? {
+            if !fabric.write_flag_after(rail, peer, &word.with(encode(count, 0)))? {
                 return Ok(false);
             }
         }
-        // If this write fails, the words already written are still true: the data on their rails have arrived.
+        // If this write fails, the words that were already written are still correct, because the data on their rails have arrived.
         let value = encode(count, others);
-        if !fabric.write_flag_after(lead, peer, flag(ControlTable::Completed(count)), value)? {
+        let completed = flag(ControlTable::Completed(count)).with(value);
+        if !fabric.write_flag_after(lead, peer, &completed)? {
             return Ok(false);
         }
         self.count_completed(rank);
         Ok(true)
     }
 
-    /// Returns the rails whose words complete epoch `count` of a rank; `None` if the first flag has not come yet.
+    /// Returns the rails whose words must arrive to complete epoch `count` of a rank. Returns `None` if the first flag has not
+    /// arrived yet.
     fn behind(&self, rank: usize, count: u64) -> Option<u8> {
         let flag = self.control.flag(ControlTable::Completed(count), rank);
         let value = self.core.fabric().counters().value(flag);

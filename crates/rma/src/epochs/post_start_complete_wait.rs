@@ -19,7 +19,8 @@ impl<F: Fabric> Epochs<F> {
     pub fn post(&self, origins: Rc<[usize]>, asserted: i32) -> Result<(), Error> {
         self.core.allow(self.core.epochs.post())?;
         for &origin in &*origins {
-            // With MPI_MODE_NOCHECK, both sides guarantee that the origin's start comes later, and does not wait.
+            // With MPI_MODE_NOCHECK, both sides guarantee that the origin calls start later. The origin's start then does not wait
+            // for a flag.
             match asserted & assert::NOCHECK {
                 0 => self.flags.tell_posted(origin)?,
                 _ => self.flags.count_posted(origin),
@@ -42,10 +43,10 @@ impl<F: Fabric> Epochs<F> {
         Ok(())
     }
 
-    /// Ends the access epoch: the issued operations are complete at the targets.
+    /// Ends the access epoch. On return, the issued operations are complete at the targets.
     pub async fn complete(&self) -> Result<(), Error> {
         let targets = self.core.allow(self.core.epochs.complete())?;
-        // If a target got no flag behind the data, it gets the flag once the data are acknowledged.
+        // Targets that got no flag behind the data get the flag once the data are acknowledged.
         let behind = |&rank: &usize| self.flags.tell_behind(&self.memory, &self.access, rank);
         let told: SmallVec<[bool; 8]> = targets.iter().map(behind).collect::<Result<_, _>>()?;
         for (&rank, told) in targets.iter().zip(told) {

@@ -1,4 +1,4 @@
-//! Exclusion of accumulates where processors see the memory: one exclusion per operation, or none for a single word.
+//! Exclusion of accumulates if processors see the memory. An operation takes the exclusion once, or not at all for a single word.
 //!
 //! ```text
 //!   single   one element that is a word:  announce ── no holder? ── the processor updates the word atomically ── recall
@@ -8,26 +8,26 @@
 //!   each origin's line   | target + 1 while the origin updates a single element of that target |
 //! ```
 //! Contract.
-//! - While a rank holds the exclusion, no other rank changes elements of that target, and no rank that keeps this contract
-//!   reads a half-written update. Single updates do not exclude each other: the processor does.
-//! - An origin announces and then looks for a holder; a holder takes the exclusion and then looks for announcements. All these
-//!   accesses are sequentially consistent. So if two origins meet, one of them sees the other: the single update gives way, the
-//!   whole update waits. The bit of an origin is set before its first announcement, so a holder that sees no bit need not look at
-//!   that origin's line.
-//! - An origin that finds a holder waits in the queue of the target's guard ([`super::ticket_lock`]), asleep. The first of the
-//!   queue notes itself next to the holder's word; the holder looks there after giving back, and rings it. Other origins may take
-//!   the exclusion in between, because a waiter that sleeps or is descheduled must not hold up running origins. Once the first
-//!   waiter has tried [`PATIENCE`] times, no other origin may take the exclusion before it.
+//! - While a rank holds the exclusion, no other rank changes elements of that target, and no rank that keeps this contract reads a
+//!   half-written update. Single updates do not take the exclusion, because the processor makes them atomic.
+//! - An origin announces and then looks for a holder. A holder takes the exclusion and then looks for announcements. All these
+//!   accesses are sequentially consistent. So if a single update and a whole update meet, at least one of them sees the other. A
+//!   single update that sees a holder gives way. A whole update that sees an announcement waits. The bit of an origin is set before
+//!   its first announcement, so a holder need not look at the line of an origin whose bit is not set.
+//! - An origin that finds a holder sleeps in the queue of the target's guard ([`super::ticket_lock`]). The first waiter of the
+//!   queue writes its rank next to the holder's word. The holder reads this rank after it has given the exclusion back, and rings
+//!   the first waiter. Other origins may take the exclusion in between, because a waiter that sleeps or is descheduled must not
+//!   hold up running origins. Once the first waiter has tried [`PATIENCE`] times, no other origin may take the exclusion before it.
 //!
-//! Cost: a single update needs an exchange of its own line apart from the update itself, and lines that are only read; a whole
-//! update needs a compare-and-swap and an exchange of the target's line. A process that is descheduled during a single update
-//! holds up only whole updates. A holder that is descheduled holds up all updates, so a holder must not wait for anything.
+//! Cost: in addition to the update itself, a single update needs an exchange on its own line, and reads of other lines. A whole
+//! update needs a compare-and-swap and an exchange on the target's line. A process that is descheduled during a single update
+//! delays only whole updates. A holder that is descheduled delays all updates, so a holder must not wait for any event.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Release, SeqCst};
 
-/// A word that all origins see: a word of the processor or, in tests, of the model checker. Accesses are sequentially consistent,
-/// unless the method's name says otherwise.
+/// A word that all origins see: an atomic of the processor or, in tests, of the model checker. Accesses are sequentially
+/// consistent, unless the method's name says otherwise.
 pub trait LockWord {
     fn now(&self) -> u64;
     fn clear_released(&self);
@@ -66,7 +66,7 @@ macro_rules! word {
     };
 }
 word!(AtomicU64);
-// The model checker implements sequential consistency only by fences, so each write is followed by a fence.
+// The model checker implements sequential consistency only for fences, so each write is followed by a fence.
 #[cfg(loom)]
 word!(loom::sync::atomic::AtomicU64, loom::sync::atomic::fence(SeqCst));
 
@@ -78,7 +78,7 @@ const BITS: usize = 2;
 /// Number of bits for origins. If there are more origins, they share bits.
 const ORIGINS: usize = 64 * (WORDS - BITS);
 
-/// Flag of the first waiter: other origins may no longer take the exclusion before it.
+/// Flag of the first waiter. If it is set, other origins may not take the exclusion before this waiter.
 const PRESSING: u64 = 1 << 32;
 /// Number of tries after which the first waiter sets `PRESSING`.
 pub const PATIENCE: usize = 64;
@@ -96,29 +96,30 @@ impl<W: LockWord> TargetExclusion<'_, W> {
         self.me as u64 + 1
     }
 
-    /// Registers this origin as an origin that announces. One call is enough.
+    /// Notes that this origin makes announcements. One call per target is enough.
     pub fn register(&self) {
         let bit = self.me % ORIGINS;
         self.line[BITS + bit / 64].add_bits(1 << (bit % 64));
     }
 
-    /// Announces a single update in this origin's own line. If there is a holder, returns false: then the caller must recall the
-    /// update without doing it.
+    /// Announces a single update in this origin's own line. Returns false if there is a holder. Then the caller must recall the
+    /// announcement without doing the update.
     #[inline(always)]
     pub fn announce(&self, own: &W) -> bool {
         own.exchange(self.target as u64 + 1);
         self.line[HOLDER].now() == 0
     }
 
-    /// Recalls the announcement. Returns the rank to be rung: a holder that may wait for the end of the update. A holder that comes
-    /// just afterwards may be missed, but such a holder is still looking at the announcements.
+    /// Recalls the announcement. Returns the rank of the holder, if there is a holder. The caller must ring this rank, because the
+    /// holder may sleep until the update has ended. A rank that becomes the holder after this call needs no ring, because it still
+    /// polls the announcements.
     #[inline(always)]
     pub fn recall(&self, own: &W) -> Option<usize> {
         own.clear_released();
         rank(self.line[HOLDER].now())
     }
 
-    /// Takes the exclusion, unless it is held or the first waiter presses.
+    /// Takes the exclusion, unless it is held or the first waiter has set `PRESSING`.
     #[inline(always)]
     pub fn hold(&self) -> bool {
         self.line[FIRST].now() & PRESSING == 0 && self.take()
@@ -129,7 +130,7 @@ impl<W: LockWord> TargetExclusion<'_, W> {
         self.line[HOLDER].replace(0, self.mark())
     }
 
-    /// Notes that this origin is the first to wait. It must hold the guard.
+    /// Notes that this origin is the first waiter. The origin must hold the guard.
     pub fn come_first(&self) {
         self.line[FIRST].exchange(self.mark());
     }
@@ -147,7 +148,7 @@ impl<W: LockWord> TargetExclusion<'_, W> {
         false
     }
 
-    /// Gives up as the first waiter.
+    /// Notes that this origin is no longer the first waiter.
     pub fn leave(&self) {
         self.line[FIRST].clear_released();
     }
@@ -173,7 +174,7 @@ impl<W: LockWord> TargetExclusion<'_, W> {
         false
     }
 
-    /// Gives the exclusion back. Returns the rank to be rung: the first waiter.
+    /// Gives the exclusion back. Returns the rank of the first waiter, which the caller must ring.
     #[inline(always)]
     pub fn give_back(&self) -> Option<usize> {
         self.line[HOLDER].exchange(0);
@@ -292,7 +293,7 @@ mod loom_models {
         }
     }
 
-    /// Repeats a single update that found a holder, under the exclusion.
+    /// Repeats under the exclusion a single update that found a holder.
     fn whole_of_one(shared: &Shared, one: TargetExclusion<'_, AtomicU64>) {
         while !one.hold() {
             thread::yield_now();
@@ -318,7 +319,7 @@ mod loom_models {
         });
     }
 
-    /// Tries a single update without waiting. Returns true if it was done.
+    /// Tries a single update without waiting. Returns true if the update was done.
     fn try_single(shared: &Shared, me: usize) -> bool {
         let one = TargetExclusion { line: &shared.line, target: 0, me };
         one.register();
@@ -330,7 +331,7 @@ mod loom_models {
         free
     }
 
-    /// Tries a whole update without waiting. Returns true if it was done.
+    /// Tries a whole update without waiting. Returns true if the update was done.
     fn try_whole(shared: &Shared, me: usize) -> bool {
         let one = TargetExclusion { line: &shared.line, target: 0, me };
         if !one.hold() {
@@ -374,7 +375,7 @@ mod loom_models {
             let first = thread::spawn(move || {
                 let one = TargetExclusion { line: &other.line, target: 0, me: 1 };
                 one.come_first();
-                // If a wake is lost, the waiter stays parked for ever, which the checker reports.
+                // If a wake-up is lost, the waiter stays parked for ever, and the checker reports this.
                 while !one.hold_first(0) {
                     thread::park();
                 }

@@ -1,4 +1,5 @@
-//! Waits for the exclusion of a target ([`super::exclusion`]) whose words this process sees: a few tries, then sleep.
+//! Waits for the exclusion of a target ([`super::exclusion`]) whose words this process sees: a rank tries a few times, then it
+//! sleeps.
 
 use super::Locks;
 use super::exclusion::{self, TargetExclusion};
@@ -21,10 +22,12 @@ pub struct AnnouncedUpdate<'w> {
     pub free: bool,
 }
 
-/// Number of looks for the end of single updates before the exclusion is given back: a single update takes about ten nanoseconds.
+/// Maximum number of polls for the end of other ranks' single updates. If single updates are still announced after these polls, the
+/// exclusion is given back. A single update takes about ten nanoseconds.
 const LOOKS: usize = 100;
 
-/// Number of tries before a waiter enters the queue: about the duration of a short operation of another origin.
+/// Maximum number of tries before a waiter enters the queue. All tries together take about as long as a short operation of another
+/// origin.
 const TRIES: usize = 20;
 
 #[cold]
@@ -36,7 +39,7 @@ fn held_soon(exclusion: &MappedExclusion<'_>) -> bool {
 }
 
 impl<F: Fabric> Locks<F> {
-    /// Returns the exclusion of a rank. `None`: this process does not see the rank's control words.
+    /// Returns the exclusion of a rank. Returns `None` if this process does not see the rank's control words.
     #[inline(always)]
     fn exclusion(&self, rank: usize) -> Option<MappedExclusion<'_>> {
         let words = self.control.seen(rank)?;
@@ -50,7 +53,7 @@ impl<F: Fabric> Locks<F> {
             .is_announced(self.control.size(), |origin| Some(&self.control.seen(origin)?[SINGLE]))
     }
 
-    /// Announces an update of one word of a rank, which the processor does atomically. Returns `None` if this process does not see
+    /// Announces that the processor is about to update one word of a rank atomically. Returns `None` if this process does not see
     /// the control words.
     #[inline(always)]
     pub fn announce(&self, rank: usize) -> Option<AnnouncedUpdate<'_>> {
@@ -63,7 +66,8 @@ impl<F: Fabric> Locks<F> {
         Some(AnnouncedUpdate { exclusion, own, free })
     }
 
-    /// Recalls an update that was done, or that must not be done. Returns true if no holder was in the way.
+    /// Recalls the announcement of an update that was done, or that must not be done. Returns true if there was no holder when the
+    /// update was announced.
     #[inline(always)]
     pub fn recall(&self, announced: AnnouncedUpdate<'_>) -> bool {
         if let Some(holder) = announced.exclusion.recall(announced.own) {
@@ -107,7 +111,7 @@ impl<F: Fabric> Locks<F> {
     pub async fn whole<R>(&self, rank: usize, f: impl FnOnce() -> R) -> Result<R, Error> {
         let Some(exclusion) = self.exclusion(rank) else {
             let text = "a rank's control words are not seen, although its memory is";
-            return Err(self.core.wrong(class::INTERN, text));
+            return Err(Error::new(class::INTERN, text));
         };
         if !exclusion.hold() {
             let first = async {
@@ -127,7 +131,7 @@ impl<F: Fabric> Locks<F> {
         result
     }
 
-    /// Waits until `look` returns true, with the backoff of all waits. A rank that changes the state rings this rank's bell.
+    /// Waits until `look` returns true, with the backoff that all waits have. A rank that changes the state rings this rank's bell.
     async fn when(&self, mut look: impl FnMut() -> bool) -> Result<(), Error> {
         let mut never = pin!(self.core.endpoint().until_any(&[]));
         std::future::poll_fn(|cx| match look() {

@@ -1,12 +1,12 @@
-//! Queue of the operations of one process, whichever thread calls them, so that each rank has at most
-//! one ticket of a lock at a time ([`super::ticket_lock`]).
+//! Queue of the operations of all threads of a process, so that a process has at most one ticket of a rank's lock at a time
+//! ([`super::ticket_lock`]).
 
 use std::cell::Cell;
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric};
 use weft_process::{Comm, Error};
 
-/// Queue of operations: the number of operations that have come, and a counter of the operations that are through.
+/// Queue of operations: the number of operations that have entered the queue, and a counter of the operations that have ended.
 pub struct Fifo<F: Fabric> {
     comm: Rc<Comm<F>>,
     come: Cell<u64>,
@@ -21,7 +21,7 @@ impl<F: Fabric> Fifo<F> {
         Fifo { comm: comm.clone(), come: Cell::new(counters.value(through)), through }
     }
 
-    /// Runs `f` once all operations before it are through.
+    /// Runs `f` once all earlier operations have ended.
     pub async fn take<R>(&self, f: impl Future<Output = Result<R, Error>>) -> Result<R, Error> {
         let endpoint = self.comm.engine().endpoint();
         let turn = self.come.get();

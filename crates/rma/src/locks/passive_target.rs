@@ -11,9 +11,9 @@ use weft_process::Error;
 /// Kind of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockKind {
-    /// Other ranks may hold shared locks of that rank at the same time (MPI_LOCK_SHARED).
+    /// Other ranks may hold shared locks of the same target at the same time (MPI_LOCK_SHARED).
     Shared,
-    /// No other lock of that rank is held meanwhile (MPI_LOCK_EXCLUSIVE).
+    /// No other rank holds a lock of the same target meanwhile (MPI_LOCK_EXCLUSIVE).
     Exclusive,
 }
 
@@ -25,7 +25,7 @@ impl LockKind {
         }
     }
 
-    /// Returns the kind of the lock that is held in an epoch, if there is one.
+    /// Returns the kind of the lock that is held in an epoch, if a lock is held.
     #[inline]
     fn held(access: AccessEpoch) -> Option<LockKind> {
         match access {
@@ -41,7 +41,7 @@ impl<F: Fabric> Locks<F> {
     #[inline]
     pub fn try_lock(&self, kind: LockKind, rank: usize, asserted: i32) -> bool {
         let (of, epochs) = (&self.ranks[rank], &self.core.epochs);
-        // If a turn must still be passed on, there was an earlier attempt, which [`Locks::lock`] finishes.
+        // If the owner of a turn must still be notified, there was an earlier attempt, which [`Locks::lock`] finishes.
         if asserted & assert::NOCHECK != 0 || of.tell.get().is_some() {
             return false;
         }
@@ -93,7 +93,7 @@ impl<F: Fabric> Locks<F> {
         } else {
             let (lock, of) = (self.lock_of(TicketLockKind::Window, rank), &self.ranks[rank]);
             match of.tell.take() {
-                // The lock was taken by the earlier try.
+                // The lock was taken by the earlier attempt.
                 Some(turn) => lock.pass(turn).await?,
                 None => of.ticket.set(lock.acquire(kind).await?),
             }
@@ -103,12 +103,12 @@ impl<F: Fabric> Locks<F> {
         Ok(())
     }
 
-    /// Gives the lock of a rank back. All operations issued to the rank must be complete.
+    /// Gives back the lock of a rank. All operations issued to the rank must be complete.
     pub async fn unlock(&self, rank: usize) -> Result<(), Error> {
         let target = self.core.allow(self.core.epochs.unlock(rank))?;
         let (lock, of) = (self.lock_of(TicketLockKind::Window, rank), &self.ranks[rank]);
         match of.tell.take() {
-            // The lock was given back by the earlier try.
+            // The lock was given back by the earlier attempt.
             Some(turn) => lock.pass(turn).await?,
             None => {
                 if let Some(kind) = LockKind::held(target.access()) {
@@ -120,8 +120,8 @@ impl<F: Fabric> Locks<F> {
         Ok(())
     }
 
-    /// Enters the epoch of an operation on `rank`, which is about to be issued. If MPI_Win_lock_all has not yet asked for that
-    /// rank's lock, it is taken now. Error: RMA_SYNC outside of an epoch.
+    /// Enters the epoch of an operation on `rank`, which is about to be issued. If MPI_Win_lock_all has opened the epoch and the
+    /// lock of `rank` has not been taken yet, takes the lock now. Error: RMA_SYNC outside of an epoch.
     #[inline]
     pub async fn enter(&self, rank: usize) -> Result<(), Error> {
         match self.core.epochs.enter(rank) {
@@ -131,7 +131,7 @@ impl<F: Fabric> Locks<F> {
         }
     }
 
-    /// Takes a rank's lock for the first operation on it in an epoch of MPI_Win_lock_all.
+    /// Takes a rank's lock for the first operation on this rank in an epoch of MPI_Win_lock_all.
     #[cold]
     async fn join(&self, rank: usize) -> Result<(), Error> {
         let epochs = &self.core.epochs;
@@ -148,7 +148,7 @@ impl<F: Fabric> Locks<F> {
         self.joins.take(join).await
     }
 
-    /// Gives the locks of all ranks back. All issued operations must be complete.
+    /// Gives back the locks of all ranks. All issued operations must be complete.
     pub async fn unlock_all(&self) -> Result<(), Error> {
         for rank in self.core.epochs.take_joined() {
             self.lock_of(TicketLockKind::Window, rank)

@@ -1,7 +1,7 @@
 //! A fair shared/exclusive lock in control words of the rank to which it belongs. That rank takes no action.
 //!
-//! A ticket lock for readers and writers (after Mellor-Crummey and Scott, 1991) whose waiters sleep on a
-//! flag of their own instead of polling:
+//! A ticket lock for readers and writers (after Mellor-Crummey and Scott, 1991) in which each waiter sleeps on its own flag instead
+//! of polling:
 //!
 //! ```text
 //!   users   next ticket               shared t:     waits for read = t, then sets read = t + 1
@@ -11,19 +11,19 @@
 //!   slots[t mod n]   0, or the waiter with ticket t: registered by the waiter, removed either by the waiter (it finds
 //!                    that its turn has come) or by the releaser that advances the turn (and sets the grant flag)
 //! ```
-//! Read and write are one word, `turns` = read x 2^32 + write, so that one operation advances both. Each count is within 2^31 of
-//! any outstanding ticket, so the word is enough to decode both counts ([`decode`]).
+//! Read and write are one word, `turns` = read x 2^32 + write, so that one operation advances both. Each count differs from any
+//! outstanding ticket by less than 2^31, so the word is enough to decode both full counts ([`decode`]).
 //!
 //! Tickets are served in order, so no rank starves. Readers with consecutive tickets hold the lock together.
 //!
-//! Contract. Each rank has at most one ticket of a lock at a time, so `n` slots suffice. A waiter writes its slot before it looks
-//! for its turn, and a releaser advances the turn before it looks at the slot, both by atomic operations of the fabric, so at least
-//! one of the two sees the other. A slot is emptied by compare-and-swap, so exactly one of the two ends the wait: a grant flag is
-//! written only for a waiter that still waits, and never late.
+//! Contract. Each rank has at most one ticket of a lock at a time, so `n` slots suffice. A waiter writes its slot before it checks
+//! for its turn, and a releaser advances the turn before it reads the slot. Both use atomic operations of the fabric, so at least
+//! one of the two sees the other. A slot is emptied by compare-and-swap, so exactly one of the two ends the wait. So a grant flag
+//! is written only for a waiter that still waits, and never after the end of its wait.
 //!
-//! Cost without contention: two operations to take the lock, two to give it back (fetch-add and read, each). With contention:
-//! two more by the waiter, one and a flag by the releaser. If this process's processor sees the words, no future is
-//! made: a compare-and-swap takes the lock, a fetch-add gives it back ([`MappedTicketLock`]).
+//! Cost without contention: two operations to take the lock, and two to give it back (each time a fetch-and-add and a read). With
+//! contention: two more operations by the waiter, and an operation and a flag by the releaser. If this process's processor sees the
+//! words, attempts create no future: a compare-and-swap takes the lock, and a fetch-and-add gives it back ([`MappedTicketLock`]).
 
 use super::LockKind;
 use crate::control::WindowControl;
@@ -39,7 +39,7 @@ const READ: u64 = 1 << 32;
 const WRITE: u64 = 1;
 
 impl LockKind {
-    /// Returns the ticket that may enter with a lock of this kind: the count of read or of write.
+    /// Returns the ticket that may enter with a lock of this kind: `read` or `write`.
     #[inline]
     fn turn(self, read: u64, write: u64) -> u64 {
         match self {
@@ -49,7 +49,7 @@ impl LockKind {
     }
 }
 
-/// Returns the counts of read and write in the word of turns, both within 2^31 of `near`.
+/// Returns the counts `read` and `write` in the word of turns. Both must be within 2^31 of `near`.
 fn decode(turns: u64, near: u64) -> (u64, u64) {
     let whole = |low: u64| {
         near.wrapping_add_signed(i64::from((low as u32).wrapping_sub(near as u32) as i32))
@@ -61,15 +61,16 @@ fn decode(turns: u64, near: u64) -> (u64, u64) {
 /// Result of an attempt to take or give back a lock without waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockAttempt {
-    /// The attempt failed; nothing was done.
+    /// The attempt failed, and changed nothing.
     Not,
     /// The attempt succeeded, with this ticket.
     Done(u64),
-    /// The attempt succeeded, with this ticket, and another turn has come whose owner may sleep: [`TicketLock::pass`] must follow.
+    /// The attempt succeeded, with this ticket. The turn of another ticket has come, and its owner may sleep, so
+    /// [`TicketLock::pass`] must follow.
     Tell(u64, TicketTurn),
 }
 
-/// Turn of `ticket`, which has come to enter shared, exclusively, or either.
+/// The turn of `ticket`: the owner of this ticket may now enter shared, exclusively, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TicketTurn {
     ticket: u64,
@@ -77,7 +78,7 @@ pub struct TicketTurn {
     exclusive: bool,
 }
 
-/// Number of bits of a rank in a waiter's word: ticket + 1, rank, and whether shared.
+/// Number of bits for the rank in a waiter's word. The word contains ticket + 1, the rank, and a bit for a shared lock.
 const RANK_BITS: u32 = 24;
 
 fn waiter(ticket: u64, rank: usize, kind: LockKind) -> u64 {
@@ -120,7 +121,7 @@ impl MappedTicketLock<'_> {
         let turns = &self.words[line(self.which, TURNS)];
         let next = users.load(SeqCst);
         let (read, write) = decode(turns.load(SeqCst), next);
-        // The turn of the next ticket has come, and stays until that ticket is given back.
+        // If the turn of the next ticket has come, it remains the turn of this ticket until a rank takes the ticket.
         if next != kind.turn(read, write)
             || users.compare_exchange(next, next + 1, SeqCst, SeqCst).is_err()
         {
@@ -133,7 +134,7 @@ impl MappedTicketLock<'_> {
         self.told(next, TicketTurn { ticket: next + 1, shared: true, exclusive: false })
     }
 
-    /// Gives the lock back, taken with `ticket`.
+    /// Gives back the lock that was taken with `ticket`.
     #[inline]
     pub fn try_release(&self, kind: LockKind, ticket: u64) -> LockAttempt {
         let turns = &self.words[line(self.which, TURNS)];
@@ -147,7 +148,7 @@ impl MappedTicketLock<'_> {
         self.told(ticket, turn)
     }
 
-    /// Finishes an attempt that has advanced a turn: the owner of that turn may have to be notified.
+    /// Finishes an attempt that has advanced a turn, because the owner of that turn may have to be notified.
     #[inline]
     fn told(&self, ticket: u64, turn: TicketTurn) -> LockAttempt {
         match self.words[slot(self.which, self.size, turn.ticket)].load(SeqCst) {
@@ -174,7 +175,7 @@ impl<F: Fabric> TicketLock<'_, F> {
         slot(self.which, self.control.size(), ticket)
     }
 
-    /// Takes the lock. Returns the ticket, which is needed to give it back.
+    /// Takes the lock. Returns the ticket, which is needed to give the lock back.
     pub async fn acquire(&self, kind: LockKind) -> Result<u64, Fault> {
         let ticket = self.add(self.line(USERS), 1).await?;
         if !self.has_come(ticket, kind).await? {
@@ -193,7 +194,7 @@ impl<F: Fabric> TicketLock<'_, F> {
         Ok(ticket == kind.turn(read, write))
     }
 
-    /// Registers this rank, whose turn has not come, and sleeps until another rank grants it.
+    /// Registers this rank, whose turn has not come, and sleeps until another rank sets this rank's grant flag.
     #[cold]
     async fn wait(&self, ticket: u64, kind: LockKind) -> Result<(), Fault> {
         let grant = self.control.flag(ControlTable::Grants(self.which), self.target);
@@ -206,7 +207,7 @@ impl<F: Fabric> TicketLock<'_, F> {
         self.control.until(grant, ticket + 1).await
     }
 
-    /// Gives the lock back, taken with `ticket`.
+    /// Gives back the lock that was taken with `ticket`.
     pub async fn release(&self, kind: LockKind, ticket: u64) -> Result<(), Fault> {
         let shared = kind == LockKind::Shared;
         let step = if shared { WRITE } else { READ + WRITE };
@@ -214,7 +215,7 @@ impl<F: Fabric> TicketLock<'_, F> {
         self.pass(TicketTurn { ticket: write + 1, shared: !shared, exclusive: true }).await
     }
 
-    /// Notifies the owner of the turn that has come, if it sleeps.
+    /// Notifies the owner of the turn that has come, if the owner sleeps.
     pub async fn pass(&self, turn: TicketTurn) -> Result<(), Fault> {
         let slot = self.slot(turn.ticket);
         let entry = self.read(slot).await?;
@@ -238,7 +239,7 @@ impl<F: Fabric> TicketLock<'_, F> {
         self.control.swap(self.target, index, old, new).await
     }
 
-    /// Returns the present value of a word, by an atomic operation, which is ordered with the other atomics.
+    /// Returns the present value of a word, by an atomic operation, so that the read is ordered with the other atomics.
     async fn read(&self, index: usize) -> Result<u64, Fault> {
         self.add(index, 0).await
     }
@@ -258,7 +259,7 @@ mod tests {
                 }
             }
         }
-        // Both counts advance at once, past the end of a half.
+        // Both counts advance at once, beyond the end of their halves of the word.
         let last = u64::from(u32::MAX);
         let turns = word(last, last).wrapping_add(READ + WRITE);
         assert_eq!(decode(turns, last), (last + 1, last + 1));

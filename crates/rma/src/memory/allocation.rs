@@ -12,17 +12,17 @@ pub enum WindowOffer {
     Own(Sge),
     /// Memory to be allocated (MPI_Win_allocate).
     Allocate {
-        /// Bytes of this rank; ranks may differ.
+        /// Number of bytes of this rank. Other ranks may have other numbers.
         len: usize,
         /// Alignment in bytes, a power of two.
         align: usize,
     },
-    /// Memory that all ranks see (MPI_Win_allocate_shared), one part after the other if `contiguous`.
+    /// Memory that all ranks see (MPI_Win_allocate_shared), without gaps between the ranks' parts if `contiguous`.
     Share {
-        /// Bytes of this rank; ranks may differ.
+        /// Number of bytes of this rank. Other ranks may have other numbers.
         len: usize,
-        /// Alignment in bytes, a power of two up to [`Region::ALIGN_SEEN`]: of the whole if `contiguous`, else of each rank's
-        /// part.
+        /// Alignment in bytes, a power of two up to [`Region::ALIGN_SEEN`]: the alignment of the whole memory if `contiguous`,
+        /// otherwise of each rank's part.
         align: usize,
         /// True if the parts of all ranks are one piece, without gaps between them.
         contiguous: bool,
@@ -32,7 +32,7 @@ pub enum WindowOffer {
 }
 
 impl WindowOffer {
-    /// Returns the bytes of this rank.
+    /// Returns the number of bytes of this rank.
     pub(crate) fn len(&self) -> usize {
         match self {
             WindowOffer::Own(memory) => memory.len(),
@@ -41,7 +41,7 @@ impl WindowOffer {
         }
     }
 
-    /// Returns the kind of call that makes such a window.
+    /// Returns the kind of call that makes a window with this memory.
     pub(crate) fn flavor(&self) -> WindowFlavor {
         match self {
             WindowOffer::Own(_) => WindowFlavor::Create,
@@ -55,19 +55,19 @@ impl WindowOffer {
 /// This rank's memory of a window.
 pub struct OwnMemory {
     pub memory: Sge,
-    /// Address of the memory, at `holder`.
+    /// Address of the memory in the fabric of `holder`.
     pub at: RemoteAddr,
     /// Registration or allocation by the fabric.
     pub region: Option<Region>,
-    /// The rank in whose fabric memory it lies, if that is another rank.
+    /// The rank in whose fabric memory this part lies, if it is another rank.
     pub holder: Option<usize>,
     /// True if the fabric allocated the memory.
     pub within: bool,
 }
 
 impl OwnMemory {
-    /// Makes this rank's memory. All ranks of `comm` call it. Errors: NO_MEM, and errors of the fabric for memory that it cannot
-    /// expose.
+    /// Makes this rank's memory. All ranks of `comm` must call this function. Errors: NO_MEM, and errors of the fabric for memory
+    /// that it cannot expose.
     pub async fn new<F: Fabric>(comm: &Comm<F>, brings: &WindowOffer) -> Result<OwnMemory, Error> {
         let engine = comm.engine();
         let fabric = engine.endpoint().fabric();
@@ -93,7 +93,7 @@ impl OwnMemory {
             WindowOffer::Share { len, align, contiguous: true } => {
                 OwnMemory::shared_in_one(comm, len, align).await
             }
-            // The other ranks learn of the error when all exchange the results.
+            // The other ranks learn of the error when all ranks exchange the results.
             WindowOffer::Share { len, align, contiguous: false } => match apart(comm) {
                 Some(error) => Err(error),
                 None => {
@@ -117,7 +117,7 @@ impl OwnMemory {
         if let Some(rank) = told.iter().position(|&[.., apart]| apart != 0) {
             return Err(apart.unwrap_or_else(|| not_shared(rank)));
         }
-        // Rank 0's part begins at an address that satisfies every rank's hint. The other parts follow without gaps.
+        // Rank 0's part begins at an address that satisfies the alignment of every rank. The other parts follow without gaps.
         let align = told.iter().map(|&[_, align, _]| align as usize).fold(align, usize::max);
         let align = if align.is_power_of_two() { align.min(Region::ALIGN_SEEN) } else { 1 };
         let places: Vec<u64> = told
@@ -139,7 +139,7 @@ impl OwnMemory {
             Ok(region) => region.at(region.first_at(align)).words(),
             Err(_) => [0; 4],
         };
-        // Only rank 0's answer counts: the other ranks learn it in an exchange in which everybody takes part.
+        // Only rank 0's address counts. The other ranks get this address by this exchange, in which all ranks take part.
         let [at, ..] = gather(comm, start).await?[..] else { return Err(out_of_memory(total)) };
         if at == [0; 4] {
             // Allocation failed at rank 0. The other ranks have the same limits, so each rank can find the limit that was reached.
@@ -157,7 +157,7 @@ impl OwnMemory {
         }
         let holder = comm.group().ranks()[0] as usize;
         let at = RemoteAddr::from_words(at).offset(places[comm.rank()]);
-        // A part without bytes has an address, too, which the other ranks and its owner see.
+        // Even a part without bytes has an address, which its owner and the other ranks can query.
         let memory = match (&region, fabric.shown(holder, at, len)) {
             (_, Some(seen)) => seen,
             (Ok(region), None) => region.local.part(region.first_at(align), len),
@@ -174,7 +174,7 @@ impl OwnMemory {
         OwnMemory { memory, at, region: Some(region), holder: None, within: true }
     }
 
-    /// Gives the memory back to the fabric.
+    /// Gives back the memory to the fabric.
     pub fn give_back<F: Fabric>(self, fabric: &F) {
         if let Some(region) = self.region {
             fabric.withdraw(region);
@@ -199,7 +199,7 @@ fn apart<F: Fabric>(comm: &Comm<F>) -> Option<Error> {
     comm.group().ranks().iter().enumerate().find(unseen).map(|(rank, _)| not_shared(rank))
 }
 
-/// Returns the error for memory that not all ranks see. `rank` is one of them.
+/// Returns the error for memory that not all ranks see. `rank` is a rank whose memory is not visible.
 pub fn not_shared(rank: usize) -> Error {
     let text = format_args!(
         "rank {rank} of the communicator and others do not see each other's memory, as on different nodes; make a \

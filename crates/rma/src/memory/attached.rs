@@ -1,19 +1,20 @@
-//! The memory of dynamic windows. A rank attaches and detaches its memory without the other ranks, which find the memory when they
-//! need it (MPI 5.0, section 12.2.4).
+//! The memory of dynamic windows. A rank attaches and detaches its memory without the other ranks. The other ranks find the memory
+//! when they need it (MPI 5.0, section 12.2.4).
 //!
 //! ```text
 //!   control words   | version | entries | where the table is |        version odd: being changed
 //!   the table       | start, length, how to reach it | ...             memory of the fabric, made anew to grow
 //! ```
-//! An origin reads the version before each operation, and the table if it has changed since. Cost: one atomic read per operation;
-//! three reads more after a change. Memory: 64 bytes per region at its rank, and at each origin that accesses it. Limit:
-//! [`REGIONS`] per rank, and the memory that the fabric can register. Data in several regions: [`super::regions`].
+//! An origin reads the version before each operation, and reads the table if the version has changed. Cost: one atomic read per
+//! operation, and three more reads after a change. Memory: 64 bytes per region at its rank, and at each origin that accesses the
+//! rank. Limit: [`REGIONS`] per rank, and the memory that the fabric can register. Data in several regions: [`super::regions`].
 
-use super::{WindowMemory, regions};
+use super::WindowMemory;
 use crate::control::layout::TABLE;
 use crate::control::remote_atomics;
 use crate::core::WindowFlavor;
 use std::cell::RefCell;
+use weft_collective::words;
 use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge};
 use weft_process::{Error, class};
 
@@ -50,10 +51,27 @@ impl AttachedPiece {
 }
 
 /// Returns the piece that holds the byte at an address. `pieces` are sorted.
-pub fn holding(pieces: &[AttachedPiece], at: u64) -> Option<&AttachedPiece> {
+fn holding(pieces: &[AttachedPiece], at: u64) -> Option<&AttachedPiece> {
     let next = pieces.partition_point(|piece| piece.start <= at);
     let piece = &pieces[next.checked_sub(1)?];
     (at - piece.start < piece.len).then_some(piece)
+}
+
+/// Cuts `len` bytes at address `at` at the borders of regions, which are sorted. Calls `f` for each region that holds some of the
+/// bytes, with the address and the number of these bytes. The error is the address of the first byte that lies in no region.
+pub fn cut(
+    pieces: &[AttachedPiece],
+    mut at: u64,
+    mut len: u64,
+    mut f: impl FnMut(&AttachedPiece, u64, u64),
+) -> Result<(), u64> {
+    while len > 0 {
+        let piece = holding(pieces, at).ok_or(at)?;
+        let here = len.min(piece.len - (at - piece.start));
+        f(piece, at, here);
+        (at, len) = (at.wrapping_add(here), len - here);
+    }
+    Ok(())
 }
 
 /// Attached memory of this rank, and known attached memory of other ranks.
@@ -89,7 +107,7 @@ impl<F: Fabric> WindowMemory<F> {
                 let text = format!(
                     "MPI_Win_attach: {REGIONS} regions are attached, the most there can be"
                 );
-                return Err(self.core.wrong(class::RMA_ATTACH, text));
+                return Err(Error::new(class::RMA_ATTACH, text));
             }
             let place = pieces.partition_point(|piece| piece.start < start);
             let beside = [place.checked_sub(1).map(|before| &pieces[before]), pieces.get(place)];
@@ -101,7 +119,7 @@ impl<F: Fabric> WindowMemory<F> {
                 "MPI_Win_attach of {len} bytes at {start:#x}: it overlaps {its} bytes at {at:#x}, which \
                  are attached"
             );
-            return Err(self.core.wrong(class::RMA_ATTACH, text));
+            return Err(Error::new(class::RMA_ATTACH, text));
         }
         let fabric = self.core.fabric();
         let region = fabric.expose_to_writers(memory)?;
@@ -115,7 +133,7 @@ impl<F: Fabric> WindowMemory<F> {
         self.publish().await
     }
 
-    /// Removes memory from this rank's window. `base` is the address at which it was attached.
+    /// Removes memory from this rank's window. `base` is the address at which the memory was attached.
     pub async fn detach(&self, base: usize) -> Result<(), Error> {
         self.only_dynamic("MPI_Win_detach")?;
         let region = {
@@ -123,7 +141,7 @@ impl<F: Fabric> WindowMemory<F> {
             let Ok(at) = own.pieces.binary_search_by_key(&(base as u64), |piece| piece.start)
             else {
                 let text = format!("MPI_Win_detach: nothing is attached at {base:#x}");
-                return Err(self.core.wrong(class::BASE, text));
+                return Err(Error::new(class::BASE, text));
             };
             own.pieces.remove(at);
             own.regions.remove(at)
@@ -138,22 +156,21 @@ impl<F: Fabric> WindowMemory<F> {
             return Ok(());
         }
         let text = format!("{call} on a window that MPI_Win_create_dynamic did not make");
-        Err(self.core.wrong(class::RMA_FLAVOR, text))
+        Err(Error::new(class::RMA_FLAVOR, text))
     }
 
     /// Writes the table anew, for the other ranks to read.
     async fn publish(&self) -> Result<(), Error> {
         let fabric = self.core.fabric();
-        let bytes: Vec<u8> = {
+        let words: Vec<u64> = {
             let own = &mut *self.attached.own.borrow_mut();
-            let words = own.pieces.iter().flat_map(AttachedPiece::encode);
-            let bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
+            let words: Vec<u64> = own.pieces.iter().flat_map(AttachedPiece::encode).collect();
             let room = own.table.map_or(0, |table| table.local.len());
-            if bytes.len() > room {
-                let len = bytes.len().next_power_of_two().max(16 * 8 * WORDS);
+            if 8 * words.len() > room {
+                let len = (8 * words.len()).next_power_of_two().max(16 * 8 * WORDS);
                 own.former.extend(own.table.replace(fabric.allocate(len)?));
             }
-            bytes
+            words
         };
         let own = self.attached.own.borrow().table;
         let entries = self.attached.own.borrow().pieces.len() as u64;
@@ -161,11 +178,10 @@ impl<F: Fabric> WindowMemory<F> {
         let me = self.core.rank();
         self.control.add(me, TABLE, 1).await?;
         if let Some(table) = own {
-            table.local.fill(&bytes);
+            words::write(words, table.local);
         }
-        let header: Vec<u8> =
-            std::iter::once(entries).chain(at).flat_map(u64::to_ne_bytes).collect();
-        self.control.own().local(TABLE + 1, HEADER - 1).fill(&header);
+        let header = self.control.own().local(TABLE + 1, HEADER - 1);
+        words::write(std::iter::once(entries).chain(at), header);
         self.control.add(me, TABLE, 1).await?;
         Ok(())
     }
@@ -234,7 +250,7 @@ impl<F: Fabric> WindowMemory<F> {
             let memory = own.regions[region.expect("one of them")].local;
             f(memory.part((at - piece.start) as usize, len as usize), piece);
         };
-        regions::cut(&own.pieces, at, len, part).is_ok()
+        cut(&own.pieces, at, len, part).is_ok()
     }
 
     /// Withdraws all attached memory, and its tables.

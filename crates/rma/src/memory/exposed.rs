@@ -6,7 +6,7 @@ use weft_fabric::RemoteAddr;
 /// Addresses of a rank's memory and control words. The ranks exchange them once. Sizes are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExposedWindow {
-    /// Address of the memory, at `holder`.
+    /// Address of the memory in the fabric of `holder`.
     pub memory: RemoteAddr,
     /// Length of the memory.
     pub len: u64,
@@ -18,19 +18,19 @@ pub struct ExposedWindow {
     pub holder: u64,
     /// First of the rank's two immediates ([`crate::epochs::fence`]).
     pub immediate: u32,
-    /// True if the fabric allocated the memory.
+    /// True if the fabric allocated the rank's memory.
     pub within: bool,
-    /// True if adapters update the words of the memory: [`crate::access::adapter_atomics`].
+    /// True if adapters update the words of the memory ([`crate::access::adapter_atomics`]).
     pub adapters: bool,
-    /// Number of rails with words of their own among its control words; at least 1.
+    /// Number of rails with separate control words, at least 1.
     pub rails: usize,
 }
 
 /// Number of words exchanged per rank.
 pub const WORDS: usize = 2 * RemoteAddr::WORDS + 4;
 
-/// Returns the words of a rank that could not allocate its part of `len` bytes, with the class of its error. No
-/// [`ExposedWindow`] has these words.
+/// Returns the words of a rank that could not allocate its part of `len` bytes, with the class of the error. No [`ExposedWindow`]
+/// has these words.
 pub fn nothing(len: usize, class: i32) -> [u64; WORDS] {
     let mut words = [u64::MAX; WORDS];
     words[0] = len as u64;
@@ -49,7 +49,7 @@ impl ExposedWindow {
         [a, b, c, d, e, f, g, h, self.len, self.unit, self.holder, flags]
     }
 
-    /// Decodes and checks a peer's words. Returns `None` if they are impossible in a window of `size` ranks.
+    /// Decodes and checks a peer's words. Returns `None` if the words are impossible in a window of `size` ranks.
     pub fn decode(words: [u64; WORDS], size: usize) -> Option<ExposedWindow> {
         let [a, b, c, d, e, f, g, h, len, unit, holder, flags] = words;
         let fits = isize::try_from(len).is_ok() && i64::try_from(unit).is_ok_and(|unit| unit > 0);

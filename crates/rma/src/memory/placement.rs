@@ -1,4 +1,4 @@
-//! Placement: from rank, displacement and datatype of an operation to memory, checked (MPI 5.0, section 12.3).
+//! Placement: finds and checks the memory for the rank, displacement and datatype of an operation (MPI 5.0, section 12.3).
 
 use super::WindowMemory;
 use super::attached::AttachedPiece;
@@ -10,7 +10,8 @@ use weft_fabric::{Fabric, FabricExt, RemoteAddr, Sge};
 use weft_process::{Error, class};
 
 impl<F: Fabric> WindowMemory<F> {
-    /// Finds the memory of a location. Errors: RMA_RANGE if data lie outside, DISP for a negative displacement.
+    /// Finds the memory of a location. Errors: RMA_RANGE if some data lie outside of the window's memory, DISP for a negative
+    /// displacement.
     pub async fn locate(&self, location: &TargetLocation<'_>) -> Result<TargetAddress, Error> {
         if self.core.flavor == WindowFlavor::Dynamic {
             return self.locate_attached(location).await;
@@ -18,7 +19,7 @@ impl<F: Fabric> WindowMemory<F> {
         let exposed = self.exposed(location.rank);
         let offset = location.disp.checked_mul(exposed.unit as i64);
         if location.disp < 0 {
-            return Err(self.core.wrong(
+            return Err(Error::new(
                 class::DISP,
                 format_args!(
                     "target_disp = {} of rank {} is negative",
@@ -39,13 +40,13 @@ impl<F: Fabric> WindowMemory<F> {
         })
     }
 
-    /// Returns the agent that updates words of memory that adapters do not update. `within`: the fabric of the memory's process
-    /// allocated it.
+    /// Returns the agent that updates words of memory, if adapters do not update this memory. `within`: true if the fabric of the
+    /// memory's process allocated the memory.
     pub fn by_processors(&self, within: bool) -> AtomicityDomain {
         by_processors(self.core.one_node, within)
     }
 
-    /// Returns the way in which this process reaches memory of `peer`. `within`: the fabric of `peer` allocated it.
+    /// Returns the way in which this process reaches memory of `peer`. `within`: true if the fabric of `peer` allocated the memory.
     pub fn reach_of(&self, peer: usize, at: RemoteAddr, len: usize, within: bool) -> TargetReach {
         let fabric = self.core.fabric();
         let seen = fabric.mapped(peer, at, len);
@@ -72,7 +73,7 @@ impl<F: Fabric> WindowMemory<F> {
             Some(piece) => Ok(self.place_in(location.rank, &piece, location.disp)),
             None if location.is_empty() => Ok(NOWHERE),
             None => {
-                // If not all data are attached, this fails with the error.
+                // If not all data are attached, this call returns the error.
                 self.parts(location).await?;
                 Ok(self.all_of(location))
             }
@@ -107,11 +108,11 @@ impl<F: Fabric> WindowMemory<F> {
             "rank {rank}: displacement {disp} (of {unit} bytes) with {count} elements touches {at} of a \
              window of {len} bytes"
         );
-        self.core.wrong(class::RMA_RANGE, text)
+        Error::new(class::RMA_RANGE, text)
     }
 }
 
-/// Returns the agent that updates words of memory that adapters do not.
+/// Returns the agent that updates words of memory, if adapters do not update this memory.
 pub(super) fn by_processors(one_node: bool, within: bool) -> AtomicityDomain {
     match one_node && within {
         true => AtomicityDomain::Processors,

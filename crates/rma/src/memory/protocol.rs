@@ -1,4 +1,4 @@
-//! Protocols of puts and gets: the targets for which each is eligible, and its cost.
+//! Protocols of puts and gets: the targets for which each protocol is eligible, and its cost.
 //!
 //! ```text
 //!   mapped     this process sees the memory            one copy, by this processor
@@ -6,9 +6,9 @@
 //!   adapter    the fabric does, over the network       over when the fabric reports its completion
 //!   assisted   the target's process does               a request, an answer, two copies, and a wait for the target's process
 //! ```
-//! The choice is arithmetic, without state, clock or fabric. For any size, `mapped` needs the same copy as `system` without the
-//! call, and `assisted` needs the target's process, which may not enter the library for a long time. So the first eligible protocol
-//! is the best, and a window chooses once per rank.
+//! The choice is arithmetic, without state, clock or fabric. For any size, `mapped` makes the same copy as `system` without the
+//! system call. `assisted` needs the target's process, which may not enter the library for a long time. So the first eligible
+//! protocol is the best for all sizes, and a window chooses once per rank.
 
 use weft_fabric::{CacheDistance, CopyModel};
 
@@ -30,7 +30,7 @@ pub struct TargetPath {
     pub within: bool,
     /// True if the fabric reaches all memory of the target.
     pub direct: bool,
-    /// True if this processor carries out the fabric's operations: the ranks share a node.
+    /// True if this processor carries out the fabric's operations, because the ranks share a node.
     pub synchronous: bool,
     /// Distance between the caches of the target's processor and of this processor.
     pub distance: CacheDistance,
@@ -58,12 +58,12 @@ pub enum AccessProtocol {
     System,
     /// A network adapter moves the data, without the target's process.
     Adapter,
-    /// The target's process is sent a request, and answers when it enters the library, or by its helper.
+    /// The origin sends a request to the target's process. The process answers when it enters the library, or its helper answers.
     TargetAssisted,
 }
 
 impl AccessProtocol {
-    /// All protocols, the best first: the first that is eligible is taken.
+    /// All protocols, the best first. The first eligible protocol is chosen.
     pub const ALL: [AccessProtocol; 4] = [
         AccessProtocol::Mapped,
         AccessProtocol::System,
@@ -91,7 +91,7 @@ impl AccessProtocol {
         }
     }
 
-    /// Tests whether the protocol is eligible for `path`. The error is the reason in words.
+    /// Tests whether the protocol is eligible for `path`. If not, the error gives the reason in words.
     pub fn eligible(self, path: &TargetPath) -> Result<(), &'static str> {
         let reached = path.within || path.direct;
         match self {
@@ -105,7 +105,8 @@ impl AccessProtocol {
         }
     }
 
-    /// Returns the nanoseconds until the bytes have arrived; `None` over a network, about which the model of copies knows nothing.
+    /// Returns the time in nanoseconds until the bytes have arrived. Returns `None` over a network, because the model covers only
+    /// copies within a node.
     pub fn cost(self, model: &CopyModel, transfer: &AccessTransfer) -> Option<f64> {
         let AccessTransfer { direction, bytes, path } = *transfer;
         let TargetPath { distance, synchronous, ranks_each, .. } = path;
@@ -128,7 +129,7 @@ impl AccessProtocol {
     }
 }
 
-/// Returns the protocol for operations of any size on memory.
+/// Returns the protocol for operations of any size on memory with this path.
 pub fn choose(path: &TargetPath) -> AccessProtocol {
     let able = AccessProtocol::ALL.into_iter().find(|way| way.eligible(path).is_ok());
     able.expect("every process can serve its own memory")
@@ -166,7 +167,7 @@ mod tests {
         }
     }
 
-    /// Justifies the choice without the size.
+    /// Checks that mapped memory is the cheapest at every size, so that the choice need not depend on the size.
     #[test]
     fn what_is_mapped_is_the_cheapest() {
         let generic = CopyModel::GENERIC;

@@ -1,5 +1,5 @@
-//! Data in several regions that their target has attached, adjacent or not (MPI 5.0, section 12.2.4: accessed
-//! memory must be attached, but not as one region).
+//! Data in several regions that their target has attached. The regions may be adjacent or not. (MPI 5.0, section 12.2.4: accessed
+//! memory must be attached, but not as one region.)
 //!
 //! ```text
 //!   attached       │ region 1 │ region 2 │        │ region 3 │
@@ -8,7 +8,7 @@
 //! ```
 
 use super::WindowMemory;
-use super::attached::{AttachedPiece, holding};
+use super::attached::{AttachedPiece, cut};
 use super::target_address::{AtomicityDomain, TargetAddress, TargetReach};
 use crate::core::target_location::TargetLocation;
 use weft_fabric::{Fabric, RemoteAddr, Sge};
@@ -40,23 +40,6 @@ impl RegionPart {
     }
 }
 
-/// Cuts `len` bytes at address `at` at the borders of regions, which are sorted. Calls `f` for each piece with address and
-/// length of the bytes in it. The error is the address of the first byte that lies in no region.
-pub fn cut(
-    pieces: &[AttachedPiece],
-    mut at: u64,
-    mut len: u64,
-    mut f: impl FnMut(&AttachedPiece, u64, u64),
-) -> Result<(), u64> {
-    while len > 0 {
-        let piece = holding(pieces, at).ok_or(at)?;
-        let here = len.min(piece.len - (at - piece.start));
-        f(piece, at, here);
-        (at, len) = (at.wrapping_add(here), len - here);
-    }
-    Ok(())
-}
-
 impl<F: Fabric> WindowMemory<F> {
     /// Returns the parts of a location's data. Error: RMA_RANGE if some of the data are not attached.
     pub async fn parts(&self, location: &TargetLocation<'_>) -> Result<Vec<RegionPart>, Error> {
@@ -81,7 +64,7 @@ impl<F: Fabric> WindowMemory<F> {
                 location.disp,
                 location.rank
             );
-            return Err(self.core.wrong(class::RMA_RANGE, text));
+            return Err(Error::new(class::RMA_RANGE, text));
         }
         let mut skip = 0;
         let part = |(piece, at, len): (AttachedPiece, u64, u64)| {
@@ -100,7 +83,7 @@ impl<F: Fabric> WindowMemory<F> {
         Ok(found.into_iter().map(part).collect())
     }
 
-    /// Returns the address of data in several regions, as the target names it.
+    /// Returns the address of data in several regions, as the target itself names the place.
     pub fn all_of(&self, location: &TargetLocation) -> TargetAddress {
         TargetAddress {
             reach: TargetReach::Scattered,

@@ -34,14 +34,14 @@ pub struct TargetAddress {
     pub domain: AtomicityDomain,
 }
 
-/// Agent that updates elements of the size of a word. It is the same for all origins of an element.
+/// Agent that updates elements of the size of a word. All origins of an element use the same agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtomicityDomain {
-    /// Holders of the guard, as for all other elements.
+    /// Ranks that hold the guard. Elements that do not have the size of a word are always updated under the guard.
     Guarded,
-    /// Processors, atomically: [`weft_datatype::Basic::is_word_at`].
+    /// Processors, by atomic instructions ([`weft_datatype::Basic::is_word_at`]).
     Processors,
-    /// Adapters: `access/adapter_atomics.rs`.
+    /// Adapters (`access/adapter_atomics.rs`).
     Adapters,
 }
 

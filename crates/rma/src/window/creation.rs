@@ -19,9 +19,9 @@ use weft_fabric::Fabric;
 use weft_process::{Comm, Error, Executor, class};
 
 impl<F: Fabric> Window<F> {
-    /// Makes a window of the ranks of `comm`, which all call it. `unit`: this rank's displacement unit, in
-    /// bytes. Cost: one broadcast for the communicator, an allgather of 96 bytes per rank, and one of 8 bytes if
-    /// memory is the program's own.
+    /// Makes a window of the ranks of `comm`, all of which must call this function. `unit`: this rank's displacement unit, in
+    /// bytes. Cost: one broadcast for the communicator, an allgather of 96 bytes per rank, and an allgather of 8 bytes per rank if
+    /// the program owns the memory.
     pub async fn create(
         comm: &Comm<F>,
         brings: WindowOffer,
@@ -32,7 +32,7 @@ impl<F: Fabric> Window<F> {
         let (fabric, size) = (core.fabric(), core.size());
         let rails = (0..size).map(|rank| fabric.capabilities(core.peer(rank)).rails);
         let rails = rails.max().unwrap_or(1).clamp(1, RAILS);
-        // A failure at one rank fails all ranks: they learn of it together, in the exchange.
+        // If a rank fails, the call fails on all ranks. All ranks learn of the failure by the same exchange.
         let made = match OwnMemory::new(core.comm(), &brings).await {
             Ok(own) => match OwnWords::new(&core, rails) {
                 Ok(words) => Ok((own, words)),
@@ -54,7 +54,7 @@ impl<F: Fabric> Window<F> {
                 immediate,
                 within: own.within,
                 rails,
-                // The target's choice counts, so all origins of the target find the same.
+                // The target decides, so that all origins of the target make the same choice.
                 adapters: core.flavor == WindowFlavor::Allocate
                     && !core.one_node
                     && options.atomics.by_adapters(own.memory.len()),
@@ -83,7 +83,7 @@ impl<F: Fabric> Window<F> {
         Ok(window)
     }
 
-    /// Makes the parts, each from the parts below it.
+    /// Makes the parts in order. Each part uses the parts below it.
     fn of(
         core: Rc<WindowCore<F>>,
         own: OwnMemory,
@@ -106,10 +106,11 @@ impl<F: Fabric> Window<F> {
     async fn begin_service(&self) -> Result<(), Error> {
         let engine = self.comm().engine();
         if !self.core.one_node {
-            // Both ends make connections when they are first needed, and this process may be computing then.
+            // Connections are made when they are first needed. Both ends must act then, and the helper acts while this process
+            // computes.
             engine.want_helper();
         }
-        // In a window over several nodes, every rank has a peer on another node, so all ranks find the same `by_progress`.
+        // In a window over several nodes, every rank has a peer on another node, so `by_progress` is the same on all ranks.
         if !self.core.by_progress && !self.some_need_service().await? {
             return Ok(());
         }
@@ -135,7 +136,7 @@ impl<F: Fabric> Window<F> {
         self.core.allow(self.core.epochs.free())
     }
 
-    /// Ends the window, once all ranks do. Errors: RMA_SYNC while an epoch is open.
+    /// Ends the window, once all ranks call this function. Errors: RMA_SYNC while an epoch is open.
     pub async fn free(&self) -> Result<(), Error> {
         self.may_free()?;
         self.comm().barrier().await?;
@@ -154,7 +155,7 @@ impl<F: Fabric> Window<F> {
     }
 }
 
-/// Returns the error of a rank that has its part, when another rank has none.
+/// Returns this rank's error after another rank has failed to make its part.
 fn failed_elsewhere(told: &[[u64; exposed::WORDS]], me: usize) -> Error {
     let failed =
         |words: &[u64; exposed::WORDS]| ExposedWindow::decode(*words, told.len()).is_none();

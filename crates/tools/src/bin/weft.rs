@@ -14,9 +14,11 @@ use weft_tools::library::{self, LibraryFacts};
 use weft_tools::machine::MachineInfo;
 use weft_tools::settings;
 use weft_tools::sim;
+use weft_tools::topology_table;
 use weft_tools::tree::Tree;
 use weft_tools::tune;
 use weft_tools::variables;
+use weft_topology::Sysfs;
 
 /// Weft, an MPI library: what is installed, and what it makes of this machine.
 #[derive(Parser)]
@@ -53,6 +55,10 @@ enum Command {
     Tune(Box<tune::TuneArgs>),
     #[command(hide = true)]
     TuneRank(tune::real::TuneRank),
+    #[command(hide = true)]
+    PingRank(tune::real::ping::PingRank),
+    #[command(hide = true)]
+    FitRank(tune::real::fit_rank::FitRank),
     /// Say which algorithm a collective operation would use, at what cost, and why.
     Explain(Box<explain::ExplainArgs>),
     /// Write the manual pages of this command and of its parts.
@@ -69,12 +75,18 @@ fn main() -> ExitCode {
         Command::HostFacts => hosts::say_facts().map_err(|why| (why, 1)),
         Command::Info { hosts: Some(list), .. } => hosts::info(&list).map_err(|why| (why, 1)),
         Command::Info { algorithms: true, .. } => Ok(algorithms::list()),
-        Command::Info { coverage, variables, .. } => {
-            info(coverage, variables).map_err(|why| (why, 1))
-        }
+        Command::Info { coverage: true, .. } => list_functions().map_err(|why| (why, 1)),
+        Command::Info { variables: true, .. } => list_variables().map_err(|why| (why, 1)),
+        Command::Info { .. } => info().map_err(|why| (why, 1)),
         Command::Tune(args) => tune::run(&args).map_err(|why| (why.to_string(), why.code())),
         Command::TuneRank(args) => {
             tune::real::rank(&args).map(|()| String::new()).map_err(|why| (why, 1))
+        }
+        Command::PingRank(args) => {
+            tune::real::ping::rank(&args).map(|()| String::new()).map_err(|why| (why, 1))
+        }
+        Command::FitRank(args) => {
+            tune::real::fit_rank::rank(&args).map(|()| String::new()).map_err(|why| (why, 1))
         }
         Command::Explain(args) => explain::run(&args).map_err(|why| (why.to_string(), why.code())),
         Command::Sim(args) => sim::run(&args).map_err(|why| (why.to_string(), why.code())),
@@ -102,17 +114,21 @@ fn manual(to: &std::path::Path) -> Result<String, String> {
     pages.map(|()| String::new()).map_err(|e| format!("{}: {e}", to.display()))
 }
 
-fn info(list_functions: bool, list_variables: bool) -> Result<String, String> {
+fn list_functions() -> Result<String, String> {
+    let about = library::ask(&Tree::of_this_program()?.library())?;
+    let coverage = Coverage::parse(&about.coverage)?;
+    Ok(format!("# {}: {}\n{}", about.version, coverage.summary(), coverage.list()))
+}
+
+fn list_variables() -> Result<String, String> {
+    let about = library::ask(&Tree::of_this_program()?.library())?;
+    Ok(variables::table(&variables::parse(&about.variables)?))
+}
+
+fn info() -> Result<String, String> {
     let tree = Tree::of_this_program()?;
     let about = library::ask(&tree.library())?;
     let coverage = Coverage::parse(&about.coverage)?;
-    if list_functions {
-        let list = coverage.list();
-        return Ok(format!("# {}: {}\n{list}", about.version, coverage.summary()));
-    }
-    if list_variables {
-        return Ok(variables::table(&variables::parse(&about.variables)?));
-    }
     let mut out = String::new();
     describe_library(&mut out, &tree, &about, &coverage);
     describe_machine(&mut out, &MachineInfo::look());
@@ -145,6 +161,8 @@ fn describe_machine(out: &mut String, machine: &MachineInfo) {
         line(out, "processor", processor);
     }
     line(out, "cores", format_args!("{} online", machine.online));
+    line(out, "topology", topology_table::summary(&machine.topology));
+    out.push_str(&topology_table::table(&machine.topology, &Sysfs::here()));
     if let Some(list) = &machine.affinity {
         line(out, "affinity", format_args!("{} allowed: {list}", machine.allowed));
     }

@@ -51,8 +51,18 @@ fn ms(nanoseconds: f64) -> String {
     format!("{:.3} ms", nanoseconds / 1e6)
 }
 
-/// Returns the extent of each rank's part. Pieces of all ranks alternate, or the pieces of a rank are `stride` bytes apart.
-fn hulls(ranks: u64, (pieces, piece, stride): (u64, u64, u64)) -> Vec<AccessExtent> {
+/// Access of a rank: pieces at equal distances.
+struct AccessPattern {
+    pieces: u64,
+    /// Number of bytes of a piece.
+    piece: u64,
+    /// Number of bytes from a piece to the next.
+    stride: u64,
+}
+
+/// Returns the extent of each rank's part. Pieces of all ranks alternate, or the pieces of a rank are a stride apart.
+fn hulls(ranks: u64, pattern: AccessPattern) -> Vec<AccessExtent> {
+    let AccessPattern { pieces, piece, stride } = pattern;
     let one = |rank| {
         let first = match pieces {
             1 => rank * piece.max(stride / ranks),
@@ -92,7 +102,7 @@ pub fn run(call: FileCall, args: &super::ExplainArgs) -> Result<String, SimFailu
     let Some(ranks) = args.ranks.filter(|&ranks| ranks > 0) else {
         return request(format!("{}: -n says of how many ranks", call.name()));
     };
-    let (ranks, bytes, about) = (ranks as u64, args.bytes as u64, &args.file);
+    let (ranks, bytes, about) = (ranks as u64, args.one_size()? as u64, &args.file);
     if bytes == 0 {
         return request(format!("{}: --bytes says how many each rank has", call.name()));
     }
@@ -107,7 +117,7 @@ pub fn run(call: FileCall, args: &super::ExplainArgs) -> Result<String, SimFailu
     if stride < piece {
         return request(format!("--stride {stride}: pieces of {piece} bytes would overlap"));
     }
-    let hulls = hulls(ranks, (pieces, piece, stride));
+    let hulls = hulls(ranks, AccessPattern { pieces, piece, stride });
     let machine = args.machine.as_deref().map(Machine::load).transpose();
     let machine = machine.map_err(|e| SimFailure::Request(e.to_string()))?;
     let (model, whence) = super::message::model(machine.as_ref())?;

@@ -3,8 +3,10 @@
 
 use crate::machine;
 use crate::sim::SimFailure;
+use crate::tune::workload;
 use clap::ValueEnum;
 use std::fmt::Write as _;
+use std::rc::Rc;
 use weft_fabric::{CacheDistance, CopyModel};
 use weft_fabric_sim::Machine;
 use weft_intranode::{ModelLoader, ModelOrigin, ModelSource};
@@ -25,11 +27,12 @@ pub struct MessageArgs {
           long_help = "What the two ends of a message do besides: plain, synchronous, one-to-many, many-to-one, forwarded")]
     pattern: TransferPattern,
     /// Distance between the caches of the two ends.
-    #[arg(long, value_enum, default_value_t = Caches::Near)]
-    caches: Caches,
-    /// Microseconds of a round trip between nodes: 20 through the kernel's TCP, else too few to decide anything.
-    #[arg(long, value_name = "US", default_value_t = 0)]
-    round_trip: u32,
+    #[arg(long, value_enum, default_value_t = CacheSetting::Near)]
+    caches: CacheSetting,
+    /// Microseconds of a round trip between nodes: 20 through the kernel's TCP, else too few to decide anything. Default: the
+    /// machine file's.
+    #[arg(long, value_name = "US")]
+    round_trip: Option<u32>,
     /// Assume that no process can read the memory of another.
     #[arg(long)]
     no_cma: bool,
@@ -37,7 +40,7 @@ pub struct MessageArgs {
 
 /// A cache distance, by its name in the setting.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum Caches {
+enum CacheSetting {
     Near,
     Far,
 }
@@ -97,8 +100,8 @@ pub fn run(kind: MessageCall, args: &super::ExplainArgs) -> Result<String, SimFa
             ranks - 1
         )));
     }
-    let machine = args.machine.as_deref().map(Machine::load).transpose();
-    let machine = machine.map_err(|e| request(e.to_string()))?;
+    let bytes = args.one_size()?;
+    let machine = super::machine(args, ranks)?.map(Rc::new);
     let each = machine.as_ref().map_or(ranks, |m| m.ranks_per_node.0).max(1);
     let processors =
         machine.as_ref().map_or_else(|| machine::MachineInfo::look().cores_for_ranks(), |_| each);
@@ -109,34 +112,38 @@ pub fn run(kind: MessageCall, args: &super::ExplainArgs) -> Result<String, SimFa
         same_rank: about.peer == 0,
         ranks_each: on_node.div_ceil(processors.max(1)).max(1) as u32,
         distance: match about.caches {
-            Caches::Near => CacheDistance::Shared,
-            Caches::Far => CacheDistance::Apart,
+            CacheSetting::Near => CacheDistance::Shared,
+            CacheSetting::Far => CacheDistance::Apart,
         },
         direct: !(same_node && (about.no_cma || is_set("WEFT_CMA", "0"))),
-        round_trip: about.round_trip.saturating_mul(1000),
+        round_trip: match about.round_trip {
+            Some(us) => us.saturating_mul(1000),
+            None => machine.as_deref().map_or(0, round_trip),
+        },
     };
-    let (model, whence) = model(machine.as_ref())?;
+    let (model, whence) = model(machine.as_deref())?;
     let mut text = format!(
         "{} of {} bytes between rank 0 and rank {}, of {ranks}",
         kind.name(),
-        args.bytes,
+        bytes,
         about.peer
     );
     if kind == MessageCall::Send && about.pattern != TransferPattern::Plain {
         text += &format!(", {}", about.pattern.name());
     }
     text += "\n";
-    line(&mut text, "ranks", &describe(&site, machine.as_ref()));
+    line(&mut text, "ranks", &describe(&site, machine.as_deref()));
     line(&mut text, "model", &whence);
     match kind {
-        MessageCall::Send => send(&mut text, &model, &site, args.bytes, about.pattern)?,
-        MessageCall::Put => {
-            one_sided(&mut text, &model, &site, args.bytes, window::RmaDirection::Put)
+        MessageCall::Send => {
+            let case = message_case(&model, &site, bytes, about.pattern)?;
+            let far = machine.as_ref().filter(|_| !site.same_node);
+            let simulated = |protocol| far.and_then(|m| simulated(m, about.peer, bytes, protocol));
+            send(&mut text, &model, &case, &simulated);
         }
-        MessageCall::Get => {
-            one_sided(&mut text, &model, &site, args.bytes, window::RmaDirection::Get)
-        }
-        MessageCall::Accumulate => accumulate(&mut text, &model, &site, args.bytes),
+        MessageCall::Put => one_sided(&mut text, &model, &site, bytes, window::RmaDirection::Put),
+        MessageCall::Get => one_sided(&mut text, &model, &site, bytes, window::RmaDirection::Get),
+        MessageCall::Accumulate => accumulate(&mut text, &model, &site, bytes),
     }
     Ok(text)
 }
@@ -204,13 +211,13 @@ fn us(cost: Option<f64>) -> String {
     }
 }
 
-fn send(
-    text: &mut String,
+/// Returns the case of a message between the two ranks of `site`, with the limits that the settings give.
+fn message_case(
     model: &CopyModel,
     site: &Site,
     bytes: usize,
     pattern: TransferPattern,
-) -> Result<(), SimFailure> {
+) -> Result<message::MessageCase, SimFailure> {
     let usual = ProtocolLimits::USUAL;
     let asked = std::env::var("WEFT_PROTOCOL").ok();
     let protocols = message::MessageProtocol::ALL;
@@ -239,10 +246,72 @@ fn send(
         send_max: path.eager,
         ..path
     };
-    let case = message::MessageCase { bytes, pattern, path };
-    let known = place != Locality::Elsewhere;
-    let cost = |p: message::MessageProtocol| p.cost(model, &case).map(|ns| known.then_some(ns));
-    let chosen = message::choose(model, &case);
+    Ok(message::MessageCase { bytes, pattern, path })
+}
+
+/// Returns the case of a message to another rank of this machine. Each of the two ranks has a processor if there are two.
+pub(super) fn neighbour_case(
+    model: &CopyModel,
+    bytes: usize,
+) -> Result<message::MessageCase, SimFailure> {
+    let processors = machine::MachineInfo::look().cores_for_ranks().max(1);
+    let site = Site {
+        same_node: true,
+        same_rank: false,
+        ranks_each: 2u32.div_ceil(processors as u32),
+        distance: CacheDistance::Shared,
+        direct: !is_set("WEFT_CMA", "0"),
+        round_trip: 0,
+    };
+    message_case(model, &site, bytes, TransferPattern::Plain)
+}
+
+/// Returns the round trip on a machine, in nanoseconds.
+fn round_trip(machine: &Machine) -> u32 {
+    (machine.rail[0].round_trip.us() * 1e3) as u32
+}
+
+/// Returns the case of a message to a rank of another node of a machine.
+pub(super) fn case_between(
+    machine: &Machine,
+    bytes: usize,
+) -> Result<message::MessageCase, SimFailure> {
+    let site = Site {
+        same_node: false,
+        same_rank: false,
+        ranks_each: 1,
+        distance: CacheDistance::Shared,
+        direct: true,
+        round_trip: round_trip(machine),
+    };
+    message_case(&machine.copies.model(), &site, bytes, TransferPattern::Plain)
+}
+
+/// Returns the microseconds of a message from rank 0 to rank `peer` of a simulated machine.
+pub(super) fn simulated(
+    machine: &Rc<Machine>,
+    peer: usize,
+    bytes: usize,
+    protocol: message::MessageProtocol,
+) -> Option<f64> {
+    let limits = ProtocolLimits { protocol: Some(protocol), ..ProtocolLimits::default() };
+    workload::message(machine, peer, bytes, limits).ok()
+}
+
+/// Explains a message. `simulated` returns the microseconds by a protocol between nodes, if there is a machine file.
+fn send(
+    text: &mut String,
+    model: &CopyModel,
+    case: &message::MessageCase,
+    simulated: &dyn Fn(message::MessageProtocol) -> Option<f64>,
+) {
+    let &message::MessageCase { path, pattern, .. } = case;
+    let protocols = message::MessageProtocol::ALL;
+    let cost = |p: message::MessageProtocol| match path.place {
+        Locality::Elsewhere => p.eligible(case).map(|()| simulated(p).map(|us| us * 1e3)),
+        _ => p.cost(model, case).map(Some),
+    };
+    let chosen = message::choose(model, case);
     line(text, "protocol", &format!("{}: {}", chosen.name(), chosen.about()));
     line(text, "predicted", &us(cost(chosen).ok().flatten()));
     let others = protocols.into_iter().filter(|&p| p != chosen);
@@ -250,7 +319,7 @@ fn send(
     line(
         text,
         "because",
-        match (limits.protocol == Some(chosen), able) {
+        match (path.asked == Some(chosen), able) {
             (true, _) => "it is asked for: WEFT_PROTOCOL",
             (_, 0) => "it is the only one that is eligible",
             _ => "it is the cheapest",
@@ -263,7 +332,6 @@ fn send(
     line(text, "by size", &steps.collect::<Vec<_>>().join(", "));
     let all = others.map(|p| (p.name(), cost(p)));
     list(text, all);
-    Ok(())
 }
 
 fn one_sided(

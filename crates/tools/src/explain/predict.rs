@@ -9,9 +9,15 @@
 //!         |   t ──────── t  ranks
 //! ```
 
+use crate::tune::workload;
+use std::rc::Rc;
 use weft_collective::algorithm::Algorithm;
 use weft_collective::selection_map::SelectionCell;
-use weft_collective::{AlgorithmChoice, CollectiveKind, SelectionMap};
+use weft_collective::{
+    AlgorithmChoice, CollectiveKind, Selection, SelectionKey, SelectionMap, installed_maps,
+};
+use weft_fabric::CopyModel;
+use weft_fabric_sim::Machine;
 
 /// A predicted time, by the method of its prediction.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,6 +30,8 @@ pub enum Prediction {
     Nearest(f64, (usize, usize)),
     /// Time in microseconds by the model of copies between ranks of a machine.
     Modelled(f64),
+    /// Time in microseconds of the call itself on a simulated machine.
+    Simulated(f64),
     /// No prediction: the map has no time near these ranks and bytes.
     Unknown,
 }
@@ -35,9 +43,15 @@ impl Prediction {
             Prediction::Measured(us)
             | Prediction::Between(us)
             | Prediction::Nearest(us, _)
-            | Prediction::Modelled(us) => us,
+            | Prediction::Modelled(us)
+            | Prediction::Simulated(us) => us,
             Prediction::Unknown => f64::INFINITY,
         }
+    }
+
+    /// Returns the time in microseconds, if it is predicted.
+    pub fn microseconds(self) -> Option<f64> {
+        Some(self.order()).filter(|us| us.is_finite())
     }
 
     pub fn describe(self) -> String {
@@ -50,7 +64,57 @@ impl Prediction {
                 "{us:.2} us at {ranks} ranks and {bytes} bytes, the nearest line of the map"
             ),
             Prediction::Modelled(us) => format!("{us:.2} us (by the model of copies)"),
+            Prediction::Simulated(us) => format!("{us:.2} us (simulated)"),
             Prediction::Unknown => "no time in this part of the map".to_owned(),
+        }
+    }
+}
+
+/// Maximum number of ranks of a call that is simulated. More ranks would take seconds.
+const SIMULATED_MOST: usize = 128;
+
+/// Sources of predictions of collective calls.
+pub struct PredictionSources {
+    pub map: Rc<SelectionMap>,
+    /// Selection by the map, as the library makes it.
+    pub selection: Selection,
+    pub model: CopyModel,
+    /// Machine of the calls; `None` if the calls run on this machine.
+    pub machine: Option<Rc<Machine>>,
+}
+
+/// Returns the selection by the installed map of a network, as the library makes it.
+pub fn installed_selection(map: &Rc<SelectionMap>) -> Selection {
+    let near = installed_maps::load(installed_maps::TOGETHER).ok().map(Rc::new);
+    let mut selection = Selection::default();
+    selection.use_maps(near, Some(map.clone()));
+    selection
+}
+
+impl PredictionSources {
+    /// Returns the machine on which calls of `ranks` ranks are simulated. If the kernel carries messages, nodes often have several
+    /// ranks, while the map of a network has a single rank on each node.
+    fn simulator(&self, ranks: usize) -> Option<&Rc<Machine>> {
+        let machine = self.machine.as_ref()?;
+        (machine.rail[0].round_trip.0 > 0 && ranks <= SIMULATED_MOST).then_some(machine)
+    }
+
+    /// Predicts the time of `choice`: by simulation, else from the map's times, else by the model of copies, if the model covers
+    /// the algorithm.
+    pub fn predict(&self, case: &SelectionKey, choice: AlgorithmChoice) -> Prediction {
+        if let Some(machine) = self.simulator(case.ranks) {
+            let (operation, mut selection) = (choice.algorithm.operation, self.selection.clone());
+            selection.ask(operation, Some(choice));
+            let selection = Rc::new(selection);
+            let us = workload::measure(machine, case.ranks, operation, case.bytes, &selection);
+            return us.map_or(Prediction::Unknown, Prediction::Simulated);
+        }
+        match predict(&self.map, choice.algorithm.operation, case.ranks, case.bytes, choice) {
+            Prediction::Unknown => match choice.algorithm.predicted(case, &self.model) {
+                Some(ns) => Prediction::Modelled(ns / 1e3),
+                None => Prediction::Unknown,
+            },
+            known => known,
         }
     }
 }
@@ -59,7 +123,8 @@ impl Prediction {
 pub fn parameter(
     map: &SelectionMap,
     operation: CollectiveKind,
-    (ranks, bytes): (usize, usize),
+    ranks: usize,
+    bytes: usize,
     algorithm: &'static Algorithm,
 ) -> AlgorithmChoice {
     let line = map.find(operation, ranks, bytes);
@@ -117,11 +182,12 @@ fn mix(a: f64, b: f64, share: f64) -> f64 {
     if a <= 0.0 || b <= 0.0 { a + (b - a) * share } else { a.powf(1.0 - share) * b.powf(share) }
 }
 
-/// Predicts the time of `choice` at (ranks, bytes).
+/// Predicts the time of `choice` on `ranks` ranks with `bytes` bytes.
 pub fn predict(
     map: &SelectionMap,
     operation: CollectiveKind,
-    (ranks, bytes): (usize, usize),
+    ranks: usize,
+    bytes: usize,
     choice: AlgorithmChoice,
 ) -> Prediction {
     let all: Vec<&SelectionCell> =
@@ -166,7 +232,7 @@ mod tests {
     fn at(ranks: usize, bytes: usize, name: &str) -> Prediction {
         let map = SelectionMap::parse(TEXT).unwrap();
         let choice = AlgorithmChoice::parse(CollectiveKind::Allreduce, name).unwrap();
-        match predict(&map, CollectiveKind::Allreduce, (ranks, bytes), choice) {
+        match predict(&map, CollectiveKind::Allreduce, ranks, bytes, choice) {
             // Removes rounding errors.
             Prediction::Between(us) => Prediction::Between((us * 1e6).round() / 1e6),
             other => other,
@@ -196,7 +262,7 @@ mod tests {
     fn what_has_no_size_is_at_its_only_line() {
         let map = SelectionMap::parse(TEXT).unwrap();
         let choice = AlgorithmChoice::parse(CollectiveKind::Barrier, "RGM:3").unwrap();
-        let barrier = predict(&map, CollectiveKind::Barrier, (4, 999), choice);
+        let barrier = predict(&map, CollectiveKind::Barrier, 4, 999, choice);
         assert_eq!(barrier, Prediction::Measured(5.0));
     }
 }

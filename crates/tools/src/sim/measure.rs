@@ -67,16 +67,26 @@ impl Ran {
     }
 }
 
+/// Record that a run makes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Recording {
+    /// Only the laps of the ranks.
+    Figure,
+    /// Also the trace of the simulator.
+    Trace,
+}
+
 /// Runs a plan. Calls `on_lap` at the start of each repetition. Errors: parameters that the machine does not allow, a deadlock.
 pub fn ran(
     machine: &Rc<Machine>,
     plan: &PatternPlan,
     conditions: &Conditions,
-    trace: bool,
+    recording: Recording,
     on_lap: impl Fn() + 'static,
 ) -> Result<Ran, SimFailure> {
     let world = PatternWorld::watched(plan.clone(), on_lap).map_err(failure)?;
     let Conditions { seed, jitter, .. } = *conditions;
+    let trace = recording == Recording::Trace;
     let options = SimOptions { jitter, trace, ..SimOptions::new(plan.ranks).seed(seed) };
     let origin = Cell::new(None);
     let error: Rc<RefCell<Option<PatternError>>> = Rc::default();
@@ -121,7 +131,7 @@ pub fn measure(
     conditions: &Conditions,
     on_lap: impl Fn() + 'static,
 ) -> Result<RunFigure, SimFailure> {
-    let ran = ran(machine, plan, conditions, false, on_lap)?;
+    let ran = ran(machine, plan, conditions, Recording::Figure, on_lap)?;
     let figures = plan.about.measured.figures(&ran.laps, plan.bytes);
     let sum: f64 = figures.iter().sum();
     Ok(RunFigure {

@@ -33,7 +33,7 @@ pub fn print(
     };
     let mut grid = vec![vec![first.to_owned()], vec![String::new()]];
     for column in &columns {
-        grid[0].push(label(study, column, by_bytes || one_payload));
+        grid[0].push(label(study, column, (!by_bytes && !one_payload).then_some(column.bytes)));
         grid[1].push(study.about.measured.unit().to_owned());
     }
     for (row, name) in rows.iter().enumerate() {
@@ -44,15 +44,16 @@ pub fn print(
     format!("{}\n{}", title(study, machine, conditions), aligned(&grid))
 }
 
-/// Returns the properties that distinguish a column from the other columns.
-fn label(study: &StudyTable, series: &TableColumn, no_bytes: bool) -> String {
+/// Returns the properties that distinguish a column from the other columns. `bytes` is the payload, if all rows of the column have
+/// the same payload and other columns have another.
+fn label(study: &StudyTable, series: &TableColumn, bytes: Option<usize>) -> String {
     let mut parts = Vec::new();
     let several_fan_ins = study.fan_ins.len() > 1;
-    if study.algorithms.len() > 1 || no_bytes && !several_fan_ins {
+    if study.algorithms.len() > 1 || bytes.is_none() && !several_fan_ins {
         parts.push(series.algorithm.label());
     }
-    if !no_bytes {
-        parts.push(format!("{} B", series.bytes));
+    if let Some(bytes) = bytes {
+        parts.push(format!("{bytes} B"));
     }
     if let Some(fan_in) = series.fan_in.filter(|_| several_fan_ins) {
         parts.push(format!("fan-in {fan_in}"));

@@ -8,7 +8,7 @@
 //! ```
 //! Activities and messages that begin before the repetition, or end after it, are cut at its edges.
 
-use super::measure::{Conditions, ran};
+use super::measure::{Conditions, Recording, ran};
 use super::study::StudyTable;
 use super::{SimFailure, unwritten};
 use std::fs::File;
@@ -93,7 +93,7 @@ pub fn draw(
     file: File,
     path: &Path,
 ) -> Result<(), SimFailure> {
-    let ran = ran(machine, plan, conditions, true, || {})?;
+    let ran = ran(machine, plan, conditions, Recording::Trace, || {})?;
     let starts = ran.laps.iter().flat_map(|l| l.starts.first()).map(|&at| ran.time(at));
     let ends = ran.laps.iter().flat_map(|l| l.ends.first()).map(|&at| ran.time(at));
     let from = starts.min().unwrap_or(0);
@@ -231,7 +231,7 @@ impl Scene<'_> {
         }
         for what in self.kinds_of_travel() {
             let (name, colour) = travels(what);
-            let sample = line((x, 64.0), (x + 24.0, 64.0)).set("stroke", colour);
+            let sample = line(at(x, 64.0), at(x + 24.0, 64.0)).set("stroke", colour);
             heading.append(sample.set("marker-end", format!("url(#{name})")));
             heading.append(words(name, x + 30.0, 68.0));
             x += 45.0 + 7.0 * name.len() as f64;
@@ -246,13 +246,13 @@ impl Scene<'_> {
         let digits = if step < MICROSECOND { 6 - step.ilog10() as usize } else { 0 };
         let mut axis = Group::new();
         for i in 0..=(self.to - self.from) / step {
-            let at = self.from + i * step;
-            let x = self.x(at);
-            axis.append(line((x, TOP), (x, bottom + 5.0)).set("stroke", "#dddddd"));
-            let time = format!("{:.digits$}", self.us(at));
-            axis.append(words(time, x, bottom + 20.0).set("text-anchor", "middle"));
+            let time = self.from + i * step;
+            let x = self.x(time);
+            axis.append(line(at(x, TOP), at(x, bottom + 5.0)).set("stroke", "#dddddd"));
+            let label = format!("{:.digits$}", self.us(time));
+            axis.append(words(label, x, bottom + 20.0).set("text-anchor", "middle"));
         }
-        let edge = line((LEFT, bottom), (WIDTH - RIGHT, bottom)).set("stroke", "#666666");
+        let edge = line(at(LEFT, bottom), at(WIDTH - RIGHT, bottom)).set("stroke", "#666666");
         let middle = (LEFT + WIDTH - RIGHT) / 2.0;
         let name = words("time since the repetition began, in us", middle, bottom + 42.0);
         axis.add(edge).add(name.set("text-anchor", "middle"))
@@ -292,8 +292,8 @@ impl Scene<'_> {
 
     fn arrow(&self, arrow: &Arrow) -> Element {
         let (name, colour) = travels(arrow.what);
-        let from = (self.x(arrow.sent), self.y(arrow.from));
-        let to = (self.x(arrow.arrived), self.y(arrow.to));
+        let from = at(self.x(arrow.sent), self.y(arrow.from));
+        let to = at(self.x(arrow.arrived), self.y(arrow.to));
         let Arrow { from: sender, to: receiver, bytes, .. } = arrow;
         let (sent, arrived) = (self.us(arrow.sent), self.us(arrow.arrived));
         let text = format!(
@@ -350,12 +350,24 @@ fn rectangle(x: f64, y: f64, width: f64, height: f64) -> Rectangle {
         .set("height", pixels(height))
 }
 
-fn line(from: (f64, f64), to: (f64, f64)) -> Line {
+/// A place in the drawing, in pixels.
+#[derive(Clone, Copy)]
+struct DrawnPoint {
+    x: f64,
+    y: f64,
+}
+
+/// Makes a point.
+fn at(x: f64, y: f64) -> DrawnPoint {
+    DrawnPoint { x, y }
+}
+
+fn line(from: DrawnPoint, to: DrawnPoint) -> Line {
     Line::new()
-        .set("x1", pixels(from.0))
-        .set("y1", pixels(from.1))
-        .set("x2", pixels(to.0))
-        .set("y2", pixels(to.1))
+        .set("x1", pixels(from.x))
+        .set("y1", pixels(from.y))
+        .set("x2", pixels(to.x))
+        .set("y2", pixels(to.y))
 }
 
 fn words(text: impl Into<String>, x: f64, y: f64) -> Text {

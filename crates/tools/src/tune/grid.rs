@@ -4,6 +4,9 @@ use weft_collective::algorithm::{Algorithm, AlgorithmChoice, Only};
 use weft_collective::selection_key::{RankPlacement, SelectionKey};
 use weft_collective::{CollectiveKind, catalog};
 
+/// Number of bytes of an element of a reduction (MPI_INT).
+pub const ELEMENT: usize = 4;
+
 /// Number of bytes of a rank's block that is measured for operations in which no rank knows all lengths. The map of such an
 /// operation has a single line for all sizes.
 pub const UNKNOWN: usize = 4096;
@@ -49,7 +52,7 @@ pub fn case(
 ) -> SelectionKey {
     use CollectiveKind::*;
     let element = match operation {
-        Reduce | Allreduce | ReduceScatter | Scan | Exscan => super::workload::ELEMENT,
+        Reduce | Allreduce | ReduceScatter | Scan | Exscan => ELEMENT,
         _ => 1,
     };
     SelectionKey { ranks, bytes, element, commutes: true, equal: true, site }
@@ -98,16 +101,7 @@ mod tests {
 
     #[test]
     fn parameters_are_tried_as_far_as_they_differ() {
-        let site = RankPlacement {
-            same_node: false,
-            nodes: 16,
-            ranks_per_node: 1,
-            by_kernel: false,
-            multicast: 2048,
-            same_arithmetic: true,
-            atomics: true,
-            near: Default::default(),
-        };
+        let site = RankPlacement { multicast: 2048, ..RankPlacement::apart(16) };
         let names = |operation, ranks, bytes| -> Vec<String> {
             let case = case(operation, ranks, bytes, site);
             choices(operation, &case).iter().map(AlgorithmChoice::to_string).collect()

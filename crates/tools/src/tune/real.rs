@@ -3,17 +3,24 @@
 //! ```text
 //!   Here                     the command: starts mpiexec -n RANKS weft tune-rank ..., and reads its figures
 //!   Program                  one rank: loads the library, and calls its functions by name
+//!   fit_rank                 one of two ranks that measure the network between their hosts
 //! ```
 //! Each algorithm has its own communicator, with the info hint that asks for the algorithm. The algorithms run in turn, several
 //! times. In a turn, an algorithm runs a batch of operations without pauses. The root moves by one rank for each operation, and the
 //! time of the batch is that of the slowest rank. The figure is the median over the batches, because other work on the machine
 //! disturbs only a few batches.
+//!
+//! Each rank writes its data before each operation, as programs do ([`SentData`]): bytes that another rank has read are slower to
+//! write, and bytes that were just written are slower to read. The time of the same writes without operations is subtracted.
 
+pub mod fit_rank;
+pub mod ping;
+
+use super::grid::ELEMENT;
 use super::sweep::{MapCell, Measure};
-use super::workload::ELEMENT;
 use crate::tree::{SONAME, Tree};
-use clap::Parser;
-use std::path::PathBuf;
+use clap::{Parser, ValueEnum};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use weft_client::ClientLibrary;
@@ -29,6 +36,8 @@ const BATCHES: usize = 5;
 pub fn site(ranks: usize) -> RankPlacement {
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
     let each = ranks.div_ceil(processors).max(1) as u32;
+    // The jobs inherit the setting. Without such reads, another algorithm would run in place of an algorithm that reads.
+    let reads = std::env::var("WEFT_CMA").map_or(true, |value| value.trim() != "0");
     RankPlacement {
         same_node: true,
         nodes: 1,
@@ -37,21 +46,46 @@ pub fn site(ranks: usize) -> RankPlacement {
         multicast: 4096,
         same_arithmetic: true,
         atomics: true,
-        near: Near { direct: Some(true), distance: CacheDistance::Shared, each },
+        near: Near { direct: Some(reads), distance: CacheDistance::Shared, each },
     }
 }
 
-/// Measurement on this machine, which starts jobs.
+/// The data that ranks send in a measurement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum SentData {
+    /// The ranks write their data before each call, as programs do.
+    Written,
+    /// The ranks send the same data again and again, as most benchmarks do. Then a receiver that reads the data in place finds them
+    /// in its own caches.
+    Unchanged,
+}
+
+/// Returns the placement of ranks on `hosts` hosts that the kernel's network code connects.
+pub fn site_between(ranks: usize, hosts: usize) -> Result<RankPlacement, String> {
+    if !ranks.is_multiple_of(hosts) {
+        return Err(format!("-n {ranks}: not one number of ranks on each of {hosts} hosts"));
+    }
+    let (near, ranks_per_node) = (Near::default(), ranks / hosts);
+    let kernel =
+        RankPlacement { same_node: false, by_kernel: true, multicast: 0, near, ..site(ranks) };
+    Ok(RankPlacement { nodes: hosts, ranks_per_node, ..kernel })
+}
+
+/// Measurement on this machine or on several hosts, which starts jobs.
 pub struct Here {
     mpiexec: PathBuf,
     weft: PathBuf,
     library: PathBuf,
     time: u64,
+    data: SentData,
+    /// Names of the hosts; empty: this machine.
+    hosts: Vec<String>,
 }
 
 impl Here {
-    /// Creates the measurement. `time`: milliseconds for each algorithm at each place.
-    pub fn new(time: u64) -> Result<Here, String> {
+    /// Creates the measurement. `time`: milliseconds for each algorithm at each place. `hosts`: names of the hosts, each for the
+    /// same number of ranks; empty: this machine.
+    pub fn new(time: u64, hosts: &[String], data: SentData) -> Result<Here, String> {
         let weft = std::env::current_exe().map_err(|e| format!("where this program lies: {e}"))?;
         let mpiexec = weft.with_file_name("mpiexec");
         if !mpiexec.is_file() {
@@ -61,13 +95,45 @@ impl Here {
                 mpiexec.display()
             ));
         }
-        Ok(Here { mpiexec, weft, library: Tree::of_this_program()?.library(), time })
+        let (library, hosts) = (Tree::of_this_program()?.library(), hosts.to_vec());
+        Ok(Here { mpiexec, weft, library, time, data, hosts })
+    }
+
+    /// Returns the command of a job in which each rank runs the part `part` of `weft`, with the library as its first argument.
+    fn job(&self, ranks: usize, part: &str) -> Command {
+        let mut command = Command::new(&self.mpiexec);
+        if !self.hosts.is_empty() {
+            let slots = (ranks / self.hosts.len()).max(1);
+            let hosts: Vec<String> =
+                self.hosts.iter().map(|host| format!("{host}:{slots}")).collect();
+            command.args(["--hosts", &hosts.join(",")]);
+        }
+        command.args(["-n", &ranks.to_string()]).arg(&self.weft).arg(part);
+        if self.data == SentData::Unchanged {
+            command.args(["--data", "unchanged"]);
+        }
+        command.arg(&self.library);
+        command
+    }
+
+    /// Runs a job and returns the figures that its rank 0 prints, a line for each. Error: the job's last words.
+    fn figures(&self, command: &mut Command) -> Result<Vec<f64>, String> {
+        let output = command.output().map_err(|e| format!("{}: {e}", self.mpiexec.display()))?;
+        if output.status.success() {
+            let said = String::from_utf8_lossy(&output.stdout);
+            return Ok(said.lines().filter_map(|line| line.parse().ok()).collect());
+        }
+        let why = String::from_utf8_lossy(&output.stderr);
+        Err(why.lines().last().unwrap_or("it said nothing").to_owned())
     }
 }
 
 impl Measure for Here {
     fn site(&mut self, ranks: usize) -> Result<RankPlacement, String> {
-        Ok(site(ranks))
+        match self.hosts.len() {
+            0 | 1 => Ok(site(ranks)),
+            hosts => site_between(ranks, hosts),
+        }
     }
 
     fn noise(&self) -> f64 {
@@ -85,24 +151,25 @@ impl Measure for Here {
         done: &dyn Fn(),
     ) -> Result<Vec<Result<f64, String>>, String> {
         let names: Vec<String> = choices.iter().map(written).collect();
-        let mut command = Command::new(&self.mpiexec);
+        let MapCell { operation, ranks, bytes } = place;
+        let mut command = self.job(ranks, "tune-rank");
         // Settings and maps are removed, so that only the hints choose. Otherwise a different algorithm might run in place of an
         // algorithm that is not eligible.
         for operation in CollectiveKind::ALL {
             command.env_remove(format!("WEFT_{}", operation.name().to_ascii_uppercase()));
         }
         command.env("WEFT_MAP", "none");
-        command.args(["-n", &place.ranks.to_string()]).arg(&self.weft).arg("tune-rank");
-        command.arg(&self.library).arg(place.operation.name()).arg(place.bytes.to_string());
+        command.arg(operation.name()).arg(bytes.to_string());
         command.arg(self.time.to_string()).arg(names.join(","));
-        let output = command.output().map_err(|e| format!("{}: {e}", self.mpiexec.display()))?;
+        let figures = self.figures(&mut command);
         choices.iter().for_each(|_| done());
-        let MapCell { operation, ranks, bytes } = place;
-        let said = String::from_utf8_lossy(&output.stdout);
-        let times: Vec<f64> = said.lines().filter_map(|line| line.parse().ok()).collect();
-        if output.status.success() && times.len() == choices.len() {
-            return Ok(times.into_iter().map(Ok).collect());
-        }
+        let why = match figures {
+            Ok(times) if times.len() == choices.len() => {
+                return Ok(times.into_iter().map(Ok).collect());
+            }
+            Ok(_) => "it printed too few times".to_owned(),
+            Err(why) => why,
+        };
         // If a choice fails, all choices of the job fail. Then each choice runs in its own job.
         if choices.len() > 1 {
             let alone =
@@ -112,9 +179,7 @@ impl Measure for Here {
                 };
             return choices.iter().map(alone).collect();
         }
-        let why = String::from_utf8_lossy(&output.stderr);
-        let line = why.lines().last().unwrap_or("it said nothing");
-        let what = format!("mpiexec -n {ranks} weft tune-rank {operation} {bytes}: {line}");
+        let what = format!("mpiexec -n {ranks} weft tune-rank {operation} {bytes}: {why}");
         Ok(choices.iter().map(|_| Err(what.clone())).collect())
     }
 }
@@ -130,6 +195,9 @@ fn written(choice: &AlgorithmChoice) -> String {
 /// Arguments of `weft tune-rank`, which `weft tune` starts as an MPI program.
 #[derive(Parser, Debug)]
 pub struct TuneRank {
+    /// The data that ranks send in each operation.
+    #[arg(long, value_enum, default_value_t = SentData::Written)]
+    data: SentData,
     library: PathBuf,
     #[arg(value_parser = CollectiveKind::named)]
     operation: CollectiveKind,
@@ -157,6 +225,17 @@ struct Program {
 }
 
 impl Program {
+    /// Loads the library and calls `MPI_Init`.
+    fn start(library: &Path) -> Result<Program, String> {
+        let name = library.to_str().unwrap_or(SONAME);
+        let mut program = Program { library: ClientLibrary::load(name)?, me: 0, size: 0 };
+        program.call("MPI_Init", &[0, 0])?;
+        program.call("MPI_Comm_set_errhandler", &[WORLD, ERRORS_RETURN])?;
+        program.me = program.made("MPI_Comm_rank", &[WORLD])?;
+        program.size = program.made("MPI_Comm_size", &[WORLD])?;
+        Ok(program)
+    }
+
     /// Calls an MPI function. Errors: the function's name and code.
     fn call(&self, name: &str, a: &[usize]) -> Result<(), String> {
         let address = self.library.address(name)?;
@@ -204,7 +283,7 @@ impl Program {
 }
 
 /// A repeated operation with its arguments.
-struct Work<'p> {
+struct RepeatedCall<'p> {
     program: &'p Program,
     operation: CollectiveKind,
     address: usize,
@@ -215,12 +294,12 @@ struct Work<'p> {
     receive: Vec<u64>,
 }
 
-impl<'p> Work<'p> {
+impl<'p> RepeatedCall<'p> {
     fn new(
         program: &'p Program,
         operation: CollectiveKind,
         bytes: usize,
-    ) -> Result<Work<'p>, String> {
+    ) -> Result<RepeatedCall<'p>, String> {
         use CollectiveKind::*;
         let size = program.size;
         let bytes = match operation {
@@ -257,7 +336,7 @@ impl<'p> Work<'p> {
             Exscan => "MPI_Exscan",
         };
         let memory = || vec![0u64; (bytes * each).div_ceil(8).max(1)];
-        Ok(Work {
+        Ok(RepeatedCall {
             program,
             operation,
             address: program.library.address(name)?,
@@ -267,6 +346,12 @@ impl<'p> Work<'p> {
             send: memory(),
             receive: memory(),
         })
+    }
+
+    /// Writes the data that this rank sends.
+    fn write(&mut self, value: usize) {
+        self.send.fill(value as u64);
+        std::hint::black_box(&mut self.send);
     }
 
     fn once(&mut self, comm: usize, root: usize) -> Result<(), String> {
@@ -298,40 +383,47 @@ impl<'p> Work<'p> {
     }
 
     /// Runs a batch of `count` operations. Returns the mean microseconds of an operation on the slowest rank.
-    fn batch(&mut self, comm: usize, count: usize) -> Result<f64, String> {
+    fn batch(&mut self, comm: usize, count: usize, data: SentData) -> Result<f64, String> {
+        let writing = match data {
+            SentData::Written => {
+                let start = Instant::now();
+                (0..count).for_each(|i| self.write(i));
+                start.elapsed()
+            }
+            SentData::Unchanged => Duration::ZERO,
+        };
         self.program.barrier()?;
         let start = Instant::now();
         for i in 0..count {
+            if data == SentData::Written {
+                self.write(i);
+            }
             self.once(comm, i % self.program.size)?;
         }
-        let mine = start.elapsed().as_secs_f64() * 1e6 / count as f64;
+        let mine = start.elapsed().saturating_sub(writing).as_secs_f64() * 1e6 / count as f64;
         self.program.largest(mine)
     }
 }
 
 /// Runs a rank. Rank 0 prints a line with the microseconds of each choice.
 pub fn rank(args: &TuneRank) -> Result<(), String> {
-    let name = args.library.to_str().unwrap_or(SONAME);
-    let mut program = Program { library: ClientLibrary::load(name)?, me: 0, size: 0 };
-    program.call("MPI_Init", &[0, 0])?;
-    program.call("MPI_Comm_set_errhandler", &[WORLD, ERRORS_RETURN])?;
-    program.me = program.made("MPI_Comm_rank", &[WORLD])?;
-    program.size = program.made("MPI_Comm_size", &[WORLD])?;
-    let mut work = Work::new(&program, args.operation, args.bytes)?;
+    let program = Program::start(&args.library)?;
+    let mut work = RepeatedCall::new(&program, args.operation, args.bytes)?;
     let comms = args.choices.iter().map(|choice| program.comm(args.operation, choice));
     let comms: Vec<usize> = comms.collect::<Result<_, _>>()?;
+    let data = args.data;
     let mut counts = Vec::new();
     for &comm in &comms {
         // The first batch includes setup, so it does not count. The second batch shows how many operations fit into the given time.
-        work.batch(comm, 2)?;
-        let us = work.batch(comm, 4)?.max(0.05);
+        work.batch(comm, 2, data)?;
+        let us = work.batch(comm, 4, data)?.max(0.05);
         let time = Duration::from_millis(args.time).as_secs_f64() * 1e6 / BATCHES as f64;
         counts.push((time / us).clamp(2.0, 1e5) as usize);
     }
     let mut times = vec![Vec::new(); comms.len()];
     for _ in 0..BATCHES {
         for (i, &comm) in comms.iter().enumerate() {
-            times[i].push(work.batch(comm, counts[i])?);
+            times[i].push(work.batch(comm, counts[i], data)?);
         }
     }
     for comm in comms {

@@ -221,7 +221,7 @@ fn total(grid: &MeasurementGrid, sites: &BTreeMap<usize, RankPlacement>) -> u64 
 }
 
 /// Returns a progress bar, on standard error if that is a terminal.
-fn progress(total: u64) -> ProgressBar {
+pub(crate) fn progress(total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total);
     let style = "{msg:40} {bar:24} {percent:>3} %  {eta_precise} left";
     bar.set_style(ProgressStyle::with_template(style).expect("a right template"));

@@ -5,7 +5,7 @@
 //! ```
 //! The figure is the time from the common beginning to the last rank's end. Payload has only a size.
 
-use super::grid::UNKNOWN;
+use super::grid::{ELEMENT, UNKNOWN};
 use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,8 +15,8 @@ use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{FabricExt, Sge};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Machine, Sim, SimOptions, run};
-use weft_p2p::ProtocolLimits;
-use weft_process::{Buffer, Comm, Engine, Error, Group, Lengths};
+use weft_p2p::{ProtocolLimits, SendMode};
+use weft_process::{Buffer, Comm, Destination, Engine, Error, Group, Lengths, Origin};
 
 /// Number of repetitions before the measured repetition. They create slots, groups and registrations, which differ for even and odd
 /// repetitions.
@@ -24,9 +24,6 @@ const WARM_UP: usize = 2;
 
 /// Time from the last end of one repetition to the next beginning: longer than any barrier.
 const SLACK: Picoseconds = 5000 * MICROSECOND;
-
-/// Number of bytes of an element of a reduction (MPI_INT).
-pub const ELEMENT: usize = 4;
 
 /// A commutative operator that computes nothing, because payload has only a size.
 struct Sum;
@@ -39,13 +36,21 @@ impl ElementReduction for Sum {
     }
 }
 
+/// Datatypes of data and of numbers.
+#[derive(Clone)]
+struct PayloadTypes {
+    byte: Type,
+    int: Type,
+}
+
 /// Returns a call of `operation` with rank 0 as the root. [`CollectiveKind::measure`] defines the meaning of `bytes`.
 fn call(
     comm: &Comm<Sim>,
     operation: CollectiveKind,
     bytes: usize,
-    (byte, int): &(Type, Type),
+    types: &PayloadTypes,
 ) -> Pin<Box<dyn Future<Output = Result<(), Error>>>> {
+    let PayloadTypes { byte, int } = types;
     let (size, root) = (comm.size(), comm.rank() == 0);
     let data = |bytes: usize| Buffer::phantom(bytes, byte.clone());
     let numbers = |bytes: usize| Buffer::phantom(bytes / ELEMENT, int.clone());
@@ -121,6 +126,7 @@ async fn until(sim: &Sim, at: Picoseconds) {
 fn world<T, P>(
     machine: &Rc<Machine>,
     ranks: usize,
+    limits: ProtocolLimits,
     mut program: impl FnMut(Sim, Rc<Comm<Sim>>) -> P,
 ) -> Result<Vec<T>, String>
 where
@@ -129,7 +135,7 @@ where
 {
     let group = Group::new((0..ranks as u32).collect::<Rc<[u32]>>());
     let outcome = run(machine, SimOptions::new(ranks), |sim| {
-        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), ProtocolLimits::default());
+        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), limits);
         let comm = Comm::world_of(&engine, group.clone());
         engine.run(program(sim, comm))
     });
@@ -157,11 +163,11 @@ pub fn measure(
     bytes: usize,
     selection: &Rc<Selection>,
 ) -> Result<f64, String> {
-    let types = Predefined::new();
-    let types = (types.of(Basic::BYTE).clone(), types.of(Basic::INT).clone());
+    let all = Predefined::new();
+    let types = PayloadTypes { byte: all.of(Basic::BYTE).clone(), int: all.of(Basic::INT).clone() };
     // The latest end so far, over all ranks.
     let latest = Rc::new(Cell::new(0));
-    let begins = world(machine, ranks, |sim, comm| {
+    let begins = world(machine, ranks, ProtocolLimits::default(), |sim, comm| {
         let (selection, types, latest) = (selection.clone(), types.clone(), latest.clone());
         async move {
             comm.select(selection);
@@ -184,8 +190,38 @@ pub fn measure(
     Ok((latest.get() - begins[0]) as f64 / MICROSECOND as f64)
 }
 
+/// Returns the microseconds of a message of `bytes` bytes from rank 0 to rank `peer`, until it is received.
+///
+/// # Errors
+/// A deadlock, or the error of the message.
+pub fn message(
+    machine: &Rc<Machine>,
+    peer: usize,
+    bytes: usize,
+    limits: ProtocolLimits,
+) -> Result<f64, String> {
+    let byte = Predefined::new().of(Basic::BYTE).clone();
+    let times = world(machine, peer + 1, limits, |sim, comm| {
+        let data = Buffer::phantom(bytes, byte.clone());
+        async move {
+            for lap in 0..=WARM_UP as u64 {
+                until(&sim, (lap + 1) * SLACK).await;
+                let active = match comm.rank() {
+                    0 => comm.isend(&data, Destination::Rank(peer), 0, SendMode::Standard),
+                    me if me == peer => comm.irecv(&data, Origin::Rank(0), Some(0)),
+                    _ => continue,
+                };
+                comm.finished(active).await.map_err(text)?;
+            }
+            Ok(sim.clock())
+        }
+    })?;
+    Ok((times[peer] - (WARM_UP as u64 + 1) * SLACK) as f64 / MICROSECOND as f64)
+}
+
 /// Returns the placement of the first `ranks` ranks of a machine, by which algorithms are chosen.
 pub fn site(machine: &Rc<Machine>, ranks: usize) -> Result<RankPlacement, String> {
-    let sites = world(machine, ranks, |_, comm| async move { Ok(comm.site()) })?;
+    let limits = ProtocolLimits::default();
+    let sites = world(machine, ranks, limits, |_, comm| async move { Ok(comm.site()) })?;
     Ok(sites[0])
 }

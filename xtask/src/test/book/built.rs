@@ -40,7 +40,7 @@ fn values<'a>(page: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     parts.into_iter().filter_map(|part| part.split('"').next())
 }
 
-/// Returns the fault of a link of the page at `from`.
+/// Describes the error in a link of the page at `from`. Returns `None` if the link is correct.
 fn fault(pages: &HashMap<PathBuf, String>, from: &Path, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with("data:") || link.starts_with("mailto:") {
         return None;

@@ -8,13 +8,13 @@ use std::path::PathBuf;
 pub enum Machines {
     One,
     Two,
-    /// One machine, without a limit of time.
+    /// One machine, for tests that take too long for CI.
     Long,
 }
 
 /// Arguments of `vm-cluster`.
 #[derive(Args)]
-pub struct Inside {
+pub struct VmClusterArgs {
     #[arg(value_enum)]
     pub machines: Machines,
     /// An installation of Weft.
@@ -32,7 +32,7 @@ pub struct Inside {
     /// The conformance test of verbs.
     #[arg(long)]
     pub conformance: PathBuf,
-    /// Only the parts with this text in their names; to look into one of them.
+    /// Run only the parts whose names contain this text, for example to examine one part.
     #[arg(long, default_value = "")]
     pub only: String,
 }

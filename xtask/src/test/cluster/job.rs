@@ -10,13 +10,13 @@ pub const LIMIT: u64 = 200;
 
 /// Node of each rank, in the order of `WEFT_NODES`. Odd nodes are at the other end of the cables.
 #[derive(Clone, Copy)]
-pub struct Nodes(pub &'static [usize]);
+pub struct RankNodes(pub &'static [usize]);
 
-impl Nodes {
-    /// Returns the number of pairs of neighbours, on a ring of the ranks, that are on different nodes. Any exchange with
-    /// neighbours sends this number of messages in each direction through the adapters.
+impl RankNodes {
+    /// Returns the number of pairs of neighbours on a ring of the ranks for which the two neighbours are on different nodes. An
+    /// exchange with all neighbours sends this number of messages in each direction through the adapters.
     pub fn borders(self) -> u64 {
-        let Nodes(nodes) = self;
+        let RankNodes(nodes) = self;
         let next = nodes.iter().cycle().skip(1);
         nodes.iter().zip(next).filter(|(a, b)| a != b).count() as u64
     }
@@ -30,17 +30,17 @@ impl Nodes {
     }
 }
 
-/// A program on these nodes.
-pub struct Job<'a> {
-    pub nodes: Nodes,
+/// A job of a program, and the nodes of its ranks.
+pub struct ClusterJob<'a> {
+    pub nodes: RankNodes,
     /// Program and arguments.
     pub words: Vec<String>,
     /// Text that the program must print.
     pub says: &'a str,
-    /// Minimum number of packets that the adapters must send for the program's own data. Data that took another path is missing
-    /// from the count.
+    /// Minimum number of packets that the adapters must send for the program's own data. The number of sent packets is smaller if
+    /// data took another path.
     pub packets: u64,
-    /// Minimum number of packets that each cable must carry, because data that is spread over rails uses all rails.
+    /// Minimum number of packets that each cable must carry, because data that is spread over rails must use all rails.
     pub each: u64,
     /// Variables for all ranks.
     pub environment: &'a [(&'a str, &'a str)],
@@ -48,7 +48,7 @@ pub struct Job<'a> {
     pub limit: u64,
 }
 
-impl Job<'_> {
+impl ClusterJob<'_> {
     /// Runs the job with the installation at `prefix`. Returns its output, and the number of packets sent.
     pub fn run(&self, prefix: &Path, rails: &CableAdapters) -> Result<(String, u64), String> {
         let (before, cables) = (rails::sent()?, rails.carried()?);
@@ -96,7 +96,7 @@ pub fn both(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// Returns a program's path as a word.
+/// Returns the path of a program as a word for the command line.
 pub fn word(folder: &Path, name: &str) -> String {
     folder.join(name).display().to_string()
 }
@@ -121,9 +121,9 @@ mod tests {
     #[test]
     fn borders_are_between_nodes_only() {
         for (nodes, borders) in [(&[0, 1][..], 2), (&[0, 0, 1, 1], 2), (&[0, 1, 2], 3), (&[0], 0)] {
-            assert_eq!(Nodes(nodes).borders(), borders, "{nodes:?}");
+            assert_eq!(RankNodes(nodes).borders(), borders, "{nodes:?}");
         }
-        assert_eq!(Nodes(&[0, 0, 12]).text(), "0,0,12");
+        assert_eq!(RankNodes(&[0, 0, 12]).text(), "0,0,12");
     }
 
     #[test]

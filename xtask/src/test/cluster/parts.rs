@@ -1,12 +1,12 @@
-//! Reports of each test and each part: for the host, which counts tests, and for a reader, who sees the times.
+//! Reports of each test and each part. The host counts the tests in these reports. The reports also show times to a reader.
 
 use std::time::Instant;
 
 /// Text before the name of a test that passed.
 const OK: &str = "ok   ";
 
-/// Tests in parts. A test that fails is reported immediately, and the other tests continue, so that one boot shows all failures.
-pub struct Parts {
+/// Tests in parts. If a test fails, this is reported immediately and the other tests continue, so one boot shows all failures.
+pub struct TestParts {
     /// Text that the name of a part must contain. Other parts are left out.
     only: String,
     began: Instant,
@@ -14,16 +14,16 @@ pub struct Parts {
     failed: Vec<String>,
 }
 
-impl Parts {
-    pub fn new(only: &str) -> Parts {
-        Parts { only: only.to_owned(), began: Instant::now(), passed: 0, failed: Vec::new() }
+impl TestParts {
+    pub fn new(only: &str) -> TestParts {
+        TestParts { only: only.to_owned(), began: Instant::now(), passed: 0, failed: Vec::new() }
     }
 
-    /// Runs a group of tests, and prints its time at its end.
+    /// Runs a group of tests, and then prints the time of the group.
     pub fn part(
         &mut self,
         name: &str,
-        tests: impl FnOnce(&mut Parts) -> Result<(), String>,
+        tests: impl FnOnce(&mut TestParts) -> Result<(), String>,
     ) -> Result<(), String> {
         if !name.contains(&self.only) {
             return Ok(());
@@ -64,7 +64,7 @@ impl Parts {
     }
 }
 
-/// Counts the tests that passed, in the output of a single machine or of the first of two.
+/// Counts the tests that passed, in the output of a single machine or of the first of two machines.
 pub fn count(output: &str) -> Result<usize, String> {
     let passed = |line: &&str| line.strip_prefix("vm0| ").unwrap_or(line).starts_with(OK);
     match output.lines().filter(passed).count() {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_failure_ends_nothing_but_the_whole_fails() {
-        let mut parts = Parts::new("");
+        let mut parts = TestParts::new("");
         let mut ran = 0;
         for result in [Ok(String::new()), Err("no".to_owned()), Ok("more".to_owned())] {
             parts.test("x", || {
@@ -95,6 +95,6 @@ mod tests {
         }
         assert_eq!(ran, 3);
         assert_eq!(parts.end().unwrap_err(), "2 passed, 1 failed: x");
-        assert!(Parts::new("").end().is_err());
+        assert!(TestParts::new("").end().is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! Tests inside the first of two virtual machines: a job on both, in which the other machine dies.
+//! Tests inside the first of two virtual machines. A job runs on both machines, and the other machine dies.
 
-use super::inside::Inside;
+use super::inside::VmClusterArgs;
 use super::job::{self, both, word};
-use super::parts::Parts;
+use super::parts::TestParts;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -10,10 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use weft_vm::rails;
 
-/// The machine that dies, and its number.
+/// Name and number of the machine that dies.
 const OTHER: (&str, &str) = ("vm1", "1");
 /// Maximum time from the power cut to the end of the job. The library needs two seconds, and the launcher notices the loss of the
-/// machine after ten seconds. The rest is for slow emulation.
+/// machine after ten seconds. The remaining time is for slow emulation.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Parts of the library's message about a peer that does not answer. Rank, host and seconds are between these parts.
 const ERROR: &[&str] = &[
@@ -22,8 +22,8 @@ const ERROR: &[&str] = &[
     "the process or its host has ended, or the network between is broken",
 ];
 
-pub fn run(inside: &Inside) -> Result<(), String> {
-    let mut parts = Parts::new(&inside.only);
+pub fn run(inside: &VmClusterArgs) -> Result<(), String> {
+    let mut parts = TestParts::new(&inside.only);
     parts.part("two machines", |parts| {
         parts.test("halo exchange of 100 steps, 2 ranks on each of 2 machines", || {
             carried(inside, 2, &["halo", "100"], 400)
@@ -49,8 +49,13 @@ pub fn run(inside: &Inside) -> Result<(), String> {
     parts.end()
 }
 
-/// Runs a program on `slots` ranks a machine. The adapters must carry at least `least` packets between the machines.
-fn carried(inside: &Inside, slots: usize, words: &[&str], least: u64) -> Result<String, String> {
+/// Runs a program on `slots` ranks per machine. The adapters must carry at least `least` packets between the machines.
+fn carried(
+    inside: &VmClusterArgs,
+    slots: usize,
+    words: &[&str],
+    least: u64,
+) -> Result<String, String> {
     let before = rails::sent()?;
     let output = mpiexec(inside, slots)
         .args(["-n", &(2 * slots).to_string(), &word(&inside.programs, words[0])])
@@ -67,8 +72,9 @@ fn carried(inside: &Inside, slots: usize, words: &[&str], least: u64) -> Result<
     }
 }
 
-/// Returns mpiexec for `slots` ranks a machine. The agent of the tests reaches the other machine.
-fn mpiexec(inside: &Inside, slots: usize) -> Command {
+/// Returns an mpiexec command for `slots` ranks per machine. mpiexec reaches the other machine through the launch agent of the
+/// tests.
+fn mpiexec(inside: &VmClusterArgs, slots: usize) -> Command {
     let mut command = Command::new(inside.prefix.join("bin/mpiexec"));
     command.args(["--timeout", "100", "--launch-agent", "weft-vm-run"]);
     command.arg("--hosts").arg(format!("vm0:{slots},{}:{slots}", OTHER.0)).stdin(Stdio::null());
@@ -77,7 +83,7 @@ fn mpiexec(inside: &Inside, slots: usize) -> Command {
 
 /// Tests that ranks 0 and 1 survive the death of ranks 2 and 3. Each surviving rank gets and prints an error that names the lost
 /// rank. The next error, which is fatal, ends the job with the same text.
-fn death(inside: &Inside) -> Result<String, String> {
+fn death(inside: &VmClusterArgs) -> Result<String, String> {
     let mut job = mpiexec(inside, 2)
         .args(["-n", "4", &word(&inside.programs, "survivors")])
         .stdout(Stdio::piped())
@@ -147,7 +153,7 @@ struct Said {
 }
 
 impl Said {
-    /// Reads until `is_it` accepts a line; false at the end of the output.
+    /// Reads until `is_it` returns true for a line. Returns false at the end of the output.
     fn until(&mut self, is_it: impl Fn(&str) -> bool) -> Result<bool, String> {
         loop {
             let left = self.end.saturating_duration_since(Instant::now());

@@ -1,4 +1,4 @@
-//! Tests of files on devices of their own, inside the virtual machine.
+//! Tests of files inside the virtual machine. Each test has its own device.
 
 mod cut;
 mod device;
@@ -9,9 +9,9 @@ mod suite;
 use std::path::PathBuf;
 pub use suite::FILES;
 
-/// Tests of files on such a device.
+/// Tests of files on a device of the virtual machine.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub enum What {
+pub enum DeviceTest {
     /// The power is cut.
     Cut,
     /// A user's quota is used up.
@@ -20,21 +20,21 @@ pub enum What {
     Suite,
 }
 
-impl What {
+impl DeviceTest {
     /// Returns the number of times that the test prints `ok`.
     pub fn checks(self) -> usize {
         match self {
-            What::Cut => cut::CHECKS,
-            What::Quota => quota::CHECKS,
-            What::Suite => suite::CHECKS,
+            DeviceTest::Cut => cut::CHECKS,
+            DeviceTest::Quota => quota::CHECKS,
+            DeviceTest::Suite => suite::CHECKS,
         }
     }
 }
 
 /// Arguments of `vm-files`.
 #[derive(clap::Args)]
-pub struct Inside {
-    what: What,
+pub struct VmFilesArgs {
+    what: DeviceTest,
     /// An installation of Weft.
     prefix: PathBuf,
     /// The program of the test: of tests/c/files, or a Python with mpi4py.
@@ -44,11 +44,11 @@ pub struct Inside {
 }
 
 /// Runs the test.
-pub fn run(inside: &Inside) -> Result<(), String> {
-    let Inside { what, prefix, program, tests } = inside;
+pub fn run(inside: &VmFilesArgs) -> Result<(), String> {
+    let VmFilesArgs { what, prefix, program, tests } = inside;
     match what {
-        What::Cut => cut::run(prefix, program),
-        What::Quota => quota::run(prefix, program),
-        What::Suite => suite::run(prefix, program, tests.as_deref()),
+        DeviceTest::Cut => cut::run(prefix, program),
+        DeviceTest::Quota => quota::run(prefix, program),
+        DeviceTest::Suite => suite::run(prefix, program, tests.as_deref()),
     }
 }

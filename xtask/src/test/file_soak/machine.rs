@@ -1,15 +1,15 @@
 //! A virtual machine with its own file systems and devices, and with a kernel that has quotas and can simulate power cuts.
 
-use super::inside::What;
+use super::inside::DeviceTest;
 use crate::test::tally::Tally;
 use crate::test::tools::captured_code;
 use clap::ValueEnum;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a part of `vm-files`, which must print `ok` the expected number of times. If the virtual machine cannot run, notes this in
-/// the tally.
-pub fn run(what: What, words: &[&Path], tally: &mut Tally) -> Result<(), String> {
+/// Runs a part of `vm-files`, which must print `ok` the expected number of times. If the virtual machine cannot run, records this
+/// in the tally.
+pub fn run(what: DeviceTest, words: &[&Path], tally: &mut Tally) -> Result<(), String> {
     let checks = what.checks();
     let name = what.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
     let own = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;

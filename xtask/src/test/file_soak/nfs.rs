@@ -1,5 +1,5 @@
-//! Files on NFS that two hosts have mounted: two virtual machines, of which the first is the server. Each host may have cached
-//! pages of which the other host does not know, as on any cluster.
+//! Files on NFS that two hosts have mounted: two virtual machines, of which the first is the server. As on any cluster, each host
+//! may have cached pages that the other host does not know of.
 
 use super::inside::FILES;
 use super::others::tail;
@@ -24,8 +24,8 @@ const SERVER: [&str; 6] = [
 /// Mount point on both machines.
 const PLACE: &str = "/tmp/nfs";
 
-/// Runs, each with its mount options and its number of jobs. Programs that sync use usual mounts. Programs that only wait for each
-/// other need mounts without a cache.
+/// Runs, each with its name, its mount options and its number of jobs. Programs that call MPI_File_sync use mounts with the default
+/// options. Programs whose ranks only wait for each other need mounts without a cache.
 const RUNS: [(&str, &str, usize); 2] = [("files", "", 5), ("strict", ",noac", 2)];
 
 /// Programs of tests/c that run on NFS, and their names in the folder of built programs.
@@ -36,7 +36,7 @@ pub const PROGRAMS: [(&str, &str); 4] = [
     ("files_access.c", "files_access"),
 ];
 
-/// Runs the programs that were built in `programs`. If the virtual machines cannot run, notes this in the tally.
+/// Runs the programs that were built in `programs`. If the virtual machines cannot run, records this in the tally.
 pub fn run(prefix: &Path, programs: &Path, tally: &mut Tally) -> Result<(), String> {
     let server = match server() {
         Ok(server) => server,

@@ -1,6 +1,6 @@
-//! Programs of other projects that use files: the parallel tests of HDF5, PnetCDF and h5py, on four ranks, built from their sources
-//! by our wrappers. The builds are kept in `target/soak-files`, because by the standard ABI they run on any later build of the
-//! library.
+//! Programs of other projects that use files: the parallel tests of HDF5, PnetCDF and h5py, on four ranks. Our wrappers build them
+//! from their sources. The builds are kept in `target/soak-files`: because of the standard ABI, they also run on later builds of
+//! the library.
 
 mod h5py;
 mod hdf5;
@@ -18,21 +18,31 @@ use std::time::Instant;
 /// Number of ranks of the programs.
 const RANKS: &str = "4";
 
-/// Options for a quick build: the tests wait for our library and the disk, not for their own code.
+/// Options for a quick build. Optimization would not help, because the tests wait for our library and the disk, not for their own
+/// code.
 const CFLAGS: &str = "CFLAGS=-O0 -w";
 
 /// Folder of all programs, and the installation.
-struct Work<'a> {
+struct PackageTests<'a> {
     prefix: &'a Path,
     folder: PathBuf,
 }
 
-/// Builds and runs all programs; if `short` is true, only HDF5's short programs and PnetCDF's programs. A program that cannot be
-/// obtained is noted in the tally and is not an error. If a test fails, an error is returned at the end.
-pub fn run(prefix: &Path, short: bool, tally: &mut Tally) -> Result<(), String> {
+/// Selection of the programs that run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum SuiteLength {
+    /// HDF5's short programs, and PnetCDF's programs.
+    Short,
+    /// All programs.
+    Full,
+}
+
+/// Builds and runs programs. If a program cannot be obtained, this is recorded in the tally and is not an error. If a test fails,
+/// the other tests still run, and then an error is returned.
+pub fn run(prefix: &Path, length: SuiteLength, tally: &mut Tally) -> Result<(), String> {
     let folder = root().join("target/soak-files");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let work = Work { prefix, folder };
+    let work = PackageTests { prefix, folder };
     let hdf5 = work.source("hdf5", tally)?;
     let pnetcdf = if pnetcdf::can_be_built() {
         work.source("pnetcdf", tally)?
@@ -41,7 +51,7 @@ pub fn run(prefix: &Path, short: bool, tally: &mut Tally) -> Result<(), String> 
         tally.not_run.push(format!("PnetCDF: needs autoreconf (Debian's packages {tools})"));
         None
     };
-    // About half of the time of a build is for `configure`, which uses one thread.
+    // `configure` takes about half of the time of a build, and uses only one thread.
     let built = |source: &Option<Source>, build: Build| {
         source.as_ref().map_or(Ok(()), |source| work.build(source, build))
     };
@@ -51,11 +61,11 @@ pub fn run(prefix: &Path, short: bool, tally: &mut Tally) -> Result<(), String> 
     })?;
     let mut failed = Vec::new();
     if let Some(Source { folder, .. }) = &hdf5 {
-        failed.extend(hdf5::run(&work, folder, short, tally)?);
-        if !short {
+        failed.extend(hdf5::run(&work, folder, length, tally)?);
+        if length == SuiteLength::Full {
             failed.extend(h5py::run(&work, folder, tally).err());
         }
-    } else if !short {
+    } else if length == SuiteLength::Full {
         tally.not_run.push("h5py: there is no parallel HDF5".to_owned());
     }
     if let Some(Source { folder, .. }) = &pnetcdf {
@@ -65,20 +75,20 @@ pub fn run(prefix: &Path, short: bool, tally: &mut Tally) -> Result<(), String> 
 }
 
 /// Builds a package in the folder of its source.
-type Build = fn(&Work<'_>, &Path) -> Result<(), String>;
+type Build = fn(&PackageTests<'_>, &Path) -> Result<(), String>;
 
 /// Source of a Debian package.
 struct Source {
     folder: PathBuf,
-    /// File that exists once the package was built.
+    /// File that exists once the package has been built.
     done: PathBuf,
-    /// The archive, if the source is still to be unpacked and built.
+    /// The archive, if the source has not been unpacked and built yet.
     archive: Option<PathBuf>,
 }
 
-impl Work<'_> {
-    /// Finds an earlier build, or downloads the source. Returns `None` if the source cannot be obtained, which is noted in the
-    /// tally.
+impl PackageTests<'_> {
+    /// Finds an earlier build, or downloads the source. If the source cannot be obtained, records this in the tally and returns
+    /// `None`.
     fn source(&self, package: &str, tally: &mut Tally) -> Result<Option<Source>, String> {
         let folder = self.folder.join(package);
         let done = self.folder.join(format!("{package}.built"));
@@ -95,7 +105,7 @@ impl Work<'_> {
         }
     }
 
-    /// Builds a source, unless that was done before.
+    /// Builds a source, unless an earlier run has built it.
     fn build(&self, source: &Source, build: Build) -> Result<(), String> {
         let Source { folder, done, archive: Some(archive) } = source else { return Ok(()) };
         let start = Instant::now();
@@ -107,7 +117,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Returns a command in `folder` that finds our wrappers.
+    /// Returns a command for `program` in `folder`. The program finds our wrappers.
     fn command(&self, program: &str, folder: &Path) -> Command {
         debian::with_wrappers(self.prefix, program, folder)
     }
@@ -117,7 +127,7 @@ impl Work<'_> {
         quiet(self.command("make", folder).arg("-s").args(words))
     }
 
-    /// Makes an empty folder for the files of a part's tests, which may be gigabytes.
+    /// Makes an empty folder for the files that the tests of a package write. These files may take gigabytes.
     fn scratch(&self, name: &str) -> Result<PathBuf, String> {
         let folder = self.folder.join(name);
         let _ = fs::remove_dir_all(&folder);

@@ -1,5 +1,5 @@
-//! Costs of Fortran entries in addition to the C functions: the entry's own instructions, counted by callgrind
-//! (tests/fortran/costs.f90).
+//! Costs of calls from Fortran in addition to the costs of the C functions: the instructions of each Fortran entry itself, counted
+//! by callgrind (tests/fortran/costs.f90).
 
 use super::{SAID, Tools};
 use crate::root;
@@ -8,8 +8,8 @@ use crate::test::tools::quiet;
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// Entries, each with its number of calls in a run on both ranks, and its maximum number of instructions for a call. At three
-/// instructions per cycle, the maximum takes less than 10 ns.
+/// Entries, each with its number of calls on both ranks together, and its maximum number of instructions for a call. At three
+/// instructions per cycle, such a call takes less than 10 ns.
 const BOUNDS: [(&str, u64, u64); 4] = [
     ("mpi_send_f08ts_", 2000, 52),
     ("mpi_recv_f08ts_", 2000, 62),
@@ -53,7 +53,7 @@ pub fn run(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
         println!("ok   {entry}: {found} instructions of its own of at most {most}");
         tally.passed += 1;
     }
-    // Complete arrays are recognized without this function, so it may not be called.
+    // The entries recognize complete arrays without `weft_has_gaps`, so they must not call this function.
     match own(&text, "weft_has_gaps") {
         0 => Ok(()),
         n => Err(format!("weft_has_gaps: {n} instructions for arrays without gaps")),

@@ -1,4 +1,4 @@
-//! Programs in Fortran and C: each source of tests/fortran in this list has a part in the other language.
+//! Programs that have sources both in Fortran and in C.
 
 use super::{SAID, Tools};
 use crate::root;
@@ -25,7 +25,7 @@ const PROGRAMS: [Program; 4] = [
         options: &["-O2", "-DNEW"],
         ranks: "1",
     },
-    // Tests that tools of all three kinds see each call once.
+    // Tests that tools in C and in both kinds of Fortran see each call once.
     Program { fortran: &["tool.f90", "tools.f90"], c: "tool.c", options: &["-O2"], ranks: "1" },
 ];
 

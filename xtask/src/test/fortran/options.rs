@@ -11,7 +11,7 @@ const UNLIKE: &str = "      program unlike\n      include 'nested.h'\n      inte
     double precision b(2)\n      call mpi_bcast(a,2,mpi_integer,0,mpi_comm_world,ierror)\n      \
     call mpi_bcast(b,2,mpi_double_precision,0,mpi_comm_world,ierror)\n      end\n";
 
-/// Sources that include `mpif.h` directly, and through another header.
+/// Sources, each with the file that it includes: `mpif.h` itself, or a header that includes `mpif.h`.
 const INCLUDES: [(&str, &str); 2] = [("long.f", "mpif.h"), ("nested.f", "nested.h")];
 
 /// Option that makes integers 8 bytes long.

@@ -1,5 +1,5 @@
-//! Programs of other projects, from Debian's sources, built with `mpifort` and `mpicc`: FFTW's parallel transforms by Fortran,
-//! and MUMPS.
+//! Programs of other projects, from Debian's sources, built with `mpifort` and `mpicc`: FFTW's parallel transforms through its
+//! Fortran interface, and MUMPS.
 
 use super::Tools;
 use crate::root;
@@ -19,7 +19,7 @@ const NO_SCALAPACK: &str = "#include <stdlib.h>\n\
     S(blacs_gridexit) S(blacs_gridinfo) S(blacs_gridinit) S(descinit) S(numroc)\n\
     T(s) T(d) T(c) T(z)\n";
 
-/// MUMPS's own configuration of its build.
+/// Makefile.inc, in which MUMPS expects the configuration of its build.
 const MUMPS: &str = "LPORDDIR = $(topdir)/PORD/lib/\nIPORD = -I$(topdir)/PORD/include/\n\
     LPORD = -L$(LPORDDIR) -lpord$(PLAT)\nORDERINGSF = -Dpord\nORDERINGSC = $(ORDERINGSF)\n\
     LORDERINGS = $(LPORD)\nIORDERINGSC = $(IPORD)\nLIBEXT = .a\nLIBEXT_SHARED = .so\nSONAME = -soname\n\
@@ -64,8 +64,8 @@ fn with_wrappers(tools: &Tools, program: &str, folder: &Path) -> Command {
     command
 }
 
-/// Runs MUMPS's examples, whose solution is 1 to 5, with real numbers in double precision, and with complex numbers in single
-/// precision.
+/// Runs MUMPS's examples with real numbers in double precision, and with complex numbers in single precision. The solution of each
+/// example is the numbers 1 to 5.
 fn mumps(tools: &Tools, source: &Path, tally: &mut Tally) -> Result<(), String> {
     let put = |name: &str, text: &str| {
         fs::write(source.join(name), text).map_err(|e| format!("{}: {e}", source.display()))
@@ -107,7 +107,7 @@ fn solution(said: &str) -> Vec<f64> {
     words.map_while(|number| number).collect()
 }
 
-/// Runs FFTW's parallel transforms by their Fortran interface (tests/fortran/fft.f90).
+/// Runs FFTW's parallel transforms through their Fortran interface (tests/fortran/fft.f90).
 fn fftw(tools: &Tools, source: &Path, tally: &mut Tally) -> Result<(), String> {
     let made = tools.work.join("fftw-made");
     let mut configure = with_wrappers(tools, "./configure", source);

@@ -1,5 +1,5 @@
 //! Test of every Fortran entry. A library that replaces the real library records the arguments that reach C, and the test compares
-//! them with the standard.
+//! these arguments with the standard.
 
 use super::Tools;
 use crate::test::tally::Tally;
@@ -15,10 +15,10 @@ use weft_fortran::{BindingForm, sources};
 
 const FORMS: [BindingForm; 3] = [BindingForm::Include, BindingForm::Mpi, BindingForm::MpiF08];
 
-/// Sources that have the entries.
+/// Generated sources with the C functions that Fortran calls. Only these sources are mutated.
 const ENTRIES: [&str; 3] = ["mpi.c", "mpi_f08.c", "mpi_f08_large.c"];
 
-/// Maximum number of wrong entries, out of a hundred, that may remain undetected.
+/// Maximum percentage of wrong entries that may remain undetected.
 const MISSED: usize = 1;
 
 /// A program with all calls that it makes.
@@ -56,7 +56,7 @@ fn built(tools: &Tools, form: BindingForm, recorder: &Path) -> Result<Recorded, 
     Ok(Recorded { form, calls, program: to })
 }
 
-/// Returns the output of each call. A program that ends early is started again at the call after the call in which it ended.
+/// Returns the output of each call. If the program ends early, starts it again after the call in which it ended.
 fn said(
     of: &Recorded,
     variant: RecordVariant,
@@ -70,7 +70,7 @@ fn said(
         command.env("WEFT_VARIANT", (variant as usize).to_string());
         command.env("WEFT_FIRST", first.to_string());
         if let Some(preload) = preload {
-            // Only the program gets the variable.
+            // Sets the variable only for the program, not for `timeout`.
             command.arg(format!("LD_PRELOAD={}", preload.display()));
         }
         command.arg(&of.program);
@@ -102,7 +102,7 @@ fn said(
     Ok(all)
 }
 
-/// Returns the calls whose record is wrong, with the expected and the actual record.
+/// Returns the calls whose record is wrong, each with a text that shows the expected and the actual record.
 fn wrong<'a>(
     of: &'a Recorded,
     preload: Option<&Path>,
@@ -113,8 +113,7 @@ fn wrong<'a>(
         for (number, call) in of.calls.iter().enumerate() {
             let expected = call.expected(of.form, variant);
             let mut got = said.get(&number).cloned().unwrap_or_default();
-            // The output of Fortran's functions may come before or after the line of C, because the compiler's library buffers
-            // output.
+            // Fortran's runtime library buffers output, so lines of Fortran functions may come before or after the line of C.
             got.sort_by_key(|line| !line.starts_with("c "));
             if got != expected {
                 let (expected, got) = (expected.join("\n    "), got.join("\n    "));
@@ -130,7 +129,7 @@ fn wrong<'a>(
     Ok(wrong)
 }
 
-/// Tests every entry of every interface, and then entries with one planted error each.
+/// Tests every entry of every interface. Then tests that the records show errors that are planted in the entries.
 pub fn run(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
     let recorder = recorder(tools)?;
     let mut all = Vec::new();
@@ -151,18 +150,18 @@ pub fn run(tools: &Tools, tally: &mut Tally) -> Result<(), String> {
         tally.passed += 1;
         all.push(one);
     }
-    // The source of the entries is the same for each compiler, so this is tested only once.
+    // The source of the entries is the same for each compiler, so these errors are tested with only one compiler.
     if tools.compiler == "gfortran" { mutations(tools, &all, tally) } else { Ok(()) }
 }
 
-/// Tests that the record of each entry with one error differs.
+/// Plants errors in the entries, and tests that the records of these entries change.
 fn mutations(tools: &Tools, all: &[Recorded], tally: &mut Tally) -> Result<(), String> {
     let given = std::env::var("WEFT_SEED").ok().and_then(|seed| seed.parse().ok());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seed = given.unwrap_or_else(|| now.map_or(0, |now| now.as_secs()));
     let called: BTreeSet<_> =
         all.iter().flat_map(|one| &one.calls).map(RecordedCall::entry).collect();
-    // For comparison, a library is built in the same way without an error.
+    // For comparison, builds a library in the same way, but without errors.
     let (library, _) = mutants(tools, None, seed)?;
     for one in all {
         if let Some((_, text)) = wrong(one, Some(&library))?.first() {
@@ -197,7 +196,7 @@ fn mutations(tools: &Tools, all: &[Recorded], tally: &mut Tally) -> Result<(), S
     Ok(())
 }
 
-/// Builds a library that comes before the real entries. Returns its path, and the names of the entries with an error.
+/// Builds a library whose entries replace the real entries. Returns its path, and the names of the entries with a planted error.
 fn mutants(
     tools: &Tools,
     mutation: Option<Mutation>,
@@ -219,7 +218,7 @@ fn mutants(
     let mut cc = Command::new(tools.compiler);
     cc.args(["-w", "-O0", "-shared", "-fPIC", "-I"]).arg(tools.prefix.join("include"));
     let all = sources().into_iter().map(|(name, _)| name);
-    // Profiling names are left out, because no program calls them, and their entries have the same source.
+    // Leaves out the profiling interface, because no program calls it, and its entries have the same source.
     let taken = |name: &&str| name.ends_with(".c") && !name.starts_with("pmpi");
     cc.args(all.filter(|name| taken(name) || *name == "logicals.f90"));
     quiet(cc.arg("-o").arg(&library).current_dir(&folder))?;

@@ -1,27 +1,27 @@
-//! Tests of the first message to a peer: while the network is down, and if the most likely network does not lead to the peer.
+//! Tests of the first message to a peer: while the network is down, and when the most likely network does not lead to the peer.
 
 use super::hosts::{failed, mpiexec, net, said};
-use super::inside::Inside;
+use super::inside::NetTestsArgs;
 use super::trouble::running_with;
-use crate::test::cluster::parts::Parts;
+use crate::test::cluster::parts::TestParts;
 use std::process::Command;
 use std::time::Duration;
 
-/// Program of tests/c whose ranks send their first message late.
+/// Program of tests/c in which each rank sends its first message late.
 pub const PROGRAM: &str = "first_message";
 
-/// Number of seconds without a network. The time is longer than the system looks for a neighbour's adapter before it reports that
-/// there is no route.
+/// Number of seconds without a network. It is longer than the time for which the system looks for a neighbour's adapter. After this
+/// time the system reports that there is no route.
 const OUT: u64 = 6;
 
-/// Starts one rank on each of two hosts, which send nothing for `silent` milliseconds.
-fn pair(inside: &Inside, silent: &str) -> Command {
+/// Returns a command that starts one rank on each of two hosts. The ranks send nothing for `silent` milliseconds.
+fn pair(inside: &NetTestsArgs, silent: &str) -> Command {
     let mut command = mpiexec(inside, "node0,node1", "2");
     command.arg(inside.programs.join(PROGRAM)).arg(silent);
     command
 }
 
-pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+pub fn run(inside: &NetTestsArgs, parts: &mut TestParts) -> Result<(), String> {
     parts.part("first messages", |parts| {
         parts.test("a first message while a cable is out loses nothing", || {
             let mut command = pair(inside, "1000");
@@ -62,9 +62,9 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     })
 }
 
-/// Tests an interface that comes first in the order and has the same address on all hosts. The interface has IPv4, and the cables
-/// have only IPv6.
-pub fn over_ipv6(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+/// Tests that the cables are used if the first interface in the order has the same address on all hosts. This interface has IPv4,
+/// and the cables have only IPv6.
+pub fn over_ipv6(inside: &NetTestsArgs, parts: &mut TestParts) -> Result<(), String> {
     parts.part("an address that all hosts have", |parts| {
         parts.test("is not chosen", || {
             let all = |what: &str| {

@@ -1,9 +1,9 @@
-//! Programs between hosts: over TCP on both versions of IP; and through libfabric, over its TCP and over datagrams that it makes
-//! reliable.
+//! Programs between hosts: over TCP with both versions of IP, and through libfabric, with its TCP provider and with its provider of
+//! reliable datagrams.
 
-use super::inside::{Inside, KILLED, PROGRAMS};
+use super::inside::{KILLED, NetTestsArgs, PROGRAMS};
 use crate::test::cluster::job::both;
-use crate::test::cluster::parts::Parts;
+use crate::test::cluster::parts::TestParts;
 use crate::test::tools::have_libfabric;
 use crate::test::{python, random, skips};
 use std::path::Path;
@@ -35,7 +35,7 @@ const LAUNCHES: [(&str, &str, &[&str]); 7] = [
     ),
 ];
 
-/// Designs that run by name between hosts. Designs that need multicast fall back to the automatic choice.
+/// Designs that are selected by name in tests between hosts. A design that needs multicast falls back to the automatic choice.
 const DESIGNS: &[(&str, &[&str])] = &[
     ("kini", &["WEFT_BARRIER=RDS"]),
     ("kini", &["WEFT_BARRIER=RPE", "WEFT_ALLREDUCE=RPE"]),
@@ -52,16 +52,16 @@ const DESIGNS: &[(&str, &[&str])] = &[
     ("helper 1", &["WEFT_NODES=1", "WEFT_PROGRESS=locked"]),
 ];
 
-/// Returns mpiexec on these hosts, for a program of tests/c.
-pub fn mpiexec(inside: &Inside, hosts: &str, ranks: &str) -> Command {
+/// Returns an mpiexec command for these hosts, for a program of tests/c.
+pub fn mpiexec(inside: &NetTestsArgs, hosts: &str, ranks: &str) -> Command {
     mpiexec_within(inside, hosts, ranks, LIMIT)
 }
 
-/// Returns mpiexec on these hosts, with a limit of `limit` seconds.
-fn mpiexec_within(inside: &Inside, hosts: &str, ranks: &str, limit: &str) -> Command {
+/// Returns an mpiexec command for these hosts, with a time limit of `limit` seconds.
+fn mpiexec_within(inside: &NetTestsArgs, hosts: &str, ranks: &str, limit: &str) -> Command {
     let mut command = Command::new(inside.prefix.join("bin/mpiexec"));
     command.args(["--timeout", limit, "--hosts", hosts, "-n", ranks]).stdin(Stdio::null());
-    // The setting is removed, because otherwise it would reach the ranks on the hosts.
+    // The variable is removed because it would reach the ranks on the hosts.
     command.env_remove("WEFT_NODES").env("LD_LIBRARY_PATH", inside.prefix.join("lib"));
     command
 }
@@ -78,7 +78,7 @@ pub fn set(command: &mut Command, settings: &[&str]) {
     command.envs(settings.iter().filter_map(|setting| setting.split_once('=')));
 }
 
-/// Returns the output of a command that ends well and prints `says`.
+/// Runs a command and returns its output. Returns an error if the command fails or the output does not contain `says`.
 pub fn said(command: &mut Command, says: &str) -> Result<String, String> {
     let output = command.output().map_err(|e| format!("mpiexec: {e}"))?;
     let text = both(&output);
@@ -97,10 +97,16 @@ fn says(program: &str) -> &'static str {
 }
 
 /// Runs a program with the words in `line`.
-fn program(inside: &Inside, parts: &mut Parts, line: &str, hosts: &str, settings: &[&str]) {
+fn program(
+    inside: &NetTestsArgs,
+    parts: &mut TestParts,
+    line: &str,
+    hosts: &str,
+    settings: &[&str],
+) {
     let mut words = line.split(' ');
     let name = words.next().unwrap_or_default();
-    // Some programs need two ranks. All others run on any number.
+    // Some programs need exactly two ranks.
     let pair =
         ["threads", "tools_fabric", "helper", "overlap_stress", "out_of_order", "striped", "moves"];
     let ranks = if pair.contains(&name) { "2" } else { "4" };
@@ -117,7 +123,7 @@ fn program(inside: &Inside, parts: &mut Parts, line: &str, hosts: &str, settings
     });
 }
 
-pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+pub fn run(inside: &NetTestsArgs, parts: &mut TestParts) -> Result<(), String> {
     parts.part("what connects hosts", |parts| {
         connections(inside, parts);
         Ok(())
@@ -170,27 +176,32 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
         program(inside, parts, "spawn", FOUR, &["WEFT_FABRIC=ofi"]);
         Ok(())
     })?;
-    // A peer on the same host, and peers on another host. A fourth rank would only take longer.
+    // With three ranks, a rank has a peer on the same host and a peer on another host. A fourth rank would only take more time.
     mpi4py_on(inside, parts, "node0:2,node1", "3")
 }
 
 /// Runs the tests that take too long for the usual tests.
-pub fn long(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+pub fn long(inside: &NetTestsArgs, parts: &mut TestParts) -> Result<(), String> {
     mpi4py_on(inside, parts, FOUR, "4")
 }
 
-fn mpi4py_on(inside: &Inside, parts: &mut Parts, hosts: &str, ranks: &str) -> Result<(), String> {
+fn mpi4py_on(
+    inside: &NetTestsArgs,
+    parts: &mut TestParts,
+    hosts: &str,
+    ranks: &str,
+) -> Result<(), String> {
     parts.part("mpi4py between hosts", |parts| {
         parts.test(&format!("mpi4py's tests on {hosts}"), || mpi4py(inside, hosts, ranks));
         Ok(())
     })
 }
 
-/// Tests libfabric's own TCP, and datagrams that it makes reliable.
-fn through_libfabric(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+/// Tests libfabric's own TCP, and datagrams that libfabric makes reliable.
+fn through_libfabric(inside: &NetTestsArgs, parts: &mut TestParts) -> Result<(), String> {
     const SOME: [&str; 6] =
         ["ring", "halo 20", "collectives 1", "semantics", "windows", "flood 4000 warm"];
-    // Versions before 1.18 have plain TCP under the name `net`.
+    // libfabric before version 1.18 has plain TCP under the name `net`.
     for (provider, some) in [("tcp", &SOME[..]), ("net", &SOME[..4]), ("udp;ofi_rxd", &SOME[..])] {
         parts.part(&format!("programs through libfabric's {provider}"), |parts| {
             for name in some {
@@ -203,7 +214,7 @@ fn through_libfabric(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
 }
 
 /// Tests cables that have only IPv6 addresses.
-pub fn over_ipv6(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+pub fn over_ipv6(inside: &NetTestsArgs, parts: &mut TestParts) -> Result<(), String> {
     parts.part("programs over IPv6", |parts| {
         for what in ["on eth0, network fd77::/64", "rail: eth1, network fd77:1::/64"] {
             parts.test(&format!("connected {what}"), || {
@@ -222,8 +233,8 @@ pub fn over_ipv6(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     })
 }
 
-/// Tests the choice of the connection, and its report.
-fn connections(inside: &Inside, parts: &mut Parts) {
+/// Tests which interface and which provider connect the hosts, and how the library reports this.
+fn connections(inside: &NetTestsArgs, parts: &mut TestParts) {
     let cases: [(&str, &[&str], &str); 5] = [
         ("the first network that all have", &[], " on eth0, network 10.77.0.0/24"),
         ("why not verbs", &[], "not verbs, because of node0: "),
@@ -266,7 +277,7 @@ fn connections(inside: &Inside, parts: &mut Parts) {
     });
 }
 
-/// Calls `what` while a host has another name.
+/// Calls `what` while a host has a different name.
 fn renamed<T>(
     host: &str,
     name: &str,
@@ -285,10 +296,10 @@ pub fn failed(command: &mut Command) -> Result<String, String> {
     if output.status.success() { Err(format!("it did not fail:\n{text}")) } else { Ok(text) }
 }
 
-fn mpi4py(inside: &Inside, hosts: &str, ranks: &str) -> Result<String, String> {
+fn mpi4py(inside: &NetTestsArgs, hosts: &str, ranks: &str) -> Result<String, String> {
     let mut command = mpiexec_within(inside, hosts, ranks, SUITE);
     command.arg(&inside.python).args(python::suite_words(Path::new(&inside.sdist), &[]));
-    // NumPy's arrays repeat each test with other buffers. The tests on one host cover them.
+    // With NumPy's arrays, each test is repeated with other buffers. The tests on one host already do this.
     command.arg("--no-numpy");
     let text = said(&mut command, "OK")?;
     skips::check(&text)?;

@@ -27,7 +27,7 @@ pub const PROGRAMS: &[(&str, &[&str])] = &[
     ("files", &[]),
     ("files_access", &[]),
     ("files_representations", &[]),
-    // The slots of the two hosts.
+    // One process for each slot of the two hosts.
     ("spawn", &["4"]),
     ("connect", &["apart"]),
     ("spawn_outlives", &[]),
@@ -40,14 +40,14 @@ pub const KILLED: &str = "spawn_killed";
 
 /// Arguments of `net-tests`.
 #[derive(Args)]
-pub struct Inside {
+pub struct NetTestsArgs {
     /// An installation of Weft.
     #[arg(long)]
     pub prefix: PathBuf,
     /// The folder of the compiled programs.
     #[arg(long)]
     pub programs: PathBuf,
-    /// The program of random programs.
+    /// The program that runs random programs.
     #[arg(long)]
     pub random: PathBuf,
     /// A Python with an mpi4py that our mpicc built.
@@ -59,10 +59,10 @@ pub struct Inside {
     /// True if the cables have only IPv6 addresses.
     #[arg(long)]
     pub ipv6: bool,
-    /// Only the tests that take too long for the usual tests.
+    /// Run only the tests that take too long for the usual tests.
     #[arg(long)]
     pub long: bool,
-    /// Only the parts with this text in their names; to look into one of them.
+    /// Run only the parts whose names contain this text, for example to examine one part.
     #[arg(long, default_value = "")]
     pub only: String,
 }

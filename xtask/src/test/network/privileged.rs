@@ -1,8 +1,8 @@
 //! Set-user-ID programs, which must not load files that the user's environment names. The test needs root, as all tests here do.
 
 use super::hosts::{failed, said};
-use super::inside::Inside;
-use crate::test::cluster::parts::Parts;
+use super::inside::NetTestsArgs;
+use crate::test::cluster::parts::TestParts;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -13,10 +13,10 @@ const NOBODY: &str = "65534";
 /// Settings that name a file.
 const NAMES: [&str; 4] = ["WEFT_OFI_LIBRARY", "WEFT_PMIX", "WEFT_MAP", "WEFT_COPY_MODEL"];
 
-/// A file that does not exist, as value of the settings.
+/// Value of these settings: a file that does not exist.
 const FILE: &str = "/nowhere/of-the-user.so";
 
-pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+pub fn run(inside: &NetTestsArgs, parts: &mut TestParts) -> Result<(), String> {
     parts.part("privileged programs", |parts| {
         parts.test("files that the environment names are not used, which is said", || {
             let program = inside.programs.join("privileged");

@@ -2,9 +2,9 @@
 //! data is lost or duplicated.
 
 use super::hosts::{mpiexec, net, said, set};
-use super::inside::Inside;
+use super::inside::NetTestsArgs;
 use super::trouble::{PATIENCE, running};
-use crate::test::cluster::parts::Parts;
+use crate::test::cluster::parts::TestParts;
 use std::time::{Duration, Instant};
 
 /// One rank on each of two hosts.
@@ -13,7 +13,7 @@ const PAIR: &str = "node0,node1";
 /// Rate of a cable in tests of rails. It is low, so that the processors do not limit the rate.
 const RATE: &str = "100mbit";
 
-/// Minimum ratio of the rates of two rails and of one. A quiet machine reaches 1.8 and more.
+/// Minimum ratio of the rate of two rails to the rate of one rail. A quiet machine reaches 1.8 or more.
 const RATIO: f64 = 1.5;
 
 /// Calls `what` while both cables of both hosts carry no more than [`RATE`].
@@ -30,8 +30,8 @@ fn shaped<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     outcome
 }
 
-/// Returns the megabytes a second of messages of 4 MiB.
-fn rate(inside: &Inside, settings: &[&str]) -> Result<f64, String> {
+/// Returns the rate of messages of 4 MiB, in megabytes per second.
+fn rate(inside: &NetTestsArgs, settings: &[&str]) -> Result<f64, String> {
     let mut command = mpiexec(inside, PAIR, "2");
     command.arg(inside.programs.join("striped")).arg("10");
     set(&mut command, settings);
@@ -45,7 +45,7 @@ fn number(text: &str, word: &str) -> Option<f64> {
 }
 
 /// Cuts a cable of the second host while both cables carry data. The remaining data must go over the other cable.
-fn cut(inside: &Inside) -> Result<String, String> {
+fn cut(inside: &NetTestsArgs) -> Result<String, String> {
     let mut command = mpiexec(inside, PAIR, "2");
     command.arg(inside.programs.join("striped")).arg("12");
     let job = running(&mut command)?;
@@ -66,14 +66,14 @@ fn cut(inside: &Inside) -> Result<String, String> {
 }
 
 /// Tests rails whose cables have only IPv6 addresses.
-pub fn over_ipv6(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+pub fn over_ipv6(inside: &NetTestsArgs, parts: &mut TestParts) -> Result<(), String> {
     parts.part("rails over IPv6", |parts| {
         parts.test("a cable that is cut in the middle of a transfer", || shaped(|| cut(inside)));
         Ok(())
     })
 }
 
-pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+pub fn run(inside: &NetTestsArgs, parts: &mut TestParts) -> Result<(), String> {
     parts.part("rails", |parts| {
         parts.test("both cables are rails", || {
             let mut command = mpiexec(inside, PAIR, "2");

@@ -1,17 +1,17 @@
-//! Test of a host that loses all its cables while no rank uses the network. The host is reached by a real ssh. Both ends must
-//! detect the silence.
+//! Test of a host that loses all its cables while no rank uses the network. The launcher reaches the host through a real ssh. Both
+//! ends must detect the silence.
 
 use super::hosts::net;
-use super::inside::Inside;
+use super::inside::NetTestsArgs;
 use crate::test::cluster::job::both;
-use crate::test::cluster::parts::Parts;
+use crate::test::cluster::parts::TestParts;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Port of sshd on the second host.
 const PORT: &str = "2222";
-/// Maximum time in which the ranks of the lost host have to end, on a slow machine.
+/// Maximum time, on a slow machine, until the ranks of the lost host have ended.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Number of seconds that the ranks sleep. The test finds the ranks by this number.
 const SLEEP: &str = "98765.4321";
@@ -20,7 +20,7 @@ fn said(command: &mut Command) -> Result<Output, String> {
     command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))
 }
 
-/// Starts sshd on node1, with keys in `folder`. Returns the launch agent that logs in there.
+/// Starts sshd on node1, with keys in `folder`. Returns the launch agent that logs in on node1.
 fn agent(folder: &Path) -> Result<String, String> {
     for key in ["host", "user"] {
         let mut keygen = Command::new("ssh-keygen");
@@ -45,7 +45,7 @@ fn agent(folder: &Path) -> Result<String, String> {
 
 /// Returns true if a rank sleeps on node1. Does not use the cables.
 fn is_running() -> Result<bool, String> {
-    // The brackets keep the pattern from matching itself.
+    // The pattern has brackets so that it does not match the command line that contains it.
     let script = format!(
         "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -cx '[{}]{}'",
         &SLEEP[..1],
@@ -68,7 +68,7 @@ fn eventually(what: &str, is: impl Fn() -> Result<bool, String>) -> Result<(), S
     Ok(())
 }
 
-fn silent(inside: &Inside) -> Result<String, String> {
+fn silent(inside: &NetTestsArgs) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|error| format!("a folder: {error}"))?;
     let agent = agent(folder.path())?;
     let mut command = Command::new(inside.prefix.join("bin/mpiexec"));
@@ -92,7 +92,7 @@ fn silent(inside: &Inside) -> Result<String, String> {
     }
 }
 
-pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+pub fn run(inside: &NetTestsArgs, parts: &mut TestParts) -> Result<(), String> {
     parts.part("silence", |parts| {
         let is_there = |tool: &str| said(Command::new("sh").args(["-c", &format!("command -v {tool}")]));
         let has = |tool: &str| is_there(tool).is_ok_and(|output| output.status.success());

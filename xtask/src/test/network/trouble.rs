@@ -1,8 +1,8 @@
 //! Failures between hosts: cables, firewalls, strangers, hosts that die. No job may hang, and the error names the peer.
 
 use super::hosts::{TWO, failed, mpiexec, net};
-use super::inside::Inside;
-use crate::test::cluster::parts::Parts;
+use super::inside::NetTestsArgs;
+use crate::test::cluster::parts::TestParts;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -11,38 +11,39 @@ use std::time::{Duration, Instant};
 /// Seconds after which a silent host counts as lost, in these tests.
 pub const PATIENCE: u64 = 4;
 
-/// Maximum time from a cut to the end of the job: the library's own seconds, its checks, and a slow machine.
+/// Maximum time from a cut to the end of the job. It includes the time limit and the checks of the library, and delays of a slow
+/// machine.
 const LATEST: Duration = Duration::from_secs(PATIENCE + 26);
 
-/// Number of connections of strangers, of each kind, to each port.
+/// Number of connections to each port from each kind of stranger.
 const STRANGERS: usize = 250;
 
-/// Maximum number of additional descriptors of all ranks together after the strangers: connections that are still being checked.
+/// Maximum number of descriptors that all ranks together may still have for unchecked connections after the strangers are gone.
 const DESCRIPTORS: usize = 40;
 
-/// Numbers of bytes of strangers' messages, which are used in turn.
+/// Numbers of bytes that strangers send, used in turn.
 const SAID: [usize; 4] = [0, 1, 40, 4000];
 
 /// A job that has begun to exchange messages.
-pub struct Running {
+pub struct HaloJob {
     child: Child,
     out: BufReader<ChildStdout>,
 }
 
 /// Starts a halo exchange of `steps` steps on two hosts.
-fn halo(inside: &Inside, steps: &str) -> Result<Running, String> {
+fn halo(inside: &NetTestsArgs, steps: &str) -> Result<HaloJob, String> {
     let mut command = mpiexec(inside, TWO, "4");
     command.arg(inside.programs.join("halo")).arg(steps);
     running(&mut command)
 }
 
 /// Starts a job whose program reports that it is running.
-pub fn running(command: &mut Command) -> Result<Running, String> {
+pub fn running(command: &mut Command) -> Result<HaloJob, String> {
     running_with(command, PATIENCE)
 }
 
 /// Starts a job that counts a silent host as lost after `patience` seconds.
-pub fn running_with(command: &mut Command, patience: u64) -> Result<Running, String> {
+pub fn running_with(command: &mut Command, patience: u64) -> Result<HaloJob, String> {
     command.env("WEFT_OFI_TIMEOUT", patience.to_string());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| format!("mpiexec: {e}"))?;
@@ -52,11 +53,11 @@ pub fn running_with(command: &mut Command, patience: u64) -> Result<Running, Str
     if line.trim() != "running" {
         return Err(format!("the program began with '{line}'"));
     }
-    Ok(Running { child, out })
+    Ok(HaloJob { child, out })
 }
 
-impl Running {
-    /// Waits for the job's end. Returns true if it ended well, and its output.
+impl HaloJob {
+    /// Waits for the job's end. Returns true if the job ended well, and the output of the job.
     pub fn end(mut self) -> Result<(bool, String), String> {
         let (mut text, mut errors) = (String::new(), String::new());
         let mut err = self.child.stderr.take().expect("asked for");
@@ -71,7 +72,7 @@ impl Running {
 }
 
 /// Checks that the job ends in time with an error that contains all of `words`.
-fn ends(job: Running, words: &[&str]) -> Result<String, String> {
+fn ends(job: HaloJob, words: &[&str]) -> Result<String, String> {
     let began = Instant::now();
     let (well, text) = job.end()?;
     let took = began.elapsed();
@@ -83,7 +84,7 @@ fn ends(job: Running, words: &[&str]) -> Result<String, String> {
     }
 }
 
-pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+pub fn run(inside: &NetTestsArgs, parts: &mut TestParts) -> Result<(), String> {
     parts.part("cables", |parts| {
         parts.test("a cable that is out for a second loses nothing", || {
             let job = halo(inside, "2000")?;
@@ -96,7 +97,7 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
             }
         });
         parts.test("a cable that stays out: the peer is named", || {
-            // Only this interface is used, because otherwise the ranks would continue over the other cable.
+            // Allows only this interface. Otherwise the ranks would continue over the other cable.
             let mut command = mpiexec(inside, TWO, "4");
             command.arg(inside.programs.join("halo")).arg("1000000");
             command.env("WEFT_OFI_INTERFACES", "eth0");
@@ -124,7 +125,7 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
         parts.test("bytes of strangers at every port", || strangers(inside));
         Ok(())
     })?;
-    // This part must be the last, because the host does not come back.
+    // This part must be the last, because the dead host does not come back.
     parts.part("hosts", |parts| {
         parts.test("a host dies: it is named", || {
             let job = halo(inside, "1000000")?;
@@ -135,8 +136,8 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     })
 }
 
-/// Sets rules on the second host that block the ranks' network, but not the launcher's.
-fn firewall(inside: &Inside, verdict: &str, words: &str) -> Result<String, String> {
+/// Runs a job while rules on the second host block the ranks' network, but not the launcher's. The job must end with an error.
+fn firewall(inside: &NetTestsArgs, verdict: &str, words: &str) -> Result<String, String> {
     let there = |rule: &str| net(&["net-run", "node1", &format!("nft '{rule}'")]);
     there("add table inet weft")?;
     there("add chain inet weft in { type filter hook input priority 0 ; }")?;
@@ -153,7 +154,7 @@ fn firewall(inside: &Inside, verdict: &str, words: &str) -> Result<String, Strin
     Ok(format!("ended after {:.1} s", took.as_secs_f64()))
 }
 
-/// Returns the ports on which a process listens on a host.
+/// Returns the ports of a host on which processes listen.
 fn ports(host: &str) -> Result<Vec<u16>, String> {
     let output = Command::new("net-run").args([host, "cat /proc/self/net/tcp"]).output();
     let output = output.map_err(|e| format!("net-run: {e}"))?;
@@ -181,7 +182,7 @@ fn descriptors(program: &str) -> usize {
     processes.filter_map(count).sum()
 }
 
-/// Fills memory with pseudo-random bytes, which are the same for the same seed.
+/// Fills memory with pseudo-random bytes. The same seed gives the same bytes.
 fn noise(seed: u64, bytes: &mut [u8]) {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     for byte in bytes {
@@ -192,19 +193,19 @@ fn noise(seed: u64, bytes: &mut [u8]) {
     }
 }
 
-/// Connects as a stranger, sends no bytes, few bytes or many bytes, and then disconnects or keeps the connection open.
+/// Connects as a stranger, sends some bytes or no bytes, and then disconnects or keeps the connection open.
 fn visit(at: SocketAddr, seed: u64) -> Option<TcpStream> {
     let mut stream = TcpStream::connect_timeout(&at, Duration::from_secs(2)).ok()?;
     stream.set_write_timeout(Some(Duration::from_millis(200))).ok()?;
     let mut bytes = vec![0; SAID[seed as usize % SAID.len()]];
     noise(seed, &mut bytes);
-    // The connection may have been closed already.
+    // The other end may already have closed the connection.
     let _ = stream.write_all(&bytes);
     seed.is_multiple_of(3).then_some(stream)
 }
 
 /// Tests that strangers may connect to all listening ports of both hosts while ranks exchange messages.
-fn strangers(inside: &Inside) -> Result<String, String> {
+fn strangers(inside: &NetTestsArgs) -> Result<String, String> {
     let before = ports("node1")?;
     let job = halo(inside, "12000")?;
     let open = descriptors("halo");
@@ -228,7 +229,7 @@ fn strangers(inside: &Inside) -> Result<String, String> {
     let stayed = stay.len();
     drop(stay);
     let most = open + DESCRIPTORS;
-    // The library closes these connections only when it has no other work, so the test waits.
+    // The library closes these connections only when it has no other work, so the test waits for this.
     let end = Instant::now() + Duration::from_secs(8);
     let mut after = descriptors("halo");
     while after > most && Instant::now() < end {

@@ -1,37 +1,38 @@
-//! Tests inside the virtual machine: Kini's collectives and collectives over streams, on real datagrams and RDMA writes, with and
+//! Tests inside the virtual machine: Kini's collectives, and collectives over streams, on real datagrams and RDMA writes, with and
 //! without packet loss. The library's counters show that datagrams and writes were used.
 
-use crate::test::cluster::job::{Job, LIMIT, Nodes, word};
-use crate::test::cluster::parts::Parts;
+use crate::test::cluster::job::{ClusterJob, LIMIT, RankNodes, word};
+use crate::test::cluster::parts::TestParts;
 use clap::Args;
 use std::path::PathBuf;
 use weft_vm::rails::CableAdapters;
 
 /// Arguments of `vm-kini`.
 #[derive(Args)]
-pub struct Inside {
+pub struct VmKiniArgs {
     /// An installation of Weft.
     #[arg(long)]
     prefix: PathBuf,
     /// The folder of the compiled programs.
     #[arg(long)]
     programs: PathBuf,
-    /// Only the parts with this text in their names; to look into one of them.
+    /// Run only the parts whose names contain this text, for example to examine one part.
     #[arg(long, default_value = "")]
     only: String,
 }
 
-/// Part of the packets that netem drops.
+/// Percentage of packets that netem drops.
 const LOSS: &str = "1%";
-/// Part of dropped packets at which most broadcasts to several ranks lose a packet. A higher part would end connections: with 20 %
-/// loss, one message in 1,300 would fail in all seven tries, because acknowledgements are lost, too.
+/// Percentage of packets that netem drops for tests in which most broadcasts to several ranks must lose a packet. With a higher
+/// percentage, connections would end: with 20 % loss, one message in 1,300 would fail in all seven tries, because acknowledgements
+/// are also lost.
 const HEAVY: &str = "10%";
 
-const TWO: Nodes = Nodes(&[0, 1]);
-const THREE: Nodes = Nodes(&[0, 1, 2]);
-const FIVE: Nodes = Nodes(&[0, 1, 2, 3, 4]);
-const EIGHT: Nodes = Nodes(&[0, 1, 2, 3, 4, 5, 6, 7]);
-const PAIRS: Nodes = Nodes(&[0, 0, 1, 1]);
+const TWO: RankNodes = RankNodes(&[0, 1]);
+const THREE: RankNodes = RankNodes(&[0, 1, 2]);
+const FIVE: RankNodes = RankNodes(&[0, 1, 2, 3, 4]);
+const EIGHT: RankNodes = RankNodes(&[0, 1, 2, 3, 4, 5, 6, 7]);
+const PAIRS: RankNodes = RankNodes(&[0, 0, 1, 1]);
 
 /// An algorithm for each operation.
 type Selected = &'static [(&'static str, &'static str)];
@@ -56,13 +57,13 @@ const RGM7: Selected = &[
     ("WEFT_BCAST", "MULTICAST"),
     ("WEFT_ALLGATHER", "MULTICAST"),
 ];
-/// Algorithms by writes with immediate.
+/// Algorithms that use writes with immediate.
 const IMMEDIATES: Selected =
     &[("WEFT_BARRIER", "RPE-IMM"), ("WEFT_ALLREDUCE", "RPE-IMM"), ("WEFT_ALLGATHER", "RDS-IMM")];
-/// Algorithms by the adapters' atomics, and by reads.
+/// Algorithms that use the adapters' atomics, and algorithms that use reads.
 const ATOMICS: Selected =
     &[("WEFT_BARRIER", "FETCH-ADD:3"), ("WEFT_ALLREDUCE", "RPE"), ("WEFT_ALLGATHER", "READ:4")];
-/// Algorithms that repeat lost data by multicast.
+/// Algorithms that send lost data again by multicast.
 const AGAIN: Selected = &[
     ("WEFT_BARRIER", "RGM-IMM:3"),
     ("WEFT_ALLREDUCE", "RGM-IMM:3"),
@@ -85,18 +86,18 @@ const SEGMENTS: Selected = &[
     ("WEFT_ALLGATHER", "RING"),
 ];
 
-/// Counters that must not stay 0 if multicast is used.
+/// Counters that must be larger than 0 if multicast is used.
 const CAST: &[&str] = &["multicasts+", "multicast_datagrams+"];
-/// Counters that must not stay 0 if multicast is used and packets are lost.
+/// Counters that must be larger than 0 if multicast is used and packets are lost.
 const REPAIRED: &[&str] = &["multicasts+", "multicast_naks+", "multicast_repairs+"];
 const RECAST: &[&str] =
     &["multicasts+", "multicast_naks+", "multicast_recasts_sent+", "multicast_repairs+"];
 const STREAMED: &[&str] = &["stream_small+", "stream_segmented+", "stream_received+"];
 
-pub fn inside(inside: &Inside) -> Result<(), String> {
+pub fn inside(inside: &VmKiniArgs) -> Result<(), String> {
     let rails = CableAdapters::find()?;
-    let mut parts = Parts::new(&inside.only);
-    let run = |parts: &mut Parts, selected, nodes, rounds: u32, counters: &[&str]| {
+    let mut parts = TestParts::new(&inside.only);
+    let run = |parts: &mut TestParts, selected, nodes, rounds: u32, counters: &[&str]| {
         let mut words = vec![word(&inside.programs, "kini"), rounds.to_string()];
         words.extend(counters.iter().map(|&c| c.to_owned()));
         job(inside, &rails, parts, words, nodes, selected);
@@ -144,21 +145,21 @@ pub fn inside(inside: &Inside) -> Result<(), String> {
 
 /// Runs a program of tests/c.
 fn job(
-    inside: &Inside,
+    inside: &VmKiniArgs,
     rails: &CableAdapters,
-    parts: &mut Parts,
+    parts: &mut TestParts,
     words: Vec<String>,
-    nodes: Nodes,
+    nodes: RankNodes,
     selected: Selected,
 ) {
     let algorithms: Vec<&str> = selected.iter().map(|(_, name)| *name).collect();
     let name = words[0].rsplit('/').next().unwrap_or_default();
     let name = format!("{name} {} on nodes {:?}", algorithms.join(" "), nodes.0);
-    // A lost packet costs a timeout, so the tests use a shorter timeout.
+    // A lost packet costs a timeout, so the tests set a shorter timeout.
     let environment: Vec<_> =
         selected.iter().copied().chain([("WEFT_ACK_TIMEOUT", "14")]).collect();
     parts.test(&name, || {
-        let job = Job {
+        let job = ClusterJob {
             nodes,
             words,
             says: "correct",
@@ -177,10 +178,10 @@ fn job(
 }
 
 fn root_computes(
-    inside: &Inside,
+    inside: &VmKiniArgs,
     rails: &CableAdapters,
-    parts: &mut Parts,
-    nodes: Nodes,
+    parts: &mut TestParts,
+    nodes: RankNodes,
     rounds: u32,
 ) {
     let words = vec![word(&inside.programs, "kini_root"), rounds.to_string(), "+".to_owned()];

@@ -1,8 +1,7 @@
 //! Values of parameters: good values, by type and name, and bad values.
 
-use crate::fixture::{self, World};
-use crate::signature::{Function, Kind, Parameter, Type, constant};
-use crate::windows;
+use crate::fixture::{self, Fixture, windows};
+use crate::signature::{HandleKind, Parameter, ParameterType, Signature, constant};
 use std::ffi::c_int;
 
 /// A bad value of an argument.
@@ -14,7 +13,7 @@ pub enum Bad {
     Uncommitted,
     Empty,
     /// A live object of another kind.
-    Other(Kind),
+    Other(HandleKind),
     Bits(usize),
     /// The live handle with some bits flipped.
     Turned(usize),
@@ -30,69 +29,83 @@ pub enum Bad {
     InPlace,
 }
 
-const OTHERS: [Kind; 11] = [
-    Kind::Comm,
-    Kind::Group,
-    Kind::Datatype,
-    Kind::Op,
-    Kind::Errhandler,
-    Kind::Info,
-    Kind::Request,
-    Kind::Session,
-    Kind::Message,
-    Kind::Win,
-    Kind::File,
+const OTHERS: [HandleKind; 11] = [
+    HandleKind::Comm,
+    HandleKind::Group,
+    HandleKind::Datatype,
+    HandleKind::Op,
+    HandleKind::Errhandler,
+    HandleKind::Info,
+    HandleKind::Request,
+    HandleKind::Session,
+    HandleKind::Message,
+    HandleKind::Win,
+    HandleKind::File,
 ];
 
 /// Returns all bad values of a parameter, the same for the same seed.
 pub fn bad(parameter: &Parameter, rng: &mut fastrand::Rng) -> Vec<Bad> {
     let undefined = constant("MPI_UNDEFINED") as i64;
     match parameter.ty {
-        Type::Handle(kind) => handles(kind, rng),
-        Type::Handles(kind) => {
+        ParameterType::Handle(kind) => handles(kind, rng),
+        ParameterType::Handles(kind) => {
             let behind = handles(kind, rng).into_iter().map(|b| Bad::Behind(Box::new(b)));
             std::iter::once(Bad::NoPointer).chain(behind).collect()
         }
-        Type::Int => [-1, c_int::MIN.into(), c_int::MAX.into(), undefined, -3, -4, 1 << 20, 0, 2]
-            .map(Bad::Number)
-            .to_vec(),
-        Type::Wide => {
+        ParameterType::Int => {
+            [-1, c_int::MIN.into(), c_int::MAX.into(), undefined, -3, -4, 1 << 20, 0, 2]
+                .map(Bad::Number)
+                .to_vec()
+        }
+        ParameterType::Wide => {
             let rest = [-1, i64::MIN, i64::MAX, i64::MAX / 4, undefined, 0, 2].map(Bad::Number);
             rest.to_vec()
         }
-        Type::Ints => {
+        ParameterType::Ints => {
             let numbers =
                 [-1, c_int::MIN.into(), c_int::MAX.into(), undefined, 0, 2].map(Bad::Element);
             std::iter::once(Bad::NoPointer).chain(numbers).collect()
         }
-        Type::Wides => {
+        ParameterType::Wides => {
             let numbers = [-1, i64::MIN, i64::MAX, i64::MAX / 4, 0, 2].map(Bad::Element);
             std::iter::once(Bad::NoPointer).chain(numbers).collect()
         }
-        Type::Text if parameter.constant => {
+        ParameterType::Text if parameter.constant => {
             vec![Bad::NoPointer, Bad::Text("empty"), Bad::Text("long"), Bad::Text("not UTF-8")]
         }
-        Type::Memory if parameter.name.contains("buf") => vec![Bad::NoPointer, Bad::InPlace],
-        Type::Text | Type::Status | Type::Memory | Type::Function | Type::Lists => {
+        ParameterType::Memory if parameter.name.contains("buf") => {
+            vec![Bad::NoPointer, Bad::InPlace]
+        }
+        ParameterType::Text
+        | ParameterType::Status
+        | ParameterType::Memory
+        | ParameterType::Function
+        | ParameterType::Lists => {
             vec![Bad::NoPointer]
         }
     }
 }
 
-fn handles(kind: Kind, rng: &mut fastrand::Rng) -> Vec<Bad> {
+fn handles(kind: HandleKind, rng: &mut fastrand::Rng) -> Vec<Bad> {
     let mut all = vec![Bad::Null, Bad::Freed];
-    if kind == Kind::Datatype {
+    if kind == HandleKind::Datatype {
         all.extend([Bad::Uncommitted, Bad::Empty]);
     }
     all.extend([0, 1, 7, 0xfff, 0x1000, usize::MAX, usize::MAX / 2].map(Bad::Bits));
     // Predefined handles of other kinds.
     let other = ["MPI_COMM_WORLD", "MPI_INT", "MPI_SUM", "MPI_GROUP_EMPTY", "MPI_INFO_ENV"];
-    let own = [Kind::Comm, Kind::Datatype, Kind::Op, Kind::Group, Kind::Info];
+    let own = [
+        HandleKind::Comm,
+        HandleKind::Datatype,
+        HandleKind::Op,
+        HandleKind::Group,
+        HandleKind::Info,
+    ];
     let foreign = other.iter().zip(own).filter(|(_, k)| *k != kind);
     all.extend(foreign.map(|(name, _)| Bad::Bits(constant(name))));
     all.extend((0..2).map(|_| Bad::Bits(rng.usize(..))));
     all.extend([1 << 40, 1 << 12, 1 << 62].map(Bad::Turned));
-    let mut kinds: Vec<Kind> = OTHERS.into_iter().filter(|k| *k != kind).collect();
+    let mut kinds: Vec<HandleKind> = OTHERS.into_iter().filter(|k| *k != kind).collect();
     rng.shuffle(&mut kinds);
     all.extend(kinds.into_iter().take(3).map(Bad::Other));
     all
@@ -114,22 +127,22 @@ fn text(name: &str) -> usize {
 }
 
 /// Returns an argument with a bad value, in place of its good value `good`.
-pub fn spoilt(world: &World, f: &Function, i: usize, bad: &Bad, good: usize) -> Option<usize> {
+pub fn spoilt(world: &Fixture, f: &Signature, i: usize, bad: &Bad, good: usize) -> Option<usize> {
     let parameter = &f.parameters[i];
     let kind = match parameter.ty {
-        Type::Handle(kind) | Type::Handles(kind) => Some(kind),
+        ParameterType::Handle(kind) | ParameterType::Handles(kind) => Some(kind),
         _ => None,
     };
     Some(match bad {
         Bad::Null => fixture::null(kind?),
         Bad::Freed => world.freed(kind?)?,
-        Bad::Uncommitted => world.contiguous(2, false),
-        Bad::Empty => world.contiguous(0, true),
+        Bad::Uncommitted => world.contiguous(2),
+        Bad::Empty => world.empty_datatype(),
         Bad::Other(other) => world.live(*other, ""),
         Bad::Bits(bits) => *bits,
         Bad::Turned(bits) => match parameter.ty {
             // SAFETY: `good` is the address of this parameter's slot, which holds the handle.
-            Type::Handles(_) => bits ^ unsafe { *(good as *const usize) },
+            ParameterType::Handles(_) => bits ^ unsafe { *(good as *const usize) },
             _ => good ^ bits,
         },
         Bad::NoPointer => 0,
@@ -145,7 +158,7 @@ pub fn spoilt(world: &World, f: &Function, i: usize, bad: &Bad, good: usize) -> 
             // SAFETY: `good` is the address of this parameter's slot, which is valid for writes of a number.
             unsafe {
                 match parameter.ty {
-                    Type::Ints => *(good as *mut c_int) = *n as c_int,
+                    ParameterType::Ints => *(good as *mut c_int) = *n as c_int,
                     _ => *(good as *mut i64) = *n,
                 }
             }
@@ -156,7 +169,7 @@ pub fn spoilt(world: &World, f: &Function, i: usize, bad: &Bad, good: usize) -> 
 }
 
 /// Returns arguments with which the function succeeds.
-pub fn good(world: &World, f: &Function) -> Vec<usize> {
+pub fn good(world: &Fixture, f: &Signature) -> Vec<usize> {
     let all = f.parameters.iter().enumerate();
     all.map(|(i, p)| argument(world, f, i, p)).collect()
 }
@@ -164,30 +177,30 @@ pub fn good(world: &World, f: &Function) -> Vec<usize> {
 /// Number of elements of a list that are filled.
 const LIST: usize = 16;
 
-fn argument(world: &World, f: &Function, i: usize, parameter: &Parameter) -> usize {
+fn argument(world: &Fixture, f: &Signature, i: usize, parameter: &Parameter) -> usize {
     let (slot, stem) = (world.slot(i), f.stem());
     // SAFETY: a slot is valid for writes of the whole list, and aligned to 8 bytes.
     let word = |k: usize, value: usize| unsafe { *(slot as *mut usize).add(k) = value };
     // SAFETY: a slot is valid for writes of the whole list, and aligned to 8 bytes.
     let int = |k: usize, value: c_int| unsafe { *(slot as *mut c_int).add(k) = value };
     match parameter.ty {
-        Type::Int | Type::Wide => number(world, stem, parameter.name) as usize,
-        Type::Handle(kind) => world.live(kind, stem),
-        Type::Handles(kind) => {
+        ParameterType::Int | ParameterType::Wide => number(world, stem, parameter.name) as usize,
+        ParameterType::Handle(kind) => world.live(kind, stem),
+        ParameterType::Handles(kind) => {
             let one = world.live(kind, stem);
-            let several = matches!(kind, Kind::Datatype) && parameter.name.ends_with('s');
+            let several = matches!(kind, HandleKind::Datatype) && parameter.name.ends_with('s');
             (0..if several { LIST } else { 1 }).for_each(|k| word(k, one));
             slot
         }
-        Type::Ints => {
+        ParameterType::Ints => {
             (0..LIST).for_each(|k| int(k, element(world, stem, parameter.name, k) as c_int));
             slot
         }
-        Type::Wides => {
+        ParameterType::Wides => {
             (0..LIST).for_each(|k| word(k, element(world, stem, parameter.name, k) as usize));
             slot
         }
-        Type::Text if parameter.constant => {
+        ParameterType::Text if parameter.constant => {
             let text = match (stem, parameter.name) {
                 (_, "filename") => return crate::files::path(),
                 ("File_set_view", "datarep") => c"native",
@@ -198,15 +211,18 @@ fn argument(world: &World, f: &Function, i: usize, parameter: &Parameter) -> usi
             };
             if text.is_empty() { variable(world, stem, slot) } else { text.as_ptr() as usize }
         }
-        Type::Memory if parameter.name == "obj_handle" => 0,
-        Type::Function => fixture::function(),
-        Type::Lists if stem.starts_with("Init") || stem == "Info_create_env" => slot,
-        Type::Text | Type::Status | Type::Memory | Type::Lists => slot,
+        ParameterType::Memory if parameter.name == "obj_handle" => 0,
+        ParameterType::Function => fixture::function(),
+        ParameterType::Lists if stem.starts_with("Init") || stem == "Info_create_env" => slot,
+        ParameterType::Text
+        | ParameterType::Status
+        | ParameterType::Memory
+        | ParameterType::Lists => slot,
     }
 }
 
 /// Stores the name of the first variable or category in a slot.
-fn variable(world: &World, stem: &str, slot: usize) -> usize {
+fn variable(world: &Fixture, stem: &str, slot: usize) -> usize {
     let mut len: c_int = 256;
     let len = std::ptr::from_mut(&mut len) as usize;
     match stem {
@@ -223,7 +239,7 @@ fn variable(world: &World, stem: &str, slot: usize) -> usize {
 }
 
 /// Returns a key of attributes, or an error class, that the program made.
-fn key(world: &World, stem: &str) -> i64 {
+fn key(world: &Fixture, stem: &str) -> i64 {
     let f = fixture::function();
     let name = match stem.split('_').next() {
         Some("Type") => "MPI_Type_create_keyval",
@@ -235,7 +251,7 @@ fn key(world: &World, stem: &str) -> i64 {
     std::hint::black_box(made).into()
 }
 
-fn number(world: &World, stem: &str, name: &str) -> i64 {
+fn number(world: &Fixture, stem: &str, name: &str) -> i64 {
     let named = |c| constant(c) as i64;
     match (stem, name) {
         (_, "keyval" | "comm_keyval" | "type_keyval" | "win_keyval") => key(world, stem),
@@ -299,7 +315,7 @@ fn number(world: &World, stem: &str, name: &str) -> i64 {
     }
 }
 
-fn element(world: &World, stem: &str, name: &str, k: usize) -> i64 {
+fn element(world: &Fixture, stem: &str, name: &str, k: usize) -> i64 {
     let named = |c| constant(c) as i64;
     let at = 16 * k as i64;
     match (stem, name) {

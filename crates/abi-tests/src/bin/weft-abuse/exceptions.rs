@@ -1,7 +1,7 @@
 //! Calls that are left out, and the reasons; and bad values that a function may accept.
 
 use crate::arguments::Bad;
-use crate::signature::{Function, Kind, Parameter, Type};
+use crate::signature::{HandleKind, Parameter, ParameterType, Signature};
 
 /// Functions that are never called, by their names without `MPI_`, and the reasons.
 pub const NEVER: &[(&str, &str)] = &[
@@ -130,67 +130,79 @@ fn fits(pattern: &str, name: &str) -> bool {
 }
 
 /// Returns the reason why a call is left out.
-pub fn skipped(f: &Function, parameter: &Parameter, bad: &Bad) -> Option<&'static str> {
+pub fn skipped(f: &Signature, parameter: &Parameter, bad: &Bad) -> Option<&'static str> {
     let rule = |r: &&Rule| fits(r.0, f.stem()) && fits(r.1, parameter.name) && (r.2)(bad);
     SKIP.iter().find(rule).map(|r| r.3)
 }
 
 /// Returns true if two bad arguments together ask for memory that the program does not have.
-pub fn never_both(f: &Function, case: &[(usize, Bad)]) -> bool {
+pub fn never_both(f: &Signature, case: &[(usize, Bad)]) -> bool {
     let has = |bad: fn(&Bad) -> bool| case.iter().any(|(_, b)| bad(b));
     let datatype = case.iter().any(|(i, _)| {
-        matches!(f.parameters[*i].ty, Type::Handle(Kind::Datatype) | Type::Handles(Kind::Datatype))
+        matches!(
+            f.parameters[*i].ty,
+            ParameterType::Handle(HandleKind::Datatype)
+                | ParameterType::Handles(HandleKind::Datatype)
+        )
     });
     // With a datatype that is not predefined, NULL is an address.
     datatype && has(|b| *b == Bad::NoPointer)
 }
 
 /// Returns the reason why a function may fail on good arguments.
-pub fn fails(f: &Function) -> Option<&'static str> {
+pub fn fails(f: &Signature) -> Option<&'static str> {
     FAILS.iter().find(|(start, _)| f.stem().starts_with(start)).map(|(_, why)| *why)
 }
 
 const PROC_NULL: i64 = -3;
 
 /// Returns true if a function uses or makes a window.
-fn one_sided(f: &Function) -> bool {
-    let win = |p: &Parameter| matches!(p.ty, Type::Handle(Kind::Win) | Type::Handles(Kind::Win));
+fn one_sided(f: &Signature) -> bool {
+    let win = |p: &Parameter| {
+        matches!(
+            p.ty,
+            ParameterType::Handle(HandleKind::Win) | ParameterType::Handles(HandleKind::Win)
+        )
+    };
     f.parameters.iter().any(win)
 }
 
 /// Returns true if success would be wrong: for a handle of no object, or a negative number, if the standard accepts neither.
-pub fn must_fail(f: &Function, parameter: &Parameter, bad: &Bad) -> bool {
+pub fn must_fail(f: &Signature, parameter: &Parameter, bad: &Bad) -> bool {
     let stem = f.stem();
     match (parameter.ty, bad) {
         // The null handles have names, too.
-        (Type::Handle(_), Bad::Null) if stem.ends_with("_get_name") => false,
+        (ParameterType::Handle(_), Bad::Null) if stem.ends_with("_get_name") => false,
         // The value may be the handle of another live object.
-        (Type::Handle(_), Bad::Turned(bits)) if *bits < 1 << 36 => false,
-        (Type::Handles(_), Bad::Behind(b)) if matches!(**b, Bad::Turned(bits) if bits < 1 << 36) => {
+        (ParameterType::Handle(_), Bad::Turned(bits)) if *bits < 1 << 36 => false,
+        (ParameterType::Handles(_), Bad::Behind(b)) if matches!(**b, Bad::Turned(bits) if bits < 1 << 36) => {
             false
         }
-        (Type::Handle(kind), Bad::Null) => {
+        (ParameterType::Handle(kind), Bad::Null) => {
             // Except functions of error handlers: MPI_FILE_NULL has an error handler, too.
-            let file = kind != Kind::File || !stem.ends_with("_errhandler");
-            file && !matches!(kind, Kind::Info | Kind::Request | Kind::Errhandler | Kind::Enum)
+            let file = kind != HandleKind::File || !stem.ends_with("_errhandler");
+            file && !matches!(
+                kind,
+                HandleKind::Info | HandleKind::Request | HandleKind::Errhandler | HandleKind::Enum
+            )
         }
-        (Type::Handle(_), Bad::Uncommitted) => {
-            f.parameters.iter().any(|p| p.ty == Type::Memory) && !stem.contains("_attr")
+        (ParameterType::Handle(_), Bad::Uncommitted) => {
+            f.parameters.iter().any(|p| p.ty == ParameterType::Memory) && !stem.contains("_attr")
         }
         // Some predefined handles are small numbers. MPI_Op_toint and similar functions are not tested.
-        (Type::Handle(_), Bad::Freed | Bad::Turned(_) | Bad::Other(_)) => true,
-        (Type::Handles(_), Bad::Behind(b)) if parameter.constant => {
+        (ParameterType::Handle(_), Bad::Freed | Bad::Turned(_) | Bad::Other(_)) => true,
+        (ParameterType::Handles(_), Bad::Behind(b)) if parameter.constant => {
             matches!(**b, Bad::Freed | Bad::Turned(_) | Bad::Other(_))
         }
         // For windows: no negative number except MPI_PROC_NULL is a rank, and there are two types of locks.
-        (Type::Int, Bad::Number(_)) if parameter.name == "lock_type" => true,
-        (Type::Int, Bad::Number(n)) if *n < 0 && one_sided(f) => match parameter.name {
+        (ParameterType::Int, Bad::Number(_)) if parameter.name == "lock_type" => true,
+        (ParameterType::Int, Bad::Number(n)) if *n < 0 && one_sided(f) => match parameter.name {
             "target_rank" | "rank" => *n != PROC_NULL,
             "assert" => false,
             name => name != "errorcode" && name != "keyval",
         },
-        (Type::Wide, Bad::Number(n)) if *n < 0 && one_sided(f) => true,
-        (Type::Int | Type::Wide, Bad::Number(n)) if *n < 0 => {
+        (ParameterType::Wide, Bad::Number(n)) if *n < 0 && one_sided(f) => true,
+        (ParameterType::Int | ParameterType::Wide, Bad::Number(n)) if *n < 0 => {
             let count = matches!(
                 parameter.name,
                 "count"
@@ -209,7 +221,7 @@ pub fn must_fail(f: &Function, parameter: &Parameter, bad: &Bad) -> bool {
             let list = stem == "Type_create_resized";
             count && !list
         }
-        (Type::Ints | Type::Wides, Bad::Element(n)) if *n < 0 => {
+        (ParameterType::Ints | ParameterType::Wides, Bad::Element(n)) if *n < 0 => {
             matches!(parameter.name, "recvcounts" | "sendcounts" | "array_of_blocklengths")
         }
         _ => false,

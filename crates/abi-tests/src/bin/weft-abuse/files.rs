@@ -1,6 +1,6 @@
 //! File of a case: only this process opens it, in the folder of temporary files. It is deleted when it is closed.
 
-use crate::mpi::Mpi;
+use crate::mpi::AbusedLibrary;
 use crate::signature::constant;
 use std::ffi::CString;
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ pub fn amode() -> usize {
 }
 
 /// Opens a file for a function.
-pub fn make(mpi: &Mpi, slot: usize, stem: &str) -> usize {
+pub fn make(mpi: &AbusedLibrary, slot: usize, stem: &str) -> usize {
     let arguments = [constant("MPI_COMM_SELF"), path(), amode(), constant("MPI_INFO_NULL")];
     let file = mpi.make("MPI_File_open", &arguments);
     if let Some(begin) = stem.strip_suffix("_end") {
@@ -36,7 +36,7 @@ pub fn make(mpi: &Mpi, slot: usize, stem: &str) -> usize {
 }
 
 /// Ends every access that was begun, and closes the file, which may be closed already.
-pub fn free(mpi: &Mpi, mut file: usize, slot: usize) {
+pub fn free(mpi: &AbusedLibrary, mut file: usize, slot: usize) {
     for way in ["read", "write"] {
         for how in ["at_all", "all", "ordered"] {
             mpi.code(&format!("MPI_File_{way}_{how}_end"), &[file, slot, 0]);

@@ -1,9 +1,10 @@
 //! Live and freed objects of every kind, on communicators of only this process.
 
+pub mod windows;
+
 use crate::files;
-use crate::mpi::Mpi;
-use crate::signature::{Kind, constant};
-use crate::windows;
+use crate::mpi::AbusedLibrary;
+use crate::signature::{HandleKind, constant};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 
@@ -13,8 +14,8 @@ const FRONT: usize = 8 << 10;
 /// Tags of the messages that wait to be received.
 pub const TAGS: [c_int; 3] = [7, c_int::MAX, 1 << 20];
 
-pub struct World<'a> {
-    pub mpi: &'a Mpi,
+pub struct Fixture<'a> {
+    pub mpi: &'a AbusedLibrary,
     /// One slot per parameter, and some for objects under way.
     arena: RefCell<Vec<u64>>,
     /// The communicator of the case.
@@ -22,40 +23,42 @@ pub struct World<'a> {
     pvars: Cell<usize>,
     /// The window of the case, once there is one.
     win: Cell<usize>,
-    made: RefCell<Vec<(Kind, usize)>>,
+    made: RefCell<Vec<(HandleKind, usize)>>,
 }
 
 /// Returns the null handle of each kind.
-pub fn null(kind: Kind) -> usize {
+pub fn null(kind: HandleKind) -> usize {
     constant(match kind {
-        Kind::Comm => "MPI_COMM_NULL",
-        Kind::Group => "MPI_GROUP_NULL",
-        Kind::Datatype => "MPI_DATATYPE_NULL",
-        Kind::Op => "MPI_OP_NULL",
-        Kind::Errhandler => "MPI_ERRHANDLER_NULL",
-        Kind::Info => "MPI_INFO_NULL",
-        Kind::Request => "MPI_REQUEST_NULL",
-        Kind::Message => "MPI_MESSAGE_NULL",
-        Kind::Session => "MPI_SESSION_NULL",
-        Kind::File => "MPI_FILE_NULL",
-        Kind::Win => "MPI_WIN_NULL",
-        Kind::Cvar | Kind::PvarSession | Kind::Pvar | Kind::Enum => return 0,
-        Kind::Registration | Kind::Instance => return 0,
+        HandleKind::Comm => "MPI_COMM_NULL",
+        HandleKind::Group => "MPI_GROUP_NULL",
+        HandleKind::Datatype => "MPI_DATATYPE_NULL",
+        HandleKind::Op => "MPI_OP_NULL",
+        HandleKind::Errhandler => "MPI_ERRHANDLER_NULL",
+        HandleKind::Info => "MPI_INFO_NULL",
+        HandleKind::Request => "MPI_REQUEST_NULL",
+        HandleKind::Message => "MPI_MESSAGE_NULL",
+        HandleKind::Session => "MPI_SESSION_NULL",
+        HandleKind::File => "MPI_FILE_NULL",
+        HandleKind::Win => "MPI_WIN_NULL",
+        HandleKind::Cvar | HandleKind::PvarSession | HandleKind::Pvar | HandleKind::Enum => {
+            return 0;
+        }
+        HandleKind::Registration | HandleKind::Instance => return 0,
     })
 }
 
 /// Returns the name of the function that frees an object of a kind.
-fn free_name(kind: Kind) -> Option<&'static str> {
+fn free_name(kind: HandleKind) -> Option<&'static str> {
     Some(match kind {
-        Kind::Comm => "MPI_Comm_free",
-        Kind::Group => "MPI_Group_free",
-        Kind::Datatype => "MPI_Type_free",
-        Kind::Op => "MPI_Op_free",
-        Kind::Errhandler => "MPI_Errhandler_free",
-        Kind::Info => "MPI_Info_free",
-        Kind::Session => "MPI_Session_finalize",
-        Kind::Cvar => "MPI_T_cvar_handle_free",
-        Kind::PvarSession => "MPI_T_pvar_session_free",
+        HandleKind::Comm => "MPI_Comm_free",
+        HandleKind::Group => "MPI_Group_free",
+        HandleKind::Datatype => "MPI_Type_free",
+        HandleKind::Op => "MPI_Op_free",
+        HandleKind::Errhandler => "MPI_Errhandler_free",
+        HandleKind::Info => "MPI_Info_free",
+        HandleKind::Session => "MPI_Session_finalize",
+        HandleKind::Cvar => "MPI_T_cvar_handle_free",
+        HandleKind::PvarSession => "MPI_T_pvar_session_free",
         _ => return None,
     })
 }
@@ -72,11 +75,11 @@ fn address<T>(of: &mut T) -> usize {
     std::ptr::from_mut(of) as usize
 }
 
-impl<'a> World<'a> {
-    pub fn new(mpi: &'a Mpi) -> World<'a> {
+impl<'a> Fixture<'a> {
+    pub fn new(mpi: &'a AbusedLibrary) -> Fixture<'a> {
         let arena = RefCell::new(vec![0; 20 * SLOT / 8]);
         let [comm, pvars, win] = [const { Cell::new(0) }; 3];
-        World { mpi, arena, comm, pvars, win, made: RefCell::default() }
+        Fixture { mpi, arena, comm, pvars, win, made: RefCell::default() }
     }
 
     /// Returns the memory of parameter `i`: an address with room before and behind it.
@@ -90,7 +93,7 @@ impl<'a> World<'a> {
     }
 
     /// Stores an object, to be freed when the case is over.
-    fn keep(&self, kind: Kind, handle: usize) -> usize {
+    fn keep(&self, kind: HandleKind, handle: usize) -> usize {
         self.made.borrow_mut().push((kind, handle));
         handle
     }
@@ -126,9 +129,9 @@ impl<'a> World<'a> {
             self.free(kind, handle);
         }
         self.drain();
-        self.free(Kind::Comm, self.comm.get());
+        self.free(HandleKind::Comm, self.comm.get());
         if self.pvars.get() != 0 {
-            self.free(Kind::PvarSession, self.pvars.replace(0));
+            self.free(HandleKind::PvarSession, self.pvars.replace(0));
         }
     }
 
@@ -146,17 +149,17 @@ impl<'a> World<'a> {
         }
     }
 
-    pub fn free(&self, kind: Kind, mut handle: usize) {
+    pub fn free(&self, kind: HandleKind, mut handle: usize) {
         let mpi = self.mpi;
         match kind {
-            Kind::Request => self.end(handle),
-            Kind::Win => windows::free(mpi, handle),
-            Kind::File => files::free(mpi, handle, self.slot(18)),
-            Kind::Pvar => {
+            HandleKind::Request => self.end(handle),
+            HandleKind::Win => windows::free(mpi, handle),
+            HandleKind::File => files::free(mpi, handle, self.slot(18)),
+            HandleKind::Pvar => {
                 let args = [self.pvars.get(), address(&mut handle)];
                 mpi.code("MPI_T_pvar_handle_free", &args);
             }
-            Kind::Message => {
+            HandleKind::Message => {
                 let (buffer, int) = (self.slot(19), constant("MPI_INT"));
                 mpi.code("MPI_Mrecv", &[buffer, 4, int, address(&mut handle), 0]);
             }
@@ -199,7 +202,7 @@ impl<'a> World<'a> {
         let (any_source, any_tag) = (constant("MPI_ANY_SOURCE"), constant("MPI_ANY_TAG"));
         let args = [self.slot(18), 64, self.int(), any_source, any_tag, self.comm.get()];
         let request = self.mpi.make("MPI_Irecv", &args);
-        self.keep(Kind::Request, request)
+        self.keep(HandleKind::Request, request)
     }
 
     /// Sends messages to this process, of all tags that a receive may want.
@@ -211,42 +214,42 @@ impl<'a> World<'a> {
     }
 
     /// Makes a live object. `stem` is the function that will get it.
-    pub fn live(&self, kind: Kind, stem: &str) -> usize {
+    pub fn live(&self, kind: HandleKind, stem: &str) -> usize {
         let mpi = self.mpi;
         let made = match kind {
-            Kind::Comm => return self.comm.get(),
-            Kind::Group => mpi.make("MPI_Comm_group", &[constant("MPI_COMM_SELF")]),
+            HandleKind::Comm => return self.comm.get(),
+            HandleKind::Group => mpi.make("MPI_Comm_group", &[constant("MPI_COMM_SELF")]),
             // With a derived type other than this one, NULL would be an address.
-            Kind::Datatype if stem.starts_with("Type_f") || stem == "Type_commit" => {
+            HandleKind::Datatype if stem.starts_with("Type_f") || stem == "Type_commit" => {
                 mpi.make("MPI_Type_contiguous", &[2, self.int()])
             }
-            Kind::Datatype
+            HandleKind::Datatype
                 if ["Type_get_contents", "Type_set_name"].contains(&stem)
                     || stem.contains("_attr") =>
             {
                 mpi.make("MPI_Type_contiguous", &[2, self.int()])
             }
-            Kind::Datatype => return self.int(),
-            Kind::Op if stem == "Op_free" => mpi.make("MPI_Op_create", &[function(), 1]),
-            Kind::Op => return constant("MPI_SUM"),
-            Kind::Errhandler if stem.contains("ession") => {
+            HandleKind::Datatype => return self.int(),
+            HandleKind::Op if stem == "Op_free" => mpi.make("MPI_Op_create", &[function(), 1]),
+            HandleKind::Op => return constant("MPI_SUM"),
+            HandleKind::Errhandler if stem.contains("ession") => {
                 mpi.make("MPI_Session_create_errhandler", &[function()])
             }
-            Kind::Errhandler if stem.starts_with("Win") => {
+            HandleKind::Errhandler if stem.starts_with("Win") => {
                 mpi.make("MPI_Win_create_errhandler", &[function()])
             }
-            Kind::Errhandler if stem.starts_with("File") => {
+            HandleKind::Errhandler if stem.starts_with("File") => {
                 mpi.make("MPI_File_create_errhandler", &[function()])
             }
-            Kind::Errhandler => mpi.make("MPI_Comm_create_errhandler", &[function()]),
-            Kind::Info => {
+            HandleKind::Errhandler => mpi.make("MPI_Comm_create_errhandler", &[function()]),
+            HandleKind::Info => {
                 let info = mpi.make("MPI_Info_create", &[]);
                 let text = |t: &'static std::ffi::CStr| t.as_ptr() as usize;
                 mpi.must("MPI_Info_set", &[info, text(c"key"), text(c"value")]);
                 info
             }
-            Kind::Request => self.request(stem),
-            Kind::Message => {
+            HandleKind::Request => self.request(stem),
+            HandleKind::Message => {
                 // Not on the communicator of the case, where a posted receive may take the message.
                 let (mut message, comm) = (0usize, constant("MPI_COMM_SELF"));
                 mpi.must("MPI_Send", &[self.slot(17), 4, self.int(), 0, 7, comm]);
@@ -254,25 +257,25 @@ impl<'a> World<'a> {
                 mpi.must("MPI_Mprobe", &args);
                 std::hint::black_box(message)
             }
-            Kind::Session => {
+            HandleKind::Session => {
                 let args = [constant("MPI_INFO_NULL"), constant("MPI_ERRORS_RETURN")];
                 mpi.make("MPI_Session_init", &args)
             }
-            Kind::Cvar => {
+            HandleKind::Cvar => {
                 let (mut made, mut count) = (0usize, 0 as c_int);
                 let args = [0, 0, address(&mut made), address(&mut count)];
                 mpi.must("MPI_T_cvar_handle_alloc", &args);
                 std::hint::black_box(made)
             }
-            Kind::PvarSession => return self.pvar_session(),
-            Kind::Pvar => {
+            HandleKind::PvarSession => return self.pvar_session(),
+            HandleKind::Pvar => {
                 let (mut made, mut count) = (0usize, 0 as c_int);
                 let args = [self.pvar_session(), 0, 0, address(&mut made), address(&mut count)];
                 mpi.must("MPI_T_pvar_handle_alloc", &args);
                 std::hint::black_box(made)
             }
-            Kind::Enum => return self.enumeration(),
-            Kind::Win => {
+            HandleKind::Enum => return self.enumeration(),
+            HandleKind::Win => {
                 if self.win.get() != 0 {
                     return self.win.get();
                 }
@@ -281,20 +284,24 @@ impl<'a> World<'a> {
                 win
             }
             // All calls of a case share the file: its path belongs to this process.
-            Kind::File => files::make(mpi, self.slot(18), stem),
+            HandleKind::File => files::make(mpi, self.slot(18), stem),
             // The kind has no object here.
-            Kind::Registration | Kind::Instance => return null(kind),
+            HandleKind::Registration | HandleKind::Instance => return null(kind),
         };
         self.keep(kind, made)
     }
 
-    /// Makes a datatype of `count` contiguous integers.
-    pub fn contiguous(&self, count: usize, commit: bool) -> usize {
-        let mut made = self.mpi.make("MPI_Type_contiguous", &[count, self.int()]);
-        if commit {
-            self.mpi.must("MPI_Type_commit", &[address(&mut made)]);
-        }
-        self.keep(Kind::Datatype, std::hint::black_box(made))
+    /// Makes a datatype of `count` contiguous integers, which is not committed.
+    pub fn contiguous(&self, count: usize) -> usize {
+        let made = self.mpi.make("MPI_Type_contiguous", &[count, self.int()]);
+        self.keep(HandleKind::Datatype, made)
+    }
+
+    /// Makes a committed datatype without data.
+    pub fn empty_datatype(&self) -> usize {
+        let mut made = self.contiguous(0);
+        self.mpi.must("MPI_Type_commit", &[address(&mut made)]);
+        std::hint::black_box(made)
     }
 
     fn pvar_session(&self) -> usize {
@@ -315,7 +322,7 @@ impl<'a> World<'a> {
                 return handle;
             }
         }
-        null(Kind::Enum)
+        null(HandleKind::Enum)
     }
 
     /// Makes a request for which the function does not wait for ever.
@@ -348,19 +355,19 @@ impl<'a> World<'a> {
     }
 
     /// Returns the handle of an object that was freed.
-    pub fn freed(&self, kind: Kind) -> Option<usize> {
+    pub fn freed(&self, kind: HandleKind) -> Option<usize> {
         let stem = match kind {
-            Kind::Datatype => "Type_free",
-            Kind::Op => "Op_free",
+            HandleKind::Datatype => "Type_free",
+            HandleKind::Op => "Op_free",
             // A send that completed at once has the handle that all such sends share, so a freed handle could not be detected.
-            Kind::Request => "Start",
+            HandleKind::Request => "Start",
             _ => "",
         };
         let handle = match kind {
-            Kind::Comm => self.mpi.make("MPI_Comm_dup", &[constant("MPI_COMM_SELF")]),
-            Kind::PvarSession => self.mpi.make("MPI_T_pvar_session_create", &[]),
-            Kind::Win => windows::make(self, self.comm.get(), ""),
-            Kind::Enum => return None,
+            HandleKind::Comm => self.mpi.make("MPI_Comm_dup", &[constant("MPI_COMM_SELF")]),
+            HandleKind::PvarSession => self.mpi.make("MPI_T_pvar_session_create", &[]),
+            HandleKind::Win => windows::make(self, self.comm.get(), ""),
+            HandleKind::Enum => return None,
             _ => self.live(kind, stem),
         };
         if handle == null(kind) {

@@ -12,7 +12,6 @@ mod mpi;
 mod plant;
 mod signature;
 mod supervisor;
-mod windows;
 mod worker;
 
 use clap::Parser;
@@ -51,7 +50,7 @@ struct Args {
 }
 
 impl Args {
-    fn functions(&self) -> Vec<signature::Function> {
+    fn functions(&self) -> Vec<signature::Signature> {
         let wanted = |name: &str| {
             let fits = |o: &String| match o.strip_suffix('*') {
                 Some(start) => name.starts_with(start),
@@ -63,7 +62,7 @@ impl Args {
         if self.plant {
             all.extend(plant::functions());
         }
-        let called = |f: &signature::Function| exceptions::NEVER.iter().all(|n| n.0 != f.stem());
+        let called = |f: &signature::Signature| exceptions::NEVER.iter().all(|n| n.0 != f.stem());
         all.retain(|f| wanted(f.name) && called(f));
         all
     }
@@ -77,7 +76,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if let Some(from) = args.worker {
-        return match mpi::Mpi::load(&args.library) {
+        return match mpi::AbusedLibrary::load(&args.library) {
             Ok(mpi) => {
                 let limit = std::time::Duration::from_secs(args.limit);
                 worker::run(&mpi, &functions, from, args.seed, limit);

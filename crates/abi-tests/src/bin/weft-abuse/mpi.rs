@@ -3,12 +3,12 @@
 use std::ffi::c_int;
 use weft_client::ClientLibrary;
 
-pub struct Mpi(ClientLibrary);
+pub struct AbusedLibrary(ClientLibrary);
 
-impl Mpi {
+impl AbusedLibrary {
     /// Loads the library. `name` is a path, or a name for the loader to search.
-    pub fn load(name: &str) -> Result<Mpi, String> {
-        ClientLibrary::load(name).map(Mpi)
+    pub fn load(name: &str) -> Result<AbusedLibrary, String> {
+        ClientLibrary::load(name).map(AbusedLibrary)
     }
 
     /// Calls a function by name. Returns its result, whose low half is an `int`.

@@ -1,14 +1,15 @@
 //! Functions with faults, to check that faults are found.
 
-use crate::signature::{Function, Kind, Parameter, Type};
+use crate::signature::{HandleKind, Parameter, ParameterType, Signature};
 use std::ffi::c_int;
 
 /// Returns `int Planted_crash(MPI_Comm comm, int tag)` and two more functions of the same form.
-pub fn functions() -> Vec<Function> {
-    let comm = Parameter { name: "comm", ty: Type::Handle(Kind::Comm), constant: false };
-    let tag = Parameter { name: "count", ty: Type::Int, constant: false };
+pub fn functions() -> Vec<Signature> {
+    let comm =
+        Parameter { name: "comm", ty: ParameterType::Handle(HandleKind::Comm), constant: false };
+    let tag = Parameter { name: "count", ty: ParameterType::Int, constant: false };
     let parameters = vec![comm, tag];
-    let function = |name| Function { name, parameters: parameters.clone(), returns_code: true };
+    let function = |name| Signature { name, parameters: parameters.clone(), returns_code: true };
     ["Planted_crash", "Planted_hang", "Planted_exit"].map(function).to_vec()
 }
 

@@ -6,21 +6,21 @@ use weft_abi_tests::Declaration;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {
     pub name: &'static str,
-    pub ty: Type,
+    pub ty: ParameterType,
     /// True if the function only reads the memory behind a pointer.
     pub constant: bool,
 }
 
 /// Type of a parameter, as far as bad values depend on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Type {
+pub enum ParameterType {
     /// `int`, or an enumeration.
     Int,
     /// `MPI_Count`, `MPI_Aint`, `MPI_Offset`.
     Wide,
-    Handle(Kind),
+    Handle(HandleKind),
     /// A pointer to one or several handles.
-    Handles(Kind),
+    Handles(HandleKind),
     /// A pointer to one or several `int`.
     Ints,
     /// A pointer to 64-bit integers.
@@ -38,7 +38,7 @@ pub enum Type {
 
 /// A kind of handle.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Kind {
+pub enum HandleKind {
     Comm,
     Group,
     Datatype,
@@ -58,26 +58,26 @@ pub enum Kind {
     Instance,
 }
 
-impl Kind {
-    fn named(c: &str) -> Option<Kind> {
+impl HandleKind {
+    fn named(c: &str) -> Option<HandleKind> {
         Some(match c {
-            "MPI_Comm" => Kind::Comm,
-            "MPI_Group" => Kind::Group,
-            "MPI_Datatype" => Kind::Datatype,
-            "MPI_Op" => Kind::Op,
-            "MPI_Errhandler" => Kind::Errhandler,
-            "MPI_Info" => Kind::Info,
-            "MPI_Request" => Kind::Request,
-            "MPI_Message" => Kind::Message,
-            "MPI_Session" => Kind::Session,
-            "MPI_File" => Kind::File,
-            "MPI_Win" => Kind::Win,
-            "MPI_T_cvar_handle" => Kind::Cvar,
-            "MPI_T_pvar_session" => Kind::PvarSession,
-            "MPI_T_pvar_handle" => Kind::Pvar,
-            "MPI_T_enum" => Kind::Enum,
-            "MPI_T_event_registration" => Kind::Registration,
-            "MPI_T_event_instance" => Kind::Instance,
+            "MPI_Comm" => HandleKind::Comm,
+            "MPI_Group" => HandleKind::Group,
+            "MPI_Datatype" => HandleKind::Datatype,
+            "MPI_Op" => HandleKind::Op,
+            "MPI_Errhandler" => HandleKind::Errhandler,
+            "MPI_Info" => HandleKind::Info,
+            "MPI_Request" => HandleKind::Request,
+            "MPI_Message" => HandleKind::Message,
+            "MPI_Session" => HandleKind::Session,
+            "MPI_File" => HandleKind::File,
+            "MPI_Win" => HandleKind::Win,
+            "MPI_T_cvar_handle" => HandleKind::Cvar,
+            "MPI_T_pvar_session" => HandleKind::PvarSession,
+            "MPI_T_pvar_handle" => HandleKind::Pvar,
+            "MPI_T_enum" => HandleKind::Enum,
+            "MPI_T_event_registration" => HandleKind::Registration,
+            "MPI_T_event_instance" => HandleKind::Instance,
             _ => return None,
         })
     }
@@ -85,14 +85,14 @@ impl Kind {
 
 /// A C function.
 #[derive(Clone, Debug)]
-pub struct Function {
+pub struct Signature {
     pub name: &'static str,
     pub parameters: Vec<Parameter>,
     /// True if its result is an error code.
     pub returns_code: bool,
 }
 
-impl Function {
+impl Signature {
     /// Returns the name without `MPI_` and `_c`.
     pub fn stem(&self) -> &'static str {
         let name = self.name.strip_prefix("MPI_").unwrap_or(self.name);
@@ -101,14 +101,14 @@ impl Function {
 }
 
 /// Returns all functions of the standard that have parameters.
-pub fn all() -> Vec<Function> {
+pub fn all() -> Vec<Signature> {
     weft_abi_tests::functions().filter(|f| !f.parameters.is_empty()).map(function).collect()
 }
 
-fn function(Declaration { name, result, parameters }: Declaration) -> Function {
+fn function(Declaration { name, result, parameters }: Declaration) -> Signature {
     let value = name.ends_with("_toint") || result != "int";
     let parameters = parameters.into_iter().filter(|p| *p != "...").map(parameter).collect();
-    Function { name, parameters, returns_code: !value }
+    Signature { name, parameters, returns_code: !value }
 }
 
 /// Parses a declaration such as `const int displs[]`.
@@ -122,18 +122,18 @@ fn parameter(declaration: &'static str) -> Parameter {
     let stars = c.matches('*').count() + arrays.matches("[]").count();
     let base = c.trim_end_matches('*').trim();
     let ty = match (base, stars) {
-        ("int" | "MPI_T_source_order" | "MPI_T_cb_safety", 0) => Type::Int,
-        ("int" | "MPI_T_source_order" | "MPI_Fint", _) => Type::Ints,
-        ("MPI_Count" | "MPI_Aint" | "MPI_Offset", 0) => Type::Wide,
-        ("MPI_Count" | "MPI_Aint" | "MPI_Offset", _) => Type::Wides,
-        ("char", 1) => Type::Text,
-        ("char", _) => Type::Lists,
-        ("void", _) => Type::Memory,
-        ("MPI_Status", _) => Type::Status,
-        _ if base.ends_with("_fn") || base.contains("_function") => Type::Function,
-        _ => match Kind::named(base) {
-            Some(kind) if stars == 0 => Type::Handle(kind),
-            Some(kind) => Type::Handles(kind),
+        ("int" | "MPI_T_source_order" | "MPI_T_cb_safety", 0) => ParameterType::Int,
+        ("int" | "MPI_T_source_order" | "MPI_Fint", _) => ParameterType::Ints,
+        ("MPI_Count" | "MPI_Aint" | "MPI_Offset", 0) => ParameterType::Wide,
+        ("MPI_Count" | "MPI_Aint" | "MPI_Offset", _) => ParameterType::Wides,
+        ("char", 1) => ParameterType::Text,
+        ("char", _) => ParameterType::Lists,
+        ("void", _) => ParameterType::Memory,
+        ("MPI_Status", _) => ParameterType::Status,
+        _ if base.ends_with("_fn") || base.contains("_function") => ParameterType::Function,
+        _ => match HandleKind::named(base) {
+            Some(kind) if stars == 0 => ParameterType::Handle(kind),
+            Some(kind) => ParameterType::Handles(kind),
             None => panic!("functions.csv: no rule for the type of '{declaration}'"),
         },
     };
@@ -152,11 +152,14 @@ mod tests {
     #[test]
     fn declarations_are_understood() {
         let of = |d| (parameter(d).name, parameter(d).ty, parameter(d).constant);
-        assert_eq!(of("const void *buf"), ("buf", Type::Memory, true));
-        assert_eq!(of("int ranges[][3]"), ("ranges", Type::Ints, false));
-        assert_eq!(of("const MPI_Datatype t[]"), ("t", Type::Handles(Kind::Datatype), true));
-        assert_eq!(of("char ***argv"), ("argv", Type::Lists, false));
-        assert_eq!(of("MPI_User_function *f"), ("f", Type::Function, false));
+        assert_eq!(of("const void *buf"), ("buf", ParameterType::Memory, true));
+        assert_eq!(of("int ranges[][3]"), ("ranges", ParameterType::Ints, false));
+        assert_eq!(
+            of("const MPI_Datatype t[]"),
+            ("t", ParameterType::Handles(HandleKind::Datatype), true)
+        );
+        assert_eq!(of("char ***argv"), ("argv", ParameterType::Lists, false));
+        assert_eq!(of("MPI_User_function *f"), ("f", ParameterType::Function, false));
     }
 
     #[test]
@@ -165,7 +168,7 @@ mod tests {
         assert!(all.len() > 640, "{} functions", all.len());
         let wait = all.iter().find(|f| f.name == "MPI_Wait").unwrap();
         let types: Vec<_> = wait.parameters.iter().map(|p| p.ty).collect();
-        assert_eq!(types, [Type::Handles(Kind::Request), Type::Status]);
+        assert_eq!(types, [ParameterType::Handles(HandleKind::Request), ParameterType::Status]);
         assert_eq!(constant("MPI_COMM_WORLD"), 0x101);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Args;
 use crate::exceptions;
-use crate::signature::Function;
+use crate::signature::Signature;
 use crate::worker::{self, BROKEN, HANGS};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, ExitStatus, Stdio};
@@ -24,7 +24,7 @@ struct Sum {
 }
 
 /// Prints the calls that would be made, and those that are left out.
-pub fn print(functions: &[Function], seed: u64) {
+pub fn print(functions: &[Signature], seed: u64) {
     for (name, why) in exceptions::NEVER {
         println!("never MPI_{name}: {why}");
     }
@@ -44,7 +44,7 @@ pub fn print(functions: &[Function], seed: u64) {
 }
 
 /// Makes all calls. Returns true if nothing was wrong.
-pub fn run(args: &Args, functions: &[Function]) -> Result<bool, String> {
+pub fn run(args: &Args, functions: &[Signature]) -> Result<bool, String> {
     if functions.is_empty() {
         return Err(format!("no function is called {}", args.only.join(" or ")));
     }
@@ -75,7 +75,7 @@ pub fn run(args: &Args, functions: &[Function]) -> Result<bool, String> {
 }
 
 /// Makes all calls of a batch, with as many processes as needed.
-fn finish(args: &Args, batch: &[Function], sum: &Mutex<Sum>) -> Result<(), String> {
+fn finish(args: &Args, batch: &[Signature], sum: &Mutex<Sum>) -> Result<(), String> {
     let (mut rest, mut from) = (batch, 0);
     loop {
         let (last, ended, status, said) = process(args, rest, from, sum)?;
@@ -115,7 +115,7 @@ type Ended = (Option<(String, usize)>, bool, ExitStatus, String);
 /// Runs a process. Returns its last case, true if it made all its calls, how it ended, and its output.
 fn process(
     args: &Args,
-    functions: &[Function],
+    functions: &[Signature],
     from: usize,
     sum: &Mutex<Sum>,
 ) -> Result<Ended, String> {

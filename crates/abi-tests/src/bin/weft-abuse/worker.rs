@@ -3,9 +3,9 @@
 
 use crate::arguments::{self, Bad};
 use crate::exceptions;
-use crate::fixture::{World, null};
-use crate::mpi::Mpi;
-use crate::signature::{Function, Kind, Type, constant};
+use crate::fixture::{Fixture, null};
+use crate::mpi::AbusedLibrary;
+use crate::signature::{HandleKind, ParameterType, Signature, constant};
 use std::ffi::c_int;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -21,10 +21,10 @@ pub const BROKEN: i32 = 98;
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 /// A case of a function: the bad arguments, by their places.
-pub type Case = Vec<(usize, Bad)>;
+pub type BadArguments = Vec<(usize, Bad)>;
 
 /// Returns the cases of a function, always the same: none bad, each bad value, and an equal number with two bad values at random.
-pub fn cases(f: &Function, seed: u64) -> Vec<Case> {
+pub fn cases(f: &Signature, seed: u64) -> Vec<BadArguments> {
     let hash = f.name.bytes().fold(seed, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
     let mut rng = fastrand::Rng::with_seed(hash);
     let mut bad = Vec::new();
@@ -33,14 +33,14 @@ pub fn cases(f: &Function, seed: u64) -> Vec<Case> {
         bad.extend(all.filter(|b| exceptions::skipped(f, parameter, b).is_none()).map(|b| (i, b)));
     }
     let one = bad.iter().map(|b| vec![b.clone()]);
-    let two: Vec<Case> =
+    let two: Vec<BadArguments> =
         bad.iter().map(|b| vec![b.clone(), rng.choice(&bad).unwrap_or(b).clone()]).collect();
     let two = two.into_iter().filter(|c| c[0].0 != c[1].0 && !exceptions::never_both(f, c));
     std::iter::once(Vec::new()).chain(one).chain(two).collect()
 }
 
 /// Describes a case as a call.
-pub fn label(f: &Function, case: &Case) -> String {
+pub fn label(f: &Signature, case: &BadArguments) -> String {
     let one = |(i, bad): &(usize, Bad)| format!("{} = {bad:x?}", f.parameters[*i].name);
     let all: Vec<_> = case.iter().map(one).collect();
     format!(
@@ -72,7 +72,7 @@ fn watch(limit: Duration) {
 }
 
 /// Runs the cases of `functions`, the first from case `from` on.
-pub fn run(mpi: &Mpi, functions: &[Function], from: usize, seed: u64, limit: Duration) {
+pub fn run(mpi: &AbusedLibrary, functions: &[Signature], from: usize, seed: u64, limit: Duration) {
     mpi.must("MPI_Init", &[0, 0]);
     let mut provided: c_int = 0;
     mpi.must("MPI_T_init_thread", &[0, &raw mut provided as usize]);
@@ -81,7 +81,7 @@ pub fn run(mpi: &Mpi, functions: &[Function], from: usize, seed: u64, limit: Dur
         mpi.must("MPI_Comm_set_errhandler", &args);
     }
     watch(limit);
-    let world = World::new(mpi);
+    let world = Fixture::new(mpi);
     for (nth, f) in functions.iter().enumerate() {
         let cases = cases(f, seed);
         let first = if nth == 0 { from } else { 0 };
@@ -96,7 +96,7 @@ pub fn run(mpi: &Mpi, functions: &[Function], from: usize, seed: u64, limit: Dur
 }
 
 /// Makes one call, with the calls that must come before and after it.
-fn one(world: &World, f: &Function, case: &Case) {
+fn one(world: &Fixture, f: &Signature, case: &BadArguments) {
     let (mpi, stem) = (world.mpi, f.stem());
     world.clear(f.parameters.len());
     world.open(stem);
@@ -115,17 +115,23 @@ fn one(world: &World, f: &Function, case: &Case) {
         world.send_messages();
     }
     if stem.starts_with("Comm") && stem.ends_with("_buffer") && stem != "Comm_attach_buffer" {
-        let args = [world.live(Kind::Comm, stem), world.slot(15), 8192];
+        let args = [world.live(HandleKind::Comm, stem), world.slot(15), 8192];
         mpi.must("MPI_Comm_attach_buffer", &args);
     }
     let mut args = arguments::good(world, f);
     if stem.starts_with("Session") && stem.ends_with("_buffer") && stem != "Session_attach_buffer" {
         mpi.must("MPI_Session_attach_buffer", &[args[0], world.slot(15), 8192]);
     }
+    let close = || {
+        world.close();
+        if buffered || stem == "Buffer_attach" {
+            detach_buffer(mpi);
+        }
+    };
     for (i, bad) in case {
         match arguments::spoilt(world, f, *i, bad, args[*i]) {
             Some(value) => args[*i] = value,
-            None => return close(world, buffered, stem),
+            None => return close(),
         }
     }
     let before = pointees(world, f);
@@ -134,20 +140,17 @@ fn one(world: &World, f: &Function, case: &Case) {
     if f.returns_code && result as c_int == 0 {
         made(world, f, &before);
     }
-    close(world, buffered, stem);
+    close();
     works(mpi, f, case);
 }
 
-fn close(world: &World, buffered: bool, stem: &str) {
-    world.close();
-    if buffered || stem == "Buffer_attach" {
-        let (mut address, mut size) = (0usize, 0 as c_int);
-        let args = [&raw mut address as usize, &raw mut size as usize];
-        world.mpi.code("MPI_Buffer_detach", &args);
-    }
+fn detach_buffer(mpi: &AbusedLibrary) {
+    let (mut address, mut size) = (0usize, 0 as c_int);
+    let args = [&raw mut address as usize, &raw mut size as usize];
+    mpi.code("MPI_Buffer_detach", &args);
 }
 
-fn judge(world: &World, f: &Function, case: &Case, result: usize) {
+fn judge(world: &Fixture, f: &Signature, case: &BadArguments, result: usize) {
     let code = result as c_int;
     if !f.returns_code {
         return say(format_args!("value"));
@@ -180,10 +183,10 @@ fn judge(world: &World, f: &Function, case: &Case, result: usize) {
 }
 
 /// Returns the handles that the call may replace.
-fn pointees(world: &World, f: &Function) -> Vec<(usize, Kind, usize)> {
+fn pointees(world: &Fixture, f: &Signature) -> Vec<(usize, HandleKind, usize)> {
     let all = f.parameters.iter().enumerate();
     all.filter_map(|(i, p)| match p.ty {
-        Type::Handles(kind) if !p.constant && !p.name.starts_with("array") => {
+        ParameterType::Handles(kind) if !p.constant && !p.name.starts_with("array") => {
             // SAFETY: slot `i` is initialised memory of the arena, with room for a handle.
             Some((i, kind, unsafe { *(world.slot(i) as *const usize) }))
         }
@@ -193,7 +196,7 @@ fn pointees(world: &World, f: &Function) -> Vec<(usize, Kind, usize)> {
 }
 
 /// Frees the objects that the call made.
-fn made(world: &World, f: &Function, before: &[(usize, Kind, usize)]) {
+fn made(world: &Fixture, f: &Signature, before: &[(usize, HandleKind, usize)]) {
     for &(i, kind, was) in before {
         // SAFETY: slot `i` is initialised memory of the arena, with room for a handle.
         let now = unsafe { std::ptr::read_volatile(world.slot(i) as *const usize) };
@@ -205,7 +208,7 @@ fn made(world: &World, f: &Function, before: &[(usize, Kind, usize)]) {
 }
 
 /// Checks that the library still works.
-fn works(mpi: &Mpi, f: &Function, case: &Case) {
+fn works(mpi: &AbusedLibrary, f: &Signature, case: &BadArguments) {
     let (mut one, mut sum, mut got) = (21 as c_int, 0 as c_int, 0 as c_int);
     let (from, to) = (&raw mut one as usize, &raw mut sum as usize);
     let (int, comm) = (constant("MPI_INT"), constant("MPI_COMM_SELF"));

@@ -15,19 +15,19 @@ pub enum Class {
     Text,
 }
 
-struct Info {
+struct ElementInfo {
     name: &'static str,
     handle: usize,
     size: usize,
     class: Class,
 }
 
-const fn info(name: &'static str, handle: usize, size: usize, class: Class) -> Info {
-    Info { name, handle, size, class }
+const fn info(name: &'static str, handle: usize, size: usize, class: Class) -> ElementInfo {
+    ElementInfo { name, handle, size, class }
 }
 
 // Without long double: a copy may leave out 6 of its 16 bytes.
-const BASICS: &[Info] = &[
+const BASICS: &[ElementInfo] = &[
     info("CHAR", 0x243, 1, Class::Text),
     info("SIGNED_CHAR", 0x244, 1, Class::Signed),
     info("UNSIGNED_CHAR", 0x245, 1, Class::Unsigned),
@@ -61,20 +61,20 @@ const BASICS: &[Info] = &[
 
 /// A predefined datatype.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Basic(u8);
+pub struct ElementType(u8);
 
 /// Returns all predefined datatypes.
-pub fn all() -> impl Iterator<Item = Basic> {
-    (0..BASICS.len()).map(|i| Basic(i as u8))
+pub fn all() -> impl Iterator<Item = ElementType> {
+    (0..BASICS.len()).map(|i| ElementType(i as u8))
 }
 
-impl Basic {
+impl ElementType {
     /// Returns the datatype with this name, without `MPI_`.
-    pub fn named(name: &str) -> Basic {
+    pub fn named(name: &str) -> ElementType {
         all().find(|b| b.name() == name).unwrap_or_else(|| panic!("no basic datatype {name}"))
     }
 
-    fn info(self) -> &'static Info {
+    fn info(self) -> &'static ElementInfo {
         &BASICS[usize::from(self.0)]
     }
 
@@ -100,14 +100,14 @@ impl Basic {
     }
 }
 
-impl fmt::Display for Basic {
+impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
 /// A predefined pair of a value and an `int`, as C lays out the structure of both.
-pub struct Pair {
+pub struct PairType {
     pub name: &'static str,
     pub handle: usize,
     pub first: &'static str,
@@ -116,10 +116,10 @@ pub struct Pair {
     pub extent: i64,
 }
 
-pub const PAIRS: &[Pair] = &[
-    Pair { name: "FLOAT_INT", handle: 0x228, first: "FLOAT", second_at: 4, extent: 8 },
-    Pair { name: "DOUBLE_INT", handle: 0x229, first: "DOUBLE", second_at: 8, extent: 16 },
-    Pair { name: "LONG_INT", handle: 0x22a, first: "LONG", second_at: 8, extent: 16 },
-    Pair { name: "2INT", handle: 0x22b, first: "INT", second_at: 4, extent: 8 },
-    Pair { name: "SHORT_INT", handle: 0x22c, first: "SHORT", second_at: 4, extent: 8 },
+pub const PAIRS: &[PairType] = &[
+    PairType { name: "FLOAT_INT", handle: 0x228, first: "FLOAT", second_at: 4, extent: 8 },
+    PairType { name: "DOUBLE_INT", handle: 0x229, first: "DOUBLE", second_at: 8, extent: 16 },
+    PairType { name: "LONG_INT", handle: 0x22a, first: "LONG", second_at: 8, extent: 16 },
+    PairType { name: "2INT", handle: 0x22b, first: "INT", second_at: 4, extent: 8 },
+    PairType { name: "SHORT_INT", handle: 0x22c, first: "SHORT", second_at: 4, extent: 8 },
 ];

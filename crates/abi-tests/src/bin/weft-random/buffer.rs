@@ -1,6 +1,6 @@
 //! Buffers: pieces of data of some datatype, in memory whose other bytes are checked, too.
 
-use crate::types::Type;
+use crate::types::SharedType;
 use std::fmt;
 
 /// Number of bytes on both sides of a buffer that nobody may touch.
@@ -11,7 +11,7 @@ const ALIGN: usize = 16;
 /// `count` elements of a datatype at a displacement in bytes from the buffer's address.
 #[derive(Clone)]
 pub struct Piece {
-    pub ty: Type,
+    pub ty: SharedType,
     pub count: i64,
     pub at: i64,
     /// Number of basic datatypes in its data (fewer than in its elements, for a short message).
@@ -19,7 +19,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    pub fn new(ty: Type, count: i64, at: i64) -> Piece {
+    pub fn new(ty: SharedType, count: i64, at: i64) -> Piece {
         let items = count as usize * ty.map.len();
         Piece { ty, count, at, items }
     }
@@ -101,19 +101,19 @@ impl Image {
 }
 
 /// A buffer in memory.
-pub struct Buffer {
+pub struct GuardedBuffer {
     memory: Vec<u8>,
     start: usize,
     len: usize,
     origin: i64,
 }
 
-impl Buffer {
-    pub fn new(pieces: &[Piece]) -> Buffer {
+impl GuardedBuffer {
+    pub fn new(pieces: &[Piece]) -> GuardedBuffer {
         let (len, origin) = extent(pieces);
         let memory = vec![0; len + ALIGN];
         let address = (memory.as_ptr() as i64 + origin).rem_euclid(ALIGN as i64) as usize;
-        Buffer { memory, start: (ALIGN - address) % ALIGN, len, origin }
+        GuardedBuffer { memory, start: (ALIGN - address) % ALIGN, len, origin }
     }
 
     /// Returns the address that MPI gets.
@@ -137,14 +137,15 @@ impl Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::basic::Basic;
-    use crate::types::{Datatype, Shape};
+    use crate::basic::ElementType;
+    use crate::mpi::CountWidth;
+    use crate::types::{Shape, TypeModel};
 
     #[test]
     fn data_land_in_their_places_alone() {
-        let child = Datatype::basic(Basic::named("SHORT"));
+        let child = TypeModel::basic(ElementType::named("SHORT"));
         let shape = Shape::Vector { count: 2, block: 1, stride: -3, child };
-        let piece = Piece::new(Datatype::new(shape, false), 2, 4);
+        let piece = Piece::new(TypeModel::new(shape, CountWidth::Int), 2, 4);
         let mut image = Image::random(std::slice::from_ref(&piece), 1);
         let before = image.clone();
         image.unpack(&piece, &[1, 2, 3, 4, 5, 6]);
@@ -163,8 +164,8 @@ mod tests {
     #[test]
     fn addresses_are_aligned() {
         for at in -20..20 {
-            let piece = Piece::new(Datatype::basic(Basic::named("BYTE")), 3, at);
-            assert_eq!(Buffer::new(&[piece]).address() % ALIGN, 0);
+            let piece = Piece::new(TypeModel::basic(ElementType::named("BYTE")), 3, at);
+            assert_eq!(GuardedBuffer::new(&[piece]).address() % ALIGN, 0);
         }
     }
 }

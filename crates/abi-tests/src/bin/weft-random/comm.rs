@@ -1,8 +1,11 @@
 //! Communicators, as all ranks know them: their seats, and the seats that receive from each other in a collective call.
 
+/// The number of a communicator in a program; 0 is MPI_COMM_WORLD.
+pub type CommId = usize;
+
 /// A communicator. A seat is a member's place in `members`; in an intracommunicator the seat is the rank.
 #[derive(Clone)]
-pub struct Comm {
+pub struct CommModel {
     /// World ranks. In an intercommunicator, first those of one group, then those of the other.
     pub members: Vec<usize>,
     /// Number of members of the first group of an intercommunicator.
@@ -22,9 +25,18 @@ pub struct Topology {
 /// For each seat, the sources of its pieces: the sending seat, and the index of the piece there.
 pub type Wiring = Vec<Vec<Option<(usize, usize)>>>;
 
-impl Comm {
-    pub fn new(members: Vec<usize>) -> Comm {
-        Comm { members, first: None, topology: None }
+/// Ranks with which a rank exchanges data in a collective call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ExchangePeers {
+    /// All other seats.
+    All,
+    /// Neighbours in the topology, if there is a topology.
+    Neighbors,
+}
+
+impl CommModel {
+    pub fn new(members: Vec<usize>) -> CommModel {
+        CommModel { members, first: None, topology: None }
     }
 
     /// Returns the seat of a world rank.
@@ -55,21 +67,21 @@ impl Comm {
         seat - self.group(seat).start
     }
 
-    /// Returns, for each seat, the destinations of its pieces.
-    pub fn outgoing(&self, neighbors: bool) -> Vec<Vec<Option<usize>>> {
+    /// Returns, for each seat, the destinations of its pieces. Without a topology all other ranks are peers.
+    pub fn outgoing(&self, peers: ExchangePeers) -> Vec<Vec<Option<usize>>> {
         match &self.topology {
-            Some(topology) if neighbors => topology.destinations.clone(),
+            Some(topology) if peers == ExchangePeers::Neighbors => topology.destinations.clone(),
             _ => (0..self.members.len()).map(|s| self.others(s).map(Some).collect()).collect(),
         }
     }
 
-    pub fn wiring(&self, neighbors: bool) -> Wiring {
+    pub fn wiring(&self, peers: ExchangePeers) -> Wiring {
         let all = |seat: usize| {
             let from = |from: usize| Some((from, seat - self.others(from).start));
             self.others(seat).map(from).collect()
         };
         match &self.topology {
-            Some(topology) if neighbors => topology.wiring(),
+            Some(topology) if peers == ExchangePeers::Neighbors => topology.wiring(),
             _ => (0..self.members.len()).map(all).collect(),
         }
     }
@@ -134,9 +146,9 @@ mod tests {
 
     #[test]
     fn the_groups_of_an_intercommunicator() {
-        let comm = Comm { members: vec![4, 2, 7], first: Some(1), topology: None };
+        let comm = CommModel { members: vec![4, 2, 7], first: Some(1), topology: None };
         assert_eq!((comm.others(0), comm.others(2), comm.rank_of(2)), (1..3, 0..1, 1));
-        let wiring = comm.wiring(false);
+        let wiring = comm.wiring(ExchangePeers::All);
         assert_eq!(wiring[0], [Some((1, 0)), Some((2, 0))]);
         assert_eq!(wiring[2], [Some((0, 1))]);
     }

@@ -8,9 +8,9 @@ mod messages;
 mod regions;
 mod windows;
 
-use crate::comm::Comm;
+use crate::comm::{CommId, CommModel};
 use crate::onesided::WindowId;
-use crate::program::{CommId, Form, Item, Phase, Program, Step};
+use crate::program::{CallForm, Item, ItemPhase, ProgramStep, RandomProgram};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 
@@ -41,11 +41,11 @@ const COMMS: usize = 6;
 const WINDOWS: usize = 3;
 
 impl Recipe {
-    pub fn program(&self) -> Program {
+    pub fn program(&self) -> RandomProgram {
         let mut rng = Rng::with_seed(key(&[self.seed, self.number, self.ranks as u64, 1]));
-        let world = Comm::new((0..self.ranks).collect());
+        let world = CommModel::new((0..self.ranks).collect());
         let (windows, steps) = (Vec::new(), Vec::new());
-        let mut program = Program { ranks: self.ranks, comms: vec![world], windows, steps };
+        let mut program = RandomProgram { ranks: self.ranks, comms: vec![world], windows, steps };
         let mut open = vec![0];
         let mut shown: Vec<WindowId> = Vec::new();
         for _ in 0..self.steps {
@@ -57,8 +57,8 @@ impl Recipe {
                     let (closed, rest) = shown.iter().partition(|w| on(w));
                     shown = rest;
                     let closed: Vec<WindowId> = closed;
-                    program.steps.extend(closed.into_iter().map(Step::Close));
-                    program.steps.push(Step::Free(id));
+                    program.steps.extend(closed.into_iter().map(ProgramStep::Close));
+                    program.steps.push(ProgramStep::Free(id));
                 }
                 10..14 => one_sided(&mut rng, &mut program, &open, &mut shown),
                 14 => {
@@ -69,17 +69,22 @@ impl Recipe {
                 }
                 _ => {
                     let phase = phase(&mut rng, &program.comms, &open);
-                    program.steps.push(Step::Phase(phase));
+                    program.steps.push(ProgramStep::Phase(phase));
                 }
             }
         }
-        program.steps.extend(shown.into_iter().map(Step::Close));
+        program.steps.extend(shown.into_iter().map(ProgramStep::Close));
         program
     }
 }
 
 /// Adds an epoch, on a new or an existing window. Sometimes frees a window.
-fn one_sided(rng: &mut Rng, program: &mut Program, open: &[CommId], shown: &mut Vec<WindowId>) {
+fn one_sided(
+    rng: &mut Rng,
+    program: &mut RandomProgram,
+    open: &[CommId],
+    shown: &mut Vec<WindowId>,
+) {
     if shown.is_empty() || shown.len() < WINDOWS && rng.u32(..3) == 0 {
         let some: Vec<CommId> =
             open.iter().copied().filter(|c| program.comms[*c].first.is_none()).collect();
@@ -87,15 +92,15 @@ fn one_sided(rng: &mut Rng, program: &mut Program, open: &[CommId], shown: &mut 
         let n = program.comms[comm].members.len();
         let id = program.windows.len();
         program.windows.push(windows::window(rng, comm, n));
-        program.steps.push(Step::Open(id));
+        program.steps.push(ProgramStep::Open(id));
         shown.push(id);
     }
     let i = rng.usize(..shown.len());
     let id = shown[i];
     let epoch = windows::epoch(rng, id, &program.windows[id]);
-    program.steps.push(Step::Epoch(epoch));
+    program.steps.push(ProgramStep::Epoch(epoch));
     if rng.u32(..6) == 0 {
-        program.steps.push(Step::Close(shown.remove(i)));
+        program.steps.push(ProgramStep::Close(shown.remove(i)));
     }
 }
 
@@ -112,7 +117,7 @@ pub(super) fn times(rng: &mut Rng, unit_bytes: usize) -> usize {
     bytes.div_ceil(unit_bytes)
 }
 
-fn phase(rng: &mut Rng, comms: &[Comm], open: &[CommId]) -> Phase {
+fn phase(rng: &mut Rng, comms: &[CommModel], open: &[CommId]) -> ItemPhase {
     let mut items: Vec<Item> = Vec::new();
     let mut closing = Vec::new();
     let size = rng.usize(1..=6);
@@ -138,18 +143,19 @@ fn phase(rng: &mut Rng, comms: &[Comm], open: &[CommId]) -> Phase {
     mix(rng, &mut items);
     let persistent = items.iter().any(|item| match item {
         Item::Message(m) => {
-            m.form == Form::Persistent
-                || m.taking == crate::program::Taking::Receive(Form::Persistent)
+            m.form == CallForm::Persistent
+                || m.taking == crate::program::Taking::Receive(CallForm::Persistent)
         }
-        Item::Collective(c) => c.form == Form::Persistent,
+        Item::Collective(c) => c.form == CallForm::Persistent,
         Item::Shift(_) => false,
     });
     let rounds = if persistent { rng.u64(1..=3) } else { 1 };
-    let ready = |i: &Item| matches!(i, Item::Message(m) if m.mode == crate::program::Mode::Ready);
+    let ready =
+        |i: &Item| matches!(i, Item::Message(m) if m.mode == crate::program::MessageMode::Ready);
     let ready = items.iter().any(ready);
     let free_early = !persistent && rng.bool();
     closing.sort_unstable();
-    Phase { items, rounds, ready, closing, free_early }
+    ItemPhase { items, rounds, ready, closing, free_early }
 }
 
 fn message_on(item: &Item, comm: CommId) -> bool {

@@ -1,22 +1,25 @@
 //! Random datatypes with a given signature: every constructor, nested, in random layouts. No two bytes of data overlap, in one
 //! element or between neighbours.
 
-use crate::basic::{self, Basic, Class, PAIRS};
+use crate::basic::{self, Class, ElementType, PAIRS};
 use crate::buffer::Piece;
-use crate::mpi::DISTRIBUTE_DFLT_DARG;
-use crate::types::{Datatype, Dimension, Shape, Spread, Type};
+use crate::mpi::{CountWidth, DISTRIBUTE_DFLT_DARG};
+use crate::types::{ArrayOrder, Dimension, Distribution, Shape, SharedType, TypeModel};
 use fastrand::Rng;
 
 /// Maximum number of basic datatypes in the type map of a random datatype.
 const MAP: usize = 48;
 
 /// Returns a random unit of a signature: mostly one basic datatype, sometimes a few, or the two of a pair.
-pub fn signature(rng: &mut Rng) -> Vec<Basic> {
+pub fn signature(rng: &mut Rng) -> Vec<ElementType> {
     // A bool cannot have arbitrary bytes, so only logical reductions use it.
-    let all: Vec<Basic> = basic::all().filter(|b| b.class() != Class::Logical).collect();
+    let all: Vec<ElementType> = basic::all().filter(|b| b.class() != Class::Logical).collect();
     match rng.u32(0..8) {
         0 => (0..rng.usize(2..=5)).map(|_| all[rng.usize(..all.len())]).collect(),
-        1 => vec![Basic::named(PAIRS[rng.usize(..PAIRS.len())].first), Basic::named("INT")],
+        1 => vec![
+            ElementType::named(PAIRS[rng.usize(..PAIRS.len())].first),
+            ElementType::named("INT"),
+        ],
         _ => vec![all[rng.usize(..all.len())]],
     }
 }
@@ -65,7 +68,7 @@ fn place(rng: &mut Rng, reach: &[(i64, i64)], unit: i64) -> Vec<i64> {
 }
 
 /// Returns the range of bytes of `n` elements of a datatype.
-fn reach(child: &Type, n: i64) -> (i64, i64) {
+fn reach(child: &SharedType, n: i64) -> (i64, i64) {
     if n == 0 {
         return (0, 0);
     }
@@ -78,46 +81,46 @@ fn grain(rng: &mut Rng) -> i64 {
 }
 
 /// Makes a datatype whose type map has exactly these basic datatypes in this order.
-pub fn grow(rng: &mut Rng, seq: &[Basic], depth: u32) -> Type {
+pub fn grow(rng: &mut Rng, seq: &[ElementType], depth: u32) -> SharedType {
     if let [one] = seq
         && (depth == 0 || rng.u32(..3) > 0)
     {
-        return Datatype::basic(*one);
+        return TypeModel::basic(*one);
     }
     if let [first, second] = seq
         && second.name() == "INT"
         && let Some(i) = PAIRS.iter().position(|p| p.first == first.name())
         && rng.bool()
     {
-        return Datatype::new(Shape::Pair(i), false);
+        return TypeModel::new(Shape::Pair(i), CountWidth::Int);
     }
-    let large = rng.u32(..3) == 0;
+    let width = CountWidth::mostly_int(rng);
     let uniform = seq.iter().all(|b| *b == seq[0]);
     if depth == 0 {
         if uniform {
-            let child = Datatype::basic(seq[0]);
-            return Datatype::new(Shape::Contiguous(seq.len() as i64, child), large);
+            let child = TypeModel::basic(seq[0]);
+            return TypeModel::new(Shape::Contiguous(seq.len() as i64, child), width);
         }
-        return structure(rng, seq, 0, large);
+        return structure(rng, seq, 0, width);
     }
     match rng.u32(..14) {
         0 => {
             let child = grow(rng, seq, depth - 1);
-            Datatype::new(Shape::Dup(child), false)
+            TypeModel::new(Shape::Dup(child), CountWidth::Int)
         }
         1 | 2 => {
             let child = grow(rng, seq, depth - 1);
             let lb = child.true_lb + rng.i64(-2..=1) * grain(rng);
             let extent = child.span() + rng.i64(0..3) * grain(rng);
-            Datatype::new(Shape::Resized { lb, extent, child }, large)
+            TypeModel::new(Shape::Resized { lb, extent, child }, width)
         }
-        3 => structure(rng, seq, depth - 1, large),
-        which => repeated(rng, seq, depth - 1, large, which),
+        3 => structure(rng, seq, depth - 1, width),
+        which => repeated(rng, seq, depth - 1, width, which),
     }
 }
 
 /// Makes a structure of random pieces of the sequence.
-fn structure(rng: &mut Rng, seq: &[Basic], depth: u32, large: bool) -> Type {
+fn structure(rng: &mut Rng, seq: &[ElementType], depth: u32, width: CountWidth) -> SharedType {
     let (mut blocks, mut children) = (Vec::new(), Vec::new());
     let mut rest = seq;
     while !rest.is_empty() {
@@ -135,7 +138,7 @@ fn structure(rng: &mut Rng, seq: &[Basic], depth: u32, large: bool) -> Type {
             let unit = some[rng.usize(..some.len())];
             blocks.push((len / unit) as i64);
             children.push(if depth == 0 && unit == 1 {
-                Datatype::basic(now[0])
+                TypeModel::basic(now[0])
             } else {
                 grow(rng, &now[..unit], depth.saturating_sub(1))
             });
@@ -145,17 +148,27 @@ fn structure(rng: &mut Rng, seq: &[Basic], depth: u32, large: bool) -> Type {
         }
         if rng.u32(..6) == 0 {
             blocks.push(0);
-            children.push(Datatype::basic(seq[0]));
+            children.push(TypeModel::basic(seq[0]));
         }
     }
     let reaches: Vec<_> = children.iter().zip(&blocks).map(|(t, n)| reach(t, *n)).collect();
     let unit = grain(rng);
     let at = place(rng, &reaches, unit);
-    Datatype::new(Shape::Struct { blocks, at, children }, large)
+    TypeModel::new(Shape::Struct { blocks, at, children }, width)
+}
+
+fn order(rng: &mut Rng) -> ArrayOrder {
+    if rng.bool() { ArrayOrder::Fortran } else { ArrayOrder::C }
 }
 
 /// Makes a constructor that repeats a child, whose sequence is a period of this sequence.
-fn repeated(rng: &mut Rng, seq: &[Basic], depth: u32, large: bool, which: u32) -> Type {
+fn repeated(
+    rng: &mut Rng,
+    seq: &[ElementType],
+    depth: u32,
+    width: CountWidth,
+    which: u32,
+) -> SharedType {
     let period = |d: &usize| seq.iter().enumerate().all(|(i, b)| *b == seq[i % d]);
     let some: Vec<usize> = divisors(seq.len()).into_iter().filter(period).collect();
     let unit = some[rng.usize(..some.len())];
@@ -203,16 +216,16 @@ fn repeated(rng: &mut Rng, seq: &[Basic], depth: u32, large: bool, which: u32) -
             let subsizes = factors(rng, n, dimensions);
             let sizes: Vec<i64> = subsizes.iter().map(|s| s + rng.i64(0..3)).collect();
             let starts = sizes.iter().zip(&subsizes).map(|(a, s)| rng.i64(0..=a - s)).collect();
-            Shape::Subarray { sizes, subsizes, starts, fortran: rng.bool(), child }
+            Shape::Subarray { sizes, subsizes, starts, order: order(rng), child }
         }
         _ => {
             let dimensions = rng.usize(1..=3);
             let owned = factors(rng, n, dimensions);
             let dimensions = owned.into_iter().map(|n| dimension(rng, n)).collect();
-            Shape::Darray { dimensions, fortran: rng.bool(), child }
+            Shape::Darray { dimensions, order: order(rng), child }
         }
     };
-    Datatype::new(shape, large)
+    TypeModel::new(shape, width)
 }
 
 /// Makes a dimension of which this process owns `n` indices.
@@ -220,24 +233,24 @@ fn dimension(rng: &mut Rng, n: i64) -> Dimension {
     let processes = rng.i64(1..=3);
     let at = rng.i64(0..processes);
     let spread = match rng.u32(..5) {
-        0 => return Dimension { size: n, spread: Spread::None, processes: 1, at: 0 },
-        1 => Spread::Block(None),
+        0 => return Dimension { size: n, spread: Distribution::None, processes: 1, at: 0 },
+        1 => Distribution::Block(None),
         // The standard ABI's number for the default is 19, so no block can have 19 elements explicitly.
-        2 => Spread::Block(Some(n + rng.i64(0..2)).filter(|b| *b != DISTRIBUTE_DFLT_DARG)),
-        3 => Spread::Cyclic(None),
-        _ => Spread::Cyclic(Some(rng.i64(1..=3))),
+        2 => Distribution::Block(Some(n + rng.i64(0..2)).filter(|b| *b != DISTRIBUTE_DFLT_DARG)),
+        3 => Distribution::Cyclic(None),
+        _ => Distribution::Cyclic(Some(rng.i64(1..=3))),
     };
     // The size follows from the owned indices, so it is searched. A block of more than `n` has only one size.
     let mut fits = Vec::new();
     for size in 1..=(n + 4) * processes {
-        let legal = !matches!(spread, Spread::Block(Some(b)) if b * processes < size);
+        let legal = !matches!(spread, Distribution::Block(Some(b)) if b * processes < size);
         let dimension = Dimension { size, spread, processes, at };
         if legal && dimension.owned().len() as i64 == n {
             fits.push(dimension);
         }
     }
     if fits.is_empty() {
-        return Dimension { size: n, spread: Spread::None, processes: 1, at: 0 };
+        return Dimension { size: n, spread: Distribution::None, processes: 1, at: 0 };
     }
     fits[rng.usize(..fits.len())]
 }
@@ -251,7 +264,7 @@ pub enum Use {
 
 /// Returns a datatype with a whole number of `unit`s that divides `times`, and the number of its elements in `times` units. If
 /// `times` is 0, the datatype may be any.
-pub fn element(rng: &mut Rng, unit: &[Basic], times: usize) -> (Type, i64) {
+pub fn element(rng: &mut Rng, unit: &[ElementType], times: usize) -> (SharedType, i64) {
     let most = MAP / unit.len();
     let some = divisors(if times == 0 { rng.usize(1..=4) } else { times });
     let some: Vec<usize> = some.into_iter().filter(|d| *d <= most).collect();
@@ -259,20 +272,20 @@ pub fn element(rng: &mut Rng, unit: &[Basic], times: usize) -> (Type, i64) {
     let pick =
         if rng.bool() { rng.usize(..some.len()) } else { rng.usize(some.len() / 2..some.len()) };
     let in_one = some[pick];
-    let seq: Vec<Basic> = (0..in_one).flat_map(|_| unit.iter().copied()).collect();
+    let seq: Vec<ElementType> = (0..in_one).flat_map(|_| unit.iter().copied()).collect();
     let depth = rng.u32(0..4);
     (grow(rng, &seq, depth), (times / in_one) as i64)
 }
 
 /// Makes a piece of `times` units. It is the only piece in its buffer, so its elements may be interleaved (columns of a matrix),
 /// and overlap if they are only read.
-pub fn piece(rng: &mut Rng, unit: &[Basic], times: usize, what: Use) -> Piece {
+pub fn piece(rng: &mut Rng, unit: &[ElementType], times: usize, what: Use) -> Piece {
     let (ty, count) = element(rng, unit, times);
     let ty = tighten(rng, ty, count, what);
     Piece::new(ty, count, 0)
 }
 
-fn tighten(rng: &mut Rng, ty: Type, count: i64, what: Use) -> Type {
+fn tighten(rng: &mut Rng, ty: SharedType, count: i64, what: Use) -> SharedType {
     let overlap = what == Use::Send && rng.u32(..16) == 0;
     if !(2..=64).contains(&count) || (!overlap && rng.u32(..4) > 0) {
         return ty;
@@ -281,8 +294,8 @@ fn tighten(rng: &mut Rng, ty: Type, count: i64, what: Use) -> Type {
     if !overlap && (ty.runs.len() < 2 || !ty.disjoint(count, extent)) {
         return ty;
     }
-    let (lb, large) = (ty.lb, rng.bool());
-    Datatype::exact(Shape::Resized { lb, extent, child: ty }, large).0.into()
+    let (lb, width) = (ty.lb, CountWidth::any(rng));
+    TypeModel::exact(Shape::Resized { lb, extent, child: ty }, width).0.into()
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Contents of the parts of a window, and the data that every call of an epoch brings and fetches, all computed in one process.
 
-use crate::basic::Basic;
+use crate::basic::ElementType;
 use crate::buffer::{Image, Piece};
 use crate::generate::key;
-use crate::onesided::{Action, Epoch, Fetched, Op, Store, What, Window};
-use crate::reduce::{self, Element, Predefined};
-use crate::types::Datatype;
+use crate::onesided::{AccumulateOp, Action, Epoch, Fetched, OneSidedCall, Store, WindowModel};
+use crate::reduce::{self, Element, StandardOp};
+use crate::types::TypeModel;
 use fastrand::Rng;
 
 /// Contents of all parts, by seat, each between guards.
@@ -14,7 +14,7 @@ pub struct Ledger {
 }
 
 /// Buffers of a call of this rank.
-pub struct Call {
+pub struct CallBuffers {
     pub action: usize,
     pub from: Option<Image>,
     /// The operand of a compare and swap, laid out as `from`.
@@ -26,7 +26,7 @@ pub struct Call {
 
 /// Results that are known only together.
 #[derive(Clone)]
-pub enum Group {
+pub enum JointResults {
     Ticket {
         first: Vec<u8>,
         total: usize,
@@ -42,46 +42,46 @@ pub enum Group {
 
 /// Returns a piece of all bytes of a part.
 pub fn whole(len: i64) -> Piece {
-    Piece::new(Datatype::basic(Basic::named("BYTE")), len, 0)
+    Piece::new(TypeModel::basic(ElementType::named("BYTE")), len, 0)
 }
 
 /// Returns the difference of two integers of the same size, as an unsigned integer.
 fn difference(a: &[u8], b: &[u8]) -> u128 {
     let bits = 8 * a.len() as u32;
-    let wide = reduce::integer(false, a).wrapping_sub(reduce::integer(false, b)) as u128;
+    let wide = reduce::unsigned(a).wrapping_sub(reduce::unsigned(b)) as u128;
     wide & ((1u128 << bits) - 1)
 }
 
 /// Adds a small number to an integer. The sum has the same number of bytes.
 pub fn plus(a: &[u8], more: usize) -> Vec<u8> {
-    let sum = reduce::integer(false, a).wrapping_add(more as i128);
+    let sum = reduce::unsigned(a).wrapping_add(more as i128);
     sum.to_ne_bytes()[..a.len()].to_vec()
 }
 
-impl Group {
+impl JointResults {
     /// Returns the number of places of the group in the tally of all ranks.
     pub fn len(&self) -> usize {
         match self {
-            Group::Ticket { total, .. } => *total,
-            Group::Race { new, .. } => new.len(),
+            JointResults::Ticket { total, .. } => *total,
+            JointResults::Race { new, .. } => new.len(),
         }
     }
 
     /// Returns the place of a fetched value in the tally. `None` for an origin that lost a race.
     pub fn place(&self, origin: usize, found: &[u8]) -> Result<Option<usize>, String> {
         match self {
-            Group::Ticket { first, total } => match difference(found, first) {
+            JointResults::Ticket { first, total } => match difference(found, first) {
                 n if n < *total as u128 => Ok(Some(n as usize)),
                 n => Err(format!("{n} more than there was at first, of {total} increments")),
             },
-            Group::Race { old, .. } => Ok((found == old).then_some(origin)),
+            JointResults::Race { old, .. } => Ok((found == old).then_some(origin)),
         }
     }
 }
 
 impl Ledger {
-    pub fn new(window: &Window, base: u64) -> Ledger {
-        let part = |(seat, part): (usize, &crate::onesided::Part)| {
+    pub fn new(window: &WindowModel, base: u64) -> Ledger {
+        let part = |(seat, part): (usize, &crate::onesided::RankPart)| {
             Image::random(&[whole(part.len)], key(&[base, seat as u64]))
         };
         Ledger { parts: window.parts.iter().enumerate().map(part).collect() }
@@ -97,7 +97,12 @@ impl Ledger {
     }
 
     /// Performs all operations of an epoch. Returns the calls of one rank, and all groups.
-    pub fn walk(&mut self, epoch: &Epoch, base: u64, me: usize) -> (Vec<Call>, Vec<Group>) {
+    pub fn walk(
+        &mut self,
+        epoch: &Epoch,
+        base: u64,
+        me: usize,
+    ) -> (Vec<CallBuffers>, Vec<JointResults>) {
         for (i, store) in epoch.stores.iter().enumerate() {
             let data = Ledger::stored(store, i, base);
             self.parts[store.seat].unpack(&store.piece, &data);
@@ -111,11 +116,17 @@ impl Ledger {
             }
         }
         // A group without calls has no results.
-        let none = Group::Ticket { first: Vec::new(), total: 0 };
+        let none = JointResults::Ticket { first: Vec::new(), total: 0 };
         (calls, groups.into_iter().map(|g| g.unwrap_or_else(|| none.clone())).collect())
     }
 
-    fn call(&mut self, i: usize, action: &Action, base: u64, groups: &mut [Option<Group>]) -> Call {
+    fn call(
+        &mut self,
+        i: usize,
+        action: &Action,
+        base: u64,
+        groups: &mut [Option<JointResults>],
+    ) -> CallBuffers {
         let seed = key(&[base, i as u64, 2]);
         let image = |piece: &Option<Piece>, n: u64| {
             let piece = piece.as_ref()?;
@@ -132,14 +143,14 @@ impl Ledger {
             from.unpack(piece, &data);
         }
         let (Some(target), Some(place)) = (action.target, &action.place) else {
-            return Call { action: i, from, compare, to, after };
+            return CallBuffers { action: i, from, compare, to, after };
         };
         let old = self.parts[target].pack(place);
         let new = match (action.fetched, action.what) {
             (Fetched::Ticket(group), _) => {
                 let group = groups[group]
-                    .get_or_insert_with(|| Group::Ticket { first: old.clone(), total: 0 });
-                if let Group::Ticket { total, .. } = group {
+                    .get_or_insert_with(|| JointResults::Ticket { first: old.clone(), total: 0 });
+                if let JointResults::Ticket { total, .. } = group {
                     *total += 1;
                 }
                 put(&mut from, &action.from, &plus(&vec![0; old.len()], 1));
@@ -147,7 +158,7 @@ impl Ledger {
             }
             (Fetched::Race(group), _) => {
                 let parts = self.parts.len();
-                let group = groups[group].get_or_insert_with(|| Group::Race {
+                let group = groups[group].get_or_insert_with(|| JointResults::Race {
                     old: old.clone(),
                     new: vec![Vec::new(); parts],
                     target,
@@ -157,12 +168,12 @@ impl Ledger {
                 put(&mut from, &action.from, &own);
                 compare = from.clone();
                 put(&mut compare, &action.from, &old);
-                if let Group::Race { new, .. } = group {
+                if let JointResults::Race { new, .. } = group {
                     new[action.origin] = own;
                 }
                 None
             }
-            (_, What::CompareAndSwap { hit }) => {
+            (_, OneSidedCall::CompareAndSwap { hit }) => {
                 compare = image(&action.from, 2);
                 if hit {
                     put(&mut compare, &action.from, &old);
@@ -170,15 +181,15 @@ impl Ledger {
                 let equal = data(&compare, &action.from) == old;
                 equal.then(|| data(&from, &action.from))
             }
-            (_, What::Put) => Some(data(&from, &action.from)),
+            (_, OneSidedCall::Put) => Some(data(&from, &action.from)),
             (_, what) => match what.op() {
-                Some(Op::Replace) => Some(data(&from, &action.from)),
-                Some(Op::Reduce(op)) => {
+                Some(AccumulateOp::Replace) => Some(data(&from, &action.from)),
+                Some(AccumulateOp::Reduce(op)) => {
                     let element = action.element.expect("an accumulate knows its elements");
                     let brought = data(&from, &action.from);
-                    Some(reduce::combine(reduce::Op::Predefined(op), element, &old, &brought))
+                    Some(reduce::combine(reduce::Operator::Predefined(op), element, &old, &brought))
                 }
-                Some(Op::Nothing) | None => None,
+                Some(AccumulateOp::Nothing) | None => None,
             },
         };
         if action.fetched == Fetched::Known {
@@ -187,20 +198,20 @@ impl Ledger {
         if let Some(new) = new {
             self.parts[target].unpack(place, &new);
         }
-        Call { action: i, from, compare, to, after }
+        CallBuffers { action: i, from, compare, to, after }
     }
 
     /// Stores the value of a race whose winner is known now.
-    pub fn settle(&mut self, group: &Group, winner: usize) {
-        if let Group::Race { new, target, place, .. } = group {
+    pub fn settle(&mut self, group: &JointResults, winner: usize) {
+        if let JointResults::Race { new, target, place, .. } = group {
             self.parts[*target].unpack(place, &new[winner]);
         }
     }
 }
 
 /// Returns packed values for `count` elements.
-fn values(rng: &mut Rng, op: Predefined, element: Element, count: i64) -> Vec<u8> {
-    reduce::values(rng, reduce::Op::Predefined(op), element, count as usize)
+fn values(rng: &mut Rng, op: StandardOp, element: Element, count: i64) -> Vec<u8> {
+    reduce::values(rng, reduce::Operator::Predefined(op), element, count as usize)
 }
 
 fn put(image: &mut Option<Image>, piece: &Option<Piece>, data: &[u8]) {

@@ -79,7 +79,7 @@ impl Args {
     }
 
     /// Returns the program of this number, without the items to leave out.
-    fn program(&self, recipe: &Recipe) -> program::Program {
+    fn program(&self, recipe: &Recipe) -> program::RandomProgram {
         let mut program = recipe.program();
         let keep = |item: &program::Item| {
             let text = if self.skip.is_empty() { String::new() } else { item.to_string() };
@@ -91,8 +91,8 @@ impl Args {
         };
         for step in &mut program.steps {
             match step {
-                program::Step::Phase(phase) => phase.items.retain(keep),
-                program::Step::Epoch(epoch) => epoch.actions.retain(stays),
+                program::ProgramStep::Phase(phase) => phase.items.retain(keep),
+                program::ProgramStep::Epoch(epoch) => epoch.actions.retain(stays),
                 _ => {}
             }
         }
@@ -158,7 +158,7 @@ fn launch(args: &Args) -> Result<(), String> {
             told.command(ranks, program)
         )
     });
-    let mut session = run::Session::new(&mpi, me, &watch);
+    let mut session = run::RankSession::new(&mpi, me, &watch);
     session.waitall = args.waitall;
     session.plant = args.plant.filter(|_| me == 0);
     let began = Instant::now();
@@ -166,7 +166,7 @@ fn launch(args: &Args) -> Result<(), String> {
     let mut done = 0;
     for number in first..end {
         if let Some(seconds) = args.seconds
-            && over(&mpi, began.elapsed() > Duration::from_secs(seconds))?
+            && over(&mpi, began, Duration::from_secs(seconds))?
         {
             break;
         }
@@ -199,10 +199,10 @@ fn launch(args: &Args) -> Result<(), String> {
     mpi.call("MPI_Finalize", &[])
 }
 
-/// Broadcasts from rank 0 whether enough programs have run.
-fn over(mpi: &Mpi, enough: bool) -> Result<bool, String> {
-    let mut word = [u8::from(enough)];
-    let byte = basic::Basic::named("BYTE").handle();
+/// Returns true on all ranks if more than `limit` has passed since `began` on rank 0.
+fn over(mpi: &Mpi, began: Instant, limit: Duration) -> Result<bool, String> {
+    let mut word = [u8::from(began.elapsed() > limit)];
+    let byte = basic::ElementType::named("BYTE").handle();
     mpi.call("MPI_Bcast", &[word.as_mut_ptr() as usize, 1, byte, 0, mpi::COMM_WORLD])?;
     Ok(std::hint::black_box(word)[0] != 0)
 }

@@ -1,6 +1,7 @@
 //! The MPI library as any program sees it: `libmpi_abi.so.1`, its functions found by name, the handles and constants of the
 //! standard ABI as numbers.
 
+use fastrand::Rng;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -97,21 +98,56 @@ impl CStatus {
     }
 }
 
-/// An array of integers in the type of a function: `int` without large counts, 64 bits with large counts. Its address does not
-/// change when the array is moved, as nonblocking calls need.
+/// Type of the counts in a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CountWidth {
+    /// `int`.
+    Int,
+    /// `MPI_Count`: the form of the function with large counts (`_c`).
+    Large,
+}
+
+impl CountWidth {
+    /// Returns the end of the function's name.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            CountWidth::Int => "",
+            CountWidth::Large => "_c",
+        }
+    }
+
+    /// Chooses one of both forms, which are equally likely.
+    pub fn any(rng: &mut Rng) -> CountWidth {
+        if rng.bool() { CountWidth::Large } else { CountWidth::Int }
+    }
+
+    /// Chooses one of both forms, of which large counts are less likely.
+    pub fn mostly_int(rng: &mut Rng) -> CountWidth {
+        if rng.u32(..3) == 0 { CountWidth::Large } else { CountWidth::Int }
+    }
+}
+
+/// An array of integers in the type of a function: `int` without large counts, 64 bits with large counts. The address of the
+/// integers does not change when the array is moved, as nonblocking calls need.
 pub enum Array {
     Small(Box<[c_int]>),
     Large(Box<[i64]>),
 }
 
 impl Array {
-    pub fn new(large: bool, values: impl IntoIterator<Item = i64>) -> Array {
+    /// Makes an array of `int`.
+    pub fn ints(values: impl IntoIterator<Item = i64>) -> Array {
+        Array::new(CountWidth::Int, values)
+    }
+
+    pub fn new(width: CountWidth, values: impl IntoIterator<Item = i64>) -> Array {
         let values = values.into_iter();
-        if large {
-            Array::Large(values.collect())
-        } else {
-            let small = |v| c_int::try_from(v).expect("the generator keeps counts under 2^31");
-            Array::Small(values.map(small).collect())
+        match width {
+            CountWidth::Large => Array::Large(values.collect()),
+            CountWidth::Int => {
+                let small = |v| c_int::try_from(v).expect("the generator keeps counts under 2^31");
+                Array::Small(values.map(small).collect())
+            }
         }
     }
 
@@ -174,9 +210,12 @@ impl Mpi {
         if code == SUCCESS { Ok(()) } else { Err(format!("{name}: {}", self.words(code))) }
     }
 
-    /// Calls an MPI function with large counts (`_c`), or without.
-    pub fn call_c(&self, name: &str, large: bool, a: &[usize]) -> Result<(), String> {
-        if large { self.call(&format!("{name}_c"), a) } else { self.call(name, a) }
+    /// Calls the form of an MPI function with counts of `width`.
+    pub fn call_c(&self, name: &str, width: CountWidth, a: &[usize]) -> Result<(), String> {
+        match width {
+            CountWidth::Int => self.call(name, a),
+            CountWidth::Large => self.call(&format!("{name}_c"), a),
+        }
     }
 
     fn words(&self, code: c_int) -> String {
@@ -192,11 +231,16 @@ impl Mpi {
     }
 
     /// Calls a function whose last parameter is a handle that the function makes.
-    pub fn make(&self, name: &str, large: bool, a: &[usize]) -> Result<usize, String> {
+    pub fn make(&self, name: &str, a: &[usize]) -> Result<usize, String> {
+        self.make_c(name, CountWidth::Int, a)
+    }
+
+    /// Calls the form with counts of `width` of a function whose last parameter is a handle that the function makes.
+    pub fn make_c(&self, name: &str, width: CountWidth, a: &[usize]) -> Result<usize, String> {
         let mut made = 0usize;
         let mut args = a.to_vec();
         args.push(std::ptr::from_mut(&mut made) as usize);
-        self.call_c(name, large, &args)?;
+        self.call_c(name, width, &args)?;
         Ok(made)
     }
 
@@ -210,12 +254,12 @@ impl Mpi {
     }
 
     /// Calls a function whose last parameter is an `int`, or an `MPI_Count` in the form with large counts.
-    pub fn count(&self, name: &str, large: bool, a: &[usize]) -> Result<i64, String> {
+    pub fn count(&self, name: &str, width: CountWidth, a: &[usize]) -> Result<i64, String> {
         let mut value = 0i64;
         let mut args = a.to_vec();
         args.push(std::ptr::from_mut(&mut value) as usize);
-        self.call_c(name, large, &args)?;
-        Ok(if large { value } else { i64::from(value as c_int) })
+        self.call_c(name, width, &args)?;
+        Ok(if width == CountWidth::Large { value } else { i64::from(value as c_int) })
     }
 
     /// Calls a function whose only parameter is a handle that the function frees.

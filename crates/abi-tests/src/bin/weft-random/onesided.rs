@@ -2,8 +2,9 @@
 //! bytes from the beginning of a target's part.
 
 use crate::buffer::Piece;
-use crate::program::CommId;
-use crate::reduce::{Element, Predefined};
+use crate::comm::CommId;
+use crate::mpi::CountWidth;
+use crate::reduce::{Element, StandardOp};
 use std::fmt;
 
 /// The number of a window in a program.
@@ -22,7 +23,7 @@ pub enum Flavor {
 
 /// Part of one rank in a window.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct RankPart {
     pub len: i64,
     /// Displacement unit of the part; 1 in a dynamic window.
     pub unit: i64,
@@ -30,10 +31,10 @@ pub struct Part {
     pub chunks: Vec<(i64, i64)>,
 }
 
-pub struct Window {
+pub struct WindowModel {
     pub comm: CommId,
     pub flavor: Flavor,
-    pub parts: Vec<Part>,
+    pub parts: Vec<RankPart>,
     /// Hints for the library.
     pub hints: Vec<(&'static str, &'static str)>,
 }
@@ -43,30 +44,54 @@ pub struct Window {
 pub enum Sync {
     /// Assertions of each fence, by seat: one fence before each round and one at the end.
     Fence(Vec<Vec<i64>>),
-    /// By origin and target: true if the origin may access the target. Also the assertions of MPI_Win_post by seat.
-    Post { pairs: Vec<Vec<bool>>, asserts: Vec<i64>, unchecked: bool, empty: bool },
-    /// Targets that each origin locks, in this order; true for an exclusive lock.
-    Lock { targets: Vec<Vec<(usize, bool)>>, together: bool, unchecked: bool },
+    Post(PostSync),
+    Lock(LockSync),
     /// One MPI_Win_lock_all. Between rounds come MPI_Win_flush_all and a barrier.
-    LockAll { unchecked: bool },
+    LockAll {
+        unchecked: bool,
+    },
+}
+
+/// Synchronization by MPI_Win_post and MPI_Win_start.
+#[derive(Debug)]
+pub struct PostSync {
+    /// By origin and target: true if the origin may access the target.
+    pub pairs: Vec<Vec<bool>>,
+    /// Assertions of MPI_Win_post by seat.
+    pub asserts: Vec<i64>,
+    /// True if all ranks post before an origin starts, and then assert MPI_MODE_NOCHECK.
+    pub unchecked: bool,
+    /// True if ranks also call the functions with empty groups.
+    pub empty: bool,
+}
+
+/// Synchronization by MPI_Win_lock.
+#[derive(Debug)]
+pub struct LockSync {
+    /// Targets that each origin locks, in this order; true for an exclusive lock.
+    pub targets: Vec<Vec<(usize, bool)>>,
+    /// True if an origin holds all its locks at the same time.
+    pub together: bool,
+    /// True if no lock conflicts with another lock, and origins assert MPI_MODE_NOCHECK.
+    pub unchecked: bool,
 }
 
 impl Sync {
     /// Returns true if targets are passive, which allows flushes and requests.
     pub fn passive(&self) -> bool {
-        matches!(self, Sync::Lock { .. } | Sync::LockAll { .. })
+        matches!(self, Sync::Lock(_) | Sync::LockAll { .. })
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Op {
-    Reduce(Predefined),
+pub enum AccumulateOp {
+    Reduce(StandardOp),
     Replace,
     Nothing,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Flush {
+pub enum FlushForm {
     One,
     All,
     LocalOne,
@@ -74,19 +99,19 @@ pub enum Flush {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum What {
+pub enum OneSidedCall {
     Put,
     Get,
-    Accumulate(Op),
-    GetAccumulate(Op),
-    FetchAndOp(Op),
+    Accumulate(AccumulateOp),
+    GetAccumulate(AccumulateOp),
+    FetchAndOp(AccumulateOp),
     /// Compares with the value that is there, or with another value.
     CompareAndSwap {
         hit: bool,
     },
     /// Under an exclusive lock: get, flush, and put of the number plus one.
     Increment,
-    Flush(Flush),
+    Flush(FlushForm),
 }
 
 /// Knowledge about the result of an operation.
@@ -106,7 +131,7 @@ pub struct Store {
     pub seat: usize,
     pub piece: Piece,
     /// Operator that the values suit.
-    pub values: Option<(Predefined, Element)>,
+    pub values: Option<(StandardOp, Element)>,
 }
 
 /// A call. Pieces that it does not have are `None`.
@@ -115,7 +140,7 @@ pub struct Action {
     pub origin: usize,
     /// `None` stands for MPI_PROC_NULL.
     pub target: Option<usize>,
-    pub what: What,
+    pub what: OneSidedCall,
     /// Place at the target.
     pub place: Option<Piece>,
     /// Data that are brought, and data that are fetched.
@@ -124,10 +149,10 @@ pub struct Action {
     /// Kind of the elements, if it matters.
     pub element: Option<Element>,
     /// Operator that the data suit.
-    pub suits: Option<Predefined>,
+    pub suits: Option<StandardOp>,
     pub fetched: Fetched,
     pub request: bool,
-    pub large: bool,
+    pub width: CountWidth,
 }
 
 pub struct Epoch {
@@ -146,31 +171,31 @@ pub struct Epoch {
     pub peek: bool,
 }
 
-impl Op {
+impl AccumulateOp {
     pub fn handle(self) -> usize {
         match self {
-            Op::Reduce(op) => op.handle(),
-            Op::Replace => crate::mpi::REPLACE,
-            Op::Nothing => crate::mpi::NO_OP,
+            AccumulateOp::Reduce(op) => op.handle(),
+            AccumulateOp::Replace => crate::mpi::REPLACE,
+            AccumulateOp::Nothing => crate::mpi::NO_OP,
         }
     }
 }
 
-impl What {
+impl OneSidedCall {
     /// Returns the function's name without `MPI_`.
     pub fn name(self) -> &'static str {
         match self {
-            What::Put => "Put",
-            What::Get => "Get",
-            What::Accumulate(_) => "Accumulate",
-            What::GetAccumulate(_) => "Get_accumulate",
-            What::FetchAndOp(_) => "Fetch_and_op",
-            What::CompareAndSwap { .. } => "Compare_and_swap",
-            What::Increment => "Get, flush, Put",
-            What::Flush(Flush::One) => "Win_flush",
-            What::Flush(Flush::All) => "Win_flush_all",
-            What::Flush(Flush::LocalOne) => "Win_flush_local",
-            What::Flush(Flush::LocalAll) => "Win_flush_local_all",
+            OneSidedCall::Put => "Put",
+            OneSidedCall::Get => "Get",
+            OneSidedCall::Accumulate(_) => "Accumulate",
+            OneSidedCall::GetAccumulate(_) => "Get_accumulate",
+            OneSidedCall::FetchAndOp(_) => "Fetch_and_op",
+            OneSidedCall::CompareAndSwap { .. } => "Compare_and_swap",
+            OneSidedCall::Increment => "Get, flush, Put",
+            OneSidedCall::Flush(FlushForm::One) => "Win_flush",
+            OneSidedCall::Flush(FlushForm::All) => "Win_flush_all",
+            OneSidedCall::Flush(FlushForm::LocalOne) => "Win_flush_local",
+            OneSidedCall::Flush(FlushForm::LocalAll) => "Win_flush_local_all",
         }
     }
 
@@ -178,22 +203,24 @@ impl What {
     pub fn writes(self) -> bool {
         !matches!(
             self,
-            What::Get
-                | What::Flush(_)
-                | What::GetAccumulate(Op::Nothing)
-                | What::FetchAndOp(Op::Nothing)
+            OneSidedCall::Get
+                | OneSidedCall::Flush(_)
+                | OneSidedCall::GetAccumulate(AccumulateOp::Nothing)
+                | OneSidedCall::FetchAndOp(AccumulateOp::Nothing)
         )
     }
 
-    pub fn op(self) -> Option<Op> {
+    pub fn op(self) -> Option<AccumulateOp> {
         match self {
-            What::Accumulate(op) | What::GetAccumulate(op) | What::FetchAndOp(op) => Some(op),
+            OneSidedCall::Accumulate(op)
+            | OneSidedCall::GetAccumulate(op)
+            | OneSidedCall::FetchAndOp(op) => Some(op),
             _ => None,
         }
     }
 }
 
-impl fmt::Display for Window {
+impl fmt::Display for WindowModel {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{:?} on comm {}", self.flavor, self.comm)?;
         self.hints.iter().try_for_each(|(key, value)| write!(f, ", {key}={value}"))?;
@@ -226,10 +253,10 @@ impl fmt::Display for Epoch {
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let letter = if self.request { "R" } else { "" };
-        let large = if self.large { "_c" } else { "" };
-        write!(f, "round {}, {letter}{}{large}", self.round, self.what.name())?;
+        let width = self.width.suffix();
+        write!(f, "round {}, {letter}{}{width}", self.round, self.what.name())?;
         match self.what {
-            What::CompareAndSwap { hit } => write!(f, "(hit: {hit})")?,
+            OneSidedCall::CompareAndSwap { hit } => write!(f, "(hit: {hit})")?,
             _ => self.what.op().map_or(Ok(()), |op| write!(f, "({op:?})"))?,
         }
         match self.target {

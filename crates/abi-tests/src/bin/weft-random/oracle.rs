@@ -2,13 +2,13 @@
 
 use crate::buffer::{Image, Piece};
 use crate::generate::key;
-use crate::program::{Collective, Item, Kind, Message, Shift};
+use crate::program::{CollectiveFunction, CollectiveItem, Item, Message, Shift};
 use crate::reduce;
 use fastrand::Rng;
 
 /// Side of an item, which has two buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
+pub enum BufferSide {
     Send,
     Recv,
 }
@@ -26,27 +26,27 @@ pub struct Expected {
 }
 
 /// Returns the pieces of one buffer. Empty if the rank has no such buffer.
-pub fn pieces(item: &Item, rank: usize, side: Side) -> &[Piece] {
+pub fn pieces(item: &Item, rank: usize, side: BufferSide) -> &[Piece] {
     let one = std::slice::from_ref;
     match (item, side) {
-        (Item::Message(m), Side::Send) if m.from == Some(rank) => one(&m.send),
-        (Item::Message(m), Side::Recv) if m.to == Some(rank) => one(&m.recv),
+        (Item::Message(m), BufferSide::Send) if m.from == Some(rank) => one(&m.send),
+        (Item::Message(m), BufferSide::Recv) if m.to == Some(rank) => one(&m.recv),
         (Item::Message(_), _) => &[],
-        (Item::Shift(s), Side::Send) => one(&s.send[rank]),
-        (Item::Shift(s), Side::Recv) if !s.replace => one(&s.recv[rank]),
-        (Item::Shift(_), Side::Recv) => &[],
-        (Item::Collective(c), Side::Send) => &c.send[rank],
-        (Item::Collective(c), Side::Recv) => &c.recv[rank],
+        (Item::Shift(s), BufferSide::Send) => one(&s.send[rank]),
+        (Item::Shift(s), BufferSide::Recv) if !s.replace => one(&s.recv[rank]),
+        (Item::Shift(_), BufferSide::Recv) => &[],
+        (Item::Collective(c), BufferSide::Send) => &c.send[rank],
+        (Item::Collective(c), BufferSide::Recv) => &c.recv[rank],
     }
 }
 
 impl Oracle<'_> {
     /// Returns the contents before the step.
-    pub fn initial(&self, rank: usize, side: Side) -> Image {
+    pub fn initial(&self, rank: usize, side: BufferSide) -> Image {
         let pieces = pieces(self.item, rank, side);
         let key = key(&[self.key, rank as u64, side as u64]);
         let mut image = Image::random(pieces, key);
-        if let Item::Collective(Collective { op: Some((op, element)), .. }) = self.item {
+        if let Item::Collective(CollectiveItem { op: Some((op, element)), .. }) = self.item {
             let mut rng = Rng::with_seed(key ^ 1);
             for piece in pieces {
                 let values = reduce::values(&mut rng, *op, *element, piece.count as usize);
@@ -57,7 +57,7 @@ impl Oracle<'_> {
     }
 
     /// Returns the contents after the step. `matched` is the message that a receive from any source took.
-    pub fn expected(&self, rank: usize, side: Side, matched: Option<Oracle>) -> Expected {
+    pub fn expected(&self, rank: usize, side: BufferSide, matched: Option<Oracle>) -> Expected {
         let image = self.initial(rank, side);
         match self.item {
             Item::Message(m) => self.message(m, image, side, matched),
@@ -70,42 +70,48 @@ impl Oracle<'_> {
         &self,
         m: &Message,
         mut image: Image,
-        side: Side,
+        side: BufferSide,
         matched: Option<Oracle>,
     ) -> Expected {
-        if side == Side::Recv {
+        if side == BufferSide::Recv {
             let source = matched.as_ref().unwrap_or(self);
             let Item::Message(sent) = source.item else { unreachable!("a message matched") };
             if let Some(from) = sent.from {
-                let data = source.initial(from, Side::Send).pack(&sent.send);
+                let data = source.initial(from, BufferSide::Send).pack(&sent.send);
                 image.unpack(&m.recv, &data);
             }
         }
         Expected { image, open: Vec::new() }
     }
 
-    fn shift(&self, s: &Shift, mut image: Image, rank: usize, side: Side) -> Expected {
-        let written = if s.replace { Side::Send } else { Side::Recv };
+    fn shift(&self, s: &Shift, mut image: Image, rank: usize, side: BufferSide) -> Expected {
+        let written = if s.replace { BufferSide::Send } else { BufferSide::Recv };
         if let Some(from) = s.from(rank)
             && side == written
         {
-            let data = self.initial(from, Side::Send).pack(&s.send[from]);
+            let data = self.initial(from, BufferSide::Send).pack(&s.send[from]);
             image.unpack(if s.replace { &s.send[rank] } else { &s.recv[rank] }, &data);
         }
         Expected { image, open: Vec::new() }
     }
 
-    fn collective(&self, c: &Collective, mut image: Image, rank: usize, side: Side) -> Expected {
+    fn collective(
+        &self,
+        c: &CollectiveItem,
+        mut image: Image,
+        rank: usize,
+        side: BufferSide,
+    ) -> Expected {
         let mut open = Vec::new();
-        if side == Side::Send || c.recv[rank].is_empty() {
+        if side == BufferSide::Send || c.recv[rank].is_empty() {
             return Expected { image, open };
         }
         if let Some((op, element)) = c.op {
             let first = Piece { count: self.result(c, rank), ..c.recv[rank][0].clone() };
             let all = c.wiring[rank].iter().flatten();
             let heard = match c.kind {
-                Kind::Scan => rank + 1,
-                Kind::Exscan => rank,
+                CollectiveFunction::Scan => rank + 1,
+                CollectiveFunction::Exscan => rank,
                 _ => c.wiring[rank].len(),
             };
             let inputs = all.take(heard).map(|(from, slot)| self.data(c, *from, *slot));
@@ -114,7 +120,12 @@ impl Oracle<'_> {
                 None => open.push(first),
             }
             // Of data in place, the standard defines only the result.
-            if c.in_place && matches!(c.kind, Kind::ReduceScatter | Kind::ReduceScatterBlock) {
+            if c.in_place
+                && matches!(
+                    c.kind,
+                    CollectiveFunction::ReduceScatter | CollectiveFunction::ReduceScatterBlock
+                )
+            {
                 let rest: i64 = c.recv[rank].iter().map(|p| p.count).sum();
                 let skipped = self.result(c, rank);
                 let ty = c.recv[rank][0].ty.clone();
@@ -124,11 +135,11 @@ impl Oracle<'_> {
             return Expected { image, open };
         }
         match c.kind {
-            Kind::Bcast => {
-                let data = self.initial(c.root, Side::Recv).pack(&c.recv[c.root][0]);
+            CollectiveFunction::Bcast => {
+                let data = self.initial(c.root, BufferSide::Recv).pack(&c.recv[c.root][0]);
                 image.unpack(&c.recv[rank][0], &data);
             }
-            Kind::Scatter | Kind::Scatterv => {
+            CollectiveFunction::Scatter | CollectiveFunction::Scatterv => {
                 let mut heard = c.wiring[rank].iter().flatten();
                 let (root, slot) =
                     heard.find(|(from, _)| *from == c.root).expect("all hear the root");
@@ -146,9 +157,11 @@ impl Oracle<'_> {
     }
 
     /// Returns the number of elements in the result of a reduction.
-    fn result(&self, c: &Collective, rank: usize) -> i64 {
+    fn result(&self, c: &CollectiveItem, rank: usize) -> i64 {
         match c.kind {
-            Kind::ReduceScatter | Kind::ReduceScatterBlock if c.in_place => {
+            CollectiveFunction::ReduceScatter | CollectiveFunction::ReduceScatterBlock
+                if c.in_place =>
+            {
                 c.recv[rank][rank].count
             }
             _ => c.recv[rank][0].count,
@@ -156,17 +169,20 @@ impl Oracle<'_> {
     }
 
     /// Returns the data that one seat sends in its piece of this number, packed.
-    fn data(&self, c: &Collective, from: usize, slot: usize) -> Vec<u8> {
+    fn data(&self, c: &CollectiveItem, from: usize, slot: usize) -> Vec<u8> {
         if !c.send[from].is_empty() {
             let i = if c.send[from].len() == 1 { 0 } else { slot };
-            return self.initial(from, Side::Send).pack(&c.send[from][i]);
+            return self.initial(from, BufferSide::Send).pack(&c.send[from][i]);
         }
         // In place. In gather and allgather, the own part. In other operations, the part for the other seat.
         let i = match c.kind {
-            Kind::Gather | Kind::Gatherv | Kind::Allgather | Kind::Allgatherv => from,
+            CollectiveFunction::Gather
+            | CollectiveFunction::Gatherv
+            | CollectiveFunction::Allgather
+            | CollectiveFunction::Allgatherv => from,
             _ if c.recv[from].len() == 1 => 0,
             _ => slot,
         };
-        self.initial(from, Side::Recv).pack(&c.recv[from][i])
+        self.initial(from, BufferSide::Recv).pack(&c.recv[from][i])
     }
 }

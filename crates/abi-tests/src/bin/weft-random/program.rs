@@ -2,32 +2,30 @@
 //! communicator.
 
 use crate::buffer::Piece;
-use crate::comm::{Comm, Wiring};
-use crate::onesided::{Epoch, Window, WindowId};
-use crate::reduce::{Element, Op};
+use crate::comm::{CommId, CommModel, ExchangePeers, Wiring};
+use crate::mpi::CountWidth;
+use crate::onesided::{Epoch, WindowId, WindowModel};
+use crate::reduce::{Element, Operator};
 use std::fmt;
 
-/// The number of a communicator in [`Program::comms`]; 0 is MPI_COMM_WORLD.
-pub type CommId = usize;
-
-pub struct Program {
+pub struct RandomProgram {
     pub ranks: usize,
-    pub comms: Vec<Comm>,
-    pub windows: Vec<Window>,
-    pub steps: Vec<Step>,
+    pub comms: Vec<CommModel>,
+    pub windows: Vec<WindowModel>,
+    pub steps: Vec<ProgramStep>,
 }
 
-pub enum Step {
-    Make(Make),
+pub enum ProgramStep {
+    Make(CommCreation),
     Free(CommId),
-    Phase(Phase),
+    Phase(ItemPhase),
     Open(WindowId),
     Epoch(Epoch),
     Close(WindowId),
 }
 
 /// Makes communicators from a parent. `made` holds their numbers. A rank is a member of at most one of them.
-pub struct Make {
+pub struct CommCreation {
     pub parent: CommId,
     pub how: How,
     pub made: Vec<CommId>,
@@ -72,7 +70,7 @@ pub enum How {
 
 /// Items that are under way at the same time. Every rank goes through them in the same order, so that blocking calls cannot wait in
 /// a circle. Nonblocking calls are completed at the end.
-pub struct Phase {
+pub struct ItemPhase {
     pub items: Vec<Item>,
     /// Number of times that all items run, with the same buffers and persistent requests, but other data.
     pub rounds: u64,
@@ -87,19 +85,19 @@ pub struct Phase {
 pub enum Item {
     Message(Message),
     Shift(Shift),
-    Collective(Collective),
+    Collective(CollectiveItem),
 }
 
 /// Form of a call: it waits, returns a request, or starts a persistent request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum CallForm {
     Blocking,
     Immediate,
     Persistent,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mode {
+pub enum MessageMode {
     Standard,
     Synchronous,
     Buffered,
@@ -117,15 +115,23 @@ pub enum Dress {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProbeForm {
+    /// MPI_Probe or MPI_Mprobe.
+    Blocking,
+    /// MPI_Iprobe or MPI_Improbe, until a message is found.
+    Immediate,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taking {
-    Receive(Form),
+    Receive(CallForm),
     /// MPI_Probe or MPI_Iprobe, then MPI_Recv.
     Probe {
-        immediate: bool,
+        form: ProbeForm,
     },
     /// MPI_Mprobe or MPI_Improbe, then MPI_Mrecv or MPI_Imrecv.
     Matched {
-        immediate: bool,
+        form: ProbeForm,
         later: bool,
     },
 }
@@ -137,9 +143,9 @@ pub struct Message {
     pub to: Option<usize>,
     pub tag: i64,
     pub send: Piece,
-    pub mode: Mode,
-    pub form: Form,
-    pub send_large: bool,
+    pub mode: MessageMode,
+    pub form: CallForm,
+    pub send_width: CountWidth,
     pub send_dress: Dress,
     /// May have room for more than the sent data.
     pub recv: Piece,
@@ -148,7 +154,7 @@ pub struct Message {
     pub early: bool,
     pub any_source: bool,
     pub any_tag: bool,
-    pub recv_large: bool,
+    pub recv_width: CountWidth,
     pub recv_dress: Dress,
 }
 
@@ -161,7 +167,7 @@ pub struct Shift {
     /// True if both directions use the same buffer.
     pub replace: bool,
     pub immediate: bool,
-    pub large: Vec<bool>,
+    pub width: Vec<CountWidth>,
     pub tag: i64,
     pub send: Vec<Piece>,
     pub recv: Vec<Piece>,
@@ -180,7 +186,7 @@ impl Shift {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum CollectiveFunction {
     Barrier,
     Bcast,
     Gather,
@@ -205,32 +211,32 @@ pub enum Kind {
     NeighborAlltoallw,
 }
 
-impl Kind {
+impl CollectiveFunction {
     /// Returns the function's name without `MPI_` and the letter of its form.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Barrier => "barrier",
-            Kind::Bcast => "bcast",
-            Kind::Gather => "gather",
-            Kind::Gatherv => "gatherv",
-            Kind::Scatter => "scatter",
-            Kind::Scatterv => "scatterv",
-            Kind::Allgather => "allgather",
-            Kind::Allgatherv => "allgatherv",
-            Kind::Alltoall => "alltoall",
-            Kind::Alltoallv => "alltoallv",
-            Kind::Alltoallw => "alltoallw",
-            Kind::Reduce => "reduce",
-            Kind::Allreduce => "allreduce",
-            Kind::ReduceScatterBlock => "reduce_scatter_block",
-            Kind::ReduceScatter => "reduce_scatter",
-            Kind::Scan => "scan",
-            Kind::Exscan => "exscan",
-            Kind::NeighborAllgather => "neighbor_allgather",
-            Kind::NeighborAllgatherv => "neighbor_allgatherv",
-            Kind::NeighborAlltoall => "neighbor_alltoall",
-            Kind::NeighborAlltoallv => "neighbor_alltoallv",
-            Kind::NeighborAlltoallw => "neighbor_alltoallw",
+            CollectiveFunction::Barrier => "barrier",
+            CollectiveFunction::Bcast => "bcast",
+            CollectiveFunction::Gather => "gather",
+            CollectiveFunction::Gatherv => "gatherv",
+            CollectiveFunction::Scatter => "scatter",
+            CollectiveFunction::Scatterv => "scatterv",
+            CollectiveFunction::Allgather => "allgather",
+            CollectiveFunction::Allgatherv => "allgatherv",
+            CollectiveFunction::Alltoall => "alltoall",
+            CollectiveFunction::Alltoallv => "alltoallv",
+            CollectiveFunction::Alltoallw => "alltoallw",
+            CollectiveFunction::Reduce => "reduce",
+            CollectiveFunction::Allreduce => "allreduce",
+            CollectiveFunction::ReduceScatterBlock => "reduce_scatter_block",
+            CollectiveFunction::ReduceScatter => "reduce_scatter",
+            CollectiveFunction::Scan => "scan",
+            CollectiveFunction::Exscan => "exscan",
+            CollectiveFunction::NeighborAllgather => "neighbor_allgather",
+            CollectiveFunction::NeighborAllgatherv => "neighbor_allgatherv",
+            CollectiveFunction::NeighborAlltoall => "neighbor_alltoall",
+            CollectiveFunction::NeighborAlltoallv => "neighbor_alltoallv",
+            CollectiveFunction::NeighborAlltoallw => "neighbor_alltoallw",
         }
     }
 
@@ -239,45 +245,50 @@ impl Kind {
         self.name().starts_with("neighbor")
     }
 
+    /// Returns the ranks with which a rank exchanges data.
+    pub fn peers(self) -> ExchangePeers {
+        if self.neighbors() { ExchangePeers::Neighbors } else { ExchangePeers::All }
+    }
+
     pub fn rooted(self) -> bool {
-        use Kind::*;
+        use CollectiveFunction::*;
         matches!(self, Bcast | Gather | Gatherv | Scatter | Scatterv | Reduce)
     }
 
     pub fn reduces(self) -> bool {
-        use Kind::*;
+        use CollectiveFunction::*;
         matches!(self, Reduce | Allreduce | ReduceScatterBlock | ReduceScatter | Scan | Exscan)
     }
 }
 
 /// A collective call. `send` and `recv` hold the pieces of each seat: one piece, or one for each peer. There is none if the seat
 /// has no such buffer, or the operation is in place. Bcast has only `recv`.
-pub struct Collective {
+pub struct CollectiveItem {
     pub comm: CommId,
-    pub kind: Kind,
-    pub form: Form,
-    pub large: Vec<bool>,
+    pub kind: CollectiveFunction,
+    pub form: CallForm,
+    pub width: Vec<CountWidth>,
     /// At the root of a rooted collective, and everywhere in other collectives: the data lie in `recv`.
     pub in_place: bool,
     pub root: usize,
     pub send: Vec<Vec<Piece>>,
     pub recv: Vec<Vec<Piece>>,
-    pub op: Option<(Op, Element)>,
+    pub op: Option<(Operator, Element)>,
     pub wiring: Wiring,
 }
 
-impl Collective {
+impl CollectiveItem {
     /// Returns true if this rank's call uses MPI_IN_PLACE.
     pub fn in_place_at(&self, rank: usize) -> bool {
         self.in_place && (!self.kind.rooted() || rank == self.root)
     }
 }
 
-impl fmt::Display for Program {
+impl fmt::Display for RandomProgram {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         for (i, step) in self.steps.iter().enumerate() {
             match step {
-                Step::Make(make) => {
+                ProgramStep::Make(make) => {
                     writeln!(f, "step {i}: from comm {}, {:?}:", make.parent, make.how)?;
                     for id in &make.made {
                         let comm = &self.comms[*id];
@@ -291,11 +302,13 @@ impl fmt::Display for Program {
                         }
                     }
                 }
-                Step::Free(id) => writeln!(f, "step {i}: free comm {id}")?,
-                Step::Open(id) => writeln!(f, "step {i}: window {id}: {}", self.windows[*id])?,
-                Step::Epoch(epoch) => writeln!(f, "step {i}: {epoch}")?,
-                Step::Close(id) => writeln!(f, "step {i}: free window {id}")?,
-                Step::Phase(phase) => {
+                ProgramStep::Free(id) => writeln!(f, "step {i}: free comm {id}")?,
+                ProgramStep::Open(id) => {
+                    writeln!(f, "step {i}: window {id}: {}", self.windows[*id])?
+                }
+                ProgramStep::Epoch(epoch) => writeln!(f, "step {i}: {epoch}")?,
+                ProgramStep::Close(id) => writeln!(f, "step {i}: free window {id}")?,
+                ProgramStep::Phase(phase) => {
                     writeln!(
                         f,
                         "step {i}: {} items, {} rounds{}{}",
@@ -324,17 +337,13 @@ impl fmt::Display for Item {
     }
 }
 
-fn c(large: bool) -> &'static str {
-    if large { "_c" } else { "" }
-}
-
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let who = |r: Option<usize>| r.map_or("PROC_NULL".to_owned(), |r| r.to_string());
         write!(f, "message on comm {}, {} to {}", self.comm, who(self.from), who(self.to))?;
         writeln!(f, ", tag {}", self.tag)?;
-        let (mode, form, large) = (self.mode, self.form, c(self.send_large));
-        writeln!(f, "    send {mode:?} {form:?}{large} {:?}: {}", self.send_dress, self.send)?;
+        let (mode, form, width) = (self.mode, self.form, self.send_width.suffix());
+        writeln!(f, "    send {mode:?} {form:?}{width} {:?}: {}", self.send_dress, self.send)?;
         let any = match (self.any_source, self.any_tag) {
             (false, false) => "",
             (true, false) => " any source",
@@ -342,9 +351,9 @@ impl fmt::Display for Message {
             (true, true) => " any source, any tag",
         };
         let early = if self.early { " early" } else { "" };
-        let (taking, large) = (self.taking, c(self.recv_large));
+        let (taking, width) = (self.taking, self.recv_width.suffix());
         let dress = self.recv_dress;
-        write!(f, "    recv {taking:?}{large}{any}{early} {dress:?}: {}", self.recv)
+        write!(f, "    recv {taking:?}{width}{any}{early} {dress:?}: {}", self.recv)
     }
 }
 
@@ -355,7 +364,7 @@ impl fmt::Display for Shift {
         let ends = if self.around { "around" } else { "to the ends" };
         write!(f, " by {}, {ends}, tag {}", self.by, self.tag)?;
         for (r, (send, recv)) in self.send.iter().zip(&self.recv).enumerate() {
-            write!(f, "\n    rank {r}{}: {send}", c(self.large[r]))?;
+            write!(f, "\n    rank {r}{}: {send}", self.width[r].suffix())?;
             if !self.replace {
                 write!(f, " -> {recv}")?;
             }
@@ -364,7 +373,7 @@ impl fmt::Display for Shift {
     }
 }
 
-impl fmt::Display for Collective {
+impl fmt::Display for CollectiveItem {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{} {:?} on comm {}", self.kind.name(), self.form, self.comm)?;
         if self.kind.rooted() {
@@ -378,10 +387,10 @@ impl fmt::Display for Collective {
                 let all: Vec<String> = pieces.iter().map(Piece::to_string).collect();
                 format!("[{}]", all.join("; "))
             };
-            write!(f, "\n    rank {r}{}: ", c(self.large[r]))?;
+            write!(f, "\n    rank {r}{}: ", self.width[r].suffix())?;
             if self.in_place_at(r) {
                 write!(f, "in place ")?;
-            } else if self.kind != Kind::Bcast {
+            } else if self.kind != CollectiveFunction::Bcast {
                 write!(f, "{} -> ", list(send))?;
             }
             write!(f, "{}", list(recv))?;

@@ -1,6 +1,5 @@
 //! Runs a program on this rank.
 
-mod access;
 mod collectives;
 mod comms;
 mod completion;
@@ -9,13 +8,13 @@ mod handles;
 mod messages;
 mod windows;
 
-use crate::buffer::{Buffer, Piece};
+use crate::buffer::{GuardedBuffer, Piece};
 use crate::generate::{Recipe, key};
-use crate::mpi::{self, Array, CStatus, Mpi};
-use crate::oracle::{Oracle, Side, pieces};
-use crate::program::{Form, Item, Message, Phase, Program, Step, Taking};
-use crate::reduce::{Spacing, User};
-use crate::types::Type;
+use crate::mpi::{self, Array, CStatus, CountWidth, Mpi};
+use crate::oracle::{BufferSide, Oracle, pieces};
+use crate::program::{CallForm, Item, ItemPhase, Message, ProgramStep, RandomProgram, Taking};
+use crate::reduce::{Spacing, UserOp};
+use crate::types::SharedType;
 use crate::watch::Watch;
 use fastrand::Rng;
 use std::collections::HashMap;
@@ -34,7 +33,7 @@ pub enum Plant {
 }
 
 /// State that lasts longer than a program.
-pub struct Session<'a> {
+pub struct RankSession<'a> {
     pub mpi: &'a Mpi,
     /// Rank in MPI_COMM_WORLD.
     pub me: usize,
@@ -43,7 +42,7 @@ pub struct Session<'a> {
     pub plant: Option<Plant>,
     /// True to complete requests only by MPI_Waitall, not in all ways that MPI has.
     pub waitall: bool,
-    operators: HashMap<(User, Spacing, bool), usize>,
+    operators: HashMap<(UserOp, Spacing, CountWidth), usize>,
     /// True if all ranks are on one node. `None` until that was asked.
     one_node: Option<bool>,
 }
@@ -51,8 +50,8 @@ pub struct Session<'a> {
 /// State that an item needs until its phase ends.
 #[derive(Default)]
 struct Live {
-    send: Option<Buffer>,
-    recv: Option<Buffer>,
+    send: Option<GuardedBuffer>,
+    recv: Option<GuardedBuffer>,
     /// Counts and displacements, which nonblocking calls may read until they are complete.
     arrays: Vec<Array>,
     /// Lists of datatypes, for the same reason.
@@ -66,7 +65,7 @@ struct Live {
 }
 
 /// A request to complete.
-struct Pending {
+struct PendingRequest {
     request: usize,
     item: usize,
     /// True if the status describes a received message.
@@ -74,17 +73,17 @@ struct Pending {
 }
 
 /// A phase under way on this rank.
-struct Stage<'s, 'a> {
-    session: &'s mut Session<'a>,
-    program: &'s Program,
-    phase: &'s Phase,
+struct PhaseRun<'s, 'a> {
+    session: &'s mut RankSession<'a>,
+    program: &'s RandomProgram,
+    phase: &'s ItemPhase,
     comms: &'s [usize],
     rng: Rng,
     types: handles::Handles,
     /// Datatypes of absolute addresses.
     absolute: Vec<usize>,
     live: Vec<Live>,
-    pending: Vec<Pending>,
+    pending: Vec<PendingRequest>,
     /// Items in the order in which their receives were posted.
     posted: Vec<usize>,
     /// Persistent collectives to start after all items.
@@ -95,9 +94,9 @@ struct Stage<'s, 'a> {
     key: u64,
 }
 
-impl<'a> Session<'a> {
-    pub fn new(mpi: &'a Mpi, me: usize, watch: &'a Watch) -> Session<'a> {
-        Session {
+impl<'a> RankSession<'a> {
+    pub fn new(mpi: &'a Mpi, me: usize, watch: &'a Watch) -> RankSession<'a> {
+        RankSession {
             mpi,
             me,
             watch,
@@ -109,7 +108,7 @@ impl<'a> Session<'a> {
     }
 
     /// Runs a program. An error says what was wrong on this rank.
-    pub fn run(&mut self, recipe: &Recipe, program: &Program) -> Outcome {
+    pub fn run(&mut self, recipe: &Recipe, program: &RandomProgram) -> Outcome {
         let mut handles = vec![mpi::COMM_NULL; program.comms.len()];
         handles[0] = mpi::COMM_WORLD;
         let mut windows: Vec<Option<windows::Open>> = Vec::new();
@@ -117,20 +116,20 @@ impl<'a> Session<'a> {
         for (i, step) in program.steps.iter().enumerate() {
             self.watch.at(recipe.number, i, 0);
             let result = match step {
-                Step::Make(make) => self.make(program, make, &mut handles),
-                Step::Free(id) => self.free(&mut handles[*id]),
-                Step::Phase(phase) => {
+                ProgramStep::Make(make) => self.make(program, make, &mut handles),
+                ProgramStep::Free(id) => self.free(&mut handles[*id]),
+                ProgramStep::Phase(phase) => {
                     let parts = [recipe.seed, recipe.number, recipe.ranks as u64, i as u64, 2];
                     self.phase(program, phase, &handles, key(&parts))
                 }
-                Step::Open(id) => {
+                ProgramStep::Open(id) => {
                     let window = &program.windows[*id];
                     let seat = program.comms[window.comm].seat(self.me);
                     let parts = [recipe.seed, recipe.number, recipe.ranks as u64, i as u64, 3];
                     self.open(window, seat, handles[window.comm], key(&parts))
                         .map(|open| windows[*id] = open)
                 }
-                Step::Epoch(epoch) => {
+                ProgramStep::Epoch(epoch) => {
                     let parts = [recipe.seed, recipe.number, recipe.ranks as u64, i as u64, 4];
                     match &mut windows[epoch.window] {
                         Some(open) => {
@@ -140,7 +139,7 @@ impl<'a> Session<'a> {
                         None => Ok(()),
                     }
                 }
-                Step::Close(id) => match windows[*id].take() {
+                ProgramStep::Close(id) => match windows[*id].take() {
                     Some(open) => self.close_window(open, &program.windows[*id]),
                     None => Ok(()),
                 },
@@ -164,10 +163,16 @@ impl<'a> Session<'a> {
         self.mpi.free("MPI_Comm_free", freed)
     }
 
-    fn phase(&mut self, program: &Program, phase: &Phase, comms: &[usize], base: u64) -> Outcome {
+    fn phase(
+        &mut self,
+        program: &RandomProgram,
+        phase: &ItemPhase,
+        comms: &[usize],
+        base: u64,
+    ) -> Outcome {
         let rng = Rng::with_seed(key(&[base, self.me as u64]));
         let live = phase.items.iter().map(|_| Live::default()).collect();
-        let mut stage = Stage {
+        let mut stage = PhaseRun {
             session: self,
             program,
             phase,
@@ -192,7 +197,7 @@ impl<'a> Session<'a> {
     }
 }
 
-impl Stage<'_, '_> {
+impl PhaseRun<'_, '_> {
     fn mpi(&self) -> &Mpi {
         self.session.mpi
     }
@@ -252,7 +257,7 @@ impl Stage<'_, '_> {
         let mut deferred = std::mem::take(&mut self.deferred);
         self.rng.shuffle(&mut deferred);
         for (item, request) in deferred {
-            let result = self.start(item, request, false);
+            let result = self.start(PendingRequest { request, item, receives: false });
             self.named(item, result)?;
         }
         if phase.free_early {
@@ -272,21 +277,21 @@ impl Stage<'_, '_> {
     /// Fills buffers with the contents of this round.
     fn prepare(&mut self, item: usize, rank: usize) {
         let kind = &self.phase.items[item];
-        for side in [Side::Send, Side::Recv] {
+        for side in [BufferSide::Send, BufferSide::Recv] {
             let pieces = pieces(kind, rank, side);
             if pieces.is_empty() {
                 continue;
             }
             let image = self.oracle(item).initial(rank, side);
             let live = &mut self.live[item];
-            let place = if side == Side::Send { &mut live.send } else { &mut live.recv };
-            place.get_or_insert_with(|| Buffer::new(pieces)).fill(&image);
+            let place = if side == BufferSide::Send { &mut live.send } else { &mut live.recv };
+            place.get_or_insert_with(|| GuardedBuffer::new(pieces)).fill(&image);
         }
         self.live[item].status = None;
     }
 
     /// Returns the handle of a datatype, which is made when it is first needed.
-    fn datatype(&mut self, ty: &Type) -> Outcome<usize> {
+    fn datatype(&mut self, ty: &SharedType) -> Outcome<usize> {
         self.types.get(self.session.mpi, ty)
     }
 
@@ -316,9 +321,9 @@ impl Stage<'_, '_> {
         let matched = self.matched()?;
         for item in 0..self.phase.items.len() {
             let Some(rank) = self.rank(item) else { continue };
-            for side in [Side::Send, Side::Recv] {
+            for side in [BufferSide::Send, BufferSide::Recv] {
                 let live = &mut self.live[item];
-                let place = if side == Side::Send { &mut live.send } else { &mut live.recv };
+                let place = if side == BufferSide::Send { &mut live.send } else { &mut live.recv };
                 let Some(mut buffer) = place.take() else { continue };
                 if self.session.plant == Some(Plant::Message) && self.plant(item, &mut buffer) {
                     self.session.plant = None;
@@ -336,7 +341,8 @@ impl Stage<'_, '_> {
                 let pieces = pieces(&self.phase.items[item], rank, side);
                 let result = compare(buffer.bytes(), &image, pieces);
                 let live = &mut self.live[item];
-                *if side == Side::Send { &mut live.send } else { &mut live.recv } = Some(buffer);
+                *if side == BufferSide::Send { &mut live.send } else { &mut live.recv } =
+                    Some(buffer);
                 self.named(item, result.map_err(|e| format!("{side:?} buffer: {e}")))?;
             }
         }
@@ -344,7 +350,7 @@ impl Stage<'_, '_> {
     }
 
     /// Spoils a byte, and reports it. Never a byte that the standard leaves undefined.
-    fn plant(&mut self, item: usize, buffer: &mut Buffer) -> bool {
+    fn plant(&mut self, item: usize, buffer: &mut GuardedBuffer) -> bool {
         if matches!(self.phase.items[item], Item::Collective(_)) {
             return false;
         }
@@ -389,5 +395,5 @@ fn compare(found: &[u8], expected: &crate::buffer::Image, pieces: &[Piece]) -> O
 
 /// Returns true if the receive is a request.
 fn immediate(taking: Taking) -> bool {
-    matches!(taking, Taking::Receive(Form::Immediate | Form::Persistent))
+    matches!(taking, Taking::Receive(CallForm::Immediate | CallForm::Persistent))
 }

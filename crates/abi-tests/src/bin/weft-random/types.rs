@@ -1,14 +1,15 @@
 //! Datatypes as the standard defines them: a constructor, and the type map that follows from it.
 
-use crate::basic::{Basic, PAIRS};
+use crate::basic::{ElementType, PAIRS};
+use crate::mpi::CountWidth;
 use std::fmt;
 use std::rc::Rc;
 
-pub type Type = Rc<Datatype>;
+pub type SharedType = Rc<TypeModel>;
 
 /// Distribution of one dimension of a distributed array over processes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Spread {
+pub enum Distribution {
     None,
     /// Blocks of this many indices, one per process. `None` is the smallest size that suffices.
     Block(Option<i64>),
@@ -20,7 +21,7 @@ pub enum Spread {
 #[derive(Clone, Copy, Debug)]
 pub struct Dimension {
     pub size: i64,
-    pub spread: Spread,
+    pub spread: Distribution,
     pub processes: i64,
     /// This process's place among them.
     pub at: i64,
@@ -33,9 +34,28 @@ impl Dimension {
         let mine =
             |block: i64| (0..size).filter(|i| i / block % processes == at).collect::<Vec<_>>();
         match self.spread {
-            Spread::None => (0..size).collect(),
-            Spread::Block(block) => mine(block.unwrap_or((size + processes - 1) / processes)),
-            Spread::Cyclic(block) => mine(block.unwrap_or(1)),
+            Distribution::None => (0..size).collect(),
+            Distribution::Block(block) => mine(block.unwrap_or((size + processes - 1) / processes)),
+            Distribution::Cyclic(block) => mine(block.unwrap_or(1)),
+        }
+    }
+}
+
+/// Order of an array's elements in memory.
+#[derive(Clone, Copy)]
+pub enum ArrayOrder {
+    /// The last index varies fastest.
+    C,
+    /// The first index varies fastest.
+    Fortran,
+}
+
+impl ArrayOrder {
+    /// Returns the name as in MPI's constants.
+    fn name(self) -> &'static str {
+        match self {
+            ArrayOrder::C => "C",
+            ArrayOrder::Fortran => "FORTRAN",
         }
     }
 }
@@ -43,73 +63,73 @@ impl Dimension {
 /// A constructor with its arguments. Displacements and strides that begin with `h` count bytes, all others count extents of the
 /// child.
 pub enum Shape {
-    Basic(Basic),
+    Basic(ElementType),
     /// An index into [`PAIRS`].
     Pair(usize),
-    Dup(Type),
-    Contiguous(i64, Type),
+    Dup(SharedType),
+    Contiguous(i64, SharedType),
     Vector {
         count: i64,
         block: i64,
         stride: i64,
-        child: Type,
+        child: SharedType,
     },
     Hvector {
         count: i64,
         block: i64,
         stride: i64,
-        child: Type,
+        child: SharedType,
     },
     Indexed {
         blocks: Vec<i64>,
         at: Vec<i64>,
-        child: Type,
+        child: SharedType,
     },
     Hindexed {
         blocks: Vec<i64>,
         at: Vec<i64>,
-        child: Type,
+        child: SharedType,
     },
     IndexedBlock {
         block: i64,
         at: Vec<i64>,
-        child: Type,
+        child: SharedType,
     },
     HindexedBlock {
         block: i64,
         at: Vec<i64>,
-        child: Type,
+        child: SharedType,
     },
     Struct {
         blocks: Vec<i64>,
         at: Vec<i64>,
-        children: Vec<Type>,
+        children: Vec<SharedType>,
     },
     Subarray {
         sizes: Vec<i64>,
         subsizes: Vec<i64>,
         starts: Vec<i64>,
-        fortran: bool,
-        child: Type,
+        order: ArrayOrder,
+        child: SharedType,
     },
     Darray {
         dimensions: Vec<Dimension>,
-        fortran: bool,
-        child: Type,
+        order: ArrayOrder,
+        child: SharedType,
     },
     Resized {
         lb: i64,
         extent: i64,
-        child: Type,
+        child: SharedType,
     },
 }
 
-pub struct Datatype {
+pub struct TypeModel {
     pub shape: Shape,
-    /// True for the constructor's form with large counts, if there is such a form.
-    pub large: bool,
+    /// Counts of the constructor, if it has the form with large counts.
+    pub width: CountWidth,
     /// Basic datatypes and their displacements in bytes, in the order of the type map.
-    pub map: Vec<(Basic, i64)>,
+    pub map: Vec<(ElementType, i64)>,
     /// The map as runs of bytes (displacement, length), with neighbours joined.
     pub runs: Vec<(i64, usize)>,
     pub lb: i64,
@@ -123,8 +143,8 @@ pub struct Datatype {
 
 impl Shape {
     /// Returns the children and the displacement of each, in the order of the type map.
-    fn placed(&self) -> Vec<(i64, &Type)> {
-        let block = |at: i64, n: i64, child: &'_ Type| {
+    fn placed(&self) -> Vec<(i64, &SharedType)> {
+        let block = |at: i64, n: i64, child: &'_ SharedType| {
             let extent = child.extent();
             (0..n).map(move |i| at + i * extent)
         };
@@ -160,13 +180,13 @@ impl Shape {
             Shape::Struct { blocks, at, children } => (blocks.iter().zip(at).zip(children))
                 .flat_map(|((n, at), child)| block(*at, *n, child).map(move |at| (at, child)))
                 .collect(),
-            Shape::Subarray { sizes, subsizes, starts, fortran, child } => {
+            Shape::Subarray { sizes, subsizes, starts, order, child } => {
                 let owned = (starts.iter().zip(subsizes)).map(|(a, n)| (*a..a + n).collect());
-                grid(sizes, owned.collect(), *fortran, child)
+                grid(sizes, owned.collect(), *order, child)
             }
-            Shape::Darray { dimensions, fortran, child } => {
+            Shape::Darray { dimensions, order, child } => {
                 let sizes: Vec<i64> = dimensions.iter().map(|d| d.size).collect();
-                grid(&sizes, dimensions.iter().map(Dimension::owned).collect(), *fortran, child)
+                grid(&sizes, dimensions.iter().map(Dimension::owned).collect(), *order, child)
             }
         }
     }
@@ -192,12 +212,14 @@ impl Shape {
 fn grid<'a>(
     sizes: &[i64],
     owned: Vec<Vec<i64>>,
-    fortran: bool,
-    child: &'a Type,
-) -> Vec<(i64, &'a Type)> {
+    order: ArrayOrder,
+    child: &'a SharedType,
+) -> Vec<(i64, &'a SharedType)> {
     // From the fastest dimension to the slowest.
-    let order: Vec<usize> =
-        if fortran { (0..sizes.len()).collect() } else { (0..sizes.len()).rev().collect() };
+    let order: Vec<usize> = match order {
+        ArrayOrder::Fortran => (0..sizes.len()).collect(),
+        ArrayOrder::C => (0..sizes.len()).rev().collect(),
+    };
     let mut at = vec![0];
     let mut step = child.extent();
     for d in order {
@@ -207,23 +229,23 @@ fn grid<'a>(
     at.into_iter().map(|at| (at, child)).collect()
 }
 
-impl Datatype {
+impl TypeModel {
     /// Makes the datatype of a constructor. If the standard leaves its bounds open (alignment, set bounds beside others), or
     /// elements would overlap, one more constructor around it sets the bounds.
-    pub fn new(shape: Shape, large: bool) -> Type {
-        let (inner, certain) = Datatype::exact(shape, large);
+    pub fn new(shape: Shape, width: CountWidth) -> SharedType {
+        let (inner, certain) = TypeModel::exact(shape, width);
         let inner = Rc::new(inner);
         if certain && inner.extent() >= inner.span() {
             return inner;
         }
         let extent = inner.extent().max(inner.span());
         let shape = Shape::Resized { lb: inner.lb, extent, child: inner };
-        Rc::new(Datatype::exact(shape, large).0)
+        Rc::new(TypeModel::exact(shape, width).0)
     }
 
     /// Makes the datatype of exactly this constructor, whose elements may overlap. Also returns true if its bounds are beyond
     /// doubt.
-    pub fn exact(shape: Shape, large: bool) -> (Datatype, bool) {
+    pub fn exact(shape: Shape, width: CountWidth) -> (TypeModel, bool) {
         let mut map = Vec::new();
         let (mut lb, mut ub) = (i64::MAX, i64::MIN);
         let (mut some, mut all) = (false, true);
@@ -231,8 +253,8 @@ impl Datatype {
             Shape::Basic(b) => map.push((b, 0)),
             Shape::Pair(i) => {
                 let pair = &PAIRS[i];
-                map.push((Basic::named(pair.first), 0));
-                map.push((Basic::named("INT"), pair.second_at));
+                map.push((ElementType::named(pair.first), 0));
+                map.push((ElementType::named("INT"), pair.second_at));
             }
             _ => {}
         }
@@ -265,11 +287,11 @@ impl Datatype {
             certain = if some { all } else { (lb, ub) == plain };
         }
         let runs = runs(&map);
-        (Datatype { shape, large, map, runs, lb, ub, true_lb, true_ub, marked }, certain)
+        (TypeModel { shape, width, map, runs, lb, ub, true_lb, true_ub, marked }, certain)
     }
 
-    pub fn basic(basic: Basic) -> Type {
-        Datatype::new(Shape::Basic(basic), false)
+    pub fn basic(basic: ElementType) -> SharedType {
+        TypeModel::new(Shape::Basic(basic), CountWidth::Int)
     }
 
     pub fn extent(&self) -> i64 {
@@ -295,7 +317,7 @@ impl Datatype {
     }
 }
 
-fn runs(map: &[(Basic, i64)]) -> Vec<(i64, usize)> {
+fn runs(map: &[(ElementType, i64)]) -> Vec<(i64, usize)> {
     let mut runs: Vec<(i64, usize)> = Vec::new();
     for (basic, at) in map {
         match runs.last_mut() {
@@ -306,9 +328,9 @@ fn runs(map: &[(Basic, i64)]) -> Vec<(i64, usize)> {
     runs
 }
 
-impl fmt::Display for Datatype {
+impl fmt::Display for TypeModel {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let c = if self.large { "_c" } else { "" };
+        let c = self.width.suffix();
         match &self.shape {
             Shape::Basic(b) => write!(f, "{b}"),
             Shape::Pair(i) => f.write_str(PAIRS[*i].name),
@@ -336,12 +358,12 @@ impl fmt::Display for Datatype {
                 let list: Vec<String> = children.iter().map(|t| t.to_string()).collect();
                 write!(f, "struct{c}({blocks:?}, {at:?}, [{}])", list.join(", "))
             }
-            Shape::Subarray { sizes, subsizes, starts, fortran, child } => {
-                let order = if *fortran { "FORTRAN" } else { "C" };
+            Shape::Subarray { sizes, subsizes, starts, order, child } => {
+                let order = order.name();
                 write!(f, "subarray{c}({sizes:?}, {subsizes:?}, {starts:?}, {order}, {child})")
             }
-            Shape::Darray { dimensions, fortran, child } => {
-                let order = if *fortran { "FORTRAN" } else { "C" };
+            Shape::Darray { dimensions, order, child } => {
+                let order = order.name();
                 let one =
                     |d: &Dimension| format!("{} {:?} {}/{}", d.size, d.spread, d.at, d.processes);
                 let list: Vec<String> = dimensions.iter().map(one).collect();
@@ -358,50 +380,62 @@ impl fmt::Display for Datatype {
 mod tests {
     use super::*;
 
-    fn int() -> Type {
-        Datatype::basic(Basic::named("INT"))
+    fn int() -> SharedType {
+        TypeModel::basic(ElementType::named("INT"))
     }
 
-    fn places(t: &Datatype) -> Vec<i64> {
+    fn places(t: &TypeModel) -> Vec<i64> {
         t.map.iter().map(|m| m.1).collect()
     }
 
     #[test]
     fn a_subarray_in_both_orders() {
-        let make = |fortran| {
+        let make = |order| {
             let (sizes, subsizes, starts) = (vec![3, 4], vec![2, 2], vec![1, 1]);
-            Datatype::new(Shape::Subarray { sizes, subsizes, starts, fortran, child: int() }, false)
+            TypeModel::new(
+                Shape::Subarray { sizes, subsizes, starts, order, child: int() },
+                CountWidth::Int,
+            )
         };
-        assert_eq!(places(&make(false)), [20, 24, 36, 40]);
+        assert_eq!(places(&make(ArrayOrder::C)), [20, 24, 36, 40]);
         // Index (i, j) is at i + 3 j: (1,1), (2,1), (1,2), (2,2).
-        assert_eq!(places(&make(true)), [16, 20, 28, 32]);
-        assert_eq!(make(true).extent(), 48);
+        assert_eq!(places(&make(ArrayOrder::Fortran)), [16, 20, 28, 32]);
+        assert_eq!(make(ArrayOrder::Fortran).extent(), 48);
     }
 
     #[test]
     fn a_distributed_array() {
         // 7 elements in blocks of 2 in turn over 2 processes: the second has 2, 3 and 6.
-        let spread = Spread::Cyclic(Some(2));
+        let spread = Distribution::Cyclic(Some(2));
         let d = Dimension { size: 7, spread, processes: 2, at: 1 };
         assert_eq!(d.owned(), [2, 3, 6]);
-        let d = Dimension { size: 7, spread: Spread::Block(None), processes: 2, at: 1 };
+        let d = Dimension { size: 7, spread: Distribution::Block(None), processes: 2, at: 1 };
         assert_eq!(d.owned(), [4, 5, 6]);
     }
 
     #[test]
     fn bounds_in_doubt_are_set() {
-        let byte = Datatype::basic(Basic::named("BYTE"));
+        let byte = TypeModel::basic(ElementType::named("BYTE"));
         let (blocks, at) = (vec![1, 1], vec![0, 8]);
-        let t = Datatype::new(Shape::Struct { blocks, at, children: vec![int(), byte] }, false);
+        let t = TypeModel::new(
+            Shape::Struct { blocks, at, children: vec![int(), byte] },
+            CountWidth::Int,
+        );
         assert!(matches!(t.shape, Shape::Resized { lb: 0, extent: 9, .. }), "{t}");
-        let t = Datatype::new(Shape::Vector { count: 2, block: 1, stride: 3, child: int() }, false);
+        let t = TypeModel::new(
+            Shape::Vector { count: 2, block: 1, stride: 3, child: int() },
+            CountWidth::Int,
+        );
         assert!(matches!(t.shape, Shape::Vector { .. }), "{t}");
         assert_eq!((t.lb, t.ub, places(&t)), (0, 16, vec![0, 12]));
     }
 
     #[test]
     fn overlap_is_seen() {
-        let t = Datatype::new(Shape::Vector { count: 3, block: 1, stride: 4, child: int() }, false);
+        let t = TypeModel::new(
+            Shape::Vector { count: 3, block: 1, stride: 4, child: int() },
+            CountWidth::Int,
+        );
         assert!(t.disjoint(4, 4), "columns of a matrix");
         assert!(!t.disjoint(5, 4));
     }

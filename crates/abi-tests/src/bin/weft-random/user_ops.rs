@@ -1,14 +1,14 @@
 //! The program's own reduction operators, as the library calls them.
 
-use crate::mpi::Mpi;
-use crate::reduce::{Spacing, User};
+use crate::mpi::{CountWidth, Mpi};
+use crate::reduce::{Spacing, UserOp};
 use std::ffi::{c_int, c_void};
 
 /// Applies an operator to `len` pairs of 32-bit numbers: `right` becomes `left` op `right`.
 ///
 /// # Safety
 /// Both point to `len` elements of `extent` bytes, whose second number is `second` bytes after the first.
-unsafe fn apply(user: User, left: *const u8, right: *mut u8, len: usize, spacing: Spacing) {
+unsafe fn apply(user: UserOp, left: *const u8, right: *mut u8, len: usize, spacing: Spacing) {
     let (extent, second) = match spacing {
         Spacing::Compact => (8, 4),
         Spacing::Apart => (24, 16),
@@ -17,8 +17,8 @@ unsafe fn apply(user: User, left: *const u8, right: *mut u8, len: usize, spacing
         // SAFETY: all accesses are within the `len` elements at both addresses: the caller of `apply` promises them.
         unsafe {
             let word = |p: *const u8, d: usize| p.add(at + d).cast::<u32>().read_unaligned();
-            let (a, b) = user.pairs((word(left, 0), word(left, second)), {
-                (word(right, 0), word(right, second))
+            let [a, b] = user.pairs([word(left, 0), word(left, second)], {
+                [word(right, 0), word(right, second)]
             });
             right.add(at).cast::<u32>().write_unaligned(a);
             right.add(at + second).cast::<u32>().write_unaligned(b);
@@ -32,19 +32,19 @@ macro_rules! operators {
             extern "C" fn $small(a: *const u8, b: *mut u8, n: *const c_int, _: *const c_void) {
                 // SAFETY: `n` is valid, and both buffers hold `*n` elements of the operator's datatype: the library promises it to
                 // operators (MPI 5.0, 6.9.5).
-                unsafe { apply(User::$user, a, b, *n as usize, Spacing::$spacing) }
+                unsafe { apply(UserOp::$user, a, b, *n as usize, Spacing::$spacing) }
             }
             extern "C" fn $large(a: *const u8, b: *mut u8, n: *const i64, _: *const c_void) {
                 // SAFETY: `n` is valid, and both buffers hold `*n` elements of the operator's datatype: the library promises it to
                 // operators (MPI 5.0, 6.9.5).
-                unsafe { apply(User::$user, a, b, *n as usize, Spacing::$spacing) }
+                unsafe { apply(UserOp::$user, a, b, *n as usize, Spacing::$spacing) }
             }
         )*
-        fn address(user: User, spacing: Spacing, large: bool) -> usize {
-            match (user, spacing, large) {
+        fn address(user: UserOp, spacing: Spacing, width: CountWidth) -> usize {
+            match (user, spacing, width) {
                 $(
-                    (User::$user, Spacing::$spacing, false) => $small as *const () as usize,
-                    (User::$user, Spacing::$spacing, true) => $large as *const () as usize,
+                    (UserOp::$user, Spacing::$spacing, CountWidth::Int) => $small as *const () as usize,
+                    (UserOp::$user, Spacing::$spacing, CountWidth::Large) => $large as *const () as usize,
                 )*
             }
         }
@@ -59,7 +59,12 @@ operators! {
 }
 
 /// Makes an operator.
-pub fn create(mpi: &Mpi, user: User, spacing: Spacing, large: bool) -> Result<usize, String> {
-    let commutes = usize::from(user == User::Mixed);
-    mpi.make("MPI_Op_create", large, &[address(user, spacing, large), commutes])
+pub fn create(
+    mpi: &Mpi,
+    user: UserOp,
+    spacing: Spacing,
+    width: CountWidth,
+) -> Result<usize, String> {
+    let commutes = usize::from(user == UserOp::Mixed);
+    mpi.make_c("MPI_Op_create", width, &[address(user, spacing, width), commutes])
 }

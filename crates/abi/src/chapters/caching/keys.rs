@@ -2,11 +2,11 @@
 //! attributes can still be read and deleted.
 
 use crate::arguments::{not_null, store};
-use crate::chapters::caching::predefined::predefined_name;
-use crate::constants::{MPI_ERR_KEYVAL, MPI_KEYVAL_INVALID};
+use crate::chapter_state::ChapterState;
+use crate::chapters::caching::predefined::{bad_key, predefined_name};
+use crate::constants::MPI_KEYVAL_INVALID;
 use crate::error::Error;
 use crate::objects::{AttributeKey, KeyKind};
-use crate::state;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -22,8 +22,7 @@ struct Kept {
     attributes: usize,
 }
 
-static KEYS: state::ChapterState<RefCell<Keys>> =
-    state::ChapterState::new(RefCell::new(Keys::NONE));
+static KEYS: ChapterState<RefCell<Keys>> = ChapterState::new(RefCell::new(Keys::NONE));
 
 /// Keys that the program made, by number.
 struct Keys {
@@ -136,38 +135,26 @@ pub(super) fn usable(
     let keys = KEYS.borrow();
     match keys.kept.get(&number) {
         Some(kept) if kept.key.kind == kind && !(kept.freed && anew) => Ok(()),
-        kept => Err(unusable(kind, number, argument, kept, keys.was_given(number))),
+        _ => Err(unusable(kind, number, argument, &keys)),
     }
 }
 
 #[cold]
-fn unusable(
-    kind: KeyKind,
-    number: c_int,
-    argument: &str,
-    kept: Option<&Kept>,
-    given: bool,
-) -> Error {
+fn unusable(kind: KeyKind, number: c_int, argument: &str, keys: &Keys) -> Error {
     let text = if number == MPI_KEYVAL_INVALID {
         format!("argument {argument} is MPI_KEYVAL_INVALID")
     } else if predefined_name(number).is_some() {
         let what = "is a predefined attribute, which programs only read";
         format!("argument {argument} = {number} {what}")
-    } else if let Some(kept) = kept.filter(|kept| kept.key.kind != kind) {
+    } else if let Some(kept) = keys.kept.get(&number).filter(|kept| kept.key.kind != kind) {
         let (is, wanted) = (kind_name(kept.key.kind), kind_name(kind));
         format!("argument {argument} = {number} is a key for {is}, not for {wanted}")
-    } else if given {
+    } else if keys.was_given(number) {
         format!("argument {argument} = {number} is a freed key")
     } else {
         format!("argument {argument} = {number} was never a key")
     };
     bad_key(text)
-}
-
-/// Returns an error about a key, of class KEYVAL.
-#[cold]
-pub fn bad_key(text: impl std::fmt::Display) -> Error {
-    Error::new(MPI_ERR_KEYVAL, text)
 }
 
 fn kind_name(kind: KeyKind) -> &'static str {

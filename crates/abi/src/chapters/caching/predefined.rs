@@ -1,14 +1,14 @@
 //! Predefined attributes of communicators (MPI 5.0, sections 9.1.2, 9.5 and 11.10).
 
-use crate::chapters::caching::keys::bad_key;
+use crate::chapter_state::ChapterState;
 use crate::constants::*;
 use crate::error::Error;
-use crate::state::{ChapterState, ProcessState};
+use crate::state::ProcessState;
 use std::cell::Cell;
 use std::ffi::c_int;
 use weft_bootstrap::slot_table::Room;
 
-static VALUES: ChapterState<Predefined> = ChapterState::new(Predefined {
+static VALUES: ChapterState<PredefinedValues> = ChapterState::new(PredefinedValues {
     tag_ub: Cell::new(0),
     io: Cell::new(0),
     host: Cell::new(0),
@@ -19,7 +19,7 @@ static VALUES: ChapterState<Predefined> = ChapterState::new(Predefined {
 });
 
 /// Integers to which predefined attributes of communicators point.
-struct Predefined {
+struct PredefinedValues {
     tag_ub: Cell<c_int>,
     io: Cell<c_int>,
     host: Cell<c_int>,
@@ -81,4 +81,10 @@ pub(super) fn predefined(
     };
     cell.set(value);
     Ok(Some(cell))
+}
+
+/// Returns an error about a key, of class KEYVAL.
+#[cold]
+pub fn bad_key(text: impl std::fmt::Display) -> Error {
+    Error::new(MPI_ERR_KEYVAL, text)
 }

@@ -2,7 +2,7 @@
 
 use super::fast_path::{List, a_rank, at_once};
 use super::rank_buffers::ToRankBuffers;
-use super::{Collective, FastPath, Make, Prepared, in_place, is_in_place, ready};
+use super::{Collective, FastPath, Make, Prepared, in_place, is_in_place, ready, root_in_place};
 use crate::arguments::{at_leaf, at_root, comm, fixed_comm, root};
 use crate::calls::*;
 use crate::constants::*;
@@ -15,7 +15,7 @@ use std::rc::Rc;
 use weft_collective::CollectiveKind;
 use weft_process::{Buffer, CallKey, Lengths, RankBuffers};
 
-/// Checks that the block that this rank sends to itself fits into its receive block, if it has both.
+/// Checks that the block that this rank sends to itself fits into its receive block, if this rank has both blocks.
 fn own_fits(comm: &CommObject, out: Option<&Buffer>, into: Option<&Buffer>) -> Result<(), Error> {
     let (Some(out), Some(into)) = (out, into) else { return Ok(()) };
     if comm.remote().is_some() || out.len() <= into.len() {
@@ -29,13 +29,6 @@ fn own_fits(comm: &CommObject, out: Option<&Buffer>, into: Option<&Buffer>) -> R
         into.len()
     );
     Err(Error::new(MPI_ERR_TRUNCATE, text))
-}
-
-fn root_in_place(at_root: bool, in_place: bool) -> Result<(), Error> {
-    if in_place && !at_root {
-        return Err(Error::new(MPI_ERR_BUFFER, "MPI_IN_PLACE is for the root alone"));
-    }
-    Ok(())
 }
 
 /// Returns the key by which an algorithm is chosen. It contains the length of a block only if all blocks are equal, because only
@@ -56,7 +49,7 @@ fn gather<S: ToRankBuffers>(
     let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
     let send = if at_leaf { in_place(&comm, send)? } else { None };
     let into = if at_root { recv.rank_buffers(comm.peers().size())? } else { RankBuffers::Nothing };
-    root_in_place(at_root, at_leaf && send.is_none())?;
+    root_in_place(&comm, root, send.as_ref())?;
     own_fits(&comm, send.as_ref(), into.get(comm.rank()).as_ref())?;
     ready(comm, move |c: Rc<CommObject>| c.gather(send.clone(), into.clone(), root, S::LENGTHS))
 }
@@ -105,7 +98,7 @@ fn scatter<S: ToRankBuffers>(
     let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
     let out = if at_root { send.rank_buffers(comm.peers().size())? } else { RankBuffers::Nothing };
     let receive = if at_leaf { in_place(&comm, recv)? } else { None };
-    root_in_place(at_root, at_leaf && receive.is_none())?;
+    root_in_place(&comm, root, receive.as_ref())?;
     own_fits(&comm, out.get(comm.rank()).as_ref(), receive.as_ref())?;
     ready(comm, move |c: Rc<CommObject>| c.scatter(out.clone(), receive.clone(), root, S::LENGTHS))
 }

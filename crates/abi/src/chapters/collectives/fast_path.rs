@@ -1,5 +1,5 @@
-//! Fast path of blocking collective operations: on `MPI_COMM_WORLD` or `MPI_COMM_SELF`, with predefined types without gaps, not
-//! in place. These calls, the most frequent of most programs, need no buffers that outlive the call.
+//! Fast path of blocking collective operations on `MPI_COMM_WORLD` or `MPI_COMM_SELF` with predefined types without gaps, not in
+//! place. In most programs these calls are the most frequent. They need no buffers that outlive the call.
 //!
 //! `None` means that nothing was done. If an argument is wrong, the slow path then reports the error. The ranks of an operation may
 //! take different paths, because both paths send the same messages.

@@ -13,7 +13,7 @@ use std::ffi::c_void;
 use std::rc::Rc;
 use weft_process::{Buffer, Neighbors};
 
-/// Returns the communicator behind a handle, and this process's neighbours in its topology.
+/// Returns the communicator behind a handle, and this process's neighbours in the topology of the communicator.
 fn neighborhood(handle: Comm) -> Result<(Rc<CommObject>, Neighbors), Error> {
     let comm = comm(handle)?;
     let found = comm.topology.borrow().as_ref().map(|t| Neighbors::of(t, comm.rank()));
@@ -76,7 +76,7 @@ fn receiving(given: impl ToRankBuffers, neighbors: &Neighbors) -> Result<Vec<Buf
     Ok(blocks)
 }
 
-/// Prepares an allgather: the same send buffer goes to every destination.
+/// Prepares an allgather, in which the same send buffer goes to every destination.
 fn allgather(send: Elements, recv: impl ToRankBuffers, handle: Comm) -> Prepared<impl Make> {
     let (comm, neighbors) = neighborhood(handle)?;
     out_of_place([send.start(), recv.start()])?;

@@ -7,13 +7,14 @@ use crate::arguments::{buffer, count, not_null, plain};
 use crate::constants::*;
 use crate::elements::{Elements, RankBlocks, TypedBlocks};
 use crate::error::Error;
+use crate::widen_counts::Displs;
 use std::ffi::c_void;
 use weft_process::{Buffer, Lengths, RankBuffers};
 
 pub(super) trait ToRankBuffers: Copy {
     const LENGTHS: Lengths;
 
-    /// Returns the address of the buffer, and the name of that argument.
+    /// Returns the address of the buffer, and the name of the argument with this address.
     fn start(&self) -> (*const c_void, &'static str);
 
     /// Returns the name of the argument that gives the displacements, or `None` if blocks cannot overlap.
@@ -22,8 +23,8 @@ pub(super) trait ToRankBuffers: Copy {
     /// Checks and returns the blocks of `ranks` ranks.
     fn rank_buffers(self, ranks: usize) -> Result<RankBuffers, Error>;
 
-    /// Adds plain blocks to `blocks`. The list is a parameter and not the result, because a move of the list would wait for the
-    /// stores that have just been made. Returns `None` in the same cases as [`plain`].
+    /// Adds plain blocks to `blocks`. The list is a parameter and not the result, because a move of the result would have to wait
+    /// for the stores that fill the list. Returns `None` in the same cases as [`plain`].
     fn list(self, ranks: usize, blocks: &mut List) -> Option<()>;
 }
 
@@ -73,7 +74,7 @@ impl ToRankBuffers for RankBlocks {
 
     fn rank_buffers(self, ranks: usize) -> Result<RankBuffers, Error> {
         let RankBlocks { address, counts, displs, ty, names, .. } = self;
-        there(displs.is_null(), ranks)?;
+        there(displs, ranks)?;
         // SAFETY: the arrays are NULL or have an entry for each rank, and the program promises the memory; the contract of
         // `RankBlocks::new` says so.
         let blocks: Vec<Buffer> = unsafe {
@@ -120,7 +121,7 @@ impl ToRankBuffers for TypedBlocks {
         if ranks > 0 {
             not_null(types, names[2])?;
         }
-        there(displs.is_null(), ranks)?;
+        there(displs, ranks)?;
         if address.addr() == MPI_IN_PLACE {
             let text =
                 format!("argument {} is MPI_IN_PLACE, which stands for sendbuf alone", names[0]);
@@ -144,8 +145,9 @@ impl ToRankBuffers for TypedBlocks {
     }
 }
 
-fn there(null: bool, ranks: usize) -> Result<(), Error> {
-    if null && ranks > 0 {
+/// Checks that the displacements are not NULL, unless there are no ranks.
+fn there(displs: Displs, ranks: usize) -> Result<(), Error> {
+    if displs.is_null() && ranks > 0 {
         return Err(Error::new(MPI_ERR_ARG, "the array of displacements is NULL"));
     }
     Ok(())

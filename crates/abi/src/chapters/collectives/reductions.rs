@@ -3,14 +3,13 @@
 use super::fast_path::{a_rank, at_once, element};
 use super::{
     Collective, CountArray, FastPath, Make, Prepared, count_array, in_place, is_in_place, ready_by,
+    root_in_place,
 };
 use crate::arguments::{at_leaf, at_root, comm, count, fixed_comm, intracomm, root};
 use crate::calls::*;
 use crate::chapters::operators::{Reduction, reduction};
-use crate::constants::*;
 use crate::elements::Elements;
 use crate::engine::CommObject;
-use crate::error::Error;
 use crate::types::{Comm, Op};
 use smallvec::SmallVec;
 use std::rc::Rc;
@@ -20,7 +19,7 @@ use weft_collective::{
 use weft_fabric::Sge;
 use weft_process::{CallKey, Executor};
 
-/// Placeholder of an operator at a process that reduces nothing, and whose operator argument is not significant.
+/// Placeholder for the operator at a process that reduces nothing. The operator argument of such a process is not significant.
 struct Nothing;
 
 impl Combine for Nothing {
@@ -35,7 +34,8 @@ impl Combine for Nothing {
 
 /// Returns the key by which an algorithm is chosen: number of bytes, and properties of the operator.
 fn key(bytes: usize, element: usize, op: &dyn Combine) -> CallKey {
-    CallKey { bytes, element, commutes: op.commutes(), equal: true }
+    let order = op.order();
+    CallKey { bytes, element, commutes: order.commutes(), equal: true, order }
 }
 
 /// MPI_Reduce, MPI_Reduce_c, MPI_Ireduce, MPI_Ireduce_c, MPI_Reduce_init, MPI_Reduce_init_c.
@@ -62,14 +62,12 @@ impl Collective for Reduce {
         let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
         let (reduce, by): Reduction = match at_leaf {
             true => reduction(self.op, self.sendbuf.ty)?,
-            // If this process contributes nothing, the other group reduces.
+            // This process contributes nothing, because the data of the other group are reduced.
             false => (Rc::new(Nothing), Executor::Anybody),
         };
         let send = if at_leaf { in_place(&comm, self.sendbuf)? } else { None };
         let receive = if at_root { Some(self.recvbuf.buffer()?) } else { None };
-        if at_leaf && send.is_none() && !at_root {
-            return Err(Error::new(MPI_ERR_BUFFER, "MPI_IN_PLACE is for the root alone"));
-        }
+        root_in_place(&comm, root, send.as_ref())?;
         ready_by(by, comm, move |c: Rc<CommObject>| {
             c.reduce(send.clone(), receive.clone(), root, reduce.clone())
         })
@@ -80,7 +78,7 @@ impl Collective for Reduce {
 type Operands = (&'static Rc<CommObject>, ReductionBuffers, Rc<dyn Combine>, CallKey);
 
 #[inline(always)]
-fn operands((send, recv): (Elements, Elements), op: Op, handle: Comm) -> Option<Operands> {
+fn operands(send: Elements, recv: Elements, op: Op, handle: Comm) -> Option<Operands> {
     let comm = fixed_comm(handle)?;
     let (data, result, element) = (send.plain()?, recv.plain()?, element(send.ty));
     let (op, _) = reduction(op, send.ty).ok()?;
@@ -93,8 +91,8 @@ fn operands((send, recv): (Elements, Elements), op: Op, handle: Comm) -> Option<
 impl Collective for Allreduce {
     #[inline(always)]
     fn fast_path(self) -> FastPath {
-        let both = (self.sendbuf, self.recvbuf);
-        let (comm, buffers, op, asked) = operands(both, self.op, self.comm)?;
+        let Self { sendbuf, recvbuf, op, comm } = self;
+        let (comm, buffers, op, asked) = operands(sendbuf, recvbuf, op, comm)?;
         at_once::<Self>(comm, CollectiveKind::Allreduce, asked, async |call| {
             call.allreduce(buffers, &*op).await
         })
@@ -129,8 +127,8 @@ fn scan(
 impl Collective for Scan {
     #[inline(always)]
     fn fast_path(self) -> FastPath {
-        let both = (self.sendbuf, self.recvbuf);
-        let (comm, buffers, op, asked) = operands(both, self.op, self.comm)?;
+        let Self { sendbuf, recvbuf, op, comm } = self;
+        let (comm, buffers, op, asked) = operands(sendbuf, recvbuf, op, comm)?;
         at_once::<Self>(comm, CollectiveKind::Scan, asked, async |call| {
             call.scan(Prefix::Inclusive, buffers, &*op).await
         })
@@ -145,8 +143,8 @@ impl Collective for Scan {
 impl Collective for Exscan {
     #[inline(always)]
     fn fast_path(self) -> FastPath {
-        let both = (self.sendbuf, self.recvbuf);
-        let (comm, buffers, op, asked) = operands(both, self.op, self.comm)?;
+        let Self { sendbuf, recvbuf, op, comm } = self;
+        let (comm, buffers, op, asked) = operands(sendbuf, recvbuf, op, comm)?;
         at_once::<Self>(comm, CollectiveKind::Exscan, asked, async |call| {
             call.scan(Prefix::Exclusive, buffers, &*op).await
         })

@@ -33,25 +33,14 @@ fn moved_bytes(bytes: u64) -> weft_process::Status {
     weft_process::Status { bytes: bytes as usize as _, ..Default::default() }
 }
 
-impl AccessRequest {
-    fn status(&self) -> weft_process::Status {
-        match self {
-            AccessRequest::Active { moved, .. } => moved_bytes(moved.get()),
-            AccessRequest::Complete { moved, .. } => moved_bytes(*moved),
-        }
-    }
-}
-
 impl External for AccessRequest {
     fn poll(&self) -> Option<OperationOutcome> {
-        if !self.is_over() {
-            return None;
-        }
+        let outcome = self.peek()?;
         let error = match self {
             AccessRequest::Active { task, .. } => task.result().and_then(Result::err),
             AccessRequest::Complete { error, .. } => error.take(),
         };
-        Some(OperationOutcome { status: self.status(), error })
+        Some(OperationOutcome { error, ..outcome })
     }
 
     fn is_over(&self) -> bool {
@@ -62,7 +51,11 @@ impl External for AccessRequest {
     }
 
     fn peek(&self) -> Option<OperationOutcome> {
-        self.is_over().then(|| OperationOutcome::of(self.status()))
+        let moved = match self {
+            AccessRequest::Active { moved, .. } => moved.get(),
+            AccessRequest::Complete { moved, .. } => *moved,
+        };
+        self.is_over().then(|| OperationOutcome::of(moved_bytes(moved)))
     }
 
     fn cancel(&self) -> Result<(), weft_process::Error> {
@@ -97,7 +90,8 @@ impl Access {
         count: i64,
         datatype: Datatype,
     ) -> Access {
-        // SAFETY: the contract of this function is that of `Elements::new`.
+        // SAFETY: `Elements::new` needs elements that the program keeps until the operation is complete; the contract of this
+        // function says so.
         let elements = unsafe { Elements::new(buf, count, datatype, BUF) };
         Access { call, handle, spec, elements }
     }
@@ -132,7 +126,7 @@ impl Access {
     /// `status` is MPI_STATUS_IGNORE or may be written.
     unsafe fn independent(self, status: *mut MpiStatus) -> Result<(), Error> {
         let object = file(self.handle)?;
-        // SAFETY: the contract of this function covers `status`.
+        // SAFETY: `status` is MPI_STATUS_IGNORE or may be written; the contract of this function says so.
         unsafe { self.independent_on(&object, status) }
     }
 
@@ -153,7 +147,7 @@ impl Access {
                 }
             }
         };
-        // SAFETY: the contract of this function covers `status`.
+        // SAFETY: `status` is MPI_STATUS_IGNORE or may be written; the contract of this function says so.
         unsafe { store_status(status, &moved_bytes(moved)) };
         Ok(())
     }
@@ -181,7 +175,7 @@ impl Access {
                 start(&object, async move { file.run_background(access).await })
             }
         };
-        // SAFETY: the contract of this function covers `request`.
+        // SAFETY: `request` is NULL or may be written; the contract of this function says so.
         unsafe { self.store_request(&object, active, request) }
     }
 
@@ -192,13 +186,13 @@ impl Access {
     unsafe fn collective(self, status: *mut MpiStatus) -> Result<(), Error> {
         let object = file_for_collective(self.handle)?;
         if object.file.is_collective_independent(self.spec) {
-            // SAFETY: the contract of this function covers `status`.
+            // SAFETY: `status` is MPI_STATUS_IGNORE or may be written; the contract of this function says so.
             return unsafe { self.independent_on(&object, status) };
         }
         let data = self.data(&object)?;
         let access = object.file.collective(self.spec, Synchronism::Blocking, data)?;
         let moved = run(&object, self.call, access)?;
-        // SAFETY: the contract of this function covers `status`.
+        // SAFETY: `status` is MPI_STATUS_IGNORE or may be written; the contract of this function says so.
         unsafe { store_status(status, &moved_bytes(moved)) };
         Ok(())
     }
@@ -217,7 +211,7 @@ impl Access {
         let object = file_for_collective(self.handle)?;
         room_for_request(request)?;
         let active = self.start_collective(&object)?;
-        // SAFETY: the contract of this function covers `request`.
+        // SAFETY: `request` is NULL or may be written; the contract of this function says so.
         unsafe { self.store_request(&object, active, request) }
     }
 
@@ -238,12 +232,13 @@ impl Access {
         request: *mut Request,
     ) -> Result<(), Error> {
         let (comm, belongs) = (object.file.comm(), Belongs::File(self.handle));
-        // SAFETY: the contract of this function is that of `start_for`.
+        // SAFETY: `request` is NULL or may be written; the contract of this function says so.
         unsafe { start_for(request, comm, belongs, active, RequestOrigin::File) }
     }
 }
 
-/// Starts a task for an access. The program's own threads run it if its representation calls functions of the program.
+/// Starts a task for an access. If the file's representation calls functions of the program, only the program's own threads run the
+/// task.
 fn start(
     object: &FileObject,
     access: impl Future<Output = Result<u64, weft_process::Error>> + 'static,
@@ -287,7 +282,7 @@ unsafe fn end(
     let Some((_, mut active)) = object.split.borrow_mut().take() else { return Ok(()) };
     let engine = object.file.comm().engine();
     let outcome = engine.drive(&WaitingCall::new(call), || active.poll(engine.endpoint()));
-    // SAFETY: the contract of this function covers `status`.
+    // SAFETY: `status` is MPI_STATUS_IGNORE or may be written; the contract of this function says so.
     unsafe { store_status(status, &outcome.status) };
     outcome.error.map_or(Ok(()), |error| Err(error.into()))
 }
@@ -313,7 +308,8 @@ macro_rules! forms {
             fh: File, $($offset: $ty,)? buf: $pointer, count: i64, datatype: Datatype, request: *mut Request,
         ) -> Result<(), Error> {
             let spec = AccessSpec::$direction($positioning);
-            // SAFETY: the program passes `count` elements until the operation is complete, and NULL or a request.
+            // SAFETY: the program keeps the `count` elements until the operation is complete, and `request` is NULL or may be
+            // written.
             unsafe {
                 let access = Access::new($nonblocking_name, fh, spec, buf, count, datatype);
                 access.independent_nonblocking(request)
@@ -332,7 +328,7 @@ macro_rules! forms {
             fh: File, $($offset: $ty,)? buf: $pointer, count: i64, datatype: Datatype,
         ) -> Result<(), Error> {
             let spec = AccessSpec::$direction($positioning);
-            // SAFETY: the program passes `count` elements until the operation is complete.
+            // SAFETY: the program keeps the `count` elements until the operation is complete.
             unsafe { Access::new($begin_name, fh, spec, buf, count, datatype).begin() }
         }
 
@@ -351,7 +347,8 @@ macro_rules! collective_nonblocking {
             fh: File, $($offset: $ty,)? buf: $pointer, count: i64, datatype: Datatype, request: *mut Request,
         ) -> Result<(), Error> {
             let spec = AccessSpec::$direction($positioning);
-            // SAFETY: the program passes `count` elements until the operation is complete, and NULL or a request.
+            // SAFETY: the program keeps the `count` elements until the operation is complete, and `request` is NULL or may be
+            // written.
             unsafe { Access::new($call, fh, spec, buf, count, datatype).collective_nonblocking(request) }
         }
     };

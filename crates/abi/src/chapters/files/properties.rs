@@ -1,7 +1,7 @@
 //! Properties of a file: access mode, group, hints, view, error handler.
 
 use super::file;
-use crate::arguments::{bad_handle, named_datatype, not_null, store, store_text};
+use crate::arguments::{bad_handle, named_datatype, not_null, store, store_new, store_text};
 use crate::chapters::contents::give_back;
 use crate::chapters::errors::{check_errhandler, give_out};
 use crate::constants::*;
@@ -27,22 +27,16 @@ pub(crate) unsafe fn file_get_atomicity(fh: File, flag: *mut c_int) -> Result<()
 
 /// MPI_File_get_group.
 pub(crate) unsafe fn file_get_group(fh: File, to: *mut Group) -> Result<(), Error> {
-    not_null(to, "group")?;
     let group = file(fh)?.file.comm().group().clone();
-    state().groups.borrow_mut().room()?;
-    let handle = state().groups.borrow_mut().insert(group);
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
-    unsafe { store(to, Group(handle), "group") }
+    unsafe { store_new(&state().groups, group, Group, to, "group") }
 }
 
 /// MPI_File_get_info.
 pub(crate) unsafe fn file_get_info(fh: File, to: *mut Info) -> Result<(), Error> {
-    not_null(to, "info_used")?;
     let used = file(fh)?.file.hints();
-    state().infos.borrow_mut().room()?;
-    let handle = state().infos.borrow_mut().insert(used);
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
-    unsafe { store(to, Info(handle), "info_used") }
+    unsafe { store_new(&state().infos, used, Info, to, "info_used") }
 }
 
 /// MPI_File_get_view.
@@ -77,16 +71,12 @@ pub(crate) unsafe fn file_get_type_extent(
 ) -> Result<(), Error> {
     let object = file(fh)?;
     let ty = named_datatype(datatype, "datatype")?.ty.clone();
-    if extent.is_null() {
-        return Err(Error::null("extent"));
-    }
-    let bytes = object.file.extent_in_file(&ty)?;
-    // SAFETY: the pointer is not NULL, and MPI requires that it points to a result.
-    unsafe { extent.set(bytes) };
-    Ok(())
+    // SAFETY: `extent` is NULL or points to room for the result, as MPI requires of the program.
+    unsafe { extent.store(object.file.extent_in_file(&ty)?, "extent") }
 }
 
-/// Returns the file of a handle, or `None` for MPI_FILE_NULL, whose error handler new files get (MPI 5.0, section 14.7).
+/// Returns the file of a handle, or `None` for MPI_FILE_NULL. New files get the error handler of MPI_FILE_NULL (MPI 5.0, section
+/// 14.7).
 fn maybe_file(handle: File) -> Result<Option<std::rc::Rc<crate::objects::FileObject>>, Error> {
     if handle == MPI_FILE_NULL {
         return Ok(None);

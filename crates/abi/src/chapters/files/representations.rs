@@ -4,12 +4,12 @@
 use super::properties::check_running;
 use crate::arguments::text;
 use crate::callback::CallbackPointer;
+use crate::chapter_state::ChapterState;
 use crate::chapters::contents::give_back;
 use crate::constants::*;
 use crate::error::{Error, callback_result};
 use crate::lock;
 use crate::objects::FileOf;
-use crate::state::ChapterState;
 use crate::types::{
     DatarepConversionFunction, DatarepConversionFunctionC, DatarepExtentFunction, Datatype,
 };
@@ -73,7 +73,7 @@ impl CustomRepresentation {
         Ok(extent as i64)
     }
 
-    /// Calls the program's function for elements of a predefined datatype. `data` are their bytes in the file.
+    /// Calls the program's function for elements of a predefined datatype. `data` are the bytes of these elements in the file.
     fn convert(&self, with: Converter, elements: TypedElements, data: Sge) -> Result<(), Error> {
         let TypedElements { address, datatype, count } = elements;
         let (file, extra) = (data.ptr().cast(), self.extra);
@@ -140,9 +140,9 @@ struct Items {
     in_file: usize,
 }
 
-/// Conversion of an access by the program's functions, which get only predefined types. Each element of such a type has its own
-/// place in the file, so that a file may end after any element (MPI 5.0, section 14.5.3: the extent function is called only for
-/// these types).
+/// Conversion of an access by the program's functions. These functions get only predefined types (MPI 5.0, section 14.5.3: the
+/// extent function is called only for these types). Each element of such a type has its own place in the file, so that a file may
+/// end after any element.
 struct CustomConversion {
     by: Rc<CustomRepresentation>,
     /// Address of the program's data.
@@ -207,7 +207,7 @@ impl CustomConversion {
         Ok(here)
     }
 
-    /// Lets the program convert items that begin after `skip` bytes of its data.
+    /// Lets the program convert items that begin after `skip` bytes of the program's data.
     fn convert_items(
         &self,
         direction: AccessDirection,
@@ -243,8 +243,8 @@ impl CustomConversion {
 
 /// Returns a slice of the library's own memory in the form of a buffer.
 fn memory_of<T>(values: &mut [T]) -> Sge {
-    // SAFETY: `Sge::new` requires memory that stays valid and unchanged: the caller is done with the result before it uses the values
-    // again.
+    // SAFETY: `Sge::new` requires memory that stays valid and unchanged. The caller uses `values` again only after its last use of
+    // the result.
     unsafe { Sge::new(values.as_mut_ptr().cast(), std::mem::size_of_val(values)) }
 }
 
@@ -290,7 +290,8 @@ impl CustomConversion {
         }
     }
 
-    /// Checks that there is a function for this direction. Without a function the file must have the same bytes.
+    /// Checks that there is a function for this direction. Without a function, data must have the same bytes in the file as in
+    /// memory.
     fn check_converter(&self, direction: AccessDirection) -> Result<(), weft_process::Error> {
         if !self.converter(direction).is_null() {
             return Ok(());
@@ -317,7 +318,7 @@ const PREDEFINED: [&str; 3] = ["native", "internal", "external32"];
 /// Returns a representation by its name. Errors: UNSUPPORTED_DATAREP.
 pub fn named(name: &str) -> Result<Representation, Error> {
     match name {
-        // All machines of a job have the same representation in memory.
+        // All machines of a job represent data in memory alike, so "internal" is the same as "native".
         "native" | "internal" => Ok(Representation::native(name)),
         "external32" => Ok(Representation {
             name: name.to_owned(),
@@ -339,7 +340,7 @@ pub fn named(name: &str) -> Result<Representation, Error> {
     }
 }
 
-/// Returns the conversion of an access, or `None` if the file has the same bytes.
+/// Returns the conversion of an access, or `None` if data have the same bytes in the file as in memory.
 pub fn conversion(file: &FileOf, address: *const c_void) -> Option<Rc<dyn Convert>> {
     let view = file.view();
     let representation = &view.representation;
@@ -360,7 +361,7 @@ unsafe fn register(
     extra: *mut c_void,
 ) -> Result<(), Error> {
     check_running()?;
-    // SAFETY: the contract of this function covers `name`.
+    // SAFETY: `name` is NULL or a C string; the contract of this function says so.
     let name = unsafe { text(name, "datarep")? };
     if name.is_empty() || name.len() >= MPI_MAX_DATAREP_STRING as usize {
         let text = format!(

@@ -6,6 +6,7 @@ use crate::constants::*;
 use crate::elements::Arguments;
 use crate::engine::CommObject;
 use crate::error::Error;
+use crate::lanes;
 use crate::objects::RequestOrigin;
 use crate::requests::start;
 use crate::status::MpiStatus;
@@ -35,8 +36,9 @@ pub(crate) trait Exchanges: Arguments {
         let Peers { comm, to, from } = Peers::of(&self)?;
         let (out, into, _memory) = self.buffers(&comm)?;
         let call = WaitingCall::new(Self::NAME);
-        let receive = comm.irecv(&into, from.0, from.1);
-        comm.send(&call, &out, to.0, to.1, SendMode::Standard)?;
+        let receive = lanes::start(&comm, |comm| comm.irecv(&into, from.0, from.1));
+        let send = lanes::start(&comm, |comm| comm.isend(&out, to.0, to.1, SendMode::Standard));
+        comm.finish(&call, send)?;
         // SAFETY: `received` needs a `status` that is MPI_STATUS_IGNORE or may be written; the contract of this function says so.
         unsafe { received(status, comm.finish(&call, receive)) }
     }
@@ -47,8 +49,8 @@ pub(crate) trait Exchanges: Arguments {
         let Peers { comm, to, from } = Peers::of(&self)?;
         room_for_request(request)?;
         let (out, into, memory) = self.buffers(&comm)?;
-        let receive = comm.irecv(&into, from.0, from.1);
-        let send = comm.isend(&out, to.0, to.1, SendMode::Standard);
+        let receive = lanes::start(&comm, |comm| comm.irecv(&into, from.0, from.1));
+        let send = lanes::start(&comm, |comm| comm.isend(&out, to.0, to.1, SendMode::Standard));
         // SAFETY: `start` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { start(request, &comm, both(&comm, send, receive, memory), RequestOrigin::Receive) }
     }

@@ -3,8 +3,12 @@
 use crate::calls::{Recv, Send};
 use crate::constants::MPI_COMM_WORLD;
 use crate::elements::Elements;
+use crate::error::Error;
+use crate::lane_calls::{self, LaneCall, LaneMessage};
 use crate::objects::{Belongs, RequestObject, RequestOrigin, SENT};
 use crate::state::{ProcessPhase, known};
+use crate::status::MpiStatus;
+use crate::table::lane_of;
 use crate::types::{Comm, Request};
 use std::ffi::c_int;
 use weft_p2p::SendMode;
@@ -12,14 +16,16 @@ use weft_process::{Active, Origin};
 
 /// Sends or receives a nonblocking message with common arguments: a live communicator (MPI_COMM_WORLD or a handle in the table), a
 /// predefined type without gaps, a rank as peer, a tag, and a pointer to a request. Returns true if the operation was started. With
-/// any other arguments, does nothing and returns false. The complete call then checks the arguments and reports errors.
+/// any other arguments, does nothing and returns false. The slow path then checks the arguments and reports errors.
 ///
 /// # Safety
 /// `request` is NULL or may be written.
 #[inline(always)]
-unsafe fn usual<const SENDS: bool>(
+unsafe fn fast_path<const SENDS: bool>(
     given: Elements,
-    (peer, tag, handle): (c_int, c_int, Comm),
+    peer: c_int,
+    tag: c_int,
+    handle: Comm,
     request: *mut Request,
 ) -> bool {
     let Some(state) = known() else { return false };
@@ -53,8 +59,7 @@ unsafe fn usual<const SENDS: bool>(
             };
             comm.engine().note_nonblocking(&active);
             let belongs = Belongs::Comm(comm.clone());
-            let object = RequestObject { active: Some(active), recipe: None, belongs, kind };
-            Request(requests.insert(object))
+            Request(requests.insert(RequestObject::new(active, belongs, kind)))
         }
     };
     // SAFETY: `request` is not NULL, so it points to room for the result, as MPI requires of the program.
@@ -62,24 +67,76 @@ unsafe fn usual<const SENDS: bool>(
     true
 }
 
-/// MPI_Isend, MPI_Isend_c.
+/// MPI_Isend, MPI_Isend_c, MPI_Send, MPI_Send_c.
 impl Send {
     /// # Safety
     /// `request` is NULL or may be written.
     #[inline(always)]
     pub(crate) unsafe fn try_nonblocking(self, request: *mut Request) -> bool {
-        // SAFETY: `usual` needs a `request` that is NULL or may be written; the contract of this function says so.
-        unsafe { usual::<true>(self.buf, (self.dest, self.tag, self.comm), request) }
+        // SAFETY: `fast_path` needs a `request` that is NULL or may be written; the contract of this function says so.
+        unsafe { fast_path::<true>(self.buf, self.dest, self.tag, self.comm, request) }
+    }
+
+    #[inline(always)]
+    fn in_lane(self) -> LaneMessage {
+        LaneMessage { buf: self.buf, peer: self.dest, tag: self.tag, comm: self.comm }
+    }
+
+    #[inline(always)]
+    pub(crate) unsafe fn lane_blocking(self) -> Result<LaneCall, Error> {
+        if lane_of(self.comm.0) == 0 {
+            Ok(LaneCall::OtherLane)
+        } else {
+            lane_calls::send(self.in_lane())
+        }
+    }
+
+    /// # Safety
+    /// `request` is NULL or may be written.
+    #[inline(always)]
+    pub(crate) unsafe fn lane_nonblocking(self, request: *mut Request) -> Result<LaneCall, Error> {
+        if lane_of(self.comm.0) == 0 {
+            return Ok(LaneCall::OtherLane);
+        }
+        // SAFETY: `start_message` needs a `request` that is NULL or may be written; the contract of this function says so.
+        Ok(unsafe { lane_calls::start_message::<true>(self.in_lane(), request) })
     }
 }
 
-/// MPI_Irecv, MPI_Irecv_c.
+/// MPI_Irecv, MPI_Irecv_c, MPI_Recv, MPI_Recv_c.
 impl Recv {
     /// # Safety
     /// `request` is NULL or may be written.
     #[inline(always)]
     pub(crate) unsafe fn try_nonblocking(self, request: *mut Request) -> bool {
-        // SAFETY: `usual` needs a `request` that is NULL or may be written; the contract of this function says so.
-        unsafe { usual::<false>(self.buf, (self.source, self.tag, self.comm), request) }
+        // SAFETY: `fast_path` needs a `request` that is NULL or may be written; the contract of this function says so.
+        unsafe { fast_path::<false>(self.buf, self.source, self.tag, self.comm, request) }
+    }
+
+    #[inline(always)]
+    fn in_lane(self) -> LaneMessage {
+        LaneMessage { buf: self.buf, peer: self.source, tag: self.tag, comm: self.comm }
+    }
+
+    /// # Safety
+    /// `status` is `MPI_STATUS_IGNORE` or may be written.
+    #[inline(always)]
+    pub(crate) unsafe fn lane_blocking(self, status: *mut MpiStatus) -> Result<LaneCall, Error> {
+        if lane_of(self.comm.0) == 0 {
+            return Ok(LaneCall::OtherLane);
+        }
+        // SAFETY: `receive` needs a `status` that may be ignored or written; the contract of this function says so.
+        unsafe { lane_calls::receive(self.in_lane(), status) }
+    }
+
+    /// # Safety
+    /// `request` is NULL or may be written.
+    #[inline(always)]
+    pub(crate) unsafe fn lane_nonblocking(self, request: *mut Request) -> Result<LaneCall, Error> {
+        if lane_of(self.comm.0) == 0 {
+            return Ok(LaneCall::OtherLane);
+        }
+        // SAFETY: `start_message` needs a `request` that is NULL or may be written; the contract of this function says so.
+        Ok(unsafe { lane_calls::start_message::<false>(self.in_lane(), request) })
     }
 }

@@ -1,10 +1,11 @@
-//! A single pass over an array that ends its simple requests. The library's state is borrowed only once for all these requests.
+//! Completion of the simple requests of an array in a single pass. The pass borrows the library's state only once.
 
-use super::{Arrays, store_empty};
+use super::Arrays;
 use crate::arguments::store_status;
 use crate::constants::*;
 use crate::objects::{RequestObject, SENT};
 use crate::state::state;
+use crate::status::store_empty;
 
 impl Arrays {
     /// Ends requests from `first` on, in one pass, as long as they are simple and complete: sends that were complete when they were

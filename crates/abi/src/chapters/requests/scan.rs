@@ -10,7 +10,9 @@ use super::{Arrays, Ended};
 use crate::constants::*;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::lanes;
 use crate::state::state;
+use crate::table::lane_of;
 use crate::types::Request;
 use std::cell::RefCell;
 
@@ -22,7 +24,7 @@ const SHORT: usize = 64;
 struct Memory {
     /// Address of the array.
     array: usize,
-    /// Indices and handles of requests that were complete, in reverse order: the first request is at the end.
+    /// Indices and handles of requests that were complete, in reverse order. The first of these requests is at the end.
     over: Vec<(usize, Request)>,
     /// Index of a request that was not complete.
     open: usize,
@@ -57,6 +59,11 @@ impl Arrays {
                 handle => requests.get(handle.0).and_then(|object| object.active.as_ref()),
             };
             let is = match active {
+                None if lane_of(handle.0) != 0 => match lanes::is_over(handle.0) {
+                    None => Seen::Nothing,
+                    Some(true) => Seen::Over,
+                    Some(false) => Seen::Open,
+                },
                 None => Seen::Nothing,
                 Some(active) if active.looks_over(endpoint, faulted) => Seen::Over,
                 Some(_) => Seen::Open,
@@ -133,7 +140,7 @@ impl Arrays {
         }
     }
 
-    /// Ends the first complete request of a long array, as [`Arrays::any`], and remembers the other complete requests.
+    /// Ends the first complete request of a long array, like [`Arrays::any`], and remembers the other complete requests.
     fn any_of_many(&self) -> Option<Option<(usize, Ended)>> {
         let (mut none, mut over) = (true, Vec::new());
         self.look_from(0, |i, is| {
@@ -165,7 +172,7 @@ impl Arrays {
         over.into_iter().filter_map(|i| Some((i, self.poll(i)?))).collect()
     }
 
-    /// Returns true if no request is active and incomplete. Errors: REQUEST if a handle that was examined names no request.
+    /// Returns true if all active requests are complete. Errors: REQUEST if a handle that was examined names no request.
     pub fn all_over(&self) -> Result<bool, Error> {
         let many = self.len > SHORT;
         let first = match many {
@@ -185,8 +192,8 @@ impl Arrays {
         };
         let mut open = if first > 0 { is_open_from(first) } else { None };
         if open.is_none() {
-            // The scan starts again at 0: earlier requests may have been started again, or the array may hold other requests
-            // now.
+            // The scan starts again at 0, because the program may have started earlier requests again, or the array may hold other
+            // requests.
             self.check()?;
             open = is_open_from(0);
         }

@@ -25,7 +25,8 @@ pub(super) struct JobEnd {
     pub report: Option<FailureReport>,
 }
 
-/// Number of bytes of an error string that stay free for the function and its communicator, whose names stand before the text.
+/// Number of bytes of an error string that are reserved for the names of the function and its communicator, which come before the
+/// text.
 const CALL: usize = 100;
 
 impl JobEnd {

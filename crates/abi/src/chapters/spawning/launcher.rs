@@ -13,7 +13,7 @@ use weft_bootstrap::slot_table;
 pub(super) fn launcher() -> (OsString, Option<String>) {
     let own = || -> Result<PathBuf, String> {
         let library = own_path().ok_or("the library's own path is not known")?;
-        // A signal may interrupt calls to a network file system, which are repeated.
+        // Calls to a network file system are repeated if a signal interrupts them.
         let library = repeat(|| fs::canonicalize(&library)).unwrap_or(library);
         let prefix = library.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
         let program = prefix.join("bin/mpiexec");

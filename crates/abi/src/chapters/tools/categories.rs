@@ -1,81 +1,38 @@
-//! Categories (MPI 5.0, section 15.3.9): a tree by part of the library, which never changes.
+//! Functions for categories (MPI 5.0, section 15.3.9).
 
+use super::category_tree::{CATEGORIES, VariableCategory};
 use super::pvars::gauges;
 use super::{index, not_null, ready, strings};
-use crate::constants::MPI_T_ERR_INVALID_NAME;
 use crate::error::Error;
-use crate::settings::{SETTINGS, SettingPart, SettingText};
+use crate::settings::SETTINGS;
 use std::ffi::{c_char, c_int};
-
-struct Category {
-    name: &'static str,
-    doc: &'static str,
-    /// Place of the parent category.
-    parent: Option<usize>,
-    /// Part of the library whose variables belong to the category.
-    part: Option<SettingPart>,
-}
-
-const fn category(
-    name: &'static str,
-    parent: usize,
-    part: SettingPart,
-    doc: &'static str,
-) -> Category {
-    Category { name, doc, parent: Some(parent), part: Some(part) }
-}
-
-const CATEGORIES: &[Category] = &[
-    Category { name: "weft", doc: "everything", parent: None, part: None },
-    category("weft.p2p", 0, SettingPart::P2p, "messages: protocols, queues, credit"),
-    category("weft.collective", 0, SettingPart::Collective, "collective operations"),
-    category("weft.rma", 0, SettingPart::Rma, "one-sided communication"),
-    category("weft.waiting", 0, SettingPart::Waiting, "how processes wait, and the helper thread"),
-    category("weft.fabric", 0, SettingPart::Fabric, "what connects the ranks"),
-    category("weft.fabric.shm", 5, SettingPart::Shm, "shared memory"),
-    category("weft.fabric.verbs", 5, SettingPart::Verbs, "InfiniBand and RoCE"),
-    category("weft.fabric.ofi", 5, SettingPart::Ofi, "libfabric: Ethernet and other networks"),
-    category("weft.launch", 0, SettingPart::Launch, "how the job starts"),
-    category("weft.files", 0, SettingPart::Files, "parallel files"),
-];
-
-/// Returns the name of the category of a part.
-pub fn name_of(part: SettingPart) -> &'static str {
-    let found = CATEGORIES.iter().find(|c| c.part == Some(part));
-    found.map(|c| c.name).expect("every part has a category")
-}
 
 fn at(cat_index: c_int) -> Result<usize, Error> {
     index(cat_index, CATEGORIES.len(), "cat_index", "categories")
 }
 
+/// Returns the indices of the elements of a list for which `is_ours` returns true.
+fn places<T>(list: &[T], is_ours: impl Fn(&T) -> bool) -> Vec<c_int> {
+    (0..list.len()).filter(|&i| is_ours(&list[i])).map(|i| i as c_int).collect()
+}
+
 fn controls(of: usize) -> Vec<c_int> {
-    let part = CATEGORIES[of].part;
-    let ours = SETTINGS.iter().enumerate().filter(|(_, s)| {
-        let SettingText(of, ..) = s.about;
-        Some(of) == part
-    });
-    ours.map(|(i, _)| i as c_int).collect()
+    places(SETTINGS, |setting| Some(setting.about.0) == CATEGORIES[of].part)
 }
 
 fn measures(of: usize) -> Vec<c_int> {
-    let part = CATEGORIES[of].part;
-    let ours = gauges().iter().enumerate().filter(|(_, gauge)| Some(gauge.part) == part);
-    ours.map(|(i, _)| i as c_int).collect()
+    places(gauges(), |gauge| Some(gauge.part) == CATEGORIES[of].part)
 }
 
 fn children(of: usize) -> Vec<c_int> {
-    let ours = CATEGORIES.iter().enumerate().filter(|(_, c)| c.parent == Some(of));
-    ours.map(|(i, _)| i as c_int).collect()
+    places(CATEGORIES, |category| category.parent == Some(of))
 }
 
 /// MPI_T_category_get_num.
 pub(crate) unsafe fn t_category_get_num(num_cat: *mut c_int) -> Result<(), Error> {
     ready()?;
-    not_null(num_cat, "num_cat")?;
-    // SAFETY: `num_cat` is not NULL, so it points to room for the result, as MPI requires of the program.
-    unsafe { num_cat.write(CATEGORIES.len() as c_int) };
-    Ok(())
+    // SAFETY: `num_cat` is NULL or points to room for the result, as MPI requires of the program.
+    unsafe { strings::store(num_cat, CATEGORIES.len() as c_int, "num_cat") }
 }
 
 /// MPI_T_category_get_info.
@@ -91,7 +48,7 @@ pub(crate) unsafe fn t_category_get_info(
 ) -> Result<(), Error> {
     ready()?;
     let place = at(cat_index)?;
-    let Category { name: own, doc, .. } = CATEGORIES[place];
+    let VariableCategory { name: own, doc, .. } = CATEGORIES[place];
     // SAFETY: each pointer is NULL or may be written, and each string has room for the length given with it, as MPI requires.
     unsafe {
         strings::give_text(own, name, name_len);
@@ -110,10 +67,8 @@ pub(crate) unsafe fn t_category_get_num_events(
 ) -> Result<(), Error> {
     ready()?;
     at(cat_index)?;
-    not_null(num_events, "num_events")?;
-    // SAFETY: `num_events` is not NULL, so it points to room for the result, as MPI requires of the program.
-    unsafe { num_events.write(0) };
-    Ok(())
+    // SAFETY: `num_events` is NULL or points to room for the result, as MPI requires of the program.
+    unsafe { strings::store(num_events, 0, "num_events") }
 }
 
 /// MPI_T_category_get_index.
@@ -121,17 +76,9 @@ pub(crate) unsafe fn t_category_get_index(
     name: *const c_char,
     cat_index: *mut c_int,
 ) -> Result<(), Error> {
-    ready()?;
-    not_null(cat_index, "cat_index")?;
-    // SAFETY: `name` needs a string that ends with a NUL, which the program passes as MPI requires.
-    let name = unsafe { strings::name(name) }?;
-    let found = CATEGORIES.iter().position(|c| c.name == name).ok_or_else(|| {
-        let text = format!("argument name = {name}: no such category");
-        Error::new(MPI_T_ERR_INVALID_NAME, text)
-    })?;
-    // SAFETY: `cat_index` is not NULL, so it points to room for the result, as MPI requires of the program.
-    unsafe { cat_index.write(found as c_int) };
-    Ok(())
+    let find = |name: &str| CATEGORIES.iter().position(|c| c.name == name);
+    // SAFETY: `name` is NULL or a C string, and `cat_index` is NULL or may be written, as MPI requires of the program.
+    unsafe { strings::store_index(name, cat_index, "cat_index", "category", find) }
 }
 
 /// Stores the first `len` numbers of a category's list.
@@ -201,10 +148,8 @@ pub(crate) unsafe fn t_category_get_events(
 /// MPI_T_category_changed.
 pub(crate) unsafe fn t_category_changed(update_number: *mut c_int) -> Result<(), Error> {
     ready()?;
-    not_null(update_number, "update_number")?;
-    // SAFETY: `update_number` is not NULL, so it points to room for the result, as MPI requires of the program.
-    unsafe { update_number.write(0) };
-    Ok(())
+    // SAFETY: `update_number` is NULL or points to room for the result, as MPI requires of the program.
+    unsafe { strings::store(update_number, 0, "update_number") }
 }
 
 #[cfg(test)]

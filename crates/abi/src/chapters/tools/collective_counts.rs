@@ -1,7 +1,7 @@
 //! Counts of the collective operations that were started, by kind.
 
+use crate::chapter_state::ChapterState;
 use crate::engine::CommObject;
-use crate::state::ChapterState;
 use std::cell::Cell;
 
 /// Names of the kinds. Blocking, nonblocking and persistent operations of a kind are counted together, under the name of the

@@ -1,6 +1,6 @@
 //! Control variables (MPI 5.0, section 15.3.6): the settings. A value that is written before MPI_Init replaces the value from the
-//! environment. While MPI runs, the settings can be written that MPI_Init does not fix (`settings/runtime_change.rs`). Their
-//! descriptions say so, and name the effect of a new value.
+//! environment. Some settings can also be written while MPI runs, because MPI_Init does not fix them
+//! (`settings/runtime_change.rs`). Their descriptions say so, and name the effect of a new value.
 //!
 //! All control variables belong to the process, so none is bound to an object. The scope says which processes must write the
 //! same value between the same two operations: this process only (LOCAL) or all processes (ALL_EQ).
@@ -16,7 +16,8 @@ use super::{bad_handle, enumerations, index, invalid, not_null, ready, strings};
 use crate::arguments::store_text;
 use crate::constants::*;
 use crate::error::Error;
-use crate::settings::runtime_change::{ChangeRefusal, RuntimeChange, runtime_change};
+use crate::lanes::MessageLane;
+use crate::settings::runtime_change::{ChangeRefusal, RuntimeChange, for_lane, runtime_change};
 use crate::settings::{
     Audience, SETTINGS, SettingAgreement, SettingKind, SettingSpec, SettingText, SettingValue,
 };
@@ -77,10 +78,8 @@ fn description(setting: &SettingSpec) -> String {
 /// MPI_T_cvar_get_num.
 pub(crate) unsafe fn t_cvar_get_num(num_cvar: *mut c_int) -> Result<(), Error> {
     ready()?;
-    not_null(num_cvar, "num_cvar")?;
-    // SAFETY: `num_cvar` is not NULL, so it points to room for the result, as MPI requires of the program.
-    unsafe { num_cvar.write(SETTINGS.len() as c_int) };
-    Ok(())
+    // SAFETY: `num_cvar` is NULL or points to room for the result, as MPI requires of the program.
+    unsafe { strings::store(num_cvar, SETTINGS.len() as c_int, "num_cvar") }
 }
 
 fn setting(cvar_index: c_int) -> Result<&'static SettingSpec, Error> {
@@ -121,17 +120,9 @@ pub(crate) unsafe fn t_cvar_get_index(
     name: *const c_char,
     cvar_index: *mut c_int,
 ) -> Result<(), Error> {
-    ready()?;
-    not_null(cvar_index, "cvar_index")?;
-    // SAFETY: `name` needs a string that ends with a NUL, which the program passes as MPI requires.
-    let name = unsafe { strings::name(name) }?;
-    let found = SETTINGS.iter().position(|s| s.name == name).ok_or_else(|| {
-        let text = format!("argument name = {name}: no such control variable");
-        Error::new(MPI_T_ERR_INVALID_NAME, text)
-    })?;
-    // SAFETY: `cvar_index` is not NULL, so it points to room for the result, as MPI requires of the program.
-    unsafe { cvar_index.write(found as c_int) };
-    Ok(())
+    let find = |name: &str| SETTINGS.iter().position(|s| s.name == name);
+    // SAFETY: `name` is NULL or a C string, and `cvar_index` is NULL or may be written, as MPI requires of the program.
+    unsafe { strings::store_index(name, cvar_index, "cvar_index", "control variable", find) }
 }
 
 /// MPI_T_cvar_handle_alloc.
@@ -206,7 +197,7 @@ pub(crate) unsafe fn t_cvar_read(handle: TCvarHandle, buf: *mut c_void) -> Resul
     Ok(())
 }
 
-/// Returns the text of a setting for the value in a buffer.
+/// Converts the value in a buffer to the text of a setting.
 ///
 /// # Safety
 /// `buf` has `count` elements of the setting's type.
@@ -231,12 +222,7 @@ unsafe fn written(
             })?;
             (*word).to_owned()
         }
-        SettingKind::Words
-        | SettingKind::Copies
-        | SettingKind::Algorithm(_)
-        | SettingKind::Faults
-        | SettingKind::Nodes
-        | SettingKind::File => {
+        _ => {
             // SAFETY: `buf` has `count` bytes; `strnlen` reads no byte after the NUL. The contract of this function says so.
             let bytes = unsafe {
                 let len = libc::strnlen(buf.cast(), count);
@@ -279,7 +265,10 @@ pub(crate) unsafe fn t_cvar_write(handle: TCvarHandle, buf: *const c_void) -> Re
             ChangeRefusal::Wrong(text) => invalid(text),
             ChangeRefusal::Late(why) => never(setting, why),
         }
-    })
+    })?;
+    // The settings were accepted for lane 0, and all lanes take the same.
+    MessageLane::open().for_each(|lane| _ = lane.hold(|state| for_lane(&state.engine)));
+    Ok(())
 }
 
 #[cold]

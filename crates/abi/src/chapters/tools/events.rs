@@ -18,10 +18,8 @@ const CLOCK_DOC: &str = "the clock of MPI_Wtime, in nanoseconds: monotonic, one 
 /// MPI_T_event_get_num.
 pub(crate) unsafe fn t_event_get_num(num_events: *mut c_int) -> Result<(), Error> {
     ready()?;
-    not_null(num_events, "num_events")?;
-    // SAFETY: `num_events` is not NULL, so it points to room for the result, as MPI requires of the program.
-    unsafe { num_events.write(0) };
-    Ok(())
+    // SAFETY: `num_events` is NULL or points to room for the result, as MPI requires of the program.
+    unsafe { strings::store(num_events, 0, "num_events") }
 }
 
 /// Returns the error for an index of an event.
@@ -65,12 +63,8 @@ pub(crate) unsafe fn t_event_get_index(
     name: *const c_char,
     event_index: *mut c_int,
 ) -> Result<(), Error> {
-    ready()?;
-    not_null(event_index, "event_index")?;
-    // SAFETY: `name` needs a string that ends with a NUL, which the program passes as MPI requires.
-    let name = unsafe { strings::name(name) }?;
-    let text = format!("argument name = {name}: there are no events");
-    Err(Error::new(MPI_T_ERR_INVALID_NAME, text))
+    // SAFETY: `name` is NULL or a C string, and `event_index` is NULL or may be written, as MPI requires of the program.
+    unsafe { strings::store_index(name, event_index, "event_index", "event", |_| None) }
 }
 
 /// MPI_T_event_handle_alloc.
@@ -181,10 +175,8 @@ pub(crate) unsafe fn t_event_get_source(
 /// MPI_T_source_get_num.
 pub(crate) unsafe fn t_source_get_num(num_sources: *mut c_int) -> Result<(), Error> {
     ready()?;
-    not_null(num_sources, "num_sources")?;
-    // SAFETY: `num_sources` is not NULL, so it points to room for the result, as MPI requires of the program.
-    unsafe { num_sources.write(1) };
-    Ok(())
+    // SAFETY: `num_sources` is NULL or points to room for the result, as MPI requires of the program.
+    unsafe { strings::store(num_sources, 1, "num_sources") }
 }
 
 /// MPI_T_source_get_info.

@@ -1,6 +1,6 @@
 //! List of all variables of the tool interface, for `weft info --variables`.
 
-use super::categories::name_of;
+use super::category_tree::name_of;
 use super::pvars::{PvarSource, gauges};
 use crate::settings::{SETTINGS, SettingAgreement, SettingKind, SettingText};
 use std::ffi::{CString, c_char};
@@ -13,12 +13,7 @@ fn values(kind: SettingKind) -> String {
         SettingKind::Maybe { least, most } => format!("{least} to {most}, or none"),
         SettingKind::Switch => "0, 1".to_owned(),
         SettingKind::Choice(words) => words.join(", "),
-        SettingKind::Words
-        | SettingKind::Copies
-        | SettingKind::Algorithm(_)
-        | SettingKind::Faults
-        | SettingKind::Nodes
-        | SettingKind::File => "text".to_owned(),
+        _ => "text".to_owned(),
     }
 }
 

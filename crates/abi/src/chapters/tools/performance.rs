@@ -5,12 +5,13 @@
 
 use super::cvars::verbosity;
 use super::pvar_handle::{CounterShare, HighMark};
-use super::pvars::{Gauge, PvarClass, PvarSource, gauges, of_process};
+use super::pvars::{Gauge, PvarClass, PvarSource, gauges, of_comm};
 use super::{Tools, bad_handle, enumerations, index, not_null, ready, strings};
 use crate::arguments::comm;
 use crate::constants::*;
 use crate::engine::CommObject;
 use crate::error::Error;
+use crate::lanes::MessageLane;
 use crate::state::state;
 use crate::types::{Comm, Datatype, TEnum, TPvarHandle, TPvarSession};
 use std::ffi::{c_char, c_int, c_void};
@@ -35,7 +36,7 @@ impl Reading {
     /// Returns the library's present value. For a high mark, returns the highest level since the library's mark was reset.
     fn now(&self) -> Result<u64, Error> {
         Ok(match self.gauge.source {
-            PvarSource::Process(read) | PvarSource::Mark(_, read) => of_process(read),
+            PvarSource::Process(read) | PvarSource::Mark(_, read) => self.gauge.of_process(read),
             PvarSource::Started(kind) => super::collective_counts::STARTED[kind].get(),
             PvarSource::Comm(read) => {
                 let comm = self.comm.as_ref().and_then(Weak::upgrade).ok_or_else(|| {
@@ -43,7 +44,7 @@ impl Reading {
                     let text = format!("the communicator of this handle to {name} was freed");
                     Error::new(MPI_T_ERR_INVALID_HANDLE, text)
                 })?;
-                read(&comm)
+                of_comm(read, &comm)
             }
         })
     }
@@ -60,7 +61,7 @@ impl Reading {
     /// Returns the present level of a variable with a high mark, and 0 for any other variable.
     fn level(&self) -> u64 {
         match self.gauge.source {
-            PvarSource::Mark(level, _) => of_process(level),
+            PvarSource::Mark(level, _) => self.gauge.of_process(level),
             _ => 0,
         }
     }
@@ -86,7 +87,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Sets the value of the handle. `None` sets its initial value. The caller has reset the library's high marks.
+    /// Sets the value of the handle. `None` stands for its initial value. The caller has reset the library's high marks.
     fn set(&mut self, value: Option<u64>) -> Result<(), Error> {
         let (now, level) = (self.now()?, self.level());
         match &mut self.meter {
@@ -112,23 +113,21 @@ impl Reading {
 fn restart_marks(tools: &Tools) -> Result<(), Error> {
     let Some(engine) = state().engine.get() else { return Ok(()) };
     let mut readings = tools.readings.borrow_mut();
-    for handle in readings.handles() {
-        let Some(reading) = readings.get_mut(handle) else { continue };
+    for reading in readings.values_mut() {
         let Meter::Mark(mut mark) = reading.meter else { continue };
         mark.note(reading.now()?);
         reading.meter = Meter::Mark(mark);
     }
     engine.endpoint().restart_most();
+    MessageLane::open().for_each(|lane| lane.hold(|state| state.engine.endpoint().restart_most()));
     Ok(())
 }
 
 /// MPI_T_pvar_get_num.
 pub(crate) unsafe fn t_pvar_get_num(num_pvar: *mut c_int) -> Result<(), Error> {
     ready()?;
-    not_null(num_pvar, "num_pvar")?;
-    // SAFETY: `num_pvar` is not NULL, so it points to room for the result, as MPI requires of the program.
-    unsafe { num_pvar.write(gauges().len() as c_int) };
-    Ok(())
+    // SAFETY: `num_pvar` is NULL or points to room for the result, as MPI requires of the program.
+    unsafe { strings::store(num_pvar, gauges().len() as c_int, "num_pvar") }
 }
 
 fn gauge(pvar_index: c_int) -> Result<&'static Gauge, Error> {
@@ -184,19 +183,11 @@ pub(crate) unsafe fn t_pvar_get_index(
     var_class: c_int,
     pvar_index: *mut c_int,
 ) -> Result<(), Error> {
-    ready()?;
-    not_null(pvar_index, "pvar_index")?;
-    // SAFETY: `name` needs a string that ends with a NUL, which the program passes as MPI requires.
-    let name = unsafe { strings::name(name) }?;
-    let fits = |g: &Gauge| g.name == name && g.class.constant() == var_class;
-    let found = gauges().iter().position(fits).ok_or_else(|| {
-        let text =
-            format!("argument name = {name}: no such performance variable of class {var_class}");
-        Error::new(MPI_T_ERR_INVALID_NAME, text)
-    })?;
-    // SAFETY: `pvar_index` is not NULL, so it points to room for the result, as MPI requires of the program.
-    unsafe { pvar_index.write(found as c_int) };
-    Ok(())
+    let of = format!("performance variable of class {var_class}");
+    let fits = |g: &Gauge, name: &str| g.name == name && g.class.constant() == var_class;
+    let find = |name: &str| gauges().iter().position(|g| fits(g, name));
+    // SAFETY: `name` is NULL or a C string, and `pvar_index` is NULL or may be written, as MPI requires of the program.
+    unsafe { strings::store_index(name, pvar_index, "pvar_index", &of, find) }
 }
 
 /// MPI_T_pvar_session_create.
@@ -205,8 +196,7 @@ pub(crate) unsafe fn t_pvar_session_create(session: *mut TPvarSession) -> Result
     not_null(session, "session")?;
     let made = tools.sessions.borrow_mut().insert(());
     // SAFETY: `session` is not NULL, so it points to room for the result, as MPI requires of the program.
-    unsafe { session.write(TPvarSession(made)) };
-    Ok(())
+    unsafe { strings::store(session, TPvarSession(made), "session") }
 }
 
 fn bad_session(session: TPvarSession) -> Error {
@@ -303,8 +293,8 @@ fn with<R>(
     }
 }
 
-/// Calls `f` with a handle. For `MPI_T_PVAR_ALL_HANDLES`, calls it with all handles of the session, except those of levels and
-/// states. An error does not stop the calls; the first error is returned.
+/// Calls `f` with a handle. For `MPI_T_PVAR_ALL_HANDLES`, calls `f` with all handles of the session, except handles of levels and
+/// states. Continues after an error, and returns the first error.
 fn with_some(
     session: TPvarSession,
     handle: TPvarHandle,
@@ -315,8 +305,7 @@ fn with_some(
     }
     let mut readings = within(session)?.readings.borrow_mut();
     let mut result = Ok(());
-    for handle in readings.handles() {
-        let Some(reading) = readings.get_mut(handle) else { continue };
+    for reading in readings.values_mut() {
         if reading.session == session.0 && !reading.gauge.class.shows() {
             result = result.and(f(reading));
         }

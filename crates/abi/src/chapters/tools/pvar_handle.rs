@@ -7,7 +7,7 @@
 //! The library keeps a single high mark for a variable, but each handle needs its own mark. Before the library's mark is reset
 //! for a handle, all other handles record it ([`HighMark::note`]).
 
-/// Part of a growing count that a handle measures, while the handle is started.
+/// Part of a growing count. A handle measures this part while it is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterShare {
     kept: u64,
@@ -16,18 +16,18 @@ pub struct CounterShare {
 }
 
 impl CounterShare {
-    /// Starts to measure when the library's count is `now`. Does nothing if the handle is already started.
+    /// Starts to measure. The library's count is `now`. Does nothing if the handle is already started.
     pub fn start(&mut self, now: u64) {
         self.since.get_or_insert(now);
     }
 
-    /// Stops to measure when the library's count is `now`, and keeps the measured count.
+    /// Stops measuring, and keeps the measured count. The library's count is `now`.
     pub fn stop(&mut self, now: u64) {
         self.kept = self.read(now);
         self.since = None;
     }
 
-    /// Returns the complete measured count, when the library's count is `now`.
+    /// Returns the complete measured count. The library's count is `now`.
     pub fn read(&self, now: u64) -> u64 {
         self.kept.wrapping_add(self.since.map_or(0, |since| now.wrapping_sub(since)))
     }
@@ -39,7 +39,7 @@ impl CounterShare {
     }
 }
 
-/// High mark that a handle measures for a level.
+/// High-water mark of a level variable. Each handle measures its own mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HighMark {
     kept: u64,
@@ -57,7 +57,7 @@ impl HighMark {
         self.kept = self.read(mark);
     }
 
-    /// Starts the mark, after the library's mark was reset to `level`.
+    /// Starts the mark. The caller has reset the library's mark to `level`.
     pub fn start(&mut self, level: u64) {
         if !self.running {
             self.kept = self.kept.max(level);
@@ -65,18 +65,18 @@ impl HighMark {
         }
     }
 
-    /// Stops the mark, while the library's mark is `mark`.
+    /// Stops the mark. The library's mark is `mark`.
     pub fn stop(&mut self, mark: u64) {
         self.note(mark);
         self.running = false;
     }
 
-    /// Returns the mark, while the library's mark is `mark`.
+    /// Returns the handle's mark. The library's mark is `mark`.
     pub fn read(&self, mark: u64) -> u64 {
         if self.running { self.kept.max(mark) } else { self.kept }
     }
 
-    /// Sets the mark, after the library's mark was reset.
+    /// Sets the mark. The caller has reset the library's mark.
     pub fn set(&mut self, value: u64) {
         self.kept = value;
     }

@@ -1,8 +1,8 @@
-//! Performance variables: their properties, and the functions that read them. The layers below always count; no value is counted
-//! only for tools.
+//! Performance variables: their properties, and the functions that read them. The layers below always count, with or without tools.
 
 use crate::constants::*;
 use crate::engine::{CommObject, Engine, JobFabric};
+use crate::lanes::{self, MessageCarrier};
 use crate::settings::Audience::{self, Developer, Tuner, User};
 use crate::settings::SettingPart::{self, Collective, Fabric, Ofi, P2p, Shm, Verbs, Waiting};
 use crate::state::state;
@@ -14,9 +14,9 @@ use weft_fabric::{CopyModel, Fabric as _, Unit};
 pub struct Gauge {
     /// Name that MPI_T_pvar_get_info returns.
     pub name: String,
-    /// Part of the library, which gives the category of the variable.
+    /// Part of the library. It determines the category of the variable.
     pub part: SettingPart,
-    /// Audience of the variable, which gives its verbosity.
+    /// Audience of the variable. It determines the verbosity of the variable.
     pub audience: Audience,
     /// Class of the variable.
     pub class: PvarClass,
@@ -101,7 +101,7 @@ fn add<const N: usize>(
     list: [(&str, Audience, PvarClass, PvarSource, &str); N],
 ) {
     all.extend(list.map(|(name, audience, class, source, doc)| {
-        let name = format!("{}.{name}", super::categories::name_of(part));
+        let name = format!("{}.{name}", super::category_tree::name_of(part));
         Gauge { name, part, audience, class, source, doc: doc.to_owned() }
     }));
 }
@@ -203,7 +203,7 @@ fn collectives(all: &mut Vec<Gauge>) {
             _ => format!("{name} started, blocking, nonblocking or persistent"),
         };
         Gauge {
-            name: format!("{}.{short}", super::categories::name_of(Collective)),
+            name: format!("{}.{short}", super::category_tree::name_of(Collective)),
             part: Collective,
             audience: User,
             class: PvarClass::Counter,
@@ -301,11 +301,11 @@ fn waiting(all: &mut Vec<Gauge>) {
          "times that a wait was about to sleep"),
         ("went_home", Tuner, Counter, read!(e => e.policy().went_home()),
          "times that a rank which shares processors went to its own (WEFT_PLACES)"),
-        ("helper_rounds", Tuner, Counter, PvarSource::Process(|_| crate::helper_thread::counts().rounds),
+        ("helper_rounds", Tuner, Counter, PvarSource::Process(|_| crate::hand_over::counts().rounds),
          "times that the helper thread worked"),
-        ("helper_refusals", Developer, Counter, PvarSource::Process(|_| crate::helper_thread::counts().refusals),
+        ("helper_refusals", Developer, Counter, PvarSource::Process(|_| crate::hand_over::counts().refusals),
          "times that the helper thread found the program inside the library, or nothing outstanding"),
-        ("helper_signals", Tuner, Counter, PvarSource::Process(|_| crate::helper_thread::counts().signals),
+        ("helper_signals", Tuner, Counter, PvarSource::Process(|_| crate::hand_over::counts().signals),
          "times that the helper thread signalled the program's"),
     ]);
 }
@@ -338,8 +338,10 @@ fn copy_costs(all: &mut Vec<Gauge>) {
     macro_rules! costs {
         ($($at:literal)*) => { [$(cost::<$at>),*] };
     }
-    let costs: [fn(&Engine) -> u64; CopyModel::FIELDS.len()] =
-        costs!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24);
+    let costs: [fn(&Engine) -> u64; CopyModel::FIELDS.len()] = costs!(
+        0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16
+        17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+    );
     for (field, cost) in CopyModel::FIELDS.iter().zip(costs) {
         let unit = if field.unit == Unit::Time { "picoseconds" } else { field.unit.name() };
         let name = format!("copy_{}", field.name.replace('.', "_"));
@@ -409,9 +411,22 @@ fn fabrics(all: &mut Vec<Gauge>) {
     ]);
 }
 
-/// Reads a value of the process; 0 before MPI_Init.
-pub fn of_process(read: fn(&Engine) -> u64) -> u64 {
-    state().engine.get().map_or(0, |engine| read(engine))
+impl Gauge {
+    /// Reads a value of the process; 0 before MPI_Init. Values of messages are sums over all lanes.
+    pub fn of_process(&self, read: fn(&Engine) -> u64) -> u64 {
+        let own = state().engine.get().map_or(0, |engine| read(engine));
+        match (self.part, self.class) {
+            (SettingPart::P2p, PvarClass::State) => own,
+            (SettingPart::P2p, _) => own + lanes::sum(read),
+            _ => own,
+        }
+    }
+}
+
+/// Reads a value of a communicator: where its messages are carried.
+pub fn of_comm(read: fn(&CommObject) -> u64, comm: &CommObject) -> u64 {
+    MessageCarrier::of(comm)
+        .map_or_else(|| read(comm), |carrier| carrier.hold(|_, comm| read(comm)))
 }
 
 #[cfg(test)]
@@ -423,7 +438,7 @@ mod tests {
     fn names_say_the_category_and_are_unique() {
         let mut seen = HashSet::new();
         for gauge in gauges() {
-            let category = crate::chapters::tools::categories::name_of(gauge.part);
+            let category = crate::chapters::tools::category_tree::name_of(gauge.part);
             assert!(gauge.name.starts_with(&format!("{category}.")), "{}", gauge.name);
             assert!(seen.insert(&gauge.name), "{} twice", gauge.name);
             assert!(!gauge.doc.is_empty() && !gauge.doc.contains('\t'), "{}", gauge.name);

@@ -1,7 +1,8 @@
 //! Results of the tool interface: strings with their lengths, and results for which the program may pass NULL.
 
-use super::not_null;
+use super::{not_null, ready};
 use crate::arguments::{store_text, text};
+use crate::constants::MPI_T_ERR_INVALID_NAME;
 use crate::error::Error;
 use std::ffi::{c_char, c_int};
 
@@ -14,6 +15,41 @@ pub unsafe fn give<T>(to: *mut T, value: T) {
         // SAFETY: `to` points to room for the result, as MPI requires of the program.
         unsafe { to.write(value) };
     }
+}
+
+/// Stores a result for which the program must not pass NULL.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+pub unsafe fn store<T>(to: *mut T, value: T, argument: &str) -> Result<(), Error> {
+    not_null(to, argument)?;
+    // SAFETY: `to` is not NULL, so it may be written; the contract of this function says so.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
+/// Stores the index that `find` returns for a name. `of` describes the variables in the error.
+///
+/// # Safety
+/// `name` is NULL or a C string; `to` is NULL or may be written.
+pub unsafe fn store_index(
+    name: *const c_char,
+    to: *mut c_int,
+    argument: &str,
+    of: &str,
+    find: impl FnOnce(&str) -> Option<usize>,
+) -> Result<(), Error> {
+    ready()?;
+    not_null(to, argument)?;
+    // SAFETY: `name` is NULL or a C string; the contract of this function says so.
+    let name = unsafe { self::name(name) }?;
+    let Some(found) = find(&name) else {
+        let text = format!("argument name = {name}: no such {of}");
+        return Err(Error::new(MPI_T_ERR_INVALID_NAME, text));
+    };
+    // SAFETY: `to` is not NULL, so it may be written; the contract of this function says so.
+    unsafe { to.write(found as c_int) };
+    Ok(())
 }
 
 /// Stores a string as section 15.3.3 requires, cut to `*len` bytes including the NUL. Stores in `*len` the number of bytes of the
@@ -40,7 +76,7 @@ pub unsafe fn give_text(text: &str, to: *mut c_char, len: *mut c_int) {
 ///
 /// # Safety
 /// `from` is NULL or a C string.
-pub unsafe fn name(from: *const c_char) -> Result<String, Error> {
+unsafe fn name(from: *const c_char) -> Result<String, Error> {
     not_null(from, "name")?;
     // SAFETY: `from` is not NULL, so it is a C string; the contract of this function says so.
     unsafe { text(from, "name") }

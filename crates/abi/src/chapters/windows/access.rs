@@ -181,14 +181,14 @@ impl Get {
     }
 }
 
-/// Returns the predefined operator of a handle. Accumulates accept only predefined operators. `fetches` is true if the operation
-/// returns the old value.
-fn operator(handle: Op, fetches: bool) -> Result<weft_datatype::PredefinedOp, Error> {
+/// Returns the predefined operator of a handle. Accumulates accept only predefined operators. `result` gets the old value, if the
+/// operation fetches it.
+fn operator(handle: Op, result: Option<&Elements>) -> Result<weft_datatype::PredefinedOp, Error> {
     let OpObject::Predefined(op) = *op_of(handle)? else {
         let text = "argument op is the program's own: one-sided operations take predefined ones";
         return Err(Error::new(MPI_ERR_OP, text));
     };
-    if op == weft_datatype::PredefinedOp::NoOp && !fetches {
+    if op == weft_datatype::PredefinedOp::NoOp && result.is_none() {
         let text = "argument op is MPI_NO_OP, which only operations that fetch take";
         return Err(Error::new(MPI_ERR_OP, text));
     }
@@ -200,13 +200,14 @@ fn operator(handle: Op, fetches: bool) -> Result<weft_datatype::PredefinedOp, Er
 /// # Safety
 /// `request`, if there is one, is NULL or may be written.
 unsafe fn change(
-    (call, request): (&'static str, Option<*mut Request>),
+    call: &'static str,
+    request: Option<*mut Request>,
     side: &Side,
     op: Op,
     origin: Elements,
     result: Option<Elements>,
 ) -> Result<(), Error> {
-    let op = operator(op, result.is_some())?;
+    let op = operator(op, result.as_ref())?;
     let result = result.map(typed).transpose()?;
     let looks = op != weft_datatype::PredefinedOp::NoOp;
     let origin = looks.then(|| typed(origin)).transpose()?;
@@ -225,7 +226,7 @@ impl OneSided for Accumulate {
     unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
         let side = Side::new(self.win, self.target)?;
         // SAFETY: `change` needs a `request` that is NULL or may be written, if there is one (contract of this function).
-        unsafe { change((call, request), &side, self.op, self.origin_addr, None) }
+        unsafe { change(call, request, &side, self.op, self.origin_addr, None) }
     }
 }
 
@@ -236,7 +237,7 @@ impl OneSided for GetAccumulate {
     unsafe fn issue(self, call: &'static str, request: Option<*mut Request>) -> Result<(), Error> {
         let side = Side::new(self.win, self.target)?;
         // SAFETY: `change` needs a `request` that is NULL or may be written, if there is one (contract of this function).
-        unsafe { change((call, request), &side, self.op, self.origin_addr, Some(self.result_addr)) }
+        unsafe { change(call, request, &side, self.op, self.origin_addr, Some(self.result_addr)) }
     }
 }
 
@@ -249,7 +250,7 @@ impl OneSided for FetchAndOp {
             return Err(Error::new(MPI_ERR_TYPE, text));
         }
         // SAFETY: `change` needs a `request` that is NULL or may be written, if there is one (contract of this function).
-        unsafe { change((call, request), &side, self.op, self.origin_addr, Some(self.result_addr)) }
+        unsafe { change(call, request, &side, self.op, self.origin_addr, Some(self.result_addr)) }
     }
 }
 

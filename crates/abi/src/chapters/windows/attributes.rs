@@ -2,8 +2,8 @@
 
 use super::window;
 use crate::arguments::{not_null, store};
-use crate::chapters::caching::keys::bad_key;
-use crate::chapters::caching::{self, predefined::predefined_name};
+use crate::chapters::caching;
+use crate::chapters::caching::predefined::{bad_key, predefined_name};
 use crate::constants::*;
 use crate::error::Error;
 use crate::objects::KeyKind;

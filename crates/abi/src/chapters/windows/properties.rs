@@ -1,7 +1,7 @@
 //! Properties of a window: name, group, hints, error handler.
 
 use super::window;
-use crate::arguments::{info, not_null, store};
+use crate::arguments::{info, store_new};
 use crate::chapters::communicators::{object_name, return_name};
 use crate::chapters::errors::{check_errhandler, give_out};
 use crate::chapters::memory;
@@ -31,8 +31,8 @@ const OTHERS: [&str; 3] = [GRANULARITY, memory::ALIGNMENT, "mpi_assert_memory_al
 /// Hint for the number of bytes that a program accumulates at once. It is used when the window is made.
 pub const GRANULARITY: &str = "mpi_accumulate_granularity";
 
-/// Hints of Weft: implementation of fences, time at which operations are issued, accumulates of integers. They are used when
-/// the window is made.
+/// Hints of Weft: implementation of fences, time at which operations are issued, and handling of integer accumulates. They are used
+/// when the window is made.
 const OURS: [&str; 3] = ["weft_fence", "weft_rma_order", "weft_rma_atomics"];
 
 /// Hint for windows of shared memory only.
@@ -61,7 +61,7 @@ pub fn keep(object: &WinObject, hints: &weft_process::Info) {
     }
 }
 
-/// Stores in the hints how the window works, even if this is not set by a hint but by a setting or a default.
+/// Adds hints that describe how the window works, even if a setting or a default decides this and no hint does.
 pub fn tell(object: &WinObject, options: &WindowOptions) {
     let order = match options.order {
         IssueOrder::Called => "called",
@@ -82,7 +82,6 @@ pub(crate) unsafe fn win_set_info(handle: Win, hints: Info) -> Result<(), Error>
 /// MPI_Win_get_info.
 pub(crate) unsafe fn win_get_info(handle: Win, to: *mut Info) -> Result<(), Error> {
     let object = window(handle)?;
-    not_null(to, "info_used")?;
     let kept = object.hints.borrow();
     let mut used = weft_process::Info::default();
     for (key, usual) in HINTS {
@@ -96,20 +95,15 @@ pub(crate) unsafe fn win_get_info(handle: Win, to: *mut Info) -> Result<(), Erro
     if object.window.flavor() == WindowFlavor::Shared {
         used.set(NONCONTIGUOUS, kept.get(NONCONTIGUOUS).unwrap_or("false"));
     }
-    state().infos.borrow_mut().room()?;
-    let handle = state().infos.borrow_mut().insert(used);
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
-    unsafe { store(to, Info(handle), "info_used") }
+    unsafe { store_new(&state().infos, used, Info, to, "info_used") }
 }
 
 /// MPI_Win_get_group.
 pub(crate) unsafe fn win_get_group(handle: Win, to: *mut Group) -> Result<(), Error> {
-    not_null(to, "group")?;
     let group = window(handle)?.window.comm().group().clone();
-    state().groups.borrow_mut().room()?;
-    let handle = state().groups.borrow_mut().insert(group);
     // SAFETY: `to` points to room for the result, as MPI requires of the program.
-    unsafe { store(to, Group(handle), "group") }
+    unsafe { store_new(&state().groups, group, Group, to, "group") }
 }
 
 /// MPI_Win_set_name.

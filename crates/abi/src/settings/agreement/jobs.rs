@@ -1,4 +1,4 @@
-//! Settings that must be equal in jobs that connect: the processes of both jobs compare them when they meet.
+//! Settings that must be equal in jobs that connect. The processes of both jobs compare them when they meet.
 //!
 //! ```text
 //!   each process   sends a hash of its values in its introduction
@@ -12,7 +12,7 @@ use weft_bootstrap::hash;
 
 /// Values of this process that a connected job must have, too.
 pub struct JobSettings {
-    /// Values that are not the default, encoded.
+    /// Encoded values that are not the default.
     text: String,
 }
 

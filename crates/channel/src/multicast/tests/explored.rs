@@ -17,7 +17,7 @@ fn run<P: Future<Output = Result<u64, String>> + 'static>(
     explore(machine, SimOptions::new(4), 0..SEEDS, program).map(|explored| explored.seeds)
 }
 
-/// Checks that the right form passes under all schedules, and that the planted error is found.
+/// Checks that the correct code passes under all schedules, and that the planted error is found.
 fn check<P: Future<Output = Result<u64, String>> + 'static>(
     planted: Planted,
     program: impl Fn(Sim, Planted) -> P,

@@ -1,4 +1,4 @@
-//! A host without matching, and operations made of multicast and single words.
+//! A host without matching, and operations made of multicasts and of messages that are only a head.
 
 use super::Planted;
 use crate::multicast::{
@@ -17,7 +17,7 @@ pub struct Bare<F> {
     pub pool: StagingPool,
 }
 
-/// Limits with waits that outlast mere delays, in most schedules.
+/// Limits whose waits are, in most schedules, longer than mere delays.
 pub const LIMITS: MulticastLimits = MulticastLimits {
     least: Duration::from_micros(150),
     most: Duration::from_millis(2),
@@ -204,7 +204,7 @@ impl<F: Fabric> Member<F> {
         all.try_for_each(|(r, b)| self.check("everyone", b.sge(), &payload(round, r, len)))
     }
 
-    /// Runs all three kinds of operation in every succession, with payloads of no, one and several datagrams.
+    /// Runs all three kinds of operation in every order, with payloads of no, one and several datagrams.
     pub async fn mixed(&self, rounds: u64) -> Result<(), String> {
         let n = self.size();
         for round in 0..rounds {

@@ -65,7 +65,7 @@ fn simulated_losses_are_repaired() {
     }
 }
 
-/// One answer serves all members that lack a datagram, and the answer may be lost, too. No datagram is repaired by a message.
+/// One answer serves all members that lack a datagram, and the answer may also be lost. No datagram is repaired by a message.
 #[test]
 fn simulated_losses_are_repaired_by_multicast() {
     for n in [2, 3, 8, 17] {
@@ -88,7 +88,7 @@ fn simulated_losses_are_repaired_by_multicast() {
     }
 }
 
-/// A member that multicast does not reach at all gets messages in the end.
+/// A member that multicast does not reach at all is finally served by messages.
 #[test]
 fn who_is_not_reached_by_multicast_gets_messages() {
     let counts = simulated(3, 1.0, Repair::Multicast);
@@ -116,7 +116,7 @@ fn nothing_lost_costs_nothing() {
     };
     let outcome = run(&machine::machine(1), options, program).expect("no deadlock");
     let messages = outcome.counts.messages;
-    // The messages are the messages of the gathers, and three rounds of the end.
+    // The only messages are those of the gathers and of three rounds of closing.
     assert_eq!(messages, 4 * ROUNDS + 5 * 3);
     for (rank, counts) in outcome.results.into_iter().enumerate() {
         let sent = ROUNDS * if rank == 0 { 2 } else { 1 };

@@ -3,8 +3,9 @@
 use super::*;
 use crate::access::PollingThread;
 
-/// Both programs compute, each end reads the other's memory, and the helpers look only when their descriptor is readable or their
-/// sleep has reached its limit. Each end may then hold back bytes that the other end waits for, until a sleep ends by its limit.
+/// Checks that two ends do not wait for each other. Both programs compute, each end reads the other's memory, and the helpers look
+/// only when their descriptor is readable or their sleep has reached its limit. Until a sleep reaches its limit, each end may hold
+/// back bytes for which the other end waits.
 #[test]
 fn two_ends_that_collect_do_not_wait_for_each_other() {
     const LEN: usize = 600_000;

@@ -2,7 +2,7 @@
 //! has said so. The completion of a write shows only that the data has arrived.
 
 use super::{addresses, check, message, set_word, tell, word};
-use weft_fabric::{Fabric, FabricExt, RemoteFlag, Work, until};
+use weft_fabric::{Fabric, FabricExt, FlagKind, RemoteFlag, RemoteWrite, Work, until};
 use weft_fabric_sim::Sim;
 
 const SLOTS: u64 = 3;
@@ -14,7 +14,7 @@ const USE: u64 = 1_000_000;
 async fn stream(sim: Sim, acknowledged: bool) -> Result<u64, String> {
     let (flag, source) = (8 * SLOTS as usize, 8 * SLOTS as usize + 8);
     let region = sim.allocate(source + 8 * MESSAGES as usize).unwrap();
-    let arrived = sim.flag(&region, flag, true);
+    let arrived = sim.flag(&region, flag, FlagKind::Waking);
     let at = addresses(&sim, region).await;
     let done = sim.counters().allocate();
     if sim.rank() == 0 {
@@ -33,7 +33,8 @@ async fn stream(sim: Sim, acknowledged: bool) -> Result<u64, String> {
             let data = region.local.part(from, 8);
             let name = RemoteFlag { at: at[1].offset(flag as u64), waking: true };
             let slot = at[1].offset(8 * (i % SLOTS));
-            sim.write_flag(1, data, slot, name, i + 1, Some(done)).unwrap();
+            sim.write_flag(1, &RemoteWrite::new(data, slot, Some(done)), &name.with(i + 1))
+                .unwrap();
         }
         return Ok(0);
     }

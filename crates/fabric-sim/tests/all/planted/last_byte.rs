@@ -3,7 +3,7 @@
 //! bytes of a packet in order, and only in a message of one packet.
 
 use super::{addresses, check, check_on, message, set_word, tell, word};
-use weft_fabric::{Fabric, FabricExt, RemoteFlag, Work, until};
+use weft_fabric::{Fabric, FabricExt, FlagKind, RemoteFlag, RemoteWrite, Work, until};
 use weft_fabric_sim::Sim;
 use weft_fabric_testing::machine::in_order;
 
@@ -19,17 +19,18 @@ const LOOK: u64 = 100_000;
 /// Lets rank 0 write. Rank 1 polls the last word, or waits for a flag that is written after the data.
 async fn deliver(sim: Sim, len: usize, polls: bool) -> Result<u64, String> {
     let region = sim.allocate(SOURCE + LONG).unwrap();
-    let flag = sim.flag(&region, FLAG, true);
+    let flag = sim.flag(&region, FLAG, FlagKind::Waking);
     let at = addresses(&sim, region).await;
     for round in 1..=ROUNDS {
         if sim.rank() == 0 {
             let source = region.local.part(SOURCE, len);
             (0..len).step_by(8).for_each(|offset| set_word(source, offset, round));
             if polls {
-                sim.write(1, source, at[1], None).unwrap();
+                sim.write(1, &RemoteWrite::new(source, at[1], None)).unwrap();
             } else {
                 let flag = RemoteFlag { at: at[1].offset(FLAG as u64), waking: true };
-                sim.write_flag(1, source, at[1], flag, round, None).unwrap();
+                sim.write_flag(1, &RemoteWrite::new(source, at[1], None), &flag.with(round))
+                    .unwrap();
             }
             // The receiver has read all of the message, so the source and the landing are free.
             message(&sim, Some(1)).await;

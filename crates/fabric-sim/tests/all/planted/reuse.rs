@@ -8,7 +8,7 @@
 //! same holds for the source. Each buffer has its own flag: the write of k + 1 may overtake that of k.
 
 use super::{addresses, check, set_word, word};
-use weft_fabric::{Fabric, RemoteFlag, until};
+use weft_fabric::{Fabric, FlagKind, RemoteFlag, RemoteWrite, until};
 use weft_fabric_sim::Sim;
 
 const ROUNDS: u64 = 6;
@@ -24,7 +24,8 @@ async fn allreduce(sim: Sim, landings: u64, sources: u64) -> Result<u64, String>
     let place = |round: u64, from: usize| (round % landings) as usize * n + from;
     let source = |round: u64| 8 * (2 * all + (round % sources) as usize);
     let region = sim.allocate(source(sources - 1) + 8).unwrap();
-    let heard: Vec<_> = (0..all).map(|i| sim.flag(&region, 8 * (all + i), true).local).collect();
+    let heard: Vec<_> =
+        (0..all).map(|i| sim.flag(&region, 8 * (all + i), FlagKind::Waking).local).collect();
     let at = addresses(&sim, region).await;
     let mut total = 0;
     for round in 1..=ROUNDS {
@@ -33,7 +34,7 @@ async fn allreduce(sim: Sim, landings: u64, sources: u64) -> Result<u64, String>
             let landing = at[to].offset(8 * place(round, me) as u64);
             let flag = RemoteFlag { at: landing.offset(8 * all as u64), waking: true };
             let data = region.local.part(source(round), 8);
-            sim.write_flag(to, data, landing, flag, round, None).unwrap();
+            sim.write_flag(to, &RemoteWrite::new(data, landing, None), &flag.with(round)).unwrap();
         }
         let mut sum = operand(round, me);
         for from in (0..n).filter(|&r| r != me) {

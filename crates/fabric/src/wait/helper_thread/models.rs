@@ -137,7 +137,7 @@ fn loom_a_helper_under_a_lock_sees_the_message_and_ends() {
         };
         let mut saw = false;
         let held = lock.lock().unwrap();
-        all.helper.leave_locked(&all.place, true, || {
+        all.helper.leave_locked(&all.place, || {
             saw = all.look();
             false
         });

@@ -1,9 +1,9 @@
-//! Our design: one helper that makes progress while the main thread is outside of the library, and does nothing while it is
-//! inside. It needs no lock and no signal.
+//! Our design: one helper, which makes progress while the main thread is outside of the library. While the main thread is inside,
+//! the helper does nothing. The design needs no lock and no signal.
 
-use super::Rank;
+use super::SimRank;
 
-pub fn start(rank: &Rank, priority: i32) {
+pub fn start(rank: &SimRank, priority: i32) {
     let engine = rank.comm.engine().clone();
     rank.sim.help(priority, move || engine.help());
 }

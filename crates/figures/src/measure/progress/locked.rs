@@ -1,6 +1,6 @@
 //! The existing design, in the document's section 3 (Sur et al. 2006): a helper that makes progress itself. At the receiver, the
-//! offer (RTS) and the end of the read wake the helper; at the sender, the end of the rendezvous does. It takes the library's lock,
-//! which the main thread holds in each call.
+//! offer (RTS) and the end of the read wake the helper. At the sender, the end of the rendezvous wakes the helper. The helper takes
+//! the library's lock, which the main thread holds in each call.
 //!
 //! ```text
 //!   main     ▓▓▓lock▓▓┐             ┌▓unlock┐                   ┌▓▓▓lock▓▓▓
@@ -11,7 +11,7 @@
 //! of lock. Both kinds are measured: a mutex, whose waiter sleeps, and a spin lock, whose waiter spins on the core that the holder
 //! needs.
 
-use super::Rank;
+use super::SimRank;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -21,27 +21,41 @@ use weft_fabric_sim::units::Picoseconds;
 use weft_fabric_sim::{InterruptEvent, Notify, Sim};
 use weft_p2p::announced;
 
+/// Behaviour of a thread that waits for the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockWait {
+    /// The thread spins on its core, as with a spin lock.
+    Spin,
+    /// The thread sleeps, as with a mutex.
+    Sleep,
+}
+
 /// The library's lock, as the helper finds it.
-pub struct Lock {
+pub struct LibraryLock {
     sim: Sim,
-    /// True while the main thread is in the library, where it holds the lock except between two polls.
+    /// True while the main thread is in the library. It then holds the lock, except between two polls.
     inside: Cell<bool>,
     wanted: Cell<bool>,
-    /// Time at which the main thread last gave the lock up for the helper.
+    /// Time at which the main thread last released the lock for the helper.
     freed: Cell<Option<Picoseconds>>,
     bell: Notify,
-    /// Time to lock and unlock.
+    /// Time that a thread takes to lock and unlock.
     call: Picoseconds,
     /// Time to switch from one thread to the other.
     switch: Picoseconds,
-    sleeps: bool,
+    wait: LockWait,
 }
 
-impl Lock {
-    pub fn new(sim: &Sim, call: Picoseconds, switch: Picoseconds, sleeps: bool) -> Rc<Lock> {
+impl LibraryLock {
+    pub fn new(
+        sim: &Sim,
+        call: Picoseconds,
+        switch: Picoseconds,
+        wait: LockWait,
+    ) -> Rc<LibraryLock> {
         let (inside, wanted, freed) = (Cell::new(true), Cell::new(false), Cell::new(None));
         let (sim, bell) = (sim.clone(), sim.notify());
-        Rc::new(Lock { sim, inside, wanted, freed, bell, call, switch, sleeps })
+        Rc::new(LibraryLock { sim, inside, wanted, freed, bell, call, switch, wait })
     }
 
     pub fn enter(&self) {
@@ -53,20 +67,20 @@ impl Lock {
         self.round();
     }
 
-    /// Gives the main thread's lock up between two polls if the helper wants it. The main thread takes the lock back unless the
+    /// Releases the main thread's lock between two polls, if the helper wants it. The main thread takes the lock again, unless the
     /// helper has taken it.
     pub fn round(&self) {
         if self.wanted.take() {
             self.sim.charge(Work::Compute(self.call));
             self.freed.set(Some(self.sim.clock()));
-            if self.sleeps {
+            if self.wait == LockWait::Sleep {
                 self.bell.ring();
             }
         }
     }
 
-    /// Returns true if the lock is free for the helper: the main thread is outside of the library, or has just given the lock up
-    /// and has not run since.
+    /// Returns true if the helper can take the lock, because the main thread is outside of the library, or has just released the
+    /// lock and has not run since.
     fn is_free(&self) -> bool {
         let just = |freed| self.sim.clock() <= freed + self.switch;
         !self.inside.get() || self.freed.get().is_some_and(just)
@@ -75,7 +89,7 @@ impl Lock {
     async fn take(&self) {
         while !self.is_free() {
             self.wanted.set(true);
-            if self.sleeps {
+            if self.wait == LockWait::Sleep {
                 self.bell.wait().await;
                 continue;
             }
@@ -90,7 +104,7 @@ impl Lock {
     }
 }
 
-pub fn start(rank: &Rank, lock: &Rc<Lock>, priority: i32) {
+pub fn start(rank: &SimRank, lock: &Rc<LibraryLock>, priority: i32) {
     let (sim, endpoint) = (rank.sim.clone(), rank.comm.engine().endpoint().clone());
     sim.solicit(|head| announced(head).is_some());
     let (helper, lock) = (sim.clone(), lock.clone());
@@ -99,7 +113,7 @@ pub fn start(rank: &Rank, lock: &Rc<Lock>, priority: i32) {
         loop {
             helper.sleep_armed().await;
             lock.take().await;
-            // An arrival between a poll and the next `arm` would not wake the helper.
+            // Polls again after each `arm`, because an arrival between a poll and the next `arm` would not wake the helper.
             loop {
                 helper.arm(InterruptEvent::SolicitedOrDone).await;
                 if !endpoint.progress() {

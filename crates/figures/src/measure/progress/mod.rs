@@ -17,9 +17,9 @@ mod signal;
 #[cfg(test)]
 mod tests;
 
-use super::{Rank, text};
+use super::{SimRank, text};
 use crate::workload::Progress;
-use locked::Lock;
+use locked::{LibraryLock, LockWait};
 use signal::Gate;
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -29,7 +29,7 @@ use std::task::Poll;
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric_sim::machine::SchedulerPolicy;
 use weft_fabric_sim::units::{Count, MICROSECOND, Picoseconds, Time};
-use weft_fabric_sim::{Machine, Sim};
+use weft_fabric_sim::{InterruptEvent, Machine, Sim};
 use weft_p2p::{ProtocolLimits, SendMode};
 use weft_process::{Active, Buffer, Destination, Origin};
 
@@ -37,7 +37,7 @@ const TAG: i32 = 1;
 
 /// Returns limits with rendezvous from 8 KiB on, as in the document's measurements of MVAPICH (section 5.4).
 pub fn limits() -> ProtocolLimits {
-    // With `prepares`, handlers have room for the reads that they post.
+    // With `prepares`, handlers have room to post reads.
     ProtocolLimits { eager: (8 << 10) - 1, prepares: true, ..ProtocolLimits::default() }
 }
 
@@ -48,7 +48,7 @@ pub fn under(machine: &Rc<Machine>, policy: SchedulerPolicy) -> Rc<Machine> {
     Rc::new(other)
 }
 
-/// Returns the machine with the policy under which a design is measured if the document names none: round robin, which the
+/// Returns the machine with the scheduling policy that a design gets if the document names none. This is round robin, which the
 /// document found best for its own design. The existing design keeps the machine's policy.
 pub fn usual(machine: &Rc<Machine>, design: Progress) -> Rc<Machine> {
     match design {
@@ -62,30 +62,30 @@ pub fn usual(machine: &Rc<Machine>, design: Progress) -> Rc<Machine> {
     }
 }
 
-/// Returns the machine with registration at no cost, as if all memory had been registered before.
+/// Returns the machine with registration that costs no time, as if all memory had been registered before.
 pub fn registered(machine: &Rc<Machine>) -> Rc<Machine> {
     let mut paid = Machine::clone(machine);
     (paid.host.registration, paid.host.registration_page) = (Time(0), Time(0));
     Rc::new(paid)
 }
 
-enum Helper {
+enum HelperDesign {
     None,
-    Locked(Rc<Lock>),
+    Locked(Rc<LibraryLock>),
     Signal(Rc<Gate>),
     Handover,
 }
 
 /// A rank's program, which calls the library under one of the designs.
-pub struct Program {
-    pub rank: Rank,
-    helper: Helper,
+pub struct DesignProgram {
+    pub rank: SimRank,
+    helper: HelperDesign,
     byte: Type,
     waited: Cell<Picoseconds>,
 }
 
-/// Returns the highest priority that a helper can ask for. Under Linux's default policy this is the priority of all threads. Under
-/// the other policies it is higher than the main thread's priority.
+/// Returns the highest priority that a helper can request. Under Linux's default policy, all threads have this priority. Under the
+/// other policies, it is higher than the priority of the main thread.
 fn highest(policy: SchedulerPolicy) -> i32 {
     match policy {
         SchedulerPolicy::Dynamic => 0,
@@ -93,34 +93,41 @@ fn highest(policy: SchedulerPolicy) -> i32 {
     }
 }
 
-impl Program {
+impl DesignProgram {
     /// Starts the design's helper, if it has one.
-    pub fn new(rank: Rank, design: Progress, machine: &Machine) -> Program {
+    pub fn new(rank: SimRank, design: Progress, machine: &Machine) -> DesignProgram {
         let priority = highest(machine.scheduler.policy);
         let switch = machine.scheduler.switch.0;
         let helper = match design {
-            Progress::None => Helper::None,
+            Progress::None => HelperDesign::None,
             Progress::Locked | Progress::Spinning | Progress::SpinningApart => {
-                let sleeps = design == Progress::Locked;
-                let lock = Lock::new(&rank.sim, machine.host.call.0, switch, sleeps);
+                let wait = match design {
+                    Progress::Locked => LockWait::Sleep,
+                    _ => LockWait::Spin,
+                };
+                let lock = LibraryLock::new(&rank.sim, machine.host.call.0, switch, wait);
                 locked::start(&rank, &lock, priority);
-                Helper::Locked(lock)
+                HelperDesign::Locked(lock)
             }
             Progress::Signal | Progress::SignalTwice => {
                 let gate = Rc::new(Gate::default());
-                signal::start(&rank, &gate, priority, design == Progress::SignalTwice);
-                Helper::Signal(gate)
+                let event = match design {
+                    Progress::SignalTwice => InterruptEvent::SolicitedOrDone,
+                    _ => InterruptEvent::Solicited,
+                };
+                signal::start(&rank, &gate, priority, event);
+                HelperDesign::Signal(gate)
             }
             Progress::Handover => {
                 handover::start(&rank, priority);
-                Helper::Handover
+                HelperDesign::Handover
             }
         };
         let byte = Predefined::new().of(Basic::BYTE).clone();
-        Program { rank, helper, byte, waited: Cell::new(0) }
+        DesignProgram { rank, helper, byte, waited: Cell::new(0) }
     }
 
-    /// Runs MPI_Init, which waits for the other ranks. When it returns, the helper has gone to sleep.
+    /// Runs MPI_Init, which waits for the other ranks. The helper sleeps when this function returns.
     pub async fn begin(&self) -> Result<(), String> {
         self.sim().sleep(MICROSECOND).await;
         self.together().await
@@ -130,7 +137,7 @@ impl Program {
         &self.rank.sim
     }
 
-    /// Returns the time spent in [`Program::finish`] since the last call of this function.
+    /// Returns the time spent in [`DesignProgram::finish`] since the last call of this function.
     pub fn waited(&self) -> Picoseconds {
         self.waited.take()
     }
@@ -145,13 +152,13 @@ impl Program {
     }
 
     pub fn receive(&self, bytes: usize, from: usize) -> Active {
-        if let Helper::Signal(gate) = &self.helper {
+        if let HelperDesign::Signal(gate) = &self.helper {
             gate.posted();
         }
         self.rank.comm.irecv(&self.data(bytes), Origin::Rank(from), Some(TAG))
     }
 
-    /// Waits for an operation, as MPI_Wait.
+    /// Waits for an operation, like MPI_Wait.
     pub async fn finish(&self, mut active: Active) -> Result<(), String> {
         let (start, endpoint) = (self.sim().clock(), self.rank.comm.engine().endpoint().clone());
         let receives = matches!(active, Active::Receive { .. });
@@ -163,7 +170,7 @@ impl Program {
             }
         })
         .await;
-        if let Helper::Signal(gate) = &self.helper
+        if let HelperDesign::Signal(gate) = &self.helper
             && receives
         {
             gate.received();
@@ -179,7 +186,7 @@ impl Program {
         poll_fn(|cx| {
             self.look();
             let polled = barrier.as_mut().poll(cx);
-            // Polls in every kind of wait, because a helper that waits for the lock must get it between two polls.
+            // Polls in every wait, because a helper that waits for the lock can get the lock only between two polls.
             endpoint.last_wait();
             polled
         })
@@ -191,15 +198,15 @@ impl Program {
     pub async fn compute(&self, time: Picoseconds) {
         let sim = self.sim();
         match &self.helper {
-            Helper::None | Helper::Handover => sim.compute(time).await,
-            Helper::Locked(lock) => {
+            HelperDesign::None | HelperDesign::Handover => sim.compute(time).await,
+            HelperDesign::Locked(lock) => {
                 lock.leave();
                 sim.compute(time).await;
                 lock.enter();
             }
-            Helper::Signal(gate) => {
+            HelperDesign::Signal(gate) => {
                 gate.leave();
-                // Handles arrivals that came while signals were ignored.
+                // Handles messages that arrived while signals were ignored.
                 sim.catch_up().await;
                 self.rank.comm.engine().progress();
                 sim.compute(time).await;
@@ -210,7 +217,7 @@ impl Program {
 
     /// Polls the library once, as the main thread.
     fn look(&self) {
-        if let Helper::Locked(lock) = &self.helper {
+        if let HelperDesign::Locked(lock) = &self.helper {
             lock.round();
         }
     }

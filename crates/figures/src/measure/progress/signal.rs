@@ -1,10 +1,10 @@
-//! The design that the document proposes, in its section 4: a helper that only signals the main thread, which starts the read and
-//! goes on with its computation. It needs no lock.
+//! The design that the document proposes, in its section 4: a helper that only signals the main thread. The main thread then starts
+//! the read and continues its computation. The design needs no lock.
 //!
-//! Signals are ignored while the main thread is in the library, and while no nonblocking receive is posted. The helper is woken
-//! even so.
+//! Signals are ignored while the main thread is in the library, and while no nonblocking receive is posted. The helper wakes even
+//! then.
 
-use super::Rank;
+use super::SimRank;
 use std::cell::Cell;
 use std::rc::Rc;
 use weft_fabric::{Fabric, FabricExt};
@@ -37,8 +37,8 @@ impl Gate {
     }
 }
 
-/// Starts the helper. If `twice` is true, it also signals the main thread at the end of a read.
-pub fn start(rank: &Rank, gate: &Rc<Gate>, priority: i32, twice: bool) {
+/// Starts the helper. It signals the main thread after each `event`.
+pub fn start(rank: &SimRank, gate: &Rc<Gate>, priority: i32, event: InterruptEvent) {
     let (sim, endpoint) = (&rank.sim, rank.comm.engine().endpoint().clone());
     // Messages between ranks of one node do not pass through the adapter.
     let node = sim.node(sim.rank());
@@ -52,13 +52,12 @@ pub fn start(rank: &Rank, gate: &Rc<Gate>, priority: i32, twice: bool) {
     sim.on_signal(move || {
         if handler.open.get() {
             endpoint.interrupted();
-            if twice {
+            if event == InterruptEvent::SolicitedOrDone {
                 // The poll also completes the operations whose transfers have ended.
                 endpoint.progress();
             }
         }
     });
-    let event = if twice { InterruptEvent::SolicitedOrDone } else { InterruptEvent::Solicited };
     let (main, helper, gate) = (sim.thread(), sim.clone(), gate.clone());
     sim.spawn(priority, async move {
         loop {

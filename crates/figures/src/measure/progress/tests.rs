@@ -9,8 +9,8 @@ fn machine() -> Rc<Machine> {
     Rc::new(Machine::load("rendezvous").unwrap())
 }
 
-/// Receives `bytes` bytes at rank 1 from rank 0, which sends after a while. Returns the counts of rank 1's threads, and the time in
-/// microseconds at which rank 1 ends. `when`: rank 1 computes after or before it posts the receive.
+/// Receives `bytes` bytes at rank 1 from rank 0, which sends later. Returns the counts of rank 1's threads, and the time in
+/// microseconds at which rank 1 ends. `when` selects when rank 1 computes: after or before it posts the receive, or never.
 fn receiver(
     machine: &Rc<Machine>,
     design: Progress,
@@ -18,7 +18,7 @@ fn receiver(
     when: When,
 ) -> (HostCounts, f64) {
     let outcome = world(machine, SimOptions::new(2), limits(), |rank| {
-        let program = Program::new(rank, design, machine);
+        let program = DesignProgram::new(rank, design, machine);
         async move {
             program.begin().await?;
             let start = program.sim().clock();
@@ -59,7 +59,7 @@ fn designs_are_interrupted_as_often_as_they_say() {
     assert_eq!(of(Progress::None), 0.0);
     assert_eq!((of(Progress::Locked), of(Progress::Spinning)), (3.0, 3.0));
     assert_eq!((of(Progress::Signal), of(Progress::SignalTwice)), (1.0, 2.0));
-    // The end of a rendezvous is not sent solicited.
+    // The message that ends a rendezvous is not sent solicited.
     assert_eq!(of(Progress::Handover), 2.0);
 }
 
@@ -104,11 +104,11 @@ fn a_helper_waits_for_the_lock_of_a_thread_that_polls() {
     let (none, _) = waits(Progress::None, 1);
     assert_eq!(none, HostCounts::default());
     let (mutex, quick) = waits(Progress::Locked, 1);
-    // Two switches at the start. When the payload is offered, two switches to the helper and back, and two more for the lock. The
-    // program ends before its helper learns of the end of the read.
+    // The start takes two switches. When the sender offers the payload, there are two switches to the helper and back, and two more
+    // for the lock. The program ends before the helper notices the end of the read.
     assert_eq!((mutex.interrupts, mutex.switches), (2, 2 + 4));
     assert!(quick < 1000.0, "{quick}");
-    // On one core the spinning helper, at its higher priority, would keep the lock's holder from the core for ever.
+    // On one core, the spinning helper has the higher priority, so the thread that holds the lock would never run.
     let (_, beside) = waits(Progress::Spinning, 2);
     assert!(beside < 1000.0, "{beside}");
 }

@@ -1,4 +1,4 @@
-//! Cancel words: both ends in one process.
+//! Tests of cancel words. Both ends are in one process.
 
 use crate::alone::{next, transport};
 use crate::envelope::{MessageKind, PeerMessage};
@@ -31,7 +31,7 @@ fn of_receiver_and_canceller_one_has_the_message() {
     let mut given = Vec::new();
     words.free_void(&transport, |request| given.push(request));
     assert_eq!(given, [8]);
-    // A probe drops a void message, too, and leaves others.
+    // A probe also drops a cancelled message, and leaves other messages.
     assert!(!words.drops(&transport, 0, 9));
     assert_eq!(words.cancel(&transport, 9), Ok(true));
     assert!(words.drops(&transport, 0, 9));

@@ -1,4 +1,4 @@
-//! The parts through which payloads go. Each part is tested without the other parts: a process sends to itself.
+//! The parts through which payloads go. Each part is tested without the other parts. A process sends to itself.
 
 use crate::alone::{next, transport};
 use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage, ReceiveSource};
@@ -57,7 +57,7 @@ impl Parts {
         let (index, slot) = operations.requests.open(transport.counters());
         (slot.buffer, slot.receives) = (into.sge(), true);
         slot.state.post();
-        slot.remote = matching.post(WANT.context, Some(0), WANT.tag, index);
+        matching.posted.post(WANT.context, Some(0), WANT.tag, index);
         index
     }
 
@@ -66,7 +66,7 @@ impl Parts {
         in_flight.offer(transport, operations, matching, &outgoing(from), protocol)
     }
 
-    /// Handles all arrived messages of a rendezvous. Returns their kinds.
+    /// Handles all arrived messages of a rendezvous. Returns the kinds of these messages.
     fn act(&mut self) -> Vec<MessageKind> {
         let Parts { transport, operations, in_flight, matching } = self;
         let mut kinds = Vec::new();
@@ -109,7 +109,7 @@ fn bytes(of: &Staging) -> Vec<u8> {
     bytes
 }
 
-/// Sends 5000 bytes to itself by `protocol`. Returns the kinds of message used.
+/// Sends 5000 bytes from this process to itself by `protocol`. Returns the kinds of message used.
 fn moved(protocol: MessageProtocol) -> Vec<MessageKind> {
     let mut parts = Parts::new(LIMITS);
     let (from, into) = (parts.payload(5000), parts.transport.staging.take(5000));

@@ -6,7 +6,7 @@ use super::SOME;
 use crate::{Engine, Error, Executor, NonblockingTask, Single, TaskCounts};
 use std::cell::RefCell;
 use std::rc::Rc;
-use weft_fabric::{Counter, Fabric, RemoteFlag, Sge};
+use weft_fabric::{Counter, Fabric, FlagKind, RemoteFlag, RemoteWrite, Sge};
 use weft_fabric_shm::Shm;
 
 type World = Rc<Engine<Shm>>;
@@ -114,26 +114,26 @@ fn those_that_are_ready_together_go_on_in_their_order() {
     assert!(engine.progress());
     assert!(seen.borrow().iter().copied().eq((0..n).filter(|i| i % 3 > 0)));
     assert_eq!(engine.tasks(), n.div_ceil(3));
-    // The helper takes filed tasks, too.
+    // The helper also takes filed tasks.
     own.iter().for_each(|&counter| add(&engine, counter));
     assert!(engine.help());
     assert_eq!(engine.tasks(), 0);
 }
 
-/// Words that peers write can only be polled: a bounded number of words in a round, and all words before a sleep.
+/// Words that peers write can only be polled. A round polls a bounded number of words, or all words before a sleep.
 #[test]
 fn words_of_peers_are_looked_at_in_turn() {
     let n = 4 * SOME;
     let engine = engine();
     let fabric = engine.endpoint().fabric();
     let region = fabric.allocate(8 * n).unwrap();
-    let flags: Vec<_> = (0..n).map(|i| fabric.flag(&region, 8 * i, true)).collect();
+    let flags: Vec<_> = (0..n).map(|i| fabric.flag(&region, 8 * i, FlagKind::Waking)).collect();
     let tasks: Vec<NonblockingTask> =
         flags.iter().map(|flag| waits(&engine, flag.local, 1, |_| {})).collect();
     let write = |i: usize| {
         let at = region.remote.offset(8 * i as u64);
         let flag = RemoteFlag { at, waking: true };
-        fabric.write_flag(0, Sge::EMPTY, at, flag, 1, None).unwrap();
+        fabric.write_flag(0, &RemoteWrite::new(Sge::EMPTY, at, None), &flag.with(1)).unwrap();
     };
     assert!(!engine.progress(), "all are filed");
     let before = engine.task_counts();

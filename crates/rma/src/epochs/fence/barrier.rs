@@ -3,8 +3,8 @@
 //! ```text
 //!   own operations over ── "over" to each other rank ── until heard from each ── barrier
 //! ```
-//! Cost: n - 1 flags from every rank, and a barrier. Source: Santhanaraman et al. 2009, "Fence-Imm Opt Design". Chosen by
-//! name only.
+//! Cost: n - 1 flags from every rank, and a barrier. Source: Santhanaraman et al. 2009, "Fence-Imm Opt Design". Chosen only by
+//! name.
 
 use super::WindowFences;
 use crate::core::epoch_state::FenceWork;

@@ -1,5 +1,5 @@
 //! Number of writes or messages that a rank must expect in an epoch: the sum of the counts of all ranks. Cost: an allreduce of 4 n
-//! bytes, for more than 512 ranks a reduce-scatter.
+//! bytes, or a reduce-scatter for more than 512 ranks.
 
 use super::WindowFences;
 use crate::core::exchange::named;
@@ -9,7 +9,7 @@ use weft_fabric::{Fabric, Sge};
 use weft_process::{Buffer, Error};
 
 impl<F: Fabric> WindowFences<F> {
-    /// Returns the sum of the counts of all ranks for this rank. `counts`: by rank, or empty.
+    /// Returns the sum of the counts of all ranks for this rank. `counts` is indexed by rank, or is empty.
     pub(super) async fn expected(&self, mut counts: Vec<u32>) -> Result<u32, Error> {
         let size = self.core.size();
         counts.resize(size, 0);
@@ -36,11 +36,11 @@ impl<F: Fabric> WindowFences<F> {
     }
 }
 
-/// Maximum number of ranks for an allreduce of all counts. Up to this number, an allreduce is as quick as a reduce-scatter: it has
-/// half the rounds, and its messages are short.
+/// Maximum number of ranks for an allreduce of all counts. Up to this number, an allreduce is as fast as a reduce-scatter, because
+/// it has half as many rounds and its messages are short.
 const FEW: usize = 512;
 
-/// Reduction: the sum of ints.
+/// Reduction that adds ints.
 struct Total;
 
 impl weft_collective::ElementReduction for Total {

@@ -1,14 +1,14 @@
-//! Fence-RI: puts are RDMA writes with immediate, so the target's adapter counts arrivals. At the
-//! fence, the ranks sum up the number of writes that each has to expect.
+//! Fence-RI: puts are RDMA writes with immediate, so the target's adapter counts arrivals. At the fence, the ranks sum up the
+//! number of writes that each rank has to expect.
 //!
 //! ```text
 //!   put: write with the immediate of the target's window and the epoch's parity ── an arrival at the target
 //!   fence: writes to each rank ── summed up ── until that number has arrived ── barrier
 //! ```
-//! There are two immediates, by parity: a rank that is one epoch ahead is counted separately. The fabric holds back writes for
-//! which the target has no receive posted (credits). Gets are complete when their data are here. Cost: an
-//! allreduce of 4 n bytes (beyond 512 ranks a reduce-scatter), a barrier; no flags, and no waiting for acknowledgements.
-//! Source: Santhanaraman et al. 2009, "Novel Fence-RI Design". Chosen only by name.
+//! There are two immediates, by parity, so that writes of a rank that is one epoch ahead are counted separately. The fabric holds
+//! back writes for which the target has no posted receive (credits). Gets are complete when their data have arrived. Cost: an
+//! allreduce of 4 n bytes (beyond 512 ranks a reduce-scatter), and a barrier. There are no flags, and no rank waits for
+//! acknowledgements. Source: Santhanaraman et al. 2009, "Novel Fence-RI Design". Chosen only by name.
 
 use super::WindowFences;
 use crate::core::epoch_state::FenceWork;
@@ -20,7 +20,7 @@ use weft_process::Error;
 pub struct ImmediateArrivals {
     /// The first of this rank's two immediates.
     first: u32,
-    /// By parity: total of the writes to expect since the window was made.
+    /// By parity, the total number of writes to expect since the window was made.
     expected: [Cell<u64>; 2],
 }
 

@@ -39,7 +39,7 @@ impl<F: Fabric> WindowFences<F> {
         Ok(())
     }
 
-    /// Iterates over all other ranks, beginning with the neighbour, so that not all ranks address the same rank at once.
+    /// Iterates over all other ranks, starting with the next rank, so that not all ranks write to the same rank at once.
     fn others(&self) -> impl Iterator<Item = usize> + use<F> {
         let (me, size) = (self.core.rank(), self.core.size());
         (1..size).map(move |step| (me + step) % size)

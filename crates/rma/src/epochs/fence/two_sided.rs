@@ -5,11 +5,11 @@
 //!   fence: targets of each rank ── summed up ── number of origins that will send to this rank
 //!          requests to each target, the last one marked; requests of origins carried out, until each origin's last
 //! ```
-//! The first fence does nothing. Cost: an allreduce of 4 n bytes (beyond 512 ranks a reduce-scatter), one request per
-//! operation. No flags and no barrier, but nothing moves while the program computes. Source: Santhanaraman et al.
-//! 2009, "Fence-2S". Chosen only by name.
+//! The first fence does nothing. Cost: an allreduce of 4 n bytes (beyond 512 ranks a reduce-scatter), one request per operation.
+//! There are no flags and no barrier, but no data move while the program computes. Source: Santhanaraman et al. 2009, "Fence-2S".
+//! Chosen only by name.
 //!
-//! Fence-2S-APART is the same without the slides' optimization: the last request is not marked, and an empty request follows it.
+//! Fence-2S-APART is the same without the source's optimization: the last request is not marked, and an empty request follows it.
 
 use super::WindowFences;
 use crate::access::deferred::DeferredOp;
@@ -23,8 +23,8 @@ use weft_process::Error;
 /// Packed data of a deferred operation, kept until the fence ends.
 type Pieces = [Option<weft_process::BufferPiece>; 2];
 
-/// A request under way: its operation, and the range of its packed bytes.
-type Sent<'q> = (&'q DeferredOp, (usize, usize), SentRequest);
+/// A request under way: its operation, the range of the operation's packed bytes, and the sent request.
+type SentOperation<'q> = (&'q DeferredOp, (usize, usize), SentRequest);
 
 impl<F: Fabric> WindowFences<F> {
     pub(super) async fn fence_two_sided(&self, work: FenceWork) -> Result<(), Error> {
@@ -65,8 +65,13 @@ impl<F: Fabric> WindowFences<F> {
         self.control.all_answered(answers).await
     }
 
-    /// Sends one rank's requests. Marks the last request, unless the end is a message of its own.
-    fn send_all<'q>(&self, of_rank: &'q [DeferredOp], pieces: &[Pieces], sent: &mut Vec<Sent<'q>>) {
+    /// Sends one rank's requests. Marks the last request, unless a separate message marks the end.
+    fn send_all<'q>(
+        &self,
+        of_rank: &'q [DeferredOp],
+        pieces: &[Pieces],
+        sent: &mut Vec<SentOperation<'q>>,
+    ) {
         let joined = self.core.options.fence != FenceDesign::TwoSidedApart;
         for (i, (deferred, pieces)) in of_rank.iter().zip(pieces).enumerate() {
             let (location, operation) = (deferred.location(), deferred.request(pieces));

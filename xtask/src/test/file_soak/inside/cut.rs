@@ -1,6 +1,6 @@
-//! Test that data which MPI_File_sync acknowledged is on the device when the power is cut. The test uses a device that logs each
-//! write (dm-log-writes), and uses only writes that were flushed. For each acknowledgement, the device is rebuilt in its state at
-//! that time, and its file system is mounted, as after a power cut.
+//! Test that data which MPI_File_sync acknowledged is on the device when the power is cut. The device logs each write
+//! (dm-log-writes). For each acknowledgement, the test rebuilds the device from the writes that were flushed before the
+//! acknowledgement. Then it mounts the file system of the device, as after a power cut.
 
 use super::device::{device, done, folder};
 use super::replay;
@@ -31,18 +31,18 @@ struct Job<'a> {
     program: &'a Path,
 }
 
-/// Cuts the power after each acknowledged round. No data may be missing. Without a sync some data must be missing, because
-/// otherwise the test would find no error.
+/// Cuts the power after each acknowledged round, where no data may be missing. Then cuts the power in a job without syncs, where
+/// some data must be missing: otherwise the test could not find a missing sync.
 pub fn run(prefix: &Path, program: &Path) -> Result<(), String> {
     done(&["weft-vm-modprobe", "loop", "dm_log_writes", "ext4"])?;
     folder(PLACE)?;
     let job = Job { prefix, program };
-    job.written(true)?;
+    job.written(&[])?;
     for round in 1..=ROUNDS {
         let writes = job.cut(round)?.map_err(|why| format!("cut after round {round}: {why}"))?;
         println!("ok   power cut after round {round}, {writes} writes: all is there");
     }
-    job.written(false)?;
+    job.written(&["without"])?;
     let mut missing = 0;
     for round in 1..=ROUNDS {
         missing += usize::from(job.cut(round)?.is_err());
@@ -57,11 +57,11 @@ pub fn run(prefix: &Path, program: &Path) -> Result<(), String> {
 }
 
 impl Job<'_> {
-    /// Runs the job on a new device. Each acknowledgement is a mark in the log, `/tmp/log`.
-    fn written(self, sync: bool) -> Result<(), String> {
+    /// Runs the job on a new device, with additional arguments `words`. Each acknowledgement becomes a mark in the log, `/tmp/log`.
+    fn written(self, words: &[&str]) -> Result<(), String> {
         let [disk, log] = [device("/tmp/disk", SIZES[0])?, device("/tmp/log", SIZES[1])?];
         let table = format!("0 {} log-writes {disk} {log}", SIZES[0] / 512);
-        // There is no udev here. The kernel creates the device's file, whose name is a number.
+        // There is no udev here, so the kernel creates the device's file, whose name is a number.
         done(&["dmsetup", "create", "--noudevsync", "--noudevrules", "logged", "--table", &table])?;
         let number = done(&["dmsetup", "info", "-c", "--noheadings", "-o", "minor", "logged"])?;
         let logged = format!("/dev/dm-{number}");
@@ -69,7 +69,7 @@ impl Job<'_> {
         done(&["mount", "-t", "ext4", &logged, PLACE])?;
         let mut command = Command::new(self.prefix.join("bin/mpiexec"));
         command.args(["--timeout", "200", "-n", "4"]).arg(self.program).arg(FILE);
-        command.args((!sync).then_some("without"));
+        command.args(words);
         marked(&mut command)?;
         done(&["umount", PLACE])?;
         done(&["dmsetup", "remove", "--noudevsync", "--noudevrules", "logged"])?;
@@ -77,8 +77,8 @@ impl Job<'_> {
         done(&["losetup", "-d", &log]).map(drop)
     }
 
-    /// Rebuilds the device as it was after a round, mounts it, and compares. Returns the number of its writes, or the missing
-    /// data.
+    /// Rebuilds the device as it was after a round, mounts it, and checks the data. Returns the number of writes to the device, or
+    /// a message about missing data.
     fn cut(self, round: usize) -> Result<Result<usize, String>, String> {
         let again = device("/tmp/again", SIZES[0])?;
         let writes = replay::until(Path::new("/tmp/log"), &round.to_string(), Path::new(&again))?;

@@ -10,7 +10,7 @@ pub fn done(words: &[&str]) -> Result<String, String> {
     quiet(Command::new(words[0]).args(&words[1..])).map(|said| said.trim().to_owned())
 }
 
-/// Makes an empty file a block device, and returns the device's name. An existing file `name` is replaced.
+/// Makes a file of `bytes` bytes, and a block device of this file. Returns the device's name. Replaces an existing file `name`.
 pub fn device(name: &str, bytes: u64) -> Result<String, String> {
     let failed = |e: std::io::Error| format!("{name}: {e}");
     File::create(name).and_then(|file| file.set_len(bytes)).map_err(failed)?;

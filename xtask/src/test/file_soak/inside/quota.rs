@@ -1,5 +1,5 @@
-//! A user's quota on ext4: a rank that writes beyond it gets MPI_ERR_QUOTA (tests/c/files/full.c). Not every kernel has quotas,
-//! so this needs the kernel of the virtual machine.
+//! A user's quota on ext4: a rank that writes beyond it gets MPI_ERR_QUOTA (tests/c/files/full.c). Not every kernel has quotas, so
+//! this test needs the kernel of the virtual machine.
 
 use super::device::{device, done, folder};
 use nix::sys::quota::{Dqblk, QuotaType, QuotaValidFlags, quotactl_set};
@@ -25,7 +25,7 @@ pub fn run(prefix: &Path, program: &Path) -> Result<(), String> {
     folder(PLACE)?;
     let disk = device("/tmp/disk", 64 << 20)?;
     done(&["mkfs.ext4", "-q", "-O", "quota", "-E", "quotatype=usrquota", &disk])?;
-    // Without this option the file system counts blocks, but does not enforce the quota.
+    // By default, the file system counts blocks but does not enforce the quota.
     done(&["mount", "-t", "ext4", "-o", "usrquota", &disk, PLACE])?;
     done(&["chmod", "777", PLACE])?;
     let mut limit = Dqblk::default();

@@ -1,5 +1,6 @@
-//! The log of dm-log-writes (Linux, drivers/md/dm-log-writes.c): a first sector that identifies the log, then for each write a
-//! sector with its target, and its data. A write is logged once it was flushed, so its entry comes before the entry of the flush.
+//! The log of dm-log-writes (Linux, drivers/md/dm-log-writes.c). The first sector identifies the log. Then comes, for each write, a
+//! sector with the target of the write, and its data. A write is logged as soon as it has been flushed, so the entry of the write
+//! comes before the entry of the flush.
 
 use std::fs::File;
 use std::io;
@@ -16,8 +17,8 @@ fn word(sector: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes.unwrap_or_default())
 }
 
-/// Applies to `device` the writes of `log` before the mark, and returns their number. Errors: `log` has no such mark, or is not a
-/// log.
+/// Applies to `device` the writes of `log` before the mark, and returns the number of writes. Returns an error if `log` has no such
+/// mark, or is not a log.
 pub fn until(log: &Path, mark: &str, device: &Path) -> Result<usize, String> {
     let failed = |e: io::Error| format!("{}: {e}", log.display());
     let (file, to) = (File::open(log).map_err(failed)?, File::options().write(true).open(device));

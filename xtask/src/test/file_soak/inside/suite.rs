@@ -29,7 +29,7 @@ pub fn run(prefix: &Path, python: &Path, tests: Option<&Path>) -> Result<(), Str
     let disk = device("/tmp/disk", 200 << 20)?;
     done(&["mkfs.ext4", "-q", &disk])?;
     done(&["mount", "-t", "ext4", &disk, PLACE])?;
-    // If Python cannot write to the folder for temporary files, it silently uses another folder, so the folder is checked.
+    // Checks the folder, because Python silently uses another folder if it cannot write to this folder.
     let mut place = Command::new(python);
     place.args(["-c", "import tempfile; print(tempfile.gettempdir())"]).env("TMPDIR", PLACE);
     if quiet(&mut place)?.trim() != PLACE {

@@ -1,6 +1,6 @@
-//! h5py's own tests with MPI, on the HDF5 that was built before and an mpi4py that our `mpicc` built.
+//! h5py's own tests with MPI. They use the HDF5 that `hdf5.rs` built, and an mpi4py that our `mpicc` built.
 
-use super::{RANKS, Work, hdf5, tail};
+use super::{PackageTests, RANKS, hdf5, tail};
 use crate::test::python::{self, merged};
 use crate::test::tally::Tally;
 use crate::test::tools::{quiet, step};
@@ -10,16 +10,16 @@ use std::time::Instant;
 
 const VERSION: &str = "3.14.0";
 
-/// Packages with which h5py is built and tested. Packages with a version are known to build it.
+/// Packages that are needed to build and test h5py. Packages with a version are known to build h5py.
 const NEEDS: [&str; 6] =
     ["numpy", "Cython==3.3.1", "pkgconfig", "setuptools==80.9.0", "pytest", "pytest-mpi"];
 
 /// A test that fails for root, because root may write any file.
 const NOT_AS_ROOT: &str = "test_append_permissions";
 
-/// Runs the tests on four ranks: first the tests that need several ranks, then all tests, where each rank has its own files.
-/// `source` is the built source of HDF5.
-pub fn run(work: &Work, source: &Path, tally: &mut Tally) -> Result<(), String> {
+/// Runs the tests on four ranks. First come the tests that need several ranks. Then all tests run, and each rank has its own files.
+/// `source` is the folder of HDF5's source, in which HDF5 has been built.
+pub fn run(work: &PackageTests, source: &Path, tally: &mut Tally) -> Result<(), String> {
     let python = python::venv(&work.folder, "python")?;
     if let Err(why) = needs(&python) {
         tally.not_run.push(format!("h5py: what it needs cannot be fetched: {}", tail(&why)));
@@ -50,8 +50,8 @@ fn needs(python: &Path) -> Result<String, String> {
     quiet(pip(python).args(NEEDS))
 }
 
-/// Builds mpi4py and h5py, unless they exist.
-fn build(work: &Work, source: &Path, python: &Path) -> Result<(), String> {
+/// Builds mpi4py and h5py, unless earlier runs have built them.
+fn build(work: &PackageTests, source: &Path, python: &Path) -> Result<(), String> {
     let mpicc = work.prefix.join("bin/mpicc");
     python::build(python, &mpicc, &work.folder.join("mpi4py.built"))?;
     let done = work.folder.join("h5py.built");
@@ -68,8 +68,8 @@ fn build(work: &Work, source: &Path, python: &Path) -> Result<(), String> {
     std::fs::write(&done, VERSION).map_err(|e| format!("{}: {e}", done.display()))
 }
 
-/// Runs the tests. Returns the minimum over the ranks of the number of tests that passed.
-fn tests(work: &Work, python: &Path, option: &str) -> Result<usize, String> {
+/// Runs the tests. Each rank counts the tests that passed. Returns the smallest of these numbers.
+fn tests(work: &PackageTests, python: &Path, option: &str) -> Result<usize, String> {
     let folder = work.scratch("h5py-run")?;
     let mut command = work.command("mpiexec", &folder);
     command.args(["--timeout", "600", "-n", RANKS]).arg(python);
@@ -91,7 +91,7 @@ fn tests(work: &Work, python: &Path, option: &str) -> Result<usize, String> {
     Ok(each.into_iter().min().unwrap_or(0))
 }
 
-/// Reads the number of pytest's last line, as in `4 passed, 807 skipped in 2.4s`.
+/// Reads the number of passed tests in pytest's last line, as in `4 passed, 807 skipped in 2.4s`.
 fn passed(line: &str) -> Option<usize> {
     line.split_once(" passed")?.0.trim_start_matches(['=', ' ']).parse().ok()
 }

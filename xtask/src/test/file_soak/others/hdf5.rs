@@ -1,6 +1,6 @@
 //! HDF5's parallel tests (its folder `testpar`).
 
-use super::{RANKS, Work, tail};
+use super::{PackageTests, RANKS, SuiteLength, tail};
 use crate::test::python::merged;
 use crate::test::tally::Tally;
 use crate::test::tools::quiet;
@@ -8,8 +8,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Programs of `testpar`, in an order in which each program finds files that it needs from earlier programs. The exit code of a
-/// program is its result.
+/// Programs of `testpar`. Some programs need files of programs that come earlier in this list. The exit code of a program is its
+/// result.
 const PROGRAMS: [&str; 11] = [
     "t_mpi",
     "testphdf5",
@@ -27,21 +27,21 @@ const PROGRAMS: [&str; 11] = [
 /// Programs of this list that take too long for the usual tests.
 const LONG: [&str; 2] = ["t_cache_image", BIG];
 
-/// Two programs: the first flushes data, and ends without `MPI_Finalize` on purpose. The second checks that the flushed data is in
+/// Two programs. The first flushes data, and ends without `MPI_Finalize` on purpose. The second checks that the flushed data is in
 /// the file.
 const FLUSH: [&str; 2] = ["t_pflush1", "t_pflush2"];
 
-/// Seconds after which a program counts as stuck, also on a busy machine.
+/// Seconds after which a program counts as stuck, even on a busy machine.
 const LIMIT: &str = "2400";
 
-/// Program that moves more data in one call than an `int` counts.
+/// Program that moves more data in one call than an `int` can count.
 const BIG: &str = "t_bigio";
 
-/// Memory, and space on the disk, in bytes, that [`BIG`] needs.
+/// Number of bytes that [`BIG`] needs, both in memory and on the disk.
 const ROOM: u64 = 12 << 30;
 
 /// Builds the library and its test programs.
-pub fn build(work: &Work, source: &Path) -> Result<(), String> {
+pub fn build(work: &PackageTests, source: &Path) -> Result<(), String> {
     let mut configure = work.command("./configure", source);
     configure.args(["-q", "--enable-parallel", "--disable-fortran", "--disable-cxx"]);
     configure.args(["--disable-static", "--disable-tools", "--enable-build-mode=production"]);
@@ -55,28 +55,28 @@ pub fn build(work: &Work, source: &Path) -> Result<(), String> {
 }
 
 /// Returns the folder in which the library is installed.
-pub fn made(work: &Work) -> PathBuf {
+pub fn made(work: &PackageTests) -> PathBuf {
     work.folder.join("hdf5-made")
 }
 
 /// Installs the library, with the additional libraries that h5py needs.
-pub fn install(work: &Work, source: &Path) -> Result<(), String> {
+pub fn install(work: &PackageTests, source: &Path) -> Result<(), String> {
     work.make(source, &["-j2", "-C", "hl/src"])?;
     work.make(source, &["-C", "src", "install"])?;
     work.make(source, &["-C", "hl/src", "install"]).map(drop)
 }
 
-/// Runs all programs on four ranks; if `short` is true, only the short programs. Returns the failures.
+/// Runs the programs on four ranks. Returns the failures.
 pub fn run(
-    work: &Work,
+    work: &PackageTests,
     source: &Path,
-    short: bool,
+    length: SuiteLength,
     tally: &mut Tally,
 ) -> Result<Vec<String>, String> {
     let folder = work.scratch("hdf5-run")?;
     let mut failed = Vec::new();
     let (before, mut wanted) = (tally.passed, 0);
-    let runs = |name: &&str| !(short && LONG.contains(name));
+    let runs = |name: &&str| length == SuiteLength::Full || !LONG.contains(name);
     for name in PROGRAMS.into_iter().filter(runs).chain(FLUSH) {
         if name == BIG
             && let Some(reason) = crowded(&folder)
@@ -87,7 +87,7 @@ pub fn run(
         let start = Instant::now();
         let ended = program(work, source, &folder, name);
         if name == FLUSH[0] {
-            // The exit code is ignored, as in HDF5's own script. The second program shows the result.
+            // HDF5's own script also ignores this exit code. The second program shows the result.
             continue;
         }
         wanted += 1;
@@ -108,10 +108,15 @@ pub fn run(
     Ok(failed)
 }
 
-/// Runs a program in `folder`, in which it can find itself by its name, because `t_cache_image` starts itself again.
-fn program(work: &Work, source: &Path, folder: &Path, name: &str) -> Result<String, String> {
-    // The program itself is used instead of libtool's script, because the script may link the program again, on four ranks at the
-    // same time.
+/// Runs a program in `folder` through a link with the program's name. `t_cache_image` needs this link, because it starts itself
+/// again by its name.
+fn program(
+    work: &PackageTests,
+    source: &Path,
+    folder: &Path,
+    name: &str,
+) -> Result<String, String> {
+    // The link leads to the program itself. libtool's script might link the program again, on four ranks at the same time.
     let built = source.join("testpar/.libs").join(name);
     let link = folder.join(name);
     symlink(&built, &link).map_err(|e| format!("{}: {e}", link.display()))?;
@@ -119,7 +124,7 @@ fn program(work: &Work, source: &Path, folder: &Path, name: &str) -> Result<Stri
     command.args(["--timeout", LIMIT, "-n", RANKS]).arg(format!("./{name}"));
     command.env("LD_LIBRARY_PATH", source.join("src/.libs"));
     if name == BIG {
-        // With this setting the program runs all tests. By default it leaves out large tests.
+        // By default the program leaves out large tests. With this setting it runs all tests.
         command.env("HDF5TestExpress", "0");
     }
     quiet(&mut merged(command))

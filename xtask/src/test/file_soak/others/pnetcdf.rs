@@ -1,6 +1,6 @@
 //! PnetCDF's parallel tests (`make ptest` in its folder `test`).
 
-use super::{RANKS, Work, tail};
+use super::{PackageTests, RANKS, tail};
 use crate::test::python::merged;
 use crate::test::tally::Tally;
 use crate::test::tools::quiet;
@@ -12,7 +12,7 @@ use std::time::Instant;
 const FOLDERS: [(&str, usize); 5] =
     [("C", 2), ("cdf_format", 3), ("header", 1), ("testcases", 40), ("nonblocking", 11)];
 
-/// Returns true if the tools exist that make `configure`, which the source lacks.
+/// Returns true if the tools that generate `configure` are installed. The source does not contain `configure`.
 pub fn can_be_built() -> bool {
     ["autoreconf", "libtoolize"]
         .iter()
@@ -20,7 +20,7 @@ pub fn can_be_built() -> bool {
 }
 
 /// Builds the library, its tools and its tests.
-pub fn build(work: &Work, source: &Path) -> Result<(), String> {
+pub fn build(work: &PackageTests, source: &Path) -> Result<(), String> {
     quiet(work.command("autoreconf", source).arg("-i"))?;
     let mut configure = work.command("./configure", source);
     configure.args(["-q", "--disable-fortran", "--disable-cxx", "--enable-shared=no"]);
@@ -30,7 +30,7 @@ pub fn build(work: &Work, source: &Path) -> Result<(), String> {
 }
 
 /// Runs the tests on four ranks. Returns the failures.
-pub fn run(work: &Work, source: &Path, tally: &mut Tally) -> Result<Vec<String>, String> {
+pub fn run(work: &PackageTests, source: &Path, tally: &mut Tally) -> Result<Vec<String>, String> {
     let files = work.scratch("pnetcdf-run")?;
     let mut failed = Vec::new();
     for (folder, least) in FOLDERS {
@@ -60,7 +60,7 @@ pub fn run(work: &Work, source: &Path, tally: &mut Tally) -> Result<Vec<String>,
     Ok(failed)
 }
 
-/// Counts the programs that report that they passed.
+/// Counts the programs that report success.
 fn passed(said: &str) -> usize {
     said.lines().filter(|line| line.starts_with("*** TESTING") && line.ends_with("pass")).count()
 }

@@ -1,60 +1,61 @@
 //! A collective call: the data and the datatypes of every rank of the communicator.
 
-use crate::basic::Basic;
+use crate::basic::ElementType;
 use crate::buffer::Piece;
-use crate::comm::{Comm, Wiring};
+use crate::comm::{CommId, CommModel, Wiring};
 use crate::grow::{Use, element, piece, signature};
-use crate::program::{Collective, CommId, Form, Kind};
+use crate::mpi::CountWidth;
+use crate::program::{CallForm, CollectiveFunction, CollectiveItem};
 use crate::reduce;
-use crate::types::Type;
+use crate::types::SharedType;
 use fastrand::Rng;
 
 /// Operations for all communicators. Those before MPI_Scan are also for intercommunicators.
-const KINDS: [Kind; 17] = [
-    Kind::Barrier,
-    Kind::Bcast,
-    Kind::Gather,
-    Kind::Gatherv,
-    Kind::Scatter,
-    Kind::Scatterv,
-    Kind::Allgather,
-    Kind::Allgatherv,
-    Kind::Alltoall,
-    Kind::Alltoallv,
-    Kind::Alltoallw,
-    Kind::Reduce,
-    Kind::Allreduce,
-    Kind::ReduceScatterBlock,
-    Kind::ReduceScatter,
-    Kind::Scan,
-    Kind::Exscan,
+const KINDS: [CollectiveFunction; 17] = [
+    CollectiveFunction::Barrier,
+    CollectiveFunction::Bcast,
+    CollectiveFunction::Gather,
+    CollectiveFunction::Gatherv,
+    CollectiveFunction::Scatter,
+    CollectiveFunction::Scatterv,
+    CollectiveFunction::Allgather,
+    CollectiveFunction::Allgatherv,
+    CollectiveFunction::Alltoall,
+    CollectiveFunction::Alltoallv,
+    CollectiveFunction::Alltoallw,
+    CollectiveFunction::Reduce,
+    CollectiveFunction::Allreduce,
+    CollectiveFunction::ReduceScatterBlock,
+    CollectiveFunction::ReduceScatter,
+    CollectiveFunction::Scan,
+    CollectiveFunction::Exscan,
 ];
 
 type Pieces = Vec<Vec<Piece>>;
 
-fn bytes(unit: &[Basic]) -> usize {
+fn bytes(unit: &[ElementType]) -> usize {
     unit.iter().map(|b| b.size()).sum()
 }
 
 /// Operations for communicators with a topology.
-const NEIGHBOR_KINDS: [Kind; 5] = [
-    Kind::NeighborAllgather,
-    Kind::NeighborAllgatherv,
-    Kind::NeighborAlltoall,
-    Kind::NeighborAlltoallv,
-    Kind::NeighborAlltoallw,
+const NEIGHBOR_KINDS: [CollectiveFunction; 5] = [
+    CollectiveFunction::NeighborAllgather,
+    CollectiveFunction::NeighborAllgatherv,
+    CollectiveFunction::NeighborAlltoall,
+    CollectiveFunction::NeighborAlltoallv,
+    CollectiveFunction::NeighborAlltoallw,
 ];
 
 /// A call, with its communicator and its root.
 struct Call<'a> {
-    kind: Kind,
-    comm: &'a Comm,
+    kind: CollectiveFunction,
+    comm: &'a CommModel,
     root: usize,
     in_place: bool,
     wiring: &'a Wiring,
 }
 
-pub fn collective(rng: &mut Rng, id: CommId, comm: &Comm) -> Collective {
+pub fn collective(rng: &mut Rng, id: CommId, comm: &CommModel) -> CollectiveItem {
     let n = comm.members.len();
     let kinds = KINDS.len() - if comm.first.is_some() { 2 } else { 0 };
     let kind = if comm.topology.is_some() && rng.bool() {
@@ -62,15 +63,17 @@ pub fn collective(rng: &mut Rng, id: CommId, comm: &Comm) -> Collective {
     } else {
         KINDS[rng.usize(..kinds)]
     };
-    let form = [Form::Blocking, Form::Immediate, Form::Immediate, Form::Persistent][rng.usize(..4)];
+    let form = [CallForm::Blocking, CallForm::Immediate, CallForm::Immediate, CallForm::Persistent]
+        [rng.usize(..4)];
     let root = rng.usize(..n);
-    let never = matches!(kind, Kind::Barrier | Kind::Bcast) || kind.neighbors();
+    let never =
+        matches!(kind, CollectiveFunction::Barrier | CollectiveFunction::Bcast) || kind.neighbors();
     let in_place = rng.u32(..3) == 0 && !never && comm.first.is_none();
-    let wiring = comm.wiring(kind.neighbors());
+    let wiring = comm.wiring(kind.peers());
     let call = Call { kind, comm, root, in_place, wiring: &wiring };
     let mut op = None;
     let (send, recv) = match kind {
-        Kind::Barrier => (vec![Vec::new(); n], vec![Vec::new(); n]),
+        CollectiveFunction::Barrier => (vec![Vec::new(); n], vec![Vec::new(); n]),
         _ if kind.reduces() => {
             let (o, e) = reduce::choose(rng);
             op = Some((o, e));
@@ -78,12 +81,15 @@ pub fn collective(rng: &mut Rng, id: CommId, comm: &Comm) -> Collective {
         }
         _ => call.movement(rng),
     };
-    let large = (0..n).map(|_| kind != Kind::Barrier && rng.u32(..3) == 0).collect();
-    Collective { comm: id, kind, form, large, in_place, root, send, recv, op, wiring }
+    let width = match kind {
+        CollectiveFunction::Barrier => vec![CountWidth::Int; n],
+        _ => (0..n).map(|_| CountWidth::mostly_int(rng)).collect(),
+    };
+    CollectiveItem { comm: id, kind, form, width, in_place, root, send, recv, op, wiring }
 }
 
 /// Makes pieces of the same datatype one after the other, as without displacements.
-fn row(ty: &Type, counts: impl IntoIterator<Item = i64>) -> Vec<Piece> {
+fn row(ty: &SharedType, counts: impl IntoIterator<Item = i64>) -> Vec<Piece> {
     let mut at = 0;
     let next = |count: i64| {
         let piece = Piece::new(ty.clone(), count, at);
@@ -94,7 +100,7 @@ fn row(ty: &Type, counts: impl IntoIterator<Item = i64>) -> Vec<Piece> {
 }
 
 /// Makes pieces of the same datatype in random order, with gaps, at whole extents.
-fn scattered(rng: &mut Rng, ty: &Type, counts: &[i64]) -> Vec<Piece> {
+fn scattered(rng: &mut Rng, ty: &SharedType, counts: &[i64]) -> Vec<Piece> {
     let mut order: Vec<usize> = (0..counts.len()).collect();
     rng.shuffle(&mut order);
     let mut at = vec![0; counts.len()];
@@ -107,7 +113,7 @@ fn scattered(rng: &mut Rng, ty: &Type, counts: &[i64]) -> Vec<Piece> {
 }
 
 /// Makes a piece for each peer, of `times` units, of one datatype. For calls that give a displacement for each piece.
-fn parts(rng: &mut Rng, unit: &[Basic], times: &[usize]) -> Vec<Piece> {
+fn parts(rng: &mut Rng, unit: &[ElementType], times: &[usize]) -> Vec<Piece> {
     // A datatype of several units must divide all counts. A datatype of one unit always does.
     let common = times.iter().fold(0, |a, b| gcd(a, *b));
     let (ty, count) = element(rng, unit, common);
@@ -121,13 +127,13 @@ fn gcd(a: usize, b: usize) -> usize {
 }
 
 /// Makes, for each of `n` peers, a piece of the same number of units, one piece after the other.
-fn blocks(rng: &mut Rng, unit: &[Basic], times: usize, n: usize) -> Vec<Piece> {
+fn blocks(rng: &mut Rng, unit: &[ElementType], times: usize, n: usize) -> Vec<Piece> {
     let (ty, count) = element(rng, unit, times);
     row(&ty, vec![count; n])
 }
 
 /// Makes a piece for each peer, of `times` units in a datatype of its own, at any byte.
-fn mixed(rng: &mut Rng, unit: &[Basic], times: &[usize]) -> Vec<Piece> {
+fn mixed(rng: &mut Rng, unit: &[ElementType], times: &[usize]) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut end = rng.i64(-2..3) * 8;
     let mut order: Vec<usize> = (0..times.len()).collect();
@@ -146,13 +152,13 @@ fn mixed(rng: &mut Rng, unit: &[Basic], times: &[usize]) -> Vec<Piece> {
 }
 
 /// Returns a small number of units for each of `n` peers: the oracle of every rank holds all of them.
-fn few(rng: &mut Rng, unit: &[Basic], n: usize) -> usize {
+fn few(rng: &mut Rng, unit: &[ElementType], n: usize) -> usize {
     super::times(rng, bytes(unit) * n)
 }
 
 impl Call<'_> {
     fn movement(&self, rng: &mut Rng) -> (Pieces, Pieces) {
-        use Kind::*;
+        use CollectiveFunction::*;
         let Call { kind, comm, root, .. } = *self;
         let n = comm.members.len();
         let unit = &signature(rng)[..];
@@ -201,7 +207,7 @@ impl Call<'_> {
                 }
             }
             Alltoall | NeighborAlltoall => {
-                let said = comm.outgoing(kind.neighbors());
+                let said = comm.outgoing(kind.peers());
                 for s in 0..n {
                     send[s] = blocks(rng, unit, times[s], said[s].len());
                     let from = self.wiring[s].iter().flatten().next();
@@ -221,10 +227,9 @@ impl Call<'_> {
     }
 
     /// Makes the pieces of calls in which each seat sends another length to each peer.
-    fn edges(&self, rng: &mut Rng, unit: &[Basic]) -> (Pieces, Pieces) {
-        let neighbors = self.kind.neighbors();
+    fn edges(&self, rng: &mut Rng, unit: &[ElementType]) -> (Pieces, Pieces) {
         let n = self.comm.members.len();
-        let said = self.comm.outgoing(neighbors);
+        let said = self.comm.outgoing(self.kind.peers());
         let mut times: Vec<Vec<usize>> =
             said.iter().map(|to| to.iter().map(|_| few(rng, unit, n)).collect()).collect();
         if self.in_place {
@@ -233,7 +238,10 @@ impl Call<'_> {
                 times[a][b] = times[b][a];
             }
         }
-        let mixes = matches!(self.kind, Kind::Alltoallw | Kind::NeighborAlltoallw);
+        let mixes = matches!(
+            self.kind,
+            CollectiveFunction::Alltoallw | CollectiveFunction::NeighborAlltoallw
+        );
         let each = if mixes { mixed } else { parts };
         let send = match self.in_place {
             true => vec![Vec::new(); n],
@@ -246,12 +254,15 @@ impl Call<'_> {
         (send, recv)
     }
 
-    fn reduction(&self, rng: &mut Rng, ty: &Type) -> (Pieces, Pieces) {
+    fn reduction(&self, rng: &mut Rng, ty: &SharedType) -> (Pieces, Pieces) {
         let Call { kind, comm, root, in_place, .. } = *self;
         let n = comm.members.len();
         let count = super::times(rng, ty.size() * 2) as i64;
         let single = |count: i64| vec![Piece::new(ty.clone(), count, 0)];
-        if matches!(kind, Kind::ReduceScatter | Kind::ReduceScatterBlock) {
+        if matches!(
+            kind,
+            CollectiveFunction::ReduceScatter | CollectiveFunction::ReduceScatterBlock
+        ) {
             let counts = self.shares(rng, count);
             // Data that a seat sends, in the parts that the receivers get.
             let said = |s: usize| row(ty, comm.others(s).map(|to| counts[to]));
@@ -262,7 +273,7 @@ impl Call<'_> {
         }
         let (mut send, mut recv) = (vec![single(count); n], vec![single(count); n]);
         for s in 0..n {
-            let rooted = kind == Kind::Reduce;
+            let rooted = kind == CollectiveFunction::Reduce;
             if rooted && s != root {
                 recv[s].clear();
             }
@@ -279,7 +290,7 @@ impl Call<'_> {
         let n = self.comm.members.len() as i64;
         let first = self.comm.first.map_or(n, |f| f as i64);
         let second = n - first;
-        if self.kind == Kind::ReduceScatterBlock {
+        if self.kind == CollectiveFunction::ReduceScatterBlock {
             let (a, b) = if second == 0 {
                 (count / n, 0)
             } else {

@@ -1,12 +1,12 @@
 //! New communicators, made from existing communicators.
 
-use crate::comm::{Comm, Topology};
-use crate::program::{CommId, How, Make, Phase, Program, Step};
+use crate::comm::{CommId, CommModel, Topology};
+use crate::program::{CommCreation, How, ItemPhase, ProgramStep, RandomProgram};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 
 /// Adds a step that makes communicators.
-pub fn make(rng: &mut Rng, program: &mut Program, open: &mut Vec<CommId>) {
+pub fn make(rng: &mut Rng, program: &mut RandomProgram, open: &mut Vec<CommId>) {
     let parent = open[rng.usize(..open.len())];
     let comms = &program.comms;
     let (parent, how, fresh) = match intercomm(rng, comms, open) {
@@ -19,11 +19,11 @@ pub fn make(rng: &mut Rng, program: &mut Program, open: &mut Vec<CommId>) {
     let made: Vec<CommId> = (comms.len()..).take(fresh.len()).collect();
     program.comms.extend(fresh);
     open.extend(&made);
-    program.steps.push(Step::Make(Make { parent, how, made }));
+    program.steps.push(ProgramStep::Make(CommCreation { parent, how, made }));
 }
 
 /// Makes an intercommunicator of two existing communicators, whose leaders meet in MPI_COMM_WORLD.
-fn intercomm(rng: &mut Rng, comms: &[Comm], open: &[CommId]) -> Option<(How, Comm)> {
+fn intercomm(rng: &mut Rng, comms: &[CommModel], open: &[CommId]) -> Option<(How, CommModel)> {
     let a = open[rng.usize(..open.len())];
     let apart = |b: &CommId| {
         let strange = |m: &usize| !comms[a].members.contains(m);
@@ -36,12 +36,13 @@ fn intercomm(rng: &mut Rng, comms: &[Comm], open: &[CommId]) -> Option<(How, Com
     let sides = [a, some[rng.usize(..some.len())]];
     let [x, y] = sides.map(|id| &comms[id].members);
     let leaders = [rng.usize(..x.len()), rng.usize(..y.len())];
-    let comm = Comm { members: [&x[..], &y[..]].concat(), first: Some(x.len()), topology: None };
+    let comm =
+        CommModel { members: [&x[..], &y[..]].concat(), first: Some(x.len()), topology: None };
     Some((How::Intercomm { sides, leaders, tag: rng.i64(0..100) }, comm))
 }
 
 /// Makes communicators from one parent.
-fn from(rng: &mut Rng, parent: &Comm) -> (How, Vec<Comm>) {
+fn from(rng: &mut Rng, parent: &CommModel) -> (How, Vec<CommModel>) {
     let dup = match rng.u32(..3) {
         0 => How::Dup,
         1 => How::DupWithInfo,
@@ -54,10 +55,11 @@ fn from(rng: &mut Rng, parent: &Comm) -> (How, Vec<Comm>) {
         let swapped = rng.bool();
         let (a, b) = parent.members.split_at(first);
         let members = if swapped { [b, a].concat() } else { parent.members.clone() };
-        return (How::Merge { swapped }, vec![Comm::new(members)]);
+        return (How::Merge { swapped }, vec![CommModel::new(members)]);
     }
     let n = parent.members.len();
-    let group = |ranks: &[usize]| Comm::new(ranks.iter().map(|r| parent.members[*r]).collect());
+    let group =
+        |ranks: &[usize]| CommModel::new(ranks.iter().map(|r| parent.members[*r]).collect());
     match rng.u32(..10) {
         0 | 1 => (dup, vec![parent.clone()]),
         2 | 3 => {
@@ -73,15 +75,15 @@ fn from(rng: &mut Rng, parent: &Comm) -> (How, Vec<Comm>) {
             let periodic: Vec<bool> = dims.iter().map(|_| rng.bool()).collect();
             let members = parent.members[..dims.iter().product()].to_vec();
             let topology = Some(Topology::cart(&dims, &periodic));
-            (How::Cart { dims, periodic }, vec![Comm { members, first: None, topology }])
+            (How::Cart { dims, periodic }, vec![CommModel { members, first: None, topology }])
         }
         5 => {
             let topology = Some(graph(rng, n));
-            (How::Graph, vec![Comm { topology, ..Comm::new(parent.members.clone()) }])
+            (How::Graph, vec![CommModel { topology, ..CommModel::new(parent.members.clone()) }])
         }
         6 => {
             let topology = Some(edges(rng, n));
-            (How::DistGraph, vec![Comm { topology, ..Comm::new(parent.members.clone()) }])
+            (How::DistGraph, vec![CommModel { topology, ..CommModel::new(parent.members.clone()) }])
         }
         _ => split(rng, n, group),
     }
@@ -91,30 +93,30 @@ fn from(rng: &mut Rng, parent: &Comm) -> (How, Vec<Comm>) {
 /// ahead of each other as far as the library allows.
 pub fn burst(
     rng: &mut Rng,
-    program: &mut Program,
+    program: &mut RandomProgram,
     parent: CommId,
-    phase: impl Fn(&mut Rng, &[Comm], &[CommId]) -> Phase,
+    phase: impl Fn(&mut Rng, &[CommModel], &[CommId]) -> ItemPhase,
 ) {
     let mut live = Vec::new();
     for _ in 0..rng.usize(4..12) {
         let (how, comm) = overlapping(rng, &program.comms[parent]);
         let id = program.comms.len();
         program.comms.push(comm);
-        program.steps.push(Step::Make(Make { parent, how, made: vec![id] }));
+        program.steps.push(ProgramStep::Make(CommCreation { parent, how, made: vec![id] }));
         live.push(id);
         if rng.u32(..4) > 0 {
-            program.steps.push(Step::Phase(phase(rng, &program.comms, &live)));
+            program.steps.push(ProgramStep::Phase(phase(rng, &program.comms, &live)));
         }
         if rng.bool() {
-            program.steps.push(Step::Free(live.remove(rng.usize(..live.len()))));
+            program.steps.push(ProgramStep::Free(live.remove(rng.usize(..live.len()))));
         }
     }
     rng.shuffle(&mut live);
-    program.steps.extend(live.into_iter().map(Step::Free));
+    program.steps.extend(live.into_iter().map(ProgramStep::Free));
 }
 
 /// Makes a communicator of some ranks of an intracommunicator, in any order.
-fn overlapping(rng: &mut Rng, parent: &Comm) -> (How, Comm) {
+fn overlapping(rng: &mut Rng, parent: &CommModel) -> (How, CommModel) {
     let n = parent.members.len();
     let mut all: Vec<usize> = (0..n).collect();
     rng.shuffle(&mut all);
@@ -122,16 +124,16 @@ fn overlapping(rng: &mut Rng, parent: &Comm) -> (How, Comm) {
     let members: Vec<usize> = all.iter().map(|r| parent.members[*r]).collect();
     let name = format!("weft://random/{}", rng.u32(..2));
     match rng.u32(..4) {
-        0 => (How::FromGroup(all, name), Comm::new(members)),
+        0 => (How::FromGroup(all, name), CommModel::new(members)),
         1 if n > 1 && all.len() > 1 => {
             let first = rng.usize(1..all.len());
             let (a, b) = all.split_at(first);
             let leaders = [rng.usize(..a.len()), rng.usize(..b.len())];
             let sides = [a.to_vec(), b.to_vec()];
-            let comm = Comm { members, first: Some(first), topology: None };
+            let comm = CommModel { members, first: Some(first), topology: None };
             (How::FromGroups { sides, leaders, name }, comm)
         }
-        _ => (How::CreateGroup(vec![all], rng.i64(0..2)), Comm::new(members)),
+        _ => (How::CreateGroup(vec![all], rng.i64(0..2)), CommModel::new(members)),
     }
 }
 
@@ -145,7 +147,7 @@ fn groups(rng: &mut Rng, n: usize) -> Vec<Vec<usize>> {
     [a, b].into_iter().filter(|g| !g.is_empty()).map(<[usize]>::to_vec).collect()
 }
 
-fn split(rng: &mut Rng, n: usize, group: impl Fn(&[usize]) -> Comm) -> (How, Vec<Comm>) {
+fn split(rng: &mut Rng, n: usize, group: impl Fn(&[usize]) -> CommModel) -> (How, Vec<CommModel>) {
     let colors = rng.i64(1..=3);
     let color = |rng: &mut Rng| (rng.u32(..8) > 0).then(|| rng.i64(0..colors));
     let all: Vec<(Option<i64>, i64)> = (0..n).map(|_| (color(rng), rng.i64(-2..=2))).collect();

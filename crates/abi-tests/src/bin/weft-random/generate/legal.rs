@@ -2,8 +2,10 @@
 
 use super::Recipe;
 use crate::buffer::Piece;
-use crate::onesided::{Action, Epoch, Fetched, Flush, Op, Sync, What, Window};
-use crate::program::{Program, Step};
+use crate::onesided::{
+    AccumulateOp, Action, Epoch, Fetched, FlushForm, LockSync, OneSidedCall, Sync, WindowModel,
+};
+use crate::program::{ProgramStep, RandomProgram};
 use crate::reduce::Element;
 use std::collections::BTreeSet;
 
@@ -13,7 +15,7 @@ struct Access {
     origin: usize,
     writes: bool,
     /// For an accumulate: its operator (`None` if it only fetches), and the offset of the byte in its element.
-    atomic: Option<(Element, Option<What>, usize)>,
+    atomic: Option<(Element, Option<OneSidedCall>, usize)>,
     /// True under an exclusive lock that this origin holds.
     exclusive: bool,
     /// Number of flushes of the origin before this access, which completed all its earlier accesses.
@@ -27,11 +29,11 @@ fn runs(piece: &Piece) -> Vec<(i64, usize)> {
 }
 
 /// Returns the property that all accumulates to one place must share.
-fn kind(action: &Action) -> Option<What> {
+fn kind(action: &Action) -> Option<OneSidedCall> {
     match (action.what, action.what.op()) {
-        (_, Some(Op::Nothing)) => None,
-        (_, Some(op)) => Some(What::Accumulate(op)),
-        _ => Some(What::CompareAndSwap { hit: false }),
+        (_, Some(AccumulateOp::Nothing)) => None,
+        (_, Some(op)) => Some(OneSidedCall::Accumulate(op)),
+        _ => Some(OneSidedCall::CompareAndSwap { hit: false }),
     }
 }
 
@@ -47,7 +49,7 @@ fn conflict(a: &Access, b: &Access) -> bool {
     (a.writes || b.writes) && !atomic && !ordered && !(a.exclusive && b.exclusive)
 }
 
-fn check(window: &Window, epoch: &Epoch, seen: &mut BTreeSet<String>) {
+fn check(window: &WindowModel, epoch: &Epoch, seen: &mut BTreeSet<String>) {
     let longest = window.parts.iter().map(|p| p.len).max().unwrap_or(0);
     if longest > 3000 {
         return;
@@ -59,11 +61,11 @@ fn check(window: &Window, epoch: &Epoch, seen: &mut BTreeSet<String>) {
         for action in epoch.actions.iter().filter(|a| a.round == round) {
             seen.insert(format!("{}{}", action.what.name(), action.request));
             let Some(target) = action.target else { continue };
-            if let What::Flush(flush) = action.what {
+            if let OneSidedCall::Flush(flush) = action.what {
                 match flush {
-                    Flush::One => flushes[action.origin][target] += 1,
-                    Flush::All => flushes[action.origin].iter_mut().for_each(|n| *n += 1),
-                    Flush::LocalOne | Flush::LocalAll => {}
+                    FlushForm::One => flushes[action.origin][target] += 1,
+                    FlushForm::All => flushes[action.origin].iter_mut().for_each(|n| *n += 1),
+                    FlushForm::LocalOne | FlushForm::LocalAll => {}
                 }
                 assert!(epoch.sync.passive());
                 continue;
@@ -76,14 +78,14 @@ fn check(window: &Window, epoch: &Epoch, seen: &mut BTreeSet<String>) {
                 assert!(part.chunks.iter().any(|c| c.0 <= lo && hi <= c.1), "{action}\n{window}");
             }
             let allowed = match &epoch.sync {
-                Sync::Post { pairs, .. } => pairs[action.origin][target],
-                Sync::Lock { targets, .. } => targets[action.origin].iter().any(|t| t.0 == target),
+                Sync::Post(post) => post.pairs[action.origin][target],
+                Sync::Lock(lock) => lock.targets[action.origin].iter().any(|t| t.0 == target),
                 _ => true,
             };
             assert!(allowed, "{action}\n{:?}", epoch.sync);
-            let exclusive = action.what == What::Increment;
-            if let (true, Sync::Lock { targets, .. }) = (exclusive, &epoch.sync) {
-                assert!(targets[action.origin].contains(&(target, true)), "{action}");
+            let exclusive = action.what == OneSidedCall::Increment;
+            if let (true, Sync::Lock(lock)) = (exclusive, &epoch.sync) {
+                assert!(lock.targets[action.origin].contains(&(target, true)), "{action}");
             }
             for (at, len) in runs(place) {
                 for byte in 0..len {
@@ -109,12 +111,15 @@ fn check(window: &Window, epoch: &Epoch, seen: &mut BTreeSet<String>) {
                 }
             }
             if action.fetched != Fetched::Known && action.what.op().is_none() {
-                assert!(matches!(action.what, What::CompareAndSwap { .. } | What::Increment));
+                assert!(matches!(
+                    action.what,
+                    OneSidedCall::CompareAndSwap { .. } | OneSidedCall::Increment
+                ));
             }
         }
     }
     // Exclusive locks that are held at the same time are taken in ascending order.
-    if let Sync::Lock { targets, together: true, .. } = &epoch.sync {
+    if let Sync::Lock(LockSync { targets, together: true, .. }) = &epoch.sync {
         assert!(targets.iter().all(|t| t.is_sorted()));
     }
 }
@@ -125,9 +130,9 @@ fn no_two_accesses_conflict() {
     let mut epochs = 0;
     for number in 0..400 {
         let recipe = Recipe { seed: 11, number, ranks: 2 + number as usize % 5, steps: 12 };
-        let Program { windows, steps, .. } = recipe.program();
+        let RandomProgram { windows, steps, .. } = recipe.program();
         for step in &steps {
-            if let Step::Epoch(epoch) = step {
+            if let ProgramStep::Epoch(epoch) = step {
                 check(&windows[epoch.window], epoch, &mut seen);
                 epochs += 1;
             }

@@ -1,10 +1,11 @@
 //! Point-to-point messages of one communicator in one phase. The program alone decides which message each receive gets, perhaps
 //! except for the order of sources.
 
-use crate::basic::Basic;
-use crate::comm::Comm;
+use crate::basic::ElementType;
+use crate::comm::{CommId, CommModel};
 use crate::grow::{Use, piece, signature};
-use crate::program::{CommId, Dress, Form, Item, Message, Mode, Shift, Taking};
+use crate::mpi::CountWidth;
+use crate::program::{CallForm, Dress, Item, Message, MessageMode, ProbeForm, Shift, Taking};
 use fastrand::Rng;
 
 /// Matching of receives with messages.
@@ -21,12 +22,12 @@ enum Matching {
     AnySource { early: bool, any_tag: bool },
 }
 
-fn bytes(unit: &[Basic]) -> usize {
+fn bytes(unit: &[ElementType]) -> usize {
     unit.iter().map(|b| b.size()).sum()
 }
 
 /// Adds messages on a communicator. Returns true if some are received from any source.
-pub fn plan(rng: &mut Rng, comm: CommId, who: &Comm, items: &mut Vec<Item>) -> bool {
+pub fn plan(rng: &mut Rng, comm: CommId, who: &CommModel, items: &mut Vec<Item>) -> bool {
     let n = who.members.len();
     let matching = match rng.u32(..6) {
         0 | 1 => Matching::Tags,
@@ -62,7 +63,15 @@ pub fn plan(rng: &mut Rng, comm: CommId, who: &Comm, items: &mut Vec<Item>) -> b
             Matching::Order | Matching::AnySource { any_tag: false, .. } => base,
             _ => base + i as i64,
         };
-        items.push(Item::Message(message(rng, comm, (from, to), tag, matching, &unit, times)));
+        items.push(Item::Message(message(
+            rng,
+            comm,
+            MessageRoute { from, to },
+            tag,
+            matching,
+            &unit,
+            times,
+        )));
     }
     wild
 }
@@ -70,27 +79,37 @@ pub fn plan(rng: &mut Rng, comm: CommId, who: &Comm, items: &mut Vec<Item>) -> b
 /// Maximum number of bytes of a message that is received from any source.
 const MOST: usize = 3000;
 
-fn form(rng: &mut Rng) -> Form {
+fn probe(rng: &mut Rng) -> ProbeForm {
+    if rng.bool() { ProbeForm::Immediate } else { ProbeForm::Blocking }
+}
+
+fn form(rng: &mut Rng) -> CallForm {
     match rng.u32(..6) {
-        0 => Form::Persistent,
-        1 | 2 => Form::Blocking,
-        _ => Form::Immediate,
+        0 => CallForm::Persistent,
+        1 | 2 => CallForm::Blocking,
+        _ => CallForm::Immediate,
     }
+}
+
+/// Sender and receiver of a message. `None` stands for MPI_PROC_NULL.
+struct MessageRoute {
+    from: Option<usize>,
+    to: Option<usize>,
 }
 
 fn message(
     rng: &mut Rng,
     comm: CommId,
-    (from, to): (Option<usize>, Option<usize>),
+    route: MessageRoute,
     tag: i64,
     matching: Matching,
-    unit: &[Basic],
+    unit: &[ElementType],
     times: usize,
 ) -> Message {
-    let own = from == to;
+    let own = route.from == route.to;
     let mut taking = match rng.u32(..8) {
-        0 => Taking::Probe { immediate: rng.bool() },
-        1 => Taking::Matched { immediate: rng.bool(), later: rng.bool() },
+        0 => Taking::Probe { form: probe(rng) },
+        1 => Taking::Matched { form: probe(rng), later: rng.bool() },
         _ => Taking::Receive(form(rng)),
     };
     // There are no probes for MPI_PROC_NULL and MPI_ANY_SOURCE: the standard defines the answer for a receive.
@@ -98,24 +117,26 @@ fn message(
     if let Matching::AnySource { early: all, .. } = matching {
         early = all;
     }
-    if early && !matches!(taking, Taking::Receive(Form::Immediate | Form::Persistent)) {
-        taking = Taking::Receive(if rng.bool() { Form::Immediate } else { Form::Persistent });
+    if early && !matches!(taking, Taking::Receive(CallForm::Immediate | CallForm::Persistent)) {
+        taking =
+            Taking::Receive(if rng.bool() { CallForm::Immediate } else { CallForm::Persistent });
     }
     let mut form = form(rng);
     let mut mode = match rng.u32(..6) {
-        0 => Mode::Synchronous,
-        1 => Mode::Buffered,
-        2 if early || to.is_none() => Mode::Ready,
-        _ => Mode::Standard,
+        0 => MessageMode::Synchronous,
+        1 => MessageMode::Buffered,
+        2 if early || route.to.is_none() => MessageMode::Ready,
+        _ => MessageMode::Standard,
     };
     // A message to the own rank, and a message that arrives in any order, may not be waited for before its receive is posted.
-    let posted = early || matches!(taking, Taking::Receive(Form::Immediate | Form::Persistent));
+    let posted =
+        early || matches!(taking, Taking::Receive(CallForm::Immediate | CallForm::Persistent));
     let wild = matches!(matching, Matching::AnySource { early: false, .. });
-    if form == Form::Blocking && mode != Mode::Buffered && (wild || own && !posted) {
+    if form == CallForm::Blocking && mode != MessageMode::Buffered && (wild || own && !posted) {
         if rng.bool() {
-            form = Form::Immediate;
+            form = CallForm::Immediate;
         } else {
-            mode = Mode::Buffered;
+            mode = MessageMode::Buffered;
         }
     }
     let any_source = matches!(matching, Matching::AnySource { .. });
@@ -127,9 +148,9 @@ fn message(
     };
     // A persistent request keeps the buffer of its first round, so a packed message is not persistent. The receiver must know the
     // length of a packed message.
-    let send_dress = dress(rng, form != Form::Persistent && !any_source);
-    let plain = matches!(taking, Taking::Receive(Form::Blocking | Form::Immediate));
-    let recv_dress = dress(rng, plain && !any_source && from.is_some());
+    let send_dress = dress(rng, form != CallForm::Persistent && !any_source);
+    let plain = matches!(taking, Taking::Receive(CallForm::Blocking | CallForm::Immediate));
+    let recv_dress = dress(rng, plain && !any_source && route.from.is_some());
     let send = piece(rng, unit, times, Use::Send);
     let room = match () {
         () if any_source => MOST / bytes(unit),
@@ -139,20 +160,20 @@ fn message(
     let recv = piece(rng, unit, room, Use::Receive);
     Message {
         comm,
-        from,
-        to,
+        from: route.from,
+        to: route.to,
         tag,
         send,
         mode,
         form,
-        send_large: rng.u32(..3) == 0,
+        send_width: CountWidth::mostly_int(rng),
         send_dress,
         recv,
         taking,
         early,
         any_source,
         any_tag,
-        recv_large: rng.u32(..3) == 0,
+        recv_width: CountWidth::mostly_int(rng),
         recv_dress,
     }
 }
@@ -186,7 +207,7 @@ pub fn shift(rng: &mut Rng, comm: CommId, n: usize) -> Shift {
         around,
         replace,
         immediate: rng.bool(),
-        large: (0..n).map(|_| rng.u32(..3) == 0).collect(),
+        width: (0..n).map(|_| CountWidth::mostly_int(rng)).collect(),
         // Tags differ from those of messages, whose receives may be posted early.
         tag: rng.i64(5000..6000),
         send,

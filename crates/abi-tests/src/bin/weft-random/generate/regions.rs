@@ -8,17 +8,21 @@
 //!     ticket       any origins add one to a number and fetch it
 //!     race         any origins swap against the same value: one is first
 
-use crate::basic::{Basic, Class, all};
+use crate::basic::{Class, ElementType, all};
 use crate::buffer::Piece;
 use crate::grow::{Use, piece, signature};
-use crate::onesided::{Action, Fetched, Flush, Op, Store, Sync, What, Window};
-use crate::reduce::{self, Element, Predefined};
-use crate::types::{Datatype, Shape};
+use crate::mpi::CountWidth;
+use crate::onesided::{
+    AccumulateOp, Action, Fetched, FlushForm, LockSync, OneSidedCall, Store, Sync, WindowModel,
+};
+use crate::reduce::{self, Element, StandardOp};
+use crate::types::{Shape, TypeModel};
 use fastrand::Rng;
+use std::ops::Range;
 
 pub struct Draw<'a> {
     rng: &'a mut Rng,
-    window: &'a Window,
+    window: &'a WindowModel,
     sync: &'a Sync,
     rounds: usize,
     round: usize,
@@ -38,8 +42,19 @@ fn alike(piece: &Piece) -> bool {
     !piece.ty.to_string().contains("2INT")
 }
 
+/// An integer in a region of its own.
+struct IntegerRegion {
+    element: Element,
+    place: Piece,
+}
+
 impl<'a> Draw<'a> {
-    pub fn new(rng: &'a mut Rng, window: &'a Window, sync: &'a Sync, rounds: usize) -> Draw<'a> {
+    pub fn new(
+        rng: &'a mut Rng,
+        window: &'a WindowModel,
+        sync: &'a Sync,
+        rounds: usize,
+    ) -> Draw<'a> {
         let free = vec![0; window.parts.len()];
         let (stores, chains) = (Vec::new(), Vec::new());
         Draw { rng, window, sync, rounds, round: 0, free, stores, groups: 0, chains }
@@ -78,8 +93,8 @@ impl<'a> Draw<'a> {
     /// Returns the origins that may access a target.
     fn origins(&self, target: usize) -> Vec<usize> {
         let may = |origin: &usize| match self.sync {
-            Sync::Post { pairs, .. } => pairs[*origin][target],
-            Sync::Lock { targets, .. } => targets[*origin].iter().any(|t| t.0 == target),
+            Sync::Post(post) => post.pairs[*origin][target],
+            Sync::Lock(lock) => lock.targets[*origin].iter().any(|t| t.0 == target),
             _ => true,
         };
         (0..self.window.parts.len()).filter(may).collect()
@@ -90,12 +105,12 @@ impl<'a> Draw<'a> {
     }
 
     /// Returns the displacement in the target such that data from `lo` to `hi` around it are free.
-    fn fit(&self, target: usize, (lo, hi): (i64, i64), align: i64) -> Option<i64> {
+    fn fit(&self, target: usize, bytes: Range<i64>, align: i64) -> Option<i64> {
         let part = &self.window.parts[target];
         part.chunks.iter().find_map(|(begin, end)| {
             let first = self.free[target].max(*begin);
-            let base = up((first - lo).max(0), part.unit.max(align));
-            (base + hi <= *end).then_some(base)
+            let base = up((first - bytes.start).max(0), part.unit.max(align));
+            (base + bytes.end <= *end).then_some(base)
         })
     }
 
@@ -123,16 +138,20 @@ impl<'a> Draw<'a> {
         done.unwrap_or(());
     }
 
-    fn action(&mut self, origin: usize, target: usize, what: What) -> Action {
+    fn action(&mut self, origin: usize, target: usize, what: OneSidedCall) -> Action {
         let requested = match what {
-            What::Put | What::Get | What::Accumulate(_) | What::GetAccumulate(_) => {
-                self.sync.passive() && self.rng.u32(..3) == 0
-            }
+            OneSidedCall::Put
+            | OneSidedCall::Get
+            | OneSidedCall::Accumulate(_)
+            | OneSidedCall::GetAccumulate(_) => self.sync.passive() && self.rng.u32(..3) == 0,
             _ => false,
         };
         let many = !matches!(
             what,
-            What::FetchAndOp(_) | What::CompareAndSwap { .. } | What::Increment | What::Flush(_)
+            OneSidedCall::FetchAndOp(_)
+                | OneSidedCall::CompareAndSwap { .. }
+                | OneSidedCall::Increment
+                | OneSidedCall::Flush(_)
         );
         Action {
             round: self.round,
@@ -146,19 +165,14 @@ impl<'a> Draw<'a> {
             suits: None,
             fetched: Fetched::Known,
             request: requested,
-            large: many && self.rng.u32(..3) == 0,
+            width: if many { CountWidth::mostly_int(self.rng) } else { CountWidth::Int },
         }
     }
 
-    fn flush(&mut self, origin: usize, target: usize, local: bool) -> Action {
-        let all = self.rng.bool();
-        let flush = match (local, all) {
-            (false, false) => Flush::One,
-            (false, true) => Flush::All,
-            (true, false) => Flush::LocalOne,
-            (true, true) => Flush::LocalAll,
-        };
-        self.action(origin, target, What::Flush(flush))
+    /// Flushes a target, or all targets: chooses the first or the second of `forms`.
+    fn flush(&mut self, origin: usize, target: usize, forms: [FlushForm; 2]) -> Action {
+        let flush = forms[usize::from(self.rng.bool())];
+        self.action(origin, target, OneSidedCall::Flush(flush))
     }
 
     fn put(&mut self, target: usize, origins: &[usize]) -> Option<()> {
@@ -167,13 +181,13 @@ impl<'a> Draw<'a> {
         let times = self.times(target, unit.iter().map(|b| b.size()).sum());
         let mut place = piece(self.rng, &unit, times, Use::Receive);
         let (lo, hi) = place.bounds().unwrap_or((0, 0));
-        place.at = self.fit(target, (lo, hi), 1)?;
+        place.at = self.fit(target, lo..hi, 1)?;
         self.take(target, place.at + hi);
         let mut chain = Vec::new();
         let again = if self.sync.passive() { self.rng.usize(..3) } else { 0 };
         for step in 0..=again {
             let reads = step > 0 && self.rng.bool();
-            let what = if reads { What::Get } else { What::Put };
+            let what = if reads { OneSidedCall::Get } else { OneSidedCall::Put };
             let mut action = self.action(origin, target, what);
             action.place = Some(place.clone());
             let side = if reads { Use::Receive } else { Use::Send };
@@ -181,9 +195,9 @@ impl<'a> Draw<'a> {
             *if reads { &mut action.to } else { &mut action.from } = own;
             chain.push(action);
             if step < again {
-                chain.push(self.flush(origin, target, false));
+                chain.push(self.flush(origin, target, [FlushForm::One, FlushForm::All]));
             } else if self.sync.passive() && self.rng.u32(..4) == 0 {
-                chain.push(self.flush(origin, target, true));
+                chain.push(self.flush(origin, target, [FlushForm::LocalOne, FlushForm::LocalAll]));
             }
         }
         self.chains.push(chain);
@@ -198,11 +212,11 @@ impl<'a> Draw<'a> {
             let times = self.times(target, unit.iter().map(|b| b.size()).sum());
             let mut place = piece(self.rng, &unit, times, Use::Send);
             let (lo, hi) = place.bounds().unwrap_or((0, 0));
-            let Some(at) = self.fit(target, (lo, hi), 1) else { continue };
+            let Some(at) = self.fit(target, lo..hi, 1) else { continue };
             place.at = at;
             let (first, end) = reach.unwrap_or((at + lo, at + hi));
             reach = Some((first.min(at + lo), end.max(at + hi)));
-            let mut action = self.action(origin, target, What::Get);
+            let mut action = self.action(origin, target, OneSidedCall::Get);
             action.place = Some(place);
             action.to = Some(piece(self.rng, &unit, times, Use::Receive));
             self.chains.push(vec![action]);
@@ -212,7 +226,7 @@ impl<'a> Draw<'a> {
         // All operations read the bytes that the target stored before.
         let within = self.window.parts[target].chunks.iter().any(|c| c.0 <= first && end <= c.1);
         if self.round == 0 && first < end && within && self.rng.bool() {
-            let byte = Datatype::basic(Basic::named("BYTE"));
+            let byte = TypeModel::basic(ElementType::named("BYTE"));
             let piece = Piece::new(byte, end - first, first);
             self.stores.push(Store { seat: target, piece, values: None });
         }
@@ -250,7 +264,7 @@ impl<'a> Draw<'a> {
         if count > 2 && self.rng.u32(..4) == 0 {
             let count = (count + 1) / 2;
             let shape = Shape::Vector { count, block: 1, stride: 2, child: ty };
-            return (Piece::new(Datatype::new(shape, false), 1, at), count as usize);
+            return (Piece::new(TypeModel::new(shape, CountWidth::Int), 1, at), count as usize);
         }
         (Piece::new(ty, count, at), count as usize)
     }
@@ -268,11 +282,12 @@ impl<'a> Draw<'a> {
 
     fn accumulate(&mut self, target: usize, origins: &[usize]) -> Option<()> {
         let (op, element) = loop {
-            if let (reduce::Op::Predefined(op), element) = reduce::choose(self.rng) {
+            if let (reduce::Operator::Predefined(op), element) = reduce::choose(self.rng) {
                 break (op, element);
             }
         };
-        let whole = |b: Basic| matches!(b.class(), Class::Signed | Class::Unsigned | Class::Byte);
+        let whole =
+            |b: ElementType| matches!(b.class(), Class::Signed | Class::Unsigned | Class::Byte);
         let any = matches!(element, Element::Basic(b) if whole(b));
         if !any && self.round > 0 {
             return None;
@@ -285,26 +300,26 @@ impl<'a> Draw<'a> {
         };
         let m = m.min(room);
         let align = ty.map.iter().map(|(b, _)| b.align() as i64).max()?;
-        let base = (m > 0).then(|| self.fit(target, (0, m * ty.extent()), align))??;
+        let base = (m > 0).then(|| self.fit(target, 0..m * ty.extent(), align))??;
         self.take(target, base + m * ty.extent());
         if !any || self.round == 0 && self.rng.bool() {
             let piece = Piece::new(ty, m, base);
             self.stores.push(Store { seat: target, piece, values: Some((op, element)) });
         }
         let replace = self.rng.u32(..6) == 0;
-        let applied = if replace { Op::Replace } else { Op::Reduce(op) };
+        let applied = if replace { AccumulateOp::Replace } else { AccumulateOp::Reduce(op) };
         let alone = (replace || self.rng.bool()).then(|| self.one(origins));
         let mut chain = Vec::new();
         for _ in 0..self.rng.usize(1..=6) {
             let origin = alone.unwrap_or_else(|| self.one(origins));
-            let fetches = if self.rng.u32(..4) == 0 { Op::Nothing } else { applied };
+            let fetches = if self.rng.u32(..4) == 0 { AccumulateOp::Nothing } else { applied };
             let what = match self.rng.u32(..4) {
-                0 | 1 => What::Accumulate(applied),
-                2 => What::GetAccumulate(fetches),
-                _ => What::FetchAndOp(fetches),
+                0 | 1 => OneSidedCall::Accumulate(applied),
+                2 => OneSidedCall::GetAccumulate(fetches),
+                _ => OneSidedCall::FetchAndOp(fetches),
             };
             let mut action = self.action(origin, target, what);
-            let single = matches!(what, What::FetchAndOp(_));
+            let single = matches!(what, OneSidedCall::FetchAndOp(_));
             let (place, times) = match single {
                 true => {
                     let (mut place, _) = self.some(target, element, m, base);
@@ -322,11 +337,11 @@ impl<'a> Draw<'a> {
             };
             action.place = Some(place);
             let one = || Piece::new(element.datatype(), 1, 0);
-            if what.op() != Some(Op::Nothing) || single || self.rng.bool() {
+            if what.op() != Some(AccumulateOp::Nothing) || single || self.rng.bool() {
                 let own = if single { one() } else { self.own(element, times) };
                 action.from = Some(own);
             }
-            if !matches!(what, What::Accumulate(_)) {
+            if !matches!(what, OneSidedCall::Accumulate(_)) {
                 let own = if single { one() } else { self.own(element, times) };
                 action.to = Some(own);
             }
@@ -342,24 +357,25 @@ impl<'a> Draw<'a> {
     }
 
     /// Returns an integer in a region of its own.
-    fn integer(&mut self, target: usize) -> Option<(Element, Piece)> {
-        let fit: Vec<Basic> =
+    fn integer(&mut self, target: usize) -> Option<IntegerRegion> {
+        let fit: Vec<ElementType> =
             all().filter(|b| matches!(b.class(), Class::Signed | Class::Unsigned)).collect();
         let basic = fit[self.rng.usize(..fit.len())];
         let element = Element::Basic(basic);
         let size = basic.size() as i64;
-        let at = self.fit(target, (0, size), size)?;
+        let at = self.fit(target, 0..size, size)?;
         self.take(target, at + size);
-        Some((element, Piece::new(element.datatype(), 1, at)))
+        Some(IntegerRegion { element, place: Piece::new(element.datatype(), 1, at) })
     }
 
     fn single(
         &mut self,
         origin: usize,
         target: usize,
-        what: What,
-        (element, place): &(Element, Piece),
+        what: OneSidedCall,
+        region: &IntegerRegion,
     ) -> Action {
+        let IntegerRegion { element, place } = region;
         let mut action = self.action(origin, target, what);
         let own = || Some(Piece::new(element.datatype(), 1, 0));
         (action.from, action.to) = (own(), own());
@@ -373,7 +389,7 @@ impl<'a> Draw<'a> {
         let mut chain = Vec::new();
         for _ in 0..self.rng.usize(1..=4) {
             let hit = self.rng.u32(..3) > 0;
-            chain.push(self.single(origin, target, What::CompareAndSwap { hit }, &spot));
+            chain.push(self.single(origin, target, OneSidedCall::CompareAndSwap { hit }, &spot));
         }
         self.chains.push(chain);
         Some(())
@@ -384,7 +400,7 @@ impl<'a> Draw<'a> {
         let group = self.groups;
         self.groups += 1;
         for origin in origins {
-            let what = What::CompareAndSwap { hit: true };
+            let what = OneSidedCall::CompareAndSwap { hit: true };
             let mut action = self.single(*origin, target, what, &spot);
             action.fetched = Fetched::Race(group);
             self.chains.push(vec![action]);
@@ -397,20 +413,20 @@ impl<'a> Draw<'a> {
         let group = self.groups;
         self.groups += 1;
         let exclusive: Vec<usize> = match self.sync {
-            Sync::Lock { targets, .. } => {
+            Sync::Lock(LockSync { targets, .. }) => {
                 origins.iter().copied().filter(|o| targets[*o].contains(&(target, true))).collect()
             }
             _ => Vec::new(),
         };
         let locked = !exclusive.is_empty() && self.rng.u32(..3) > 0;
         for _ in 0..self.rng.usize(1..=2 * origins.len()) {
-            let sum = Op::Reduce(Predefined::Sum);
+            let sum = AccumulateOp::Reduce(StandardOp::Sum);
             let (origin, what) = if locked {
-                (self.one(&exclusive), What::Increment)
+                (self.one(&exclusive), OneSidedCall::Increment)
             } else if self.rng.bool() {
-                (self.one(origins), What::FetchAndOp(sum))
+                (self.one(origins), OneSidedCall::FetchAndOp(sum))
             } else {
-                (self.one(origins), What::GetAccumulate(sum))
+                (self.one(origins), OneSidedCall::GetAccumulate(sum))
             };
             let mut action = self.single(origin, target, what, &spot);
             action.fetched = Fetched::Ticket(group);
@@ -423,7 +439,8 @@ impl<'a> Draw<'a> {
     fn nowhere(&mut self, n: usize) {
         let origin = self.rng.usize(..n);
         let reads = self.rng.bool();
-        let mut action = self.action(origin, 0, if reads { What::Get } else { What::Put });
+        let mut action =
+            self.action(origin, 0, if reads { OneSidedCall::Get } else { OneSidedCall::Put });
         action.target = None;
         let unit = signature(self.rng);
         let times = self.rng.usize(0..20);

@@ -1,16 +1,18 @@
 //! Windows, and the synchronization of their epochs. `regions.rs` adds the operations.
 
 use super::regions::Draw;
+use crate::comm::CommId;
 use crate::mpi;
-use crate::onesided::{Action, Epoch, Flavor, Part, Sync, Window, WindowId};
-use crate::program::CommId;
+use crate::onesided::{
+    Action, Epoch, Flavor, LockSync, PostSync, RankPart, Sync, WindowId, WindowModel,
+};
 use fastrand::Rng;
 
 const FENCES: [&str; 6] = ["2S", "2S-APART", "1S", "1S-BARRIER", "RI", "ACK"];
 const ORDERS: [&str; 2] = ["called", "turns"];
 
 /// Makes a window of `n` ranks.
-pub fn window(rng: &mut Rng, comm: CommId, n: usize) -> Window {
+pub fn window(rng: &mut Rng, comm: CommId, n: usize) -> WindowModel {
     let flavor = match rng.u32(..5) {
         0 => Flavor::Create,
         1 => Flavor::Allocate,
@@ -28,7 +30,7 @@ pub fn window(rng: &mut Rng, comm: CommId, n: usize) -> Window {
             Flavor::Dynamic => return attached(rng, len),
             _ => {}
         }
-        Part { len, unit: usual.unwrap_or(own), chunks: vec![(0, len)] }
+        RankPart { len, unit: usual.unwrap_or(own), chunks: vec![(0, len)] }
     };
     let parts = (0..n).map(|_| one(rng)).collect();
     let mut hints = Vec::new();
@@ -41,7 +43,7 @@ pub fn window(rng: &mut Rng, comm: CommId, n: usize) -> Window {
     if flavor == (Flavor::Shared { contiguous: false }) {
         hints.push(("alloc_shared_noncontig", "true"));
     }
-    Window { comm, flavor, parts, hints }
+    WindowModel { comm, flavor, parts, hints }
 }
 
 /// Returns the number of bytes of a rank's part, which is seldom large.
@@ -56,7 +58,7 @@ fn length(rng: &mut Rng) -> i64 {
 }
 
 /// Returns one or two pieces of memory, apart from each other.
-fn attached(rng: &mut Rng, len: i64) -> Part {
+fn attached(rng: &mut Rng, len: i64) -> RankPart {
     let second = rng.i64(0..=len) / 16 * 16;
     let chunks = match rng.u32(..3) {
         0 if len >= 256 => {
@@ -65,11 +67,11 @@ fn attached(rng: &mut Rng, len: i64) -> Part {
         }
         _ => vec![(0, len)],
     };
-    Part { len, unit: 1, chunks }
+    RankPart { len, unit: 1, chunks }
 }
 
 /// Makes an epoch of a window.
-pub fn epoch(rng: &mut Rng, id: WindowId, window: &Window) -> Epoch {
+pub fn epoch(rng: &mut Rng, id: WindowId, window: &WindowModel) -> Epoch {
     let n = window.parts.len();
     let mut sync = sync(rng, n);
     let rounds = match sync {
@@ -88,10 +90,10 @@ pub fn epoch(rng: &mut Rng, id: WindowId, window: &Window) -> Epoch {
     };
     match &mut sync {
         Sync::Fence(asserts) => *asserts = fences(rng, n, rounds, stored, written),
-        Sync::Post { asserts, unchecked, .. } => {
+        Sync::Post(PostSync { asserts, unchecked, .. }) => {
             let one = |rng: &mut Rng, seat: usize| {
-                let stored = may(rng, !stored(seat), mpi::MODE_NOSTORE);
-                let put = may(rng, !written(seat, 0), mpi::MODE_NOPUT);
+                let stored = may(rng, (!stored(seat)).then_some(mpi::MODE_NOSTORE));
+                let put = may(rng, (!written(seat, 0)).then_some(mpi::MODE_NOPUT));
                 stored | put | if *unchecked { mpi::MODE_NOCHECK } else { 0 }
             };
             *asserts = (0..n).map(|seat| one(rng, seat)).collect();
@@ -105,9 +107,9 @@ pub fn epoch(rng: &mut Rng, id: WindowId, window: &Window) -> Epoch {
     Epoch { window: id, sync, rounds, stores, actions, groups, reattach, free_early, peek }
 }
 
-/// Returns an assertion that is true, or none.
-fn may(rng: &mut Rng, holds: bool, bit: i64) -> i64 {
-    if rng.bool() && holds { bit } else { 0 }
+/// Returns the assertion, if there is an assertion that is true, or leaves it out.
+fn may(rng: &mut Rng, assertion: Option<i64>) -> i64 {
+    if rng.bool() { assertion.unwrap_or(0) } else { 0 }
 }
 
 fn fences(
@@ -119,11 +121,13 @@ fn fences(
 ) -> Vec<Vec<i64>> {
     let one = |rng: &mut Rng, round: usize| -> Vec<i64> {
         // All ranks give the same assertions about preceding and succeeding operations.
-        let mut all = may(rng, round == 0, mpi::MODE_NOPRECEDE);
-        all |= may(rng, round == rounds, mpi::MODE_NOSUCCEED);
+        let mut all = may(rng, (round == 0).then_some(mpi::MODE_NOPRECEDE));
+        all |= may(rng, (round == rounds).then_some(mpi::MODE_NOSUCCEED));
         let seat = |seat: usize| {
-            let unstored = may(rng, round > 0 || !stored(seat), mpi::MODE_NOSTORE);
-            let unput = may(rng, round == rounds || !written(seat, round), mpi::MODE_NOPUT);
+            let nothing_stored = round > 0 || !stored(seat);
+            let unstored = may(rng, nothing_stored.then_some(mpi::MODE_NOSTORE));
+            let nothing_put = round == rounds || !written(seat, round);
+            let unput = may(rng, nothing_put.then_some(mpi::MODE_NOPUT));
             // Operations after the last fence are not known here, unless there are none.
             let last = round == rounds && all & mpi::MODE_NOSUCCEED == 0;
             all | unstored | if last { 0 } else { unput }
@@ -141,7 +145,7 @@ fn sync(rng: &mut Rng, n: usize) -> Sync {
             let dense = rng.u32(1..=4);
             let row = |rng: &mut Rng| (0..n).map(|_| rng.u32(..5) < dense).collect();
             let pairs = (0..n).map(|_| row(rng)).collect();
-            Sync::Post { pairs, asserts: Vec::new(), unchecked, empty: rng.bool() }
+            Sync::Post(PostSync { pairs, asserts: Vec::new(), unchecked, empty: rng.bool() })
         }
         2 => {
             let together = rng.bool();
@@ -162,7 +166,7 @@ fn sync(rng: &mut Rng, n: usize) -> Sync {
                 targets
             };
             let targets = (0..n).map(|_| one(rng)).collect();
-            Sync::Lock { targets, together, unchecked: unchecked && kind == 0 }
+            Sync::Lock(LockSync { targets, together, unchecked: unchecked && kind == 0 })
         }
         _ => Sync::LockAll { unchecked },
     }

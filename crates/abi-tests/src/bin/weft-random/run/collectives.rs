@@ -1,33 +1,33 @@
 //! Calls of collectives by this rank.
 
 use super::messages::capital;
-use super::{Outcome, Pending, Stage};
+use super::{Outcome, PendingRequest, PhaseRun};
 use crate::buffer::Piece;
-use crate::mpi::{self, Array};
-use crate::program::{Collective, Form, Kind};
-use crate::reduce::Op;
+use crate::mpi::{self, Array, CountWidth};
+use crate::program::{CallForm, CollectiveFunction, CollectiveItem};
+use crate::reduce::Operator;
 use crate::user_ops;
 
-impl Stage<'_, '_> {
-    pub(super) fn collective(&mut self, item: usize, c: &Collective, rank: usize) -> Outcome {
+impl PhaseRun<'_, '_> {
+    pub(super) fn collective(&mut self, item: usize, c: &CollectiveItem, rank: usize) -> Outcome {
         if let Some(request) = self.live[item].persistent[0] {
             return self.start_sometime(item, request);
         }
-        let large = c.large[rank];
+        let width = c.width[rank];
         let mut args = self.arguments(item, c, rank)?;
         args.push(self.comms[c.comm]);
         let name = c.kind.name();
         match c.form {
-            Form::Blocking => self.mpi().call_c(&capital(name), large, &args),
-            Form::Immediate => {
-                let request = self.mpi().make(&capital(&format!("i{name}")), large, &args)?;
-                self.pending.push(Pending { request, item, receives: false });
+            CallForm::Blocking => self.mpi().call_c(&capital(name), width, &args),
+            CallForm::Immediate => {
+                let request = self.mpi().make_c(&capital(&format!("i{name}")), width, &args)?;
+                self.pending.push(PendingRequest { request, item, receives: false });
                 Ok(())
             }
-            Form::Persistent => {
+            CallForm::Persistent => {
                 args.push(mpi::INFO_NULL);
                 let name = capital(&format!("{name}_init"));
-                let request = self.mpi().make(&name, large, &args)?;
+                let request = self.mpi().make_c(&name, width, &args)?;
                 self.live[item].persistent[0] = Some(request);
                 self.start_sometime(item, request)
             }
@@ -37,26 +37,27 @@ impl Stage<'_, '_> {
     /// Starts a persistent collective now or after all items: each rank may have its own order.
     fn start_sometime(&mut self, item: usize, request: usize) -> Outcome {
         if self.rng.bool() {
-            return self.start(item, request, false);
+            return self.start(PendingRequest { request, item, receives: false });
         }
         self.deferred.push((item, request));
         Ok(())
     }
 
     /// Returns all arguments before the communicator.
-    fn arguments(&mut self, item: usize, c: &Collective, rank: usize) -> Outcome<Vec<usize>> {
-        use Kind::*;
+    fn arguments(&mut self, item: usize, c: &CollectiveItem, rank: usize) -> Outcome<Vec<usize>> {
+        use CollectiveFunction::*;
         let (send, recv) = (&c.send[rank], &c.recv[rank]);
         let in_place = c.in_place_at(rank);
         let live = &mut self.live[item];
-        let address =
-            |buffer: &mut Option<crate::buffer::Buffer>| buffer.as_mut().map_or(0, |b| b.address());
+        let address = |buffer: &mut Option<crate::buffer::GuardedBuffer>| {
+            buffer.as_mut().map_or(0, |b| b.address())
+        };
         let (mut from, mut to) = (address(&mut live.send), address(&mut live.recv));
         if in_place {
             let scatters = matches!(c.kind, Scatter | Scatterv);
             *if scatters { &mut to } else { &mut from } = mpi::IN_PLACE;
         }
-        let large = c.large[rank];
+        let width = c.width[rank];
         let root = self.root(c, rank);
         Ok(match c.kind {
             Barrier => Vec::new(),
@@ -75,7 +76,7 @@ impl Stage<'_, '_> {
             Gatherv | Allgatherv | NeighborAllgatherv => {
                 let [count, ty] = self.single(send)?;
                 let mut args = vec![from, count, ty, to];
-                args.extend(self.several(item, recv, large)?);
+                args.extend(self.several(item, recv, width)?);
                 if c.kind.rooted() {
                     args.push(root);
                 }
@@ -83,23 +84,23 @@ impl Stage<'_, '_> {
             }
             Scatterv => {
                 let mut args = vec![from];
-                args.extend(self.several(item, send, large)?);
+                args.extend(self.several(item, send, width)?);
                 let [count, ty] = self.single(recv)?;
                 args.extend([to, count, ty, root]);
                 args
             }
             Alltoallv | NeighborAlltoallv => {
                 let mut args = vec![from];
-                args.extend(self.several(item, send, large)?);
+                args.extend(self.several(item, send, width)?);
                 args.push(to);
-                args.extend(self.several(item, recv, large)?);
+                args.extend(self.several(item, recv, width)?);
                 args
             }
             Alltoallw | NeighborAlltoallw => {
                 let mut args = vec![from];
-                args.extend(self.typed(item, c.kind, send, large)?);
+                args.extend(self.typed(item, c.kind, send, width)?);
                 args.push(to);
-                args.extend(self.typed(item, c.kind, recv, large)?);
+                args.extend(self.typed(item, c.kind, recv, width)?);
                 args
             }
             Reduce | Allreduce | Scan | Exscan | ReduceScatterBlock | ReduceScatter => {
@@ -114,7 +115,7 @@ impl Stage<'_, '_> {
     }
 
     /// Returns the argument `root`, which is MPI_ROOT or MPI_PROC_NULL in the root's group of an intercommunicator.
-    fn root(&self, c: &Collective, rank: usize) -> usize {
+    fn root(&self, c: &CollectiveItem, rank: usize) -> usize {
         let comm = &self.program.comms[c.comm];
         match comm.first {
             Some(_) if rank == c.root => mpi::ROOT as usize,
@@ -124,12 +125,12 @@ impl Stage<'_, '_> {
     }
 
     /// Returns the count, or the list of counts, and the datatype and operator of a reduction.
-    fn reduction(&mut self, item: usize, c: &Collective, rank: usize) -> Outcome<[usize; 3]> {
+    fn reduction(&mut self, item: usize, c: &CollectiveItem, rank: usize) -> Outcome<[usize; 3]> {
         let (send, recv) = (&c.send[rank], &c.recv[rank]);
-        let received = send.is_empty() || c.kind == Kind::ReduceScatterBlock;
+        let received = send.is_empty() || c.kind == CollectiveFunction::ReduceScatterBlock;
         let [count, ty] = self.single(if received { recv } else { send })?;
         let op = self.operator(c)?;
-        if c.kind != Kind::ReduceScatter {
+        if c.kind != CollectiveFunction::ReduceScatter {
             return Ok([count, ty, op]);
         }
         let group = self.program.comms[c.comm].group(rank);
@@ -137,7 +138,7 @@ impl Stage<'_, '_> {
             true => recv.iter().map(|p| p.count).collect(),
             false => group.map(|s| c.recv[s][0].count).collect(),
         };
-        let counts = Array::new(c.large[rank], shares);
+        let counts = Array::new(c.width[rank], shares);
         let list = counts.address();
         self.live[item].arrays.push(counts);
         Ok([list, ty, op])
@@ -152,10 +153,10 @@ impl Stage<'_, '_> {
     }
 
     /// Returns counts, displacements in extents, and their common datatype.
-    fn several(&mut self, item: usize, pieces: &[Piece], large: bool) -> Outcome<[usize; 3]> {
+    fn several(&mut self, item: usize, pieces: &[Piece], width: CountWidth) -> Outcome<[usize; 3]> {
         let [_, ty] = self.single(pieces)?;
-        let counts = Array::new(large, pieces.iter().map(|p| p.count));
-        let places = Array::new(large, pieces.iter().map(|p| p.at / p.ty.extent()));
+        let counts = Array::new(width, pieces.iter().map(|p| p.count));
+        let places = Array::new(width, pieces.iter().map(|p| p.at / p.ty.extent()));
         let list = [counts.address(), places.address(), ty];
         self.live[item].arrays.extend([counts, places]);
         Ok(list)
@@ -165,13 +166,16 @@ impl Stage<'_, '_> {
     fn typed(
         &mut self,
         item: usize,
-        kind: Kind,
+        kind: CollectiveFunction,
         pieces: &[Piece],
-        large: bool,
+        width: CountWidth,
     ) -> Outcome<[usize; 3]> {
-        let counts = Array::new(large, pieces.iter().map(|p| p.count));
+        let counts = Array::new(width, pieces.iter().map(|p| p.count));
         // Displacements of neighborhood collectives are MPI_Aint in both forms.
-        let places = Array::new(large || kind.neighbors(), pieces.iter().map(|p| p.at));
+        let places = Array::new(
+            if kind.neighbors() { CountWidth::Large } else { width },
+            pieces.iter().map(|p| p.at),
+        );
         let types: Box<[usize]> =
             pieces.iter().map(|p| self.datatype(&p.ty)).collect::<Result<_, _>>()?;
         let list = [counts.address(), places.address(), types.as_ptr() as usize];
@@ -180,17 +184,17 @@ impl Stage<'_, '_> {
         Ok(list)
     }
 
-    fn operator(&mut self, c: &Collective) -> Outcome<usize> {
+    fn operator(&mut self, c: &CollectiveItem) -> Outcome<usize> {
         let Some((op, _)) = c.op else { return Err("no operator".to_owned()) };
         match op {
-            Op::Predefined(op) => Ok(op.handle()),
-            Op::User(user, spacing) => {
-                let large = self.rng.bool();
-                if let Some(handle) = self.session.operators.get(&(user, spacing, large)) {
+            Operator::Predefined(op) => Ok(op.handle()),
+            Operator::User(user, spacing) => {
+                let width = CountWidth::any(&mut self.rng);
+                if let Some(handle) = self.session.operators.get(&(user, spacing, width)) {
                     return Ok(*handle);
                 }
-                let handle = user_ops::create(self.session.mpi, user, spacing, large)?;
-                self.session.operators.insert((user, spacing, large), handle);
+                let handle = user_ops::create(self.session.mpi, user, spacing, width)?;
+                self.session.operators.insert((user, spacing, width), handle);
                 Ok(handle)
             }
         }

@@ -1,14 +1,15 @@
 //! Construction of communicators, and checks that the library describes them as expected.
 
-use super::{Outcome, Session};
+use super::{Outcome, RankSession};
+use crate::comm::CommId;
 use crate::mpi::{self, Array, Mpi};
-use crate::program::{CommId, How, Make, Program};
+use crate::program::{CommCreation, How, RandomProgram};
 
-impl Session<'_> {
+impl RankSession<'_> {
     pub(super) fn make(
         &mut self,
-        program: &Program,
-        make: &Make,
+        program: &RandomProgram,
+        make: &CommCreation,
         handles: &mut [usize],
     ) -> Outcome {
         let Some(seat) = program.comms[make.parent].seat(self.me) else { return Ok(()) };
@@ -27,8 +28,8 @@ impl Session<'_> {
     /// Makes the new communicator. Returns `None` if this rank has no part in the call.
     fn made(
         &self,
-        program: &Program,
-        make: &Make,
+        program: &RandomProgram,
+        make: &CommCreation,
         seat: usize,
         handles: &[usize],
     ) -> Outcome<Option<usize>> {
@@ -36,21 +37,17 @@ impl Session<'_> {
         let parent = &program.comms[make.parent];
         let from = handles[make.parent];
         let made = match &make.how {
-            How::Dup => lib.make("MPI_Comm_dup", false, &[from])?,
-            How::DupWithInfo => {
-                lib.make("MPI_Comm_dup_with_info", false, &[from, mpi::INFO_NULL])?
-            }
+            How::Dup => lib.make("MPI_Comm_dup", &[from])?,
+            How::DupWithInfo => lib.make("MPI_Comm_dup_with_info", &[from, mpi::INFO_NULL])?,
             How::Idup => idup(lib, from)?,
             How::Split(all) => {
                 let (color, key) = all[seat];
                 let color = color.unwrap_or(mpi::UNDEFINED);
-                lib.make("MPI_Comm_split", false, &[from, color as usize, key as usize])?
+                lib.make("MPI_Comm_split", &[from, color as usize, key as usize])?
             }
             How::Create(groups) => {
                 let mine = groups.iter().find(|g| g.contains(&seat));
-                with_group(lib, from, mine, |group| {
-                    lib.make("MPI_Comm_create", false, &[from, group])
-                })?
+                with_group(lib, from, mine, |group| lib.make("MPI_Comm_create", &[from, group]))?
             }
             How::CreateGroup(groups, tag) => {
                 let mine = groups.iter().find(|g| g.contains(&seat));
@@ -58,7 +55,7 @@ impl Session<'_> {
                     return Ok(None);
                 }
                 with_group(lib, from, mine, |group| {
-                    lib.make("MPI_Comm_create_group", false, &[from, group, *tag as usize])
+                    lib.make("MPI_Comm_create_group", &[from, group, *tag as usize])
                 })?
             }
             How::FromGroup(ranks, name) => {
@@ -68,7 +65,7 @@ impl Session<'_> {
                 with_group(lib, from, Some(ranks), |group| {
                     let name = text(name);
                     let args = [group, name.as_ptr() as usize, mpi::INFO_NULL, mpi::ERRORS_RETURN];
-                    lib.make("MPI_Comm_create_from_group", false, &args)
+                    lib.make("MPI_Comm_create_from_group", &args)
                 })?
             }
             How::FromGroups { sides, leaders, name } => {
@@ -81,10 +78,10 @@ impl Session<'_> {
                 from_groups(lib, from, groups, leaders, name)?
             }
             How::Cart { dims, periodic } => {
-                let sizes = Array::new(false, dims.iter().map(|d| *d as i64));
-                let around = Array::new(false, periodic.iter().map(|p| i64::from(*p)));
+                let sizes = Array::ints(dims.iter().map(|d| *d as i64));
+                let around = Array::ints(periodic.iter().map(|p| i64::from(*p)));
                 let args = [from, dims.len(), sizes.address(), around.address(), 0];
-                lib.make("MPI_Cart_create", false, &args)?
+                lib.make("MPI_Cart_create", &args)?
             }
             How::Graph | How::DistGraph => self.graph(program, make, seat, from)?,
             How::Intercomm { sides, leaders, tag } => {
@@ -94,22 +91,27 @@ impl Session<'_> {
                 let leader = other.members[leaders[1 - mine]];
                 let local = handles[sides[mine]];
                 let args = [local, leaders[mine], from, leader, *tag as usize];
-                lib.make("MPI_Intercomm_create", false, &args)?
+                lib.make("MPI_Intercomm_create", &args)?
             }
             How::Merge { swapped } => {
                 let second = parent.group(seat).start > 0;
                 let high = usize::from(second != *swapped);
-                lib.make("MPI_Intercomm_merge", false, &[from, high])?
+                lib.make("MPI_Intercomm_merge", &[from, high])?
             }
         };
         Ok(Some(made))
     }
 
-    fn graph(&self, program: &Program, make: &Make, seat: usize, from: usize) -> Outcome<usize> {
+    fn graph(
+        &self,
+        program: &RandomProgram,
+        make: &CommCreation,
+        seat: usize,
+        from: usize,
+    ) -> Outcome<usize> {
         let topology = program.comms[make.made[0]].topology.as_ref();
         let topology = topology.ok_or("a graph without a topology")?;
-        let list =
-            |seats: &[Option<usize>]| Array::new(false, seats.iter().flatten().map(|s| *s as i64));
+        let list = |seats: &[Option<usize>]| Array::ints(seats.iter().flatten().map(|s| *s as i64));
         if matches!(make.how, How::DistGraph) {
             let (sources, destinations) = (&topology.sources[seat], &topology.destinations[seat]);
             let (from_list, to_list) = (list(sources), list(destinations));
@@ -125,20 +127,20 @@ impl Session<'_> {
                 mpi::INFO_NULL,
                 0,
             ];
-            return self.mpi.make("MPI_Dist_graph_create_adjacent", false, &args);
+            return self.mpi.make("MPI_Dist_graph_create_adjacent", &args);
         }
         let ends = topology.sources.iter().scan(0, |end, edges| {
             *end += edges.len() as i64;
             Some(*end)
         });
-        let ends = Array::new(false, ends);
+        let ends = Array::ints(ends);
         let edges = list(&topology.sources.concat());
         let nodes = topology.sources.len();
-        self.mpi.make("MPI_Graph_create", false, &[from, nodes, ends.address(), edges.address(), 0])
+        self.mpi.make("MPI_Graph_create", &[from, nodes, ends.address(), edges.address(), 0])
     }
 
     /// Compares rank, size and members with the expected values.
-    fn agree(&self, program: &Program, id: CommId, handle: usize) -> Outcome {
+    fn agree(&self, program: &RandomProgram, id: CommId, handle: usize) -> Outcome {
         let lib = self.mpi;
         if handle == mpi::COMM_NULL {
             return Err(format!("MPI_COMM_NULL for comm {id}, of which this rank is a member"));
@@ -167,8 +169,8 @@ impl Session<'_> {
     fn members(&self, group: &str, size: &str, handle: usize) -> Outcome<Vec<usize>> {
         let lib = self.mpi;
         let n = lib.int(size, &[handle])? as usize;
-        let world = lib.make("MPI_Comm_group", false, &[mpi::COMM_WORLD])?;
-        let group = lib.make(group, false, &[handle])?;
+        let world = lib.make("MPI_Comm_group", &[mpi::COMM_WORLD])?;
+        let group = lib.make(group, &[handle])?;
         let held = lib.int("MPI_Group_size", &[group])?;
         if held as usize != n {
             return Err(format!("{size} gives {n}, but the group has {held} members"));
@@ -210,7 +212,7 @@ fn from_groups(
             let name = text(name);
             let name = name.as_ptr() as usize;
             let args = [local, a, remote, b, name, mpi::INFO_NULL, mpi::ERRORS_RETURN];
-            lib.make("MPI_Intercomm_create_from_groups", false, &args)
+            lib.make("MPI_Intercomm_create_from_groups", &args)
         })
     })
 }
@@ -223,9 +225,9 @@ fn with_group(
     call: impl Fn(usize) -> Outcome<usize>,
 ) -> Outcome<usize> {
     let Some(ranks) = ranks else { return call(mpi::GROUP_EMPTY) };
-    let whole = lib.make("MPI_Comm_group", false, &[comm])?;
-    let list = Array::new(false, ranks.iter().map(|r| *r as i64));
-    let group = lib.make("MPI_Group_incl", false, &[whole, ranks.len(), list.address()])?;
+    let whole = lib.make("MPI_Comm_group", &[comm])?;
+    let list = Array::ints(ranks.iter().map(|r| *r as i64));
+    let group = lib.make("MPI_Group_incl", &[whole, ranks.len(), list.address()])?;
     let made = call(group)?;
     lib.free("MPI_Group_free", group)?;
     lib.free("MPI_Group_free", whole)?;

@@ -1,6 +1,6 @@
 //! Completion of requests, in one of the many ways of MPI, and the matching of receives from any source with messages.
 
-use super::{Outcome, Stage};
+use super::{Outcome, PhaseRun};
 use crate::mpi::{self, Array, CStatus, Mpi};
 use crate::program::{Dress, Item, Message};
 use fastrand::Rng;
@@ -10,7 +10,7 @@ fn at<T>(value: &mut T) -> usize {
     std::ptr::from_mut(value) as usize
 }
 
-impl Stage<'_, '_> {
+impl PhaseRun<'_, '_> {
     pub(super) fn complete(&mut self) -> Outcome {
         let pending = std::mem::take(&mut self.pending);
         let mut requests: Vec<usize> = pending.iter().map(|p| p.request).collect();
@@ -94,14 +94,14 @@ impl Stage<'_, '_> {
         }
         let items = if sent.from.is_some() { sent.send.items as i64 } else { 0 };
         let args = [status.address(), self.datatype(&m.recv.ty)?];
-        let elements = self.mpi().count("MPI_Get_elements", m.recv_large, &args)?;
+        let elements = self.mpi().count("MPI_Get_elements", m.recv_width, &args)?;
         if elements != items {
             return Err(format!("MPI_Get_elements gives {elements}; expected {items}"));
         }
         let in_one = m.recv.ty.map.len() as i64;
         if m.recv_dress == Dress::Plain {
             let expected = if items % in_one == 0 { items / in_one } else { mpi::UNDEFINED };
-            let count = self.mpi().count("MPI_Get_count", m.recv_large, &args)?;
+            let count = self.mpi().count("MPI_Get_count", m.recv_width, &args)?;
             if count != expected {
                 return Err(format!("MPI_Get_count gives {count}; expected {expected}"));
             }
@@ -114,11 +114,11 @@ impl Stage<'_, '_> {
         let comm = self.comms[m.comm];
         let live = &mut self.live[item];
         let Some(buffer) = &mut live.recv else { return Ok(()) };
-        let position = Array::new(m.recv_large, [0]);
+        let position = Array::new(m.recv_width, [0]);
         let from = live.packed_recv.as_ptr() as usize;
         let (len, count) = (live.packed_recv.len(), m.recv.count as usize);
         let args = [from, len, position.address(), buffer.address(), count, ty, comm];
-        self.session.mpi.call_c("MPI_Unpack", m.recv_large, &args)
+        self.session.mpi.call_c("MPI_Unpack", m.recv_width, &args)
     }
 }
 
@@ -133,6 +133,13 @@ fn report(done: &mut [Option<CStatus>], index: i64, status: CStatus) -> Outcome 
     Ok(())
 }
 
+/// Form of a call that completes requests.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CompletionForm {
+    Wait,
+    Test,
+}
+
 /// Completes all requests in one of nine ways, by the number `way`.
 pub fn finish(
     mpi: &Mpi,
@@ -144,9 +151,12 @@ pub fn finish(
     let mut order: Vec<usize> = (0..requests.len()).collect();
     rng.shuffle(&mut order);
     match way {
-        0 | 1 => all(mpi, way == 1, requests, done),
-        2 | 3 => any(mpi, way == 3, requests, done),
-        4 | 5 => some(mpi, way == 5, requests, done),
+        0 => all(mpi, CompletionForm::Wait, requests, done),
+        1 => all(mpi, CompletionForm::Test, requests, done),
+        2 => any(mpi, CompletionForm::Wait, requests, done),
+        3 => any(mpi, CompletionForm::Test, requests, done),
+        4 => some(mpi, CompletionForm::Wait, requests, done),
+        5 => some(mpi, CompletionForm::Test, requests, done),
         6 => waited(mpi, order, requests, done),
         7 => tested(mpi, order, requests, done),
         _ => looked_at(mpi, order, requests, done),
@@ -154,12 +164,17 @@ pub fn finish(
 }
 
 /// Completes all requests by MPI_Waitall or MPI_Testall.
-fn all(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<CStatus>]) -> Outcome {
+fn all(
+    mpi: &Mpi,
+    form: CompletionForm,
+    requests: &mut [usize],
+    done: &mut [Option<CStatus>],
+) -> Outcome {
     let (n, list) = (requests.len(), requests.as_mut_ptr() as usize);
     let mut statuses = vec![CStatus::default(); n];
     let all = statuses.as_mut_ptr() as usize;
     let mut flag = 0i32;
-    if !tests {
+    if form == CompletionForm::Wait {
         mpi.call("MPI_Waitall", &[n, list, all])?;
     } else {
         loop {
@@ -175,10 +190,15 @@ fn all(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<CStatu
 }
 
 /// Completes requests by MPI_Waitany or MPI_Testany.
-fn any(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<CStatus>]) -> Outcome {
+fn any(
+    mpi: &Mpi,
+    form: CompletionForm,
+    requests: &mut [usize],
+    done: &mut [Option<CStatus>],
+) -> Outcome {
     let (n, list) = (requests.len(), requests.as_mut_ptr() as usize);
     let (mut flag, mut index, mut status) = (0i32, -1i32, CStatus::default());
-    if !tests {
+    if form == CompletionForm::Wait {
         for _ in 0..n {
             mpi.call("MPI_Waitany", &[n, list, at(&mut index), at(&mut status)])?;
             report(done, i64::from(index), status)?;
@@ -198,14 +218,22 @@ fn any(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<CStatu
 }
 
 /// Completes requests by MPI_Waitsome or MPI_Testsome.
-fn some(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<CStatus>]) -> Outcome {
+fn some(
+    mpi: &Mpi,
+    form: CompletionForm,
+    requests: &mut [usize],
+    done: &mut [Option<CStatus>],
+) -> Outcome {
     let (n, list) = (requests.len(), requests.as_mut_ptr() as usize);
     let mut statuses = vec![CStatus::default(); n];
     let all = statuses.as_mut_ptr() as usize;
     let mut indices = vec![-1i32; n];
     let some = indices.as_mut_ptr() as usize;
     let mut count = -1i32;
-    let name = if tests { "MPI_Testsome" } else { "MPI_Waitsome" };
+    let name = match form {
+        CompletionForm::Wait => "MPI_Waitsome",
+        CompletionForm::Test => "MPI_Testsome",
+    };
     while done.iter().any(Option::is_none) {
         mpi.call(name, &[n, list, at(&mut count), some, all])?;
         if count < 0 {

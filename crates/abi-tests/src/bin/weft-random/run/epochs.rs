@@ -1,35 +1,37 @@
 //! Runs an epoch of a window on this rank: its synchronization, and the comparisons after it.
 
+mod access;
+
 use super::handles::Handles;
 use super::windows::{Open, look};
-use super::{Outcome, Session, compare};
+use super::{Outcome, RankSession, compare};
 use crate::buffer::{GUARD, Image, Piece};
-use crate::ledger::{Group, Ledger};
+use crate::ledger::{JointResults, Ledger};
 use crate::mpi::{self, Array, Mpi};
-use crate::onesided::{Epoch, Fetched, Flavor, Sync, Window};
-use crate::run::access::{Live, Use};
+use crate::onesided::{Epoch, Fetched, Flavor, LockSync, PostSync, Sync, WindowModel};
+use access::{CallSide, LiveCall};
 use fastrand::Rng;
 
 /// An epoch under way.
-pub struct Access<'s, 'a> {
-    pub session: &'s mut Session<'a>,
+pub struct EpochRun<'s, 'a> {
+    pub session: &'s mut RankSession<'a>,
     pub epoch: &'s Epoch,
-    pub window: &'s Window,
+    pub window: &'s WindowModel,
     pub open: &'s mut Open,
     pub rng: Rng,
     pub types: Handles,
     /// This rank's calls, in order.
-    pub live: Vec<Live>,
-    pub groups: Vec<Group>,
+    pub live: Vec<LiveCall>,
+    pub groups: Vec<JointResults>,
     /// Requests, and the index of the call of each.
     pub pending: Vec<(usize, usize)>,
 }
 
-impl Session<'_> {
+impl RankSession<'_> {
     pub(super) fn epoch(
         &mut self,
         epoch: &Epoch,
-        window: &Window,
+        window: &WindowModel,
         open: &mut Open,
         base: u64,
     ) -> Outcome {
@@ -40,11 +42,11 @@ impl Session<'_> {
             stores.push((store.piece.clone(), Ledger::stored(store, i, base)));
         }
         let (calls, groups) = open.ledger.walk(epoch, base, seat);
-        let live = calls.into_iter().map(|call| Live::new(call, epoch)).collect();
+        let live = calls.into_iter().map(|call| LiveCall::new(call, epoch)).collect();
         let types = Handles::default();
         let pending = Vec::new();
         let mut access =
-            Access { session: self, epoch, window, open, rng, types, live, groups, pending };
+            EpochRun { session: self, epoch, window, open, rng, types, live, groups, pending };
         access.before(stores)?;
         access.synchronized()?;
         access.types.free(access.session.mpi)?;
@@ -54,7 +56,7 @@ impl Session<'_> {
     }
 }
 
-impl Access<'_, '_> {
+impl EpochRun<'_, '_> {
     pub fn mpi(&self) -> &Mpi {
         self.session.mpi
     }
@@ -108,11 +110,9 @@ impl Access<'_, '_> {
                 self.free_early()?;
                 self.win("MPI_Win_fence", &[asserts[epoch.rounds][me]])
             }
-            Sync::Post { pairs, asserts, unchecked, empty } => {
-                self.post(pairs, asserts[me], *unchecked, *empty)
-            }
-            Sync::Lock { targets, together, unchecked } => {
-                self.lock(&targets[me], *together, *unchecked)?;
+            Sync::Post(post) => self.post(post),
+            Sync::Lock(lock) => {
+                self.lock(lock)?;
                 self.barrier()
             }
             Sync::LockAll { unchecked } => {
@@ -142,13 +142,14 @@ impl Access<'_, '_> {
     }
 
     fn group(&self, ranks: &[usize]) -> Outcome<usize> {
-        let list = Array::new(false, ranks.iter().map(|r| *r as i64));
+        let list = Array::ints(ranks.iter().map(|r| *r as i64));
         let args = [self.open.group, ranks.len(), list.address()];
-        self.mpi().make("MPI_Group_incl", false, &args)
+        self.mpi().make("MPI_Group_incl", &args)
     }
 
-    fn post(&mut self, pairs: &[Vec<bool>], assert: i64, unchecked: bool, empty: bool) -> Outcome {
+    fn post(&mut self, sync: &PostSync) -> Outcome {
         let me = self.open.seat;
+        let &PostSync { ref pairs, ref asserts, unchecked, empty } = sync;
         let n = pairs.len();
         let mut origins: Vec<usize> = (0..n).filter(|o| pairs[*o][me]).collect();
         let mut targets: Vec<usize> = (0..n).filter(|t| pairs[me][*t]).collect();
@@ -158,7 +159,7 @@ impl Access<'_, '_> {
         let starts = empty || !targets.is_empty();
         let mut groups = [self.group(&origins)?, self.group(&targets)?];
         if posts {
-            self.win("MPI_Win_post", &[groups[0] as i64, assert])?;
+            self.win("MPI_Win_post", &[groups[0] as i64, asserts[me]])?;
         }
         if unchecked {
             self.barrier()?;
@@ -184,13 +185,14 @@ impl Access<'_, '_> {
         groups.iter_mut().try_for_each(|g| self.mpi().free("MPI_Group_free", *g))
     }
 
-    fn lock(&mut self, targets: &[(usize, bool)], together: bool, unchecked: bool) -> Outcome {
-        let assert = if unchecked { mpi::MODE_NOCHECK } else { 0 };
+    fn lock(&mut self, sync: &LockSync) -> Outcome {
+        let targets = &sync.targets[self.open.seat];
+        let assert = if sync.unchecked { mpi::MODE_NOCHECK } else { 0 };
         let take = |access: &Self, (target, exclusive): (usize, bool)| {
             let kind = if exclusive { mpi::LOCK_EXCLUSIVE } else { mpi::LOCK_SHARED };
             access.win("MPI_Win_lock", &[kind, target as i64, assert])
         };
-        if together {
+        if sync.together {
             targets.iter().try_for_each(|t| take(self, *t))?;
             if !targets.is_empty() {
                 self.calls(|_| true)?;
@@ -213,7 +215,7 @@ impl Access<'_, '_> {
 
     /// Exchanges between all ranks the places of tickets and races that they found.
     fn settle(&mut self) -> Outcome {
-        let sizes: Vec<usize> = self.groups.iter().map(Group::len).collect();
+        let sizes: Vec<usize> = self.groups.iter().map(JointResults::len).collect();
         let total: usize = sizes.iter().sum();
         if total == 0 {
             return Ok(());
@@ -234,21 +236,21 @@ impl Access<'_, '_> {
         }
         let mut sum = vec![0i32; total];
         let (from, to) = (tally.as_ptr() as usize, sum.as_mut_ptr() as usize);
-        let int = crate::basic::Basic::named("INT").handle();
-        let op = crate::reduce::Predefined::Sum.handle();
+        let int = crate::basic::ElementType::named("INT").handle();
+        let op = crate::reduce::StandardOp::Sum.handle();
         self.mpi().call("MPI_Allreduce", &[from, to, total, int, op, self.open.comm])?;
         let sum = std::hint::black_box(sum);
         for (id, group) in self.groups.iter().enumerate() {
             let part = &sum[begin(id)..begin(id) + group.len()];
             let who = |e: &str| Err(format!("{e}: {part:?}{}", self.of_group(id)));
             match group {
-                Group::Ticket { .. } if part.iter().any(|n| *n != 1) => {
+                JointResults::Ticket { .. } if part.iter().any(|n| *n != 1) => {
                     return who("the results of increments are not each number once");
                 }
-                Group::Race { .. } if part.iter().sum::<i32>() != 1 => {
+                JointResults::Race { .. } if part.iter().sum::<i32>() != 1 => {
                     return who("not one compare and swap was first");
                 }
-                Group::Race { new, .. } => {
+                JointResults::Race { new, .. } => {
                     let winner = part.iter().position(|n| *n == 1).unwrap_or(0);
                     for (i, _, found) in lost.iter().filter(|l| l.1 == id) {
                         if *found != new[winner] {
@@ -261,7 +263,7 @@ impl Access<'_, '_> {
                     }
                     self.open.ledger.settle(group, winner);
                 }
-                Group::Ticket { .. } => {}
+                JointResults::Ticket { .. } => {}
             }
         }
         Ok(())
@@ -290,7 +292,7 @@ impl Access<'_, '_> {
                 session.plant = None;
                 eprintln!("planted: action {}, byte {at} of what it fetched", self.live[i].action);
             }
-            for side in [Use::From, Use::To] {
+            for side in [CallSide::From, CallSide::To] {
                 let result = self.live[i].compare(action, side);
                 self.named(i, result)?;
             }

@@ -3,14 +3,14 @@
 use super::Outcome;
 use crate::construct;
 use crate::mpi::Mpi;
-use crate::types::{Datatype, Type};
+use crate::types::{SharedType, TypeModel};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
-pub struct Handles(BTreeMap<*const Datatype, (Type, usize)>);
+pub struct Handles(BTreeMap<*const TypeModel, (SharedType, usize)>);
 
 impl Handles {
-    pub fn get(&mut self, mpi: &Mpi, ty: &Type) -> Outcome<usize> {
+    pub fn get(&mut self, mpi: &Mpi, ty: &SharedType) -> Outcome<usize> {
         let key = std::rc::Rc::as_ptr(ty);
         if let Some((_, handle)) = self.0.get(&key) {
             return Ok(*handle);

@@ -1,16 +1,16 @@
 //! Windows: they are made, filled and freed here.
 
-use super::{Outcome, Session};
-use crate::buffer::{Buffer, GUARD, Image, Piece};
+use super::{Outcome, RankSession};
+use crate::buffer::{GUARD, GuardedBuffer, Image, Piece};
 use crate::ledger::{Ledger, whole};
-use crate::mpi::{self, Mpi};
-use crate::onesided::{Flavor, Window};
+use crate::mpi::{self, CountWidth, Mpi};
+use crate::onesided::{Flavor, WindowModel};
 use std::ffi::CString;
 
 /// This rank's part of a window.
 enum Memory {
     /// Its own memory, with guards.
-    Own(Buffer),
+    Own(GuardedBuffer),
     /// The library's memory: address and length.
     Lent(usize, usize),
 }
@@ -97,7 +97,7 @@ impl Open {
     }
 
     /// Attaches the memory of a dynamic window.
-    pub fn attach(&mut self, mpi: &Mpi, window: &Window) -> Outcome {
+    pub fn attach(&mut self, mpi: &Mpi, window: &WindowModel) -> Outcome {
         let base = self.memory.address();
         window.parts[self.seat].chunks.iter().try_for_each(|(begin, end)| {
             let args = [self.handle, base + *begin as usize, (end - begin) as usize];
@@ -105,7 +105,7 @@ impl Open {
         })
     }
 
-    pub fn detach(&mut self, mpi: &Mpi, window: &Window) -> Outcome {
+    pub fn detach(&mut self, mpi: &Mpi, window: &WindowModel) -> Outcome {
         let base = self.memory.address();
         let chunks = &window.parts[self.seat].chunks;
         chunks.iter().filter(|(begin, end)| begin < end).try_for_each(|(begin, _)| {
@@ -118,7 +118,7 @@ fn info(mpi: &Mpi, hints: &[(&str, &str)]) -> Outcome<usize> {
     if hints.is_empty() {
         return Ok(mpi::INFO_NULL);
     }
-    let info = mpi.make("MPI_Info_create", false, &[])?;
+    let info = mpi.make("MPI_Info_create", &[])?;
     for (key, value) in hints {
         let text = |text: &str| CString::new(text).map_err(|e| e.to_string());
         let (key, value) = (text(key)?, text(value)?);
@@ -127,7 +127,7 @@ fn info(mpi: &Mpi, hints: &[(&str, &str)]) -> Outcome<usize> {
     Ok(info)
 }
 
-impl Session<'_> {
+impl RankSession<'_> {
     /// Returns true if all ranks are on one node.
     fn on_one_node(&mut self) -> Outcome<bool> {
         if let Some(known) = self.one_node {
@@ -135,7 +135,7 @@ impl Session<'_> {
         }
         let kind = mpi::COMM_TYPE_SHARED as usize;
         let args = [mpi::COMM_WORLD, kind, 0, mpi::INFO_NULL];
-        let node = self.mpi.make("MPI_Comm_split_type", false, &args)?;
+        let node = self.mpi.make("MPI_Comm_split_type", &args)?;
         let of = |comm: usize| self.mpi.int("MPI_Comm_size", &[comm]);
         let one = of(node)? == of(mpi::COMM_WORLD)?;
         self.mpi.free("MPI_Comm_free", node)?;
@@ -146,7 +146,7 @@ impl Session<'_> {
     /// Makes a window. Returns `None` if this rank has no part in it. All ranks call it.
     pub(super) fn open(
         &mut self,
-        window: &Window,
+        window: &WindowModel,
         seat: Option<usize>,
         comm: usize,
         base: u64,
@@ -157,30 +157,30 @@ impl Session<'_> {
         };
         let Some(seat) = seat else { return Ok(None) };
         let lib = self.mpi;
-        let large = base & 1 == 1;
+        let width = if base & 1 == 1 { CountWidth::Large } else { CountWidth::Int };
         let ledger = Ledger::new(window, base);
         let part = &window.parts[seat];
         let (len, unit) = (part.len as usize, part.unit as usize);
         let mut info = info(lib, &window.hints)?;
         let own = || {
-            let mut buffer = Buffer::new(&[whole(part.len)]);
+            let mut buffer = GuardedBuffer::new(&[whole(part.len)]);
             buffer.fill(&ledger.parts[seat]);
             Memory::Own(buffer)
         };
         let lent = |name: &str| -> Outcome<(Memory, usize)> {
             let mut address = 0usize;
             let args = [len, unit, info, comm, std::ptr::from_mut(&mut address) as usize];
-            let handle = lib.make(name, large, &args)?;
+            let handle = lib.make_c(name, width, &args)?;
             Ok((Memory::Lent(std::hint::black_box(address), len), handle))
         };
         let (memory, handle) = match window.flavor {
             Flavor::Create => {
                 let mut memory = own();
                 let args = [memory.address(), len, unit, info, comm];
-                let handle = lib.make("MPI_Win_create", large, &args)?;
+                let handle = lib.make_c("MPI_Win_create", width, &args)?;
                 (memory, handle)
             }
-            Flavor::Dynamic => (own(), lib.make("MPI_Win_create_dynamic", false, &[info, comm])?),
+            Flavor::Dynamic => (own(), lib.make("MPI_Win_create_dynamic", &[info, comm])?),
             Flavor::Shared { .. } if one_node => lent("MPI_Win_allocate_shared")?,
             Flavor::Allocate | Flavor::Shared { .. } => lent("MPI_Win_allocate")?,
         };
@@ -188,7 +188,7 @@ impl Session<'_> {
             lib.call("MPI_Info_free", &[std::ptr::from_mut(&mut info) as usize])?;
         }
         lib.call("MPI_Win_set_errhandler", &[handle, mpi::ERRORS_RETURN])?;
-        let group = lib.make("MPI_Win_get_group", false, &[handle])?;
+        let group = lib.make("MPI_Win_get_group", &[handle])?;
         let origins = vec![0; window.parts.len()];
         let mut open = Open { handle, comm, seat, memory, ledger, origins, group };
         if window.flavor == Flavor::Dynamic {
@@ -208,12 +208,12 @@ impl Session<'_> {
         let mut own = 0i64;
         let own_at = std::ptr::from_mut(&mut own) as usize;
         self.mpi.call("MPI_Get_address", &[open.memory.address(), own_at])?;
-        let aint = crate::basic::Basic::named("AINT").handle();
+        let aint = crate::basic::ElementType::named("AINT").handle();
         let all = open.origins.as_mut_ptr() as usize;
         self.mpi.call("MPI_Allgather", &[own_at, 1, aint, all, 1, aint, open.comm])
     }
 
-    pub(super) fn close_window(&mut self, mut open: Open, window: &Window) -> Outcome {
+    pub(super) fn close_window(&mut self, mut open: Open, window: &WindowModel) -> Outcome {
         // Sometimes its memory stays attached to the end.
         if window.flavor == Flavor::Dynamic && open.origins[0] & 64 == 0 {
             self.mpi.call("MPI_Barrier", &[open.comm])?;

@@ -1,0 +1,376 @@
+//! Calls that take the lock of a lane alone: sends, receives and waits with usual arguments. They examine no argument that they do not
+//! need, and return no errors of arguments: with any other arguments they decline, and the usual call checks the arguments.
+
+use crate::arguments::{received, store_status};
+use crate::constants::*;
+use crate::elements::Elements;
+use crate::engine::CommObject;
+use crate::error::Error;
+use crate::lane_waiting::LaneWaiting;
+use crate::lanes::{LaneEntered, LaneState, MessageLane, crowded, try_all};
+use crate::lock;
+use crate::objects::{Belongs, RequestObject, RequestOrigin, SENT};
+use crate::state::known;
+use crate::status::{MpiStatus, store_empty};
+use crate::table::lane_of;
+use crate::types::{Comm, Request};
+use std::ffi::c_int;
+use weft_fabric::Sge;
+use weft_p2p::SendMode;
+use weft_process::{Active, Origin, Status};
+
+/// Result of a call's attempt to use a lane alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaneCall {
+    /// The call is complete.
+    Done,
+    /// The object belongs to a lane, but the call needs the main lock.
+    Declined,
+    /// The object belongs to lane 0, or there is no such object.
+    OtherLane,
+}
+
+/// Number of consecutive tests without a result after which a thread looks at the other lanes and yields its processor.
+const PATIENCE: u32 = 1024;
+
+/// Arguments of a send or receive.
+#[derive(Clone, Copy)]
+pub struct LaneMessage {
+    /// Data to send, or memory to receive into.
+    pub buf: Elements,
+    /// Receiver, or sender.
+    pub peer: c_int,
+    /// Tag of the message, or tag to receive.
+    pub tag: c_int,
+    /// Communicator that gives the ranks and the matching space.
+    pub comm: Comm,
+}
+
+impl LaneMessage {
+    /// Returns the memory and the lane. Returns `None` if the call must decline.
+    #[inline(always)]
+    fn checked(&self) -> Option<(Sge, &'static MessageLane)> {
+        let lane = MessageLane::of(self.comm.0)?;
+        Some((self.buf.plain_of(known()?)?, lane))
+    }
+
+    /// Returns the receiver and the tag. Returns `None` if the call must decline.
+    #[inline(always)]
+    fn target(&self, comm: &CommObject) -> Option<usize> {
+        let peer = self.peer as u32 as usize;
+        (peer < comm.peers().size() && self.tag >= 0).then_some(peer)
+    }
+
+    /// Returns the sender and the tag. Returns `None` if the call must decline.
+    #[inline(always)]
+    fn origin(&self, comm: &CommObject) -> Option<(Origin, Option<i32>)> {
+        let tag = match self.tag {
+            MPI_ANY_TAG => None,
+            tag if tag >= 0 => Some(tag),
+            _ => return None,
+        };
+        match self.peer {
+            MPI_ANY_SOURCE => Some((Origin::Any, tag)),
+            peer => {
+                let peer = peer as u32 as usize;
+                (peer < comm.peers().size()).then_some((Origin::Rank(peer), tag))
+            }
+        }
+    }
+}
+
+/// Sends a message on a communicator of a lane (`MPI_Send`).
+#[inline(never)]
+pub fn send(message: LaneMessage) -> Result<LaneCall, Error> {
+    let Some((data, lane)) = message.checked() else { return Ok(LaneCall::Declined) };
+    let entered = lane.enter_to_stay();
+    let Some(state) = entered.state() else { return Ok(LaneCall::Declined) };
+    let sent = state.carrier(message.comm.0, |comm| {
+        let to = message.target(comm)?;
+        let mode = SendMode::Standard;
+        let waits = comm.isend_run(data, to, message.tag, mode).map(|id| (id, comm.clone()));
+        Some(waits)
+    });
+    match sent.flatten() {
+        None => Ok(LaneCall::Declined),
+        Some(None) => Ok(LaneCall::Done),
+        Some(Some((id, comm))) => {
+            let active = Active::Send { id, _piece: None };
+            let ended = comm.finish(&LaneWaiting::new(lane, "MPI_Send"), active);
+            drop(comm);
+            drop(entered);
+            match ended {
+                Ok(_) => Ok(LaneCall::Done),
+                // An error names faults of lane 0.
+                Err(error) => Err(lock::locked(|| error.into())),
+            }
+        }
+    }
+}
+
+/// Receives a message on a communicator of a lane (`MPI_Recv`).
+///
+/// # Safety
+/// `status` is `MPI_STATUS_IGNORE` or may be written.
+#[inline(never)]
+pub unsafe fn receive(message: LaneMessage, status: *mut MpiStatus) -> Result<LaneCall, Error> {
+    let Some((into, lane)) = message.checked() else { return Ok(LaneCall::Declined) };
+    let entered = lane.enter_to_stay();
+    let Some(state) = entered.state() else { return Ok(LaneCall::Declined) };
+    let given = state.carrier(message.comm.0, |comm| Some((message.origin(comm)?, comm.clone())));
+    let Some(((from, tag), comm)) = given.flatten() else { return Ok(LaneCall::Declined) };
+    let ended = comm.recv_run(&LaneWaiting::new(lane, "MPI_Recv"), into, from, tag);
+    drop(comm);
+    drop(entered);
+    // SAFETY: `status` may be ignored or written; the contract of this function says so.
+    let (ok, store) = (ended.is_ok(), || unsafe { received(status, ended) });
+    match ok {
+        true => store()?,
+        // An error names faults of lane 0.
+        false => lock::locked(store)?,
+    }
+    Ok(LaneCall::Done)
+}
+
+/// Starts a send (`MPI_Isend`) or a receive (`MPI_Irecv`) on a communicator of a lane.
+///
+/// # Safety
+/// `request` is NULL or may be written.
+#[inline(never)]
+pub unsafe fn start_message<const SENDS: bool>(
+    message: LaneMessage,
+    request: *mut Request,
+) -> LaneCall {
+    let Some((data, lane)) = message.checked() else { return LaneCall::Declined };
+    if request.is_null() {
+        return LaneCall::Declined;
+    }
+    let entered = lane.enter_to_stay();
+    let Some(state) = entered.state() else { return LaneCall::Declined };
+    let mut requests = state.requests.borrow_mut();
+    if !requests.has_room() {
+        return LaneCall::Declined;
+    }
+    let started = state.carrier(message.comm.0, |comm| {
+        let (active, kind) = if SENDS {
+            let to = message.target(comm)?;
+            let Some(id) = comm.isend_run(data, to, message.tag, SendMode::Standard) else {
+                return Some(SENT);
+            };
+            (Active::Send { id, _piece: None }, RequestOrigin::Send)
+        } else {
+            let (from, tag) = message.origin(comm)?;
+            let id = comm.irecv_run(data, from, tag)?;
+            (Active::Receive { id, unpack: None }, RequestOrigin::Receive)
+        };
+        let object = RequestObject::new(active, Belongs::Comm(comm.clone()), kind);
+        Some(Request(requests.insert_in(lane_of(message.comm.0), object)))
+    });
+    let Some(handle) = started.flatten() else { return LaneCall::Declined };
+    // SAFETY: `request` is not NULL, so it points to room for the result; the contract of this function says so.
+    unsafe { request.write(handle) };
+    LaneCall::Done
+}
+
+impl LaneState {
+    /// Ends a request that is complete and has no error. Returns its status. For any other request does nothing and returns `None`.
+    fn end(&self, handle: usize) -> Option<Status> {
+        let endpoint = self.engine.endpoint();
+        let mut requests = self.requests.borrow_mut();
+        let over = |object: &RequestObject| match &object.active {
+            Some(Active::Receive { id, unpack: None }) => endpoint.ends().received(*id),
+            Some(Active::Send { id, _piece: None }) => {
+                let status = endpoint.finish(*id)?;
+                Some(Status { source: 0, tag: 0, ..status })
+            }
+            _ => None,
+        };
+        let (status, object) = requests.remove_if(handle, over)?;
+        drop(object);
+        Some(status)
+    }
+
+    /// Returns true if a request is complete, has failed, or does not exist.
+    pub fn is_over(&self, handle: usize) -> bool {
+        let endpoint = self.engine.endpoint();
+        let requests = self.requests.borrow();
+        let active = requests.get(handle).and_then(|object| object.active.as_ref());
+        active.is_none_or(|active| active.looks_over(endpoint, endpoint.fault().is_some()))
+    }
+
+    /// Waits for a request of this lane, and ends it. Returns `None` if the request has an error or does not exist; then it is as it
+    /// was.
+    fn wait(
+        &self,
+        lane: &'static MessageLane,
+        handle: usize,
+        name: &'static str,
+    ) -> Option<Status> {
+        if let Some(status) = self.end(handle) {
+            return Some(status);
+        }
+        let look = || self.is_over(handle).then_some(());
+        self.engine.drive(&LaneWaiting::new(lane, name), look);
+        self.end(handle)
+    }
+}
+
+/// Waits for a request (`MPI_Wait`).
+///
+/// # Safety
+/// `request` is NULL or may be read and written; `status` is `MPI_STATUS_IGNORE` or may be written.
+#[inline(always)]
+pub unsafe fn wait(request: *mut Request, status: *mut MpiStatus) -> LaneCall {
+    // SAFETY: `request` is not NULL where it is read; the contract of this function says so.
+    if request.is_null() || lane_of(unsafe { *request }.0) == 0 {
+        return LaneCall::OtherLane;
+    }
+    // SAFETY: `request` is not NULL, and `status` may be ignored or written; the contract of this function says so.
+    unsafe { wait_in_lane(request, status) }
+}
+
+/// # Safety
+/// `request` may be read and written; `status` is `MPI_STATUS_IGNORE` or may be written.
+#[inline(never)]
+unsafe fn wait_in_lane(request: *mut Request, status: *mut MpiStatus) -> LaneCall {
+    // SAFETY: `request` may be read; the contract of this function says so.
+    let handle = unsafe { *request }.0;
+    let Some(lane) = MessageLane::of(handle) else { return LaneCall::Declined };
+    let entered = lane.enter_to_stay();
+    let ended = entered.state().and_then(|state| state.wait(lane, handle, "MPI_Wait"));
+    let Some(ended) = ended else { return LaneCall::Declined };
+    // SAFETY: `request` may be written, and `status` may be ignored or written; the contract of this function says so.
+    unsafe {
+        request.write(MPI_REQUEST_NULL);
+        store_status(status, &ended);
+    }
+    LaneCall::Done
+}
+
+/// Tests a request (`MPI_Test`).
+///
+/// # Safety
+/// `request` is NULL or may be read and written; `flag` is NULL or may be written; `status` is `MPI_STATUS_IGNORE` or may be written.
+#[inline(always)]
+pub unsafe fn test(request: *mut Request, flag: *mut c_int, status: *mut MpiStatus) -> LaneCall {
+    // SAFETY: `request` is not NULL where it is read; the contract of this function says so.
+    if request.is_null() || flag.is_null() || lane_of(unsafe { *request }.0) == 0 {
+        return LaneCall::OtherLane;
+    }
+    // SAFETY: the pointers are not NULL, and `status` may be ignored or written; the contract of this function says so.
+    unsafe { test_in_lane(request, flag, status) }
+}
+
+/// # Safety
+/// `request` may be read and written; `flag` may be written; `status` is `MPI_STATUS_IGNORE` or may be written.
+#[inline(never)]
+unsafe fn test_in_lane(
+    request: *mut Request,
+    flag: *mut c_int,
+    status: *mut MpiStatus,
+) -> LaneCall {
+    // SAFETY: `request` may be read; the contract of this function says so.
+    let handle = unsafe { *request }.0;
+    let Some(lane) = MessageLane::of(handle) else { return LaneCall::Declined };
+    let entered = lane.enter_to_stay();
+    let Some(state) = entered.state() else { return LaneCall::Declined };
+    state.engine.progress();
+    let Some(ended) = state.end(handle) else {
+        if state.is_over(handle) {
+            return LaneCall::Declined;
+        }
+        // SAFETY: `flag` may be written; the contract of this function says so.
+        unsafe { flag.write(0) };
+        idle(entered, lane);
+        return LaneCall::Done;
+    };
+    state.idle_tests.set(0);
+    // SAFETY: all pointers may be written, or `status` be ignored; the contract of this function says so.
+    unsafe {
+        request.write(MPI_REQUEST_NULL);
+        flag.write(1);
+        store_status(status, &ended);
+    }
+    LaneCall::Done
+}
+
+/// Counts a test without a result, and leaves the lane. Looks at the other lanes from time to time, and yields the processor then, or
+/// each time if there are more threads than processors.
+fn idle(entered: LaneEntered, lane: &'static MessageLane) {
+    let (due, fits) = entered.state().map_or((false, true), |state| {
+        let row = state.idle_tests.get().wrapping_add(1);
+        state.idle_tests.set(row);
+        (row.is_multiple_of(PATIENCE), state.engine.policy().fits())
+    });
+    drop(entered);
+    if due {
+        try_all(lane);
+    }
+    if due || !fits || crowded() {
+        std::thread::yield_now();
+    }
+}
+
+/// Ends the requests of an array from the first on, and waits for them, as long as they belong to the same lane and have no errors
+/// (`MPI_Waitall`). Returns the number of requests that have ended, which is 0 if the first belongs to another lane.
+///
+/// # Safety
+/// `requests` is NULL or has `len` elements; `statuses` is `MPI_STATUSES_IGNORE` or has `len` elements.
+#[inline(always)]
+pub unsafe fn wait_all(len: c_int, requests: *mut Request, statuses: *mut MpiStatus) -> usize {
+    let Ok(len) = usize::try_from(len) else { return 0 };
+    if requests.is_null() {
+        return 0;
+    }
+    // SAFETY: `i` is less than `len`; the contract of this function says that the array has so many elements.
+    let handle = |i: usize| unsafe { *requests.add(i) };
+    let other = |i: &usize| !matches!(handle(*i), MPI_REQUEST_NULL | SENT);
+    match (0..len).find(other) {
+        // SAFETY: the contract of this function says what `wait_all_in_lane` needs.
+        Some(i) if lane_of(handle(i).0) != 0 => unsafe {
+            wait_all_in_lane(len, requests, statuses, handle(i).0)
+        },
+        _ => 0,
+    }
+}
+
+/// # Safety
+/// As for [`wait_all`].
+#[inline(never)]
+unsafe fn wait_all_in_lane(
+    len: usize,
+    requests: *mut Request,
+    statuses: *mut MpiStatus,
+    first: usize,
+) -> usize {
+    let Some(lane) = MessageLane::of(first) else { return 0 };
+    let entered = lane.enter_to_stay();
+    let Some(state) = entered.state() else { return 0 };
+    for i in 0..len {
+        // SAFETY: `i` is less than `len`, so the array has this place.
+        let handle = unsafe { *requests.add(i) };
+        let to = if statuses.is_null() { statuses } else { statuses.wrapping_add(i) };
+        let ended = match handle {
+            MPI_REQUEST_NULL => None,
+            SENT => Some(Status::default()),
+            handle if lane_of(handle.0) != lane_of(first) => return i,
+            handle => match state.wait(lane, handle.0, "MPI_Waitall") {
+                None => return i,
+                ended => ended,
+            },
+        };
+        // SAFETY: `i` is less than `len`, so both arrays have this place, or statuses are ignored.
+        unsafe {
+            let Some(ended) = ended else {
+                store_empty(to);
+                continue;
+            };
+            requests.add(i).write(MPI_REQUEST_NULL);
+            if !to.is_null() {
+                store_status(to, &ended);
+                (*to).error = MPI_SUCCESS;
+            }
+        }
+    }
+    len
+}

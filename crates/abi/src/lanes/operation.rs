@@ -1,0 +1,256 @@
+//! Calls that hold the main lock, and use a lane beside it: all but the usual sends, receives and waits.
+
+use super::{LaneState, MessageLane};
+use crate::engine::CommObject;
+use crate::objects::{Belongs, RequestObject};
+use crate::state::state;
+use std::cell::RefCell;
+use std::mem::ManuallyDrop;
+use std::rc::Rc;
+use weft_process::{Active, External, OperationOutcome};
+
+/// The second communicator, in a lane, that carries the messages of a communicator. The communicator keeps it.
+pub struct MessageCarrier {
+    lane: &'static MessageLane,
+    /// Used, and dropped, only with the lane's lock held.
+    comm: ManuallyDrop<Rc<CommObject>>,
+}
+
+impl MessageCarrier {
+    /// Makes the owner of `comm`, a communicator of the lane's engine.
+    pub fn new(lane: &'static MessageLane, comm: Rc<CommObject>) -> MessageCarrier {
+        MessageCarrier { lane, comm: ManuallyDrop::new(comm) }
+    }
+
+    /// Returns the carrier of a communicator, if the communicator has a lane.
+    pub fn of(comm: &CommObject) -> Option<&MessageCarrier> {
+        comm.carrier.get()?.downcast_ref()
+    }
+
+    /// Runs `f` with the lane's lock held.
+    pub fn hold<R>(&self, f: impl FnOnce(&LaneState, &Rc<CommObject>) -> R) -> R {
+        self.lane.hold(|state| f(state, &self.comm))
+    }
+}
+
+impl Drop for MessageCarrier {
+    fn drop(&mut self) {
+        // SAFETY: `comm` is dropped only here, and is not used any more.
+        self.lane.hold(|_| unsafe { ManuallyDrop::drop(&mut self.comm) });
+    }
+}
+
+/// Returns true if the messages of a communicator go through a lane.
+#[inline]
+pub fn is_carried(comm: &CommObject) -> bool {
+    comm.carrier.get().is_some()
+}
+
+/// Runs `f` with the communicator that carries the messages of `comm`, which may be `comm` itself.
+pub fn on<R>(comm: &Rc<CommObject>, f: impl FnOnce(&Rc<CommObject>) -> R) -> R {
+    match MessageCarrier::of(comm) {
+        None => f(comm),
+        Some(carrier) => carrier.hold(|_, comm| f(comm)),
+    }
+}
+
+/// Starts a send or receive with the communicator that carries the messages of `comm`. Returns the operation in a form that calls
+/// with the main lock may use.
+pub fn start(comm: &Rc<CommObject>, begin: impl FnOnce(&Rc<CommObject>) -> Active) -> Active {
+    let Some(carrier) = MessageCarrier::of(comm) else { return begin(comm) };
+    carrier.hold(|state, comm| {
+        state.make_room();
+        match begin(comm) {
+            Active::Done(status) => Active::Done(status),
+            active => {
+                let active = RefCell::new(Some(active));
+                Active::External(Rc::new(LaneOperation { lane: carrier.lane, active }))
+            }
+        }
+    })
+}
+
+/// A send or receive in a lane that calls with the main lock poll.
+struct LaneOperation {
+    lane: &'static MessageLane,
+    /// Used, and dropped, only with the lane's lock held. `None` if the operation has ended.
+    active: RefCell<Option<Active>>,
+}
+
+impl LaneOperation {
+    /// Runs `look`. If this finds nothing, progresses the lane and runs `look` again.
+    fn look<R>(&self, look: impl Fn(&LaneState, &mut Option<Active>) -> Option<R>) -> Option<R> {
+        self.lane.hold(|state| {
+            let once = || look(state, &mut self.active.borrow_mut());
+            once().or_else(|| {
+                state.engine.progress();
+                once()
+            })
+        })
+    }
+}
+
+impl External for LaneOperation {
+    fn poll(&self) -> Option<OperationOutcome> {
+        self.look(|state, active| {
+            let outcome = active.as_mut()?.poll(state.engine.endpoint())?;
+            *active = None;
+            Some(outcome)
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        self.look(|state, active| {
+            let endpoint = state.engine.endpoint();
+            let faulted = endpoint.fault().is_some();
+            let over = active.as_ref().is_none_or(|active| active.looks_over(endpoint, faulted));
+            over.then_some(())
+        })
+        .is_some()
+    }
+
+    fn peek(&self) -> Option<OperationOutcome> {
+        self.look(|state, active| active.as_ref()?.peek(state.engine.endpoint()))
+    }
+
+    fn cancel(&self) -> Result<(), weft_process::Error> {
+        self.lane.hold(|state| {
+            if let Some(active) = &*self.active.borrow() {
+                active.cancel(state.engine.endpoint());
+                state.engine.wake_siblings();
+            }
+        });
+        Ok(())
+    }
+
+    /// Lets the operation complete in the background. A task of lane 0 polls it if it still needs memory of the request.
+    fn release(&self) -> Result<(), weft_process::Error> {
+        let kept = self.lane.hold(|state| {
+            let active = self.active.borrow_mut().take()?;
+            match active {
+                Active::Send { id, _piece: None } | Active::Receive { id, unpack: None } => {
+                    state.engine.endpoint().forget(id);
+                    None
+                }
+                active => {
+                    Some(LaneOperation { lane: self.lane, active: RefCell::new(Some(active)) })
+                }
+            }
+        });
+        if let (Some(kept), Some(engine)) = (kept, state().engine.get()) {
+            let mut active = Active::External(Rc::new(kept));
+            let endpoint = engine.endpoint().clone();
+            engine.spawn(async move {
+                active.over(&endpoint).await;
+                Ok(())
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Drop for LaneOperation {
+    fn drop(&mut self) {
+        if self.active.get_mut().is_some() {
+            self.lane.hold(|_| *self.active.borrow_mut() = None);
+        }
+    }
+}
+
+/// Runs `f` with the request of a lane behind a handle, and with the lane's lock held. Returns `None` if there is no such request.
+pub fn with_request<R>(
+    handle: usize,
+    f: impl FnOnce(&LaneState, &mut RequestObject) -> R,
+) -> Option<R> {
+    let entered = MessageLane::of(handle)?.enter();
+    let state = entered.state()?;
+    let mut requests = state.requests.borrow_mut();
+    Some(f(state, requests.get_mut(handle)?))
+}
+
+/// Runs `look` with the lane of a handle and with its lock held. If this finds nothing, progresses the lane and runs `look` again.
+fn look<R>(handle: usize, look: impl Fn(&LaneState) -> Option<R>) -> Option<R> {
+    let entered = MessageLane::of(handle)?.enter();
+    let state = entered.state()?;
+    look(state).or_else(|| {
+        state.engine.progress();
+        look(state)
+    })
+}
+
+/// Returns true if the request of a lane is complete, and `None` if there is no such request. Progresses the lane if it is not
+/// complete.
+pub fn is_over(handle: usize) -> Option<bool> {
+    with_request(handle, |_, _| ())?;
+    Some(look(handle, |state| state.is_over(handle).then_some(())).is_some())
+}
+
+/// Returns the outcome of a request of a lane, if its operation is complete. Does not end the request. Progresses the lane if the
+/// operation is not complete.
+pub fn peek(handle: usize) -> Option<OperationOutcome> {
+    look(handle, |state| {
+        let requests = state.requests.borrow();
+        requests.get(handle)?.active.as_ref()?.peek(state.engine.endpoint())
+    })
+}
+
+/// Polls the request of a lane. If the operation is complete, frees the request. Progresses the lane if it is not complete.
+pub fn poll(handle: usize) -> Option<(OperationOutcome, Belongs)> {
+    let (outcome, id) = look(handle, |state| {
+        let mut requests = state.requests.borrow_mut();
+        let object = requests.get_mut(handle)?;
+        let outcome = object.active.as_mut()?.poll(state.engine.endpoint())?;
+        let id = number(object);
+        requests.remove(handle);
+        Some((outcome, id))
+    })?;
+    // Only an error has use for the communicator.
+    let belongs = match &outcome.error {
+        None => Belongs::Nobody,
+        Some(_) => of_number(id),
+    };
+    Some((outcome, belongs))
+}
+
+/// Returns the communicator to which a request of a lane belongs.
+pub fn belongs(handle: usize) -> Option<Belongs> {
+    with_request(handle, |_, object| number(object)).map(of_number)
+}
+
+/// Returns the number of the communicator of a request.
+fn number(object: &RequestObject) -> u64 {
+    match &object.belongs {
+        Belongs::Comm(comm) => comm.id(),
+        _ => 0,
+    }
+}
+
+/// Returns the communicator with this number, if it has a handle.
+fn of_number(id: u64) -> Belongs {
+    let comm = state().all_comms().into_iter().find(|comm| comm.id() == id);
+    comm.map_or(Belongs::Nobody, Belongs::Comm)
+}
+
+/// Frees the request of a lane, whose operation completes in the background. Returns false if there is no such request.
+pub fn free(handle: usize) -> bool {
+    look(handle, |state| {
+        let object = state.requests.borrow_mut().remove(handle)?;
+        if let Some(Active::Send { id, .. } | Active::Receive { id, .. }) = object.active {
+            state.engine.endpoint().forget(id);
+        }
+        Some(())
+    })
+    .is_some()
+}
+
+/// Cancels the operation of a request of a lane. Returns false if there is no such request.
+pub fn cancel(handle: usize) -> bool {
+    let cancelled = with_request(handle, |state, object| {
+        if let Some(active) = &object.active {
+            active.cancel(state.engine.endpoint());
+        }
+        // The operation may be complete now, so a thread that waits for it is woken.
+        state.engine.wake_siblings();
+    });
+    cancelled.is_some()
+}

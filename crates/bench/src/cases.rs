@@ -1,0 +1,22 @@
+//! The cases of each kind of table.
+
+use super::plan::BenchCase;
+use super::{BenchArgs, cold, files, hosts, plan, rows};
+
+/// Returns the cases of the requested table and benchmarks. An unknown benchmark is an error.
+pub fn requested(args: &BenchArgs) -> Result<Vec<BenchCase>, String> {
+    let (asked, seconds) = (&args.benchmarks, args.seconds);
+    if let Some(hosts) = args.hosts {
+        hosts::cases(args, hosts.into())
+    } else if args.matrix {
+        plan::matrix(asked, seconds)
+    } else if args.rows {
+        rows::cases(asked, seconds)
+    } else if args.files {
+        files::cases(asked, seconds)
+    } else if args.cold {
+        cold::cases(asked, seconds)
+    } else {
+        plan::cases(asked, seconds)
+    }
+}

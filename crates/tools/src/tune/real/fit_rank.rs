@@ -1,0 +1,309 @@
+//! Measurements of a network for a machine file: a job of two ranks, one on each of two hosts.
+//!
+//! ```text
+//!   lap       rank 0 sends, rank 1 answers: half of the time is a message
+//!   burst     rank 0 sends 16 messages, and waits; rank 1 computes until all have arrived, then receives them, and answers
+//!   wake-up   rank 0 computes so long that rank 1 sleeps, then sends; rank 1 answers
+//!   window    rank 0 starts 4 long messages at once; rank 1 answers when it has all
+//! ```
+//! Each figure is that of the quickest of many short rounds, because other work on the machine makes rounds only longer.
+
+use super::{BYTE, Here, INT, Program, SUM, WORLD};
+use clap::Parser;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Arguments of `weft fit-rank`, which `weft tune --fit` starts as an MPI program of two ranks.
+#[derive(Parser, Debug)]
+pub struct FitRank {
+    library: PathBuf,
+}
+
+/// Figures of a network. Times in microseconds, rates in MB/s.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct NetworkFigures {
+    /// A message of [`SHORT`] bytes: half of a round trip.
+    pub short: f64,
+    /// A message of [`MEDIUM`] bytes: half of a round trip.
+    pub medium: f64,
+    /// The sender's processor for a message of [`SHORT`] bytes.
+    pub send: f64,
+    /// The receiver's processor for such a message, if it has arrived.
+    pub receive: f64,
+    /// Time that a round trip takes longer if the receiver sleeps.
+    pub wake: f64,
+    /// Rate of a window of messages of [`LONG`] bytes.
+    pub rate: f64,
+    /// MPI_Put of [`SHORT`] bytes with a flush.
+    pub put: f64,
+    /// MPI_Get of [`SHORT`] bytes with a flush.
+    pub get: f64,
+    /// MPI_Fetch_and_op with a flush.
+    pub atomic: f64,
+    /// Rate of copying `BLOCK` bytes.
+    pub copy: f64,
+    /// Rate of MPI_Reduce_local on `BLOCK` bytes.
+    pub reduce: f64,
+}
+
+/// Length of a short message, in bytes.
+pub const SHORT: usize = 8;
+/// Length of a message that is copied at both ends, in bytes.
+pub const MEDIUM: usize = 16 << 10;
+/// Length of a message of a window, in bytes.
+pub const LONG: usize = 512 << 10;
+
+/// Length of the operands of copies and reductions, in bytes.
+const BLOCK: usize = 64 << 10;
+
+/// Number of messages of a burst, and of a window.
+const BURST: usize = 16;
+const WINDOW: usize = 4;
+
+/// Number of rounds.
+pub const ROUNDS: usize = 100;
+/// Number of rounds if a round is long.
+pub const LONG_ROUNDS: usize = 10;
+/// Number of passes over all measurements. The rounds of a measurement are spread over the passes, because other work may disturb
+/// all rounds of a pass.
+pub const PASSES: usize = 20;
+
+/// Number of laps of a round.
+const LAPS: usize = 8;
+
+/// Time in which a burst arrives, and time after which a receiver sleeps.
+const ARRIVAL: Duration = Duration::from_micros(400);
+const ASLEEP: Duration = Duration::from_millis(3);
+
+/// Handles of the standard ABI.
+const INFO_NULL: usize = 0x130;
+const INT64: usize = 0x258;
+const TAG: usize = 1;
+
+impl Here {
+    /// Runs the measurements between two ranks.
+    pub fn network(&self) -> Result<NetworkFigures, String> {
+        let figures = self.figures(&mut self.job(2, "fit-rank"))?;
+        let [short, medium, send, receive, wake, rate, put, get, atomic, copy, reduce] =
+            figures[..]
+        else {
+            return Err("the job printed too few figures".to_owned());
+        };
+        let times =
+            NetworkFigures { short, medium, send, receive, wake, ..NetworkFigures::default() };
+        Ok(NetworkFigures { rate, put, get, atomic, copy, reduce, ..times })
+    }
+}
+
+/// Computes for a time, outside of the library.
+fn compute(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+/// Returns the microseconds of a call of `f`.
+fn timed(f: impl FnOnce() -> Result<(), String>) -> Result<f64, String> {
+    let start = Instant::now();
+    f()?;
+    Ok(start.elapsed().as_secs_f64() * 1e6)
+}
+
+/// Returns the least result of `rounds` rounds, after two rounds that make connections and buffers.
+fn quickest(rounds: usize, mut round: impl FnMut() -> Result<f64, String>) -> Result<f64, String> {
+    let mut least = f64::INFINITY;
+    for number in 0..2 + rounds {
+        let us = round()?;
+        if number >= 2 {
+            least = least.min(us);
+        }
+    }
+    Ok(least)
+}
+
+/// One of the two ranks, with its memory.
+struct FitProgram {
+    program: Program,
+    /// Addresses of MPI_Send and MPI_Recv, so that looking them up takes no time.
+    send: usize,
+    receive: usize,
+    out: Vec<u64>,
+    into: Vec<u64>,
+}
+
+impl FitProgram {
+    fn start(args: &FitRank) -> Result<FitProgram, String> {
+        let program = Program::start(&args.library)?;
+        if program.size != 2 {
+            return Err(format!("{} ranks, not 2", program.size));
+        }
+        let [send, receive] = ["MPI_Send", "MPI_Recv"].map(|name| program.library.address(name));
+        let memory = || vec![1u64; LONG / 8];
+        Ok(FitProgram { program, send: send?, receive: receive?, out: memory(), into: memory() })
+    }
+
+    fn is_first(&self) -> bool {
+        self.program.me == 0
+    }
+
+    fn send(&self, bytes: usize) -> Result<(), String> {
+        let a = [self.out.as_ptr() as usize, bytes, BYTE, 1 - self.program.me, TAG, WORLD];
+        // SAFETY: MPI_Send has these parameters, and `out` has at least `bytes` bytes.
+        let code = unsafe { weft_client::call(self.send, &a) } as i32;
+        if code == 0 { Ok(()) } else { Err(format!("MPI_Send returned {code}")) }
+    }
+
+    fn receive(&mut self, bytes: usize) -> Result<(), String> {
+        let at = self.into.as_mut_ptr() as usize;
+        let a = [at, bytes, BYTE, 1 - self.program.me, TAG, WORLD, 0];
+        // SAFETY: MPI_Recv has these parameters, and `into` has at least `bytes` bytes.
+        let code = unsafe { weft_client::call(self.receive, &a) } as i32;
+        if code == 0 { Ok(()) } else { Err(format!("MPI_Recv returned {code}")) }
+    }
+
+    /// Sends a message, and receives the answer. The other rank receives first.
+    fn lap(&mut self, bytes: usize) -> Result<(), String> {
+        if self.is_first() {
+            self.send(bytes)?;
+            self.receive(bytes)
+        } else {
+            self.receive(bytes)?;
+            self.send(bytes)
+        }
+    }
+
+    /// Returns the time of a message of `bytes` bytes.
+    fn message(&mut self, bytes: usize) -> Result<f64, String> {
+        quickest(ROUNDS, || {
+            let us = timed(|| (0..LAPS).try_for_each(|_| self.lap(bytes)))?;
+            Ok(us / LAPS as f64 / 2.0)
+        })
+    }
+
+    /// Returns the time of a send on rank 0, and of a receive on rank 1.
+    fn burst(&mut self) -> Result<f64, String> {
+        quickest(ROUNDS, || {
+            let us = match self.is_first() {
+                true => timed(|| (0..BURST).try_for_each(|_| self.send(SHORT)))?,
+                false => {
+                    compute(ARRIVAL);
+                    timed(|| (0..BURST).try_for_each(|_| self.receive(SHORT)))?
+                }
+            };
+            match self.is_first() {
+                true => self.receive(SHORT)?,
+                false => self.send(SHORT)?,
+            }
+            Ok(us / BURST as f64)
+        })
+    }
+
+    /// Returns the time of a round trip whose receiver sleeps at first.
+    fn woken(&mut self) -> Result<f64, String> {
+        quickest(LONG_ROUNDS, || {
+            if self.is_first() {
+                compute(ASLEEP);
+            }
+            timed(|| self.lap(SHORT))
+        })
+    }
+
+    /// Returns the time of a window of long messages.
+    fn window(&mut self) -> Result<f64, String> {
+        let (mut requests, peer) = ([0usize; WINDOW], 1 - self.program.me);
+        let (at, name) = match self.is_first() {
+            true => (self.out.as_ptr() as usize, "MPI_Isend"),
+            false => (self.into.as_mut_ptr() as usize, "MPI_Irecv"),
+        };
+        quickest(LONG_ROUNDS, || {
+            timed(|| {
+                for request in &mut requests {
+                    *request = self.program.made(name, &[at, LONG, BYTE, peer, TAG, WORLD])?;
+                }
+                let all = requests.as_mut_ptr() as usize;
+                self.program.call("MPI_Waitall", &[WINDOW, all, 0])?;
+                if self.is_first() { self.receive(SHORT) } else { self.send(SHORT) }
+            })
+        })
+    }
+
+    /// Returns the times of a put, of a get and of a fetch-and-add, each with a flush. Rank 1 waits in a barrier.
+    fn one_sided(&mut self) -> Result<[f64; 3], String> {
+        let mut base = 0usize;
+        let allocated = [SHORT, 1, INFO_NULL, WORLD, &raw mut base as usize];
+        let window = self.program.made("MPI_Win_allocate", &allocated)?;
+        self.program.call("MPI_Win_lock_all", &[0, window])?;
+        let mut times = [0.0; 3];
+        if self.is_first() {
+            let (out, into) = (self.out.as_ptr() as usize, self.into.as_mut_ptr() as usize);
+            let calls: [(&str, &[usize]); 3] = [
+                ("MPI_Put", &[out, SHORT, BYTE, 1, 0, SHORT, BYTE, window]),
+                ("MPI_Get", &[into, SHORT, BYTE, 1, 0, SHORT, BYTE, window]),
+                ("MPI_Fetch_and_op", &[out, into, INT64, 1, 0, SUM, window]),
+            ];
+            for (time, (name, arguments)) in times.iter_mut().zip(calls) {
+                *time = quickest(ROUNDS, || {
+                    timed(|| {
+                        self.program.call(name, arguments)?;
+                        self.program.call("MPI_Win_flush", &[1, window])
+                    })
+                })?;
+            }
+        }
+        self.program.barrier()?;
+        self.program.call("MPI_Win_unlock_all", &[window])?;
+        self.program.free("MPI_Win_free", window)?;
+        Ok(times)
+    }
+
+    /// Returns the times of a copy and of a reduction.
+    fn processor(&mut self) -> Result<[f64; 2], String> {
+        let words = BLOCK / 8;
+        let copy = quickest(ROUNDS, || {
+            timed(|| {
+                self.into[..words].copy_from_slice(std::hint::black_box(&self.out[..words]));
+                std::hint::black_box(&mut self.into);
+                Ok(())
+            })
+        })?;
+        let (from, to) = (self.out.as_ptr() as usize, self.into.as_mut_ptr() as usize);
+        let reduce = quickest(ROUNDS, || {
+            timed(|| self.program.call("MPI_Reduce_local", &[from, to, BLOCK / 4, INT, SUM]))
+        })?;
+        Ok([copy, reduce])
+    }
+
+    /// Returns the times of one pass, in the order of [`NetworkFigures`].
+    fn figures(&mut self) -> Result<[f64; 11], String> {
+        let (short, medium) = (self.message(SHORT)?, self.message(MEDIUM)?);
+        let burst = self.burst()?;
+        // Each rank knows one of the two figures.
+        let (send, receive) = if self.is_first() { (burst, 0.0) } else { (0.0, burst) };
+        let (send, receive) = (self.program.largest(send)?, self.program.largest(receive)?);
+        let (woken, window) = (self.woken()?, self.window()?);
+        let [put, get, atomic] = self.one_sided()?;
+        let [copy, reduce] = self.processor()?;
+        Ok([short, medium, send, receive, woken, window, put, get, atomic, copy, reduce])
+    }
+}
+
+/// Runs a rank. Rank 0 prints the figures, a line for each, in the order of [`NetworkFigures`].
+pub fn rank(args: &FitRank) -> Result<(), String> {
+    let mut program = FitProgram::start(args)?;
+    let mut all = program.figures()?;
+    for _ in 1..PASSES {
+        for (figure, again) in all.iter_mut().zip(program.figures()?) {
+            *figure = figure.min(again);
+        }
+    }
+    if program.is_first() {
+        let [short, medium, send, receive, woken, window, put, get, atomic, copy, reduce] = all;
+        let rate = |bytes: usize, us: f64| bytes as f64 / us;
+        let (window, copy) = (rate(WINDOW * LONG, window), rate(BLOCK, copy));
+        let (wake, reduce) = (woken - 2.0 * short, rate(BLOCK, reduce));
+        let all = [short, medium, send, receive, wake, window, put, get, atomic, copy, reduce];
+        all.iter().for_each(|figure| println!("{figure:.4}"));
+    }
+    program.program.call("MPI_Finalize", &[])
+}
