@@ -77,13 +77,13 @@ impl Places {
         Places { taken: VecDeque::with_capacity(PLACES), first: 0, tail: 0, head: 0 }
     }
 
-    /// Takes a place of `len` bytes (at most `size`) within the first `size` bytes. Returns its number and its start. Places
-    /// beyond `size` may have been taken before.
+    /// Takes a place of `len` bytes within the first `size` bytes. Returns its number and its start. Places beyond `size` may have
+    /// been taken before.
     fn take(&mut self, len: usize, size: usize) -> Option<(u32, usize)> {
-        if self.taken.len() == PLACES {
+        let len = len.next_multiple_of(STEP);
+        if self.taken.len() == PLACES || len > size {
             return None;
         }
-        let len = len.next_multiple_of(STEP);
         if self.taken.is_empty() {
             // Starts at the current position, so that even single payloads go around the ring.
             self.tail = self.head;
@@ -266,6 +266,41 @@ mod tests {
         assert!(refused > 100 && around > 100, "{refused} {around}");
         assert!(live.drain(..).all(|(number, ..)| places.give(number).is_some()));
         assert!(places.taken.is_empty());
+    }
+
+    /// Payloads of all lengths, read in nearly the order in which they came, in pools of all sizes: no two places overlap, and the
+    /// longest payload has room in an empty pool.
+    #[test]
+    fn places_of_all_rings_do_not_overlap() {
+        let (mut word, runs) = (1u64, if cfg!(miri) { 4 } else { 400 });
+        let mut random = |below: usize| {
+            word = word.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (word >> 33) as usize % below
+        };
+        for run in 0..runs {
+            let pools = [16 * STEP, 64 << 10, 100_000, 300_000, 4 * NARROW, USUAL];
+            let pool = pools[run % pools.len()];
+            let mut rings = Rings::new(pool);
+            let mut live: VecDeque<(u32, usize, usize)> = VecDeque::new();
+            for _ in 0..400 {
+                if random(2) == 0 && !live.is_empty() {
+                    let nth = if random(4) == 0 { random(live.len()) } else { 0 };
+                    let (number, ..) = live.remove(nth).expect("there are so many");
+                    assert!(rings.ring(number).give(number).is_some());
+                    continue;
+                }
+                let (most, shift) = (largest(pool), random(8));
+                let len = HEAD + most - random((most >> shift).max(1)).min(most - 1);
+                let Some((number, at)) = rings.take(len) else {
+                    assert!(!live.is_empty(), "{len} bytes in an empty pool of {pool}");
+                    continue;
+                };
+                assert!(at + len <= pool, "{at} {len} in {pool}");
+                let apart = |&(_, other, n): &_| at + len <= other || other + n <= at;
+                assert!(live.iter().all(apart), "{at} {len} among {live:?} in {pool}");
+                live.push_back((number, at, len));
+            }
+        }
     }
 
     /// Payloads of one length, of which one stays unread: the others never lack a place, and use few bytes.
