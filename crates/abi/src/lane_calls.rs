@@ -47,21 +47,21 @@ pub struct LaneMessage {
 }
 
 impl LaneMessage {
-    /// Returns the memory and the lane. Returns `None` if the call must decline.
+    /// Returns the memory and the lane. Returns `None` if the arguments are unusual, so that the call must decline.
     #[inline(always)]
     fn checked(&self) -> Option<(Sge, &'static MessageLane)> {
         let lane = MessageLane::of(self.comm.0)?;
         Some((self.buf.plain_of(known()?)?, lane))
     }
 
-    /// Returns the receiver and the tag. Returns `None` if the call must decline.
+    /// Returns the receiver and the tag. Returns `None` if the arguments are unusual, so that the call must decline.
     #[inline(always)]
     fn target(&self, comm: &CommObject) -> Option<usize> {
         let peer = self.peer as u32 as usize;
         (peer < comm.peers().size() && self.tag >= 0).then_some(peer)
     }
 
-    /// Returns the sender and the tag. Returns `None` if the call must decline.
+    /// Returns the sender and the tag. Returns `None` if the arguments are unusual, so that the call must decline.
     #[inline(always)]
     fn origin(&self, comm: &CommObject) -> Option<(Origin, Option<i32>)> {
         let tag = match self.tag {

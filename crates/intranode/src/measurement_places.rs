@@ -49,7 +49,7 @@ pub fn places(sysfs: &Sysfs, allowed: &ProcessorSet) -> MeasurementPlaces {
     caches.retain(|cache| cache.kind != CacheKind::Instruction && cache.size.is_some());
     let last = caches.iter().max_by_key(|cache| cache.level);
     let core = sysfs.siblings(first, Siblings::Core).unwrap_or_else(|| [first].into());
-    // If no cache is shared, the last cache is private as well.
+    // Without a cache that several cores share, this is the last cache.
     let own = caches.iter().filter(|cache| cache.processors.is_subset(&core));
     let own = own.max_by_key(|cache| cache.level);
     let topology = NodeTopology::read(sysfs, allowed).restricted(allowed);

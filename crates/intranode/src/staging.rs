@@ -7,20 +7,24 @@
 //! ```text
 //!   narrow ring, short payloads      NARROW bytes, which stay in the caches     the receiver takes the lines
 //!   near ring, other payloads        room for a few payloads                    lines have left the receiver's first cache by then,
-//!   wide ring, if that is full       the rest                                   or the receiver takes them
+//!   wide ring, if that is blocked    room for a few payloads                    or the receiver takes them
 //! ```
-//! So a sender whose payloads are read soon touches few pages, and leaves its second-level cache to the program. A payload that
-//! stays unread for long blocks the places of one ring behind it, and the next payloads go on in the wide ring.
+//! So a sender touches few pages, and leaves its second-level cache to the program. If a few payloads are unread, the next payload goes
+//! by another protocol, in which its sender waits for the receiver. A payload that stays unread for long blocks the places of a ring
+//! behind it that are free again; then the next payloads go on in the wide ring.
+//!
+//! A ring's first payload touches its own pages. The second payload provides the pages of a few payloads of its length at once.
 //!
 //! Contract. A place belongs to its sender as soon as it is taken. An offer gives the receiver the address of the place, and the
 //! receiver gives the place back by ATS. Places are taken around a ring in turn, and given back in any order. No two taken places
 //! overlap.
 //!
 //! Memory: each process has a pool of the given size. The first payload that needs the pool creates it, but only where the node has
-//! plenty of memory. If there is no pool, or the pool is full, payloads go by the cheapest other protocol.
+//! plenty of memory. If there is no pool, or no place, payloads go by the cheapest other protocol.
 
 use crate::pipelined::{HEAD, SHORT};
 use std::collections::VecDeque;
+use std::ops::Range;
 use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge};
 
 /// Default size of a pool, in bytes: room for several payloads of the maximum length.
@@ -34,9 +38,9 @@ const STEP: usize = 256;
 /// processor's private cache.
 const NARROW: usize = 256 << 10;
 
-/// Number of payloads of the same length that the near ring has room for. Each rank needs room for several payloads, because ranks
-/// go ahead of each other. Likewise for the part of the narrow ring that is used if no more payloads are under way.
-const FEW: usize = 8;
+/// Number of payloads of the same length for which a ring has room. Each rank needs room for several payloads, because ranks go
+/// ahead of each other.
+const FEW: usize = 16;
 
 /// Share of the near ring in the memory that the narrow ring leaves: one part of this number of parts.
 const NEAR_SHARE: usize = 4;
@@ -63,6 +67,10 @@ pub fn largest(size: usize) -> usize {
 
 /// The taken bytes of a ring.
 struct Places {
+    /// Offset of the ring in the pool.
+    start: usize,
+    /// End of the bytes whose pages are there, or `None` before the first payload.
+    ready: Option<usize>,
     /// Places that are not reusable yet, the oldest first: the end of each place, and true if the receiver has given it back.
     taken: VecDeque<(usize, bool)>,
     /// Number of the oldest place. Numbers wrap.
@@ -73,8 +81,9 @@ struct Places {
 }
 
 impl Places {
-    fn new() -> Places {
-        Places { taken: VecDeque::with_capacity(PLACES), first: 0, tail: 0, head: 0 }
+    fn new(start: usize) -> Places {
+        let taken = VecDeque::with_capacity(PLACES);
+        Places { start, ready: None, taken, first: 0, tail: 0, head: 0 }
     }
 
     /// Takes a place of `len` bytes within the first `size` bytes. Returns its number and its start. Places beyond `size` may have
@@ -107,10 +116,19 @@ impl Places {
         Some((self.first.wrapping_add(self.taken.len() as u32 - 1) & NUMBER, at))
     }
 
-    /// Takes a place as [`Places::take`] does: within room for [`FEW`] payloads of this length if there is a free place.
-    fn take_near(&mut self, len: usize, size: usize) -> Option<(u32, usize)> {
+    /// Takes a place within room for [`FEW`] payloads of this length, in a ring of `size` bytes. `ring`: the bit of this ring.
+    fn take_few(&mut self, len: usize, size: usize, ring: u32) -> Option<TakenPlace> {
         let few = size.min(FEW * len.next_multiple_of(STEP));
-        self.take(len, few).or_else(|| self.take(len, size))
+        let (number, at) = self.take(len, few)?;
+        let ready = self.ready.unwrap_or(few);
+        self.ready = Some(self.ready.map_or(0, |ready| ready.max(few)));
+        let cold = (few > ready).then(|| self.start + ready..self.start + few);
+        Some(TakenPlace { number: number | ring, at: self.start + at, cold })
+    }
+
+    /// Returns true if free bytes lie behind a payload that is unread.
+    fn is_blocked(&self) -> bool {
+        self.taken.iter().any(|&(_, given)| given)
     }
 
     /// Gives the place with this number back; only the bits of `NUMBER` count. Returns `None` if no such place is taken.
@@ -125,6 +143,16 @@ impl Places {
         }
         Some(())
     }
+}
+
+/// A place that was taken for a payload.
+struct TakenPlace {
+    /// The place's number with the bit of its ring.
+    number: u32,
+    /// Start of the place in the pool.
+    at: usize,
+    /// Bytes of the pool that this payload and the next payloads use, and whose pages are to be provided.
+    cold: Option<Range<usize>>,
 }
 
 /// The pool of a process.
@@ -168,23 +196,24 @@ impl RingSizes {
 
 impl Rings {
     fn new(pool: usize) -> Rings {
-        let [near, wide, narrow] = std::array::from_fn(|_| Places::new());
-        Rings { near, wide, narrow, sizes: RingSizes::new(pool) }
+        let sizes = RingSizes::new(pool);
+        let places = Places::new;
+        let (near, wide) = (places(0), places(sizes.near));
+        Rings { near, wide, narrow: places(sizes.near + sizes.wide), sizes }
     }
 
-    /// Takes a place of `len` bytes. Returns the place's number with the ring's bit, and its start.
-    fn take(&mut self, len: usize) -> Option<(u32, usize)> {
-        let RingSizes { near, wide, narrow } = self.sizes;
-        if len <= HEAD + SHORT
-            && narrow > 0
-            && let Some((number, at)) = self.narrow.take_near(len, narrow)
-        {
-            return Some((number | ON_NARROW, near + wide + at));
+    /// Takes a place of `len` bytes. Returns `None` if a few payloads are unread.
+    fn take(&mut self, len: usize) -> Option<TakenPlace> {
+        let is_short = len <= HEAD + SHORT && self.sizes.narrow > 0;
+        let (ring, size, bit) = match is_short {
+            true => (&mut self.narrow, self.sizes.narrow, ON_NARROW),
+            false => (&mut self.near, self.sizes.near, ON_NEAR),
+        };
+        let place = ring.take_few(len, size, bit);
+        if place.is_some() || len.next_multiple_of(STEP) <= size && !ring.is_blocked() {
+            return place;
         }
-        if let Some((number, at)) = self.near.take_near(len, near) {
-            return Some((number | ON_NEAR, at));
-        }
-        self.wide.take(len, wide).map(|(number, at)| (number, near + at))
+        self.wide.take_few(len, self.sizes.wide, 0)
     }
 
     /// Returns the ring of the place with this request.
@@ -218,7 +247,10 @@ impl ProcessStaging {
         }
         let Pool { region, rings } = self.made.as_mut()?;
         let len = HEAD + payload.len();
-        let (number, at) = rings.take(len)?;
+        let TakenPlace { number, at, cold } = rings.take(len)?;
+        if let Some(cold) = cold {
+            fabric.populate(region.local.part(cold.start, cold.len()));
+        }
         Some((number | STAGED, region.at(at), region.local.part(at, len)))
     }
 
@@ -237,7 +269,7 @@ mod tests {
     fn places_do_not_overlap_and_all_come_back() {
         const SIZE: usize = 16 * STEP;
         // Numbers wrap during the test, both as sent in an offer and as counted.
-        let mut places = Places { first: NUMBER - 500, ..Places::new() };
+        let mut places = Places { first: NUMBER - 500, ..Places::new(0) };
         let mut live: Vec<(u32, usize, usize)> = Vec::new();
         let (mut refused, mut around, mut word) = (0, 0, 1u64);
         for _ in 0..20_000 {
@@ -291,7 +323,7 @@ mod tests {
                 }
                 let (most, shift) = (largest(pool), random(8));
                 let len = HEAD + most - random((most >> shift).max(1)).min(most - 1);
-                let Some((number, at)) = rings.take(len) else {
+                let Some(TakenPlace { number, at, .. }) = rings.take(len) else {
                     assert!(!live.is_empty(), "{len} bytes in an empty pool of {pool}");
                     continue;
                 };
@@ -310,7 +342,7 @@ mod tests {
             let mut rings = Rings::new(USUAL);
             let mut unread = None;
             for round in 0..400 {
-                let (number, _) = rings.take(len).expect("more than half of the pool is free");
+                let number = rings.take(len).expect("the others have been read").number;
                 if round == 2 {
                     unread = Some(number);
                 } else {
@@ -324,20 +356,28 @@ mod tests {
         }
     }
 
-    /// As many payloads are under way as the pool has room for.
+    /// A few payloads have places at the same time. The second payload provides the pages of all of them, and the next round uses the
+    /// same pages.
     #[test]
-    fn payloads_under_way_use_the_whole_pool() {
-        for len in [HEAD + SHORT, 64 << 10, 256 << 10] {
+    fn a_few_payloads_have_places_on_pages_that_are_provided_at_once() {
+        for len in [20 << 10, HEAD + SHORT, 64 << 10, 128 << 10] {
             let mut rings = Rings::new(USUAL);
-            let mut places = Vec::new();
-            while let Some((_, at)) = rings.take(len) {
-                assert!(
-                    places.iter().all(|&other| at + len <= other || other + len <= at),
-                    "{len}"
-                );
-                places.push(at);
+            let (mut cold, mut end) = (Vec::new(), 0);
+            for _ in 0..3 {
+                let mut places = Vec::new();
+                while let Some(place) = rings.take(len) {
+                    end = end.max(place.at + len);
+                    cold.extend(place.cold);
+                    places.push(place.number);
+                }
+                let size = if len <= HEAD + SHORT { rings.sizes.narrow } else { rings.sizes.near };
+                let most = FEW.min(size / len);
+                assert!((most - 1..=most).contains(&places.len()), "{len}: {}", places.len());
+                for number in places {
+                    assert!(rings.ring(number).give(number).is_some());
+                }
             }
-            assert!(places.len() * len > USUAL / 5 * 3, "{len}: {} places", places.len());
+            assert!(cold.len() == 1 && cold[0].end >= end, "{len}: {cold:?}, {end}");
         }
     }
 }

@@ -18,9 +18,9 @@ use weft_fabric::{CopyModel, Unit};
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostTable([f64; CopyModel::FIELDS.len()]);
 
-/// A value for each distance, and for each level if the model has them. Such a value is several fields: the field `x.shared`, the
-/// field `x.apart` behind it, and the fields `x.core` to `x.node` behind these; see [`weft_fabric::ByDistance`] and
-/// [`weft_fabric::copies::ByLevel`].
+/// A value for each distance, and for each level if the model has them. A model file has a field for each of these values: of the
+/// value `x` the fields `x.shared` and `x.apart` ([`weft_fabric::ByDistance`]), then `x.core` to `x.node`
+/// ([`weft_fabric::copies::ByLevel`]).
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Distances {

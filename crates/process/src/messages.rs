@@ -121,19 +121,6 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Sends a buffer, and waits until the program may change the buffer.
-    pub fn send(
-        &self,
-        outside: &dyn WaitHooks,
-        buffer: &Buffer,
-        to: Destination,
-        tag: i32,
-        mode: SendMode,
-    ) -> Result<(), Error> {
-        let active = self.isend(buffer, to, tag, mode);
-        self.finish(outside, active).map(|_| ())
-    }
-
     /// Starts a receive.
     pub fn irecv(&self, buffer: &Buffer, from: Origin, tag: Option<i32>) -> Active {
         let Some(want) = self.want(from, tag) else { return Active::Done(NOBODY) };
