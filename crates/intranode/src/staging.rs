@@ -43,7 +43,8 @@ const NARROW: usize = 256 << 10;
 /// several payloads, because ranks go ahead of each other. Ten payloads use all these places, so later payloads find their pages.
 const FEW: usize = 8;
 
-/// Maximum number of payloads of the same length that have places in a ring at the same time.
+/// Maximum number of payloads of the same length that have places in the near ring, or in the wide ring, at the same time. The narrow
+/// ring has no such bound, because it is small.
 const MOST_UNREAD: usize = 16;
 
 /// Share of the near ring in the memory that the narrow ring leaves: one part of this number of parts.
@@ -73,6 +74,8 @@ pub fn largest(size: usize) -> usize {
 struct Places {
     /// Offset of the ring in the pool.
     start: usize,
+    /// Maximum number of payloads of the same length at the same time.
+    most_unread: usize,
     /// End of the bytes whose pages are there, or `None` before the first payload.
     ready: Option<usize>,
     /// Places that are not reusable yet, the oldest first: the end of each place, and true if the receiver has given it back.
@@ -85,9 +88,9 @@ struct Places {
 }
 
 impl Places {
-    fn new(start: usize) -> Places {
+    fn new(start: usize, most_unread: usize) -> Places {
         let taken = VecDeque::with_capacity(PLACES);
-        Places { start, ready: None, taken, first: 0, tail: 0, head: 0 }
+        Places { start, most_unread, ready: None, taken, first: 0, tail: 0, head: 0 }
     }
 
     /// Takes a place of `len` bytes within the first `size` bytes. Returns its number and its start. Places beyond `size` may have
@@ -120,11 +123,11 @@ impl Places {
         Some((self.first.wrapping_add(self.taken.len() as u32 - 1) & NUMBER, at))
     }
 
-    /// Takes a place within room for [`FEW`] payloads of this length, or else within room for [`MOST_UNREAD`] payloads, in a ring of
+    /// Takes a place within room for [`FEW`] payloads of this length, or else within room for `most_unread` payloads, in a ring of
     /// `size` bytes. `ring`: the bit of this ring.
     fn take_few(&mut self, len: usize, size: usize, ring: u32) -> Option<TakenPlace> {
         let room = |payloads: usize| size.min(payloads * len.next_multiple_of(STEP));
-        let (end, (number, at)) = [FEW, MOST_UNREAD]
+        let (end, (number, at)) = [FEW, self.most_unread]
             .into_iter()
             .find_map(|payloads| Some((room(payloads), self.take(len, room(payloads))?)))?;
         let ready = self.ready.unwrap_or(end);
@@ -204,9 +207,9 @@ impl RingSizes {
 impl Rings {
     fn new(pool: usize) -> Rings {
         let sizes = RingSizes::new(pool);
-        let places = Places::new;
-        let (near, wide) = (places(0), places(sizes.near));
-        Rings { near, wide, narrow: places(sizes.near + sizes.wide), sizes }
+        let few = |start| Places::new(start, MOST_UNREAD);
+        let narrow = Places::new(sizes.near + sizes.wide, PLACES);
+        Rings { near: few(0), wide: few(sizes.near), narrow, sizes }
     }
 
     /// Takes a place of `len` bytes. Returns `None` if a few payloads are unread.
@@ -276,7 +279,7 @@ mod tests {
     fn places_do_not_overlap_and_all_come_back() {
         const SIZE: usize = 16 * STEP;
         // Numbers wrap during the test, both as sent in an offer and as counted.
-        let mut places = Places { first: NUMBER - 500, ..Places::new(0) };
+        let mut places = Places { first: NUMBER - 500, ..Places::new(0, PLACES) };
         let mut live: Vec<(u32, usize, usize)> = Vec::new();
         let (mut refused, mut around, mut word) = (0, 0, 1u64);
         for _ in 0..20_000 {
