@@ -4,6 +4,23 @@ use crate::error::Error;
 use crate::generated::constants::MPI_SUCCESS;
 use std::ffi::c_int;
 
+/// Exports `MPI_X` and `PMPI_X`, which both run the function `call` of the place where this macro stands.
+macro_rules! export_both {
+    ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty) => {
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $mpi($($arg: $ty),*) -> $ret {
+            // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which `call` requires.
+            unsafe { call($($arg),*) }
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $pmpi($($arg: $ty),*) -> $ret {
+            // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which `call` requires.
+            unsafe { call($($arg),*) }
+        }
+    };
+}
+
 /// Defines `MPI_X` and `PMPI_X` over one body.
 ///
 /// Neither function calls the other, so a profiling library that defines `MPI_X` sees each call once, and an entry costs at most a
@@ -64,17 +81,7 @@ macro_rules! entry {
                 }
             }
 
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $mpi($($arg: $ty),*) -> $ret {
-                // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which `call` requires.
-                unsafe { call($($arg),*) }
-            }
-
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $pmpi($($arg: $ty),*) -> $ret {
-                // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which `call` requires.
-                unsafe { call($($arg),*) }
-            }
+            export_both! { $mpi $pmpi ($($arg: $ty),*) -> $ret }
         };
     };
     ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty, lane $lane:block $body:block) => {
@@ -105,17 +112,7 @@ macro_rules! entry {
                 }
             }
 
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $mpi($($arg: $ty),*) -> $ret {
-                // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which `call` requires.
-                unsafe { call($($arg),*) }
-            }
-
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $pmpi($($arg: $ty),*) -> $ret {
-                // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which `call` requires.
-                unsafe { call($($arg),*) }
-            }
+            export_both! { $mpi $pmpi ($($arg: $ty),*) -> $ret }
         };
     };
     ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty $body:block) => {

@@ -93,10 +93,9 @@ impl TrialStep {
                 end += calls;
                 number < end
             };
-            let candidate = TOUCHING.iter().position(is_touched).unwrap_or(0);
-            return TrialStep::Untimed {
-                candidate: if candidate < candidates { candidate } else { 0 },
-            };
+            let touched = TOUCHING.iter().position(is_touched);
+            let candidate = touched.filter(|&candidate| candidate < candidates).unwrap_or(0);
+            return TrialStep::Untimed { candidate };
         };
         let (block, place) = (trial / RUN, trial % RUN);
         let (run, candidate) = (block / candidates as u32, block as usize % candidates);

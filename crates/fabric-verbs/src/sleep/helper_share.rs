@@ -78,7 +78,7 @@ impl HelperShare {
         self.ignores_ends.store(true, Ordering::Relaxed);
     }
 
-    /// Sets whether the completion of an operation is awaited.
+    /// Notes that this process awaits the completion of an operation, or no longer awaits it.
     #[inline]
     pub fn set_awaited(&self, awaited: bool) {
         let awaited = awaited && !self.ignores_ends.load(Ordering::Relaxed);
